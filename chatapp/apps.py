@@ -1,0 +1,6 @@
+from django.apps import AppConfig
+
+
+class ChatAppConfig(AppConfig):
+    name = "chatapp"
+    verbose_name = "Chat"

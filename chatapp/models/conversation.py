@@ -1,0 +1,105 @@
+"""Conversations: a tree of messages, each a list of typed parts."""
+
+import uuid
+from typing import Self
+
+from django.conf import settings
+from django.db import models
+from django.http import Http404
+
+from .member import Member
+
+
+class Conversation(models.Model):
+    """One chat of one person. `last_seq` numbers the journal and, with it, the frames of every tab."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="conversations"
+    )
+    title = models.CharField(max_length=80, blank=True)
+    model = models.CharField(max_length=200, blank=True)
+    last_seq = models.PositiveBigIntegerField(default=0)
+    created_at = models.DateTimeField(auto_now_add=True)
+    active_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        indexes = [models.Index(fields=["owner", "-active_at"])]
+
+    def __str__(self) -> str:
+        return self.title or "New chat"
+
+    @classmethod
+    def of(cls, person: Member, conversation_id: uuid.UUID) -> Self:
+        """This person's conversation, or 404: the only way that an id from a browser is read."""
+        found = cls.objects.filter(owner=person, pk=conversation_id).first()
+        if found is None:
+            raise Http404("No such conversation.")
+        return found
+
+
+class Message(models.Model):
+    """What one side said. An assistant's message holds all steps of one turn, and stays open until it ends.
+
+    `client_id` comes from the page, so that the same message sent twice is accepted once.
+    `created_seq` and `touched_seq` say which frames made and last changed it.
+    """
+
+    class Role(models.TextChoices):
+        USER = "user"
+        ASSISTANT = "assistant"
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    conversation = models.ForeignKey(
+        Conversation, on_delete=models.CASCADE, related_name="messages"
+    )
+    parent = models.ForeignKey(
+        "self", on_delete=models.CASCADE, null=True, related_name="children"
+    )
+    role = models.CharField(max_length=10, choices=Role.choices)
+    client_id = models.UUIDField(null=True, unique=True)
+    created_seq = models.PositiveBigIntegerField(default=0)
+    touched_seq = models.PositiveBigIntegerField(default=0)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        indexes = [models.Index(fields=["conversation", "created_at"])]
+
+    def __str__(self) -> str:
+        return f"{self.role} message {self.pk}"
+
+
+class Part(models.Model):
+    """One typed piece of a message, in the order in which it was said.
+
+    `step` is the model call that said it (0 for a person's message). `opaque` is provider data that
+    must travel back unchanged, as {"provider": …, "data": …}.
+    """
+
+    class Kind(models.TextChoices):
+        TEXT = "text"
+        REASONING = "reasoning"
+        TOOL_CALL = "tool_call"
+        NOTICE = "notice"
+
+    message = models.ForeignKey(Message, on_delete=models.CASCADE, related_name="parts")
+    step = models.PositiveIntegerField(default=0)
+    position = models.PositiveIntegerField()
+    kind = models.CharField(max_length=12, choices=Kind.choices)
+    text = models.TextField(blank=True)
+    tool_call = models.OneToOneField(
+        "chatapp.ToolCall", on_delete=models.CASCADE, null=True, related_name="part"
+    )
+    seconds = models.FloatField(null=True)
+    opaque = models.JSONField(null=True)
+
+    class Meta:
+        ordering = ["step", "position"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["message", "step", "position"], name="one_part_at_a_position"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} part {self.step}.{self.position}"

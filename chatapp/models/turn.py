@@ -1,0 +1,125 @@
+"""Turns and steps: everything that follows one user message, and one model call of it."""
+
+import uuid
+
+from django.db import models
+
+from .conversation import Conversation, Message
+
+
+class Turn(models.Model):
+    """The work that follows one user message. Whoever holds the lease moves it; `fence` rises with each lease.
+
+    `signals` rises with each outside event (a decision, Stop), so that a worker about to wait or
+    finish notices that its picture is old.
+    """
+
+    class State(models.TextChoices):
+        QUEUED = "queued"
+        RUNNING = "running"
+        WAITING = "waiting"
+        DONE = "done"
+        STOPPED = "stopped"
+        FAILED = "failed"
+
+    LIVE = (State.QUEUED, State.RUNNING, State.WAITING)
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    conversation = models.ForeignKey(Conversation, on_delete=models.CASCADE, related_name="turns")
+    question = models.OneToOneField(Message, on_delete=models.CASCADE, related_name="turn_asked")
+    answer = models.OneToOneField(Message, on_delete=models.CASCADE, related_name="turn_answered")
+    model = models.CharField(max_length=200)
+    services = models.JSONField(null=True, help_text="Names of the only services to offer; null: all.")
+    state = models.CharField(max_length=8, choices=State.choices, default=State.QUEUED)
+    reason = models.CharField(max_length=12, blank=True)
+    stop_requested = models.BooleanField(default=False)
+    signals = models.PositiveIntegerField(default=0)
+    fence = models.PositiveIntegerField(default=0)
+    lease_owner = models.CharField(max_length=64, blank=True)
+    lease_until = models.DateTimeField(null=True)
+    wake_at = models.DateTimeField(null=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+    started_at = models.DateTimeField(null=True)
+    finished_at = models.DateTimeField(null=True)
+
+    class Meta:
+        indexes = [models.Index(fields=["state", "lease_until"])]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["conversation"],
+                condition=models.Q(state__in=["queued", "running", "waiting"]),
+                name="one_live_turn_in_a_conversation",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"turn {self.pk} ({self.state})"
+
+    @property
+    def is_live(self) -> bool:
+        return self.state in self.LIVE
+
+
+class Step(models.Model):
+    """One model call. While `calling`, its text lives in the journal; from then on in the parts.
+
+    A worker that died leaves it `calling`; the next one raises `attempt` and asks the model anew.
+    """
+
+    class State(models.TextChoices):
+        CALLING = "calling"
+        DONE = "done"
+        INTERRUPTED = "interrupted"
+
+    turn = models.ForeignKey(Turn, on_delete=models.CASCADE, related_name="steps")
+    number = models.PositiveIntegerField()
+    attempt = models.PositiveIntegerField(default=1)
+    state = models.CharField(max_length=11, choices=State.choices, default=State.CALLING)
+    finish_reason = models.CharField(max_length=12, blank=True)
+    input_tokens = models.PositiveIntegerField(default=0)
+    cached_tokens = models.PositiveIntegerField(default=0)
+    output_tokens = models.PositiveIntegerField(default=0)
+    reasoning_tokens = models.PositiveIntegerField(default=0)
+    started_at = models.DateTimeField(auto_now_add=True)
+    first_token_at = models.DateTimeField(null=True)
+    finished_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ["number"]
+        constraints = [
+            models.UniqueConstraint(fields=["turn", "number"], name="one_step_of_a_number")
+        ]
+
+    def __str__(self) -> str:
+        return f"step {self.number} of {self.turn_id}"
+
+
+class JournalEvent(models.Model):
+    """One thing that happened in a live turn, numbered within its conversation; one event is one frame."""
+
+    class Kind(models.TextChoices):
+        MESSAGE = "message"
+        TEXT = "text"
+        REASONING = "reasoning"
+        RESTART = "restart"
+        STEP = "step"
+        TOOL_CALL = "tool_call"
+        NOTICE = "notice"
+        TURN = "turn"
+        TITLE = "title"
+
+    conversation = models.ForeignKey(Conversation, on_delete=models.CASCADE, related_name="journal")
+    seq = models.PositiveBigIntegerField()
+    turn = models.ForeignKey(Turn, on_delete=models.CASCADE, null=True, related_name="journal")
+    kind = models.CharField(max_length=9, choices=Kind.choices)
+    data = models.JSONField(default=dict)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["seq"]
+        constraints = [
+            models.UniqueConstraint(fields=["conversation", "seq"], name="one_event_of_a_seq")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} event {self.seq}"

@@ -1,0 +1,116 @@
+"""What a model says while it streams: the same few values for every provider."""
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+FinishReason = Literal["stop", "tool_calls", "length", "refused", "filtered"]
+ErrorKind = Literal[
+    "auth",
+    "quota",
+    "rate_limit",
+    "overloaded",
+    "too_long",
+    "bad_request",
+    "not_found",
+    "network",
+    "timeout",
+    "protocol",
+    "server",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextDelta:
+    """More of the answer. A refusal's words arrive as text too; `Finished` says that it refused."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReasoningDelta:
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCallStarted:
+    """The model began to ask for a tool. `index` counts the calls of this answer from 0."""
+
+    index: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArgumentsDelta:
+    index: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCallReady:
+    """A whole call. `arguments` is the text as the model wrote it, which need not be JSON."""
+
+    index: int
+    call_id: str
+    name: str
+    arguments: str
+    opaque: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpaqueData:
+    """Provider data that must travel back with the text or reasoning that came just before it."""
+
+    kind: Literal["text", "reasoning"]
+    data: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """Tokens of this call. `input_tokens` includes the cached ones, `output_tokens` the reasoning."""
+
+    input_tokens: int = 0
+    cached_tokens: int = 0
+    output_tokens: int = 0
+    reasoning_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finished:
+    """The provider's own terminal event; a stream that ends without one is a protocol error."""
+
+    reason: FinishReason
+
+
+ModelEvent = (
+    TextDelta
+    | ReasoningDelta
+    | ToolCallStarted
+    | ArgumentsDelta
+    | ToolCallReady
+    | OpaqueData
+    | Usage
+    | Finished
+)
+
+
+@dataclass(slots=True, kw_only=True)
+class ProviderError(Exception):
+    """A model call failed. `message` and `hint` are fit to be shown to a member.
+
+    `retry_after` is the wait in seconds that the provider asked for. `detail` is the provider's own
+    text, for the log and for admins.
+    """
+
+    kind: ErrorKind
+    message: str
+    hint: str = ""
+    retry_after: float | None = None
+    detail: str = field(default="", repr=False)
+
+    def __str__(self) -> str:
+        return self.message
+
+    @property
+    def is_worth_a_retry(self) -> bool:
+        """Whether the same request may do better a little later."""
+        return self.kind in {"rate_limit", "overloaded", "network", "timeout", "server"}

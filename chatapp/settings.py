@@ -1,0 +1,195 @@
+"""Everything that an operator can set, read from the environment (and an optional `.env` file)."""
+
+import secrets
+from datetime import timedelta
+from pathlib import Path
+
+import environ
+from cryptography.fernet import Fernet
+from csp.constants import NONE, SELF
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+
+env = environ.Env()
+environ.Env.read_env(BASE_DIR / ".env")
+
+VAR_DIR = Path(env.str("VAR_DIR", default=str(BASE_DIR / "var")))
+
+
+def kept_secret(name: str, make: str) -> str:
+    """A secret that the operator did not set: made once, kept in a file that only its owner reads."""
+    path = VAR_DIR / name
+    if not path.exists():
+        VAR_DIR.mkdir(parents=True, exist_ok=True)
+        path.touch(mode=0o600)
+        path.write_text(make)
+    return path.read_text().strip()
+
+
+# --- identity and safety -------------------------------------------------------------------
+DEBUG = env.bool("DEBUG", default=False)
+SECRET_KEY = env.str("SECRET_KEY", default="") or kept_secret("secret_key", secrets.token_urlsafe(50))
+ENCRYPTION_KEYS = env.list("ENCRYPTION_KEYS", default=[]) or [
+    kept_secret("encryption_key", Fernet.generate_key().decode())
+]
+PUBLIC_URL = env.str("PUBLIC_URL", default="").rstrip("/")
+ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=["127.0.0.1", "localhost", "[::1]"])
+ALLOWED_ORIGINS = env.list("ALLOWED_ORIGINS", default=[PUBLIC_URL] if PUBLIC_URL else [])
+CSRF_TRUSTED_ORIGINS = ALLOWED_ORIGINS
+CSRF_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = PUBLIC_URL.startswith("https://")
+SECURE_HSTS_SECONDS = 31_536_000 if SESSION_COOKIE_SECURE else 0
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if SESSION_COOKIE_SECURE else None
+SECURE_REFERRER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": [NONE],
+        "script-src": [SELF],
+        "style-src": [SELF],
+        "img-src": [SELF, "data:"],
+        "font-src": [SELF],
+        "connect-src": [SELF],
+        "form-action": [SELF],
+        "base-uri": [NONE],
+        "frame-ancestors": [NONE],
+        "object-src": [NONE],
+    }
+}
+
+# --- the application -----------------------------------------------------------------------
+INSTALLED_APPS = [
+    "chatapp",
+    "mcpconfig",
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "channels",
+    "django_htmx",
+    "csp",
+    "axes",
+]
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "csp.middleware.CSPMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.middleware.gzip.GZipMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+    "axes.middleware.AxesMiddleware",
+]
+ROOT_URLCONF = "chatapp.urls"
+ASGI_APPLICATION = "chatapp.asgi.application"
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    }
+]
+
+# --- people --------------------------------------------------------------------------------
+AUTH_USER_MODEL = "chatapp.Member"
+AUTHENTICATION_BACKENDS = [
+    "axes.backends.AxesStandaloneBackend",
+    "django.contrib.auth.backends.ModelBackend",
+]
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.Argon2PasswordHasher"]
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator"},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+]
+LOGIN_URL = "/sign-in/"
+LOGIN_REDIRECT_URL = "/"
+AXES_FAILURE_LIMIT = env.int("SIGN_IN_FAILURE_LIMIT", default=10)
+AXES_COOLOFF_TIME = timedelta(minutes=15)
+AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
+
+# --- storage -------------------------------------------------------------------------------
+DATABASES = {
+    "default": env.db("DATABASE_URL", default=f"sqlite:///{VAR_DIR / 'countersign.sqlite3'}")
+}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
+    VAR_DIR.mkdir(parents=True, exist_ok=True)
+    # IMMEDIATE waits for the write lock instead of failing half-way; FULL keeps a committed
+    # `sending` row across a power cut, which promise 2 rests on.
+    DATABASES["default"]["OPTIONS"] = {
+        "transaction_mode": "IMMEDIATE",
+        "timeout": 20,
+        "init_command": (
+            "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA journal_size_limit=67108864;"
+        ),
+    }
+REDIS_URL = env.str("REDIS_URL", default="")
+CHANNEL_LAYERS = {
+    "default": (
+        {
+            "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
+            "CONFIG": {"hosts": [REDIS_URL]},
+        }
+        if REDIS_URL
+        else {"BACKEND": "channels.layers.InMemoryChannelLayer"}
+    )
+}
+
+# --- pages ---------------------------------------------------------------------------------
+STATIC_URL = "static/"
+STATIC_ROOT = VAR_DIR / "static"
+STATICFILES_DIRS = [BASE_DIR / "static"]
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
+}
+LANGUAGE_CODE = "en"
+USE_I18N = False
+TIME_ZONE = env.str("TIME_ZONE", default="UTC")
+USE_TZ = True
+DATA_UPLOAD_MAX_MEMORY_SIZE = 2_500_000
+
+# --- models --------------------------------------------------------------------------------
+DEMO = env.bool("DEMO", default=True)
+DEFAULT_MODEL = env.str("DEFAULT_MODEL", default="")
+MESSAGE_MAX_CHARACTERS = env.int("MESSAGE_MAX_CHARACTERS", default=100_000)
+
+# --- bounds (DESIGN: every turn reaches a final or waiting state within one) ----------------
+LEASE_SECONDS = env.float("LEASE_SECONDS", default=15)
+SWEEP_SECONDS = env.float("SWEEP_SECONDS", default=5)
+MODEL_FIRST_BYTE_SECONDS = env.float("MODEL_FIRST_BYTE_SECONDS", default=60)
+MODEL_IDLE_SECONDS = env.float("MODEL_IDLE_SECONDS", default=60)
+MCP_TOTAL_SECONDS = env.float("MCP_TOTAL_SECONDS", default=60)
+MCP_IDLE_SECONDS = env.float("MCP_IDLE_SECONDS", default=30)
+APPROVAL_DAYS = env.float("APPROVAL_DAYS", default=7)
+TURN_MAX_STEPS = env.int("TURN_MAX_STEPS", default=25)
+TURN_MAX_SECONDS = env.float("TURN_MAX_SECONDS", default=1_800)
+TURN_MAX_TOKENS = env.int("TURN_MAX_TOKENS", default=2_000_000)
+TURN_MAX_CALLS = env.int("TURN_MAX_CALLS", default=100)
+
+# --- logs: one line an event; the SDKs say too much (bodies, session ids) below WARNING ------
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["console"], "level": env.str("LOG_LEVEL", default="INFO")},
+    "loggers": {
+        name: {"level": "WARNING"}
+        for name in ("mcp", "httpx2", "httpcore2", "openai", "axes", "uvicorn.access")
+    },
+}

@@ -1,0 +1,6 @@
+from django.apps import AppConfig
+
+
+class McpConfigConfig(AppConfig):
+    name = "mcpconfig"
+    verbose_name = "Services"
