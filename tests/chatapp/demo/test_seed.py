@@ -1,0 +1,128 @@
+"""The demo service among the services: there from the first start, and never against an admin."""
+
+import pytest
+from asgiref.sync import sync_to_async
+from pytest_django import Settings
+
+from chatapp.demo.listener import address
+from chatapp.demo.notebook import TOOLS
+from chatapp.demo.seed import NAME, NOTES, URL, seed, tools_in_memory
+from chatapp.models import Note
+from mcpconfig import builtin, operations
+from mcpconfig.models import Service, ToolDefinition, ToolSetting
+
+pytestmark = pytest.mark.django_db
+
+EVERY_TOOL = {tool.__name__ for tool, _, _ in TOOLS}
+
+
+def demo_service() -> Service:
+    return Service.objects.get(name=NAME)
+
+
+def current_hashes() -> dict[str, str]:
+    current = ToolDefinition.objects.filter(service__name=NAME, is_current=True)
+    return dict(current.values_list("name", "hash"))
+
+
+def confirmed_hashes() -> dict[str, str]:
+    return dict(ToolSetting.objects.values_list("name", "confirmed_hash"))
+
+
+def test_the_first_start_offers_the_service_with_confirmed_tools_and_notes() -> None:
+    seed()
+    service = demo_service()
+    assert service.is_enabled
+    assert service.url == URL
+    assert "demo" in service.title.lower() and "demo" in service.description.lower()
+    assert set(current_hashes()) == EVERY_TOOL
+    assert confirmed_hashes() == current_hashes()
+    assert set(Note.objects.values_list("title", flat=True)) == set(NOTES)
+
+
+def test_seeding_again_changes_nothing() -> None:
+    seed()
+    before = (current_hashes(), confirmed_hashes(), demo_service().pk)
+    Note.objects.filter(title="Groceries").delete()
+    seed()
+    assert (current_hashes(), confirmed_hashes(), demo_service().pk) == before
+    assert not Note.objects.filter(title="Groceries").exists()
+
+
+def test_notes_that_people_wrote_are_not_mixed_with_samples() -> None:
+    Note.objects.create(title="Ours")
+    seed()
+    assert [note.title for note in Note.objects.all()] == ["Ours"]
+
+
+def test_the_demo_can_be_switched_off_and_on_again(settings: Settings) -> None:
+    seed()
+    settings.DEMO = False
+    seed()
+    assert not demo_service().is_enabled
+    settings.DEMO = True
+    seed()
+    assert demo_service().is_enabled
+    assert "DEMO=0 switches it off" in demo_service().description
+
+
+def test_without_the_demo_nothing_is_made(settings: Settings) -> None:
+    settings.DEMO = False
+    seed()
+    assert not Service.objects.exists()
+    assert not Note.objects.exists()
+
+
+@pytest.mark.parametrize("is_off_between", [False, True])
+def test_a_service_that_an_admin_switched_off_stays_off(
+    settings: Settings, is_off_between: bool
+) -> None:
+    seed()
+    Service.objects.filter(name=NAME).update(is_enabled=False)
+    if is_off_between:
+        settings.DEMO = False
+        seed()
+        settings.DEMO = True
+    seed()
+    assert not demo_service().is_enabled
+
+
+def test_a_tool_that_an_admin_took_back_stays_unconfirmed() -> None:
+    seed()
+    ToolSetting.objects.filter(name="delete_note").update(confirmed_hash="", level="high")
+    seed()
+    setting = ToolSetting.objects.get(name="delete_note")
+    assert (setting.confirmed_hash, setting.level) == ("", "high")
+
+
+def test_a_tool_that_a_new_release_changed_is_confirmed_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seed()
+    before = current_hashes()
+    changed = tuple((tool, f"{title}, new", hints) for tool, title, hints in TOOLS)
+    monkeypatch.setattr("chatapp.demo.notebook.TOOLS", changed)
+    seed()
+    after = current_hashes()
+    assert all(after[name] != before[name] for name in EVERY_TOOL)
+    assert confirmed_hashes() == after
+
+
+def test_another_service_of_that_name_is_left_alone(caplog: pytest.LogCaptureFixture) -> None:
+    Service.objects.create(name=NAME, url="https://notes.example/mcp", title="Ours")
+    seed()
+    assert demo_service().url == "https://notes.example/mcp"
+    assert not ToolSetting.objects.exists()
+    assert "another service is called" in caplog.text
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_what_is_confirmed_is_exactly_what_the_service_says_over_http(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("COUNTERSIGN_PORT", raising=False)
+    builtin.register(NAME, address)
+    service = await Service.objects.acreate(name=NAME, url=URL)
+    listed = await operations.list_tools(service)
+    in_memory = await sync_to_async(tools_in_memory)()
+    assert {tool.name: tool.hash for tool in listed} == {tool.name: tool.hash for tool in in_memory}
