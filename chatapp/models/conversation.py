@@ -11,7 +11,8 @@ from .member import Member
 
 
 class Conversation(models.Model):
-    """One chat of one person. `last_seq` numbers the journal and, with it, the frames of every tab."""
+    """One chat of one person. `last_seq` numbers the journal and, with it, the frames of every
+    tab."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     owner = models.ForeignKey(
@@ -39,7 +40,8 @@ class Conversation(models.Model):
 
 
 class Message(models.Model):
-    """What one side said. An assistant's message holds all steps of one turn, and stays open until it ends.
+    """What one side said. An assistant's message holds all steps of one turn, and stays open
+    until it ends.
 
     `client_id` comes from the page, so that the same message sent twice is accepted once.
     `created_seq` and `touched_seq` say which frames made and last changed it.
@@ -53,9 +55,7 @@ class Message(models.Model):
     conversation = models.ForeignKey(
         Conversation, on_delete=models.CASCADE, related_name="messages"
     )
-    parent = models.ForeignKey(
-        "self", on_delete=models.CASCADE, null=True, related_name="children"
-    )
+    parent = models.ForeignKey("self", on_delete=models.CASCADE, null=True, related_name="children")
     role = models.CharField(max_length=10, choices=Role.choices)
     client_id = models.UUIDField(null=True, unique=True)
     created_seq = models.PositiveBigIntegerField(default=0)
@@ -87,6 +87,7 @@ class Part(models.Model):
     position = models.PositiveIntegerField()
     kind = models.CharField(max_length=12, choices=Kind.choices)
     text = models.TextField(blank=True)
+    hint = models.CharField(max_length=500, blank=True, help_text="What to do about a notice.")
     tool_call = models.OneToOneField(
         "chatapp.ToolCall", on_delete=models.CASCADE, null=True, related_name="part"
     )

@@ -11,7 +11,8 @@ from django.utils import timezone
 
 
 class Member(AbstractUser):
-    """A person who chats; `is_staff` makes an admin. Without a usable password the next page asks for one."""
+    """A person who chats; `is_staff` makes an admin. Without a usable password the next page
+    asks for one."""
 
     objects: ClassVar[UserManager["Member"]] = UserManager()
 

@@ -16,9 +16,9 @@ from .turn import Turn
 class ToolCall(models.Model):
     """One request by the model to use a tool; also the ledger that says whether it was sent.
 
-    `arguments` is the canonical JSON (RFC 8785) that is shown, hashed and sent. `sending` is committed
-    before the first byte leaves, so a row that is still `sending` when its worker is gone has an
-    outcome that nobody knows.
+    `arguments` is the canonical JSON (RFC 8785) that is shown, hashed and sent. `sending` is
+    committed before the first byte leaves, so a row that is still `sending` when its worker is
+    gone has an outcome that nobody knows.
     """
 
     class State(models.TextChoices):
@@ -141,7 +141,8 @@ class Approval(models.Model):
 
 
 class Permit(models.Model):
-    """The right to execute one call once. The unique pair makes a second permit for an attempt impossible."""
+    """The right to execute one call once. The unique pair makes a second permit for an attempt
+    impossible."""
 
     tool_call = models.ForeignKey(ToolCall, on_delete=models.CASCADE, related_name="permits")
     attempt = models.PositiveIntegerField()

@@ -8,7 +8,8 @@ from .conversation import Conversation, Message
 
 
 class Turn(models.Model):
-    """The work that follows one user message. Whoever holds the lease moves it; `fence` rises with each lease.
+    """The work that follows one user message. Whoever holds the lease moves it; `fence` rises
+    with each lease.
 
     `signals` rises with each outside event (a decision, Stop), so that a worker about to wait or
     finish notices that its picture is old.
@@ -29,7 +30,9 @@ class Turn(models.Model):
     question = models.OneToOneField(Message, on_delete=models.CASCADE, related_name="turn_asked")
     answer = models.OneToOneField(Message, on_delete=models.CASCADE, related_name="turn_answered")
     model = models.CharField(max_length=200)
-    services = models.JSONField(null=True, help_text="Names of the only services to offer; null: all.")
+    services = models.JSONField(
+        null=True, help_text="Names of the only services to offer; null: all."
+    )
     state = models.CharField(max_length=8, choices=State.choices, default=State.QUEUED)
     reason = models.CharField(max_length=12, blank=True)
     stop_requested = models.BooleanField(default=False)
@@ -95,7 +98,8 @@ class Step(models.Model):
 
 
 class JournalEvent(models.Model):
-    """One thing that happened in a live turn, numbered within its conversation; one event is one frame."""
+    """One thing that happened in a live turn, numbered within its conversation; one event is
+    one frame."""
 
     class Kind(models.TextChoices):
         MESSAGE = "message"
@@ -106,7 +110,6 @@ class JournalEvent(models.Model):
         TOOL_CALL = "tool_call"
         NOTICE = "notice"
         TURN = "turn"
-        TITLE = "title"
 
     conversation = models.ForeignKey(Conversation, on_delete=models.CASCADE, related_name="journal")
     seq = models.PositiveBigIntegerField()

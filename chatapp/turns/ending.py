@@ -1,0 +1,112 @@
+"""How a turn comes to rest: waiting for a person, or over. Nothing open is left behind."""
+
+import uuid
+
+from django.db.models import F, Max
+from django.db.models.functions import Now
+
+from chatapp.models import Approval, Conversation, Part, Step, ToolCall, Turn
+
+from . import journal
+from .journal import Entry, Kind
+from .lease import Lease, fenced
+from .ledger import LOST
+from .next_action import Reason
+
+State = ToolCall.State
+STATE_OF_REASON = {"stopped": Turn.State.STOPPED, "failed": Turn.State.FAILED}
+SENTENCES = {
+    "stopped": ("Stopped by you.", ""),
+    "length": ("The answer reached the model's length limit.", "Send “go on” for the rest."),
+    "refused": ("The model refused to answer this.", "Ask in another way, or ask another model."),
+}
+
+
+def park(lease: Lease, signals: int) -> bool:
+    """Let go of a turn that waits for a person. False: something happened since it was read."""
+    with fenced(lease) as turn:
+        if turn.signals != signals:
+            return False
+        Turn.objects.filter(pk=turn.pk).update(
+            state=Turn.State.WAITING, lease_owner="", lease_until=None
+        )
+        entry = journal.turn_entry(turn, Turn.State.WAITING)
+        journal.append(turn.conversation_id, turn.pk, [entry])
+        return True
+
+
+def finish(lease: Lease, signals: int, reason: Reason, sentence: str = "") -> bool:
+    """End the turn that this lease holds. False: something happened since it was read."""
+    with fenced(lease) as turn:
+        if turn.signals != signals:
+            return False
+        end(turn, reason, sentence)
+        return True
+
+
+def end(turn: Turn, reason: Reason, sentence: str = "") -> None:
+    """Close everything that is open and store the final state, inside the caller's transaction."""
+    text, hint = (sentence, "") if sentence else SENTENCES.get(reason, ("", ""))
+    entries = close_open_calls(turn)
+    Step.objects.filter(turn=turn, state=Step.State.CALLING).update(state=Step.State.INTERRUPTED)
+    if text:
+        entries.append(add_notice(turn, text, hint))
+    Turn.objects.filter(pk=turn.pk).update(
+        state=STATE_OF_REASON.get(reason, Turn.State.DONE),
+        reason=reason,
+        lease_owner="",
+        lease_until=None,
+        finished_at=Now(),
+    )
+    Conversation.objects.filter(pk=turn.conversation_id).update(active_at=Now())
+    entries.append(journal.turn_entry(turn, STATE_OF_REASON.get(reason, Turn.State.DONE), reason))
+    journal.append(turn.conversation_id, turn.pk, entries)
+
+
+def close_open_calls(turn: Turn) -> list[Entry]:
+    """What was not run is withdrawn or cancelled; what was being sent has an unknown outcome."""
+    entries = []
+    ends = {
+        State.PROPOSED: State.CANCELLED,
+        State.APPROVED: State.CANCELLED,
+        State.AWAITING_APPROVAL: State.WITHDRAWN,
+        State.SENDING: State.UNKNOWN,
+    }
+    for call in ToolCall.objects.filter(turn=turn, state__in=list(ends)):
+        state = ends[State(call.state)]
+        error = LOST if state == State.UNKNOWN else None
+        ToolCall.objects.filter(pk=call.pk).update(state=state, error=error, finished_at=Now())
+        Approval.objects.filter(tool_call=call, state=Approval.State.OPEN).update(
+            state=Approval.State.WITHDRAWN, decided_at=Now()
+        )
+        entries.append(journal.call_entry(call.pk, turn.answer_id, state))
+    return entries
+
+
+def add_notice(turn: Turn, text: str, hint: str) -> Entry:
+    """A sentence of ours at the end of the answer."""
+    last = Part.objects.filter(message_id=turn.answer_id)
+    step = last.aggregate(last=Max("step"))["last"] or 1
+    position = last.filter(step=step).aggregate(last=Max("position"))["last"]
+    part = Part.objects.create(
+        message_id=turn.answer_id,
+        step=step,
+        position=0 if position is None else position + 1,
+        kind=Part.Kind.NOTICE,
+        text=text,
+        hint=hint,
+    )
+    data = {"message": str(turn.answer_id), "step": step, "position": part.position}
+    return Entry(kind=Kind.NOTICE, data=data)
+
+
+def signal(turn_id: uuid.UUID) -> Turn:
+    """Lock the turn and count one more outside event; a waiting turn is queued by it.
+
+    Must be called inside a transaction, before the turn's other rows are touched.
+    """
+    turn = Turn.objects.select_for_update().get(pk=turn_id)
+    Turn.objects.filter(pk=turn_id).update(signals=F("signals") + 1)
+    if turn.state == Turn.State.WAITING:
+        Turn.objects.filter(pk=turn_id).update(state=Turn.State.QUEUED)
+    return turn

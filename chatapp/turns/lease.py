@@ -1,0 +1,103 @@
+"""Leases: at most one worker moves a turn, and one that lost its lease can write nothing more.
+
+Times are the database's. A transaction that changes rows of a turn locks the turn first, then its
+calls, then the conversation: one order everywhere, so that no two can wait for each other.
+"""
+
+import time
+import uuid
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import DateTimeField, ExpressionWrapper, F, Q, QuerySet
+from django.db.models.functions import Now
+
+from chatapp.models import Turn
+
+
+class LeaseLost(Exception):
+    """Somebody else moves this turn now; what this worker was about to write is not written."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Lease:
+    """The right to move one turn. `renewed` is this process's monotonic clock, for a last check
+    before sending."""
+
+    turn_id: uuid.UUID
+    conversation_id: uuid.UUID
+    owner: str
+    fence: int
+    renewed: float = field(default_factory=time.monotonic)
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether nobody else can have taken it: a process that was frozen finds out here."""
+        return time.monotonic() - self.renewed < settings.LEASE_SECONDS * 0.8
+
+
+def _until() -> ExpressionWrapper:
+    seconds = timedelta(seconds=settings.LEASE_SECONDS)
+    return ExpressionWrapper(Now() + seconds, output_field=DateTimeField())
+
+
+def is_free() -> Q:
+    """Turns that nobody moves."""
+    return Q(lease_until=None) | Q(lease_until__lt=Now())
+
+
+def acquire(turn_id: uuid.UUID) -> Lease | None:
+    """Take the turn, or None when somebody has it or there is nothing to move."""
+    owner = uuid.uuid4().hex
+    began = time.monotonic()
+    taken = Turn.objects.filter(
+        is_free(), pk=turn_id, state__in=[Turn.State.QUEUED, Turn.State.RUNNING]
+    ).update(
+        state=Turn.State.RUNNING, lease_owner=owner, lease_until=_until(), fence=F("fence") + 1
+    )
+    if not taken:
+        return None
+    turn = Turn.objects.get(pk=turn_id)
+    Turn.objects.filter(pk=turn_id, started_at=None).update(started_at=Now())
+    return Lease(
+        turn_id=turn_id,
+        conversation_id=turn.conversation_id,
+        owner=owner,
+        fence=turn.fence,
+        renewed=began,
+    )
+
+
+def renew(leases: Iterable[Lease]) -> None:
+    """Extend every lease that is still held; one that is not goes stale by itself."""
+    for lease in leases:
+        began = time.monotonic()
+        if _held(lease).update(lease_until=_until()):
+            lease.renewed = began
+
+
+def release(lease: Lease) -> None:
+    """Hand the turn on: the next worker need not wait for the lease to run out."""
+    _held(lease).update(state=Turn.State.QUEUED, lease_owner="", lease_until=None)
+
+
+@contextmanager
+def fenced(lease: Lease) -> Iterator[Turn]:
+    """A transaction that holds the turn's row, or LeaseLost."""
+    with transaction.atomic():
+        turn = (
+            Turn.objects.select_for_update()
+            .filter(pk=lease.turn_id, lease_owner=lease.owner, fence=lease.fence)
+            .first()
+        )
+        if turn is None:
+            raise LeaseLost
+        yield turn
+
+
+def _held(lease: Lease) -> QuerySet[Turn]:
+    return Turn.objects.filter(pk=lease.turn_id, lease_owner=lease.owner, fence=lease.fence)

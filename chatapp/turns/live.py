@@ -1,0 +1,160 @@
+"""The live stream: journal events become numbered frames, once per process, for every tab that
+watches.
+
+Events of this process come from memory, others through a hint or the slow poll; the sequence number
+repairs what is lost, doubled or out of order.
+"""
+
+import asyncio
+import contextlib
+import logging
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from channels.layers import get_channel_layer
+
+from chatapp.models import Conversation
+
+from . import journal
+from .feed import Feed
+from .journal import Event
+from .storage import in_database
+
+log = logging.getLogger(__name__)
+POLL_SECONDS = 1.0
+RETRY_SECONDS = 1.0
+QUEUE_FRAMES = 256
+
+
+@dataclass(eq=False, slots=True)
+class Viewer:
+    """One tab. `fell_behind` is set when it reads too slowly; it then starts again from its
+    last number."""
+
+    frames: asyncio.Queue[str] = field(default_factory=lambda: asyncio.Queue(QUEUE_FRAMES))
+    fell_behind: bool = False
+
+    def take(self, frame: str) -> None:
+        try:
+            self.frames.put_nowait(frame)
+        except asyncio.QueueFull:
+            self.fell_behind = True
+
+
+class Hub:
+    """All feeds of this process. `start` once per event loop; tabs `join` and `leave`."""
+
+    def __init__(self) -> None:
+        self._feeds: dict[uuid.UUID, Feed] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._loop = asyncio.get_running_loop()
+        self._layer = get_channel_layer()
+        self._channel = ""
+
+    def start(self) -> None:
+        journal.LISTENERS.append(self.publish)
+        self._keep(self._poll())
+        if self._layer is not None:
+            self._keep(self._hear_hints())
+
+    async def close(self) -> None:
+        journal.LISTENERS.remove(self.publish)
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        for feed in self._feeds.values():
+            feed.close()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    # --- tabs ------------------------------------------------------------------------------
+    async def join(self, conversation_id: uuid.UUID, after: int) -> Viewer:
+        """A viewer whose first frames bring the tab from `after` to now."""
+        viewer = Viewer()
+        feed = self._feeds.get(conversation_id)
+        if feed is None:
+            feed = self._feeds[conversation_id] = Feed(conversation_id)
+            await self._subscribe(conversation_id)
+        try:
+            await feed.join(viewer.take, after)
+        except BaseException:
+            self.leave(conversation_id, viewer)
+            raise
+        return viewer
+
+    def leave(self, conversation_id: uuid.UUID, viewer: Viewer) -> None:
+        feed = self._feeds.get(conversation_id)
+        if feed is not None and feed.leave(viewer.take):
+            feed.close()
+            del self._feeds[conversation_id]
+
+    # --- events ----------------------------------------------------------------------------
+    def publish(self, events: Sequence[Event]) -> None:
+        """Committed events of this process, from whichever thread committed them."""
+        with contextlib.suppress(RuntimeError):  # the loop is closing
+            self._loop.call_soon_threadsafe(self._publish, events)
+
+    def _publish(self, events: Sequence[Event]) -> None:
+        conversation_id = events[0].conversation_id
+        if feed := self._feeds.get(conversation_id):
+            feed.offer(events)
+        if self._layer is not None:
+            self._keep(self._send_hint(conversation_id, events[-1].seq))
+
+    async def _send_hint(self, conversation_id: uuid.UUID, seq: int) -> None:
+        hint = {"type": "journal.hint", "conversation": str(conversation_id), "seq": seq}
+        await self._on_layer(lambda layer: layer.group_send(_group(conversation_id), hint))
+
+    async def _hear_hints(self) -> None:
+        while True:
+            try:
+                if not self._channel:
+                    self._channel = await self._layer.new_channel()
+                    for conversation_id in list(self._feeds):
+                        await self._subscribe(conversation_id)
+                hint = await self._layer.receive(self._channel)
+                self._nudge(uuid.UUID(hint["conversation"]), hint["seq"])
+            except Exception:
+                log.warning("The channel layer is away; changes elsewhere are found by polling")
+                self._channel = ""
+                await asyncio.sleep(RETRY_SECONDS)
+
+    async def _subscribe(self, conversation_id: uuid.UUID) -> None:
+        if channel := self._channel:
+            await self._on_layer(lambda layer: layer.group_add(_group(conversation_id), channel))
+
+    async def _on_layer(self, act: Callable[[object], object]) -> None:
+        """A layer that fails costs latency only."""
+        with contextlib.suppress(Exception):
+            async with asyncio.timeout(RETRY_SECONDS):
+                await act(self._layer)  # type: ignore[misc]
+
+    async def _poll(self) -> None:
+        while True:
+            await asyncio.sleep(POLL_SECONDS)
+            if not self._feeds:
+                continue
+            try:
+                latest = await in_database(_latest, list(self._feeds))
+            except Exception:
+                log.exception("Looking for changes failed; it is tried again")
+                continue
+            for conversation_id, seq in latest:
+                self._nudge(conversation_id, seq)
+
+    def _nudge(self, conversation_id: uuid.UUID, seq: int) -> None:
+        if feed := self._feeds.get(conversation_id):
+            feed.nudge(seq)
+
+    def _keep(self, work: object) -> None:
+        task: asyncio.Task[None] = asyncio.ensure_future(work)  # type: ignore[arg-type]
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+def _group(conversation_id: uuid.UUID) -> str:
+    return f"conversation.{conversation_id.hex}"
+
+
+def _latest(conversation_ids: list[uuid.UUID]) -> list[tuple[uuid.UUID, int]]:
+    return list(Conversation.objects.filter(pk__in=conversation_ids).values_list("pk", "last_seq"))

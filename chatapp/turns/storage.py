@@ -1,0 +1,69 @@
+"""How the turn engine reaches the database: from threads of its own, and in snapshots."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from threading import Barrier
+from typing import ParamSpec, TypeVar
+
+from django.db import InterfaceError, OperationalError, connection, transaction
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+THREADS = 4
+_pool = ThreadPoolExecutor(THREADS, thread_name_prefix="turns")
+
+
+async def in_database(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """Run blocking database work off the event loop, on a connection that its thread keeps.
+
+    Work that has begun runs to its end even when the caller is cancelled: a transaction commits
+    whole or not at all, and the caller's successor reads what became of it.
+    """
+    loop = asyncio.get_running_loop()
+    return await loop.run_in_executor(_pool, lambda: _guarded(work, *args, **kwargs))
+
+
+def _guarded(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    try:
+        return work(*args, **kwargs)
+    except (InterfaceError, OperationalError):
+        # The server may have gone away: the next piece of work begins with a new connection.
+        if not connection.in_atomic_block:
+            connection.close()
+        raise
+
+
+def close_threads() -> None:
+    """Close the connections of all threads; the pool itself stays usable."""
+    together = Barrier(THREADS)
+
+    def close_mine() -> None:
+        together.wait(timeout=10)
+        connection.close()
+
+    for closing in [_pool.submit(close_mine) for _ in range(THREADS)]:
+        closing.result(timeout=10)
+
+
+@contextmanager
+def snapshot() -> Iterator[None]:
+    """Everything read inside is as of one moment, without taking a write lock.
+
+    Inside an open transaction this adds nothing: there the caller's own rules hold.
+    """
+    if connection.in_atomic_block:
+        yield
+    elif connection.vendor == "sqlite":
+        with connection.cursor() as cursor:
+            cursor.execute("BEGIN DEFERRED")
+            try:
+                yield
+            finally:
+                cursor.execute("ROLLBACK")
+    else:
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            yield

@@ -1,0 +1,49 @@
+"""A person, their conversation and a turn; an engine with a scripted model and real services."""
+
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+import pytest_asyncio
+
+from chatapp.models import Conversation, Member, Turn
+from chatapp.providers import registry
+from chatapp.turns import intake
+from chatapp.turns.storage import close_threads
+from chatapp.turns.workplace import Workplace, close_workplace, open_workplace
+from tests import scripted
+
+
+@pytest.fixture(autouse=True)
+def _scripted_model(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setitem(registry.PROVIDERS, "scripted", "tests.scripted")
+    monkeypatch.setenv("OPENAI_API_KEY", "a-key-that-is-never-used")
+    scripted.scenes.clear()
+    scripted.requests.clear()
+    scripted.closed.clear()
+    yield
+    close_threads()
+
+
+@pytest.fixture
+def owner(transactional_db: None) -> Member:
+    return Member.objects.create_user("owner", password="a-long-password")
+
+
+@pytest.fixture
+def conversation(turn: Turn) -> Conversation:
+    return turn.conversation
+
+
+@pytest.fixture
+def turn(owner: Member) -> Turn:
+    """A queued turn that nobody has touched."""
+    return intake.receive(owner, None, text="Tidy up, please", model=scripted.MODEL)
+
+
+@pytest_asyncio.fixture
+async def workplace(transactional_db: None) -> AsyncIterator[Workplace]:
+    """An engine and a hub, as a server has them, but without the sweep: tests move turns themselves."""
+    opened = await open_workplace(sweeps=False)
+    yield opened
+    await close_workplace(opened)
+    close_threads()

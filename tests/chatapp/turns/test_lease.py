@@ -1,0 +1,83 @@
+"""Leases: one worker at a time, and a stale one writes nothing."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from django.db import connection
+from django.db.models.functions import Now
+
+from chatapp.models import Turn
+from chatapp.turns.lease import LeaseLost, acquire, fenced, release, renew
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_only_one_worker_gets_a_turn(turn: Turn) -> None:
+    assert acquire(turn.pk) is not None
+    assert acquire(turn.pk) is None
+
+
+def test_eight_workers_at_once_give_one_lease(turn: Turn) -> None:
+    def race(_: int) -> bool:
+        try:
+            return acquire(turn.pk) is not None
+        finally:
+            connection.close()
+
+    for _ in range(5):
+        Turn.objects.filter(pk=turn.pk).update(lease_until=None)
+        with ThreadPoolExecutor(8) as pool:
+            assert sum(pool.map(race, range(8))) == 1
+
+
+def test_a_lease_that_ran_out_is_taken_over_with_a_higher_fence(turn: Turn) -> None:
+    first = acquire(turn.pk)
+    assert first is not None
+    Turn.objects.filter(pk=turn.pk).update(lease_until=Now())
+    second = acquire(turn.pk)
+    assert second is not None
+    assert second.fence > first.fence
+
+
+def test_a_stale_worker_can_write_nothing(turn: Turn) -> None:
+    stale = acquire(turn.pk)
+    assert stale is not None
+    Turn.objects.filter(pk=turn.pk).update(lease_until=Now())
+    acquire(turn.pk)
+    with pytest.raises(LeaseLost), fenced(stale):
+        pytest.fail("A stale worker came in.")
+
+
+def test_a_stale_worker_cannot_extend_its_lease(turn: Turn) -> None:
+    stale = acquire(turn.pk)
+    assert stale is not None
+    Turn.objects.filter(pk=turn.pk).update(lease_until=Now())
+    current = acquire(turn.pk)
+    assert current is not None
+    before = stale.renewed
+    renew([stale])
+    assert stale.renewed == before
+    renew([current])
+    assert current.is_fresh
+
+
+def test_a_worker_that_was_frozen_knows_that_it_may_have_lost_the_turn(
+    turn: Turn, settings: pytest.FixtureRequest
+) -> None:
+    lease = acquire(turn.pk)
+    assert lease is not None
+    assert lease.is_fresh
+    lease.renewed -= 60
+    assert not lease.is_fresh
+
+
+def test_a_released_turn_is_free_at_once(turn: Turn) -> None:
+    lease = acquire(turn.pk)
+    assert lease is not None
+    release(lease)
+    assert acquire(turn.pk) is not None
+
+
+def test_a_turn_that_is_over_is_not_taken(turn: Turn) -> None:
+    Turn.objects.filter(pk=turn.pk).update(state=Turn.State.DONE)
+    assert acquire(turn.pk) is None

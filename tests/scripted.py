@@ -1,0 +1,57 @@
+"""A model whose words are scripted: the only thing about a turn that tests make up.
+
+Each model call takes the next scene. A scene is a list of events, exceptions to raise, and `Pause`s
+that a test ends.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass, field
+
+from chatapp.providers.events import Finished, ModelEvent, TextDelta, ToolCallReady, Usage
+from chatapp.providers.request import ModelRequest
+
+MODEL = "scripted:model"
+
+
+@dataclass(eq=False)
+class Pause:
+    """The model says nothing until `ended` is set; `reached` tells that it has come here."""
+
+    reached: asyncio.Event = field(default_factory=asyncio.Event)
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+Scene = list[ModelEvent | Exception | Pause]
+
+scenes: list[Scene] = []
+requests: list[ModelRequest] = []
+closed: list[bool] = []
+
+
+def text(*words: str, reason: str = "stop") -> Scene:
+    return [*(TextDelta(text=word) for word in words), Usage(output_tokens=5), Finished(reason=reason)]  # type: ignore[arg-type]
+
+
+def calls(*asked: tuple[str, str]) -> Scene:
+    ready = [
+        ToolCallReady(index=i, call_id=f"call_{len(requests)}_{i}", name=name, arguments=arguments)
+        for i, (name, arguments) in enumerate(asked)
+    ]
+    return [*ready, Usage(input_tokens=3, output_tokens=2), Finished(reason="tool_calls")]
+
+
+async def stream(request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+    requests.append(request)
+    scene = scenes.pop(0) if scenes else text("Nothing more was scripted.")
+    try:
+        for item in scene:
+            if isinstance(item, Exception):
+                raise item
+            if isinstance(item, Pause):
+                item.reached.set()
+                await item.ended.wait()
+            else:
+                yield item
+    finally:
+        closed.append(True)
