@@ -1,5 +1,57 @@
-"""The ASGI application."""
+"""The ASGI application: pages, sockets, the demo service, and the workplace that lives as long
+as the server."""
+
+import os
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 from django.core.asgi import get_asgi_application
 
-application = get_asgi_application()
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "chatapp.settings")
+pages = get_asgi_application()
+
+# Models can be imported only once Django is set up.
+from channels.routing import URLRouter  # noqa: E402
+from channels.sessions import CookieMiddleware  # noqa: E402
+from django.conf import settings  # noqa: E402
+from django.urls import path  # noqa: E402
+
+from chatapp.consumers import ConversationConsumer, NoSocket  # noqa: E402
+from chatapp.demo import application as demo  # noqa: E402
+from chatapp.turns.workplace import close_workplace, open_workplace  # noqa: E402
+
+Scope = dict[str, Any]
+Receive = Callable[[], Awaitable[dict[str, Any]]]
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+
+sockets = CookieMiddleware(
+    URLRouter(
+        [
+            path("ws/c/<uuid:conversation_id>/", ConversationConsumer.as_asgi()),  # type: ignore[arg-type]
+            path("<path:anything>", NoSocket.as_asgi()),  # type: ignore[arg-type]
+        ]
+    )
+)
+
+
+async def application(scope: Scope, receive: Receive, send: Send) -> None:
+    """Pass on by kind of connection; the lifespan is ours."""
+    match scope["type"]:
+        case "lifespan":
+            await lifespan(receive, send)
+        case "websocket":
+            await sockets(scope, receive, send)  # type: ignore[arg-type]
+        case "http" if settings.DEMO and scope["path"] == "/demo/mcp":
+            await demo.application(scope, receive, send)
+        case _:
+            await pages(scope, receive, send)  # type: ignore[arg-type]
+
+
+async def lifespan(receive: Receive, send: Send) -> None:
+    await receive()
+    workplace = await open_workplace()
+    await send({"type": "lifespan.startup.complete"})
+    await receive()
+    await close_workplace(workplace)
+    await demo.close()
+    await send({"type": "lifespan.shutdown.complete"})

@@ -1,0 +1,133 @@
+"""`manage.py chat`: one turn through the same engine and policy as in the browser."""
+
+import argparse
+import sys
+import uuid
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from chatapp.management.console import FAILED, WAITS, chosen_member, fail, follow, print_json
+from chatapp.models import Conversation, Member, ToolCall, Turn
+from chatapp.providers.registry import default_model
+from chatapp.turns import intake
+from chatapp.turns.answers import grant
+from chatapp.turns.narration import Told, end_of, open_approval
+from chatapp.turns.refusals import Refused
+
+LEVELS = {"none": 0, "low": 1, "medium": 2, "high": 3, "all": 3}
+
+
+class Command(BaseCommand):
+    help = "Send one message, or go on with the last turn, and print what happens."
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument(
+            "text", nargs="?", help="The message; read from standard input if left out."
+        )
+        parser.add_argument("--user", help="The member who chats.")
+        parser.add_argument("--model", help="provider:model")
+        parser.add_argument("--service", action="append", help="Offer only this service's tools.")
+        parser.add_argument("--conversation", help="Go on in this conversation.")
+        parser.add_argument("--continue", action="store_true", dest="goes_on")
+        parser.add_argument("--approve", choices=["none", "low", "medium", "all"], default="none")
+        parser.add_argument("--json", action="store_true", dest="as_json")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        as_json: bool = options["as_json"]
+        person = chosen_member(options["user"], as_json=as_json)
+        conversation = _conversation(person, options)
+        try:
+            turn, after = _turn(person, conversation, options)
+        except Refused as refused:
+            fail("refused", refused.sentence, as_json=as_json)
+        tell = print_json if as_json else _print_words
+        tell({"type": "conversation", "id": str(turn.conversation_id)})
+        _run(turn, after, person, LEVELS[options["approve"]], tell)
+
+
+def _conversation(person: Member, options: dict[str, Any]) -> Conversation | None:
+    if given := options["conversation"]:
+        try:
+            found = Conversation.objects.filter(owner=person, pk=uuid.UUID(given)).first()
+        except ValueError:
+            found = None
+        if found is None:
+            hint = "Its owner may be another member: name them with --user."
+            fail("not_found", f"No conversation {given}.", hint, as_json=options["as_json"])
+        return found
+    if options["goes_on"]:
+        return Conversation.objects.filter(owner=person).order_by("-active_at").first()
+    return None
+
+
+def _turn(
+    person: Member, conversation: Conversation | None, options: dict[str, Any]
+) -> tuple[Turn, int]:
+    """The turn to follow, and the number of the last event that belongs to what came before."""
+    after = conversation.last_seq if conversation else 0
+    if options["goes_on"]:
+        turn = conversation.turns.order_by("created_at").last() if conversation else None
+        if turn is None:
+            raise Refused("There is no turn to go on with.")
+        return turn, after
+    text = options["text"] if options["text"] is not None else sys.stdin.read()
+    _check_services(person, options["service"])
+    model = options["model"] or (conversation.model if conversation else "") or default_model()
+    turn = intake.receive(person, conversation, text=text, model=model, services=options["service"])
+    return turn, after
+
+
+def _check_services(person: Member, names: list[str] | None) -> None:
+    missing = intake.unknown_services(names or [])
+    if missing:
+        raise Refused(f"There is no service named {', '.join(missing)}.")
+
+
+def _run(turn: Turn, after: int, person: Member, level: int, tell: Any) -> None:
+    """Follow the turn; answer what `--approve` covers; end with the exit code of how it came to
+    rest."""
+    while True:
+        turn = follow(turn.pk, after, tell)
+        after = Conversation.objects.values_list("last_seq", flat=True).get(pk=turn.conversation_id)
+        if turn.state != Turn.State.WAITING or not _approve(turn, person, level):
+            break
+    end = end_of(turn)
+    assert end is not None  # noqa: S101  follow returns turns that rest
+    tell(end)
+    if end["type"] == "waiting":
+        sys.exit(WAITS)
+    if turn.state == Turn.State.FAILED:
+        sys.exit(FAILED)
+
+
+def _approve(turn: Turn, person: Member, level: int) -> bool:
+    """Click *run once* for what waits up to this level; whether anything was clicked."""
+    clicked = False
+    for call in turn.tool_calls.filter(state=ToolCall.State.AWAITING_APPROVAL):
+        approval = open_approval(call)
+        if approval is not None and LEVELS.get(call.risk, 99) <= level:
+            grant(call, by=person, binding=approval.binding, shown_at=None)
+            clicked = True
+    return clicked
+
+
+def _print_words(told: Told) -> None:
+    """The same events for a person to read."""
+    match told["type"]:
+        case "text":
+            print(told["text"], end="", flush=True)
+        case "tool_call":
+            print(f"\n[{told['tool']} {told['arguments']}: {told['state']}]", flush=True)
+        case "notice" | "error":
+            print(f"\n{told['text']}", flush=True)
+        case "waiting":
+            for item in told["for"]:
+                print(f"\nWaits for you: {item['tool']} ({item['id']})", flush=True)
+            print("Answer with: manage.py approvals approve|deny|resolve ID", flush=True)
+        case "done":
+            print(f"\n[{told['reason']}]", flush=True)
+        case "conversation":
+            print(f"[conversation {told['id']}]", flush=True)
+        case _:
+            return

@@ -1,0 +1,85 @@
+"""What the chat's commands share: whose turn it is, how a turn is followed, and how a command
+ends."""
+
+import asyncio
+import json
+import sys
+import uuid
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from chatapp.models import Member, Turn
+from chatapp.turns import journal
+from chatapp.turns.engine import Engine
+from chatapp.turns.narration import Narrator, Told, end_of
+from chatapp.turns.storage import in_database
+
+FAILED = 1
+WAITS = 3
+LOOK_SECONDS = 0.1
+
+
+def fail(kind: str, message: str, hint: str = "", *, as_json: bool = False) -> NoReturn:
+    """End the command: the kind, a sentence and a hint on standard error."""
+    if as_json:
+        print(json.dumps({"error": {"kind": kind, "message": message, "hint": hint}}), flush=True)
+    else:
+        print(f"{kind}: {message}", file=sys.stderr)
+        if hint:
+            print(hint, file=sys.stderr)
+    sys.exit(FAILED)
+
+
+def chosen_member(name: str | None, *, as_json: bool) -> Member:
+    """The member who is meant: by name, the only one there is, or `operator`, made on first use."""
+    if name is not None:
+        member = Member.objects.filter(username=name, is_active=True).first()
+        if member is None:
+            fail("not_found", f"There is no active member named {name!r}.", as_json=as_json)
+        return member
+    members = list(Member.objects.filter(is_active=True)[:2])
+    if len(members) == 1:
+        return members[0]
+    member, is_new = Member.objects.get_or_create(username="operator")
+    if is_new:
+        member.set_unusable_password()
+        member.save(update_fields=["password"])
+    return member
+
+
+def follow(turn_id: uuid.UUID, after: int, tell: Callable[[Told], None]) -> Turn:
+    """Move the turn here, unless another process does, and tell all that happens until it rests."""
+    return asyncio.run(_follow(turn_id, after, tell))
+
+
+async def _follow(turn_id: uuid.UUID, after: int, tell: Callable[[Told], None]) -> Turn:
+    engine = Engine()
+    engine.start(sweeps=False)
+    moving = asyncio.create_task(engine.advance(turn_id))
+    narrator, last = Narrator(), after
+    try:
+        while True:
+            turn = await in_database(Turn.objects.get, pk=turn_id)
+            last = await in_database(_tell_since, turn, last, narrator, tell)
+            if end_of(turn) is not None and moving.done():
+                return turn
+            await asyncio.wait([moving], timeout=LOOK_SECONDS)
+            if moving.done() and end_of(turn) is None:
+                # Another process has it. Should that one die, the turn is taken up here.
+                await asyncio.sleep(LOOK_SECONDS)
+                moving = asyncio.create_task(engine.advance(turn_id))
+    finally:
+        await engine.close()
+
+
+def _tell_since(turn: Turn, last: int, narrator: Narrator, tell: Callable[[Told], None]) -> int:
+    while events := journal.after(turn.conversation_id, last):
+        for event in events:
+            last = event.seq
+            for told in narrator.tell(event):
+                tell(told)
+    return last
+
+
+def print_json(value: Any) -> None:
+    print(json.dumps(value, ensure_ascii=False), flush=True)
