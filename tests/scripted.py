@@ -8,7 +8,14 @@ import asyncio
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 
-from chatapp.providers.events import Finished, ModelEvent, TextDelta, ToolCallReady, Usage
+from chatapp.providers.events import (
+    Finished,
+    FinishReason,
+    ModelEvent,
+    TextDelta,
+    ToolCallReady,
+    Usage,
+)
 from chatapp.providers.request import ModelRequest
 
 MODEL = "scripted:model"
@@ -29,8 +36,12 @@ requests: list[ModelRequest] = []
 closed: list[bool] = []
 
 
-def text(*words: str, reason: str = "stop") -> Scene:
-    return [*(TextDelta(text=word) for word in words), Usage(output_tokens=5), Finished(reason=reason)]  # type: ignore[arg-type]
+def text(*words: str, reason: FinishReason = "stop") -> Scene:
+    return [
+        *(TextDelta(text=word) for word in words),
+        Usage(output_tokens=5),
+        Finished(reason=reason),
+    ]
 
 
 def calls(*asked: tuple[str, str]) -> Scene:

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 from chatapp.models import Member, Turn
 from chatapp.turns import journal
 from chatapp.turns.engine import Engine
-from chatapp.turns.narration import Narrator, Told, end_of
+from chatapp.turns.narration import Narrator, Told
 from chatapp.turns.storage import in_database
 
 FAILED = 1
@@ -61,10 +61,10 @@ async def _follow(turn_id: uuid.UUID, after: int, tell: Callable[[Told], None]) 
         while True:
             turn = await in_database(Turn.objects.get, pk=turn_id)
             last = await in_database(_tell_since, turn, last, narrator, tell)
-            if end_of(turn) is not None and moving.done():
+            if moving.done() and turn.rests:
                 return turn
             await asyncio.wait([moving], timeout=LOOK_SECONDS)
-            if moving.done() and end_of(turn) is None:
+            if moving.done() and not turn.rests:
                 # Another process has it. Should that one die, the turn is taken up here.
                 await asyncio.sleep(LOOK_SECONDS)
                 moving = asyncio.create_task(engine.advance(turn_id))

@@ -3,9 +3,9 @@
 import hashlib
 import secrets
 from datetime import timedelta
-from typing import ClassVar, Self
+from typing import Self
 
-from django.contrib.auth.models import AbstractUser, UserManager
+from django.contrib.auth.models import AbstractUser
 from django.db import models
 from django.utils import timezone
 
@@ -13,8 +13,6 @@ from django.utils import timezone
 class Member(AbstractUser):
     """A person who chats; `is_staff` makes an admin. Without a usable password the next page
     asks for one."""
-
-    objects: ClassVar[UserManager["Member"]] = UserManager()
 
     class Meta:
         verbose_name = "member"

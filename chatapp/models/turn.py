@@ -62,6 +62,11 @@ class Turn(models.Model):
     def is_live(self) -> bool:
         return self.state in self.LIVE
 
+    @property
+    def rests(self) -> bool:
+        """Whether nothing moves until a person does something."""
+        return self.state not in (self.State.QUEUED, self.State.RUNNING)
+
 
 class Step(models.Model):
     """One model call. While `calling`, its text lives in the journal; from then on in the parts.

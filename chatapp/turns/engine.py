@@ -8,9 +8,10 @@ import asyncio
 import contextlib
 import logging
 import uuid
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Coroutine
+from contextvars import Context
 from dataclasses import dataclass
-from typing import assert_never
+from typing import Any, assert_never
 
 from django.conf import settings
 
@@ -80,7 +81,8 @@ class Engine:
     def wake(self, turn_id: uuid.UUID) -> None:
         """Look at this turn soon; safe from any thread."""
         with contextlib.suppress(RuntimeError):  # the loop is closing: the sweep elsewhere finds it
-            self._loop.call_soon_threadsafe(self._begin, turn_id)
+            # A context of its own: the turn outlives the request that woke it.
+            self._loop.call_soon_threadsafe(self._begin, turn_id, context=Context())
 
     def _begin(self, turn_id: uuid.UUID) -> None:
         if run := self._runs.get(turn_id):
@@ -187,16 +189,16 @@ class Engine:
             log.exception("Turn %s could not be ended; the sweep tries again", run.lease.turn_id)
 
     # --- watching --------------------------------------------------------------------------
-    def _watch(self, work: "asyncio.Future[None] | object") -> None:
-        task: asyncio.Task[None] = asyncio.ensure_future(work)  # type: ignore[arg-type]
+    def _watch(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _every(self, seconds: float, work: Callable[[], object]) -> None:
+    async def _every(self, seconds: float, work: Callable[[], Awaitable[None]]) -> None:
         """Do `work` again and again; what goes wrong once is logged and tried again."""
         while True:
             try:
-                await work()  # type: ignore[misc]
+                await work()
             except Exception:
                 log.exception("%s failed; it is tried again", getattr(work, "__name__", work))
             await asyncio.sleep(seconds)

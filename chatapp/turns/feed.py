@@ -195,7 +195,7 @@ class Feed:
         place = (message, part.step, part.position)
         words = escape(event.data["text"])
         if is_new:
-            opened = fragments.reasoning_part_opened(*place, text=event.data["text"])
+            opened = fragments.reasoning_part_opened(*place, blocks=words)
             return [("a", page.parts_id(message), opened)]
         return [("a", page.blocks_id(*place), words)]
 

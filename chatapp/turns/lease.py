@@ -14,6 +14,7 @@ from datetime import timedelta
 from django.conf import settings
 from django.db import transaction
 from django.db.models import DateTimeField, ExpressionWrapper, F, Q, QuerySet
+from django.db.models.expressions import CombinedExpression
 from django.db.models.functions import Now
 
 from chatapp.models import Turn
@@ -37,10 +38,11 @@ class Lease:
     @property
     def is_fresh(self) -> bool:
         """Whether nobody else can have taken it: a process that was frozen finds out here."""
-        return time.monotonic() - self.renewed < settings.LEASE_SECONDS * 0.8
+        limit: float = settings.LEASE_SECONDS * 0.8
+        return time.monotonic() - self.renewed < limit
 
 
-def _until() -> ExpressionWrapper:
+def _until() -> "ExpressionWrapper[CombinedExpression]":
     seconds = timedelta(seconds=settings.LEASE_SECONDS)
     return ExpressionWrapper(Now() + seconds, output_field=DateTimeField())
 

@@ -149,9 +149,11 @@ def settle_orphans(lease: Lease) -> None:
     """Whoever takes a turn first says what became of calls that the last worker was sending."""
     with fenced(lease) as turn:
         entries = []
-        for call in ToolCall.objects.filter(turn=turn, state=State.SENDING):
+        for call in ToolCall.objects.filter(turn=turn, state=State.SENDING).select_related(
+            "service"
+        ):
             repeat = ToolSetting.objects.filter(
-                service_id=call.service_id, name=call.tool_name, is_safe_to_repeat=True
+                service=call.service, name=call.tool_name, is_safe_to_repeat=True
             ).exists()
             state = State.APPROVED if repeat else State.UNKNOWN
             ToolCall.objects.filter(pk=call.pk).update(

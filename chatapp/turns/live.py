@@ -9,8 +9,10 @@ import asyncio
 import contextlib
 import logging
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextvars import Context
 from dataclasses import dataclass, field
+from typing import Any
 
 from channels.layers import get_channel_layer
 
@@ -49,7 +51,7 @@ class Hub:
         self._feeds: dict[uuid.UUID, Feed] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._loop = asyncio.get_running_loop()
-        self._layer = get_channel_layer()
+        self._layer: Any = get_channel_layer()
         self._channel = ""
 
     def start(self) -> None:
@@ -92,7 +94,8 @@ class Hub:
     def publish(self, events: Sequence[Event]) -> None:
         """Committed events of this process, from whichever thread committed them."""
         with contextlib.suppress(RuntimeError):  # the loop is closing
-            self._loop.call_soon_threadsafe(self._publish, events)
+            # A context of its own: what begins here outlives the request that wrote the events.
+            self._loop.call_soon_threadsafe(self._publish, events, context=Context())
 
     def _publish(self, events: Sequence[Event]) -> None:
         conversation_id = events[0].conversation_id
@@ -123,11 +126,11 @@ class Hub:
         if channel := self._channel:
             await self._on_layer(lambda layer: layer.group_add(_group(conversation_id), channel))
 
-    async def _on_layer(self, act: Callable[[object], object]) -> None:
+    async def _on_layer(self, act: Callable[[Any], Awaitable[None]]) -> None:
         """A layer that fails costs latency only."""
         with contextlib.suppress(Exception):
             async with asyncio.timeout(RETRY_SECONDS):
-                await act(self._layer)  # type: ignore[misc]
+                await act(self._layer)
 
     async def _poll(self) -> None:
         while True:
@@ -146,8 +149,8 @@ class Hub:
         if feed := self._feeds.get(conversation_id):
             feed.nudge(seq)
 
-    def _keep(self, work: object) -> None:
-        task: asyncio.Task[None] = asyncio.ensure_future(work)  # type: ignore[arg-type]
+    def _keep(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 

@@ -37,7 +37,7 @@ class Narrator:
                 return
 
     def _step(self, event: Event) -> Iterator[Told]:
-        step = Step.objects.get(turn_id=event.turn_id, number=event.data["step"])
+        step = Step.objects.get(turn__answer=event.data["message"], number=event.data["step"])
         yield from _notices(event)
         yield {
             "type": "usage",
@@ -93,13 +93,11 @@ def _notices(event: Event, position: int | None = None) -> Iterator[Told]:
         yield {"type": kind, "kind": "model" if kind == "error" else "turn", "text": text}
 
 
-def end_of(turn: Turn) -> Told | None:
-    """The last event of a turn that waits or is over; None while it works."""
+def end_of(turn: Turn) -> Told:
+    """The last event of a turn that rests: it waits for a person, or it is over."""
     if turn.state == Turn.State.WAITING:
         return {"type": "waiting", "for": waiting_for(turn)}
-    if not turn.is_live:
-        return {"type": "done", "reason": turn.reason}
-    return None
+    return {"type": "done", "reason": turn.reason}
 
 
 def waiting_for(turn: Turn) -> list[Told]:

@@ -163,16 +163,16 @@ def _message_view(
 
 def part_view(part: Part) -> PartView | None:
     """A stored part; None for one that only carries a provider's opaque data."""
-    place = {"step": part.step, "position": part.position}
+    step, position = part.step, part.position
     match part.kind:
         case Part.Kind.TEXT if part.text:
-            return TextView(**place, blocks=render(part.text))
+            return TextView(step=step, position=position, blocks=render(part.text))
         case Part.Kind.REASONING if part.text:
-            return ReasoningView(**place, text=part.text, seconds=part.seconds)
+            return ReasoningView(step=step, position=position, text=part.text, seconds=part.seconds)
         case Part.Kind.TOOL_CALL if part.tool_call is not None:
-            return ToolCallView(**place, call=part.tool_call)
+            return ToolCallView(step=step, position=position, call=part.tool_call)
         case Part.Kind.NOTICE:
-            return NoticeView(**place, text=part.text, hint=part.hint)
+            return NoticeView(step=step, position=position, text=part.text, hint=part.hint)
         case _:
             return None
 

@@ -93,7 +93,6 @@ def _run(turn: Turn, after: int, person: Member, level: int, tell: Any) -> None:
         if turn.state != Turn.State.WAITING or not _approve(turn, person, level):
             break
     end = end_of(turn)
-    assert end is not None  # noqa: S101  follow returns turns that rest
     tell(end)
     if end["type"] == "waiting":
         sys.exit(WAITS)

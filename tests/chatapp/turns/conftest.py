@@ -41,8 +41,11 @@ def turn(owner: Member) -> Turn:
 
 
 @pytest_asyncio.fixture
-async def workplace(transactional_db: None) -> AsyncIterator[Workplace]:
-    """An engine and a hub, as a server has them, but without the sweep: tests move turns themselves."""
+async def workplace(turn: Turn) -> AsyncIterator[Workplace]:
+    """An engine and a hub, as a server has them, but without the sweep.
+
+    `turn` was queued before the engine listened, so it moves when a test says so.
+    """
     opened = await open_workplace(sweeps=False)
     yield opened
     await close_workplace(opened)

@@ -1,4 +1,4 @@
-"""Whole turns through the engine: a scripted model, the real notebook service, the real database."""
+"""Whole turns through the engine: a scripted model, the real notebook, the real database."""
 
 import asyncio
 import json
@@ -10,6 +10,7 @@ from chatapp.models import Approval, Member, Message, Note, Part, Permit, Step, 
 from chatapp.providers.events import ProviderError, TextDelta
 from chatapp.turns import answers, intake
 from chatapp.turns.history import history_of
+from chatapp.turns.refusals import Refused
 from chatapp.turns.storage import in_database
 from chatapp.turns.workplace import Workplace, close_workplace, open_workplace
 from mcpconfig.models import Service, ToolDefinition
@@ -227,6 +228,7 @@ async def test_stop_ends_a_streaming_answer_within_a_second_and_keeps_its_words(
 ) -> None:
     pause = Pause()
     scripted.scenes.append([TextDelta(text="Half an ans"), pause, TextDelta(text="wer")])
+    workplace.engine.wake(turn.pk)
     async with asyncio.timeout(10):
         await pause.reached.wait()
         await in_database(intake.stop, turn.conversation)
@@ -247,7 +249,7 @@ async def test_stop_withdraws_an_open_approval(
     call = await only_call(turn)
     assert call.state == ToolCall.State.WITHDRAWN
     assert call.approval.state == Approval.State.WITHDRAWN
-    with pytest.raises(intake.Refused):
+    with pytest.raises(Refused):
         await in_database(
             answers.grant, call, by=call_owner(turn), binding=call.approval.binding, shown_at=None
         )
@@ -280,7 +282,7 @@ async def test_a_definition_that_changed_after_the_approval_is_not_run(
     await in_database(
         answers.grant, call, by=call_owner(turn), binding=call.approval.binding, shown_at=None
     )
-    await in_database(ToolDefinition.objects.filter(pk=call.definition_id).update, is_current=False)
+    await in_database(ToolDefinition.objects.filter(name=call.tool_name).update, is_current=False)
     await rest(workplace, turn)
     call = await only_call(turn)
     assert (call.state, call.attempt) == (ToolCall.State.WITHDRAWN, 0)
@@ -334,6 +336,7 @@ async def test_a_step_whose_worker_died_is_asked_anew_and_nothing_is_shown_twice
 ) -> None:
     pause = Pause()
     scripted.scenes += [[TextDelta(text="First try"), pause], text("Second try")]
+    workplace.engine.wake(turn.pk)
     async with asyncio.timeout(10):
         await pause.reached.wait()
     await close_workplace(workplace)

@@ -1,0 +1,41 @@
+"""`manage.py member add NAME`: a new member, with a password or a one-time link."""
+
+import os
+from argparse import ArgumentParser
+from typing import Any
+
+from django.contrib.auth.password_validation import validate_password
+from django.core.exceptions import ValidationError
+from django.core.management.base import BaseCommand, CommandError
+
+from chatapp.links import sign_in_link
+from chatapp.models import Member
+
+
+class Command(BaseCommand):
+    help = "Add a member."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        add = parser.add_subparsers(dest="act", required=True).add_parser(
+            "add", help="a new member"
+        )
+        add.add_argument("name", metavar="NAME")
+        add.add_argument("--password-env", metavar="VAR", help="the variable with the password")
+        add.add_argument("--admin", action="store_true", help="may configure everything")
+
+    def handle(self, *, name: str, password_env: str | None, admin: bool, **options: Any) -> None:
+        member = Member(username=name, is_staff=admin, is_superuser=admin)
+        password = None if password_env is None else os.environ.get(password_env, "")
+        if password == "":
+            raise CommandError(f"The variable {password_env} holds no password.")
+        member.set_password(password)
+        try:
+            member.full_clean()
+            if password is not None:
+                validate_password(password, member)
+        except ValidationError as error:
+            raise CommandError(" ".join(error.messages)) from error
+        member.save()
+        self.stdout.write(f"Added {name}.")
+        if password is None:
+            self.stdout.write(f"Sign-in link: {sign_in_link(member)}")
