@@ -1,5 +1,6 @@
-"""A page as a tab holds it: parsed HTML to which frames are applied, as `static/js/stream.js` does."""
+"""A page as a tab holds it: parsed HTML, changed by frames as `static/js/stream.js` does."""
 
+import asyncio
 import json
 from typing import Any
 
@@ -13,9 +14,11 @@ class Tab:
         self.soup = BeautifulSoup(html, "html.parser")
         self.last = last
         self.numbers: list[int] = []
+        self.moved = asyncio.Event()
 
     def take(self, frame: str) -> None:
         """Apply one frame; one that was seen before changes nothing."""
+        self.moved.set()
         message = json.loads(frame)
         if message["n"] <= self.last:
             return

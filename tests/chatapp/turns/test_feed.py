@@ -60,7 +60,8 @@ async def caught_up(tab: Tab, conversation: Conversation) -> None:
             Conversation.objects.values_list("last_seq", flat=True).get, pk=conversation.pk
         )
         while tab.last < latest:
-            await asyncio.sleep(0.01)
+            tab.moved.clear()
+            await tab.moved.wait()
 
 
 @pytest_asyncio.fixture

@@ -1,0 +1,130 @@
+"""A call's arguments in one exact form, and the hash that ties a decision to what was shown."""
+
+import hashlib
+import json
+import math
+from typing import Any, NoReturn
+
+import rfc8785
+
+MAX_BYTES = 256 * 1024
+MAX_DEPTH = 64
+# Beyond it a JSON number is not exact everywhere: the service might act on another one.
+MAX_INTEGER = 2**53 - 1
+_FIRST_WITH_EXPONENT = 1e21
+
+Json = Any  # what `json.loads` gives
+
+
+class UnreadableArguments(ValueError):
+    """Arguments that cannot be shown and sent exactly; the text is for a person and the model."""
+
+
+def canonical_arguments(text: str) -> str:
+    """The model's JSON object in RFC 8785 form; nothing at all means no arguments."""
+    if _size(text) > MAX_BYTES:
+        raise UnreadableArguments("The arguments are larger than 256 KB.")
+    if not text.strip():
+        return "{}"
+    value = _parsed(text)
+    if not isinstance(value, dict):
+        raise UnreadableArguments("The arguments are not a JSON object.")
+    _check_depth(value)
+    try:
+        return rfc8785.dumps(value).decode()
+    except (rfc8785.CanonicalizationError, UnicodeError) as error:
+        raise UnreadableArguments("The arguments hold text that is not valid.") from error
+
+
+def binding_hash(
+    *,
+    service_id: int,
+    endpoint: str,
+    tool_name: str,
+    definition_hash: str,
+    arguments: str,
+    person_id: int,
+    call_id: str,
+) -> str:
+    """The hash of all that a decision is about. `arguments` is the canonical text."""
+    shown: dict[str, Any] = {
+        "service": service_id,
+        "endpoint": endpoint,
+        "tool": tool_name,
+        "definition": definition_hash,
+        "arguments": arguments,
+        "person": person_id,
+        "call": call_id,
+    }
+    return hashlib.sha256(rfc8785.dumps(shown)).hexdigest()
+
+
+def _size(text: str) -> int:
+    return len(text.encode("utf-8", "surrogatepass"))
+
+
+def _parsed(text: str) -> Json:
+    try:
+        return json.loads(
+            text,
+            object_pairs_hook=_object,
+            parse_int=_integer,
+            parse_float=_number,
+            parse_constant=_constant,
+        )
+    except UnreadableArguments:
+        raise
+    except RecursionError as error:
+        raise _too_deep() from error
+    except ValueError as error:
+        raise UnreadableArguments("The arguments are not valid JSON.") from error
+
+
+def _object(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+    """Readers disagree about which of two values counts, so a name may stand only once."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise UnreadableArguments("The arguments name the same value twice.")
+    return found
+
+
+def _integer(text: str) -> int:
+    if len(text) > 17 or abs(int(text)) > MAX_INTEGER:
+        raise _too_large(text)
+    return int(text)
+
+
+def _number(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number) or MAX_INTEGER < abs(number) < _FIRST_WITH_EXPONENT:
+        raise _too_large(text)
+    return number
+
+
+def _constant(text: str) -> NoReturn:
+    raise UnreadableArguments(f"The arguments hold {text}, which is not a JSON number.")
+
+
+def _too_large(text: str) -> UnreadableArguments:
+    return UnreadableArguments(
+        f"The number {text[:40]} is too large to be sent exactly; write it as a text in quotes."
+    )
+
+
+def _too_deep() -> UnreadableArguments:
+    return UnreadableArguments(f"The arguments are nested more than {MAX_DEPTH} levels deep.")
+
+
+def _check_depth(value: Json) -> None:
+    """Level by level, so that no depth can exhaust the stack."""
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        level = [inner for outer in level for inner in _containers_in(outer)]
+        if not level:
+            return
+    raise _too_deep()
+
+
+def _containers_in(value: Json) -> list[Json]:
+    inner = value.values() if isinstance(value, dict) else value
+    return [item for item in inner if isinstance(item, dict | list)]
