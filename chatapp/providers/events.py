@@ -66,7 +66,8 @@ class OpaqueData:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """Tokens of this call. `input_tokens` includes the cached ones, `output_tokens` the reasoning."""
+    """Tokens of this call. `input_tokens` includes the cached ones, `output_tokens` the
+    reasoning."""
 
     input_tokens: int = 0
     cached_tokens: int = 0

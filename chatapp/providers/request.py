@@ -45,14 +45,16 @@ class UserMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssistantMessage:
-    """One step: what one model call said. `opaque` parts are sent back to the same provider only."""
+    """One step: what one model call said. `opaque` parts are sent back to the same provider
+    only."""
 
     parts: tuple[AssistantPart, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolOutcome:
-    """What came of one call; each `AskedTool` of the message before has exactly one, in that order."""
+    """What came of one call; each `AskedTool` of the message before has exactly one, in that
+    order."""
 
     call_id: str
     name: str

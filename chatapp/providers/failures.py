@@ -1,0 +1,167 @@
+"""The ways a model call fails: of which kind an error is, and what a member reads about it."""
+
+import email.utils
+import math
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from chatapp.providers.events import ErrorKind, ProviderError
+
+SHORT_DETAIL = 240
+LONGEST_DETAIL = 4_000
+
+TOO_LONG = (
+    "context_length_exceeded",
+    "maximum context length",
+    "exceeds the context window",
+    "prompt is too long",
+    "input is too long",
+    "too many tokens",
+    "reduce the length of the messages",
+)
+OUT_OF_QUOTA = (
+    "insufficient_quota",
+    "billing_hard_limit_reached",
+    "credit balance is too low",
+    "billing_error",
+    "exceeded your current quota",
+)
+KIND_OF_CODE: dict[str, ErrorKind] = {
+    "invalid_api_key": "auth",
+    "authentication_error": "auth",
+    "permission_error": "auth",
+    "rate_limit_exceeded": "rate_limit",
+    "rate_limit_error": "rate_limit",
+    "overloaded_error": "overloaded",
+    "model_not_found": "not_found",
+    "not_found_error": "not_found",
+    "invalid_prompt": "bad_request",
+    "invalid_request_error": "bad_request",
+    "timeout_error": "timeout",
+    "server_error": "server",
+    "api_error": "server",
+}
+KIND_OF_STATUS: dict[int, ErrorKind] = {
+    401: "auth",
+    402: "quota",
+    403: "auth",
+    404: "not_found",
+    408: "timeout",
+    413: "too_long",
+    429: "rate_limit",
+    503: "overloaded",
+    504: "timeout",
+    529: "overloaded",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderNames:
+    """What sentences call a provider and the variables that an admin sets for it."""
+
+    label: str
+    key_variable: str
+    url_variable: str
+
+
+SENTENCES: dict[ErrorKind, tuple[str, str]] = {
+    "auth": ("{label} refused the key.", "An admin can check {key}."),
+    "quota": (
+        "The account at {label} has used up its quota or credit.",
+        "An admin can check its billing; another model may work meanwhile.",
+    ),
+    "rate_limit": ("{label} limits how often it may be asked.", "Try again {when}."),
+    "overloaded": ("{label} is overloaded.", "Try again {when}, or choose another model."),
+    "too_long": (
+        "This conversation is longer than the model can read.",
+        "Start a new chat, switch off some tools, or choose a model with a larger context.",
+    ),
+    "bad_request": (
+        "{label} did not accept the request.",
+        "Choose another model; an admin finds the details in the log.",
+    ),
+    "not_found": (
+        "{label} does not know this model, or the key may not use it.",
+        "Choose another model; an admin can check the name and {url}.",
+    ),
+    "network": (
+        "The connection to {label} failed.",
+        "Try again; if it stays so, an admin can check the network and {url}.",
+    ),
+    "timeout": ("{label} did not answer in time.", "Try again, or choose another model."),
+    "protocol": (
+        "{label} sent an answer that was cut off or could not be read.",
+        "Try again; if it stays so, an admin can check {url}.",
+    ),
+    "server": ("{label} had an error of its own.", "Try again {when}, or choose another model."),
+}
+
+
+def classify(status: int | None, codes: tuple[str, ...], text: str) -> ErrorKind:
+    """The kind of a reported error, by what says most: its words, its code, then its status."""
+    words = " ".join((*codes, text)).lower()
+    if any(mark in words for mark in TOO_LONG):
+        return "too_long"
+    if any(mark in words for mark in OUT_OF_QUOTA):
+        return "quota"
+    if status is None:
+        status = next((int(code) for code in codes if code.isdecimal()), None)
+    if status is None:
+        known = (KIND_OF_CODE[code] for code in codes if code in KIND_OF_CODE)
+        return next(known, "server")
+    if status >= 500 and "overloaded" in words:
+        return "overloaded"
+    return KIND_OF_STATUS.get(status) or ("server" if status >= 500 else "bad_request")
+
+
+def provider_error(
+    kind: ErrorKind, names: ProviderNames, *, detail: str = "", retry_after: float | None = None
+) -> ProviderError:
+    """The error in words for a member, with the provider's own where they say what to change."""
+    message, hint = SENTENCES[kind]
+    when = f"in {math.ceil(retry_after)} seconds" if retry_after else "in a moment"
+    words = {
+        "label": names.label,
+        "key": names.key_variable,
+        "url": names.url_variable,
+        "when": when,
+    }
+    message = message.format(**words)
+    if detail and kind in {"bad_request", "not_found"} and len(detail) <= SHORT_DETAIL:
+        message = f"{message} It said: {detail}"
+    return ProviderError(
+        kind=kind,
+        message=message,
+        hint=hint.format(**words),
+        retry_after=retry_after,
+        detail=detail[:LONGEST_DETAIL],
+    )
+
+
+def missing_key(names: ProviderNames) -> ProviderError:
+    return ProviderError(
+        kind="auth",
+        message=f"There is no key for {names.label} on this server.",
+        hint=f"An admin can set {names.key_variable}; until then choose another model.",
+    )
+
+
+def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
+    """The wait that a provider asked for: milliseconds, seconds or a date."""
+    for name, per_second in (("retry-after-ms", 1000), ("retry-after", 1)):
+        value = headers.get(name)
+        if value is None:
+            continue
+        try:
+            wait = float(value) / per_second
+        except ValueError:
+            wait = _seconds_until(value)
+        if math.isfinite(wait):
+            return max(0.0, wait)
+    return None
+
+
+def _seconds_until(http_date: str) -> float:
+    parts = email.utils.parsedate_tz(http_date)
+    return email.utils.mktime_tz(parts) - time.time() if parts else math.nan

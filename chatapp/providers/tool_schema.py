@@ -1,0 +1,222 @@
+"""Tools as OpenAI takes them: names in its alphabet with an exact way back, and schemas with an
+object at the root and nothing that it refuses. One bad tool would fail the whole request."""
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterable
+from typing import Any
+
+LONGEST_NAME = 64
+HASH_LENGTH = 8
+MAX_NODES = 5_000
+MAX_DEPTH = 64
+TYPES = {"object", "array", "string", "integer", "number", "boolean", "null"}
+UNIONS = ("allOf", "anyOf", "oneOf")
+
+Schema = dict[str, Any]
+
+
+class WireNames:
+    """Our tool ids and the names that the model sees instead: one to one, the same in any order."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._to_wire: dict[str, str] = {}
+        self._from_wire: dict[str, str] = {}
+        for name in sorted(set(names), key=lambda name: (not _is_fit(name), name)):
+            self._add(name)
+
+    def _add(self, name: str) -> str:
+        wire, attempt = (name, 0) if _is_fit(name) else (_hashed(name, 0), 1)
+        while wire in self._from_wire:
+            wire, attempt = _hashed(name, attempt), attempt + 1
+        self._to_wire[name], self._from_wire[wire] = wire, name
+        return wire
+
+    def to_wire(self, name: str) -> str:
+        """The name on the wire, also of a tool that the history mentions but nobody offers now."""
+        return self._to_wire.get(name) or self._add(name)
+
+    def from_wire(self, wire: str) -> str:
+        """Our name; a name that the model made up comes back as it is."""
+        return self._from_wire.get(wire, wire)
+
+
+def _is_fit(name: str) -> bool:
+    return re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", name) is not None
+
+
+def _hashed(name: str, attempt: int) -> str:
+    digest = hashlib.sha256(f"{attempt}:{name}".encode("utf-8", "surrogatepass")).hexdigest()
+    readable = re.sub(r"[^a-zA-Z0-9_-]", "_", name)[: LONGEST_NAME - HASH_LENGTH - 1]
+    return f"{readable}_{digest[:HASH_LENGTH]}"
+
+
+def compile_schema(schema: Schema) -> Schema:
+    """A schema that guides the model. The service checks the arguments itself, so a lost constraint
+    costs one failed call at most, while a refused schema fails every request that carries it."""
+    compiled = _flattened(_Compiler(schema).schema(schema, ()))
+    compiled["type"] = "object"
+    properties = compiled.setdefault("properties", {})
+    required = [name for name in compiled.pop("required", []) if name in properties]
+    return compiled | ({"required": required} if required else {})
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _is_pattern(value: object) -> bool:
+    try:
+        return isinstance(value, str) and re.compile(value) is not None
+    except re.error:
+        return False
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value - value == 0
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _is_names(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(name, str) for name in value)
+
+
+def _is_json(value: object) -> bool:
+    """Python reads NaN from JSON, and no provider takes it back."""
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        return False
+    return True
+
+
+PLAIN_KEYWORDS: dict[str, Callable[[object], bool]] = {
+    **dict.fromkeys(("title", "description", "format"), _is_text),
+    "pattern": _is_pattern,
+    **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"), _is_number),
+    **dict.fromkeys(("minLength", "maxLength", "minItems", "maxItems"), _is_count),
+    **dict.fromkeys(("minProperties", "maxProperties"), _is_count),
+    **dict.fromkeys(("const", "default"), _is_json),
+    "multipleOf": lambda value: isinstance(value, int | float) and _is_number(value) and value > 0,
+    "uniqueItems": lambda value: isinstance(value, bool),
+    "enum": lambda value: isinstance(value, list) and bool(value) and _is_json(value),
+    "examples": lambda value: isinstance(value, list) and _is_json(value),
+    "required": _is_names,
+}
+
+
+class _Compiler:
+    """Walks one schema: keeps what is well formed, puts local references in their places."""
+
+    def __init__(self, root: Schema) -> None:
+        self._root = root
+        self._nodes = 0
+
+    def schema(self, schema: object, inside: tuple[str, ...], depth: int = 0) -> Schema:
+        """`inside` holds the references that led here: a recursive one ends in "anything"."""
+        self._nodes += 1
+        if not isinstance(schema, dict) or self._nodes > MAX_NODES or depth > MAX_DEPTH:
+            return {}
+        if "$ref" in schema:
+            return self._referenced(schema, inside, depth)
+        kept: Schema = {}
+        for key, value in schema.items():
+            if key in PLAIN_KEYWORDS:
+                if PLAIN_KEYWORDS[key](value):
+                    kept[key] = value
+                    self._nodes += len(repr(value)) // 64
+            else:
+                kept |= self._nested(key, value, inside, depth + 1)
+        return kept | _typed(schema.get("type"), kept)
+
+    def _nested(self, key: str, value: object, inside: tuple[str, ...], depth: int) -> Schema:
+        match key, value:
+            case "properties", dict():
+                return {key: {str(k): self.schema(v, inside, depth) for k, v in value.items()}}
+            case "patternProperties", dict():
+                fit = {k: v for k, v in value.items() if _is_pattern(k)}
+                return {key: {k: self.schema(v, inside, depth) for k, v in fit.items()}}
+            case "additionalProperties", bool():
+                return {key: value}
+            case "additionalProperties" | "items" | "not", dict():
+                return {key: self.schema(value, inside, depth)}
+            case "items" | "prefixItems", list():
+                return {"prefixItems": [self.schema(each, inside, depth) for each in value]}
+            case "anyOf" | "oneOf" | "allOf", list() if value:
+                return {key: [self.schema(each, inside, depth) for each in value]}
+        return {}
+
+    def _referenced(self, schema: Schema, inside: tuple[str, ...], depth: int) -> Schema:
+        reference = schema["$ref"]
+        beside = {k: v for k, v in schema.items() if k in ("title", "description", "default")}
+        target = None if reference in inside else self._target(reference)
+        if target is None:
+            return self.schema(beside, inside, depth + 1)
+        return self.schema({**target, **beside}, (*inside, reference), depth + 1)
+
+    def _target(self, reference: object) -> Schema | None:
+        if not isinstance(reference, str) or not reference.startswith("#"):
+            return None
+        found: object = self._root
+        for step in filter(None, reference[1:].split("/")):
+            step = step.replace("~1", "/").replace("~0", "~")
+            if isinstance(found, dict):
+                found = found.get(step)
+            elif isinstance(found, list) and step.isdecimal() and int(step) < len(found):
+                found = found[int(step)]
+            else:
+                return None
+        return found if isinstance(found, dict) else None
+
+
+def _typed(declared: object, kept: Schema) -> Schema:
+    """The type, told where the schema leaves it out; an array always says what it holds."""
+    known = [kind for kind in _as_list(declared) if isinstance(kind, str) and kind in TYPES]
+    if not known and not any(key in kept for key in (*UNIONS, "enum", "const")):
+        known = ["object"] if "properties" in kept else []
+        known = known or (["array"] if kept.keys() & {"items", "prefixItems"} else [])
+    typed: Schema = {"type": known[0] if len(known) == 1 else known} if known else {}
+    if "array" in known and "items" not in kept:
+        typed["items"] = {}
+    return typed
+
+
+def _as_list(value: object) -> list[object]:
+    return value if isinstance(value, list) else [value]
+
+
+def _flattened(schema: Schema) -> Schema:
+    """The root without unions, which OpenAI refuses there: every property that some branch knows,
+    required where all branches agree, the choice told in words."""
+    flat = {k: v for k, v in schema.items() if k not in (*UNIONS, "enum", "const", "not")}
+    required = list(flat.pop("required", []))
+    for union in UNIONS:
+        branches = [_flattened(branch) for branch in schema.get(union, [])]
+        for branch in branches:
+            _join(flat, branch)
+        names = [set(branch.get("required", [])) for branch in branches]
+        if union == "allOf":
+            required += sorted(set().union(*names))
+        elif branches:
+            required += sorted(set.intersection(*names))
+            _tell_choice(flat, branches)
+    return flat | ({"required": list(dict.fromkeys(required))} if required else {})
+
+
+def _join(flat: Schema, branch: Schema) -> None:
+    flat.pop("additionalProperties", None)
+    known = flat.setdefault("properties", {})
+    for name, schema in branch.get("properties", {}).items():
+        if known.setdefault(name, schema) != schema:
+            known[name] = {"anyOf": [known[name], schema]}
+
+
+def _tell_choice(flat: Schema, branches: list[Schema]) -> None:
+    choices = [", ".join(branch["required"]) for branch in branches if branch.get("required")]
+    if len(set(choices)) > 1:
+        note = "Give one of: " + "; ".join(f"({choice})" for choice in choices) + "."
+        flat["description"] = " ".join(filter(None, [flat.get("description"), note]))

@@ -1,0 +1,1 @@
+"""Model servers on loopback that speak the providers' real streaming formats from a script."""

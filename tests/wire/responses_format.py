@@ -1,0 +1,174 @@
+"""The events of one scripted answer in the form of OpenAI's Responses API."""
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+from tests.wire.script import Answer, pieces
+
+Event = dict[str, Any]
+Item = dict[str, Any]
+
+
+def responses_events(answer: Answer, model: str) -> Iterator[Event | str]:
+    """Events as dictionaries, numbered as the real ones; text is written as it is (comments)."""
+    numbers = itertools.count()
+    for event in _Story(answer, model).events():
+        yield event if isinstance(event, str) else {**event, "sequence_number": next(numbers)}
+
+
+USAGE = {
+    "input_tokens": 120,
+    "input_tokens_details": {"cached_tokens": 64, "cache_write_tokens": 0},
+    "output_tokens": 30,
+    "output_tokens_details": {"reasoning_tokens": 12},
+    "total_tokens": 150,
+}
+
+
+class _Story:
+    def __init__(self, answer: Answer, model: str) -> None:
+        self._answer = answer
+        self._model = model
+        self._output: list[Item] = []
+
+    def events(self) -> Iterator[Event | str]:
+        answer = self._answer
+        yield {"type": "response.created", "response": self._response("in_progress")}
+        yield {"type": "response.in_progress", "response": self._response("in_progress")}
+        if answer.is_sloppy:
+            yield from self._sloppy()
+            return
+        if answer.is_strange:
+            yield from self._strange()
+        if answer.reasoning:
+            yield from self._reasoning()
+        if answer.text or answer.refusal:
+            yield from self._message()
+        if answer.tools:
+            yield from self._tools()
+        if answer.in_stream_error:
+            yield {"type": "error", "param": None, **answer.in_stream_error}
+            return
+        yield self._terminal()
+
+    def _response(self, status: str, **more: Any) -> Event:
+        return {
+            "id": "resp_1",
+            "object": "response",
+            "model": self._model,
+            "status": status,
+            "output": list(self._output),
+            "error": None,
+            "incomplete_details": None,
+            "usage": None,
+            **more,
+        }
+
+    def _terminal(self) -> Event:
+        reason = {"length": "max_output_tokens"}.get(self._answer.finish, self._answer.finish)
+        if not reason:
+            done = self._response("completed", usage=USAGE)
+            return {"type": "response.completed", "response": done}
+        details = {"reason": reason}
+        cut = self._response("incomplete", usage=USAGE, incomplete_details=details)
+        return {"type": "response.incomplete", "response": cut}
+
+    def _strange(self) -> Iterator[Event | str]:
+        """A comment, an event of the future, and a tool that the provider would run itself."""
+        yield ": a comment keeps the line open\n\n"
+        yield {"type": "response.something.new", "delta": "not for anybody", "output_index": 0}
+        hosted = {"id": "ws_1", "type": "web_search_call", "status": "completed"}
+        yield from self._item(hosted, [{"type": "response.web_search_call.searching"}])
+
+    def _sloppy(self) -> Iterator[Event]:
+        """What gateways get wrong: empty deltas, whole items in the last event only, no usage."""
+        said = [*self._reasoning(), *self._message(), *self._tools()]
+        yield {"type": "response.output_text.delta", "delta": None, "output_index": 0}
+        yield {"type": "response.output_item.added", "item": None}
+        response = self._response("completed", output=_items_done(said))
+        yield {"type": "response.completed", "response": response}
+
+    def _item(
+        self, item: Item, between: list[Event], started: Item | None = None
+    ) -> Iterator[Event]:
+        place = len(self._output)
+        first = {**(started or item), "status": "in_progress"}
+        yield {"type": "response.output_item.added", "output_index": place, "item": first}
+        for event in between:
+            yield {"output_index": place, "item_id": item["id"], **event}
+        self._output.append(item)
+        yield {"type": "response.output_item.done", "output_index": place, "item": item}
+
+    def _reasoning(self) -> Iterator[Event]:
+        text = self._answer.reasoning
+        kind = "response.reasoning_summary"
+        item = {
+            "id": "rs_1",
+            "type": "reasoning",
+            "summary": [{"type": "summary_text", "text": text}],
+            "encrypted_content": "gAAAA-sealed",
+        }
+        deltas = [
+            {"type": f"{kind}_text.delta", "summary_index": 0, "delta": piece}
+            for piece in pieces(text, self._answer.chunk)
+        ]
+        opened = {"type": f"{kind}_part.added", "summary_index": 0}
+        closed = {"type": f"{kind}_text.done", "summary_index": 0, "text": text}
+        partial = {**item, "summary": [], "encrypted_content": "gAAAA-part"}
+        yield from self._item(item, [opened, *deltas, closed], partial)
+
+    def _message(self) -> Iterator[Event]:
+        parts: list[Item] = []
+        between: list[Event] = []
+        for kind, key, text in (
+            ("output_text", "text", self._answer.text),
+            ("refusal", "refusal", self._answer.refusal),
+        ):
+            if text:
+                part = {"type": kind, key: text}
+                at = {"content_index": len(parts)}
+                between.append({"type": "response.content_part.added", **at, "part": part})
+                between += [
+                    {"type": f"response.{kind}.delta", **at, "delta": piece}
+                    for piece in pieces(text, self._answer.chunk)
+                ]
+                between.append({"type": f"response.{kind}.done", **at, key: text})
+                parts.append(part | ({"annotations": []} if kind == "output_text" else {}))
+        item: Item = {"id": "msg_1", "type": "message", "role": "assistant"}
+        item |= {"status": "completed", "phase": "final_answer", "content": parts}
+        yield from self._item(item, between, {**item, "content": []})
+
+    def _tools(self) -> Iterator[Event]:
+        rows = [self._call(index) for index in range(len(self._answer.tools))]
+        self._output += [row[-1]["item"] for row in rows]
+        if self._answer.is_interleaved:
+            turns = itertools.zip_longest(*rows)
+            yield from (event for turn in turns for event in turn if event is not None)
+        else:
+            yield from itertools.chain(*rows)
+
+    def _call(self, index: int) -> list[Event]:
+        tool = self._answer.tools[index]
+        place = len(self._output) + index
+        arguments = tool.arguments_text
+        item = {"id": f"fc_{index}", "type": "function_call", "name": tool.name}
+        item |= {"call_id": tool.id or f"call_{index}"}
+        at = {"output_index": place, "item_id": item["id"]}
+        kind = "response.function_call_arguments"
+        started = {**item, "arguments": "", "status": "in_progress"}
+        is_cut = self._answer.finish == "length" and index == len(self._answer.tools) - 1
+        done = {**item, "arguments": arguments, "status": "incomplete" if is_cut else "completed"}
+        return [
+            {"type": "response.output_item.added", "output_index": place, "item": started},
+            *(
+                {"type": f"{kind}.delta", **at, "delta": piece}
+                for piece in pieces(arguments, self._answer.chunk)
+            ),
+            {"type": f"{kind}.done", **at, "arguments": arguments},
+            {"type": "response.output_item.done", "output_index": place, "item": done},
+        ]
+
+
+def _items_done(events: list[Event]) -> list[Item]:
+    return [event["item"] for event in events if event["type"] == "response.output_item.done"]

@@ -1,0 +1,72 @@
+"""What a scripted model says: one `Answer` a request, in order, from a test or a JSON file."""
+
+import json
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, Literal
+
+Cut = Literal["end", "reset", "hang"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    """A call that the scripted model makes. `arguments` may be an object or any text."""
+
+    name: str
+    arguments: Any = field(default_factory=dict)
+    id: str = ""
+
+    @property
+    def arguments_text(self) -> str:
+        return self.arguments if isinstance(self.arguments, str) else json.dumps(self.arguments)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """One answer. What is said comes in the order reasoning, text, refusal, tools.
+
+    `cut` breaks the stream off after `cut_after` events (before the first byte when negative).
+    `write` splits the bytes of the stream into HTTP chunks of that size, or at those places.
+    """
+
+    text: str = ""
+    reasoning: str = ""
+    refusal: str = ""
+    tools: tuple[Tool, ...] = ()
+    is_interleaved: bool = False
+    finish: Literal["", "length", "content_filter"] = ""
+    chunk: int = 5
+    delay_ms: float = 0
+    first_byte_ms: float = 0
+    status: int = 200
+    headers: dict[str, str] = field(default_factory=dict)
+    error: dict[str, Any] = field(default_factory=dict)
+    document: str = ""
+    content_type: str = "text/event-stream; charset=utf-8"
+    cut: Cut | None = None
+    cut_after: int = 3
+    in_stream_error: dict[str, Any] = field(default_factory=dict)
+    is_strange: bool = False
+    is_sloppy: bool = False
+    events: tuple[Any, ...] = ()
+    write: int | tuple[int, ...] | None = None
+
+
+FALLBACK = Answer(text="The script has no more answers.")
+
+
+def answer_from_json(value: dict[str, Any]) -> Answer:
+    """An answer as a script file has it; a misspelt word is an error, not a silent default."""
+    unknown = value.keys() - {each.name for each in fields(Answer)}
+    if unknown:
+        raise ValueError(f"A script answer has no {', '.join(sorted(unknown))}.")
+    tools = tuple(Tool(**tool) for tool in value.get("tools", []))
+    return Answer(**{**value, "tools": tools, "events": tuple(value.get("events", []))})
+
+
+def read_script(path: Path) -> list[Answer]:
+    return [answer_from_json(value) for value in json.loads(path.read_text())]
+
+
+def pieces(text: str, size: int) -> list[str]:
+    return [text[start : start + size] for start in range(0, len(text), size)]
