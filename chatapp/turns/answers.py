@@ -16,6 +16,7 @@ from chatapp.models import Approval, Member, ToolCall
 from . import journal
 from .calling import wake
 from .ending import signal
+from .milestones import passed
 from .refusals import Refused
 
 State = ToolCall.State
@@ -59,6 +60,7 @@ def _decide(
             raise Refused(_why_too_late(call, binding), 409)
         entry = journal.call_entry(call.pk, turn.answer_id, state)
         journal.append(turn.conversation_id, turn.pk, [entry])
+        transaction.on_commit(lambda: passed("K10"))
         transaction.on_commit(lambda: wake(turn.pk))
 
 

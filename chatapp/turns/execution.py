@@ -16,7 +16,7 @@ from mcpconfig.results import ToolResult
 from .lease import Lease, LeaseLost
 from .ledger import Sending, begin_sending, record_outcome, record_progress
 from .milestones import passed
-from .storage import in_database
+from .storage import in_database, storable
 
 log = logging.getLogger(__name__)
 State = ToolCall.State
@@ -96,12 +96,15 @@ def _shown(error: OperationError) -> dict[str, Any]:
 
 
 def _stored(result: ToolResult) -> dict[str, Any]:
-    return {
-        "content": result.content,
-        "structured": result.structured,
-        "is_error": result.is_error,
-        "was_cut": result.was_cut,
-    }
+    stored: dict[str, Any] = storable(
+        {
+            "content": result.content,
+            "structured": result.structured,
+            "is_error": result.is_error,
+            "was_cut": result.was_cut,
+        }
+    )
+    return stored
 
 
 @dataclass(slots=True)

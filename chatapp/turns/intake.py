@@ -14,6 +14,7 @@ from mcpconfig.models import Service
 from . import journal
 from .calling import wake
 from .ending import end
+from .milestones import passed
 from .refusals import Refused
 
 TITLE_CHARACTERS = 60
@@ -115,6 +116,7 @@ def _accept(
             journal.turn_entry(turn, Turn.State.QUEUED),
         ],
     )
+    passed("K1")
     transaction.on_commit(lambda: wake(turn.pk))
     return turn
 

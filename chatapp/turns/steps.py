@@ -16,6 +16,7 @@ from chatapp.tools.catalogue import Catalogue
 from . import journal
 from .journal import Entry, Kind
 from .lease import Lease, fenced
+from .storage import storable
 
 CUT_OFF = "The answer was cut off before this call was complete, so it was not run."
 
@@ -113,7 +114,7 @@ def _part_rows(turn: Turn, step: int, parts: Sequence[SaidPart]) -> list[Part]:
             text=part.text,
             seconds=part.seconds,
             hint=part.hint,
-            opaque=part.opaque,
+            opaque=storable(part.opaque),
         )
         for part in parts
     ]
@@ -134,7 +135,7 @@ def _store_calls(turn: Turn, step: int, answer: Answer, catalogue: Catalogue) ->
             position=call.position,
             kind=Part.Kind.TOOL_CALL,
             tool_call=call,
-            opaque=ready.opaque,
+            opaque=storable(ready.opaque),
         )
         for call, ready in zip(calls, answer.calls, strict=True)
     )

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from threading import Barrier
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from django.db import InterfaceError, OperationalError, connection, transaction
 
@@ -46,6 +46,19 @@ def close_threads() -> None:
 
     for closing in [_pool.submit(close_mine) for _ in range(THREADS)]:
         closing.result(timeout=10)
+
+
+def storable(value: Any) -> Any:
+    """JSON from outside as every database keeps it: without NUL characters and lone surrogates."""
+    match value:
+        case str():
+            return value.replace("\x00", "").encode("utf-8", "replace").decode()
+        case dict():
+            return {storable(key): storable(item) for key, item in value.items()}
+        case list():
+            return [storable(item) for item in value]
+        case _:
+            return value
 
 
 @contextmanager
