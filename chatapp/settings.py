@@ -17,7 +17,8 @@ VAR_DIR = Path(env.str("VAR_DIR", default=str(BASE_DIR / "var")))
 
 
 def kept_secret(name: str, make: str) -> str:
-    """A secret that the operator did not set: made once, kept in a file that only its owner reads."""
+    """A secret that the operator did not set: made once, kept in a file that only its owner
+    reads."""
     path = VAR_DIR / name
     if not path.exists():
         VAR_DIR.mkdir(parents=True, exist_ok=True)
@@ -28,7 +29,9 @@ def kept_secret(name: str, make: str) -> str:
 
 # --- identity and safety -------------------------------------------------------------------
 DEBUG = env.bool("DEBUG", default=False)
-SECRET_KEY = env.str("SECRET_KEY", default="") or kept_secret("secret_key", secrets.token_urlsafe(50))
+SECRET_KEY = env.str("SECRET_KEY", default="") or kept_secret(
+    "secret_key", secrets.token_urlsafe(50)
+)
 ENCRYPTION_KEYS = env.list("ENCRYPTION_KEYS", default=[]) or [
     kept_secret("encryption_key", Fernet.generate_key().decode())
 ]
@@ -81,6 +84,7 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "chatapp.middleware.PasswordFirst",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
@@ -120,6 +124,8 @@ LOGIN_REDIRECT_URL = "/"
 AXES_FAILURE_LIMIT = env.int("SIGN_IN_FAILURE_LIMIT", default=10)
 AXES_COOLOFF_TIME = timedelta(minutes=15)
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
+AXES_LOCKOUT_CALLABLE = "chatapp.views.sign_in.too_many_tries"
+AXES_ENABLE_ADMIN = False
 
 # --- storage -------------------------------------------------------------------------------
 DATABASES = {
@@ -157,6 +163,7 @@ STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
 }
+WHITENOISE_KEEP_ONLY_HASHED_FILES = True
 LANGUAGE_CODE = "en"
 USE_I18N = False
 TIME_ZONE = env.str("TIME_ZONE", default="UTC")

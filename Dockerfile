@@ -1,0 +1,21 @@
+FROM python:3.11-slim AS build
+WORKDIR /app
+RUN pip install --no-cache-dir uv
+COPY pyproject.toml uv.lock ./
+RUN uv sync --frozen --no-dev
+
+FROM python:3.11-slim
+WORKDIR /app
+RUN useradd --create-home countersign && install -d -o countersign /data
+COPY --from=build /app/.venv .venv
+COPY manage.py ./
+COPY chatapp chatapp
+COPY mcpconfig mcpconfig
+COPY templates templates
+COPY static static
+USER countersign
+ENV VAR_DIR=/data PATH=/app/.venv/bin:$PATH PYTHONUNBUFFERED=1
+VOLUME /data
+EXPOSE 6740
+HEALTHCHECK --start-period=20s --interval=10s CMD ["python", "-c", "import urllib.request as r; r.urlopen('http://127.0.0.1:6740/healthz', timeout=5)"]
+CMD ["python", "manage.py", "serve", "--host", "0.0.0.0", "--port", "6740"]

@@ -1,0 +1,63 @@
+"""Approvals: what was asked, who decided and why, to read."""
+
+from django.contrib import admin
+from django.utils.safestring import SafeString
+
+from chatapp.models import Approval
+
+from .badges import EMPTY, badge
+from .read_only import ReadOnly
+
+
+@admin.register(Approval)
+class ApprovalAdmin(ReadOnly, admin.ModelAdmin):
+    list_display = (
+        "tool",
+        "service",
+        "owner",
+        "risk_badge",
+        "state_badge",
+        "decided_by",
+        "decided_at",
+        "expires_at",
+    )
+    list_filter = ("state", "tool_call__risk", "created_at")
+    list_select_related = (
+        "tool_call__service",
+        "tool_call__turn__conversation__owner",
+        "decided_by",
+    )
+    search_fields = ("tool_call__tool_id", "tool_call__turn__conversation__owner__username")
+    ordering = ("-created_at",)
+    fields = (
+        "tool_call",
+        "risk_badge",
+        "state_badge",
+        "decided_by",
+        "decided_at",
+        "reason",
+        "binding",
+        "created_at",
+        "expires_at",
+    )
+    readonly_fields = ("risk_badge", "state_badge")
+
+    @admin.display(description="Tool", ordering="tool_call__tool_id")
+    def tool(self, approval: Approval) -> str:
+        return approval.tool_call.tool_id
+
+    @admin.display(description="Service", ordering="tool_call__service__name")
+    def service(self, approval: Approval) -> str:
+        return str(approval.tool_call.service or EMPTY)
+
+    @admin.display(description="Member")
+    def owner(self, approval: Approval) -> str:
+        return str(approval.tool_call.turn.conversation.owner)
+
+    @admin.display(description="Risk", ordering="tool_call__risk")
+    def risk_badge(self, approval: Approval) -> SafeString | str:
+        return badge(approval.tool_call.risk)
+
+    @admin.display(description="State", ordering="state")
+    def state_badge(self, approval: Approval) -> SafeString | str:
+        return badge(approval.state)

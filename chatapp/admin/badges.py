@@ -1,0 +1,34 @@
+"""Coloured words in lists; the colour repeats what the word says."""
+
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from chatapp.models import Approval, ToolCall, Turn
+
+EMPTY = "–"
+
+TONES: dict[str, str] = {
+    "low": "good",
+    "medium": "warn",
+    "high": "bad",
+    Turn.State.RUNNING: "busy",
+    Turn.State.WAITING: "warn",
+    Turn.State.DONE: "good",
+    ToolCall.State.PROPOSED: "busy",
+    ToolCall.State.AWAITING_APPROVAL: "warn",
+    ToolCall.State.APPROVED: "busy",
+    ToolCall.State.SENDING: "busy",
+    ToolCall.State.SUCCEEDED: "good",
+    ToolCall.State.FAILED: "bad",
+    ToolCall.State.UNKNOWN: "bad",
+    Approval.State.OPEN: "warn",
+    Approval.State.GRANTED: "good",
+}
+
+
+def badge(value: str, words: str = "") -> SafeString | str:
+    """`value` chooses the tone, `words` are what is read."""
+    if not value:
+        return EMPTY
+    tone = TONES.get(value, "quiet")
+    return format_html('<span class="badge" data-tone="{}">{}</span>', tone, words or value)

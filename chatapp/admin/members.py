@@ -1,0 +1,110 @@
+"""Members: add one with a password or a one-time link, switch one off, make one an admin."""
+
+from typing import Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.contrib.auth.admin import UserAdmin
+from django.contrib.auth.forms import UserChangeForm
+from django.contrib.auth.password_validation import validate_password
+from django.db.models import QuerySet
+from django.forms import ModelForm
+from django.http import HttpRequest
+from django.utils.html import format_html
+
+from chatapp.links import sign_in_link
+from chatapp.models import Member
+
+IS_ADMIN = "May configure everything in this admin, and read what was said and decided."
+
+
+class NewMemberForm(ModelForm):
+    """A name is enough: without a password the new member comes by a one-time link."""
+
+    password = forms.CharField(
+        required=False,
+        strip=False,
+        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
+        help_text="Leave empty to get a sign-in link, by which the member chooses a password.",
+    )
+
+    class Meta:
+        model = Member
+        fields = ["username", "first_name", "last_name", "is_staff"]
+        labels = {"is_staff": "Admin"}
+        help_texts = {"is_staff": IS_ADMIN}
+
+    def clean_password(self) -> str:
+        password: str = self.cleaned_data["password"]
+        if password:
+            validate_password(password, self.instance)
+        return password
+
+    def save(self, commit: bool = True) -> Member:
+        self.instance.set_password(self.cleaned_data["password"] or None)
+        member: Member = super().save(commit)
+        return member
+
+
+class MemberForm(UserChangeForm):
+    class Meta:
+        model = Member
+        fields = "__all__"
+        labels = NewMemberForm.Meta.labels
+        help_texts = NewMemberForm.Meta.help_texts
+
+
+@admin.register(Member)
+class MemberAdmin(UserAdmin):
+    """Admins are superusers: there is no right in between to get wrong."""
+
+    add_form = NewMemberForm
+    form = MemberForm
+    add_form_template = None
+    add_fieldsets = (
+        (None, {"fields": ["username", "first_name", "last_name", "password", "is_staff"]}),
+    )
+    fieldsets = (
+        (None, {"fields": ["username", "password"]}),
+        ("Person", {"fields": ["first_name", "last_name", "email"]}),
+        ("Rights", {"fields": ["is_active", "is_staff"]}),
+        ("Dates", {"fields": ["last_login", "date_joined"]}),
+    )
+    readonly_fields = ("last_login", "date_joined")
+    list_display = (
+        "username",
+        "display_name",
+        "is_admin",
+        "is_active",
+        "has_password",
+        "last_login",
+    )
+    list_filter = ("is_active", "is_staff")
+    search_fields = ("username", "first_name", "last_name", "email")
+    actions = ("make_sign_in_links",)
+
+    @admin.display(description="Admin", boolean=True, ordering="is_staff")
+    def is_admin(self, member: Member) -> bool:
+        return member.is_staff
+
+    @admin.display(description="Password set", boolean=True)
+    def has_password(self, member: Member) -> bool:
+        return member.has_usable_password()
+
+    def save_model(self, request: HttpRequest, obj: Member, form: Any, change: bool) -> None:
+        obj.is_superuser = obj.is_staff
+        super().save_model(request, obj, form, change)
+        if not change and not obj.has_usable_password():
+            self.show_link(request, obj)
+
+    @admin.action(
+        description="Make a sign-in link for each selected member", permissions=["change"]
+    )
+    def make_sign_in_links(self, request: HttpRequest, queryset: QuerySet[Member]) -> None:
+        for member in queryset.filter(is_active=True):
+            self.show_link(request, member)
+
+    def show_link(self, request: HttpRequest, member: Member) -> None:
+        """The only time that the link can be read; only the token's hash is kept."""
+        text = "Sign-in link for {}, shown only now, for one use within a day: <code>{}</code>"
+        messages.success(request, format_html(text, member.username, sign_in_link(member)))

@@ -1,0 +1,175 @@
+"""Turns with their steps and tool calls, and the approvals, to read."""
+
+import json
+from typing import ClassVar
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from chatapp.models import Approval, Step, ToolCall, Turn
+
+from .badges import EMPTY, badge
+from .read_only import ReadOnly
+
+
+class StepInline(ReadOnly, admin.TabularInline):
+    model = Step
+    fields = (
+        "number",
+        "attempt",
+        "state",
+        "finish_reason",
+        "input_tokens",
+        "output_tokens",
+        "started_at",
+        "finished_at",
+    )
+    readonly_fields = fields
+    extra = 0
+
+
+class ToolCallInline(ReadOnly, admin.TabularInline):
+    model = ToolCall
+    fields = ("step", "call", "risk_badge", "state_badge", "why", "decided_by", "took")
+    readonly_fields = fields
+    extra = 0
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[ToolCall]:
+        return super().get_queryset(request).select_related("approval__decided_by")
+
+    @admin.display(description="Tool")
+    def call(self, call: ToolCall) -> SafeString:
+        address = reverse("admin:chatapp_toolcall_change", args=[call.pk])
+        return format_html('<a href="{}"><code>{}</code></a>', address, call.tool_id)
+
+    @admin.display(description="Risk")
+    def risk_badge(self, call: ToolCall) -> SafeString | str:
+        return badge(call.risk)
+
+    @admin.display(description="State")
+    def state_badge(self, call: ToolCall) -> SafeString | str:
+        return badge(call.state, call.get_state_display())
+
+    @admin.display(description="Decided by")
+    def decided_by(self, call: ToolCall) -> str:
+        return decider(call)
+
+    @admin.display(description="Took")
+    def took(self, call: ToolCall) -> str:
+        return EMPTY if call.seconds is None else f"{call.seconds:.1f} s"
+
+
+def decider(call: ToolCall) -> str:
+    """The person who answered the approval, or the policy where nobody was asked."""
+    if call.state == ToolCall.State.PROPOSED:
+        return EMPTY
+    approval: Approval | None = getattr(call, "approval", None)
+    if approval is None:
+        return "policy"
+    return str(approval.decided_by or EMPTY)
+
+
+@admin.register(Turn)
+class TurnAdmin(ReadOnly, admin.ModelAdmin):
+    list_display = ("created_at", "conversation", "owner", "model", "state_badge", "reason", "took")
+    list_filter = ("state", "created_at", "model")
+    list_select_related = ("conversation__owner",)
+    search_fields = ("conversation__title", "conversation__owner__username", "model")
+    ordering = ("-created_at",)
+    fields = (
+        "conversation",
+        "model",
+        "state_badge",
+        "reason",
+        "services",
+        "created_at",
+        "started_at",
+        "finished_at",
+        "wake_at",
+    )
+    readonly_fields = ("state_badge",)
+    inlines = (StepInline, ToolCallInline)
+
+    @admin.display(description="Member", ordering="conversation__owner__username")
+    def owner(self, turn: Turn) -> str:
+        return str(turn.conversation.owner)
+
+    @admin.display(description="State", ordering="state")
+    def state_badge(self, turn: Turn) -> SafeString | str:
+        return badge(turn.state)
+
+    @admin.display(description="Took")
+    def took(self, turn: Turn) -> str:
+        if turn.started_at is None or turn.finished_at is None:
+            return EMPTY
+        return f"{(turn.finished_at - turn.started_at).total_seconds():.1f} s"
+
+
+@admin.register(ToolCall)
+class ToolCallAdmin(ReadOnly, admin.ModelAdmin):
+    list_display = (
+        "tool_id",
+        "service",
+        "owner",
+        "risk_badge",
+        "state_badge",
+        "decided_by",
+        "sent_at",
+    )
+    list_filter = ("state", "risk", "service")
+    list_select_related = ("service", "turn__conversation__owner", "approval__decided_by")
+    search_fields = ("tool_id", "turn__conversation__owner__username")
+    ordering = ("-turn__created_at", "step", "position")
+    fields: ClassVar[tuple[str, ...]] = (
+        "tool_id",
+        "service",
+        "turn",
+        "risk_badge",
+        "risk_reasons",
+        "state_badge",
+        "why",
+        "decided_by",
+        "shown_arguments",
+        "shown_result",
+        "attempt",
+        "sent_at",
+        "finished_at",
+        "resolution",
+        "resolved_by",
+    )
+    readonly_fields = fields
+
+    @admin.display(description="Member", ordering="turn__conversation__owner__username")
+    def owner(self, call: ToolCall) -> str:
+        return str(call.turn.conversation.owner)
+
+    @admin.display(description="Risk", ordering="risk")
+    def risk_badge(self, call: ToolCall) -> SafeString | str:
+        return badge(call.risk)
+
+    @admin.display(description="Why this risk")
+    def risk_reasons(self, call: ToolCall) -> str:
+        return " ".join(call.reasons) or EMPTY
+
+    @admin.display(description="State", ordering="state")
+    def state_badge(self, call: ToolCall) -> SafeString | str:
+        return badge(call.state, call.get_state_display())
+
+    @admin.display(description="Decided by")
+    def decided_by(self, call: ToolCall) -> str:
+        return decider(call)
+
+    @admin.display(description="Arguments")
+    def shown_arguments(self, call: ToolCall) -> SafeString:
+        return format_html("<pre>{}</pre>", call.arguments)
+
+    @admin.display(description="Result")
+    def shown_result(self, call: ToolCall) -> SafeString | str:
+        found = call.result or call.error
+        if found is None:
+            return EMPTY
+        return format_html("<pre>{}</pre>", json.dumps(found, indent=2, ensure_ascii=False))

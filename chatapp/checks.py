@@ -1,0 +1,121 @@
+"""System checks: settings that would make an installation unsafe stop every command."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from cryptography.fernet import Fernet
+from django.apps import AppConfig
+from django.conf import settings
+from django.core.checks import CheckMessage, Error, Tags, register
+
+NETWORK_FILE_SYSTEMS = {
+    "9p",
+    "afs",
+    "ceph",
+    "cifs",
+    "fuse.sshfs",
+    "glusterfs",
+    "nfs",
+    "nfs4",
+    "smb3",
+}
+KNOWN_SECRETS = ("django-insecure", "change", "secret", "example", "insecure", "your-")
+ENGINES = {"django.db.backends.sqlite3", "django.db.backends.postgresql"}
+
+
+@register(Tags.security)
+def hosts_are_named(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[CheckMessage]:
+    if settings.DEBUG or "*" not in settings.ALLOWED_HOSTS:
+        return []
+    return [
+        Error(
+            "ALLOWED_HOSTS accepts every host, so any name can be pointed at this server.",
+            hint="Name the hosts by which people reach it, separated by commas.",
+            id="countersign.E001",
+        )
+    ]
+
+
+@register(Tags.security)
+def secret_key_is_secret(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[CheckMessage]:
+    key = settings.SECRET_KEY
+    if len(key) >= 32 and len(set(key)) >= 8 and not key.lower().startswith(KNOWN_SECRETS):
+        return []
+    return [
+        Error(
+            "SECRET_KEY is short or looks like an example, so sessions could be forged.",
+            hint="Leave it unset to have one made, or set at least 50 random characters.",
+            id="countersign.E002",
+        )
+    ]
+
+
+@register(Tags.security)
+def encryption_keys_work(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[CheckMessage]:
+    try:
+        if [Fernet(key) for key in settings.ENCRYPTION_KEYS]:
+            return []
+    except ValueError:
+        pass
+    return [
+        Error(
+            "ENCRYPTION_KEYS holds a key that cannot be used to keep credentials.",
+            hint="Leave it unset to have one made, or set keys made by Fernet.generate_key().",
+            id="countersign.E003",
+        )
+    ]
+
+
+@register(Tags.security)
+def origins_are_exact(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[CheckMessage]:
+    addresses = [*settings.ALLOWED_ORIGINS, *([settings.PUBLIC_URL] if settings.PUBLIC_URL else [])]
+    return [
+        Error(
+            f"{address} is not an exact origin.",
+            hint="PUBLIC_URL and ALLOWED_ORIGINS take https://host or https://host:port.",
+            id="countersign.E004",
+        )
+        for address in addresses
+        if not is_origin(address)
+    ]
+
+
+def is_origin(address: str) -> bool:
+    parts = urlsplit(address)
+    is_bare = not (parts.path or parts.query or parts.fragment or parts.username)
+    return (
+        parts.scheme in ("http", "https")
+        and bool(parts.hostname)
+        and is_bare
+        and "*" not in address
+    )
+
+
+@register(Tags.database)
+def database_keeps_its_word(
+    app_configs: Sequence[AppConfig] | None, **_: Any
+) -> list[CheckMessage]:
+    database = settings.DATABASES["default"]
+    if database["ENGINE"] not in ENGINES:
+        hint = "DATABASE_URL takes sqlite:///… or postgresql://…"
+        return [Error("This database is not supported.", hint=hint, id="countersign.E005")]
+    if database["ENGINE"].endswith("sqlite3") and is_on_network(Path(database["NAME"])):
+        return [
+            Error(
+                "The SQLite file is on a network file system, which does not keep its locks.",
+                hint="Put it on a local disk, or use PostgreSQL.",
+                id="countersign.E006",
+            )
+        ]
+    return []
+
+
+def is_on_network(path: Path, mounts: Path = Path("/proc/mounts")) -> bool:
+    """Whether the longest mount point above `path` is a network file system (Linux only)."""
+    if not mounts.exists():
+        return False
+    lines = [line.split() for line in mounts.read_text().splitlines()]
+    above = [line for line in lines if path.resolve().is_relative_to(line[1])]
+    return bool(above) and max(above, key=lambda line: len(line[1]))[2] in NETWORK_FILE_SYSTEMS

@@ -1,0 +1,130 @@
+"""The front door: signing in by password or one-time link, the first password, signing out."""
+
+from math import ceil
+from typing import Any, cast
+
+from django import forms
+from django.conf import settings
+from django.contrib.auth import authenticate, login, logout, update_session_auth_hash
+from django.contrib.auth.decorators import login_required
+from django.contrib.auth.forms import PasswordChangeForm, SetPasswordForm
+from django.contrib.auth.views import redirect_to_login
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse, QueryDict
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.views.decorators.cache import never_cache
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_http_methods, require_POST
+
+from chatapp.models import Member, SignInLink
+
+BACKEND = "django.contrib.auth.backends.ModelBackend"
+
+
+class SignInForm(forms.Form):
+    username = forms.CharField(
+        label="Name",
+        max_length=150,
+        widget=forms.TextInput(attrs={"autocomplete": "username", "autocapitalize": "none"}),
+        error_messages={"required": "Enter your name."},
+    )
+    password = forms.CharField(
+        strip=False,
+        widget=forms.PasswordInput(attrs={"autocomplete": "current-password"}),
+        error_messages={"required": "Enter your password."},
+    )
+
+
+@sensitive_post_parameters("password")
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def sign_in(request: HttpRequest) -> HttpResponse:
+    target = own_path(request.POST.get("next") or request.GET.get("next") or "")
+    if request.user.is_authenticated:
+        return redirect(target)
+    form = SignInForm(request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        member = authenticate(request, **form.cleaned_data)
+        if member is not None:
+            login(request, member)
+            return redirect(target)
+        form.add_error(None, "That name and password do not go together. Try again.")
+    status = 422 if form.is_bound else 200
+    return render(request, "sign_in/sign_in.html", {"form": form, "next": target}, status=status)
+
+
+def own_path(address: str) -> str:
+    """`address` if it is a path of this site, else the first page: nobody is sent elsewhere."""
+    is_plain = address.startswith("/") and address.isprintable()
+    is_own = is_plain and url_has_allowed_host_and_scheme(address, None)
+    return address if is_own else settings.LOGIN_REDIRECT_URL
+
+
+def too_many_tries(request: HttpRequest, *_: Any) -> HttpResponse:
+    """What django-axes answers with when a name was tried too often from one address."""
+    minutes = ceil(settings.AXES_COOLOFF_TIME.total_seconds() / 60)
+    return render(request, "sign_in/too_many_tries.html", {"minutes": minutes}, status=429)
+
+
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def by_link(request: HttpRequest, token: str) -> HttpResponse:
+    """Only the button redeems the link: programs that preview links must not use it up."""
+    if request.method == "POST":
+        redeemed = SignInLink.redeem(token)
+        if redeemed is None:
+            return render(request, "sign_in/link_gone.html", status=410)
+        login(request, redeemed, backend=BACKEND)
+        return redirect(settings.LOGIN_REDIRECT_URL)
+    link = SignInLink.objects.filter(
+        token_hash=SignInLink.hash_of(token),
+        used_at=None,
+        expires_at__gt=timezone.now(),
+        member__is_active=True,
+    ).first()
+    if link is None:
+        return render(request, "sign_in/link_gone.html", status=410)
+    return render(request, "sign_in/by_link.html", {"member": link.member})
+
+
+@require_POST
+def sign_out(request: HttpRequest) -> HttpResponse:
+    logout(request)
+    return redirect("sign-in")
+
+
+@sensitive_post_parameters()
+@never_cache
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def set_password(request: HttpRequest) -> HttpResponse:
+    """The first password, or a new one for somebody who knows the old one."""
+    member = cast(Member, request.user)
+    is_first = not member.has_usable_password()
+    form = password_form(member, request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        form.save()
+        update_session_auth_hash(request, member)
+        return redirect(settings.LOGIN_REDIRECT_URL)
+    context = {"form": form, "is_first": is_first}
+    status = 422 if form.is_bound else 200
+    return render(request, "sign_in/password.html", context, status=status)
+
+
+def password_form(member: Member, data: QueryDict | None) -> "SetPasswordForm[Member]":
+    """Django's form in our words; it asks for the old password where there is one."""
+    form_class = PasswordChangeForm if member.has_usable_password() else SetPasswordForm
+    form = form_class(member, data)
+    form.fields["new_password1"].help_text = "At least 8 characters, and not one that many use."
+    form.fields["new_password2"].label = "The new password again"
+    form.fields["new_password2"].help_text = ""
+    return form
+
+
+def to_sign_in(request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+    """The admin's own sign-in page is this one; a member who may not enter is told so."""
+    if request.user.is_authenticated:
+        raise PermissionDenied("Only admins may open this page.")
+    return redirect_to_login(own_path(request.GET.get("next", "")))

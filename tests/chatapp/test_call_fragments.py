@@ -1,0 +1,305 @@
+"""Fragments of tool calls: the approval card, rows and verdicts, whoever wrote the words in them."""
+
+import time
+from typing import Any
+
+import pytest
+from django.core.signing import BadSignature
+from django.utils import timezone
+
+from chatapp.models import Approval, Member, ToolCall, Turn
+from chatapp.rendering import fragments, page
+from tests.chatapp.views import rows
+from tests.chatapp.views.dom import Element, root_of
+
+State = ToolCall.State
+WORDS = {
+    State.PROPOSED: "deciding",
+    State.APPROVED: "running",
+    State.SENDING: "running",
+    State.SUCCEEDED: "done",
+    State.FAILED: "failed",
+    State.DENIED: "denied",
+    State.REFUSED: "refused by policy",
+    State.EXPIRED: "expired",
+    State.WITHDRAWN: "withdrawn",
+    State.CANCELLED: "cancelled",
+    State.UNKNOWN: "outcome unknown",
+}
+HIDDEN = ["\u202e", "\u200b", "\u2066", "\u00ad", "\U000e0041", "\x1b"]
+LURE = 'zz<img src=x onerror=1 hx-get="/"><b hx-post="/" id="thread">zz'
+
+
+@pytest.fixture
+def turn(owner: Member) -> Turn:
+    return rows.turn(owner)
+
+
+def shown(call: ToolCall, **values: Any) -> Element:
+    call = ToolCall.objects.select_related("service", "definition", "turn").get(pk=call.pk)
+    return root_of(fragments.tool_call(call, **values))
+
+
+def labelled(card: Element) -> str:
+    return card.one(id=card["aria-labelledby"]).text
+
+
+# --- the approval card ---------------------------------------------------------------------
+def test_a_card_is_a_group_whose_name_begins_with_approve(turn: Turn) -> None:
+    card = shown(rows.question(turn, definition=rows.definition()))
+    assert card["role"] == "group"
+    assert labelled(card) == "Approve: Delete a note · Demo notebook"
+
+
+@pytest.mark.parametrize(
+    ("title", "sentence"),
+    [
+        ("Delete a note", "Demo notebook wants to delete a note"),
+        ("Open a pull request", "Demo notebook wants to open a pull request"),
+        ("GitHub search", "Demo notebook wants to use GitHub search"),
+        ("Weather", "Demo notebook wants to use Weather"),
+        ("", "Demo notebook wants to delete note"),
+    ],
+)
+def test_a_card_says_in_a_sentence_what_would_happen(turn: Turn, title: str, sentence: str) -> None:
+    card = shown(rows.question(turn, definition=rows.definition(title=title)))
+    assert card.one("h3").text == sentence
+
+
+def test_a_card_says_where_it_goes_and_as_whom(turn: Turn) -> None:
+    elsewhere = rows.service("git", title="Git", url="https://git.example:8443/mcp")
+    where = shown(rows.question(turn, service=elsewhere)).with_class("where")[0]
+    assert where.one("code").text == "notebook_delete_note"
+    assert [each.text for each in where.all("span")] == [
+        "git.example:8443",
+        "runs as a shared account",
+    ]
+    assert shown(rows.question(turn)).with_class("where")[0].all("span")[0].text == "built in"
+
+
+def test_a_card_gives_the_reasons_and_no_reason_twice(turn: Turn) -> None:
+    reasons = ["Its name says that it deletes.", "Nobody has confirmed it."]
+    call = rows.question(turn, reasons=reasons, why="Asked because. Its name says that it deletes.")
+    because = shown(call).with_class("because")[0]
+    assert because.one("p").text == "Asked because. Its name says that it deletes."
+    assert [each.text for each in because.all("li")] == ["Nobody has confirmed it."]
+
+
+def test_every_argument_is_shown_with_the_required_ones_first(turn: Turn) -> None:
+    schema: dict[str, Any] = {
+        "properties": {"note": {}, "title": {}, "options": {}},
+        "required": ["title"],
+    }
+    arguments = {"extra": 5, "note": "", "options": {"deep": [1, None]}, "title": "Old ideas"}
+    card = shown(rows.question(turn, arguments, definition=rows.definition(**schema)))
+    names = [each.text for each in card.all("dt")]
+    values = [each.text for each in card.all("dd")]
+    assert names == ["title (required)", "note", "options", "extra"]
+    assert values == ["Old ideas", "empty text", '{ "deep": [ 1, null ] }', "5"]
+
+
+@pytest.mark.parametrize("value", ["word " * 700, "line\n" * 40, ["item"] * 40])
+def test_a_long_value_is_folded_and_never_cut(turn: Turn, value: Any) -> None:
+    fold = shown(rows.question(turn, {"text": value})).one("dd").one("details")
+    whole = fold.with_class("value")[0]
+    plain = value if isinstance(value, str) else whole.text
+    assert whole.text == " ".join(plain.split())
+    assert whole.text.count("item") == (40 if isinstance(value, list) else 0)
+    assert "characters" in fold.one("summary").text
+
+
+def test_a_long_value_says_how_long_it_is(turn: Turn) -> None:
+    card = shown(rows.question(turn, {"text": "x" * 3_214}))
+    assert "3214 characters, show all" in card.one("dd").one("summary").text
+
+
+def test_the_exact_json_is_there_whole(turn: Turn) -> None:
+    call = rows.question(turn, {"title": "Old ideas", "text": "y" * 2_000})
+    exact = shown(call).with_class("exact")[0]
+    assert exact.one("pre").text == call.arguments
+
+
+def test_a_card_offers_what_can_be_done_and_nothing_else(turn: Turn) -> None:
+    assert shown(rows.question(turn)).buttons() == ["Run once", "Do not run"]
+
+
+def test_a_decision_names_what_was_shown(turn: Turn) -> None:
+    call = rows.question(turn)
+    fields = shown(call).one("form").fields()
+    assert (fields["version"], fields["scope"], fields["reason"]) == (rows.BINDING, "once", "")
+    assert fragments.read_shown_at(call.pk, fields["shown_at"]) == pytest.approx(
+        time.time(), abs=30
+    )
+
+
+def test_the_time_of_a_card_counts_for_that_card_only(turn: Turn) -> None:
+    first, second = rows.question(turn), rows.question(turn)
+    signed = fragments.sign_shown_at(first.pk, 1_000.0)
+    assert fragments.read_shown_at(first.pk, signed) == 1_000.0
+    with pytest.raises(BadSignature):
+        fragments.read_shown_at(second.pk, signed)
+    with pytest.raises(BadSignature):
+        fragments.read_shown_at(first.pk, f"{first.pk}:1.0")
+
+
+def test_a_token_is_in_the_form_only_where_a_page_gives_one(turn: Turn) -> None:
+    call = rows.question(turn)
+    assert "csrfmiddlewaretoken" not in shown(call).one("form").fields()
+    assert shown(call, csrf_token="secret").one("form").fields()["csrfmiddlewaretoken"] == "secret"
+
+
+def test_high_risk_differs_in_words_and_sign_not_only_in_colour(turn: Turn) -> None:
+    high, low = shown(rows.question(turn)), shown(rows.question(turn, risk="low"))
+    assert high.with_class("badge")[0].text == "High risk"
+    assert low.with_class("badge")[0].text == "Low risk"
+    assert "This may not be undone." in high.text
+    assert "This may not be undone." not in low.text
+    signs = [card.with_class("emblem")[0].one("use")["href"] for card in (high, low)]
+    assert signs == ["#i-alert", "#i-shield"]
+
+
+def test_a_card_says_what_happens_when_nobody_decides(turn: Turn) -> None:
+    due = shown(rows.question(turn)).with_class("due")[0]
+    assert due.text.startswith("Nothing is sent until you decide. Expires")
+    assert "datetime" in due.one("time")
+
+
+@pytest.mark.parametrize("character", HIDDEN)
+def test_hidden_characters_are_drawn_wherever_they_stand(turn: Turn, character: str) -> None:
+    word = f"a{character}b"
+    call = rows.question(
+        turn,
+        {word: word, "deep": {word: [word]}},
+        definition=rows.definition(title=f"Delete {word}"),
+        service=rows.service(title=word),
+        tool_id=word,
+        why=word,
+        reasons=[f"because {word}"],
+    )
+    html = fragments.tool_call(call)
+    assert character not in html
+    assert html.count(f"⟨U+{ord(character):04X}⟩") >= 8
+
+
+def test_a_card_warns_of_what_could_deceive(turn: Turn) -> None:
+    hidden = shown(rows.question(turn, {"list": [{"a": "x\u202ey"}]}, risk="low"))
+    mixed = shown(rows.question(turn, tool_name="d\u0435lete", risk="low"))
+    plain = shown(rows.question(turn, {"a": "x"}, risk="low"))
+    assert "hidden characters" in hidden.with_class("warning")[0].text
+    assert "two alphabets" in mixed.with_class("warning")[0].text
+    assert plain.with_class("warning") == []
+
+
+# --- calls in their other states -----------------------------------------------------------
+@pytest.mark.parametrize(("state", "words"), WORDS.items())
+def test_every_state_is_said_in_words(turn: Turn, state: str, words: str) -> None:
+    call = rows.call(turn, {"title": "Old ideas"}, state)
+    element = shown(call)
+    assert element["id"] == page.tool_call_id(call.pk)
+    assert words in element.text
+    assert "Old ideas" in element.text
+
+
+def test_an_unknown_outcome_is_for_a_person_to_tell(turn: Turn) -> None:
+    card = shown(rows.call(turn, {}, State.UNKNOWN, definition=rows.definition()))
+    assert card.buttons() == ["It worked", "It did not", "Run again"]
+    assert labelled(card).startswith("Outcome unknown: Delete a note")
+    assert "not sent again unless you say so" in card.text
+
+
+def test_a_call_of_a_turn_that_is_over_is_not_run_again(owner: Member) -> None:
+    over = rows.turn(owner, Turn.State.STOPPED)
+    assert shown(rows.call(over, {}, State.UNKNOWN)).buttons() == ["It worked", "It did not"]
+
+
+def test_a_denied_call_says_who_denied_it_and_their_word(turn: Turn, owner: Member) -> None:
+    call = rows.question(turn)
+    ToolCall.objects.filter(pk=call.pk).update(state=State.DENIED)
+    Approval.objects.update(
+        state="denied", reason="Keep it.", decided_by=owner, decided_at=timezone.now()
+    )
+    line = shown(call).one("summary")
+    assert "denied by owner" in line.text
+    assert line.one("q").text == "Keep it."
+
+
+def test_a_refused_call_says_why(turn: Turn) -> None:
+    call = rows.call(turn, {}, State.REFUSED, why="An admin switched this tool off.")
+    assert shown(call).one("summary").one("q").text == "An admin switched this tool off."
+
+
+def test_a_call_that_was_allowed_says_by_whom(turn: Turn, owner: Member) -> None:
+    call = rows.question(turn)
+    ToolCall.objects.filter(pk=call.pk).update(state=State.SUCCEEDED)
+    Approval.objects.update(state="granted", decided_by=owner, decided_at=timezone.now())
+    assert "Allowed to run once by owner" in shown(call).text
+
+
+def test_a_failed_call_says_what_went_wrong_and_what_to_do(turn: Turn) -> None:
+    error = {"kind": "timeout", "message": "No answer in time.", "hint": "Ask for less."}
+    assert (
+        "No answer in time. Ask for less."
+        in shown(rows.call(turn, {}, State.FAILED, error=error)).text
+    )
+
+
+def test_a_result_shows_words_names_of_files_and_structure(turn: Turn) -> None:
+    words = {"content": [{"type": "text", "text": "two notes"}]}
+    image = {"content": [{"type": "image", "mimeType": "image/png", "data": "AAAA"}]}
+    link = {"content": [{"type": "resource_link", "uri": "file:///a", "mimeType": "text/plain"}]}
+    structure = {"content": [], "structuredContent": {"count": 2}}
+    found = [
+        shown(rows.call(turn, result=result)).one("pre").text
+        for result in (words, image, link, structure)
+    ]
+    assert found == ["two notes", "[image/png]", "[text/plain] file:///a", '{ "count": 2 }']
+
+
+def test_a_long_result_says_how_much_is_not_shown(turn: Turn) -> None:
+    result = {"content": [{"type": "text", "text": "z" * 25_000}]}
+    element = shown(rows.call(turn, result=result))
+    assert element.one("pre").text == "z" * 20_000
+    assert "5000 more characters were given to the assistant." in element.text
+
+
+def test_arguments_that_cannot_be_read_are_shown_as_they_are(turn: Turn) -> None:
+    element = shown(rows.call(turn, '{"title": ', State.FAILED))
+    assert element.one("dd").text == '{"title":'
+
+
+def test_progress_is_shown_while_a_call_runs(turn: Turn) -> None:
+    running = rows.call(turn, {}, State.SENDING, progress="page 3 of 12")
+    over = rows.call(turn, {}, State.SUCCEEDED, progress="page 3 of 12")
+    assert "page 3 of 12" in shown(running).one("summary").text
+    assert "page 3 of 12" not in shown(over).text
+
+
+@pytest.mark.parametrize("state", [State.AWAITING_APPROVAL, *WORDS])
+def test_words_of_others_never_become_markup(turn: Turn, state: str) -> None:
+    call = rows.question(
+        turn,
+        {LURE: LURE, "deep": {LURE: LURE}},
+        definition=rows.definition(title=LURE),
+        service=rows.service(title=LURE),
+        tool_id=LURE,
+        why=LURE,
+        reasons=[f"{LURE}!"],
+        progress=LURE,
+        result={"content": [{"type": "text", "text": LURE}, {"type": LURE, "uri": LURE}]},
+        error={"message": LURE, "hint": LURE},
+    )
+    Approval.objects.update(reason=LURE)
+    ToolCall.objects.filter(pk=call.pk).update(state=state)
+    element = shown(call)
+    assert not element.all("img") and not element.all(id="thread")
+    assert all("onerror" not in each for each in element.all())
+    assert [each for each in element.all() if "hx-get" in each] == []
+
+
+def test_values_and_results_are_out_of_reach_of_htmx(turn: Turn) -> None:
+    result = {"content": [{"type": "text", "text": "marked"}]}
+    call = rows.call(turn, {"title": "marked"}, result=result)
+    holders = [each for each in shown(call).all() if "marked" in each.children]
+    assert len(holders) == 3  # the row, the value, the result
+    for holder in holders:
+        assert any("hx-ignore" in each for each in [holder, *holder.ancestors()])

@@ -1,0 +1,189 @@
+"""Fragments of messages, status, composer and sidebar."""
+
+import uuid
+from typing import Any
+
+import pytest
+
+from chatapp.models import Member, ToolCall, Turn
+from chatapp.rendering import fragments, page
+from chatapp.rendering.page import MessageView, NoticeView, ReasoningView, TextView
+from chatapp.turns.reading import read_conversation
+from tests.chatapp.views import rows
+from tests.chatapp.views.dom import Element, parse, root_of
+
+State = ToolCall.State
+MESSAGE = uuid.uuid4()
+LURE = 'zz<img src=x onerror=1 hx-get="/">zz'
+
+
+@pytest.fixture
+def turn(owner: Member) -> Turn:
+    return rows.turn(owner)
+
+
+# --- messages and their parts --------------------------------------------------------------
+def test_a_persons_message_keeps_its_lines_and_is_never_markup() -> None:
+    view = MessageView(id=MESSAGE, role="user", text="one\n<b>two</b>")
+    item = root_of(fragments.message(view))
+    assert (item["id"], item["data-role"]) == (page.message_id(MESSAGE), "user")
+    bubble = item.with_class("bubble")[0]
+    assert bubble.children == ["one\n<b>two</b>"]
+    assert "hx-ignore" in bubble
+
+
+def test_an_answer_holds_its_parts_in_order_and_then_its_status(turn: Turn) -> None:
+    rows.said(turn, "Let me think.", "reasoning", seconds=8.2)
+    rows.said(turn, "First **this**.")
+    call = rows.question(turn)
+    rows.said(turn, "Stopped by you.", "notice", hint="Ask again.")
+    item = root_of(fragments.message(read_conversation(turn.conversation).messages[-1]))
+    parts, status = item.one(id=page.parts_id(turn.answer_id)), item.elements[-1]
+    assert [each["id"] for each in parts.elements] == [
+        page.part_id(turn.answer_id, 1, 0),
+        page.part_id(turn.answer_id, 1, 1),
+        page.tool_call_id(call.pk),
+        page.part_id(turn.answer_id, 1, 3),
+    ]
+    assert parts.elements[0].one("summary").text == "Thought for 8 seconds"
+    assert parts.elements[1].one("strong").text == "this"
+    assert parts.elements[3].text == "Stopped by you. Ask again."
+    assert status["id"] == page.status_id(turn.answer_id)
+
+
+def test_an_open_text_can_be_added_to_by_its_ids() -> None:
+    part = root_of(fragments.text_part_opened(MESSAGE, 2, 1, "<p>a</p>", "<p>b</p>"))
+    assert part["id"] == page.part_id(MESSAGE, 2, 1)
+    assert "hx-ignore" in part
+    assert part.one(id=page.blocks_id(MESSAGE, 2, 1)).text == "a"
+    assert part.one(id=page.tail_id(MESSAGE, 2, 1)).text == "b"
+
+
+def test_a_reload_in_mid_stream_shows_the_part_that_the_stream_opened() -> None:
+    view = TextView(step=2, position=1, blocks="<p>a</p>", tail="<p>b</p>", is_open=True)
+    assert fragments.part(MESSAGE, view) == fragments.text_part_opened(
+        MESSAGE, 2, 1, "<p>a</p>", "<p>b</p>"
+    )
+    thought = ReasoningView(step=2, position=1, text="a < b", is_open=True)
+    assert fragments.part(MESSAGE, thought) == fragments.reasoning_part_opened(
+        MESSAGE, 2, 1, "a &lt; b"
+    )
+
+
+@pytest.mark.parametrize(
+    ("seconds", "label"),
+    [(None, "Thought about it"), (0.2, "Thought for 1 second"), (8.4, "Thought for 8 seconds")],
+)
+def test_a_thought_is_plain_text_and_says_how_long_it_took(
+    seconds: float | None, label: str
+) -> None:
+    view = ReasoningView(step=1, position=0, text="<b>bold</b>\n", seconds=seconds)
+    part = root_of(fragments.part(MESSAGE, view))
+    assert part.one("summary").text == label
+    assert part.one(id=page.blocks_id(MESSAGE, 1, 0)).children == ["<b>bold</b>\n"]
+
+
+def test_a_notice_says_what_happened_and_what_to_do() -> None:
+    view = NoticeView(step=1, position=4, text="It <broke>.", hint="Try again.")
+    part = root_of(fragments.part(MESSAGE, view))
+    assert part["id"] == page.part_id(MESSAGE, 1, 4)
+    assert part.text == "It <broke>. Try again."
+
+
+# --- status, composer, sidebar -------------------------------------------------------------
+def status_of(turn: Turn, **values: Any) -> Element:
+    return root_of(fragments.status(turn.answer_id, turn, **values))
+
+
+@pytest.mark.parametrize("state", [Turn.State.QUEUED, Turn.State.RUNNING])
+def test_an_answer_in_the_making_is_busy(owner: Member, state: str) -> None:
+    status = status_of(rows.turn(owner, state))
+    assert (status["aria-busy"], status.text) == ("true", "Working…")
+    assert status_of(rows.turn(owner, state, stop_requested=True)).text == "Stopping…"
+
+
+def test_a_waiting_answer_says_what_it_waits_for(owner: Member) -> None:
+    asks, does_not_know = rows.turn(owner), rows.turn(owner)
+    rows.question(asks)
+    rows.call(does_not_know, {}, State.UNKNOWN)
+    assert status_of(asks).text == "Waiting for your approval"
+    assert status_of(does_not_know).text == "Waiting for your answer"
+
+
+@pytest.mark.parametrize(
+    ("state", "word"),
+    [
+        (Turn.State.DONE, "demo"),
+        (Turn.State.STOPPED, "Stopped"),
+        (Turn.State.FAILED, "Interrupted"),
+    ],
+)
+def test_a_finished_answer_says_how_it_ended_and_what_it_took(
+    owner: Member, state: str, word: str
+) -> None:
+    status = status_of(rows.turn(owner, state))
+    assert "aria-busy" not in status
+    assert status.text.startswith(word)
+    assert status.text.endswith("40 tokens")
+    assert status.buttons() == ["Copy answer"]
+
+
+def test_a_status_is_the_same_whoever_counted_its_tokens(owner: Member) -> None:
+    turn = rows.turn(owner, Turn.State.DONE)
+    assert fragments.status(turn.answer_id, turn) == fragments.status(turn.answer_id, turn, 40)
+
+
+@pytest.mark.parametrize(
+    ("state", "buttons"),
+    [
+        ("queued", ["Stop"]),
+        ("running", ["Stop"]),
+        ("waiting", ["Stop", "Send"]),
+        ("done", ["Send"]),
+    ],
+)
+def test_the_buttons_fit_what_the_turn_does(owner: Member, state: str, buttons: list[str]) -> None:
+    turn = rows.turn(owner, state)
+    actions = root_of(fragments.composer_actions(turn.conversation, turn))
+    assert actions["id"] == page.COMPOSER_ID
+    assert actions.buttons() == buttons
+    assert ("withdraws the open question" in actions.text) == (state == "waiting")
+
+
+def test_a_new_chat_can_only_send() -> None:
+    assert root_of(fragments.composer_actions(None, None)).buttons() == ["Send"]
+
+
+@pytest.mark.parametrize(
+    ("dot", "words"),
+    [("", ""), ("running", "answering"), ("waiting", "waiting for your approval")],
+)
+def test_a_link_says_in_words_what_its_dot_means(turn: Turn, dot: str, words: str) -> None:
+    link = root_of(fragments.conversation_link(turn.conversation, dot))
+    assert link["id"] == page.link_id(turn.conversation_id)
+    assert link.text == f"Hello {words}".strip()
+    assert link.one("a")["href"] == f"/c/{turn.conversation_id}/"
+
+
+def test_the_open_conversation_is_marked(turn: Turn) -> None:
+    here = root_of(fragments.conversation_link(turn.conversation, "", is_current=True))
+    elsewhere = root_of(fragments.conversation_link(turn.conversation, ""))
+    assert here.one("a")["aria-current"] == "page"
+    assert "aria-current" not in elsewhere.one("a")
+
+
+def test_a_title_is_words_only(turn: Turn) -> None:
+    turn.conversation.title = LURE
+    assert parse(fragments.title(turn.conversation)).one("h1").children == [LURE]
+
+
+def test_a_page_of_many_messages_asks_no_question_per_message(
+    owner: Member, django_assert_num_queries: Any
+) -> None:
+    turn = rows.turn(owner, Turn.State.DONE)
+    for _ in range(5):
+        rows.call(turn, definition=rows.definition())
+    view = read_conversation(turn.conversation).messages[-1]
+    assert len(view.parts) == 5
+    with django_assert_num_queries(0):
+        fragments.message(view)

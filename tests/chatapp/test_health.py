@@ -1,0 +1,51 @@
+"""Probes: alive needs nothing, ready needs the database and the channel layer."""
+
+from typing import Any
+
+import pytest
+from django.db import connections
+from django.test import Client
+
+NOWHERE = "127.0.0.1:9"
+
+
+def test_alive_answers_without_touching_the_database(client: Client) -> None:
+    response = client.get("/healthz")
+    assert response.status_code == 200
+    assert response.content == b"alive\n"
+    assert "no-store" in response["Cache-Control"]
+
+
+@pytest.mark.django_db
+def test_ready_when_database_and_layer_answer(client: Client) -> None:
+    response = client.get("/readyz")
+    assert response.status_code == 200
+    assert response.content == b"ready\n"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_silent_database_is_named(client: Client, settings: Any) -> None:
+    connection = connections["default"]
+    connection.close()
+    kept = connection.settings_dict["NAME"]
+    connection.settings_dict["NAME"] = "/nowhere/at/all.sqlite3"
+    try:
+        response = client.get("/readyz")
+    finally:
+        connection.close()
+        connection.settings_dict["NAME"] = kept
+    assert response.status_code == 503
+    assert response.content == b"The database does not answer.\n"
+
+
+@pytest.mark.django_db
+def test_a_silent_layer_is_named(client: Client, settings: Any) -> None:
+    settings.CHANNEL_LAYERS = {
+        "default": {
+            "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
+            "CONFIG": {"hosts": [f"redis://{NOWHERE}"]},
+        }
+    }
+    response = client.get("/readyz")
+    assert response.status_code == 503
+    assert response.content == b"The channel layer does not answer.\n"

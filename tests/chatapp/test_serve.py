@@ -1,0 +1,306 @@
+"""`manage.py serve` and the commands beside it, run as people run them."""
+
+import contextlib
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from chatapp import links, serving
+from chatapp.models import Member, SignInLink
+
+ROOT = Path(__file__).resolve().parents[2]
+START_SECONDS = 15
+STOP_SECONDS = 25
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    """A running server and what it printed until it answered."""
+
+    process: subprocess.Popen[str]
+    address: str
+    lines: list[str]
+    seconds: float
+
+    def status(self, path: str) -> int:
+        return self.get(path)[0]
+
+    def get(self, path: str) -> tuple[int, str]:
+        try:
+            with urllib.request.urlopen(self.address + path, timeout=10) as answer:  # noqa: S310
+                return int(answer.status), answer.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, ""
+
+    def stop(self, number: int = signal.SIGTERM) -> int:
+        self.process.send_signal(number)
+        return self.process.wait(STOP_SECONDS)
+
+
+def environment(place: Path, **more: str) -> dict[str, str]:
+    kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
+    return {**kept, "VAR_DIR": str(place), "PYTHONUNBUFFERED": "1", **more}
+
+
+def manage(place: Path, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "manage.py", *words],
+        cwd=ROOT,
+        env=environment(place, **more),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+@contextlib.contextmanager
+def serve(place: Path, *words: str, expect: int = 2, **more: str) -> Iterator[Served]:
+    """A server that has printed `expect` lines; it is gone afterwards, whatever happened."""
+    begun = time.monotonic()
+    process = subprocess.Popen(
+        [sys.executable, "manage.py", "serve", *words],
+        cwd=ROOT,
+        env=environment(place, **more),
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    try:
+        lines = [process.stdout.readline().strip() for _ in range(expect)]
+        seconds = time.monotonic() - begun
+        found = re.fullmatch(r"Serving on (http://127\.0\.0\.1:\d+)/", lines[0])
+        assert found, lines
+        yield Served(process=process, address=found[1], lines=lines, seconds=seconds)
+    finally:
+        process.kill()
+        process.wait(STOP_SECONDS)
+        process.stdout.close()
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+    return port
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The data of one installation, set up once for this module."""
+    return tmp_path_factory.mktemp("installation")
+
+
+@pytest.fixture(scope="module")
+def first_start(place: Path) -> tuple[Served, int, dict[str, int]]:
+    with serve(place, "--port", str(free_port())) as served:
+        pages = {path: served.status(path) for path in ("/sign-in/", "/healthz", "/readyz")}
+        for path in re.findall(r'href="(/static/[^"]+)"', served.get("/sign-in/")[1]):
+            pages[path] = served.status(path)
+        code = served.stop()
+    return served, code, pages
+
+
+def test_a_first_start_sets_up_serves_and_prints_the_way_in(
+    first_start: tuple[Served, int, dict[str, int]],
+) -> None:
+    served, _code, pages = first_start
+    assert set(pages.values()) == {200}, pages
+    assert any(path.startswith("/static/css/") for path in pages)
+    assert served.seconds < START_SECONDS
+    assert re.fullmatch(rf"First sign-in: {served.address}/sign-in/[\w-]{{43}}/", served.lines[1])
+
+
+def test_sigterm_ends_the_server_as_done(first_start: tuple[Served, int, dict[str, int]]) -> None:
+    assert first_start[1] == 0
+
+
+def test_a_warm_start_is_quick_and_prints_a_new_link_until_a_password_is_set(
+    place: Path, first_start: tuple[Served, int, dict[str, int]]
+) -> None:
+    with serve(place, "--port", str(free_port())) as again:
+        assert again.status("/sign-in/") == 200
+        assert again.lines[1].startswith("First sign-in: ")
+        assert again.lines[1].rsplit("/", 2)[1] != first_start[0].lines[1].rsplit("/", 2)[1]
+    added = manage(place, "member", "add", "kim", "--password-env", "PW", PW="a long enough phrase")
+    assert added.returncode == 0, added.stderr
+    with serve(place, "--port", str(free_port()), expect=1) as served:
+        assert served.stop(signal.SIGINT) == 0
+        assert served.process.stdout is not None
+        assert served.process.stdout.read() == ""
+
+
+@pytest.mark.usefixtures("first_start")
+def test_a_killed_server_frees_its_port_at_once(place: Path) -> None:
+    port = str(free_port())
+    # An open connection is what would keep the address in use for a minute.
+    with (
+        serve(place, "--port", port, expect=1) as served,
+        socket.create_connection(("127.0.0.1", int(port)), timeout=5),
+    ):
+        served.stop(signal.SIGKILL)
+    with serve(place, "--port", port, expect=1) as second:
+        assert second.status("/healthz") == 200
+
+
+@pytest.mark.usefixtures("first_start")
+def test_a_taken_port_is_an_error_in_words(place: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        result = manage(place, "serve", "--port", str(port))
+    assert result.returncode == 1
+    assert f"port {port}" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "settings", "says"),
+    [
+        (["--workers", "2"], {}, "REDIS_URL"),
+        (["--host", "192.0.2.7"], {"DEBUG": "1"}, "DEBUG is on"),
+        ([], {"ALLOWED_HOSTS": "*"}, "ALLOWED_HOSTS accepts every host"),
+        ([], {"SECRET_KEY": "changeme"}, "SECRET_KEY is short"),
+    ],
+)
+def test_serve_refuses_to_start_unsafe(
+    tmp_path: Path, words: list[str], settings: dict[str, str], says: str
+) -> None:
+    result = manage(tmp_path, "serve", *words, **settings)
+    assert result.returncode == 1
+    assert says in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("first_start")
+def test_two_workers_serve_one_port(place: Path) -> None:
+    more = {"REDIS_URL": "redis://127.0.0.1:6379/9"}
+    with serve(place, "--port", str(free_port()), "--workers", "2", expect=1, **more) as served:
+        assert served.status("/readyz") == 200
+        assert served.stop() == 0
+
+
+def test_the_first_free_port_of_the_range_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    begin = free_port()
+    monkeypatch.setattr(serving, "PORTS", range(begin, begin + 2))
+    with serving.listen("127.0.0.1", None) as first, serving.listen("127.0.0.1", None) as second:
+        ports = [listener.getsockname()[1] for listener in (first, second)]
+        assert ports == [begin, begin + 1]
+        with pytest.raises(serving.CannotServe, match=f"{begin} to {begin + 1} is free"):
+            serving.listen("127.0.0.1", None)
+
+
+def test_a_host_that_is_not_here_is_an_error_in_words() -> None:
+    with pytest.raises(serving.CannotServe):
+        serving.listen("192.0.2.1", free_port())
+    with pytest.raises(serving.CannotServe):
+        serving.listen("no such host", free_port())
+
+
+def test_the_socket_limits_are_set() -> None:
+    found = serving.configuration(workers=1)
+    assert (found.ws, found.ws_max_size, found.ws_per_message_deflate) == (
+        "websockets-sansio",
+        262_144,
+        True,
+    )
+    assert (found.ws_ping_interval, found.ws_ping_timeout) == (20, 20)
+    assert found.proxy_headers is False, "without PUBLIC_URL nobody may claim another address"
+
+
+@pytest.mark.django_db
+def test_the_first_link_goes_to_an_admin_without_a_password() -> None:
+    assert links.first_sign_in_link() is not None
+    first = Member.objects.get()
+    assert (first.username, first.is_superuser, first.has_usable_password()) == (
+        "admin",
+        True,
+        False,
+    )
+    links.first_sign_in_link()
+    assert SignInLink.objects.count() == 1, "a new link takes the place of the old one"
+
+
+@pytest.mark.django_db
+def test_the_first_link_never_makes_an_admin_of_a_member() -> None:
+    Member.objects.create_user("admin")
+    assert links.first_sign_in_link() is None
+    assert not Member.objects.get().is_superuser
+
+
+@pytest.mark.django_db
+def test_links_use_the_public_address_where_there_is_one(settings: Any, owner: Member) -> None:
+    settings.PUBLIC_URL = "https://chat.example"
+    assert links.sign_in_link(owner).startswith("https://chat.example/sign-in/")
+
+
+@pytest.mark.django_db
+def test_sign_in_link_prints_a_link_that_works(
+    owner: Member, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call_command("sign_in_link", "owner")
+    token = capsys.readouterr().out.strip().rsplit("/", 2)[1]
+    assert SignInLink.redeem(token) == owner
+
+
+@pytest.mark.django_db
+def test_sign_in_link_says_why_it_cannot(owner: Member) -> None:
+    with pytest.raises(CommandError, match="no member nobody"):
+        call_command("sign_in_link", "nobody")
+    Member.objects.update(is_active=False)
+    with pytest.raises(CommandError, match="switched off"):
+        call_command("sign_in_link", "owner")
+
+
+@pytest.mark.django_db
+def test_member_add_makes_a_member_or_an_admin(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PW", "a long enough phrase")
+    call_command("member", "add", "kim", "--password-env", "PW")
+    call_command("member", "add", "lou", "--admin")
+    kim, lou = Member.objects.order_by("username")
+    assert kim.check_password("a long enough phrase")
+    assert not kim.is_staff
+    assert lou.is_superuser
+    assert not lou.has_usable_password()
+    assert SignInLink.objects.get().member == lou
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("name", "password", "says"),
+    [
+        ("owner", "a long enough phrase", "already exists"),
+        ("two words", "a long enough phrase", "valid username"),
+        ("kim", "12345", "too short"),
+        ("kim", "", "holds no password"),
+    ],
+)
+def test_member_add_refuses_in_words(
+    owner: Member, monkeypatch: pytest.MonkeyPatch, name: str, password: str, says: str
+) -> None:
+    monkeypatch.setenv("PW", password)
+    with pytest.raises(CommandError, match=says):
+        call_command("member", "add", name, "--password-env", "PW")
+    assert Member.objects.count() == 1
+
+
+@pytest.mark.django_db
+def test_createsuperuser_works_without_questions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DJANGO_SUPERUSER_PASSWORD", "a long enough phrase")
+    call_command("createsuperuser", interactive=False, username="root", email="", verbosity=0)
+    assert Member.objects.get().check_password("a long enough phrase")
+    assert links.first_sign_in_link() is None

@@ -1,0 +1,238 @@
+"""The front door: passwords, one-time links, the first password, and who is turned away."""
+
+from datetime import timedelta
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+from django.contrib.auth.hashers import UNUSABLE_PASSWORD_PREFIX
+from django.test import Client
+from django.utils import timezone
+
+from chatapp.models import Member, SignInLink
+
+PASSWORD = "owner-password"
+ELSEWHERE = [
+    "https://evil.example/",
+    "//evil.example/",
+    "/\\evil.example/",
+    "https:evil.example",
+    "javascript:alert(1)",
+    "/%0d%0aLocation: https://evil.example/\r\nX: y",
+    "relative",
+    "",
+]
+
+
+class Page(HTMLParser):
+    """The fields, alerts and scripts of a page."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.inputs: dict[str, dict[str, str | None]] = {}
+        self.ids: set[str | None] = set()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        found = dict(attrs)
+        self.tags.append((tag, found))
+        self.ids.add(found.get("id"))
+        if tag == "input":
+            self.inputs[found.get("name") or ""] = found
+
+
+def page(response: Any) -> Page:
+    return Page(response.content.decode())
+
+
+def post(client: Client, name: str = "owner", password: str = PASSWORD, **more: str) -> Any:
+    return client.post("/sign-in/", {"username": name, "password": password, **more})
+
+
+@pytest.fixture
+def newcomer(db: Any) -> Member:
+    """A member who has not chosen a password yet."""
+    return Member.objects.create_user("newcomer")
+
+
+def test_the_right_password_signs_in_and_renews_the_session(client: Client, owner: Member) -> None:
+    client.get("/sign-in/")
+    client.session["kept"] = True
+    client.session.save()
+    before = client.session.session_key
+    response = post(client)
+    assert response.status_code == 302
+    assert response["Location"] == "/"
+    assert client.session["_auth_user_id"] == str(owner.pk)
+    assert client.session.session_key != before
+
+
+def test_an_unknown_name_and_a_wrong_password_get_the_same_answer(
+    client: Client, owner: Member
+) -> None:
+    wrong = post(client, password="not this one")
+    unknown = post(client, name="nobody", password="not this one")
+    assert wrong.status_code == unknown.status_code == 422
+    alerts = [error for response in (wrong, unknown) for error in response.context["form"].errors]
+    assert alerts == ["__all__", "__all__"]
+    assert wrong.context["form"].errors == unknown.context["form"].errors
+    assert "_auth_user_id" not in client.session
+
+
+def test_a_refused_form_keeps_the_name_and_never_the_password(
+    client: Client, owner: Member
+) -> None:
+    inputs = page(post(client, password="not this one")).inputs
+    assert inputs["username"]["value"] == "owner"
+    assert "value" not in inputs["password"]
+
+
+def test_an_empty_field_is_named_in_words_beside_it(client: Client, db: Any) -> None:
+    response = client.post("/sign-in/", {"username": "", "password": ""})
+    found = page(response)
+    for name, sentence in (("username", "Enter your name."), ("password", "Enter your password.")):
+        field = found.inputs[name]
+        assert field["aria-invalid"] == "true"
+        assert field["aria-describedby"] in found.ids
+        assert sentence in response.content.decode()
+
+
+@pytest.mark.parametrize("address", ELSEWHERE)
+def test_signing_in_never_leads_to_another_site(
+    client: Client, owner: Member, address: str
+) -> None:
+    assert post(client, next=address)["Location"] == "/"
+    assert client.get("/sign-in/", {"next": address})["Location"] == "/"
+
+
+def test_signing_in_leads_back_to_the_page_that_asked_for_it(client: Client, owner: Member) -> None:
+    asked = client.get("/sign-in/", {"next": "/approvals/?a=1"})
+    assert page(asked).inputs["next"]["value"] == "/approvals/?a=1"
+    assert post(client, next="/approvals/?a=1")["Location"] == "/approvals/?a=1"
+
+
+def test_a_switched_off_member_cannot_sign_in(client: Client, owner: Member) -> None:
+    Member.objects.filter(pk=owner.pk).update(is_active=False)
+    assert post(client).status_code == 422
+
+
+def test_too_many_wrong_passwords_lock_the_name_with_a_page_in_words(
+    client: Client, owner: Member, settings: Any
+) -> None:
+    settings.AXES_ENABLED = True
+    settings.AXES_FAILURE_LIMIT = 3
+    answers = [post(client, password="wrong").status_code for _ in range(3)]
+    assert answers == [422, 422, 429]
+    locked = post(client)
+    assert locked.status_code == 429, "the right password must not open a locked name"
+    assert "Too many tries" in locked.content.decode()
+    assert "15\n" in locked.content.decode() or "15 minutes" in locked.content.decode()
+
+
+def test_looking_at_a_link_does_not_use_it_up(client: Client, newcomer: Member) -> None:
+    address = f"/sign-in/{SignInLink.issue(newcomer)}/"
+    for _ in range(3):
+        shown = client.get(address)
+        assert shown.status_code == 200
+        assert "Sign in as newcomer" in shown.content.decode()
+    assert "_auth_user_id" not in client.session
+    assert client.post(address).status_code == 302
+    assert client.session["_auth_user_id"] == str(newcomer.pk)
+
+
+def test_a_link_works_once(client: Client, newcomer: Member) -> None:
+    address = f"/sign-in/{SignInLink.issue(newcomer)}/"
+    client.post(address)
+    for again in (Client().get(address), Client().post(address)):
+        assert again.status_code == 410
+        assert "manage.py sign_in_link" in again.content.decode()
+
+
+def test_a_link_ends_after_a_day_and_with_the_next_one(client: Client, newcomer: Member) -> None:
+    replaced = SignInLink.issue(newcomer)
+    expired = SignInLink.issue(newcomer)
+    assert client.post(f"/sign-in/{replaced}/").status_code == 410
+    SignInLink.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
+    assert client.get(f"/sign-in/{expired}/").status_code == 410
+    assert client.post(f"/sign-in/{expired}/").status_code == 410
+
+
+def test_a_link_of_a_switched_off_member_does_not_work(client: Client, newcomer: Member) -> None:
+    token = SignInLink.issue(newcomer)
+    Member.objects.update(is_active=False)
+    assert client.get(f"/sign-in/{token}/").status_code == 410
+    assert client.post(f"/sign-in/{token}/").status_code == 410
+
+
+def test_nothing_opens_before_the_first_password_is_set(client: Client, newcomer: Member) -> None:
+    client.force_login(newcomer)
+    for address in ("/", "/approvals/", "/admin/"):
+        assert client.get(address)["Location"] == "/password/", address
+    chosen = "a long enough phrase"
+    fields = {"new_password1": chosen, "new_password2": chosen}
+    assert client.post("/password/", fields)["Location"] == "/"
+    newcomer.refresh_from_db()
+    assert newcomer.check_password(chosen)
+    assert client.session["_auth_user_id"] == str(newcomer.pk), "setting it must not sign out"
+    assert client.get("/").status_code == 200
+
+
+def test_a_weak_or_mistyped_password_is_refused_in_words(client: Client, newcomer: Member) -> None:
+    client.force_login(newcomer)
+    for first, second in (("12345", "12345"), ("a long phrase", "another phrase")):
+        response = client.post("/password/", {"new_password1": first, "new_password2": second})
+        assert response.status_code == 422
+        assert page(response).inputs["new_password2"]["aria-invalid"] == "true"
+    newcomer.refresh_from_db()
+    assert newcomer.password.startswith(UNUSABLE_PASSWORD_PREFIX)
+
+
+def test_a_new_password_needs_the_old_one(owner_client: Client, owner: Member) -> None:
+    new = {"new_password1": "a long enough phrase", "new_password2": "a long enough phrase"}
+    assert owner_client.post("/password/", new).status_code == 422
+    wrong = owner_client.post("/password/", {**new, "old_password": "no"})
+    assert wrong.status_code == 422
+    assert owner_client.post("/password/", {**new, "old_password": PASSWORD}).status_code == 302
+
+
+def test_signing_out_takes_a_post_and_ends_the_session(owner_client: Client) -> None:
+    assert owner_client.get("/sign-out/").status_code == 405
+    assert "_auth_user_id" in owner_client.session
+    assert owner_client.post("/sign-out/")["Location"] == "/sign-in/"
+    assert "_auth_user_id" not in owner_client.session
+
+
+@pytest.mark.parametrize("address", ["/sign-in/", "/password/", "/sign-out/", "/sign-in/token/"])
+def test_a_post_from_elsewhere_is_refused(owner: Member, address: str) -> None:
+    careful = Client(enforce_csrf_checks=True)
+    careful.force_login(owner)
+    assert careful.post(address, {"username": "owner", "password": PASSWORD}).status_code == 403
+
+
+def test_the_door_is_never_cached_and_never_framed(client: Client, newcomer: Member) -> None:
+    token = SignInLink.issue(newcomer)
+    for address in ("/sign-in/", f"/sign-in/{token}/", "/sign-in/wrong/"):
+        response = client.get(address)
+        assert "no-store" in response["Cache-Control"], address
+        assert response["X-Frame-Options"] == "DENY"
+        assert "frame-ancestors 'none'" in response["Content-Security-Policy"]
+
+
+def test_the_door_needs_no_inline_script_or_style(client: Client, newcomer: Member) -> None:
+    token = SignInLink.issue(newcomer)
+    for address in ("/sign-in/", f"/sign-in/{token}/", "/sign-in/wrong/"):
+        for tag, attributes in page(client.get(address)).tags:
+            assert tag != "style"
+            assert tag != "script" or attributes.get("src")
+            assert not [name for name in attributes if name == "style" or name.startswith("on")]
+
+
+def test_the_admin_has_no_second_door(client: Client, owner: Member) -> None:
+    sent = client.get("/admin/login/", {"next": "/admin/chatapp/"})
+    assert sent["Location"] == "/sign-in/?next=/admin/chatapp/"
+    assert client.post("/admin/login/", {"username": "owner", "password": PASSWORD})[
+        "Location"
+    ].startswith("/sign-in/")
+    client.force_login(owner)
+    assert client.get("/admin/login/").status_code == 403
