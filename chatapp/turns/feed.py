@@ -107,23 +107,21 @@ class Feed:
 
     async def _turn(self) -> None:
         try:
-            while self._target > self.seq:
-                async with self._turning:
-                    if self.seq < 0:
-                        return  # the first join loads everything
-                    await self._advance()
+            while self.seq >= 0 and self._target > self.seq:  # the first join loads everything
+                await self._advance()
         except Exception:
             log.exception("The feed of %s is read anew", self.conversation_id)
             self.seq = -1
             self._frames.clear()
 
     async def _advance(self) -> None:
-        events, self._inbox = sorted(self._inbox, key=lambda event: event.seq), []
-        for event in events:
-            if event.seq == self.seq + 1:
-                self._send(event, await self._ops(event))
-        if self._target > self.seq:
-            await self._read_up_to(self._target)
+        async with self._turning:
+            events, self._inbox = sorted(self._inbox, key=lambda event: event.seq), []
+            for event in events:
+                if event.seq == self.seq + 1:
+                    self._send(event, await self._ops(event))
+            if self._target > self.seq:
+                await self._read_up_to(self._target)
 
     async def _read_up_to(self, seq: int) -> None:
         """Apply what the journal has up to `seq`; when it no longer has it, start from the

@@ -118,17 +118,26 @@ class GroupCommit:
 
 
 def _store(batch: Sequence[tuple[Draft, list[Entry]]]) -> dict[int, Exception]:
-    """Write the batch in one transaction; a draft whose lease is gone is left out and named."""
+    """Write the batch in one transaction; a draft whose lease is gone is left out and named.
+
+    Turns are locked before conversations, each in the order of their ids, as everywhere.
+    """
     failures: dict[int, Exception] = {}
     with transaction.atomic():
         transaction.on_commit(lambda: passed("K6"))
         for draft, _entries in sorted(batch, key=lambda pair: pair[0].lease.turn_id):
-            try:
-                with fenced(draft.lease):
-                    pass
-            except LeaseLost as error:
-                failures[id(draft)] = error
+            if (lost := _lost(draft.lease)) is not None:
+                failures[id(draft)] = lost
         for draft, entries in sorted(batch, key=lambda pair: pair[0].lease.conversation_id):
             if id(draft) not in failures:
                 journal.append(draft.lease.conversation_id, draft.lease.turn_id, entries)
     return failures
+
+
+def _lost(lease: Lease) -> LeaseLost | None:
+    """Lock the turn, or say that somebody else has it."""
+    try:
+        with fenced(lease):
+            return None
+    except LeaseLost as lost:
+        return lost

@@ -84,12 +84,40 @@ def _accept(
 ) -> Turn:
     if conversation is None:
         conversation = Conversation.objects.create(owner=person, title=title_of(text), model=model)
+    _make_way(conversation)
+    Conversation.objects.filter(pk=conversation.pk).update(active_at=Now(), model=model)
+    question, answer = _store_messages(conversation, text, client_id)
+    turn = Turn.objects.create(
+        conversation=conversation,
+        question=question,
+        answer=answer,
+        model=model,
+        services=services,
+    )
+    entries = [
+        journal.message_entry(question),
+        journal.message_entry(answer),
+        journal.turn_entry(turn, Turn.State.QUEUED),
+    ]
+    journal.append(conversation.pk, turn.pk, entries)
+    transaction.on_commit(lambda: wake(turn.pk))
+    passed("K1")
+    return turn
+
+
+def _make_way(conversation: Conversation) -> None:
+    """End a turn that waits for a person, who has written something else; a working one refuses."""
     live = Turn.objects.select_for_update().filter(conversation=conversation, state__in=Turn.LIVE)
     for turn in live:
         if turn.state != Turn.State.WAITING:
             raise Refused(STILL_WORKING, 409)
         end(turn, "stopped", "You wrote a new message, so the open question was withdrawn.")
-    Conversation.objects.filter(pk=conversation.pk).update(active_at=Now(), model=model)
+
+
+def _store_messages(
+    conversation: Conversation, text: str, client_id: uuid.UUID | None
+) -> tuple[Message, Message]:
+    """The person's message after the latest one, and the answer that will follow it."""
     question = Message.objects.create(
         conversation=conversation,
         parent=conversation.messages.order_by("created_seq").last(),
@@ -100,25 +128,7 @@ def _accept(
     answer = Message.objects.create(
         conversation=conversation, parent=question, role=Message.Role.ASSISTANT
     )
-    turn = Turn.objects.create(
-        conversation=conversation,
-        question=question,
-        answer=answer,
-        model=model,
-        services=services,
-    )
-    journal.append(
-        conversation.pk,
-        turn.pk,
-        [
-            journal.message_entry(question),
-            journal.message_entry(answer),
-            journal.turn_entry(turn, Turn.State.QUEUED),
-        ],
-    )
-    passed("K1")
-    transaction.on_commit(lambda: wake(turn.pk))
-    return turn
+    return question, answer
 
 
 def title_of(text: str) -> str:

@@ -111,16 +111,19 @@ class Hub:
     async def _hear_hints(self) -> None:
         while True:
             try:
-                if not self._channel:
-                    self._channel = await self._layer.new_channel()
-                    for conversation_id in list(self._feeds):
-                        await self._subscribe(conversation_id)
-                hint = await self._layer.receive(self._channel)
-                self._nudge(uuid.UUID(hint["conversation"]), hint["seq"])
+                await self._hear_one()
             except Exception:
                 log.warning("The channel layer is away; changes elsewhere are found by polling")
                 self._channel = ""
                 await asyncio.sleep(RETRY_SECONDS)
+
+    async def _hear_one(self) -> None:
+        if not self._channel:
+            self._channel = await self._layer.new_channel()
+            for conversation_id in list(self._feeds):
+                await self._subscribe(conversation_id)
+        hint = await self._layer.receive(self._channel)
+        self._nudge(uuid.UUID(hint["conversation"]), hint["seq"])
 
     async def _subscribe(self, conversation_id: uuid.UUID) -> None:
         if channel := self._channel:
