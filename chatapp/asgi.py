@@ -2,8 +2,6 @@
 as the server."""
 
 import os
-from collections.abc import Awaitable, Callable
-from typing import Any
 
 from django.core.asgi import get_asgi_application
 
@@ -15,20 +13,17 @@ from channels.routing import URLRouter  # noqa: E402
 from channels.sessions import CookieMiddleware  # noqa: E402
 from django.conf import settings  # noqa: E402
 from django.urls import path  # noqa: E402
+from starlette.types import Receive, Scope, Send  # noqa: E402
 
 from chatapp.consumers import ConversationConsumer, NoSocket  # noqa: E402
 from chatapp.demo import application as demo  # noqa: E402
 from chatapp.turns.workplace import close_workplace, open_workplace  # noqa: E402
 
-Scope = dict[str, Any]
-Receive = Callable[[], Awaitable[dict[str, Any]]]
-Send = Callable[[dict[str, Any]], Awaitable[None]]
-
 sockets = CookieMiddleware(
     URLRouter(
         [
-            path("ws/c/<uuid:conversation_id>/", ConversationConsumer.as_asgi()),  # type: ignore[arg-type]
-            path("<path:anything>", NoSocket.as_asgi()),  # type: ignore[arg-type]
+            path("ws/c/<uuid:conversation_id>/", ConversationConsumer.as_asgi()),  # type: ignore[arg-type, list-item]
+            path("<path:anything>", NoSocket.as_asgi()),  # type: ignore[arg-type, list-item]
         ]
     )
 )

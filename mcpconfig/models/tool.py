@@ -33,12 +33,21 @@ class ToolDefinition(models.Model):
 class ToolSetting(models.Model):
     """What admins decided about a tool of a service, whatever its definition."""
 
+    class Level(models.TextChoices):
+        LOW = "low", "low"
+        MEDIUM = "medium", "medium"
+        HIGH = "high", "high"
+
     service = models.ForeignKey(Service, on_delete=models.CASCADE, related_name="settings")
     name = models.CharField(max_length=255)
-    is_enabled = models.BooleanField(default=True)
-    level = models.CharField(max_length=6, blank=True)
+    is_enabled = models.BooleanField("enabled", default=True)
+    level = models.CharField(max_length=6, choices=Level.choices, blank=True)
     confirmed_hash = models.CharField(max_length=64, blank=True)
-    is_safe_to_repeat = models.BooleanField(default=False)
+    is_safe_to_repeat = models.BooleanField(
+        "safe to repeat",
+        default=False,
+        help_text="Running it twice does no harm, so an unknown outcome is tried again by itself.",
+    )
 
     class Meta:
         constraints = [

@@ -1,4 +1,4 @@
-"""Fragments of tool calls: the approval card, rows and verdicts, whoever wrote the words in them."""
+"""Fragments of tool calls: the approval card, rows and verdicts, whoever wrote their words."""
 
 import time
 from typing import Any
@@ -67,7 +67,8 @@ def test_a_card_says_in_a_sentence_what_would_happen(turn: Turn, title: str, sen
 
 
 def test_a_card_says_where_it_goes_and_as_whom(turn: Turn) -> None:
-    elsewhere = rows.service("git", title="Git", url="https://git.example:8443/mcp")
+    address = "https://git.example:8443/mcp"
+    elsewhere = rows.service("git", title="Git", url=address, authentication="headers")
     where = shown(rows.question(turn, service=elsewhere)).with_class("where")[0]
     assert where.one("code").text == "notebook_delete_note"
     assert [each.text for each in where.all("span")] == [
@@ -75,6 +76,15 @@ def test_a_card_says_where_it_goes_and_as_whom(turn: Turn) -> None:
         "runs as a shared account",
     ]
     assert shown(rows.question(turn)).with_class("where")[0].all("span")[0].text == "built in"
+
+
+@pytest.mark.parametrize(
+    ("authentication", "words"),
+    [("none", "runs without signing in"), ("bearer", "runs as a shared account")],
+)
+def test_a_card_says_as_whom_it_runs(turn: Turn, authentication: str, words: str) -> None:
+    service = rows.service(authentication=authentication)
+    assert words in shown(rows.question(turn, service=service)).with_class("where")[0].text
 
 
 def test_a_card_gives_the_reasons_and_no_reason_twice(turn: Turn) -> None:

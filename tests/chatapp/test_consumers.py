@@ -47,18 +47,31 @@ def conversation(people: tuple[Member, Member]) -> Conversation:
     return Conversation.objects.create(owner=people[0], title="Hello")
 
 
-class Socket(ApplicationCommunicator):
+class Socket:
     """A browser's side of a socket."""
+
+    def __init__(self, scope: dict[str, Any]) -> None:
+        line: Any = ApplicationCommunicator  # asgiref has no types here
+        self._line = line(sockets, scope)
 
     async def opens(self) -> bool:
         """Whether the handshake is accepted."""
-        await self.send_input({"type": "websocket.connect"})
-        answer = await self.receive_output(timeout=5)
-        return bool(answer["type"] == "websocket.accept")
+        await self._line.send_input({"type": "websocket.connect"})
+        return bool((await self.hears())["type"] == "websocket.accept")
+
+    async def hears(self) -> dict[str, Any]:
+        heard: dict[str, Any] = await self._line.receive_output(timeout=5)
+        return heard
+
+    async def says(self, text: str) -> None:
+        await self._line.send_input({"type": "websocket.receive", "text": text})
+
+    async def hears_nothing(self) -> bool:
+        return bool(await self._line.receive_nothing(timeout=0.2))
 
     async def leave(self) -> None:
-        await self.send_input({"type": "websocket.disconnect", "code": 1001})
-        await self.wait(timeout=5)
+        await self._line.send_input({"type": "websocket.disconnect", "code": 1001})
+        await self._line.wait(timeout=5)
 
 
 def socket(
@@ -71,7 +84,6 @@ def socket(
     headers = [(b"host", b"127.0.0.1:6740"), (b"cookie", f"sessionid={session}".encode())]
     headers += [(b"origin", origin.encode()) for origin in origins]
     return Socket(
-        sockets,
         {
             "type": "websocket",
             "scheme": "ws",
@@ -146,7 +158,7 @@ async def test_another_host_name_is_not_ours(
 
 async def test_any_other_address_is_refused() -> None:
     scope = {"type": "websocket", "path": "/ws/everything/", "headers": [], "query_string": b""}
-    assert not await opens(Socket(sockets, scope))
+    assert not await opens(Socket(scope))
 
 
 async def test_a_tab_from_the_future_is_told_to_reload(
@@ -155,7 +167,7 @@ async def test_a_tab_from_the_future_is_told_to_reload(
     session = await sync_to_async(session_of)(people[0])
     tab = socket(conversation.pk, session, after="500")
     assert await tab.opens()
-    closing = await tab.receive_output(timeout=5)
+    closing = await tab.hears()
     assert (closing["type"], closing["code"]) == ("websocket.close", consumers.UNRESUMABLE)
 
 
@@ -166,7 +178,7 @@ async def test_an_idle_socket_says_that_it_lives(
     session = await sync_to_async(session_of)(people[0])
     tab = socket(conversation.pk, session)
     assert await tab.opens()
-    heartbeat = await tab.receive_output(timeout=5)
+    heartbeat = await tab.hears()
     assert json.loads(heartbeat["text"]) == {"n": 0, "f": []}
     await tab.leave()
 
@@ -201,7 +213,7 @@ async def test_a_person_who_lost_the_right_stops_receiving(
 
     await sync_to_async(lose)()
     async with asyncio.timeout(5):
-        closing = await tab.receive_output(timeout=5)
+        closing = await tab.hears()
     assert (closing["type"], closing["code"]) == ("websocket.close", consumers.SIGNED_OUT)
 
 
@@ -209,6 +221,6 @@ async def test_what_a_browser_sends_does_nothing(people: Any, conversation: Conv
     session = await sync_to_async(session_of)(people[0])
     tab = socket(conversation.pk, session)
     assert await tab.opens()
-    await tab.send_input({"type": "websocket.receive", "text": '{"approve": "everything"}'})
-    assert await tab.receive_nothing(timeout=0.2)
+    await tab.says('{"approve": "everything"}')
+    assert await tab.hears_nothing()
     await tab.leave()

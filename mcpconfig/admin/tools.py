@@ -1,0 +1,93 @@
+"""Tools in the admin: what services said, to read, and what admins decide about it."""
+
+import json
+from typing import Any
+
+from django.contrib import admin
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from mcpconfig.ledger import tool_state
+from mcpconfig.models import ToolDefinition, ToolSetting
+
+from .read_only import ReadOnly
+
+
+def pretty(value: Any) -> SafeString | str:
+    """JSON as a person reads it."""
+    if value in (None, {}):
+        return "–"
+    return format_html("<pre>{}</pre>", json.dumps(value, ensure_ascii=False, indent=2))
+
+
+@admin.register(ToolDefinition)
+class ToolDefinitionAdmin(ReadOnly, admin.ModelAdmin):
+    list_display = ("name", "service", "state", "first_words", "is_current", "first_seen_at")
+    list_filter = ("is_current", "service")
+    list_select_related = ("service",)
+    search_fields = ("name", "title", "description")
+    fields = (
+        "service",
+        "name",
+        "title",
+        "state",
+        "is_current",
+        "description",
+        "inputs",
+        "outputs",
+        "claims",
+        "hash",
+        "first_seen_at",
+    )
+    readonly_fields = ("state", "inputs", "outputs", "claims")
+
+    @admin.display(description="State")
+    def state(self, definition: ToolDefinition) -> str:
+        settings = ToolSetting.objects.filter(
+            service_id=definition.service_id, name=definition.name
+        )
+        return tool_state(definition, settings.first())
+
+    @admin.display(description="Description")
+    def first_words(self, definition: ToolDefinition) -> str:
+        return definition.description.strip().split("\n", 1)[0][:100]
+
+    @admin.display(description="Arguments")
+    def inputs(self, definition: ToolDefinition) -> SafeString | str:
+        return pretty(definition.input_schema)
+
+    @admin.display(description="Results")
+    def outputs(self, definition: ToolDefinition) -> SafeString | str:
+        return pretty(definition.output_schema)
+
+    @admin.display(description="What the service says of it")
+    def claims(self, definition: ToolDefinition) -> SafeString | str:
+        return pretty(definition.annotations)
+
+
+class CurrentToolsInline(ReadOnly, admin.TabularInline):
+    """The tools that the service offered when it was last asked."""
+
+    model = ToolDefinition
+    verbose_name_plural = "tools offered now"
+    fields = ("name", "title", "first_words", "first_seen_at")
+    readonly_fields = fields
+    show_change_link = True
+    extra = 0
+
+    def get_queryset(self, request: Any) -> Any:
+        return super().get_queryset(request).filter(is_current=True)
+
+    @admin.display(description="Description")
+    def first_words(self, definition: ToolDefinition) -> str:
+        return definition.description.strip().split("\n", 1)[0][:100]
+
+
+class ToolSettingInline(admin.TabularInline):
+    """What admins decided about a tool, by its name and whatever its definition."""
+
+    model = ToolSetting
+    verbose_name_plural = "decisions about tools"
+    fields = ("name", "is_enabled", "level", "is_safe_to_repeat", "confirmed_hash")
+    readonly_fields = ("confirmed_hash",)
+    extra = 1

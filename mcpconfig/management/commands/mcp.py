@@ -1,0 +1,222 @@
+"""`manage.py mcp`: services from the command line. The operator's own acts: logged, not asked."""
+
+import argparse
+import json
+import logging
+import os
+import time
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from asgiref.sync import async_to_sync
+from django.core.exceptions import ValidationError
+from django.core.management.base import BaseCommand, CommandParser
+
+from mcpconfig import builtin, console, credentials, ledger, operations
+from mcpconfig.errors import OperationError
+from mcpconfig.models import Exchange, Service, ToolDefinition
+from mcpconfig.network import check_url
+
+logger = logging.getLogger(__name__)
+
+Options = dict[str, Any]
+
+
+class VerbParser(CommandParser):
+    """Wrong usage of a verb ends with exit code 2, where Django would raise an exception."""
+
+    def error(self, message: str) -> NoReturn:
+        argparse.ArgumentParser.error(self, message)
+
+
+class Command(BaseCommand):
+    help = "Add, test and use services. Each verb explains itself with --help."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        verbs = parser.add_subparsers(dest="verb", required=True, parser_class=VerbParser)
+
+        def verb(name: str, help_text: str, *, has_name: bool = True) -> CommandParser:
+            made = verbs.add_parser(name, help=help_text)
+            if has_name:
+                made.add_argument("name", help="the service's name")
+            made.add_argument("--json", action="store_true", help="print JSON only")
+            return made
+
+        _add_options(verb("add", "configure a service"))
+        verb("list", "all services", has_name=False)
+        verb("remove", "forget a service and its tools")
+        verb("test", "connect as if for the first time")
+        verb("status", "what is configured and remembered")
+        verb("tools", "the tools that it offers")
+        trace = verb("trace", "what was exchanged lately, newest first")
+        trace.add_argument("--limit", type=int, default=20)
+        confirm = verb("confirm", "let its tools, or one, be offered without a warning")
+        confirm.add_argument("tool", nargs="?")
+        call = verb("call", "run a tool once")
+        call.add_argument("tool")
+        call.add_argument("arguments", nargs="?", default="{}", help="a JSON object")
+
+    def handle(self, *args: object, **options: Any) -> None:
+        verb: Callable[[Options], None] = getattr(self, f"_{options['verb']}")
+        try:
+            verb(options)
+        except OperationError as error:
+            self._fail(error, options, {"error": console.error_value(error)})
+
+    def _print(self, options: Options, value: Any, lines: list[str]) -> None:
+        for line in [console.as_json(value)] if options["json"] else lines:
+            self.stdout.write(line)
+
+    def _fail(self, error: OperationError, options: Options, value: Any) -> NoReturn:
+        self.stderr.write(console.error_text(error))
+        if options["json"]:
+            self.stdout.write(console.as_json(value))
+        raise SystemExit(1)
+
+    def _add(self, options: Options) -> None:
+        headers = dict(_header(text) for text in options["header"])
+        bearer = _from_environment(options["bearer_env"])
+        service = Service(
+            name=options["name"],
+            url=options["url"],
+            transport=options["transport"],
+            allows_private_addresses=options["allow_private"],
+            is_trusted=options["trusted"],
+            authentication="bearer" if bearer else "headers" if headers else "none",
+        )
+        if not builtin.is_builtin(service.url):
+            check_url(service.url, allows_private=service.allows_private_addresses)
+        try:
+            service.full_clean()
+        except ValidationError as error:
+            raise _wrong(" ".join(error.messages)) from error
+        service.save()
+        if bearer:
+            credentials.set_bearer(service, bearer)
+        if headers:
+            credentials.set_headers(service, headers)
+        logger.info("Service %s was added with the URL %s.", service.name, service.url)
+        self._print(
+            options,
+            console.service_value(service),
+            [f"{service.name} is added. Try it: manage.py mcp test {service.name}"],
+        )
+
+    def _list(self, options: Options) -> None:
+        services = list(Service.objects.all())
+        lines = [console.service_line(service) for service in services]
+        self._print(
+            options,
+            [console.service_value(service) for service in services],
+            lines or ["No services yet. Add one: manage.py mcp add NAME URL"],
+        )
+
+    def _remove(self, options: Options) -> None:
+        service = _service(options)
+        service.delete()
+        logger.info("Service %s was removed.", service.name)
+        self._print(options, {"removed": service.name}, [f"{service.name} is removed."])
+
+    def _test(self, options: Options) -> None:
+        report = async_to_sync(operations.test_connection)(_service(options))
+        self._print(options, console.report_value(report), console.report_lines(report))
+
+    def _status(self, options: Options) -> None:
+        service = _service(options)
+        self._print(options, console.service_value(service), console.service_lines(service))
+
+    def _tools(self, options: Options) -> None:
+        service = _service(options)
+        values = console.tool_values(service, async_to_sync(ledger.fresh_tools)(service))
+        self._print(options, values, [console.tool_line(value) for value in values])
+
+    def _trace(self, options: Options) -> None:
+        exchanges = Exchange.objects.filter(service=_service(options))[: options["limit"]]
+        self._print(
+            options,
+            [console.exchange_value(exchange) for exchange in exchanges],
+            [console.exchange_line(exchange) for exchange in exchanges],
+        )
+
+    def _confirm(self, options: Options) -> None:
+        service = _service(options)
+        tools = async_to_sync(ledger.fresh_tools)(service)
+        if options["tool"]:
+            tools = [_tool(service, tools, options["tool"])]
+        confirmed = ledger.confirm(tools)
+        logger.info("%d tools of service %s were confirmed.", confirmed, service.name)
+        self._print(options, {"confirmed": confirmed}, [f"{confirmed} tools are confirmed."])
+
+    def _call(self, options: Options) -> None:
+        service = _service(options)
+        arguments = _arguments(options["arguments"])
+        tools = async_to_sync(ledger.fresh_tools)(service)
+        tool = _tool(service, tools, options["tool"])
+        started = time.monotonic()
+        logger.info("Tool %s of service %s is run by the operator.", tool.name, service.name)
+        try:
+            outcome = async_to_sync(operations.call_tool)(service, tool, arguments)
+        except OperationError as error:
+            duration_ms = round((time.monotonic() - started) * 1000)
+            self._fail(error, options, console.failed_call_value(error, duration_ms))
+        lines = [console.block_line(block) for block in outcome.result.content]
+        self._print(options, console.call_value(outcome), lines)
+        if outcome.result.is_error:
+            raise SystemExit(1)
+
+
+def _add_options(parser: CommandParser) -> None:
+    parser.add_argument("url")
+    parser.add_argument("--transport", choices=Service.Transport.values, default="auto")
+    entry = parser.add_mutually_exclusive_group()
+    entry.add_argument("--bearer-env", metavar="VAR", help="the variable that holds the token")
+    entry.add_argument("--header", metavar="NAME=VALUE", action="append", default=[])
+    parser.add_argument("--allow-private", action="store_true", help="http:// and own network")
+    parser.add_argument("--trusted", action="store_true", help="its hints may lower a risk")
+
+
+def _wrong(message: str, hint: str = "") -> OperationError:
+    return OperationError(
+        kind="configuration", message=message, hint=hint, was_sent=False, is_definite=True
+    )
+
+
+def _header(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip():
+        raise _wrong("A header has the form NAME=VALUE.")
+    return name.strip(), value.strip()
+
+
+def _from_environment(variable: str | None) -> str:
+    if not variable:
+        return ""
+    if not os.environ.get(variable):
+        raise _wrong(f"The environment variable {variable} is not set.")
+    return os.environ[variable]
+
+
+def _arguments(text: str) -> dict[str, Any]:
+    try:
+        arguments = json.loads(text)
+    except ValueError as error:
+        raise _wrong("The tool's arguments are not JSON.", "For example: '{\"id\": 3}'") from error
+    if not isinstance(arguments, dict):
+        raise _wrong("The tool's arguments must be a JSON object.")
+    return arguments
+
+
+def _service(options: Options) -> Service:
+    service = Service.objects.filter(name=options["name"]).first()
+    if service is None:
+        raise _wrong(f"There is no service “{options['name']}”.", "See: manage.py mcp list")
+    return service
+
+
+def _tool(service: Service, tools: list[ToolDefinition], name: str) -> ToolDefinition:
+    for tool in tools:
+        if tool.name == name:
+            return tool
+    raise _wrong(
+        f"{service.name} has no tool “{name}”.", f"See: manage.py mcp tools {service.name}"
+    )

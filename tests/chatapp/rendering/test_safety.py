@@ -1,0 +1,119 @@
+"""What hostile Markdown may become: text, and links that say where they lead."""
+
+import re
+
+import pytest
+
+from chatapp.rendering.markdown import MarkdownStream, render
+from chatapp.rendering.sanitiser import clean
+from tests.chatapp.rendering.inspection import Inspection
+from tests.chatapp.rendering.payloads import PAYLOADS
+
+
+def test_the_corpus_is_large_and_has_no_doubles() -> None:
+    assert len(PAYLOADS) >= 200
+    assert len(set(PAYLOADS)) == len(PAYLOADS)
+
+
+@pytest.mark.parametrize("payload", PAYLOADS)
+def test_a_payload_becomes_only_what_is_allowed(payload: str) -> None:
+    assert Inspection(render(payload)).violations == []
+
+
+@pytest.mark.parametrize("payload", PAYLOADS)
+def test_a_payload_is_as_harmless_while_it_streams(payload: str) -> None:
+    stream = MarkdownStream()
+    for start in range(0, len(payload), 7):
+        stream.feed(payload[start : start + 7])
+        stream.frame()
+        assert Inspection("".join(stream.snapshot())).violations == []
+
+
+@pytest.mark.parametrize("payload", PAYLOADS)
+def test_the_sanitiser_alone_stops_a_payload_that_is_markup(payload: str) -> None:
+    assert Inspection(clean(payload)).violations == []
+
+
+@pytest.mark.parametrize("payload", PAYLOADS)
+def test_no_output_holds_what_htmx_rewrites_before_parsing(payload: str) -> None:
+    """htmx 4 looks for its own tags with a regular expression, inside attribute values too."""
+    html = render(payload)
+    assert not re.search(r"<hx-", html, re.IGNORECASE)
+    assert not re.search(r"<[^>]* (data-)?hx-", html, re.IGNORECASE)
+
+
+def test_html_in_markdown_is_shown_as_it_was_written() -> None:
+    """The first wall: markup is text before the sanitiser sees it, so nothing is lost silently."""
+    shown = Inspection(render("see <b>this</b> and <img src=x>"))
+    assert shown.text.strip() == "see <b>this</b> and <img src=x>"
+    assert shown.tags == ["p"]
+
+
+def test_the_inspection_sees_what_it_is_there_for() -> None:
+    html = '<p id="a" onclick="b"><svg></svg><a href="javascript:1" class="x">y</a><!-- z --></p>'
+    assert len(Inspection(html).violations) == 6
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "javascript:alert(1)",
+        "data:image/png;base64,AAAA",
+        "/admin/",
+        "//evil.example",
+        "#thread",
+        "https:evil.example",
+        "https://bank.example@evil.example/",
+        "mailto:nobody",
+    ],
+)
+def test_an_address_that_is_not_whole_and_plain_is_no_link(address: str) -> None:
+    shown = Inspection(render(f"[words]({address})"))
+    assert shown.links == []
+    assert address in shown.text
+
+
+def test_a_link_says_where_it_leads_and_tells_that_place_nothing() -> None:
+    [link] = Inspection(render('[my bank](https://evil.example/a "my bank")')).links
+    assert link["title"] == link["href"] == "https://evil.example/a"
+    assert link["target"] == "_blank"
+    assert set(link["rel"].split()) == {"noopener", "noreferrer", "nofollow"}
+
+
+def test_an_image_is_never_loaded_but_named() -> None:
+    shown = Inspection(render("![quarterly *chart*](https://img.example:8443/q.png?secret=1)"))
+    assert "img" not in shown.tags
+    assert shown.text.strip() == "Image from img.example: quarterly chart"
+    assert shown.links[0]["href"] == "https://img.example:8443/q.png?secret=1"
+
+
+def test_an_image_inside_a_link_leaves_one_link() -> None:
+    shown = Inspection(render("[before ![i](https://i.example/x) after](https://o.example)"))
+    assert [link["href"] for link in shown.links] == ["https://o.example"]
+    assert shown.text.strip() == "before Image from i.example: i after"
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        '<p style="color: red">x</p>',
+        '<p id="thread">x</p>',
+        '<p class="approval">x</p>',
+        '<div class="table approval">x</div>',
+        '<p data-state="done">x</p>',
+        '<p hx-get="/">x</p>',
+        '<pre tabindex="5">x</pre>',
+        '<a href="/admin/">x</a>',
+        '<a href="ftp://e.example">x</a>',
+        '<math><mi href="https://e.example">x</mi></math>',
+        '<math><semantics><annotation-xml encoding="text/html"><b>x</b></annotation-xml></math>',
+        "<p><!-- x --></p>",
+    ],
+)
+def test_the_sanitiser_removes_each_kind_of_thing_that_is_not_listed(html: str) -> None:
+    assert Inspection(html).violations
+    assert Inspection(clean(html)).violations == []
+
+
+def test_characters_that_no_page_can_hold_are_replaced() -> None:
+    assert render("a\x00b\ud800c") == "<p>a\ufffdb\ufffdc</p>\n"

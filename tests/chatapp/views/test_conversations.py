@@ -1,0 +1,192 @@
+"""The chat page: a new chat, a conversation as it is now, and the list beside it."""
+
+import gzip
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import LazySettings, settings
+from django.test import Client
+
+from chatapp.models import Conversation, Member, Turn
+from chatapp.rendering import page as ids
+from tests.chatapp.views import rows
+from tests.chatapp.views.dom import Element, parse
+
+STATIC = Path(settings.BASE_DIR, "static")
+
+
+def opened(client: Client, url: str, **data: Any) -> Element:
+    answer = client.get(url, data)
+    assert answer.status_code == 200
+    return parse(answer.content.decode())
+
+
+# --- a new chat ----------------------------------------------------------------------------
+def test_a_new_chat_has_what_a_person_needs_by_name(owner_client: Client) -> None:
+    page = opened(owner_client, "/")
+    assert page.one("label", for_="message").text == "Message"
+    assert page.button("Send")["form"] == page.one("form", action="/c/new/messages")["id"]
+    assert page.button("New chat")
+    assert page.one(aria_label="Conversation").text.startswith("Hello, owner.")
+    assert page.one("label", class_="pick").text.startswith("Model")
+
+
+def test_each_new_chat_has_an_id_of_its_own_for_its_message(owner_client: Client) -> None:
+    first, second = (
+        opened(owner_client, "/").one("form", id="composer").fields()["client_id"] for _ in range(2)
+    )
+    assert first != second
+
+
+def test_a_starter_fills_the_box_with_or_without_javascript(owner_client: Client) -> None:
+    starters = opened(owner_client, "/").with_class("starter")
+    assert len(starters) == 4
+    for starter in starters:
+        page = opened(owner_client, "/", **{starter["name"]: starter["value"]})
+        assert page.one("textarea").text == starter["data-fill"] == starter.one("b").text
+
+
+@pytest.mark.parametrize("start", ["0", "5", "x", "-1", "²"])
+def test_a_starter_that_there_is_not_leaves_the_box_empty(owner_client: Client, start: str) -> None:
+    assert opened(owner_client, "/", start=start).one("textarea").text == ""
+
+
+def test_without_the_demo_there_are_no_starters(
+    owner_client: Client, settings: LazySettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.DEMO = False
+    monkeypatch.setenv("OPENAI_API_KEY", "a-key")
+    assert opened(owner_client, "/").with_class("starter") == []
+
+
+def test_a_page_says_when_no_model_is_set_up(
+    owner_client: Client, settings: LazySettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.DEMO = False
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    options = opened(owner_client, "/").one("select").all("option")
+    assert [option.text for option in options] == ["No model is set up"]
+
+
+# --- a conversation ------------------------------------------------------------------------
+def test_a_conversation_shows_what_was_said_and_where_its_frames_go_on(
+    owner_client: Client, owner: Member
+) -> None:
+    turn = rows.turn(owner, Turn.State.DONE, "What is new?")
+    rows.said(turn, "Nothing *much*.")
+    page = opened(owner_client, f"/c/{turn.conversation_id}/")
+    region = page.one("section", aria_label="Conversation")
+    thread = region.one("ol", id=ids.THREAD_ID)
+    assert [each["data-role"] for each in thread.elements] == ["user", "assistant"]
+    assert "What is new?" in thread.elements[0].text
+    assert thread.elements[1].one("em").text == "much"
+    assert (region["data-stream"], region["data-after"]) == (
+        f"/ws/c/{turn.conversation_id}/",
+        "7",
+    )
+    assert page.one("h1", id=ids.TITLE_ID).text == "What is new?"
+    assert page.one("title").text == "What is new? · Countersign"
+
+
+@pytest.mark.parametrize("state", Turn.State.values)
+def test_only_a_page_that_still_changes_reloads_itself_without_javascript(
+    owner_client: Client, owner: Member, state: str
+) -> None:
+    turn = rows.turn(owner, state)
+    scripts = opened(owner_client, f"/c/{turn.conversation_id}/").all("noscript")
+    reloads = [each.one("meta")["content"] for each in scripts]
+    assert reloads == (["3"] if turn.is_live else [])
+
+
+def test_a_card_on_the_page_can_be_decided_without_javascript(
+    owner_client: Client, owner: Member
+) -> None:
+    call = rows.question(rows.turn(owner))
+    page = opened(owner_client, f"/c/{call.turn.conversation_id}/")
+    form = page.one(id=ids.tool_call_id(call.pk)).one("form")
+    assert (form["method"], form["action"]) == ("post", f"/approvals/{call.pk}/decide")
+    assert len(form.fields()["csrfmiddlewaretoken"]) > 30
+
+
+def test_a_conversation_keeps_its_model_although_nobody_offers_it(
+    owner_client: Client, owner: Member
+) -> None:
+    turn = rows.turn(owner, Turn.State.DONE)
+    Conversation.objects.update(model="openai:gone")
+    form = opened(owner_client, f"/c/{turn.conversation_id}/").one("form", id="composer")
+    assert form.fields()["model"] == "openai:gone"
+    assert rows.MODEL in [option["value"] for option in form.all("option")]
+
+
+def test_models_are_grouped_by_who_provides_them(
+    owner_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "a-key")
+    groups = opened(owner_client, "/").all("optgroup")
+    assert [group["label"] for group in groups] == ["OpenAI", "Demo"]
+    assert all(option["value"].startswith("openai:") for option in groups[0].all("option"))
+
+
+def test_every_id_on_a_page_is_there_once(owner_client: Client, owner: Member) -> None:
+    turn = rows.turn(owner)
+    rows.question(turn)
+    rows.question(turn)
+    found = [
+        each["id"]
+        for each in opened(owner_client, f"/c/{turn.conversation_id}/").all()
+        if "id" in each
+    ]
+    assert len(found) == len(set(found))
+
+
+def test_every_button_of_an_icon_has_a_name(owner_client: Client, owner: Member) -> None:
+    turn = rows.turn(owner)
+    rows.question(turn)
+    page = opened(owner_client, f"/c/{turn.conversation_id}/")
+    assert all(page.buttons())
+    assert all(each.name for each in page.all("a"))
+
+
+# --- the list of conversations ---------------------------------------------------------------
+def test_the_list_has_this_persons_conversations_and_marks_the_open_one(
+    owner_client: Client, owner: Member, stranger: Member
+) -> None:
+    here, waiting = rows.turn(owner, "done", "Here"), rows.turn(owner, "waiting", "Waiting")
+    rows.question(waiting)
+    rows.turn(stranger, text="Not yours")
+    page = opened(owner_client, "/sidebar/", current=str(here.conversation_id))
+    names = {each.one(class_="name").text: each for each in page.with_class("link")}
+    assert set(names) == {"Approvals", "Here", "Waiting"}
+    assert names["Here"]["aria-current"] == "page"
+    assert "waiting for your approval" in names["Waiting"].text
+    assert names["Approvals"].one(class_="count num").text == "1 waiting"
+    assert page.one("h2").text == "Today"
+
+
+def test_the_list_is_the_one_that_the_page_came_with(owner_client: Client, owner: Member) -> None:
+    turn = rows.turn(owner, "done")
+    box = opened(owner_client, f"/c/{turn.conversation_id}/").one(id="sidebar-list")
+    again = opened(owner_client, box["hx-get"])
+    assert [each.one("a")["href"] for each in again.all("li")] == [
+        each.one("a")["href"] for each in box.all("li")
+    ]
+    assert again.one("a", aria_current="page")["href"] == f"/c/{turn.conversation_id}/"
+
+
+def test_only_admins_are_offered_the_settings(owner_client: Client, admin_client: Client) -> None:
+    assert opened(owner_client, "/").all("a", href="/admin/") == []
+    assert opened(admin_client, "/").one("a", href="/admin/").name == "Settings"
+
+
+# --- what it weighs --------------------------------------------------------------------------
+def test_the_chat_weighs_at_most_40_kb_and_our_scripts_10(owner_client: Client) -> None:
+    page = opened(owner_client, "/")
+    names = [each["src"] for each in page.all("script")]
+    names += [each["href"] for each in page.all("link", rel="stylesheet")]
+    files = [STATIC / name.removeprefix("/static/") for name in names]
+    assert sum(len(gzip.compress(path.read_bytes())) for path in files) <= 40 * 1024
+    ours = [path for path in files if path.parent.name == "js"]
+    assert len(ours) == len(list((STATIC / "js").iterdir()))
+    assert sum(path.stat().st_size for path in ours) <= 10 * 1024

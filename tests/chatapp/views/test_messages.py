@@ -1,0 +1,144 @@
+"""Sending and stopping: what is accepted, what is refused, and that nothing written is lost."""
+
+import uuid
+from typing import Any
+
+import pytest
+from django.conf import LazySettings
+from django.http import HttpResponse
+from django.test import Client
+
+from chatapp.models import Conversation, Member, Message, Turn
+from tests.chatapp.views import rows
+from tests.chatapp.views.dom import parse
+
+HTMX = {"HX-Request": "true"}
+
+
+def send(client: Client, where: str = "new", htmx: bool = False, **values: Any) -> HttpResponse:
+    data = {"text": "Hello", "model": rows.MODEL, **values}
+    answer: Any = client.post(f"/c/{where}/messages", data, headers=HTMX if htmx else {})
+    return answer  # type: ignore[no-any-return]
+
+
+def test_a_first_message_starts_a_conversation_and_leads_to_it(
+    owner_client: Client, owner: Member
+) -> None:
+    answer = send(owner_client, text="What is new?\nTell me.")
+    conversation = Conversation.objects.get(owner=owner)
+    assert (answer.status_code, answer["Location"]) == (302, f"/c/{conversation.pk}/")
+    turn = conversation.turns.get()
+    assert turn.question.parts.get().text == "What is new?\nTell me."
+    assert turn.model == rows.MODEL
+
+
+def test_htmx_is_sent_to_a_new_conversation_as_a_whole(owner_client: Client) -> None:
+    answer = send(owner_client, htmx=True)
+    assert answer["HX-Redirect"] == f"/c/{Conversation.objects.get().pk}/"
+
+
+def test_a_further_message_needs_no_answer_since_the_socket_paints_it(
+    owner_client: Client, owner: Member
+) -> None:
+    conversation = rows.turn(owner, Turn.State.DONE).conversation
+    answer = send(owner_client, str(conversation.pk), htmx=True, text="And now?")
+    assert (answer.status_code, answer.content) == (204, b"")
+    assert conversation.turns.count() == 2
+
+
+def test_a_further_message_leads_back_to_the_page_without_htmx(
+    owner_client: Client, owner: Member
+) -> None:
+    conversation = rows.turn(owner, Turn.State.DONE).conversation
+    answer = send(owner_client, str(conversation.pk))
+    assert answer["Location"] == f"/c/{conversation.pk}/"
+
+
+@pytest.mark.parametrize("htmx", [True, False])
+def test_a_message_that_is_sent_twice_is_accepted_once(owner_client: Client, htmx: bool) -> None:
+    client_id = str(uuid.uuid4())
+    answers = [send(owner_client, htmx=htmx, client_id=client_id) for _ in range(2)]
+    places = [
+        answer.headers.get("HX-Redirect", answer.headers.get("Location")) for answer in answers
+    ]
+    assert places == [f"/c/{Conversation.objects.get().pk}/"] * 2
+    assert Message.objects.filter(role="user").count() == 1
+
+
+def test_an_id_that_somebody_else_used_gives_nothing_of_theirs(
+    owner_client: Client, stranger_client: Client
+) -> None:
+    client_id = str(uuid.uuid4())
+    theirs = send(owner_client, client_id=client_id)["Location"]
+    answer = send(stranger_client, client_id=client_id)
+    assert answer.headers.get("Location") != theirs
+
+
+@pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        ({"text": ""}, "Write a message first."),
+        ({"text": " \n "}, "Write a message first."),
+        ({"text": "x" * 51}, "the limit is 50"),
+        ({"model": "nobody:knows"}, "nobody:knows"),
+        ({"model": ""}, "model"),
+        ({"client_id": "not-an-id"}, "could not be read"),
+    ],
+)
+def test_a_refused_message_stays_in_the_box_with_the_reason_beside_it(
+    owner_client: Client,
+    owner: Member,
+    settings: LazySettings,
+    values: dict[str, Any],
+    sentence: str,
+) -> None:
+    settings.MESSAGE_MAX_CHARACTERS = 50
+    conversation = rows.turn(owner, Turn.State.DONE).conversation
+    for where in ("new", str(conversation.pk)):
+        answer = send(owner_client, where, **values)
+        page = parse(answer.content.decode())
+        assert answer.status_code == 422
+        assert sentence in page.one(id="composer-notice").text
+        form = page.one("form", id="composer").fields()
+        assert form["text"] == values.get("text", "Hello")
+        assert form["model"] == (values.get("model", rows.MODEL) or rows.MODEL)
+    assert Turn.objects.count() == 1
+
+
+def test_htmx_gets_the_reason_alone(owner_client: Client) -> None:
+    answer = send(owner_client, htmx=True, text="")
+    assert answer.status_code == 422
+    assert parse(answer.content.decode()).one("p").text == "Write a message first."
+
+
+@pytest.mark.parametrize("state", [Turn.State.QUEUED, Turn.State.RUNNING])
+def test_a_message_while_the_assistant_works_is_refused(
+    owner_client: Client, owner: Member, state: str
+) -> None:
+    conversation = rows.turn(owner, state).conversation
+    answer = send(owner_client, str(conversation.pk), htmx=True)
+    assert answer.status_code == 409
+    assert "still working" in answer.content.decode()
+    assert conversation.turns.count() == 1
+
+
+def test_markup_in_a_message_comes_back_as_words(owner_client: Client) -> None:
+    lure = "</textarea><b id=zz>"
+    page = parse(send(owner_client, text=lure, model="nobody:<b id=zz>").content.decode())
+    assert page.one("form", id="composer").fields()["text"] == lure
+    assert page.all(id="zz") == []
+
+
+@pytest.mark.parametrize(("htmx", "expected"), [(True, (204, None)), (False, (302, "/c/{}/"))])
+def test_stop_ends_what_waits_and_can_be_pressed_again(
+    owner_client: Client, owner: Member, htmx: bool, expected: tuple[int, str | None]
+) -> None:
+    call = rows.question(rows.turn(owner))
+    conversation = call.turn.conversation
+    for _ in range(2):
+        answer = owner_client.post(f"/c/{conversation.pk}/stop", headers=HTMX if htmx else {})
+        place = expected[1].format(conversation.pk) if expected[1] else None
+        assert (answer.status_code, answer.headers.get("Location")) == (expected[0], place)
+    assert Turn.objects.get().state == Turn.State.STOPPED
+    call.refresh_from_db()
+    assert call.state == "withdrawn"

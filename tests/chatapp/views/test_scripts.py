@@ -1,0 +1,343 @@
+"""What the scripts do in a real browser: pages and posts are real, the frames are scripted."""
+
+import json
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.test import Client
+from playwright.sync_api import Browser, Locator, Page, WebSocketRoute, expect, sync_playwright
+
+from chatapp.models import Approval, Conversation, Member, Message, ToolCall, Turn
+from chatapp.rendering import fragments, page
+from tests.chatapp.views import rows
+
+pytestmark = pytest.mark.slow
+APPROVE = re.compile("^Approve")
+ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+CHROMIUM = Path("/usr/bin/chromium")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def browser() -> Iterator[Browser]:
+    """Playwright keeps an event loop in this thread; Django must not mind queries beside it."""
+    with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
+        patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "1")
+        path = CHROMIUM if CHROMIUM.exists() else None
+        opened = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
+        yield opened
+        opened.close()
+
+
+class Line:
+    """The server's end of the tab's socket: each connection, and what is sent over the last one."""
+
+    def __init__(self, tab: Page) -> None:
+        self.tab = tab
+        self.connections: list[WebSocketRoute] = []
+        tab.route_web_socket(re.compile("/ws/"), lambda route: self.connections.append(route))
+
+    def wait_for(self, count: int) -> None:
+        """Until the tab has connected this many times, at most ten seconds."""
+        ends_at = time.monotonic() + 10
+        while len(self.connections) < count and time.monotonic() < ends_at:
+            self.tab.title()  # a turn of the tab, in which the connection can arrive
+        assert len(self.connections) == count
+
+    def send(self, n: int, *ops: tuple[str, str, str]) -> None:
+        self.connections[-1].send(json.dumps({"n": n, "f": ops}))
+
+
+@pytest.fixture
+def tab(browser: Browser, live_server: Any, owner: Member) -> Iterator[Page]:
+    client = Client()
+    client.force_login(owner)
+    context = browser.new_context(base_url=live_server.url)
+    cookie = {"name": "sessionid", "value": client.cookies["sessionid"].value}
+    context.add_cookies([{**cookie, "url": live_server.url}])  # type: ignore[typeddict-item]
+    opened = context.new_page()
+    opened.set_default_timeout(10_000)
+    problems: list[str] = []
+    opened.on("pageerror", lambda error: problems.append(str(error)))
+    opened.on("console", lambda line: problems.append(line.text) if "Policy" in line.text else None)
+    yield opened
+    context.close()
+    assert problems == []
+
+
+@pytest.fixture
+def line(tab: Page) -> Line:
+    return Line(tab)
+
+
+def show(tab: Page, turn: Turn) -> None:
+    tab.goto(f"/c/{turn.conversation_id}/")
+
+
+def box(tab: Page) -> Locator:
+    return tab.get_by_role("textbox", name="Message")
+
+
+def html_of(call: ToolCall) -> str:
+    return fragments.tool_call(ToolCall.objects.get(pk=call.pk))
+
+
+# --- frames --------------------------------------------------------------------------------
+def test_frames_are_painted_once_and_in_order(tab: Page, line: Line, owner: Member) -> None:
+    turn = rows.turn(owner, Turn.State.RUNNING)
+    show(tab, turn)
+    blocks, tail = page.blocks_id(turn.answer_id, 1, 0), page.tail_id(turn.answer_id, 1, 0)
+    opened = fragments.text_part_opened(turn.answer_id, 1, 0)
+    line.send(7, ("a", page.parts_id(turn.answer_id), "<p>seen before</p>"))
+    line.send(8, ("a", page.parts_id(turn.answer_id), opened))
+    line.send(9, ("a", blocks, "<p>one</p>"), ("r", tail, "<pre><code>two</code></pre>"))
+    line.send(9, ("a", blocks, "<p>again</p>"))
+    line.send(10, ("x", tail, " <three>"))
+    prose = tab.locator(f"#{page.part_id(turn.answer_id, 1, 0)}")
+    expect(prose).to_have_text("onetwo <three>")
+    line.send(11, ("d", page.part_id(turn.answer_id, 1, 0), ""))
+    expect(prose).to_have_count(0)
+    expect(tab.get_by_text("seen before")).to_have_count(0)
+
+
+def test_a_lost_line_is_taken_up_after_the_last_frame(tab: Page, line: Line, owner: Member) -> None:
+    show(tab, rows.turn(owner, Turn.State.RUNNING))
+    line.send(12)
+    line.connections[-1].close(code=1012)
+    line.wait_for(2)
+    assert line.connections[-1].url.endswith("?after=12")
+
+
+def test_a_line_that_stays_away_is_put_into_words(tab: Page, owner: Member) -> None:
+    tab.clock.install()
+    tab.route_web_socket(re.compile("/ws/"), lambda route: route.close(code=1013))
+    show(tab, rows.turn(owner))
+    words = tab.locator("[data-link-state]")
+    tab.clock.run_for(1_500)
+    expect(words).to_have_text("")
+    tab.clock.run_for(1_000)
+    expect(words).to_have_text("Connection lost, trying again.")
+
+
+def test_a_silent_line_is_given_up_and_heartbeats_keep_it(
+    tab: Page, line: Line, owner: Member
+) -> None:
+    tab.clock.install()
+    show(tab, rows.turn(owner))
+    for _ in range(4):
+        tab.clock.run_for(20_000)
+        line.send(7)
+    line.wait_for(1)
+    tab.clock.run_for(46_000)
+    line.wait_for(2)
+
+
+def test_a_page_that_cannot_go_on_loads_anew_but_not_at_once(tab: Page, owner: Member) -> None:
+    tab.clock.install()
+    closed: list[str] = []
+
+    def refuse(route: WebSocketRoute) -> None:
+        closed.append(route.url)
+        route.close(code=4409)
+
+    tab.route_web_socket(re.compile("/ws/"), refuse)
+    show(tab, rows.turn(owner))
+    tab.clock.run_for(8_000)
+    assert len(closed) == 1
+    with tab.expect_navigation():
+        tab.clock.run_for(3_000)
+
+
+def test_what_a_person_opened_stays_open(tab: Page, line: Line, owner: Member) -> None:
+    call = rows.call(rows.turn(owner), {"title": "Old ideas"}, "sending")
+    show(tab, call.turn)
+    row = tab.locator(f"#{page.tool_call_id(call.pk)}")
+    row.locator("summary").first.click()
+    ToolCall.objects.update(state="succeeded")
+    line.send(8, ("o", page.tool_call_id(call.pk), html_of(call)))
+    expect(row).to_have_attribute("data-state", "succeeded")
+    expect(row).to_have_attribute("open", "")
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_card_that_asks_the_same_keeps_what_is_typed_and_the_focus(
+    tab: Page, line: Line, owner: Member, whole: bool
+) -> None:
+    call = rows.question(rows.turn(owner))
+    show(tab, call.turn)
+    card = tab.get_by_role("group", name=APPROVE)
+    card.get_by_text("Say why").click()
+    card.get_by_role("textbox").fill("Keep it")
+    answer = page.message_id(call.turn.answer_id)
+    new = f'<li id="{answer}" data-new>{html_of(call)}</li>' if whole else html_of(call)
+    line.send(8, ("o", answer if whole else page.tool_call_id(call.pk), new))
+    line.send(9, ("r", page.COMPOSER_ID, "painted"))
+    expect(tab.get_by_text("painted")).to_be_visible()
+    expect(tab.locator("[data-new]")).to_have_count(1 if whole else 0)
+    expect(card.get_by_role("textbox")).to_have_value("Keep it")
+    expect(card.get_by_role("textbox")).to_be_focused()
+
+
+@pytest.mark.parametrize("follows", [True, False])
+def test_the_page_follows_the_end_unless_the_reader_is_elsewhere(
+    tab: Page, line: Line, owner: Member, follows: bool
+) -> None:
+    turn = rows.turn(owner, Turn.State.RUNNING)
+    rows.said(turn, "\n\n".join(f"Paragraph {number}" for number in range(80)))
+    show(tab, turn)
+    scroller = tab.get_by_role("region", name="Conversation")
+    expect(scroller.get_by_text("Paragraph 79")).to_be_in_viewport()
+    if not follows:
+        scroller.hover()
+        tab.mouse.wheel(0, -3_000)
+        expect(scroller.get_by_text("Paragraph 79")).not_to_be_in_viewport()
+    line.send(8, ("a", page.parts_id(turn.answer_id), "<p>The newest</p>" * 30))
+    newest = scroller.get_by_text("The newest")
+    expect(newest).to_have_count(30)
+    expect(newest.last).to_be_in_viewport() if follows else expect(
+        newest.last
+    ).not_to_be_in_viewport()
+
+
+# --- approvals -----------------------------------------------------------------------------
+def test_a_new_card_takes_no_focus_and_is_announced(tab: Page, line: Line, owner: Member) -> None:
+    turn = rows.turn(owner)
+    show(tab, turn)
+    box(tab).press_sequentially("half a th")
+    call = rows.question(turn, definition=rows.definition())
+    line.send(8, ("a", page.parts_id(turn.answer_id), html_of(call)))
+    said = tab.locator("[data-announcements]")
+    expect(said).to_have_text("Approval needed: Delete a note, high risk.")
+    tab.keyboard.type("ought")
+    expect(box(tab)).to_have_value("half a thought")
+    tab.keyboard.press("Alt+KeyA")
+    expect(tab.get_by_role("group", name=APPROVE)).to_be_focused()
+
+
+def test_a_card_that_came_by_the_socket_can_be_decided(
+    tab: Page, line: Line, owner: Member
+) -> None:
+    turn = rows.turn(owner)
+    show(tab, turn)
+    call = rows.question(turn)
+    line.send(8, ("a", page.parts_id(turn.answer_id), html_of(call)))
+    tab.get_by_role("group", name=APPROVE).get_by_role("button", name="Do not run").click()
+    expect(tab.locator(f"#{page.tool_call_id(call.pk)}")).to_contain_text("denied by owner")
+    assert Approval.objects.get().state == "denied"
+
+
+def test_a_double_press_is_one_decision_and_the_keyboard_goes_on(
+    tab: Page, line: Line, owner: Member
+) -> None:
+    turn = rows.turn(owner)
+    first, second = rows.question(turn), rows.question(turn)
+    show(tab, turn)
+    asked: list[str] = []
+    tab.on("request", lambda request: asked.append(request.url))
+    button = tab.locator(f"#{page.tool_call_id(first.pk)}").get_by_role("button", name="Do not run")
+    button.focus()
+    button.evaluate("(button) => { button.click(); button.click(); }")
+    expect(tab.locator(f"#{page.tool_call_id(second.pk)}")).to_be_focused()
+    assert len([url for url in asked if "decide" in url]) == 1
+
+
+def test_a_decision_by_mouse_does_not_move_somebody_who_types(
+    tab: Page, line: Line, owner: Member
+) -> None:
+    call = rows.question(rows.turn(owner))
+    show(tab, call.turn)
+    button = tab.get_by_role("button", name="Do not run")
+    box(tab).focus()
+    button.evaluate("(button) => button.click()")
+    expect(tab.locator(f"#{page.tool_call_id(call.pk)}")).to_contain_text("denied")
+    expect(box(tab)).to_be_focused()
+
+
+def test_a_stale_card_is_replaced_and_says_why(tab: Page, line: Line, owner: Member) -> None:
+    call = rows.question(rows.turn(owner))
+    show(tab, call.turn)
+    Approval.objects.update(binding="c" * 64)
+    tab.get_by_role("button", name="Do not run").click()
+    expect(tab.get_by_role("alert").filter(has_text="has changed")).to_be_visible()
+    assert Approval.objects.get().state == "open"
+
+
+# --- the message box -------------------------------------------------------------------------
+def test_enter_sends_and_shift_enter_makes_a_line(tab: Page, owner: Member) -> None:
+    tab.goto("/")
+    box(tab).press_sequentially("one")
+    box(tab).press("Shift+Enter")
+    box(tab).press_sequentially("two")
+    box(tab).press("Enter")
+    tab.wait_for_url(re.compile("/c/"))
+    assert Conversation.objects.get().turns.get().question.parts.get().text == "one\ntwo"
+
+
+def test_what_was_refused_stays_in_the_box(tab: Page, line: Line, owner: Member) -> None:
+    show(tab, rows.turn(owner, Turn.State.RUNNING))
+    box(tab).fill("And now?")
+    box(tab).press("Enter")
+    expect(tab.locator("#composer-notice")).to_contain_text("still working")
+    expect(box(tab)).to_have_value("And now?")
+
+
+def test_what_was_accepted_leaves_the_box_and_the_next_one_is_another_message(
+    tab: Page, line: Line, owner: Member
+) -> None:
+    show(tab, rows.turn(owner, Turn.State.DONE))
+    for number in range(2):
+        box(tab).fill(f"Message {number}")
+        box(tab).press("Enter")
+        expect(box(tab)).to_have_value("")
+        Turn.objects.update(state="done")
+    assert Message.objects.filter(role="user").count() == 3
+
+
+def test_a_server_that_cannot_be_reached_loses_nothing(
+    tab: Page, line: Line, owner: Member
+) -> None:
+    show(tab, rows.turn(owner, Turn.State.DONE))
+    tab.route("**/messages", lambda route: route.abort())
+    box(tab).fill("Keep me")
+    box(tab).press("Enter")
+    expect(tab.locator("#composer-notice")).to_contain_text("cannot be reached")
+    expect(box(tab)).to_have_value("Keep me")
+
+
+def test_the_list_of_chats_is_asked_for_every_quarter_of_a_minute(tab: Page, owner: Member) -> None:
+    tab.clock.install()
+    tab.goto("/")
+    turn = rows.turn(owner, text="From another tab")
+    with tab.expect_response(re.compile("/sidebar/")):
+        tab.clock.run_for(15_500)
+    tab.clock.run_for(100)
+    expect(tab.locator(f"#{page.link_id(turn.conversation_id)}")).to_contain_text("waiting")
+
+
+def test_a_shortcut_begins_a_new_chat(tab: Page, line: Line, owner: Member) -> None:
+    show(tab, rows.turn(owner))
+    tab.keyboard.press("Control+KeyJ")
+    tab.wait_for_url(re.compile(r"/\??$"))
+    expect(tab.get_by_role("heading", name="Hello, owner.")).to_be_visible()
+
+
+def test_a_person_decides_without_javascript(
+    browser: Browser, live_server: Any, owner: Member
+) -> None:
+    call = rows.question(rows.turn(owner))
+    client = Client()
+    client.force_login(owner)
+    context = browser.new_context(base_url=live_server.url, java_script_enabled=False)
+    cookie = {"name": "sessionid", "value": client.cookies["sessionid"].value}
+    context.add_cookies([{**cookie, "url": live_server.url}])  # type: ignore[typeddict-item]
+    tab = context.new_page()
+    show(tab, call.turn)
+    tab.get_by_text("Say why").click()
+    tab.get_by_role("group", name=APPROVE).get_by_role("textbox").fill("Not today")
+    tab.get_by_role("button", name="Do not run").click()
+    expect(tab.locator(f"#{page.tool_call_id(call.pk)}")).to_contain_text("Not today")
+    context.close()
+    assert Approval.objects.get().reason == "Not today"

@@ -1,0 +1,266 @@
+"""Servers that fail or lie: each ends in a sentence, in time, with at most one effect."""
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+from django.conf import LazySettings
+
+from mcpconfig.errors import OperationError
+from mcpconfig.ledger import fetch_tools
+from mcpconfig.models import Service, ToolDefinition
+from mcpconfig.operations import call_tool, list_tools
+from mcpconfig.operations import test_connection as connection_report
+from tests.peers.hostile import Hostile
+
+MakeService = Callable[..., Awaitable[Service]]
+
+pytestmark = pytest.mark.timeout(30)
+
+ACT = {"name": "act", "input_schema": {"type": "object"}}
+
+
+@pytest.fixture(autouse=True)
+def _short_waits(settings: LazySettings) -> None:
+    settings.MCP_TOTAL_SECONDS = 1.5
+    settings.MCP_IDLE_SECONDS = 0.5
+
+
+async def failure(service: Service) -> OperationError:
+    """How a call of the server's one tool fails."""
+    with pytest.raises(OperationError) as caught:
+        await call_tool(service, ToolDefinition(**ACT), {})
+    return caught.value
+
+
+UNKNOWN_OUTCOMES = {
+    "html": "not_mcp",
+    "garbage": "protocol",
+    "h401": "sign_in_needed",
+    "h403": "forbidden",
+    "h429": "rate_limited",
+    "h500": "server_error",
+    "h502": "server_error",
+    "h204": "not_mcp",
+    "redirect": "configuration",
+    "redirect_here": "configuration",
+    "accepted": "protocol",
+    "hang": "timeout",
+    "drip": "timeout",
+    "drop_at_once": "server_error",
+    "drop_in_body": "server_error",
+    "drop_in_stream": "server_error",
+    "giant": "too_large",
+    "giant_announced": "too_large",
+    "bomb": "protocol",
+    "wrong_id": "timeout",
+    "notifications": "too_large",
+    "deep": "protocol",
+}
+
+
+@pytest.mark.parametrize(("misdeed", "kind"), UNKNOWN_OUTCOMES.items())
+async def test_a_call_without_a_proper_answer_has_an_unknown_outcome_and_is_sent_once(
+    hostile: Hostile, service_at: MakeService, misdeed: str, kind: str
+) -> None:
+    error = await failure(await service_at(hostile.url(misdeed)))
+
+    assert error.kind == kind
+    assert error.was_sent
+    assert not error.is_definite
+    assert error.message.endswith((".", "?"))
+    assert hostile.effects == 1
+    assert hostile.requests.count("tools/call") == 1
+
+
+DEFINITE = {
+    "h400": "not_mcp",
+    "h404": "not_mcp",
+    "h405": "not_mcp",
+    "header_mismatch": "rpc_error",
+    "no_such_tool": "rpc_error",
+    "version": "protocol",
+    "asks": "protocol",
+}
+
+
+@pytest.mark.parametrize(("misdeed", "kind"), DEFINITE.items())
+async def test_a_well_formed_refusal_is_definite_and_is_not_tried_again(
+    hostile: Hostile, service_at: MakeService, misdeed: str, kind: str
+) -> None:
+    error = await failure(await service_at(hostile.url(misdeed)))
+
+    assert error.kind == kind
+    assert error.was_sent
+    assert error.is_definite
+    assert hostile.effects == 1
+
+
+@pytest.mark.parametrize("misdeed", ["h404", "version"])
+async def test_a_memory_that_proves_wrong_at_a_call_is_dropped_and_the_call_not_repeated(
+    hostile: Hostile, service_at: MakeService, misdeed: str
+) -> None:
+    service = await service_at(hostile.url(misdeed))
+    await list_tools(service)
+    assert service.known_era == "2026-07-28"
+
+    error = await failure(service)
+
+    assert error.contradicts_memory
+    assert error.is_definite
+    assert hostile.effects == 1
+    assert (await Service.objects.aget(pk=service.pk)).known_era == ""
+
+
+async def test_a_failed_listing_after_the_call_cannot_lose_the_result(
+    hostile: Hostile, service_at: MakeService
+) -> None:
+    service = await service_at(hostile.url("listing_h500"))
+
+    outcome = await call_tool(service, ToolDefinition(**ACT), {})
+
+    assert outcome.result.content == [{"type": "text", "text": "done"}]
+    assert "tools/list" not in hostile.requests
+
+
+@pytest.mark.parametrize("misdeed", ["html", "garbage", "h401", "h500", "hang", "drop_at_once"])
+async def test_nothing_is_sent_to_a_server_that_fails_at_once(
+    hostile: Hostile, service_at: MakeService, misdeed: str
+) -> None:
+    error = await failure(await service_at(hostile.url(misdeed, at_once=True)))
+
+    assert not error.was_sent
+    assert error.is_definite
+    assert hostile.effects == 0
+
+
+async def test_a_closed_port_is_refused_before_anything_is_sent(service_at: MakeService) -> None:
+    error = await failure(await service_at("http://127.0.0.1:9/mcp"))
+
+    assert (error.kind, error.was_sent, error.is_definite) == ("refused", False, True)
+
+
+async def test_a_closed_port_at_a_remembered_modern_server_proves_that_nothing_was_sent(
+    hostile: Hostile, service_at: MakeService
+) -> None:
+    service = await service_at(hostile.url("html"))
+    await list_tools(service)
+    service.url = "http://127.0.0.1:9/mcp"
+
+    error = await failure(service)
+
+    assert (error.kind, error.was_sent, error.is_definite) == ("refused", False, True)
+
+
+async def test_an_unknown_host_is_not_found(service_at: MakeService) -> None:
+    error = await failure(await service_at("http://no-such-host.invalid/mcp"))
+
+    assert (error.kind, error.was_sent) == ("not_found", False)
+
+
+async def test_a_server_that_never_completes_the_tls_handshake_ends_in_time(
+    hostile: Hostile, service_at: MakeService
+) -> None:
+    url = hostile.url("html").replace("http:", "https:")
+
+    error = await failure(await service_at(url))
+
+    assert (error.kind, error.was_sent) == ("timeout", False)
+
+
+async def test_a_rate_limit_says_how_long_to_wait(
+    hostile: Hostile, service_at: MakeService
+) -> None:
+    error = await failure(await service_at(hostile.url("h429")))
+
+    assert error.retry_after == 7
+
+
+async def test_a_sign_in_demand_keeps_its_challenge(
+    hostile: Hostile, service_at: MakeService
+) -> None:
+    error = await failure(await service_at(hostile.url("h401", at_once=True)))
+
+    assert error.www_authenticate == 'Bearer realm="x"'
+    assert hostile.requests == ["server/discover"]
+
+
+async def test_a_redirect_is_named_without_its_query_and_not_followed(
+    hostile: Hostile, service_at: MakeService
+) -> None:
+    error = await failure(await service_at(hostile.url("redirect")))
+
+    assert "http://127.0.0.1:1/elsewhere," in error.message
+    assert "token" not in error.message
+
+
+@pytest.mark.parametrize("misdeed", ["listing_endless", "listing_cycle"])
+async def test_a_listing_without_end_is_refused(
+    hostile: Hostile, service_at: MakeService, misdeed: str
+) -> None:
+    service = await service_at(hostile.url(misdeed))
+
+    with pytest.raises(OperationError) as caught:
+        await list_tools(service)
+    assert caught.value.kind == "too_large"
+    assert hostile.requests.count("tools/list") <= 51
+
+
+async def test_tools_beyond_the_limits_are_left_out_with_a_reason(
+    hostile: Hostile, service_at: MakeService
+) -> None:
+    service = await service_at(hostile.url("listing_bombs"))
+
+    report = await connection_report(service)
+
+    assert report.tool_count == 1
+    reasons = {tool.name: tool.reason for tool in report.left_out}
+    assert set(reasons) == {"act", "deep", "wide", "wordy"}
+    assert reasons["wordy"] == "Its description is too long."
+
+
+async def test_more_tools_than_the_limit_are_left_out_and_shown_as_such(
+    hostile: Hostile, service_at: MakeService
+) -> None:
+    service = await service_at(hostile.url("listing_flood"))
+
+    assert len(await fetch_tools(service)) == 1_000
+    assert len((await Service.objects.aget(pk=service.pk)).left_out) == 200
+
+
+@pytest.mark.parametrize("misdeed", ["sse_mute", "sse_elsewhere"])
+async def test_an_sse_server_without_a_usable_endpoint_ends_in_time(
+    hostile: Hostile, service_at: MakeService, misdeed: str
+) -> None:
+    service = await service_at(hostile.url(misdeed, at_once=True), transport="sse")
+
+    error = await failure(service)
+
+    assert (error.kind, error.was_sent) == ("timeout", False)
+
+
+@pytest.mark.parametrize(
+    ("misdeed", "kind"),
+    [
+        ("sse_to_drop", "server_error"),
+        ("sse_to_h500", "server_error"),
+        ("sse_to_h401", "sign_in_needed"),
+    ],
+)
+async def test_a_message_that_an_sse_server_turns_down_fails_at_once_with_its_reason(
+    hostile: Hostile, service_at: MakeService, misdeed: str, kind: str
+) -> None:
+    service = await service_at(hostile.url(misdeed, at_once=True), transport="sse")
+
+    assert (await failure(service)).kind == kind
+
+
+async def test_the_last_failure_is_remembered_until_it_works_again(
+    hostile: Hostile, service_at: MakeService
+) -> None:
+    service = await service_at(hostile.url("h500"))
+
+    await failure(service)
+    assert (await Service.objects.aget(pk=service.pk)).state == "failing"
+
+    await list_tools(service)
+    assert (await Service.objects.aget(pk=service.pk)).state == "working"
