@@ -140,7 +140,7 @@ def may_watch(session_key: str, conversation_id: uuid.UUID) -> bool:
     if session is None:
         return False
     data = session.get_decoded()
-    person = Member.objects.filter(pk=data.get(SESSION_KEY), is_active=True).first()
+    person = Member.objects.filter(pk=data.get(SESSION_KEY, 0), is_active=True).first()
     if person is None or data.get(BACKEND_SESSION_KEY) not in settings.AUTHENTICATION_BACKENDS:
         return False
     if not constant_time_compare(data.get(HASH_SESSION_KEY, ""), person.get_session_auth_hash()):

@@ -1,0 +1,148 @@
+"""Markdown to safe HTML: whole for pages, and in frames while a model writes.
+
+A closed block is rendered once and never touched again; only the open tail is rendered anew.
+"""
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from threading import Lock
+from typing import Final
+
+from markdown_it.utils import EnvType
+
+from chatapp.rendering.blocks import divide, division_to_html, normalise
+from chatapp.rendering.readers import BlockReader, FenceReader, Reader
+
+CACHE_CHARS: Final = 16_000_000
+MIN_INTERVAL_SECONDS: Final = 0.04
+MAX_INTERVAL_SECONDS: Final = 0.25
+TAIL_CHARS_PER_INTERVAL: Final = 4_096
+
+
+def render(text: str) -> str:
+    """Safe HTML of a whole document. Remembered, so that a page of old messages costs nothing."""
+    html = _CACHE.get(text)
+    if html is None:
+        html = _render(text)
+        _CACHE.put(text, html)
+    return html
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Update:
+    """What changed since the last one, to be applied in the order of the fields.
+
+    `closed` is HTML to append to the closed blocks, `tail` the new HTML of the open tail (None:
+    unchanged), `code` text to append to the code block in the tail. `whole` comes only at the end,
+    when a definition made earlier blocks wrong, and replaces everything.
+    """
+
+    closed: str = ""
+    tail: str | None = None
+    code: str = ""
+    whole: str | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self.closed or self.tail is not None or self.code or self.whole is not None)
+
+
+class MarkdownStream:
+    """One answer while it is written. What is shown depends on its text, never on its pieces."""
+
+    def __init__(self) -> None:
+        env: EnvType = {}
+        self._reader: Reader = BlockReader(0, env)
+        self._received: list[str] = []
+        self._fresh: list[str] = []
+        self._carriage_return = ""
+        self._closed: list[str] = []
+        self._tail: str | None = ""
+
+    @property
+    def suggested_interval_seconds(self) -> float:
+        """How long to wait for the next frame: a long tail is sent less often."""
+        share = len(self._tail or "") / TAIL_CHARS_PER_INTERVAL
+        return min(max(MIN_INTERVAL_SECONDS * share, MIN_INTERVAL_SECONDS), MAX_INTERVAL_SECONDS)
+
+    def feed(self, text: str) -> None:
+        self._received.append(text)
+        self._fresh.append(text)
+
+    def frame(self) -> Update:
+        before = self._reader
+        closed = self._read(self._take_fresh())
+        if isinstance(self._reader, FenceReader):
+            code = self._reader.take_unsent()
+            if self._reader is before:
+                return Update(closed=closed, code=code)
+            self._tail = None
+            return Update(closed=closed, tail=self._reader.tail())
+        tail = self._reader.tail()
+        is_changed, self._tail = tail != self._tail, tail
+        return Update(closed=closed, tail=tail if is_changed else None)
+
+    def finish(self) -> Update:
+        """Closes everything. What is shown then is `render` of the whole text, in any case."""
+        closed = self._read(self._take_fresh() + normalise(self._carriage_return))
+        last = self._reader.finish()
+        shown, whole = "".join([*self._closed, last]), render("".join(self._received))
+        self._closed, self._tail = [whole], ""
+        return Update(closed=closed + last, tail="", whole=None if whole == shown else whole)
+
+    def snapshot(self) -> tuple[str, str]:
+        """The closed blocks and the tail as of the last frame, for a page that is loaded now."""
+        tail = self._reader.tail() if self._tail is None else self._tail
+        return "".join(self._closed), tail
+
+    def _take_fresh(self) -> str:
+        """What came since the last frame. A carriage return waits: half of a line end is none."""
+        text = self._carriage_return + "".join(self._fresh)
+        self._carriage_return = "\r" if text.endswith("\r") else ""
+        self._fresh.clear()
+        return normalise(text.removesuffix("\r"))
+
+    def _read(self, text: str) -> str:
+        """The HTML of all blocks that the text closes."""
+        closed: list[str] = []
+        rest = text
+        while rest:
+            step = self._reader.read(rest)
+            closed += step.closed
+            self._reader = step.successor or self._reader
+            rest = step.rest
+        self._closed += closed
+        return "".join(closed)
+
+
+def _render(text: str) -> str:
+    source = normalise(text)
+    return division_to_html(source, divide(source), {})
+
+
+class _Cache:
+    """Rendered documents, the least recently used forgotten first, bounded by their size."""
+
+    def __init__(self, max_chars: int) -> None:
+        self._max_chars = max_chars
+        self._chars = 0
+        self._html: OrderedDict[str, str] = OrderedDict()
+        self._lock = Lock()
+
+    def get(self, text: str) -> str | None:
+        with self._lock:
+            if text in self._html:
+                self._html.move_to_end(text)
+            return self._html.get(text)
+
+    def put(self, text: str, html: str) -> None:
+        with self._lock:
+            if text in self._html:
+                return
+            self._html[text] = html
+            self._chars += len(text) + len(html)
+            while self._chars > self._max_chars:
+                oldest, its_html = self._html.popitem(last=False)
+                self._chars -= len(oldest) + len(its_html)
+
+
+_CACHE: Final = _Cache(CACHE_CHARS)

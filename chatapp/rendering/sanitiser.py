@@ -1,0 +1,69 @@
+"""The second wall behind the Markdown parser: the explicit list of what may reach a page.
+
+Everything that is not named here is removed, whatever the parser in front of it lets through.
+"""
+
+from typing import Final
+
+import nh3
+
+COLOUR_CLASSES: Final = frozenset({"k", "s", "c", "m", "nf", "gi", "gd"})
+ALIGNMENT_CLASSES: Final = frozenset({"left", "center", "right"})
+
+_PROSE: Final = (
+    "p h1 h2 h3 h4 h5 h6 ul ol li blockquote hr br em strong s a code pre span "
+    "div figure header table thead tbody tr th td"
+)
+_MATHML: Final = (
+    "math mrow mi mn mo ms mtext mspace mfrac msqrt mroot msub msup msubsup munder mover "
+    "munderover mmultiscripts mprescripts mtable mtr mtd mstyle mpadded mphantom merror"
+)
+ALLOWED_TAGS: Final = frozenset(f"{_PROSE} {_MATHML}".split())
+
+# No id and no name: a message could take over the element that a live frame addresses. No style,
+# no data- and no hx- attribute: they give text the power of markup. `tabindex` only as 0 on code,
+# so that it can be scrolled by keyboard.
+ALLOWED_ATTRIBUTES: Final[dict[str, set[str]]] = {
+    "a": {"href", "title"},
+    "ol": {"start"},
+    "math": {"display"},
+    "mo": {"lspace", "rspace", "stretchy", "symmetric", "largeop", "movablelimits", "fence"}
+    | {"separator", "form", "minsize", "maxsize"},
+    "mi": {"mathvariant"},
+    "mspace": {"width", "height", "depth"},
+    "mpadded": {"width", "height", "depth", "lspace", "voffset"},
+    "mfrac": {"linethickness"},
+    "mstyle": {"displaystyle", "scriptlevel"},
+    "mtable": {"displaystyle", "scriptlevel"},
+    "mtd": {"columnspan", "rowspan"},
+    "mover": {"accent"},
+    "munder": {"accentunder"},
+    "munderover": {"accent", "accentunder"},
+}
+
+ALLOWED_CLASSES: Final[dict[str, set[str]]] = {
+    "figure": {"code"},
+    "div": {"table"},
+    "span": {*COLOUR_CLASSES, "image"},
+    "a": {"image"},
+    "th": set(ALIGNMENT_CLASSES),
+    "td": set(ALIGNMENT_CLASSES),
+    "mtd": {"left", "right"},
+}
+
+_CLEANER: Final = nh3.Cleaner(
+    tags=set(ALLOWED_TAGS),
+    attributes=ALLOWED_ATTRIBUTES,
+    allowed_classes=ALLOWED_CLASSES,
+    tag_attribute_values={"pre": {"tabindex": {"0"}}},
+    set_tag_attribute_values={"a": {"target": "_blank"}},
+    generic_attribute_prefixes=set(),
+    url_schemes={"http", "https", "mailto"},
+    url_relative="deny",
+    link_rel="noopener noreferrer nofollow",
+)
+
+
+def clean(html: str) -> str:
+    """The same HTML without anything that is not on the lists above."""
+    return _CLEANER.clean(html)

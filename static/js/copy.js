@@ -1,0 +1,31 @@
+// Copy buttons: one in the head of each code block, and the one under an answer.
+(() => {
+  if (!navigator.clipboard) return;
+  document.documentElement.dataset.copies = "";
+
+  const addButtons = (root) => {
+    for (const head of root.querySelectorAll(".blocks figure.code > header:not(:has(button))")) {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.dataset.copy = "code";
+      button.textContent = "Copy";
+      head.append(button);
+    }
+  };
+
+  const textOf = (button) => {
+    if (button.dataset.copy === "code") return button.closest("figure").querySelector("code").textContent;
+    return Array.from(button.closest(".turn").querySelectorAll(".prose"), (part) => part.innerText).join("\n\n");
+  };
+
+  document.addEventListener("click", async ({ target }) => {
+    const button = target.closest("[data-copy]");
+    if (!button) return;
+    await navigator.clipboard.writeText(textOf(button));
+    button.dataset.copied = "";
+    document.querySelector("[data-announcements]").textContent = "Copied.";
+    setTimeout(() => { delete button.dataset.copied; }, 1500);
+  });
+  document.addEventListener("painted", ({ target }) => addButtons(target.parentElement));
+  addButtons(document);
+})();

@@ -1,0 +1,185 @@
+"""An installation and its servers: real `manage.py serve` processes that tests start and strike."""
+
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psycopg
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+START_SECONDS = 40
+PATIENCE_SECONDS = 30
+POSTGRESQL = "postgres://postgres@127.0.0.1:5432"
+REDIS = "redis://127.0.0.1:6379"
+QUICK = {"SWEEP_SECONDS": "0.5", "LEASE_SECONDS": "2"}
+
+
+def eventually(holds: Callable[[], bool], what: str, seconds: float = PATIENCE_SECONDS) -> None:
+    """Return once `holds`; fail, saying `what` did not happen, when the time is over."""
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end, f"Not within {seconds} s: {what}"
+        time.sleep(0.03)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+    return port
+
+
+class Server:
+    """One serving process at a time on one port; a new one may follow one that is gone."""
+
+    def __init__(self, name: str, folder: Path, environment: dict[str, str]) -> None:
+        self.port = free_port()
+        self.address = f"http://127.0.0.1:{self.port}"
+        self.log_path = folder / f"{name}.log"
+        self.strike_path = folder / f"{name}.strike"
+        self.environment = {**environment, "STRIKE_FILE": str(self.strike_path)}
+        self.process: subprocess.Popen[str] | None = None
+
+    def start(self) -> None:
+        """Returns when it answers."""
+        with self.log_path.open("a") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "manage.py", "serve", "--port", str(self.port)],
+                cwd=ROOT,
+                env=self.environment,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+            )
+        assert self.process.stdout is not None
+        limit = threading.Timer(START_SECONDS, self.process.kill)
+        limit.start()
+        line = self.process.stdout.readline()
+        limit.cancel()
+        assert line.startswith("Serving on "), f"{line!r}\n{self.log[-2_000:]}"
+
+    @property
+    def log(self) -> str:
+        return self.log_path.read_text()
+
+    @property
+    def is_alive(self) -> bool:
+        return self.process is not None and self.process.poll() is None
+
+    @property
+    def is_frozen(self) -> bool:
+        assert self.process is not None
+        status = Path(f"/proc/{self.process.pid}/stat").read_text()
+        return status.rpartition(")")[2].split()[0] == "T"
+
+    @property
+    def code(self) -> int | None:
+        return None if self.process is None else self.process.poll()
+
+    def strike(self, point: str, count: int = 1, number: signal.Signals = signal.SIGKILL) -> None:
+        """Order the running process to strike itself at this point."""
+        draft = self.strike_path.with_suffix(".draft")
+        draft.write_text(f"{point}:{count} {number.name}")
+        draft.replace(self.strike_path)
+
+    def send(self, number: signal.Signals) -> None:
+        assert self.process is not None
+        self.process.send_signal(number)
+
+    def wait(self, seconds: float = PATIENCE_SECONDS) -> int:
+        """The exit code, once the process is gone."""
+        assert self.process is not None
+        return self.process.wait(seconds)
+
+    def end(self) -> None:
+        """Gone at once, whatever it is doing; it may be started again."""
+        self.strike_path.unlink(missing_ok=True)
+        if self.process is not None:
+            self.process.kill()  # reaches a frozen process, too
+            self.process.wait(PATIENCE_SECONDS)
+            assert self.process.stdout is not None
+            self.process.stdout.close()
+
+
+class Installation:
+    """What several servers share: the data, the keys and the settings."""
+
+    def __init__(self, folder: Path, **settings: str) -> None:
+        kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
+        self.folder = folder
+        self.password = secrets.token_urlsafe()
+        self.servers: list[Server] = []
+        self.environment = {
+            **kept,
+            **QUICK,
+            "DJANGO_SETTINGS_MODULE": "tests.flows.kill_settings",
+            "VAR_DIR": str(folder),
+            "STRIKE_FILE": str(folder / "none"),
+            "PYTHONUNBUFFERED": "1",
+            "DEMO": "0",
+            "OPENAI_API_KEY": "a-key-for-loopback",
+            "PASSWORD": self.password,
+            **settings,
+        }
+
+    def manage(self, *words: str) -> str:
+        done = subprocess.run(
+            [sys.executable, "manage.py", *words],
+            cwd=ROOT,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=90,
+        )
+        assert done.returncode == 0, f"{words}: {done.stdout}{done.stderr}"
+        return done.stdout
+
+    def set_up(self, service_url: str) -> None:
+        """A member, and one service whose tools an admin has confirmed."""
+        self.manage("migrate", "--run-syncdb", "-v", "0")
+        self.manage("member", "add", "owner", "--password-env", "PASSWORD")
+        self.manage("mcp", "add", "things", service_url, "--allow-private")
+        self.manage("mcp", "confirm", "things")
+
+    def server(self, name: str, **more: str) -> Server:
+        """A server of this installation, not yet started."""
+        made = Server(name, self.folder, {**self.environment, **more})
+        self.servers.append(made)
+        return made
+
+    def close(self) -> None:
+        for server in self.servers:
+            server.end()
+
+
+@contextmanager
+def database(kind: str, folder: Path) -> Iterator[str]:
+    """The URL of a new database, which is dropped afterwards."""
+    if kind == "sqlite":
+        yield f"sqlite:///{folder / 'flows.sqlite3'}"
+        return
+    name = f"countersign_{uuid.uuid4().hex[:12]}"
+    _on_postgresql(f"CREATE DATABASE {name}")
+    try:
+        yield f"{POSTGRESQL}/{name}"
+    finally:
+        _on_postgresql(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+def _on_postgresql(statement: str) -> None:
+    try:
+        connection = psycopg.connect(f"{POSTGRESQL}/postgres", autocommit=True, connect_timeout=3)
+    except psycopg.OperationalError:
+        pytest.skip(f"PostgreSQL does not answer at {POSTGRESQL}")
+    with connection:
+        connection.execute(statement.encode())

@@ -1,0 +1,213 @@
+"""The serving process is killed at each point of a turn: nothing accepted is lost, nothing that was
+sent is sent again without a person's word, and the page ends as if nothing had happened."""
+
+import contextlib
+import signal
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from tests.dom import Tab
+
+from .journey import Journey, installation
+from .person import THREAD, Person, conversation_in, states
+from .server import REDIS, Installation, Server, eventually
+from .story import SENTENCES, World, world
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
+MODELS = {"sqlite": "openai-chat:scripted", "postgresql": "openai:scripted"}
+SIDE_BY_SIDE = {"REDIS_URL": f"{REDIS}/11"}
+
+# Where the process is killed, what was asked, and whether the person is asked about the outcome.
+POINTS = [
+    ("K1:1", "Delete", False),
+    ("K2:1", "Delete", False),
+    ("K3:1", "Delete", False),
+    ("K4:1", "Delete", False),
+    ("K5:1", "Delete", False),
+    ("K6:1", "Delete", False),
+    ("K7:1", "Delete", False),
+    ("K8:1", "Delete", False),
+    ("K9:1", "Delete", False),
+    ("K10:1", "Delete", False),
+    ("K11:1", "Delete", True),
+    ("K11:1", "Read", True),
+    ("K13:1", "Delete", True),
+    ("K13:1", "Read", True),
+    ("K14:1", "Delete", False),
+    ("K6:3", "Delete", False),  # K15: in the stream that follows the call
+    ("K16:1", "Delete", False),
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """An installation with a server that runs, and how its stories read when nothing happens."""
+
+    installation: Installation
+    world: World
+    person: Person
+    server: Server
+    undisturbed: dict[str, str]
+    words: list[str]
+
+    def journey(self, verb: str, spare: Server | None = None) -> Journey:
+        return Journey(
+            person=self.person, world=self.world, verb=verb, server=self.server, spare=spare
+        )
+
+
+@pytest.fixture(scope="module")
+def parties(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    with world(tmp_path_factory.mktemp("world")) as made:
+        yield made
+
+
+def placed(kind: str, made: Installation, parties: World) -> Place:
+    server = made.server("first")
+    server.start()
+    person = Person(made, MODELS[kind])
+    person.sign_in(server)
+    place = Place(
+        installation=made, world=parties, person=person, server=server, undisturbed={}, words=[]
+    )
+    for verb in ("Delete", "Read"):
+        journey = place.journey(verb)
+        page = journey.to_the_end()
+        place.undisturbed[verb] = journey.told(page)
+        place.words[:] = journey.said(page)
+        assert (journey.deaths, journey.executions) == (0, 1)
+        assert ("approval" in journey.saw) == (verb == "Delete")
+    return place
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def place(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, parties: World
+) -> Iterator[Place]:
+    folder = tmp_path_factory.mktemp(request.param)
+    with installation(request.param, folder, parties) as made:
+        yield placed(request.param, made, parties)
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory, parties: World) -> Iterator[Place]:
+    """Servers side by side: one database, one Redis."""
+    folder = tmp_path_factory.mktemp("pair")
+    with installation("postgresql", folder, parties, **SIDE_BY_SIDE) as made:
+        yield placed("postgresql", made, parties)
+
+
+def assert_at_most_once_without_a_word(journey: Journey) -> None:
+    """Every execution beyond the first needs somebody who said “run again”."""
+    assert journey.executions <= 1 + journey.verdicts.count("again")
+
+
+def assert_well_ended(place: Place, journey: Journey, page: Tab, *, is_asked: bool) -> None:
+    assert journey.deaths == 1, "The process was not killed where it was ordered to be."
+    assert journey.executions == 1
+    assert_at_most_once_without_a_word(journey)
+    assert ("unknown" in journey.saw) == is_asked, journey.saw
+    assert states(page) == ["done"]
+    assert journey.said(page) == place.words
+    if "worked" not in journey.verdicts:  # else the card has no result: nobody heard it
+        assert journey.told(page) == place.undisturbed[journey.verb]
+    found = journey.person.conversations(journey.server, journey.name)
+    assert found == [journey.conversation], "One message made several conversations."
+
+
+@pytest.mark.parametrize(("point", "verb", "is_asked"), POINTS)
+def test_a_server_killed_anywhere_loses_nothing_and_sends_nothing_twice(
+    place: Place, point: str, verb: str, is_asked: bool
+) -> None:
+    where, count = point.split(":")
+    place.server.strike(where, int(count))
+    journey = place.journey(verb)
+    page = journey.to_the_end()
+    assert_well_ended(place, journey, page, is_asked=is_asked)
+    assert where != "K1" or journey.messages_sent == 2, "It died before it had accepted anything."
+
+
+def test_a_server_killed_while_the_service_works_shows_an_unknown_outcome(place: Place) -> None:
+    """K12: the call was sent, its effect is on the service's disk, and its answer never comes."""
+    journey = place.journey("Change")
+
+    def kill_once_it_took_effect() -> None:
+        eventually(lambda: journey.executions == 1, "the effect")
+        place.server.send(signal.SIGKILL)
+
+    killer = threading.Thread(target=kill_once_it_took_effect)
+    killer.start()
+    page = journey.to_the_end()
+    killer.join()
+    assert journey.verdicts == ["worked"]
+    assert_well_ended(place, journey, page, is_asked=True)
+
+
+def test_only_a_persons_word_sends_a_call_again(place: Place) -> None:
+    place.server.strike("K13")
+    journey = place.journey("Read")
+    journey.always_says = "again"
+    page = journey.to_the_end()
+    assert states(page) == ["done"]
+    assert journey.verdicts == ["again"]
+    assert journey.executions == 2
+    assert_at_most_once_without_a_word(journey)
+
+
+def test_stop_is_not_forgotten_by_a_server_that_dies_of_it(place: Place) -> None:
+    """K20: what was said is kept, and the next server ends the turn instead of going on."""
+    journey = place.journey("Tell")
+    person, server = place.person, place.server
+    sent = person.send(server, journey.text, journey.client_id)
+    journey.conversation = conversation_in(sent)
+    beginning = "Paragraph 2 of the tale"
+    eventually(
+        lambda: beginning in person.page(server, journey.conversation).text(THREAD), "some words"
+    )
+    server.strike("K20")
+    with contextlib.suppress(httpx2.TransportError):
+        person.stop(server, journey.conversation)
+    assert server.wait() == -signal.SIGKILL
+    page = journey.to_the_end()
+    assert states(page) == ["stopped"]
+    text = page.text(THREAD)
+    assert "Stopped by you." in text
+    assert beginning in text
+    assert f"Paragraph {SENTENCES} " not in text
+
+
+def test_a_call_that_the_ledger_is_told_to_repeat_is_caught_by_the_count(place: Place) -> None:
+    """The planted fault: with the one setting that lets the engine repeat by itself, the same
+    story runs twice, and the assertion that guards all the others says so."""
+    setting = "ToolSetting.objects.filter(name='read_thing').update(is_safe_to_repeat={})"
+    change = f"from mcpconfig.models import ToolSetting; {setting}"
+    place.installation.manage("shell", "-c", change.format(True))
+    try:
+        place.server.strike("K13")
+        journey = place.journey("Read")
+        journey.to_the_end()
+    finally:
+        place.installation.manage("shell", "-c", change.format(False))
+    assert journey.deaths == 1
+    assert journey.executions == 2
+    with pytest.raises(AssertionError):
+        assert_at_most_once_without_a_word(journey)
+
+
+@pytest.mark.parametrize("point", ["K3", "K9", "K12"])
+def test_a_second_server_takes_over_from_one_that_was_killed(pair: Place, point: str) -> None:
+    """K12 as seen by another worker is K13: sent, and nothing stored of what came of it."""
+    spare = pair.installation.server(f"spare-{point}")
+    spare.start()
+    pair.server.strike("K13" if point == "K12" else point)
+    journey = pair.journey("Delete", spare)
+    page = journey.to_the_end()
+    assert journey.server is spare
+    assert_well_ended(pair, journey, page, is_asked=point == "K12")
+    spare.end()
+    pair.server.start()
