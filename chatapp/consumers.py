@@ -61,18 +61,21 @@ class ConversationConsumer(AsyncWebsocketConsumer):
         return await in_database(may_watch, self.session_key, self.conversation_id)
 
     async def _stream(self, after: int) -> None:
-        hub = workplace.current().hub
+        """The one place where what goes wrong with a socket ends: it is closed, with a reason."""
         try:
-            viewer = await hub.join(self.conversation_id, after)
+            await self._show(after)
         except Unresumable:
             await self.close(code=UNRESUMABLE)
-            return
-        watch = asyncio.create_task(self._watch_rights())
-        try:
-            await self._send_frames(viewer, after)
         except Exception:
             log.exception("A socket of %s ended early", self.conversation_id)
             await self.close(code=FELL_BEHIND)
+
+    async def _show(self, after: int) -> None:
+        hub = workplace.current().hub
+        viewer = await hub.join(self.conversation_id, after)
+        watch = asyncio.create_task(self._watch_rights())
+        try:
+            await self._send_frames(viewer, after)
         finally:
             watch.cancel()
             hub.leave(self.conversation_id, viewer)

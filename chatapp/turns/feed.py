@@ -25,7 +25,7 @@ KEPT_FRAMES = 512
 
 
 class Unresumable(Exception):
-    """The tab has seen frames that this conversation does not have: it must load the page anew."""
+    """The conversation is gone, or lacks frames that the tab has seen: the page must load anew."""
 
 
 class Feed:
@@ -142,7 +142,10 @@ class Feed:
             take(frame)
 
     async def _load(self) -> None:
-        self.seq, parts = await in_database(read_live, self.conversation_id)
+        try:
+            self.seq, parts = await in_database(read_live, self.conversation_id)
+        except Conversation.DoesNotExist:
+            raise Unresumable from None
         self._open = {(part.step, part.position): part for part in parts}
         self._frames.clear()
 

@@ -118,7 +118,9 @@ def test_a_fence_that_is_too_long_is_plain_text_and_loses_nothing() -> None:
 
 def test_a_fence_that_becomes_too_long_goes_on_as_plain_text() -> None:
     stream = MarkdownStream()
-    stream.feed("```\n" + "x = 1\n" * (MAX_DOCUMENT_CHARS // 6 + 100))
+    stream.feed("```\nx = 1\n")
+    assert "figure" in (stream.frame().tail or "")
+    stream.feed("x = 1\n" * (MAX_DOCUMENT_CHARS // 6 + 100))
     closed = stream.frame().closed
     _, tail = stream.snapshot()
     assert closed.startswith("<p>```<br>x = 1")
