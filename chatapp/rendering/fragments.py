@@ -9,7 +9,6 @@ import uuid
 from typing import Any, assert_never
 
 from django.core.signing import BadSignature, Signer
-from django.db.models import Sum
 from django.template.loader import render_to_string
 from django.utils.html import escape
 from django.utils.safestring import SafeString
@@ -17,7 +16,8 @@ from django.utils.safestring import SafeString
 from chatapp.models import Conversation, ToolCall, Turn
 
 from . import call_values, page
-from .page import MessageView, NoticeView, PartView, ReasoningView, TextView, ToolCallView
+from .figures import figures_of
+from .page import Figures, MessageView, NoticeView, PartView, ReasoningView, TextView, ToolCallView
 from .visible import draw_hidden
 
 State = ToolCall.State
@@ -40,7 +40,7 @@ def message(view: MessageView, csrf_token: str = "") -> str:
         "parts": SafeString("".join(part(view.id, item, csrf_token) for item in view.parts)),
     }
     if view.turn is not None:
-        context["status"] = SafeString(status(view.id, view.turn, view.output_tokens))
+        context["status"] = SafeString(status(view.id, view.turn, view.figures))
     return render_to_string("chat/_message.html", context)
 
 
@@ -163,16 +163,15 @@ def read_shown_at(call_id: uuid.UUID, signed: str) -> float:
     return float(seconds)
 
 
-def status(message_id: uuid.UUID, turn: Turn, output_tokens: int | None = None) -> str:
-    """What an answer does right now, or how it ended. Tokens are counted here when not given."""
-    if output_tokens is None and not turn.is_live:
-        output_tokens = turn.steps.aggregate(made=Sum("output_tokens"))["made"]
+def status(message_id: uuid.UUID, turn: Turn, figures: Figures | None = None) -> str:
+    """What an answer does right now, or how it ended. Figures are counted here when not given."""
+    if figures is None and not turn.is_live:
+        figures = figures_of([turn])[turn.pk]
     context = {
         "element_id": page.status_id(message_id),
         "turn": turn,
         "waits_for": _waits_for(turn) if turn.state == Turn.State.WAITING else "",
-        "seconds": _seconds_of(turn),
-        "output_tokens": output_tokens or 0,
+        "figures": None if turn.is_live else figures,
     }
     return render_to_string("chat/_status.html", context)
 
@@ -181,12 +180,6 @@ def _waits_for(turn: Turn) -> str:
     """What a waiting turn needs of its person."""
     asks = turn.tool_calls.filter(state=State.AWAITING_APPROVAL).exists()
     return "Waiting for your approval" if asks else "Waiting for your answer"
-
-
-def _seconds_of(turn: Turn) -> float | None:
-    if turn.finished_at is None:
-        return None
-    return (turn.finished_at - turn.created_at).total_seconds()
 
 
 def composer_actions(

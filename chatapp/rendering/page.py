@@ -1,6 +1,7 @@
 """What a conversation page shows, as plain values, and the one place where element ids are made.
 
-`turns/reading.py` fills the values from the rows and the journal; `fragments.py` turns them into HTML.
+`turns/reading.py` fills the values from the rows and the journal; `fragments.py` turns them into
+HTML.
 """
 
 import uuid
@@ -43,7 +44,8 @@ class ToolCallView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoticeView:
-    """A sentence of ours inside the answer: stopped, interrupted, a service that is missing, an error."""
+    """A sentence of ours inside the answer: stopped, interrupted, a service that is missing, an
+    error."""
 
     step: int
     position: int
@@ -52,6 +54,14 @@ class NoticeView:
 
 
 PartView = TextView | ReasoningView | ToolCallView | NoticeView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """What an answer took: tokens that models wrote, and seconds of work without waiting."""
+
+    output_tokens: int
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,8 +76,7 @@ class MessageView:
     text: str = ""
     parts: tuple[PartView, ...] = ()
     turn: Turn | None = None
-    model_label: str = ""
-    output_tokens: int = 0
+    figures: Figures | None = None
     created_seq: int = 0
     touched_seq: int = 0
 

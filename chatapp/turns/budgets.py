@@ -1,12 +1,11 @@
 """What a live turn is, read under its lease for the pure decision: its latest step and what it
 has used."""
 
-from datetime import timedelta
-
 from django.conf import settings
-from django.db.models import F, Sum
+from django.db.models import Sum
 
-from chatapp.models import Step, ToolCall, Turn
+from chatapp.models import Step, Turn
+from chatapp.rendering.figures import figures_of
 
 from .lease import Lease, LeaseLost
 from .snapshot import Budget, CallState, StepState, TurnState
@@ -45,19 +44,11 @@ def _latest_step(turn: Turn) -> StepState | None:
 
 
 def used(turn: Turn) -> Budget:
-    """What the turn has used so far; the time that it waited for people does not count."""
-    sums = Step.objects.filter(turn=turn).aggregate(
-        given=Sum("input_tokens"),
-        made=Sum("output_tokens"),
-        time=Sum(F("finished_at") - F("started_at")),
-    )
-    calls = ToolCall.objects.filter(turn=turn).aggregate(
-        sent=Sum("attempt"), time=Sum(F("finished_at") - F("sent_at"))
-    )
-    worked = (sums["time"] or timedelta()) + (calls["time"] or timedelta())
+    """What the turn has used so far."""
+    tokens = turn.steps.aggregate(given=Sum("input_tokens"), made=Sum("output_tokens"))
     return Budget(
-        steps=Step.objects.filter(turn=turn).exclude(state=Step.State.CALLING).count(),
-        seconds=worked.total_seconds(),
-        tokens=(sums["given"] or 0) + (sums["made"] or 0),
-        calls=calls["sent"] or 0,
+        steps=turn.steps.exclude(state=Step.State.CALLING).count(),
+        seconds=figures_of([turn])[turn.pk].seconds,
+        tokens=(tokens["given"] or 0) + (tokens["made"] or 0),
+        calls=turn.tool_calls.aggregate(sent=Sum("attempt"))["sent"] or 0,
     )

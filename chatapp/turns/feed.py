@@ -11,7 +11,7 @@ from html import escape
 
 from chatapp.models import Conversation, Part, ToolCall, Turn
 from chatapp.rendering import fragments, page
-from chatapp.rendering.page import MessageView
+from chatapp.rendering.page import ConversationView, MessageView
 
 from . import journal
 from .journal import Event, Kind
@@ -77,21 +77,11 @@ class Feed:
         return [await self._state_since(after)]
 
     async def _state_since(self, after: int) -> str:
-        """One frame that replaces every message that changed since `after`, as of exactly
-        `self.seq`."""
+        """One frame that replaces all that changed since `after`, as of exactly `self.seq`."""
         conversation = await in_database(Conversation.objects.get, pk=self.conversation_id)
         view = await in_database(read_conversation, conversation)
         await self._read_up_to(view.seq)
-        ops: list[Op] = []
-        for message in view.messages:
-            is_live = view.live_turn is not None and view.live_turn.answer_id == message.id
-            if message.created_seq > after:
-                ops.append(("a", page.THREAD_ID, fragments.message(message)))
-            elif is_live or message.touched_seq > after:
-                ops.append(("o", page.message_id(message.id), fragments.message(message)))
-        actions = fragments.composer_actions(conversation, view.live_turn)
-        ops.append(("o", page.COMPOSER_ID, actions))
-        return _frame(self.seq, ops)
+        return _frame(self.seq, await in_database(_changes, view, after))
 
     # --- events ----------------------------------------------------------------------------
     def offer(self, events: Sequence[Event]) -> None:
@@ -239,6 +229,19 @@ def _frame(n: int, ops: list[Op]) -> str:
     return json.dumps({"n": n, "f": ops}, ensure_ascii=False, separators=(",", ":"))
 
 
+def _changes(view: ConversationView, after: int) -> list[Op]:
+    """Every message that came or changed after frame `after`, and the composer's buttons."""
+    ops: list[Op] = []
+    for message in view.messages:
+        is_live = view.live_turn is not None and view.live_turn.answer_id == message.id
+        if message.created_seq > after:
+            ops.append(("a", page.THREAD_ID, fragments.message(message)))
+        elif is_live or message.touched_seq > after:
+            ops.append(("o", page.message_id(message.id), fragments.message(message)))
+    actions = fragments.composer_actions(view.conversation, view.live_turn)
+    return [*ops, ("o", page.COMPOSER_ID, actions)]
+
+
 def _stored_parts(event: Event, seen: set[int]) -> list[Op]:
     """The step's parts that were not streamed (notices), and those that look different when
     closed."""
@@ -279,7 +282,7 @@ def _message_ops(event: Event, message: uuid.UUID) -> list[Op]:
     """A person's message whole; an answer as it begins, since its events follow."""
     turn = Turn.objects.filter(answer_id=message).select_related("conversation").first()
     if turn is not None:
-        view = MessageView(id=message, role="assistant", turn=turn, model_label=turn.model)
+        view = MessageView(id=message, role="assistant", turn=turn)
     else:
         words = Part.objects.filter(message_id=message).values_list("text", flat=True)
         view = MessageView(id=message, role="user", text="\n\n".join(words))

@@ -6,17 +6,19 @@ Read in one snapshot, so that the page and the number of its last frame belong t
 
 import uuid
 from collections import defaultdict
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Literal
 
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from chatapp.models import Conversation, JournalEvent, Member, Message, Part, Step, ToolCall, Turn
+from chatapp.rendering.figures import figures_of
 from chatapp.rendering.markdown import MarkdownStream, render
 from chatapp.rendering.page import (
     ConversationView,
+    Figures,
     MessageView,
     NoticeView,
     PartView,
@@ -58,11 +60,11 @@ def read_conversation(conversation: Conversation) -> ConversationView:
         messages = list(conversation.messages.order_by("created_seq"))
         turns = _turns(conversation)
         parts = _parts(messages)
-        tokens = _tokens(turns.values())
+        figures = figures_of(turns.values())
         live = next((turn for turn in turns.values() if turn.is_live), None)
         open_parts = fold(live) if live else []
     views = tuple(
-        _message_view(message, parts[message.pk], turns.get(message.pk), open_parts, tokens)
+        _message_view(message, parts[message.pk], turns.get(message.pk), open_parts, figures)
         for message in messages
     )
     return ConversationView(
@@ -121,22 +123,12 @@ def _parts(messages: list[Message]) -> dict[uuid.UUID, list[Part]]:
     return by_message
 
 
-def _tokens(turns: Iterable[Turn]) -> dict[uuid.UUID, int]:
-    """Tokens that each turn's model calls made."""
-    made: dict[uuid.UUID, int] = defaultdict(int)
-    for turn_id, tokens in Step.objects.filter(turn__in=list(turns)).values_list(
-        "turn_id", "output_tokens"
-    ):
-        made[turn_id] += tokens
-    return made
-
-
 def _message_view(
     message: Message,
     parts: list[Part],
     turn: Turn | None,
     open_parts: list[OpenPart],
-    tokens: dict[uuid.UUID, int],
+    figures: dict[uuid.UUID, Figures],
 ) -> MessageView:
     if message.role == Message.Role.USER:
         return MessageView(
@@ -154,8 +146,7 @@ def _message_view(
         role="assistant",
         parts=tuple(views),
         turn=turn,
-        model_label=turn.model if turn else "",
-        output_tokens=tokens[turn.pk] if turn else 0,
+        figures=figures[turn.pk] if turn else None,
         created_seq=message.created_seq,
         touched_seq=message.touched_seq,
     )
@@ -234,11 +225,19 @@ def dot_of(conversation: Conversation) -> Literal["", "running", "waiting"]:
 
 
 def open_calls(person: Member) -> list[ToolCall]:
-    """The calls that wait for this person: approvals, and outcomes that nobody knows; newest
-    first."""
-    states = [ToolCall.State.AWAITING_APPROVAL, ToolCall.State.UNKNOWN]
+    """The calls that wait for this person, newest first."""
     return list(
-        ToolCall.objects.filter(turn__conversation__owner=person, state__in=states)
+        _open_calls(person)
         .select_related("turn__conversation", "service", "definition", "approval")
         .order_by("-turn__created_at", "step", "position")
     )
+
+
+def count_open_calls(person: Member) -> int:
+    return _open_calls(person).count()
+
+
+def _open_calls(person: Member) -> QuerySet[ToolCall]:
+    """Approvals, and outcomes that nobody knows."""
+    states = [ToolCall.State.AWAITING_APPROVAL, ToolCall.State.UNKNOWN]
+    return ToolCall.objects.filter(turn__conversation__owner=person, state__in=states)

@@ -15,7 +15,7 @@ from django.utils.safestring import SafeString
 from chatapp.models import Conversation, Member
 from chatapp.providers.registry import ModelChoice, default_model, offered_models
 from chatapp.rendering import fragments, page
-from chatapp.turns.reading import open_calls, read_conversation, sidebar
+from chatapp.turns.reading import count_open_calls, read_conversation, sidebar
 
 from .access import MemberRequest, for_members
 
@@ -114,7 +114,7 @@ def sidebar_context(person: Member, current: str) -> dict[str, Any]:
         )
         for group in groups
     ]
-    return {"groups": links, "waiting": len(open_calls(person))}
+    return {"groups": links, "waiting": count_open_calls(person)}
 
 
 def _starters() -> tuple[Starter, ...]:

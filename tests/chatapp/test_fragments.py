@@ -7,6 +7,7 @@ import pytest
 
 from chatapp.models import Member, ToolCall, Turn
 from chatapp.rendering import fragments, page
+from chatapp.rendering.figures import figures_of
 from chatapp.rendering.page import MessageView, NoticeView, ReasoningView, TextView
 from chatapp.turns.reading import read_conversation
 from tests.chatapp.views import rows
@@ -130,7 +131,9 @@ def test_a_finished_answer_says_how_it_ended_and_what_it_took(
 
 def test_a_status_is_the_same_whoever_counted_its_tokens(owner: Member) -> None:
     turn = rows.turn(owner, Turn.State.DONE)
-    assert fragments.status(turn.answer_id, turn) == fragments.status(turn.answer_id, turn, 40)
+    counted = figures_of([turn])[turn.pk]
+    assert counted.output_tokens == 40
+    assert fragments.status(turn.answer_id, turn) == fragments.status(turn.answer_id, turn, counted)
 
 
 @pytest.mark.parametrize(

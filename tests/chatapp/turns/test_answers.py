@@ -51,9 +51,7 @@ def test_denying_keeps_the_word_to_the_assistant(call: ToolCall, owner: Member) 
     assert state_of(call) == ToolCall.State.DENIED
 
 
-def test_a_decision_sooner_than_a_person_can_read_is_refused(
-    call: ToolCall, owner: Member
-) -> None:
+def test_a_decision_sooner_than_a_person_can_read_is_refused(call: ToolCall, owner: Member) -> None:
     with pytest.raises(Refused, match="too quick"):
         answers.grant(call, by=owner, binding=BINDING, shown_at=time.time() - 0.1)
     assert state_of(call) == ToolCall.State.AWAITING_APPROVAL

@@ -145,7 +145,9 @@ def test_a_page_that_cannot_go_on_loads_anew_but_not_at_once(tab: Page, owner: M
 
     tab.route_web_socket(re.compile("/ws/"), refuse)
     show(tab, rows.turn(owner))
+    tab.evaluate("() => { window.isTheSamePage = true; }")
     tab.clock.run_for(8_000)
+    assert tab.evaluate("() => window.isTheSamePage")
     assert len(closed) == 1
     with tab.expect_navigation():
         tab.clock.run_for(3_000)
@@ -244,14 +246,14 @@ def test_a_double_press_is_one_decision_and_the_keyboard_goes_on(
     assert len([url for url in asked if "decide" in url]) == 1
 
 
-def test_a_decision_by_mouse_does_not_move_somebody_who_types(
+def test_a_decision_does_not_move_somebody_who_went_on_typing(
     tab: Page, line: Line, owner: Member
 ) -> None:
     call = rows.question(rows.turn(owner))
     show(tab, call.turn)
     button = tab.get_by_role("button", name="Do not run")
-    box(tab).focus()
-    button.evaluate("(button) => button.click()")
+    button.focus()
+    button.evaluate("(it) => { it.click(); document.getElementById('message').focus(); }")
     expect(tab.locator(f"#{page.tool_call_id(call.pk)}")).to_contain_text("denied")
     expect(box(tab)).to_be_focused()
 
