@@ -141,11 +141,7 @@ def _known(cause: BaseException, evidence: Evidence) -> OperationError | None:
         case httpx2.HTTPStatusError():
             return for_status(cause.response.status_code)
         case httpx2.HTTPError():
-            return OperationError(
-                kind="server_error",
-                message="The service broke the connection before it had answered.",
-                hint="Look at the service's own log.",
-            )
+            return broken_off()
         case ValidationError() | httpx2.SSEError() | RuntimeError():
             return _malformed(cause)
     return None
@@ -159,14 +155,26 @@ def timed_out() -> OperationError:
     )
 
 
+def no_common_version() -> OperationError:
+    return OperationError(
+        kind="protocol",
+        message="The service and this application share no protocol version.",
+        hint="Update the service.",
+    )
+
+
+def broken_off() -> OperationError:
+    return OperationError(
+        kind="server_error",
+        message="The service broke the connection before it had answered.",
+        hint="Look at the service's own log.",
+    )
+
+
 def _malformed(cause: BaseException) -> OperationError | None:
     """The SDK raises plain RuntimeErrors for some bad answers; any other RuntimeError is a bug."""
     if isinstance(cause, RuntimeError) and "protocol version" in str(cause):
-        return OperationError(
-            kind="protocol",
-            message="The service and this application share no protocol version.",
-            hint="Update the service.",
-        )
+        return no_common_version()
     if type(cause) is RuntimeError and not str(cause).startswith("Unexpected input_required"):
         return None
     return OperationError(
@@ -198,10 +206,13 @@ def _connection_error(cause: httpx2.ConnectError) -> OperationError:
 
 
 def _roots(error: BaseException) -> Iterator[BaseException]:
-    seen: BaseException | None = error
-    while seen is not None:
-        yield seen
-        seen = seen.__cause__ or seen.__context__
+    """The error and what it came from; a chain of causes can be a ring."""
+    seen: list[BaseException] = []
+    current: BaseException | None = error
+    while current is not None and current not in seen:
+        seen.append(current)
+        yield current
+        current = current.__cause__ or current.__context__
 
 
 def _protocol_error(error: MCPError, status: int | None) -> OperationError:
@@ -212,14 +223,9 @@ def _protocol_error(error: MCPError, status: int | None) -> OperationError:
     if error.message.startswith(_NO_ANSWER):
         return _no_answer(error, status)
     if error.code == UNSUPPORTED_VERSION:
-        message = "The service and this application share no protocol version."
-        return OperationError(
-            kind="protocol",
-            message=message,
-            hint="Update the service.",
-            is_definite=True,
-            code=error.code,
-        )
+        disagreement = no_common_version()
+        disagreement.is_definite, disagreement.code = True, error.code
+        return disagreement
     if error.code == MISSING_CAPABILITY:
         return asks_a_question(error.code)
     said = " ".join(error.message.split())[:300]
@@ -252,11 +258,7 @@ def _no_answer(error: MCPError, status: int | None) -> OperationError:
         )
     if "exceeded" in error.message:
         return OperationError(kind="too_large", message="The service sent more than is accepted.")
-    return OperationError(
-        kind="server_error",
-        message="The service broke the connection before it had answered.",
-        hint="Look at the service's own log.",
-    )
+    return broken_off()
 
 
 def for_status(status: int) -> OperationError:
@@ -276,7 +278,7 @@ def for_status(status: int) -> OperationError:
         return OperationError(
             kind="forbidden",
             message="The service does not allow this with the stored credentials.",
-            hint="Ask whoever runs the service for the right.",
+            hint="Ask whoever runs it for the right.",
         )
     if status == 429:
         return OperationError(

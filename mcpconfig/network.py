@@ -10,7 +10,7 @@ from typing import cast
 import anyio
 import httpx2
 
-from .errors import OperationError, explain, for_status
+from .errors import OperationError, Refusal, broken_off, explain, for_status
 from .limits import LIMITS
 from .wire import EVENT_STREAM, ExchangeRecord, WatchedStream, Wire, too_large
 
@@ -123,7 +123,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         self._allows_private = allows_private
         self._is_sse = is_sse
         self._resolved: dict[tuple[str, int], list[Address]] = {}
-        self._inner = httpx2.AsyncHTTPTransport(verify=tls_context(), trust_env=False, retries=0)
+        self._inner = httpx2.AsyncHTTPTransport(verify=tls_context(), retries=0)
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         if self._is_idle_stream(request):
@@ -135,7 +135,9 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
             raise self._wire.end(error) from error
         except httpx2.TransportError as error:
             exchange.touch()
-            raise self._swallowed(exchange, error) from error
+            if self._is_sse and exchange.method == "POST":
+                raise self._not_swallowed(error) from error
+            raise
         self._wire.answered(exchange, response)
         refusal = self._refusal(exchange, response)
         if refusal is not None:
@@ -148,14 +150,9 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
     async def aclose(self) -> None:
         await self._inner.aclose()
 
-    def _swallowed(
-        self, exchange: ExchangeRecord, error: httpx2.TransportError
-    ) -> httpx2.TransportError:
+    def _not_swallowed(self, error: httpx2.TransportError) -> Refusal:
         """The SSE transport logs what happens to a POST and waits on: end the operation instead."""
-        known = explain(error, self._wire.evidence)
-        if not self._is_sse or exchange.method != "POST" or known is None:
-            return error
-        return self._wire.end(known)
+        return self._wire.end(explain(error, self._wire.evidence) or broken_off())
 
     def _is_idle_stream(self, request: httpx2.Request) -> bool:
         """The GET by which handshake-era servers push; a short operation has no use for it."""

@@ -1,14 +1,18 @@
-"""Settings for tests: the real ones, with a database of their own and nothing kept between runs."""
+"""Settings for tests: the real ones, with files and a database of their own that are not kept."""
 
+import os
 import tempfile
 from pathlib import Path
 
-from chatapp.settings import *  # noqa: F403
+# Before the settings are read: keys and the database file belong to this run alone.
+os.environ["VAR_DIR"] = tempfile.mkdtemp(prefix="countersign-tests-")
 
-VAR_DIR = Path(tempfile.mkdtemp(prefix="countersign-tests-"))
-DATABASES["default"]["TEST"] = {"NAME": str(VAR_DIR / "test.sqlite3")}  # noqa: F405
-STORAGES["staticfiles"] = {  # noqa: F405
-    "BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"
-}
+from chatapp.settings import *  # noqa: E402, F403
+from chatapp.settings import DATABASES, STATIC_ROOT, STORAGES, VAR_DIR  # noqa: E402
+
+if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
+    DATABASES["default"]["TEST"] = {"NAME": str(VAR_DIR / "test.sqlite3")}
+Path(STATIC_ROOT).mkdir()
+STORAGES["staticfiles"] = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 AXES_ENABLED = False

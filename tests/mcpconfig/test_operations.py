@@ -94,6 +94,7 @@ async def test_a_modern_call_costs_one_http_request(
     outcome = await call_tool(modern_service, tool, {"a": 1, "b": 1})
 
     assert modern.arrivals.methods == ["tools/call"]
+    assert modern.arrivals.seen[0].headers["accept-encoding"] == "identity"
     assert outcome.requests == 1
 
 

@@ -82,7 +82,7 @@ class Hostile:
         self.effects += method == "tools/call"
         if method in self._due(misdeed, at_once=path.endswith("/at_once")):
             await MISDEEDS[misdeed](writer, message)
-            return False
+            return misdeed.startswith("listing_")
         await self._behave(writer, message)
         return True
 

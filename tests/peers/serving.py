@@ -98,6 +98,7 @@ class Served:
                 counted(application, self.arrivals),
                 log_config=None,
                 log_level="critical",
+                loop="asyncio",
                 ws="none",
                 timeout_graceful_shutdown=1,
                 ssl_certfile=certificate,
