@@ -5,11 +5,13 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 import pytest_asyncio
 
-from chatapp.models import Conversation, Member, Turn
+from chatapp.demo.seed import seed
+from chatapp.models import Conversation, Member, Note, Turn
 from chatapp.providers import registry
 from chatapp.turns import intake
 from chatapp.turns.storage import close_threads
 from chatapp.turns.workplace import Workplace, close_workplace, open_workplace
+from mcpconfig.models import Service
 from tests import scripted
 
 
@@ -50,3 +52,10 @@ async def workplace(turn: Turn) -> AsyncIterator[Workplace]:
     yield opened
     await close_workplace(opened)
     close_threads()
+
+
+@pytest.fixture
+def notebook(transactional_db: None) -> Service:
+    seed()
+    Note.objects.update_or_create(title="Old ideas", defaults={"text": "Nothing of worth."})
+    return Service.objects.get(name="notebook")

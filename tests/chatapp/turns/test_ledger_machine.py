@@ -3,14 +3,17 @@ who answer in any order: nothing is sent unasked or twice, and every turn comes 
 
 import time
 import uuid
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from django.db import transaction
+from django.db import IntegrityError, transaction
+from django.db.models import Count, QuerySet
 from django.db.models.functions import Now
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -24,7 +27,7 @@ from chatapp.models import Approval, Member, Permit, ToolCall, Turn
 from chatapp.permissions.risk import Risk
 from chatapp.providers.events import ToolCallReady
 from chatapp.tools.catalogue import Catalogue, CatalogueTool
-from chatapp.turns import answers, intake, recovery
+from chatapp.turns import answers, intake, ledger, recovery
 from chatapp.turns.budgets import read_turn
 from chatapp.turns.deciding import decide_calls
 from chatapp.turns.ending import finish, park
@@ -33,12 +36,15 @@ from chatapp.turns.ledger import Sending, begin_sending, record_outcome, settle_
 from chatapp.turns.next_action import CallModel, Decide, Execute, Finish, Wait, next_action
 from chatapp.turns.refusals import Refused
 from chatapp.turns.steps import Answer, close_step, open_step
-from mcpconfig.models import Service, ToolDefinition
+from mcpconfig.models import Service, ToolDefinition, ToolSetting
 
 pytestmark = pytest.mark.django_db
 State = ToolCall.State
 LONG = 3600.0
 TOOLS = ("read_thing", "delete_thing")
+# What came up while the machine ran: a world in which nothing happens proves nothing.
+SEEN: Counter[str] = Counter()
+RARELY = st.integers(0, 4).map(lambda number: number == 4)
 ENDS = st.sampled_from([State.SUCCEEDED, State.FAILED, State.UNKNOWN])
 
 
@@ -49,6 +55,11 @@ class Worker:
     lease: Lease
     begun: list[Sending] = field(default_factory=list)
     sent: list[Sending] = field(default_factory=list)
+
+    @property
+    def is_idle(self) -> bool:
+        """The engine looks at the turn again only once every call has its outcome."""
+        return not self.begun and not self.sent
 
 
 class LedgerMachine(RuleBasedStateMachine):
@@ -90,7 +101,6 @@ class LedgerMachine(RuleBasedStateMachine):
         )
 
     # --- workers -------------------------------------------------------------------------------
-    @rule()
     def a_worker_takes_the_turn(self) -> None:
         lease = acquire(self.turn.pk)
         if lease is not None:
@@ -98,11 +108,32 @@ class LedgerMachine(RuleBasedStateMachine):
             settle_orphans(lease)
 
     @rule(which=st.integers(0, 3), asked=st.lists(st.sampled_from(TOOLS), max_size=2))
-    @precondition(lambda self: self.workers)
+    @precondition(lambda self: any(worker.is_idle for worker in self.workers))
     def a_worker_moves(self, which: int, asked: list[str]) -> None:
         """One round of the engine's loop, by a worker who may have lost the turn long ago."""
-        worker = self.workers[which % len(self.workers)]
+        idle = [worker for worker in self.workers if worker.is_idle]
+        worker = idle[which % len(idle)]
         self._as(worker, lambda: self._move(worker, asked))
+
+    @rule(
+        asked=st.lists(st.sampled_from(TOOLS), min_size=1, max_size=2),
+        hears=st.lists(st.one_of(st.none(), ENDS), min_size=1, max_size=2),
+    )
+    def a_worker_comes_and_works(
+        self, asked: list[str], hears: list[ToolCall.State | None]
+    ) -> None:
+        """The usual course, so that the unusual one has something to go wrong in."""
+        if Turn.objects.get(pk=self.turn.pk).state not in Turn.LIVE:
+            self.a_person_writes_again()
+        self.a_worker_takes_the_turn()
+        for _ in range(3):
+            if any(worker.is_idle for worker in self.workers):
+                self.a_worker_moves(-1, asked)
+        for outcome in hears:
+            if any(worker.begun for worker in self.workers):
+                self.a_worker_sends(-1)
+            if outcome and any(worker.sent for worker in self.workers):
+                self.an_answer_comes(-1, outcome)
 
     @rule(which=st.integers(0, 3))
     @precondition(lambda self: any(worker.begun for worker in self.workers))
@@ -111,9 +142,11 @@ class LedgerMachine(RuleBasedStateMachine):
         worker = able[which % len(able)]
         sending = worker.begun.pop(0)
         if not worker.lease.is_fresh:  # as the engine: whoever was frozen does not send
+            SEEN["frozen"] += 1
             self._as(worker, lambda: record_outcome(worker.lease, sending, State.FAILED))
             return
         self._check_send(sending)
+        SEEN["sent again" if sending.attempt > 1 else "sent"] += 1
         self.sends.append((sending.call_id, sending.attempt))
         worker.sent.append(sending)
 
@@ -131,18 +164,21 @@ class LedgerMachine(RuleBasedStateMachine):
         del self.workers[which % len(self.workers)]
 
     @rule(which=st.integers(0, 3))
-    @precondition(lambda self: any(not (w.begun or w.sent) for w in self.workers))
+    @precondition(lambda self: any(worker.is_idle for worker in self.workers))
     def a_worker_hands_the_turn_on(self, which: int) -> None:
-        idle = [worker for worker in self.workers if not (worker.begun or worker.sent)]
+        idle = [worker for worker in self.workers if worker.is_idle]
         worker = idle[which % len(idle)]
         release(worker.lease)
         self.workers.remove(worker)
 
-    @rule()
-    def leases_are_renewed(self) -> None:
-        renew([worker.lease for worker in self.workers])
+    @rule(is_late=RARELY)
+    @precondition(lambda self: self.workers)
+    def time_passes(self, is_late: bool) -> None:
+        if is_late:
+            self.the_lease_runs_out()
+        else:
+            renew([worker.lease for worker in self.workers])
 
-    @rule()
     def the_lease_runs_out(self) -> None:
         """So much time passes that everybody's clock says so: the database's and each worker's."""
         Turn.objects.filter(pk=self.turn.pk).exclude(lease_until=None).update(
@@ -155,47 +191,47 @@ class LedgerMachine(RuleBasedStateMachine):
     @rule(which=st.integers(0, 3), grants=st.booleans())
     def a_person_decides(self, which: int, grants: bool) -> None:
         """Any call that was ever asked about: late and doubled decisions are tried, too."""
-        if call := self._any(ToolCall.objects.exclude(approval=None), which):
+        if call := self._any(self._calls().exclude(approval=None), which, State.AWAITING_APPROVAL):
             decide: Callable[..., None] = answers.grant if grants else answers.deny
             more = {"shown_at": None} if grants else {}
             self._ask(lambda: decide(call, by=self.person, binding=call.approval.binding, **more))
 
-    @rule(which=st.integers(0, 3), verdict=st.sampled_from(["worked", "did-not", "again"]))
+    @rule(which=st.integers(0, 3), verdict=st.sampled_from(["again", "worked", "did-not"]))
     def a_person_says_what_became_of_a_call(self, which: int, verdict: Any) -> None:
-        call = self._any(ToolCall.objects.all(), which)
+        call = self._any(self._calls(), which, State.UNKNOWN)
         if call and self._ask(lambda: answers.resolve(call, by=self.person, verdict=verdict)):
             self.words += [call.pk] * (verdict == "again")
 
     @rule()
-    def a_person_stops(self) -> None:
-        intake.stop(self.turn.conversation)
+    def a_person_writes_again(self) -> None:
+        """After the end, or instead of an answer to what is asked."""
+        if Turn.objects.get(pk=self.turn.pk).rests:
+            self.turn = intake.receive(
+                self.person, self.turn.conversation, text="Go on", model="demo:assistant"
+            )
 
-    @rule()
-    def approvals_run_out(self) -> None:
-        Approval.objects.update(expires_at=Now())
-        recovery.expire_approvals()
+    @rule(what=st.sampled_from(["stop", "late", "changed", "", "", "", "", ""]))
+    def something_rare_happens(self, what: str) -> None:
+        match what:
+            case "stop":
+                intake.stop(self.turn.conversation)
+            case "late":
+                Approval.objects.update(expires_at=Now())
+                recovery.expire_approvals()
+            case "changed":
+                ToolDefinition.objects.filter(name="read_thing").update(is_current=False)
 
-    @rule(name=st.sampled_from(TOOLS))
-    def a_tool_changes(self, name: str) -> None:
-        ToolDefinition.objects.filter(service=self.service, name=name).update(is_current=False)
-
-    # --- what always holds -------------------------------------------------------------------------
+    # --- what always holds -----------------------------------------------------------------------
     @invariant()
     def a_call_that_will_not_run_stays_so(self) -> None:
-        for call in ToolCall.objects.filter(turn=self.turn, state__in=NEVER_SENT_AFTER):
-            assert self.closed.setdefault(call.pk, call.state) == call.state
-        assert ToolCall.objects.filter(pk__in=self.closed).count() == len(self.closed)
+        now = dict(self._calls().values_list("pk", "state"))
+        assert {pk: now[pk] for pk in self.closed} == self.closed
+        self.closed = {pk: state for pk, state in now.items() if state in NEVER_SENT_AFTER}
 
     @invariant()
     def each_attempt_has_one_permit(self) -> None:
-        for call in ToolCall.objects.filter(turn=self.turn, attempt__gt=0):
-            assert call.permits.count() == call.attempt
-
-    @invariant()
-    def at_most_one_worker_has_the_turn(self) -> None:
-        turn = Turn.objects.get(pk=self.turn.pk)
-        held = [worker for worker in self.workers if worker.lease.owner == turn.lease_owner]
-        assert len(held) <= 1
+        for call in self._calls().annotate(permitted=Count("permits")):
+            assert call.permitted == call.attempt
 
     def teardown(self) -> None:
         """Left to itself, the turn rests: it is over, or a person is asked something."""
@@ -223,7 +259,10 @@ class LedgerMachine(RuleBasedStateMachine):
         asked = self.turn.tool_calls.filter(state__in=[State.AWAITING_APPROVAL, State.UNKNOWN])
         assert turn.state != Turn.State.WAITING or asked.exists(), "It waits for nobody."
 
-    # --- bookkeeping -------------------------------------------------------------------------------
+    def _calls(self) -> QuerySet[ToolCall]:
+        return ToolCall.objects.filter(turn__conversation=self.turn.conversation)
+
+    # --- bookkeeping -----------------------------------------------------------------------------
     def _move(self, worker: Worker, asked: list[str]) -> None:
         lease = worker.lease
         turn, state = read_turn(lease)
@@ -243,13 +282,14 @@ class LedgerMachine(RuleBasedStateMachine):
 
     def _as(self, worker: Worker, act: Callable[[], None]) -> None:
         """A worker writes. One that lost the turn must fail, and is then gone."""
-        turn = Turn.objects.get(pk=self.turn.pk)
+        turn = Turn.objects.get(pk=worker.lease.turn_id)
         is_held = (turn.lease_owner, turn.fence) == (worker.lease.owner, worker.lease.fence)
         try:
             with transaction.atomic():
                 act()
         except LeaseLost:
             assert not is_held, "The worker that has the turn was turned away."
+            SEEN["stale"] += 1
             self.workers.remove(worker)
         else:
             assert is_held, "A stale worker wrote."
@@ -263,8 +303,10 @@ class LedgerMachine(RuleBasedStateMachine):
             return False
         return True
 
-    def _any(self, calls: Any, which: int) -> ToolCall | None:
-        found = list(calls.filter(turn=self.turn).select_related("approval"))
+    def _any(self, calls: QuerySet[ToolCall], which: int, first: State) -> ToolCall | None:
+        """One of these calls, sooner one of those that are in the state `first`."""
+        found = list(calls.select_related("approval"))
+        found.sort(key=lambda call: call.state != first)
         return found[which % len(found)] if found else None
 
     def _check_send(self, sending: Sending) -> None:
@@ -277,10 +319,13 @@ class LedgerMachine(RuleBasedStateMachine):
         assert (call.state, call.attempt) == (State.SENDING, sending.attempt), (
             f"It is sent although the ledger says {call.state}, attempt {call.attempt}."
         )
-        assert approval is None or approval.state == Approval.State.GRANTED
+        is_granted = approval is None or approval.state == Approval.State.GRANTED
+        assert is_granted, "It is sent although it was not granted."
         assert sending.attempt <= 1 + self.words.count(call.pk), "It is sent again without a word."
 
 
+Story = Callable[[LedgerMachine], None]
+Plant = Callable[[pytest.MonkeyPatch], None]
 NEVER_SENT_AFTER = (
     State.DENIED,
     State.REFUSED,
@@ -300,12 +345,154 @@ def _said(asked: list[str]) -> Answer:
 
 
 def test_nothing_is_sent_unasked_or_twice_and_every_turn_comes_to_rest(db: None) -> None:
-    run_state_machine_as_test(  # type: ignore[no-untyped-call]
+    SEEN.clear()
+    run_state_machine_as_test(
         LedgerMachine,
         settings=settings(
             max_examples=60,
-            stateful_step_count=25,
+            stateful_step_count=30,
             deadline=None,
+            phases=[Phase.generate],  # shrinking a failure would take minutes
             suppress_health_check=list(HealthCheck),
         ),
     )
+    print(SEEN)
+    assert SEEN["sent"] >= 10, SEEN
+    assert SEEN["stale"] >= 5, SEEN
+
+
+# --- each defence, and the same story without it -------------------------------------------------
+@contextmanager
+def machine() -> Iterator[LedgerMachine]:
+    """A machine that is driven by hand."""
+    made = LedgerMachine()
+    try:
+        yield made
+    finally:
+        transaction.set_rollback(True)
+        made.world.__exit__(None, None, None)
+
+
+def about_to_send(world: LedgerMachine) -> Worker:
+    """A worker that has stored `sending` and has not sent yet."""
+    world.a_worker_takes_the_turn()
+    for _ in range(3):
+        world.a_worker_moves(0, ["read_thing"])
+    (worker,) = world.workers
+    assert len(worker.begun) == 1
+    return worker
+
+
+def taken_over(world: LedgerMachine) -> None:
+    world.the_lease_runs_out()
+    world.a_worker_takes_the_turn()
+    assert len(world.workers) == 2
+
+
+def frozen_then_sends(world: LedgerMachine) -> None:
+    about_to_send(world)
+    taken_over(world)
+    world.a_worker_sends(0)
+
+
+def frozen_then_hears(world: LedgerMachine) -> None:
+    about_to_send(world)
+    world.a_worker_sends(0)
+    taken_over(world)
+    world.an_answer_comes(0, State.SUCCEEDED)
+
+
+def sends(world: LedgerMachine) -> None:
+    about_to_send(world)
+    world.a_worker_sends(0)
+
+
+def dies_while_sending(world: LedgerMachine) -> None:
+    """Whoever takes over goes on as far as it can."""
+    sends(world)
+    taken_over(world)
+    world.a_worker_dies(0)
+    world.a_worker_moves(0, [])
+    if world.workers and world.workers[0].begun:
+        world.a_worker_sends(0)
+
+
+def runs_what_was_denied(world: LedgerMachine) -> None:
+    """The call's row says approved although its approval says denied."""
+    world.a_worker_takes_the_turn()
+    for _ in range(3):
+        world.a_worker_moves(0, ["delete_thing"])
+    world.a_person_decides(0, grants=False)
+    ToolCall.objects.filter(turn=world.turn).update(state=State.APPROVED)
+    world.workers.clear()
+    world.a_worker_takes_the_turn()
+    world.a_worker_moves(0, [])
+    if world.workers[0].begun:
+        world.a_worker_sends(0)
+
+
+def always_fresh(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Lease, "is_fresh", True)
+
+
+def no_fence(monkeypatch: pytest.MonkeyPatch) -> None:
+    @contextmanager
+    def fenced(lease: Lease) -> Iterator[Turn]:
+        yield Turn.objects.get(pk=lease.turn_id)
+
+    monkeypatch.setattr(ledger, "fenced", fenced)
+
+
+def no_permit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ledger, "_use_permit", lambda *_: None)
+
+
+def everything_is_safe_to_repeat(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not a planted fault but the admin's own setting, taken for every tool."""
+    service = Service.objects.get(name__startswith="things-")
+    ToolSetting.objects.create(service=service, name="read_thing", is_safe_to_repeat=True)
+
+
+def no_second_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ledger, "_problem", lambda *_: "")
+
+
+STORIES: dict[str, tuple[Story, Plant, str]] = {
+    "the clock": (frozen_then_sends, always_fresh, "the ledger says unknown"),
+    "the fence": (frozen_then_hears, no_fence, "A stale worker wrote"),
+    "the permit": (sends, no_permit, "without a permit"),
+    "the ledger": (dies_while_sending, everything_is_safe_to_repeat, "without a word"),
+    "the check": (runs_what_was_denied, no_second_check, "although it was not granted"),
+}
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_each_defence_holds(db: None, name: str) -> None:
+    story, _plant, _words = STORIES[name]
+    with machine() as world:
+        story(world)
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_without_a_defence_the_same_story_fails(
+    db: None, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    story, plant, words = STORIES[name]
+    with machine() as world:
+        plant(monkeypatch)
+        with pytest.raises(AssertionError, match=words):
+            story(world)
+
+
+def test_one_attempt_has_no_second_permit(db: None) -> None:
+    """A row that was put back, as by a restored backup, is still not sent under its old permit."""
+    with machine() as world:
+        sends(world)
+        world.an_answer_comes(0, State.UNKNOWN)
+        ToolCall.objects.filter(turn=world.turn).update(state=State.APPROVED, attempt=0)
+        with pytest.raises(IntegrityError):
+            world.a_worker_moves(0, [])
+        Permit.objects.all().delete()  # without the constraint's memory the count must notice
+        world.a_worker_moves(0, [])
+        with pytest.raises(AssertionError, match="sent twice"):
+            world.a_worker_sends(0)
