@@ -14,13 +14,13 @@ from typing import Any
 from django.db import transaction
 
 from . import journal
-from .journal import Entry, Kind
-from .lease import Lease, LeaseLost, fenced
+from .journal import Batch, Entry, Kind
+from .lease import Lease, LeaseLost, held_of
 from .milestones import passed
 from .storage import in_database
 
 log = logging.getLogger(__name__)
-TICK_SECONDS = 0.06
+TICK_SECONDS = 0.075
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -118,26 +118,19 @@ class GroupCommit:
 
 
 def _store(batch: Sequence[tuple[Draft, list[Entry]]]) -> dict[int, Exception]:
-    """Write the batch in one transaction; a draft whose lease is gone is left out and named.
-
-    Turns are locked before conversations, each in the order of their ids, as everywhere.
-    """
-    failures: dict[int, Exception] = {}
+    """Write the batch in one transaction; a draft whose lease is gone is left out and named."""
     with transaction.atomic():
         transaction.on_commit(lambda: passed("K6"))
-        for draft, _entries in sorted(batch, key=lambda pair: pair[0].lease.turn_id):
-            if (lost := _lost(draft.lease)) is not None:
-                failures[id(draft)] = lost
-        for draft, entries in sorted(batch, key=lambda pair: pair[0].lease.conversation_id):
-            if id(draft) not in failures:
-                journal.append(draft.lease.conversation_id, draft.lease.turn_id, entries)
-    return failures
-
-
-def _lost(lease: Lease) -> LeaseLost | None:
-    """Lock the turn, or say that somebody else has it."""
-    try:
-        with fenced(lease):
-            return None
-    except LeaseLost as lost:
-        return lost
+        held = held_of([draft.lease for draft, _entries in batch])
+        journal.append_all(
+            [
+                Batch(
+                    conversation_id=draft.lease.conversation_id,
+                    turn_id=draft.lease.turn_id,
+                    entries=entries,
+                )
+                for draft, entries in batch
+                if draft.lease.turn_id in held
+            ]
+        )
+    return {id(d): LeaseLost() for d, _entries in batch if d.lease.turn_id not in held}

@@ -34,24 +34,36 @@ class Event:
     data: dict[str, Any]
 
 
-def append(
-    conversation_id: uuid.UUID, turn_id: uuid.UUID | None, entries: Sequence[Entry]
-) -> list[Event]:
-    """Write `entries` inside the caller's transaction; listeners hear of them once it has
-    committed."""
-    if not entries:
-        return []
-    Conversation.objects.filter(pk=conversation_id).update(last_seq=F("last_seq") + len(entries))
-    last = Conversation.objects.values_list("last_seq", flat=True).get(pk=conversation_id)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """Entries of one turn that are written together."""
+
+    conversation_id: uuid.UUID
+    turn_id: uuid.UUID | None
+    entries: Sequence[Entry]
+
+
+def append(conversation_id: uuid.UUID, turn_id: uuid.UUID | None, entries: Sequence[Entry]) -> None:
+    """Write `entries` inside the caller's transaction; listeners hear of them after its commit."""
+    append_all([Batch(conversation_id=conversation_id, turn_id=turn_id, entries=entries)])
+
+
+def append_all(batches: Sequence[Batch]) -> None:
+    """`append` for several conversations, in as many statements as for one."""
+    written = [batch for batch in batches if batch.entries]
+    if not written:
+        return
+    firsts = _reserve({batch.conversation_id: len(batch.entries) for batch in written})
     events = [
         Event(
-            conversation_id=conversation_id,
+            conversation_id=batch.conversation_id,
             seq=seq,
-            turn_id=turn_id,
+            turn_id=batch.turn_id,
             kind=entry.kind,
             data=entry.data,
         )
-        for seq, entry in enumerate(entries, start=last - len(entries) + 1)
+        for batch in written
+        for seq, entry in enumerate(batch.entries, start=firsts[batch.conversation_id])
     ]
     JournalEvent.objects.bulk_create(
         JournalEvent(
@@ -65,7 +77,15 @@ def append(
     )
     _touch(events)
     transaction.on_commit(lambda: announce(events))
-    return events
+
+
+def _reserve(counts: dict[uuid.UUID, int]) -> dict[uuid.UUID, int]:
+    """Take so many numbers of each conversation; the first of each. Holds the rows until commit."""
+    for count in set(counts.values()):  # nearly always one: deltas of a part are one event
+        alike = [pk for pk, wanted in counts.items() if wanted == count]
+        Conversation.objects.filter(pk__in=alike).update(last_seq=F("last_seq") + count)
+    lasts = Conversation.objects.filter(pk__in=counts).values_list("pk", "last_seq")
+    return {pk: last - counts[pk] + 1 for pk, last in lasts}
 
 
 def announce(events: Sequence[Event]) -> None:

@@ -15,7 +15,7 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import DateTimeField, ExpressionWrapper, F, Q, QuerySet
 from django.db.models.expressions import CombinedExpression
-from django.db.models.functions import Now
+from django.db.models.functions import Coalesce, Now
 
 from chatapp.models import Turn
 
@@ -59,12 +59,15 @@ def acquire(turn_id: uuid.UUID) -> Lease | None:
     taken = Turn.objects.filter(
         is_free(), pk=turn_id, state__in=[Turn.State.QUEUED, Turn.State.RUNNING]
     ).update(
-        state=Turn.State.RUNNING, lease_owner=owner, lease_until=_until(), fence=F("fence") + 1
+        state=Turn.State.RUNNING,
+        lease_owner=owner,
+        lease_until=_until(),
+        fence=F("fence") + 1,
+        started_at=Coalesce("started_at", Now()),
     )
     if not taken:
         return None
     turn = Turn.objects.get(pk=turn_id)
-    Turn.objects.filter(pk=turn_id, started_at=None).update(started_at=Now())
     return Lease(
         turn_id=turn_id,
         conversation_id=turn.conversation_id,
@@ -75,11 +78,28 @@ def acquire(turn_id: uuid.UUID) -> Lease | None:
 
 
 def renew(leases: Iterable[Lease]) -> None:
-    """Extend every lease that is still held; one that is not goes stale by itself."""
-    for lease in leases:
-        began = time.monotonic()
-        if _held(lease).update(lease_until=_until()):
+    """Extend every lease that is still held, in one commit; any other goes stale by itself."""
+    known = list(leases)
+    if not known:
+        return
+    began = time.monotonic()
+    with transaction.atomic():
+        held = held_of(known)
+        Turn.objects.filter(pk__in=held).update(lease_until=_until())
+    for lease in known:
+        if lease.turn_id in held:
             lease.renewed = began
+
+
+def held_of(leases: Iterable[Lease]) -> set[uuid.UUID]:
+    """Lock the turns of these leases, in the order of their ids; the ones that are still held."""
+    known = {lease.turn_id: lease for lease in leases}
+    rows = Turn.objects.select_for_update().filter(pk__in=known).order_by("pk")
+    return {
+        pk
+        for pk, owner, fence in rows.values_list("pk", "lease_owner", "fence")
+        if (owner, fence) == (known[pk].owner, known[pk].fence)
+    }
 
 
 def release(lease: Lease) -> None:

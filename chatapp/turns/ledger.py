@@ -19,6 +19,7 @@ from mcpconfig.models import Service, ToolDefinition, ToolSetting
 
 from . import journal
 from .deciding import binding_of
+from .journal import Entry
 from .lease import Lease, fenced
 
 State = ToolCall.State
@@ -147,17 +148,20 @@ def record_progress(lease: Lease, sending: Sending, words: str) -> None:
 
 def settle_orphans(lease: Lease) -> None:
     """Whoever takes a turn first says what became of calls that the last worker was sending."""
+    orphans = ToolCall.objects.filter(turn=lease.turn_id, state=State.SENDING)
+    if not orphans.exists():  # the lease is ours, so nobody else begins to send meanwhile
+        return
     with fenced(lease) as turn:
-        entries = []
-        for call in ToolCall.objects.filter(turn=turn, state=State.SENDING).select_related(
-            "service"
-        ):
-            repeat = ToolSetting.objects.filter(
-                service=call.service, name=call.tool_name, is_safe_to_repeat=True
-            ).exists()
-            state = State.APPROVED if repeat else State.UNKNOWN
-            ToolCall.objects.filter(pk=call.pk).update(
-                state=state, error=None if repeat else LOST, finished_at=F("sent_at")
-            )
-            entries.append(journal.call_entry(call.pk, turn.answer_id, state))
+        entries = [_settle(turn, call) for call in orphans.select_related("service")]
         journal.append(turn.conversation_id, turn.pk, entries)
+
+
+def _settle(turn: Turn, call: ToolCall) -> Entry:
+    repeat = ToolSetting.objects.filter(
+        service=call.service, name=call.tool_name, is_safe_to_repeat=True
+    ).exists()
+    state = State.APPROVED if repeat else State.UNKNOWN
+    ToolCall.objects.filter(pk=call.pk).update(
+        state=state, error=None if repeat else LOST, finished_at=F("sent_at")
+    )
+    return journal.call_entry(call.pk, turn.answer_id, state)

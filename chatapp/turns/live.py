@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextvars import Context
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any
 
 from channels.layers import get_channel_layer
@@ -98,11 +99,12 @@ class Hub:
             self._loop.call_soon_threadsafe(self._publish, events, context=Context())
 
     def _publish(self, events: Sequence[Event]) -> None:
-        conversation_id = events[0].conversation_id
-        if feed := self._feeds.get(conversation_id):
-            feed.offer(events)
-        if self._layer is not None:
-            self._keep(self._send_hint(conversation_id, events[-1].seq))
+        for conversation_id, group in groupby(events, key=lambda event: event.conversation_id):
+            mine = list(group)
+            if feed := self._feeds.get(conversation_id):
+                feed.offer(mine)
+            if self._layer is not None:
+                self._keep(self._send_hint(conversation_id, mine[-1].seq))
 
     async def _send_hint(self, conversation_id: uuid.UUID, seq: int) -> None:
         hint = {"type": "journal.hint", "conversation": str(conversation_id), "seq": seq}

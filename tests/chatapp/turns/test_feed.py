@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from chatapp.models import Conversation, JournalEvent, Turn
+from chatapp.models import Conversation, JournalEvent, Member, Turn
 from chatapp.providers.events import ReasoningDelta, TextDelta
 from chatapp.rendering import fragments, page
-from chatapp.turns import journal
+from chatapp.turns import intake, journal
 from chatapp.turns.feed import Feed, Unresumable
 from chatapp.turns.journal import Event
 from chatapp.turns.reading import read_conversation
@@ -237,3 +237,25 @@ async def test_a_slow_tab_falls_behind_alone(workplace: Workplace, turn: Turn, t
     await caught_up(tab, turn.conversation)
     assert slow.fell_behind
     assert "Many words." in tab.text(page.THREAD_ID)
+
+
+async def test_one_commit_for_many_turns_reaches_every_tab(
+    workplace: Workplace, owner: Member, turn: Turn, tab: Tab
+) -> None:
+    """The group commit announces events of several conversations at once."""
+    other = await in_database(
+        intake.receive, owner, None, text="Another chat", model=scripted.MODEL
+    )
+    other_tab = await loaded(other.conversation)
+    viewer = await workplace.hub.join(other.conversation_id, other_tab.last)
+    scripted.scenes += [slowly()[0], slowly()[0]]
+    for scene in scripted.scenes:
+        for item in scene:
+            if isinstance(item, Pause):
+                item.ended.set()
+    await asyncio.gather(settled(workplace, turn), settled(workplace, other))
+    await caught_up(tab, turn.conversation)
+    await drained(other_tab, viewer.frames, other.conversation)
+    for shown, conversation in [(tab, turn.conversation), (other_tab, other.conversation)]:
+        assert shown.text(page.THREAD_ID) == (await loaded(conversation)).text(page.THREAD_ID)
+        assert "The end." in shown.text(page.THREAD_ID)
