@@ -143,6 +143,11 @@ if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
             "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA journal_size_limit=67108864;"
         ),
     }
+elif DATABASES["default"]["ENGINE"] == "django.db.backends.postgresql":
+    # A process that froze inside a transaction must not hold its rows for ever.
+    DATABASES["default"]["OPTIONS"] = {
+        "options": "-c idle_in_transaction_session_timeout=15000 -c lock_timeout=20000"
+    }
 REDIS_URL = env.str("REDIS_URL", default="")
 CHANNEL_LAYERS = {
     "default": (
@@ -198,5 +203,7 @@ LOGGING = {
     "loggers": {
         name: {"level": "WARNING"}
         for name in ("mcp", "httpx2", "httpcore2", "openai", "axes", "uvicorn.access")
-    },
+    }
+    # Without Redis it repeats its trace each second; the hub says in words that it polls instead.
+    | {"channels_redis": {"level": "CRITICAL"}},
 }

@@ -47,9 +47,14 @@ async def execute(lease: Lease, call_ids: tuple[uuid.UUID, ...]) -> None:
         async with places:
             await _execute_one(lease, call_id)
 
-    async with asyncio.TaskGroup() as group:
-        for call_id in call_ids:
-            group.create_task(one(call_id))
+    try:
+        async with asyncio.TaskGroup() as group:
+            for call_id in call_ids:
+                group.create_task(one(call_id))
+    except ExceptionGroup as failures:
+        if failures.subgroup(LeaseLost) is not None:
+            raise LeaseLost from None
+        raise
 
 
 async def _execute_one(lease: Lease, call_id: uuid.UUID) -> None:

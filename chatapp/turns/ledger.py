@@ -59,7 +59,13 @@ def begin_sending(lease: Lease, call_id: uuid.UUID) -> Sending | None:
         attempt = call.attempt + 1
         _use_permit(call, attempt, person)
         ToolCall.objects.filter(pk=call_id).update(
-            state=State.SENDING, attempt=attempt, sent_at=Now(), finished_at=None, progress=""
+            state=State.SENDING,
+            attempt=attempt,
+            sent_at=Now(),
+            finished_at=None,
+            progress="",
+            error=None,
+            resolution="",
         )
         entry = journal.call_entry(call_id, turn.answer_id, State.SENDING)
         journal.append(turn.conversation_id, turn.pk, [entry])

@@ -211,8 +211,8 @@ def waiting_call(shell: Shell) -> str:
 
 def test_approvals_lists_what_waits(shell: Shell) -> None:
     call_id = waiting_call(shell)
-    code, ((item,),) = shell("approvals")
-    assert code == 0
+    assert shell.code("approvals", "--json") == 0
+    (item,) = json.loads(shell.said()[0])
     assert (item["id"], item["risk"], item["service"]) == (call_id, "high", "notebook")
     assert json.loads(item["arguments"]) == {"title": "Old ideas"}
 

@@ -117,7 +117,7 @@ class Journey:
 
 def masked(text: str, name: str) -> str:
     text = text.replace(name, "NAME")
-    text = re.sub(r"\b\d+\.\d s\b", "TIME", text)
+    text = re.sub(r",? \d+\.\d s\b", "", text)  # a call that was quick shows no time
     return re.sub(r"\b\d\d:\d\d\b", "TIME", text)
 
 

@@ -41,9 +41,3 @@ milestones.OBSERVERS.append(Executioner())
 
 if os.environ.get("LOSSY_LAYER"):
     CHANNEL_LAYERS["default"]["BACKEND"] = "tests.flows.lossy_layer.LossyLayer"  # noqa: F405
-
-if not (BASE_DIR / "chatapp/migrations/0001_initial.py").exists():  # noqa: F405
-    MIGRATION_MODULES = {
-        app.rpartition(".")[2]: None
-        for app in INSTALLED_APPS  # noqa: F405
-    }

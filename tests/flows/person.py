@@ -8,6 +8,7 @@ import httpx2
 from bs4 import Tag
 from websockets.exceptions import ConnectionClosed, InvalidHandshake
 from websockets.sync.client import ClientConnection, connect
+from websockets.typing import Origin
 
 from tests.dom import Tab
 
@@ -122,7 +123,7 @@ class Line:
         self.frames: list[str] = []
         self.arrivals: list[float] = []
         host = f"127.0.0.1:{port or server.port}"
-        self._origin = f"http://{host}"
+        self._origin = Origin(f"http://{host}")
         self._address = f"ws://{host}/ws/c/{conversation}/"
         self._cookies = person.cookie_header()
         self._socket: ClientConnection | None = None
@@ -153,11 +154,12 @@ class Line:
     def _opened(self) -> ClientConnection:
         return connect(
             f"{self._address}?after={self.tab.last}",
-            origin=self._origin,  # type: ignore[arg-type]
+            origin=self._origin,
             additional_headers={"Cookie": self._cookies},
             open_timeout=5,
             close_timeout=1,
             proxy=None,
+            legacy=True,
         )
 
     @property

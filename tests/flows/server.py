@@ -21,6 +21,7 @@ START_SECONDS = 40
 PATIENCE_SECONDS = 30
 POSTGRESQL = "postgres://postgres@127.0.0.1:5432"
 REDIS = "redis://127.0.0.1:6379"
+CALL_COMMAND = "from django.core.management import call_command"
 QUICK = {"SWEEP_SECONDS": "0.5", "LEASE_SECONDS": "2"}
 
 
@@ -146,10 +147,14 @@ class Installation:
 
     def set_up(self, service_url: str) -> None:
         """A member, and one service whose tools an admin has confirmed."""
-        self.manage("migrate", "--run-syncdb", "-v", "0")
-        self.manage("member", "add", "owner", "--password-env", "PASSWORD")
-        self.manage("mcp", "add", "things", service_url, "--allow-private")
-        self.manage("mcp", "confirm", "things")
+        commands = [
+            ["migrate", "-v", "0"],
+            ["member", "add", "owner", "--password-env", "PASSWORD"],
+            ["mcp", "add", "things", service_url, "--allow-private"],
+            ["mcp", "confirm", "things"],
+        ]
+        lines = [f"call_command(*{words})" for words in commands]
+        self.manage("shell", "-c", "\n".join([CALL_COMMAND, *lines]))
 
     def server(self, name: str, **more: str) -> Server:
         """A server of this installation, not yet started."""

@@ -1,4 +1,4 @@
-"""The other two parties of every story: a model that knows what to say, and a service that counts."""
+"""The other parties of every story: a model that knows what to say, and a service that counts."""
 
 import asyncio
 import threading

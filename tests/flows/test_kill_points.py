@@ -6,7 +6,6 @@ import signal
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import httpx2
 import pytest
@@ -114,7 +113,7 @@ def assert_well_ended(place: Place, journey: Journey, page: Tab, *, is_asked: bo
     assert ("unknown" in journey.saw) == is_asked, journey.saw
     assert states(page) == ["done"]
     assert journey.said(page) == place.words
-    if "worked" not in journey.verdicts:  # else the card has no result: nobody heard it
+    if not journey.verdicts:  # else the card also says who answered for the outcome
         assert journey.told(page) == place.undisturbed[journey.verb]
     found = journey.person.conversations(journey.server, journey.name)
     assert found == [journey.conversation], "One message made several conversations."
@@ -211,3 +210,17 @@ def test_a_second_server_takes_over_from_one_that_was_killed(pair: Place, point:
     assert_well_ended(pair, journey, page, is_asked=point == "K12")
     spare.end()
     pair.server.start()
+
+
+def test_a_message_that_is_lost_after_all_would_be_noticed(pair: Place) -> None:
+    """The planted fault: the accepted message is taken away, and the journey fails."""
+    journey = pair.journey("Read")
+    journey.conversation = conversation_in(
+        pair.person.send(pair.server, journey.text, journey.client_id)
+    )
+    lost = f"Conversation.objects.filter(title__contains='{journey.name}').delete()"
+    pair.installation.manage(
+        "shell", "-c", f"from chatapp.models import Conversation; print({lost})"
+    )
+    with pytest.raises(AssertionError, match="404"):
+        journey.to_the_end()

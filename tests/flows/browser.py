@@ -1,0 +1,315 @@
+"""A real browser beside a real server: tabs whose every error, request and broken rule is noted."""
+
+import asyncio
+import re
+import shutil
+import threading
+from collections import defaultdict, deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Dialog,
+    Locator,
+    Page,
+    StorageState,
+    expect,
+    sync_playwright,
+)
+
+from tests.peers.effects import Effects, application
+from tests.peers.serving import Served
+from tests.wire.openai import Request, WireServer
+from tests.wire.script import Answer
+
+from .server import Installation, Server
+from .story import question_in
+
+ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+SLOWEST_MS = 15_000
+READING_MS = 500  # longer than the 400 ms in which no card may be answered
+MODEL = "openai-chat:scripted"
+DEMO_MODEL = "demo:assistant"
+VIOLATION = "Broken rule of the page: "
+REPORT_VIOLATIONS = f"""
+addEventListener("securitypolicyviolation", (event) =>
+  console.error("{VIOLATION}" + event.violatedDirective + " " + event.blockedURI + " "
+    + event.sample));
+"""
+
+
+# --- what happened in the tabs -----------------------------------------------------------------
+@dataclass  # without slots: Playwright writes on the objects whose methods it calls
+class Witness:
+    """Notes what the tabs of some contexts did and what went wrong in them."""
+
+    host: str
+    errors: list[str] = field(default_factory=list)
+    violations: list[str] = field(default_factory=list)
+    dialogs: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
+    excused: list[str] = field(default_factory=list)
+
+    def watch(self, context: BrowserContext) -> None:
+        context.add_init_script(REPORT_VIOLATIONS)
+        context.on("request", lambda request: self.requests.append(request.url))
+        context.on("console", self._hear)
+        context.on("dialog", self._dismiss)
+        context.on("weberror", lambda error: self.errors.append(str(error.error)))
+
+    def _hear(self, message: ConsoleMessage) -> None:
+        if VIOLATION in message.text or "Content Security Policy" in message.text:
+            self.violations.append(message.text)
+        elif message.type == "error":
+            self.errors.append(message.text)
+
+    def _dismiss(self, dialog: Dialog) -> None:
+        self.dialogs.append(dialog.message)
+        dialog.dismiss()
+
+    def excuse(self, *patterns: str) -> None:
+        """Errors that a test provokes: Chromium writes one for each answer of 400 and above."""
+        self.excused += patterns
+
+    @property
+    def strangers(self) -> list[str]:
+        """Requests that went to another host."""
+        schemes = {"http", "https", "ws", "wss"}
+        addresses = [(url, urlsplit(url)) for url in self.requests]
+        return [url for url, to in addresses if to.scheme in schemes and to.netloc != self.host]
+
+    def assert_clean(self) -> None:
+        unexpected = [
+            error
+            for error in self.errors
+            if not any(re.search(pattern, error) for pattern in self.excused)
+        ]
+        found = (unexpected, self.violations, self.dialogs, self.strangers)
+        assert found == ([], [], [], [])
+
+
+@dataclass(slots=True)
+class Visit:
+    """The people at their browsers in one test. Each has a context of their own."""
+
+    chromium: Browser
+    house: "House"
+    witness: Witness
+    contexts: list[BrowserContext] = field(default_factory=list)
+
+    def context(self, name: str = "owner", **options: Any) -> BrowserContext:
+        """A browser in which `name` is signed in; nobody is when the name is empty."""
+        state = self.house.signed_in(self.chromium, name) if name else None
+        made = self.chromium.new_context(
+            base_url=self.house.server.address, storage_state=state, **options
+        )
+        made.set_default_timeout(SLOWEST_MS)
+        self.witness.watch(made)
+        self.contexts.append(made)
+        return made
+
+    def tab(self, name: str = "owner", **options: Any) -> Page:
+        return self.context(name, **options).new_page()
+
+    def close(self) -> None:
+        for context in self.contexts:
+            context.close()
+
+
+# --- the other parties -------------------------------------------------------------------------
+class Scribe(WireServer):
+    """Answers each question with what a test wrote for it; the same question comes once a step."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scenes: dict[str, deque[Answer]] = defaultdict(deque)
+
+    def answers(self, question: str, *answers: Answer) -> str:
+        """What is said, step by step, to whoever asks this; returns the question."""
+        self.scenes[question] = deque(answers)
+        return question
+
+    async def _play(self, answer: Answer, request: Request, writer: asyncio.StreamWriter) -> None:
+        scene = self.scenes[question_in(request.body)]
+        await super()._play(scene.popleft() if scene else answer, request, writer)
+
+
+@contextmanager
+def scribe() -> Iterator[Scribe]:
+    """The model server, in a thread with an event loop of its own."""
+    model, loop = Scribe(), asyncio.new_event_loop()
+    is_up, is_over = threading.Event(), asyncio.Event()
+
+    async def serve() -> None:
+        listener = await asyncio.start_server(model.serve, "127.0.0.1", 0)
+        model.port = listener.sockets[0].getsockname()[1]
+        is_up.set()
+        await is_over.wait()
+        listener.close()
+        await model.close()
+
+    thread = threading.Thread(target=loop.run_until_complete, args=(serve(),), daemon=True)
+    thread.start()
+    assert is_up.wait(10)
+    try:
+        yield model
+    finally:
+        loop.call_soon_threadsafe(is_over.set)
+        thread.join(10)
+        loop.close()
+
+
+@dataclass(slots=True, kw_only=True)
+class House:
+    """An installation with a server that runs, three people, a scripted model and a service whose
+    effects are counted."""
+
+    installation: Installation
+    server: Server
+    model: Scribe
+    effects: Effects
+    states: dict[str, StorageState] = field(default_factory=dict)
+
+    def signed_in(self, chromium: Browser, name: str) -> StorageState:
+        """The cookies of this person, who signed in on the page once."""
+        if name not in self.states:
+            with chromium.new_context(base_url=self.server.address) as context:
+                tab = context.new_page()
+                sign_in(tab, name, self.installation.password)
+                self.states[name] = context.storage_state()
+        return self.states[name]
+
+
+def sign_in(tab: Page, name: str, password: str) -> None:
+    tab.goto("/sign-in/")
+    tab.get_by_label("Name").fill(name)
+    tab.get_by_label("Password").fill(password)
+    tab.get_by_role("button", name="Sign in").click()
+    expect(tab.get_by_role("heading", name=f"Hello, {name}.")).to_be_visible()
+
+
+PEOPLE = [["owner"], ["stranger"], ["admin", "--admin"]]
+
+
+def furnish(installation: Installation, *commands: list[str]) -> None:
+    """Run several commands in one process, which costs a third of as many processes."""
+    lines = [f"call_command(*{words})" for words in commands]
+    script = ["from django.core.management import call_command", *lines]
+    installation.manage("shell", "-v", "0", "-c", "\n".join(script))
+
+
+@contextmanager
+def house_in(folder: Path) -> Iterator[House]:
+    effects = Effects(folder / "effects")
+    with scribe() as model, Served(application(effects)) as served:
+        installation = Installation(
+            folder,
+            DJANGO_SETTINGS_MODULE="chatapp.settings",
+            DATABASE_URL=f"sqlite:///{folder / 'house.sqlite3'}",
+            OPENAI_BASE_URL=model.url,
+            DEFAULT_MODEL=MODEL,
+            SIGN_IN_FAILURE_LIMIT="3",
+            DEMO="1",
+        )
+        people = [["member", "add", *words, "--password-env", "PASSWORD"] for words in PEOPLE]
+        things = ["mcp", "add", "things", served.url, "--allow-private"]
+        confirm = ["mcp", "confirm", "things"]
+        furnish(installation, ["migrate", "-v", "0"], *people, things, confirm)
+        server = installation.server("house")
+        try:
+            server.start()
+            yield House(installation=installation, server=server, model=model, effects=effects)
+        finally:
+            installation.close()
+
+
+# --- fixtures ----------------------------------------------------------------------------------
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    """One a module: Playwright keeps an event loop running in this thread, and async tests of
+    other modules could not start theirs beside it."""
+    path = shutil.which("chromium")
+    if path is None:
+        pytest.skip("There is no chromium.")
+    expect.set_options(timeout=SLOWEST_MS)
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
+        yield opened
+        opened.close()
+
+
+@pytest.fixture(scope="session")
+def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    with house_in(tmp_path_factory.mktemp("house")) as made:
+        yield made
+
+
+@pytest.fixture
+def visit(chromium: Browser, house: House) -> Iterator[Visit]:
+    """Tabs that may do nothing wrong: at the end there was no error, no broken rule of the content
+    policy, no dialog, and no request to another host."""
+    made = Visit(chromium, house, Witness(urlsplit(house.server.address).netloc))
+    yield made
+    made.close()
+    made.witness.assert_clean()
+
+
+# --- what a person finds on the page, by its accessible name ------------------------------------
+def box(tab: Page) -> Locator:
+    return tab.get_by_role("textbox", name="Message")
+
+
+def region(tab: Page) -> Locator:
+    return tab.get_by_role("region", name="Conversation")
+
+
+def cards(tab: Page) -> Locator:
+    return tab.get_by_role("group", name=re.compile("^Approve"))
+
+
+def card(tab: Page, tool: str, service: str = "things") -> Locator:
+    return tab.get_by_role("group", name=re.compile(rf"^Approve.*{tool}.*{service}", re.I))
+
+
+def button(place: Page | Locator, name: str) -> Locator:
+    return place.get_by_role("button", name=name, exact=True)
+
+
+def ask(tab: Page, text: str, model: str = "") -> None:
+    """Write this into the box and send it with Enter."""
+    if model:
+        tab.get_by_label("Model").select_option(model)
+    box(tab).fill(text)
+    box(tab).press("Enter")
+
+
+def ask_anew(tab: Page, text: str, model: str = "") -> None:
+    """Ask in a new chat; returns when its page is there."""
+    tab.goto("/")
+    ask(tab, text, model)
+    tab.wait_for_url("**/c/*/")
+
+
+def read_it(tab: Page) -> None:
+    """The time that a person needs at least to read a card."""
+    tab.wait_for_timeout(READING_MS)
+
+
+def expect_over(tab: Page) -> None:
+    """The last answer is complete: nothing of it goes on any more."""
+    expect(tab.locator(".status").last).not_to_have_attribute("aria-busy", "true")
+    expect(tab.locator(".status .acts").last).to_be_visible()

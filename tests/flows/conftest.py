@@ -1,0 +1,5 @@
+"""The browser's fixtures, which every file of these flows may name."""
+
+from .browser import chromium, house, visit
+
+__all__ = ["chromium", "house", "visit"]

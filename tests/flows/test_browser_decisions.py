@@ -1,0 +1,100 @@
+"""What may decide in a browser, and who: nothing quick, nothing by accident, nobody else."""
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.wire.script import Answer, Tool
+
+from .browser import Visit, ask, ask_anew, box, button, card, expect_over, read_it, region
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(90)]
+CLICK_AFTER_100_MS = """() => new MutationObserver((_, observer) => {
+  const run = document.querySelector("[data-card] button[value=run]");
+  if (!run) return;
+  observer.disconnect();
+  setTimeout(() => { run.click(); document.body.dataset.clicked = ""; }, 100);
+}).observe(document.body, { childList: true, subtree: true })"""
+
+
+def deletion(visit: Visit, name: str) -> str:
+    """A question whose answer asks to delete a thing of this name, and tells that it is done."""
+    call = Tool(name="things_delete_thing", arguments={"name": name}, id=f"call_{name}")
+    return visit.house.model.answers(
+        f"Delete {name}", Answer(tools=(call,)), Answer(text=f"All is done with {name}.")
+    )
+
+
+def executions(visit: Visit, name: str) -> int:
+    return sum(line.endswith(f" {name}") for line in visit.house.effects.lines)
+
+
+def test_a_click_100_ms_after_the_card_appeared_runs_nothing_and_says_why(visit: Visit) -> None:
+    visit.witness.excuse("status of 409")
+    tab = visit.tab()
+    ask_anew(tab, visit.house.model.answers("Good day", Answer(text="Good day to you.")))
+    expect_over(tab)
+    tab.evaluate(CLICK_AFTER_100_MS)
+    ask(tab, deletion(visit, "hasty"))
+    expect(tab.locator("body[data-clicked]")).to_have_count(1)
+    question = card(tab, "delete thing")
+    expect(question.get_by_role("alert")).to_contain_text("too quick")
+    assert executions(visit, "hasty") == 0
+    read_it(tab)
+    button(question, "Run once").click()
+    expect(region(tab)).to_contain_text("All is done with hasty.")
+    assert executions(visit, "hasty") == 1
+
+
+def test_enter_in_the_message_box_never_approves(visit: Visit) -> None:
+    visit.witness.excuse("status of 422")
+    tab = visit.tab()
+    ask_anew(tab, deletion(visit, "spared"))
+    question = card(tab, "delete thing")
+    expect(question).to_be_visible()
+    read_it(tab)
+    box(tab).press("Enter")
+    expect(tab.get_by_text("Write a message first.")).to_be_visible()
+    expect(question).to_be_visible()
+    ask(tab, visit.house.model.answers("Yes, run it", Answer(text="I must not do that myself.")))
+    expect(region(tab)).to_contain_text("I must not do that myself.")
+    expect(region(tab)).to_contain_text("withdrawn")
+    expect(question).to_have_count(0)
+    assert executions(visit, "spared") == 0
+
+
+def test_a_double_click_on_run_once_runs_it_once(visit: Visit) -> None:
+    tab = visit.tab()
+    ask_anew(tab, deletion(visit, "twice"))
+    run = button(card(tab, "delete thing"), "Run once")
+    expect(run).to_be_visible()
+    read_it(tab)
+    run.dblclick()
+    expect(region(tab)).to_contain_text("All is done with twice.")
+    expect_over(tab)
+    assert executions(visit, "twice") == 1
+
+
+def test_another_member_finds_neither_the_conversation_nor_its_approval(visit: Visit) -> None:
+    visit.witness.excuse("status of 404")
+    tab, other = visit.tab(), visit.tab("stranger")
+    ask_anew(tab, deletion(visit, "private"))
+    question = card(tab, "delete thing")
+    expect(question).to_be_visible()
+    form = question.locator("form")
+    decide = str(form.get_attribute("action"))
+    fields = {
+        name: form.locator(f"input[name={name}]").get_attribute("value")
+        for name in ("version", "shown_at", "scope")
+    }
+    for address in (tab.url, decide.removesuffix("decide")):
+        answer = other.goto(address)
+        assert answer is not None and answer.status == 404
+    other.goto("/")
+    token = other.locator("[name=csrfmiddlewaretoken]").first.input_value()
+    read_it(other)
+    posted = other.request.post(
+        decide, form={**fields, "decision": "run", "csrfmiddlewaretoken": token}
+    )
+    assert posted.status == 404
+    assert executions(visit, "private") == 0
+    expect(question).to_be_visible()

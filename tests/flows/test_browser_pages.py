@@ -1,0 +1,215 @@
+"""Every page keeps the content policy, asks nobody else for anything, and weighs little."""
+
+import re
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+import pytest
+from bs4 import BeautifulSoup
+from playwright.sync_api import Browser, Page, Response, expect
+
+from tests.wire.script import Answer, Tool
+
+from .browser import (
+    DEMO_MODEL,
+    House,
+    Visit,
+    Witness,
+    ask,
+    ask_anew,
+    card,
+    expect_over,
+    region,
+)
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(150)]
+ASSET_BYTES = 40 * 1024
+ASSETS = 15
+POLICY = {
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "connect-src 'self'",
+    "form-action 'self'",
+    "frame-ancestors 'none'",
+    "base-uri 'none'",
+    "object-src 'none'",
+}
+HEADERS = {
+    "x-frame-options": "DENY",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+}
+SAFE_BLOCKS = {"application/json", "speculationrules"}
+
+
+def inline_code(html: str) -> list[str]:
+    """What of a page is style or script and stands in the page itself."""
+    soup = BeautifulSoup(html, "html.parser")
+    found = [str(tag) for tag in soup.select("style, [style]")]
+    for script in soup.select("script:not([src])"):
+        if str(script.get("type")) not in SAFE_BLOCKS:
+            found.append(str(script))
+    for tag in soup.find_all(True):
+        names = [name for name in tag.attrs if name.startswith(("on", "hx-on"))]
+        runs = str(tag.get("href", "")).strip().lower().startswith("javascript:")
+        if names or runs:
+            found.append(str(tag)[:200])
+    return found
+
+
+def unkept_rules(answer: Response) -> list[str]:
+    """The security headers that this answer lacks."""
+    headers = answer.all_headers()
+    given = {rule.strip() for rule in headers.get("content-security-policy", "").split(";")}
+    lacking = sorted(POLICY - given)
+    return lacking + [name for name, value in HEADERS.items() if headers.get(name) != value]
+
+
+def assert_sound(answer: Response | None, status: int = 200) -> None:
+    assert answer is not None
+    assert answer.status == status, answer.url
+    assert unkept_rules(answer) == [], answer.url
+    assert inline_code(answer.text()) == [], answer.url
+
+
+@pytest.fixture(scope="module")
+def lived_in(chromium: Browser, house: House) -> Iterator[str]:
+    """The address of a conversation of the admin's with everything in it, a card at its end."""
+    visit = Visit(chromium, house, Witness(urlsplit(house.server.address).netloc))
+    tab = visit.tab("admin")
+    ask_anew(tab, "Show me everything you can do", DEMO_MODEL)
+    expect_over(tab)
+    for text in ("What notes are there?", "Read the locked note", "Think about lighthouses"):
+        ask(tab, text)
+        expect(tab.locator(".status .acts")).to_have_count(
+            tab.locator(".turn[data-role=user]").count() or 1
+        )
+        expect_over(tab)
+    ask(tab, "Delete the notes Ideas and Groceries")
+    expect(card(tab, "delete a note", "notebook")).to_have_count(2)
+    yield urlsplit(tab.url).path
+    visit.close()
+
+
+def test_the_pages_of_the_chat_keep_the_policy(visit: Visit, lived_in: str) -> None:
+    tab = visit.tab("admin")
+    for path in ("/", lived_in, "/approvals/", "/password/"):
+        assert_sound(tab.goto(path))
+    tab.goto("/approvals/")
+    addresses = tab.locator(".open-calls a").evaluate_all("all => all.map((a) => a.href)")
+    assert len(addresses) >= 2
+    assert_sound(tab.goto(addresses[0]))
+    expect(card(tab, "delete a note", "notebook")).to_be_visible()
+
+
+def test_what_streams_into_a_page_keeps_the_policy(visit: Visit) -> None:
+    tab = visit.tab()
+    ask_anew(tab, "Show me everything you can do", DEMO_MODEL)
+    expect_over(tab)
+    for selector in ("table", "figure.code", "math", "blockquote, ul, ol"):
+        expect(tab.locator(f".prose {selector}").first).to_be_visible()
+
+
+def test_the_door_and_its_refusals_keep_the_policy(visit: Visit) -> None:
+    visit.witness.excuse("status of 4")
+    tab = visit.tab("")
+    for path, status in (("/sign-in/", 200), ("/sign-in/no-such-link/", 410), ("/nowhere/", 404)):
+        assert_sound(tab.goto(path), status)
+    link = visit.house.installation.manage("sign_in_link", "stranger").strip().splitlines()[-1]
+    assert_sound(tab.goto(urlsplit(link).path))
+    for status in (422, 422, 429):
+        tab.goto("/sign-in/")
+        tab.get_by_label("Name").fill("nobody")
+        tab.get_by_label("Password").fill("a guess")
+        with tab.expect_navigation() as arrived:
+            tab.get_by_role("button", name="Sign in").click()
+        assert_sound(arrived.value, status)
+    expect(tab.get_by_role("heading", name="Too many tries")).to_be_visible()
+
+
+def test_the_pages_that_refuse_keep_the_policy_and_say_where_to_go(visit: Visit) -> None:
+    visit.witness.excuse("status of 40")
+    tab = visit.tab()
+    for path, status in (("/admin/", 403), ("/nowhere/", 404)):
+        assert_sound(tab.goto(path), status)
+        expect(tab.get_by_role("link", name="Go to your chats")).to_be_visible()
+    tab.goto("/password/")
+    tab.locator("[name=csrfmiddlewaretoken]").evaluate("(field) => { field.value = 'x'; }")
+    with tab.expect_navigation() as arrived:
+        tab.get_by_role("button", name="Save password").click()
+    assert_sound(arrived.value, 403)
+    expect(tab.get_by_text("Nothing was done.")).to_be_visible()
+
+
+def test_every_page_of_the_admin_keeps_the_policy(visit: Visit, lived_in: str) -> None:
+    tab = visit.tab("admin")
+    assert_sound(tab.goto("/admin/login/?next=/admin/"))
+    assert_sound(tab.goto("/admin/"))
+    lists = addresses_on(tab, r"^/admin/\w+/\w+/$")
+    assert len(lists) >= 8
+    forms: set[str] = set()
+    for path in sorted(lists):
+        assert_sound(tab.goto(path))
+        forms |= {next(iter(sorted(addresses_on(tab, rf"^{path}[^/?]+/change/$"))), "")}
+        forms |= addresses_on(tab, rf"^{path}add/$")
+    forms.discard("")
+    assert len([path for path in forms if path.endswith("/change/")]) >= 8
+    for path in sorted(forms):
+        assert_sound(tab.goto(path))
+
+
+def addresses_on(tab: Page, pattern: str) -> set[str]:
+    """The paths of the links on this page that fit."""
+    hrefs: list[str] = tab.locator("a[href]").evaluate_all("all => all.map((a) => a.pathname)")
+    return {href for href in hrefs if re.search(pattern, href)}
+
+
+def test_a_planted_offence_is_found_by_these_checks(visit: Visit) -> None:
+    witness = visit.witness
+    tab = visit.tab()
+    tab.goto("/")
+    tab.evaluate(
+        """() => document.body.insertAdjacentHTML("beforeend",
+           '<p style="color: red">x</p><img src="https://elsewhere.example/x.png">')"""
+    )
+    tab.wait_for_function("document.querySelector('body > img').complete")
+    tab.goto(visit.house.server.address.replace("127.0.0.1", "localhost") + "/healthz")
+    assert any("style-src" in each for each in witness.violations)
+    assert any("img-src" in each for each in witness.violations)
+    assert any("localhost" in each for each in witness.strangers)
+    with pytest.raises(AssertionError):
+        witness.assert_clean()
+    assert len(inline_code("<p style=x></p><style></style><script>1</script><a onclick=x>")) == 4
+    witness.errors.clear()
+    witness.violations.clear()
+    witness.requests.clear()
+
+
+def test_a_probe_of_the_page_itself_has_no_style_to_lean_on(visit: Visit) -> None:
+    answer = visit.tab().request.get("/healthz")
+    assert answer.headers["content-security-policy"]
+
+
+@pytest.mark.parametrize("which", ["new chat", "conversation"])
+def test_what_a_page_of_the_chat_needs_is_light(visit: Visit, lived_in: str, which: str) -> None:
+    tab = visit.tab("admin")
+    answers: list[Response] = []
+    tab.on("response", answers.append)
+    tab.goto("/" if which == "new chat" else lived_in)
+    tab.wait_for_load_state("networkidle")
+    assets = [each for each in answers if "/static/" in each.url]
+    sizes = {each.url: each.request.sizes()["responseBodySize"] for each in assets}
+    assert len(assets) <= ASSETS, sizes
+    assert 10_000 < sum(sizes.values()) <= ASSET_BYTES, sizes
+    kept = {each.headers.get("cache-control", "") for each in assets}
+    assert all("immutable" in value for value in kept), kept
+    assert region(tab).count() == 1
+
+
+def test_a_card_is_named_after_what_it_asks(visit: Visit) -> None:
+    call = Tool(name="things_delete_thing", arguments={"name": "x"}, id="call_named")
+    tab = visit.tab()
+    ask_anew(tab, visit.house.model.answers("Delete it", Answer(tools=(call,))))
+    expect(card(tab, "delete thing")).to_have_accessible_name("Approve: Delete thing · things")
