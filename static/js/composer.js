@@ -26,7 +26,7 @@
     if (!ctx.response.raw.ok) return;
     document.getElementById("composer-notice").replaceChildren();
     clientId.value = newId();
-    if (text.value === sent) text.value = "";
+    text.value = text.value.replace(sent, "");
     fit();
   });
 

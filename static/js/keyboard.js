@@ -8,8 +8,8 @@
     element.matches("button") ? element.click() : element.focus();
   });
 
-  // Deciding takes the card away, and with it the place of somebody who works by keyboard. Nobody else
-  // is moved: the focus is given only to those who lost it here.
+  // Deciding takes the card away, and with it the place of somebody who works by keyboard: who lost
+  // it here gets it back.
   let decided = "";
   document.addEventListener("htmx:config:request", ({ target }) => {
     decided = target.closest("[data-card]:focus-within")?.id || "";

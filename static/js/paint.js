@@ -23,7 +23,9 @@
       const other = fresh.id === id ? fresh : fresh.querySelector("#" + CSS.escape(id));
       if (other?.localName === "details") other.open = true;
     }
+    const focused = old.contains(document.activeElement);
     old.replaceWith(fresh);
+    if (focused) (fresh.querySelector(":scope > summary") || fresh).focus({ preventScroll: true });
     return fresh;
   };
 

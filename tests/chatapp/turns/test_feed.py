@@ -250,10 +250,10 @@ async def test_one_commit_for_many_turns_reaches_every_tab(
     other = await in_database(
         intake.receive, owner, None, text="Another chat", model=scripted.MODEL
     )
+    other_tab = await loaded(other.conversation)
+    viewer = await workplace.hub.join(other.conversation_id, other_tab.last)
     await asyncio.gather(settled(workplace, turn), settled(workplace, other))
     await caught_up(tab, turn.conversation)
-    other_tab = Tab(f'<ol id="{page.THREAD_ID}"></ol>', 0)
-    viewer = await workplace.hub.join(other.conversation_id, 0)
     await drained(other_tab, viewer.frames, other.conversation)
     for shown, conversation in [(tab, turn.conversation), (other_tab, other.conversation)]:
         assert shown.text(page.THREAD_ID) == (await loaded(conversation)).text(page.THREAD_ID)
