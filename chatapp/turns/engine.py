@@ -190,7 +190,7 @@ class Engine:
 
     # --- watching --------------------------------------------------------------------------
     def _watch(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work)
+        task = asyncio.create_task(_logged(work))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -220,3 +220,11 @@ class Engine:
         await in_database(recovery.clear_journal)
         for turn_id in await in_database(recovery.abandoned_turns):
             self._begin(turn_id)
+
+
+async def _logged(work: Coroutine[Any, Any, None]) -> None:
+    """What goes wrong outside a turn (the database is away) is logged; the sweep tries again."""
+    try:
+        await work
+    except Exception:
+        log.exception("A look at a turn failed; the sweep tries again")
