@@ -88,6 +88,8 @@ class ConversationConsumer(AsyncWebsocketConsumer):
             except TimeoutError:
                 frame = json.dumps({"n": last, "f": []})
             else:
+                if viewer.fell_behind:
+                    break
                 last = int(frame[5 : frame.index(",")])
             async with asyncio.timeout(SEND_SECONDS):
                 await self.send(text_data=frame)
@@ -97,7 +99,12 @@ class ConversationConsumer(AsyncWebsocketConsumer):
         """A person who signed out, or lost the account, stops receiving within seconds (A4)."""
         while True:
             await asyncio.sleep(LOOK_SECONDS)
-            if not await self._may_watch():
+            try:
+                may_watch_still = await self._may_watch()
+            except Exception:
+                log.exception("Rights could not be looked up; the socket is closed")
+                return await self.close(code=FELL_BEHIND)
+            if not may_watch_still:
                 return await self.close(code=SIGNED_OUT)
 
 

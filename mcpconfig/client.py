@@ -11,6 +11,7 @@ from typing import Any
 import anyio
 import httpx2
 import mcp_types as types
+from channels.db import database_sync_to_async
 from django.conf import settings
 from mcp import Client
 from mcp.client import CacheConfig, Transport
@@ -24,6 +25,7 @@ from .facts import Facts
 from .limits import LIMITS
 from .models import Credential, Service
 from .network import GuardedTransport, check_url
+from .server_log import ServerLog
 from .stored_listing import StoredListing
 from .wire import Wire
 
@@ -32,6 +34,8 @@ logger = logging.getLogger(__name__)
 CLIENT_INFO = types.Implementation(name="countersign", title="Countersign", version="0.1.0")
 HTTP, SSE = Service.Transport.STREAMABLE_HTTP.value, Service.Transport.SSE.value
 _NOT_UNDERSTOOD = (400, 404, 405)
+# "No such method" and "no such tool, resource or prompt" travel with 404 and 400 in the modern era.
+_UNDERSTOOD = (types.METHOD_NOT_FOUND, types.INVALID_PARAMS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +59,7 @@ class Connection:
     wire: Wire
     transport: str
     was_remembered: bool
+    log: ServerLog
 
 
 @asynccontextmanager
@@ -64,18 +69,21 @@ async def connect(
     *,
     tool: types.Tool | None = None,
     total_seconds: float | None = None,
+    log_level: types.LoggingLevel | None = None,
 ) -> AsyncIterator[Connection]:
     """One operation's connection. Every failure leaves as an OperationError; a failure while it
     closes is only logged, because the operation has its result by then.
 
-    `tool` stands in for the service's own list, so that a tool call costs no listing.
+    `tool` stands in for the service's own list, so that a tool call costs no listing. `log_level`
+    asks the service for its log; handshake-era services send it unasked.
     """
     total = total_seconds if total_seconds is not None else settings.MCP_TOTAL_SECONDS
     wire = Wire()
     target: Target | None = None
     try:
         target = await _target(service)
-        opener = _Opener(service, target, wire, StoredListing(tool) if tool else None, total)
+        log = ServerLog(log_level)
+        opener = _Opener(service, target, wire, StoredListing(tool) if tool else None, log, total)
         async with AsyncExitStack() as stack:
             yield await opener.open(stack)
         await facts.note_success(service)
@@ -97,7 +105,9 @@ async def _target(service: Service) -> Target:
     check_url(service.url, allows_private=service.allows_private_addresses)
     credential = None
     if service.authentication != Service.Authentication.NONE:
-        credential = await Credential.objects.filter(service=service).afirst()
+        credential = await database_sync_to_async(
+            Credential.objects.filter(service=service).first
+        )()
     return Target(
         url=service.url,
         headers=request_headers(service, credential),
@@ -114,12 +124,14 @@ class _Opener:
         target: Target,
         wire: Wire,
         listing: StoredListing | None,
+        log: ServerLog,
         total_seconds: float,
     ) -> None:
         self._service = service
         self._target = target
         self._wire = wire
         self._listing = listing
+        self._log = log
         self._total_seconds = total_seconds
         self._deadline = anyio.current_time() + total_seconds
 
@@ -172,6 +184,7 @@ class _Opener:
             wire=self._wire,
             transport=transport,
             was_remembered=remembered is not None,
+            log=self._log,
         )
 
     @asynccontextmanager
@@ -222,6 +235,8 @@ class _Opener:
             prior_discover=discovery,
             read_timeout_seconds=self._total_seconds,
             client_info=CLIENT_INFO,
+            logging_callback=self._log.note,
+            log_level=self._log.level,
             cache=cache,
         )
 
@@ -273,4 +288,6 @@ def _unusable_headers() -> OperationError:
 
 def _contradicts(error: OperationError) -> bool:
     """Whether the failure shows that the service is no longer what it was remembered to be."""
+    if error.kind == "rpc_error" and error.code in _UNDERSTOOD:
+        return False
     return error.code == UNSUPPORTED_VERSION or error.status in _NOT_UNDERSTOOD

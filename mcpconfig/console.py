@@ -1,6 +1,7 @@
 """What the `mcp` command prints: values as JSON for programs, as lines for people."""
 
 import json
+import re
 from dataclasses import asdict
 from typing import Any
 
@@ -12,9 +13,18 @@ from .results import CallOutcome, ConnectionReport
 
 Json = dict[str, Any]
 
+# All that moves a terminal's cursor or sets its colours, but for line ends and tabs; and what turns
+# the direction of writing. A service could draw over what is true.
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
 
 def as_json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, indent=2)
+
+
+def printable(text: str) -> str:
+    """The text for a terminal. Much of it was written by services."""
+    return _CONTROLS.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def error_value(error: OperationError) -> Json:

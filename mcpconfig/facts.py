@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 import mcp_types as types
+from channels.db import database_sync_to_async
 from django.utils import timezone
 
 from .errors import OperationError
@@ -73,4 +74,5 @@ async def store(service: Service, **fields: Any) -> None:
     """Only these fields, and only while the service still has the URL they were learned from."""
     for name, value in fields.items():
         setattr(service, name, value)
-    await Service.objects.filter(pk=service.pk, url=service.url).aupdate(**fields)
+    stored = Service.objects.filter(pk=service.pk, url=service.url)
+    await database_sync_to_async(stored.update)(**fields)

@@ -51,12 +51,12 @@ def _defect(offered: types.Tool) -> str:
     if len(offered.description or "") > LIMITS.description_characters:
         return "Its description is too long."
     for schema in (offered.input_schema, offered.output_schema, offered.meta):
-        if schema and not _is_modest(schema):
+        if schema and not is_modest(schema):
             return "Its schema is too large or too deep."
     return ""
 
 
-def _is_modest(schema: Any) -> bool:
+def is_modest(schema: Any) -> bool:
     """Whether a schema is within the limits on depth, parts and size."""
     level, nodes = [schema], 0
     for _ in range(LIMITS.schema_depth):
@@ -77,16 +77,8 @@ def _children(node: Any) -> list[Any]:
 
 def cut_result(result: ToolResult) -> ToolResult:
     """The result as it is kept. What does not fit is left out, and the last block says so."""
-    room = LIMITS.result_bytes
-    kept: list[dict[str, Any]] = []
-    was_cut = len(result.content) > LIMITS.result_blocks
-    for block in result.content[: LIMITS.result_blocks]:
-        whole = storable(block)
-        fitting = whole if len(json.dumps(whole)) <= room else _shortened(whole, room)
-        was_cut = was_cut or fitting is not whole
-        if fitting is not None:
-            room -= len(json.dumps(fitting))
-            kept.append(fitting)
+    versions, was_cut = fitted(result.content)
+    kept = [version for version in versions if version is not None]
     structured = storable(result.structured)
     if structured is not None and len(json.dumps(structured)) > LIMITS.result_bytes:
         structured, was_cut = None, True
@@ -97,6 +89,20 @@ def cut_result(result: ToolResult) -> ToolResult:
     return ToolResult(
         content=kept, structured=structured, is_error=result.is_error, was_cut=was_cut
     )
+
+
+def fitted(blocks: list[dict[str, Any]]) -> tuple[list[dict[str, Any] | None], bool]:
+    """For each content block what is kept of it, in order, and whether that is not everything."""
+    room = LIMITS.result_bytes
+    versions: list[dict[str, Any] | None] = []
+    was_cut = len(blocks) > LIMITS.result_blocks
+    for block in blocks[: LIMITS.result_blocks]:
+        whole = storable(block)
+        version = whole if len(json.dumps(whole)) <= room else _shortened(whole, room)
+        was_cut = was_cut or version is not whole
+        room -= len(json.dumps(version)) if version is not None else 0
+        versions.append(version)
+    return versions, was_cut
 
 
 def _shortened(block: dict[str, Any], room: int) -> dict[str, Any] | None:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from datetime import timedelta
 
-from asgiref.sync import sync_to_async
+from channels.db import database_sync_to_async
 from django.db import transaction
 from django.utils import timezone
 
@@ -75,14 +75,14 @@ def known_tools(service: Service) -> list[ToolDefinition]:
 async def fresh_tools(service: Service) -> list[ToolDefinition]:
     """The service's tools: as stored while the list is fresh, otherwise asked for again."""
     if service.tools_fresh_until is not None and timezone.now() < service.tools_fresh_until:
-        return await sync_to_async(known_tools)(service)
+        return await database_sync_to_async(known_tools)(service)
     return await fetch_tools(service)
 
 
 async def fetch_tools(service: Service, *, refresh: bool = False) -> list[ToolDefinition]:
     """The service's tools as it lists them now, stored. `refresh` also negotiates anew."""
     listing = await fetch_listing(service, refresh=refresh)
-    return await sync_to_async(remember_listing)(service, listing)
+    return await database_sync_to_async(remember_listing)(service, listing)
 
 
 def tool_state(definition: ToolDefinition, setting: ToolSetting | None) -> str:

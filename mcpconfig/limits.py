@@ -29,6 +29,15 @@ class Limits:
     result_blocks: int = 1_000
     result_depth: int = 100
 
+    entries: int = 5_000
+    prompt_arguments: int = 100
+    uri_characters: int = 8_192
+    resource_bytes: int = 2 * 1024 * 1024
+
+    log_messages: int = 50
+    log_characters: int = 500
+    instructions_characters: int = 500
+
     traced_body_bytes: int = 16 * 1024
     traced_exchanges: int = 500
 

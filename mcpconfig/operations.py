@@ -10,12 +10,15 @@ import mcp_types as types
 from mcp.shared.dispatcher import ProgressFnT
 
 from . import facts
+from .asking import ask
 from .client import Connection, connect
-from .errors import OperationError, asks_a_question
+from .errors import asks_a_question
 from .intake import cut_result, sort_out
 from .limits import LIMITS
 from .models import Service, ToolDefinition
-from .results import CallOutcome, ConnectionReport, Listing, Step, Tool, ToolResult
+from .paging import tool_pages
+from .report import findings, instructions, steps, tool_tokens
+from .results import CallOutcome, ConnectionReport, Listing, Tool, ToolResult
 
 logger = logging.getLogger(__name__)
 
@@ -23,40 +26,32 @@ OnProgress = Callable[[str], Awaitable[None] | None]
 
 
 async def test_connection(service: Service) -> ConnectionReport:
-    """Connect as if for the first time, list the tools, and report what was found."""
+    """Connect as if for the first time, list what is offered, and report what was found."""
     started = time.monotonic()
     await facts.forget(service)
-    async with connect(service, "test_connection") as connection:
-        listing = await _all_pages(connection)
+    async with connect(service, "test_connection", log_level="info") as connection:
+        found = await findings(connection, await _listing(connection))
         client = connection.client
-        name = client.server_info.name if client.server_info else ""
         report = ConnectionReport(
-            steps=_steps(connection, listing),
-            server_name=name,
+            steps=steps(connection, found),
+            server_name=client.server_info.name if client.server_info else "",
             era=client.protocol_version,
             transport=connection.transport,
             capabilities=client.server_capabilities.model_dump(
                 by_alias=True, mode="json", exclude_none=True
             ),
-            tool_count=len(listing.tools),
-            left_out=tuple(listing.left_out),
+            tool_count=len(found.listing.tools),
+            tool_tokens=tool_tokens(found.listing.tools),
+            resource_count=found.resources.count,
+            template_count=found.templates.count,
+            prompt_count=found.prompts.count,
+            instructions=instructions(connection),
+            left_out=tuple(found.listing.left_out),
+            log=tuple(connection.log.messages),
             requests=len(connection.wire.exchanges),
             duration_ms=round((time.monotonic() - started) * 1000),
         )
     return report
-
-
-def _steps(connection: Connection, listing: Listing) -> tuple[Step, ...]:
-    client = connection.client
-    info = client.server_info
-    who = f"{info.name} {info.version}".strip() if info else "The service does not say its name."
-    listed = f"{len(listing.tools)} listed, {len(listing.left_out)} left out"
-    return (
-        Step(name="Connect", detail=Service.Transport(connection.transport).label),
-        Step(name="Agree on a protocol version", detail=client.protocol_version),
-        Step(name="Ask who it is", detail=who),
-        Step(name="List tools", detail=listed),
-    )
 
 
 async def list_tools(service: Service, *, refresh: bool = False) -> list[Tool]:
@@ -71,55 +66,16 @@ async def fetch_listing(service: Service, *, refresh: bool = False) -> Listing:
     """As `list_tools`, with what was left out and how long the list stays fresh."""
     if refresh:
         await facts.forget(service)
-    try:
-        return await _fetch_listing(service)
-    except OperationError as error:
-        if not error.contradicts_memory:
-            raise
-        # What was remembered is forgotten by now, and listing twice does no harm.
-        return await _fetch_listing(service)
+    return await ask(service, "list_tools", _listing)
 
 
-async def _fetch_listing(service: Service) -> Listing:
-    async with connect(service, "list_tools") as connection:
-        listing = await _all_pages(connection)
-    return listing
-
-
-async def _all_pages(connection: Connection) -> Listing:
-    """The whole list, within the limits on pages and tools."""
-    listed: list[types.Tool] = []
-    cursors: set[str] = set()
-    cursor: str | None = None
+async def _listing(connection: Connection) -> Listing:
+    pages = await tool_pages(connection)
     fresh_seconds = LIMITS.fresh_seconds
-    for page in range(LIMITS.pages):
-        result = await connection.client.list_tools(cursor=cursor)
-        listed += result.tools
-        if page == 0 and "ttl_ms" in result.model_fields_set:
-            fresh_seconds = result.ttl_ms / 1000
-        cursor = result.next_cursor
-        if cursor is None:
-            tools, left_out = sort_out(listed)
-            return Listing(tools=tools, left_out=left_out, fresh_seconds=fresh_seconds)
-        _check_page(cursor, cursors, listed)
-    raise _endless("pages")
-
-
-def _check_page(cursor: str, seen: set[str], listed: list[types.Tool]) -> None:
-    """A listing that goes round in circles or grows without end is an attack or a bug."""
-    if cursor in seen or len(cursor) > LIMITS.cursor_characters:
-        raise _endless("pages")
-    seen.add(cursor)
-    if len(listed) > LIMITS.tools:
-        raise _endless("tools")
-
-
-def _endless(what: str) -> OperationError:
-    return OperationError(
-        kind="too_large",
-        message=f"The service's list of tools does not end: too many {what}.",
-        hint="Tell whoever runs the service.",
-    )
+    if pages and "ttl_ms" in pages[0].model_fields_set:
+        fresh_seconds = pages[0].ttl_ms / 1000
+    tools, left_out = sort_out([tool for page in pages for tool in page.tools])
+    return Listing(tools=tools, left_out=left_out, fresh_seconds=fresh_seconds)
 
 
 async def call_tool(

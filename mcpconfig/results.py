@@ -94,6 +94,103 @@ class CallOutcome:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Resource:
+    """Something that a service lets be read. Only that service is ever asked for the URI."""
+
+    uri: str
+    name: str
+    title: str = ""
+    description: str = ""
+    mime_type: str = ""
+    size: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceTemplate:
+    """A pattern of URIs that a service lets be read (RFC 6570)."""
+
+    uri_template: str
+    name: str
+    title: str = ""
+    description: str = ""
+    mime_type: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourcePart:
+    """A text, or bytes. `meta` says how an app wants to be shown."""
+
+    uri: str
+    mime_type: str = ""
+    text: str | None = None
+    blob: bytes | None = None
+    meta: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceContents:
+    """What a resource holds: usually one part, for a folder several."""
+
+    parts: tuple[ResourcePart, ...]
+    was_cut: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptArgument:
+    """A text that a prompt asks for."""
+
+    name: str
+    title: str = ""
+    description: str = ""
+    is_required: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prompt:
+    """A text that a service has prepared, and what it must be told to write it."""
+
+    name: str
+    title: str = ""
+    description: str = ""
+    arguments: tuple[PromptArgument, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptMessage:
+    """One message of a prompt. `content` is a content block, as in a tool's result."""
+
+    role: str
+    content: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptResult:
+    """A prompt with its arguments filled in."""
+
+    description: str
+    messages: tuple[PromptMessage, ...]
+    was_cut: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Completion:
+    """What a service proposes for a value. `total` is how many it has, if it says so."""
+
+    values: tuple[str, ...]
+    total: int | None = None
+    has_more: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogMessage:
+    """What a service wrote to its log while an operation ran, shortened."""
+
+    level: str
+    text: str
+    logger: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
     """One thing that a connection test looked at."""
 
@@ -103,7 +200,11 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionReport:
-    """What a connection test found. `era` is the protocol version that was agreed."""
+    """What a connection test found. `era` is the protocol version that was agreed.
+
+    `tool_tokens` estimates what the list of tools costs a model. A count is None where the service
+    offers nothing of the kind, or could not list it.
+    """
 
     steps: tuple[Step, ...]
     server_name: str
@@ -111,6 +212,12 @@ class ConnectionReport:
     transport: str
     capabilities: dict[str, Any]
     tool_count: int
+    tool_tokens: int
+    resource_count: int | None
+    template_count: int | None
+    prompt_count: int | None
+    instructions: str
     left_out: tuple[LeftOut, ...]
+    log: tuple[LogMessage, ...]
     requests: int
     duration_ms: int

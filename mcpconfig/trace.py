@@ -4,7 +4,7 @@ import logging
 import uuid
 from collections.abc import Iterable
 
-from asgiref.sync import sync_to_async
+from channels.db import database_sync_to_async
 from django.db import DatabaseError
 
 from .limits import LIMITS
@@ -24,7 +24,7 @@ async def keep(service: Service, operation: str, wire: Wire, secrets: Iterable[s
     operation_id = uuid.uuid4()
     rows = [_row(service, operation, operation_id, exchange, known) for exchange in wire.exchanges]
     try:
-        await sync_to_async(_store)(service, rows)
+        await database_sync_to_async(_store)(service, rows)
     except DatabaseError:
         logger.exception("The trace of %s on %s was not kept.", operation, service.name)
 

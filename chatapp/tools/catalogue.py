@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from asgiref.sync import sync_to_async
+from channels.db import database_sync_to_async
 from django.db.models import Prefetch
 from django.utils import timezone
 
@@ -80,7 +81,7 @@ async def catalogue_for(person: Member, services: list[str] | None) -> Catalogue
     """
     if not person.is_active:
         return Catalogue()
-    stored = await sync_to_async(stored_listings, thread_sensitive=False)(services)
+    stored = await database_sync_to_async(stored_listings)(services)
     listings = await asyncio.gather(*(_refreshed(listing) for listing in stored))
     missing = sorted(set(services or ()) - {listing.service.name for listing in listings})
     # Judging hundreds of tools takes tens of milliseconds, which the streams of others would feel.

@@ -12,6 +12,7 @@ from .journal import Entry, Kind
 from .lease import Lease, fenced
 from .ledger import LOST
 from .next_action import Reason
+from .reading import fold
 
 State = ToolCall.State
 STATE_OF_REASON = {"stopped": Turn.State.STOPPED, "failed": Turn.State.FAILED}
@@ -47,8 +48,7 @@ def finish(lease: Lease, signals: int, reason: Reason, sentence: str = "") -> bo
 def end(turn: Turn, reason: Reason, sentence: str = "") -> None:
     """Close everything that is open and store the final state, inside the caller's transaction."""
     text, hint = (sentence, "") if sentence else SENTENCES.get(reason, ("", ""))
-    entries = close_open_calls(turn)
-    Step.objects.filter(turn=turn, state=Step.State.CALLING).update(state=Step.State.INTERRUPTED)
+    entries = [*keep_said(turn), *close_open_calls(turn)]
     if text:
         entries.append(add_notice(turn, text, hint))
     Turn.objects.filter(pk=turn.pk).update(
@@ -63,6 +63,26 @@ def end(turn: Turn, reason: Reason, sentence: str = "") -> None:
     journal.append(turn.conversation_id, turn.pk, entries)
 
 
+def keep_said(turn: Turn) -> list[Entry]:
+    """What a step that is cut off has said becomes parts: painted words never go away."""
+    step = Step.objects.filter(turn=turn, state=Step.State.CALLING).first()
+    if step is None:
+        return []
+    said = fold(turn)
+    Part.objects.bulk_create(
+        Part(
+            message_id=turn.answer_id,
+            step=step.number,
+            position=part.position,
+            kind=part.kind,
+            text=part.words,
+        )
+        for part in said
+    )
+    Step.objects.filter(pk=step.pk).update(state=Step.State.INTERRUPTED, finished_at=Now())
+    return [journal.step_entry(turn, step.number, [part.position for part in said])]
+
+
 def close_open_calls(turn: Turn) -> list[Entry]:
     """What was not run is withdrawn or cancelled; what was being sent has an unknown outcome."""
     entries = []
@@ -73,7 +93,8 @@ def close_open_calls(turn: Turn) -> list[Entry]:
         State.SENDING: State.UNKNOWN,
     }
     for call in ToolCall.objects.filter(turn=turn, state__in=list(ends)):
-        state = ends[State(call.state)]
+        # One that waited to be sent once more was sent before, and nobody knows what came of that.
+        state = State.UNKNOWN if call.attempt else ends[State(call.state)]
         error = LOST if state == State.UNKNOWN else None
         ToolCall.objects.filter(pk=call.pk).update(state=state, error=error, finished_at=Now())
         Approval.objects.filter(tool_call=call, state=Approval.State.OPEN).update(

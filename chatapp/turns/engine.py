@@ -28,7 +28,7 @@ from .lease import Lease, LeaseLost, acquire, release, renew
 from .ledger import settle_orphans
 from .milestones import passed
 from .model_call import call_model
-from .next_action import CallModel, Decide, Execute, Finish, Wait, next_action
+from .next_action import CallModel, Decide, Execute, Finish, Reason, Wait, next_action
 from .storage import in_database
 
 log = logging.getLogger(__name__)
@@ -174,17 +174,22 @@ class Engine:
         try:
             if run.was_stopped:
                 passed("K20")
-                turn, _state = await in_database(read_turn, run.lease)
-                await in_database(finish, run.lease, turn.signals, "stopped")
+                await self._finish(run, "stopped")
             else:
                 await in_database(release, run.lease)
         except LeaseLost:
             log.info("Turn %s belongs to another worker by now", run.lease.turn_id)
 
+    async def _finish(self, run: Run, reason: Reason, sentence: str = "") -> None:
+        """End it whatever happened meanwhile: nothing overrides Stop or a failure."""
+        is_over = False
+        while not is_over:
+            turn, _state = await in_database(read_turn, run.lease)
+            is_over = await in_database(finish, run.lease, turn.signals, reason, sentence)
+
     async def _fail(self, run: Run) -> None:
         try:
-            turn, _state = await in_database(read_turn, run.lease)
-            await in_database(finish, run.lease, turn.signals, "failed", INTERNAL)
+            await self._finish(run, "failed", INTERNAL)
         except Exception:
             log.exception("Turn %s could not be ended; the sweep tries again", run.lease.turn_id)
 

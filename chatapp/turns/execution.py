@@ -63,7 +63,8 @@ async def _execute_one(lease: Lease, call_id: uuid.UUID) -> None:
         return
     passed("K11")
     if not lease.is_fresh:
-        await in_database(record_outcome, lease, sending, State.FAILED, error=FROZEN)
+        state = State.FAILED if sending.attempt == 1 else State.UNKNOWN
+        await in_database(record_outcome, lease, sending, state, error=FROZEN)
         return
     try:
         outcome = await operations.call_tool(

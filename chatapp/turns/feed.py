@@ -6,8 +6,9 @@ import json
 import logging
 import uuid
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from html import escape
+from typing import Protocol
 
 from chatapp.models import Conversation, Part, ToolCall, Turn
 from chatapp.rendering import fragments, page
@@ -20,12 +21,20 @@ from .storage import in_database
 
 log = logging.getLogger(__name__)
 Op = tuple[str, str, str]
-Take = Callable[[str], None]
 KEPT_FRAMES = 512
+MOST_REPLAYED = 128
 
 
 class Unresumable(Exception):
     """The conversation is gone, or lacks frames that the tab has seen: the page must load anew."""
+
+
+class Watcher(Protocol):
+    """A tab: it takes frames, until it is dropped and has to come back."""
+
+    def take(self, frame: str) -> None: ...
+
+    def drop(self) -> None: ...
 
 
 class Feed:
@@ -37,30 +46,30 @@ class Feed:
         self.seq = -1
         self._open: dict[tuple[int, int], OpenPart] = {}
         self._frames: deque[tuple[int, str]] = deque(maxlen=KEPT_FRAMES)
-        self._takers: set[Take] = set()
+        self._watching: set[Watcher] = set()
+        self.joined = 0
         self._inbox: list[Event] = []
         self._target = 0
         self._turning = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
 
     # --- tabs ------------------------------------------------------------------------------
-    async def join(self, take: Take, after: int) -> None:
+    async def join(self, tab: Watcher, after: int) -> None:
         """Add a tab and bring it up to date; raises Unresumable."""
         async with self._turning:
             if self.seq < 0:
                 await self._load()
             if after > self.seq:
-                await self._read_up_to(after)
-            if after > self.seq:
-                raise Unresumable
+                latest = await in_database(_latest_seq, self.conversation_id)
+                if after > latest:
+                    raise Unresumable
+                await self._read_up_to(latest)
             for frame in await self._missed(after):
-                take(frame)
-            self._takers.add(take)
+                tab.take(frame)
+            self._watching.add(tab)
 
-    def leave(self, take: Take) -> bool:
-        """Whether this was the last one."""
-        self._takers.discard(take)
-        return not self._takers and not self._turning.locked()
+    def leave(self, tab: Watcher) -> None:
+        self._watching.discard(tab)
 
     def close(self) -> None:
         if self._task is not None:
@@ -72,7 +81,7 @@ class Feed:
         if after == self.seq:
             return []
         kept = [frame for n, frame in self._frames if n > after]
-        if after < self.seq and len(kept) == self.seq - after:
+        if len(kept) == self.seq - after <= MOST_REPLAYED:
             return kept
         return [await self._state_since(after)]
 
@@ -101,8 +110,16 @@ class Feed:
                 await self._advance()
         except Exception:
             log.exception("The feed of %s is read anew", self.conversation_id)
-            self.seq = -1
-            self._frames.clear()
+            self._drop_everybody()
+
+    def _drop_everybody(self) -> None:
+        """Let every tab come back after its last frame; the first one has everything read anew."""
+        self.seq = -1
+        self._frames.clear()
+        self._inbox.clear()
+        watching, self._watching = self._watching, set()
+        for tab in watching:
+            tab.drop()
 
     async def _advance(self) -> None:
         async with self._turning:
@@ -126,10 +143,15 @@ class Feed:
 
     async def _start_over(self) -> None:
         before = self.seq
-        await self._load()
-        frame = await self._state_since(before)
-        for take in self._takers:
-            take(frame)
+        # Nobody is sent the frames on the way: the state comes last, and a tab takes a number once.
+        watching, self._watching = self._watching, set()
+        try:
+            await self._load()
+            frame = await self._state_since(before)
+        finally:
+            self._watching |= watching
+        for tab in self._watching:
+            tab.take(frame)
 
     async def _load(self) -> None:
         try:
@@ -143,8 +165,8 @@ class Feed:
         frame = _frame(event.seq, ops)
         self.seq = event.seq
         self._frames.append((event.seq, frame))
-        for take in self._takers:
-            take(frame)
+        for tab in self._watching:
+            tab.take(frame)
 
     # --- one event, as what changes on the page -----------------------------------------------
     async def _ops(self, event: Event) -> list[Op]:
@@ -229,6 +251,10 @@ def _frame(n: int, ops: list[Op]) -> str:
     return json.dumps({"n": n, "f": ops}, ensure_ascii=False, separators=(",", ":"))
 
 
+def _latest_seq(conversation_id: uuid.UUID) -> int:
+    return Conversation.objects.values_list("last_seq", flat=True).get(pk=conversation_id)
+
+
 def _changes(view: ConversationView, after: int) -> list[Op]:
     """Every message that came or changed after frame `after`, and the composer's buttons."""
     ops: list[Op] = []
@@ -247,7 +273,10 @@ def _stored_parts(event: Event, seen: set[int]) -> list[Op]:
     closed."""
     message = uuid.UUID(event.data["message"])
     ops: list[Op] = []
-    for part in Part.objects.filter(message_id=message, step=event.data["step"]):
+    said = Part.objects.filter(
+        message_id=message, step=event.data["step"], position__in=event.data["positions"]
+    )
+    for part in said:
         view = part_view(part)
         if view is None or part.kind == Part.Kind.TOOL_CALL:
             continue

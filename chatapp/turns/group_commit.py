@@ -92,8 +92,8 @@ class GroupCommit:
     async def run(self) -> None:
         while True:
             await self._wanted.wait()
-            await self._commit()
             self._urgent.clear()
+            await self._commit()
             try:
                 async with asyncio.timeout(TICK_SECONDS):
                     await self._urgent.wait()

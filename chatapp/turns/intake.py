@@ -44,9 +44,11 @@ def receive(
     try:
         with transaction.atomic():
             turn = _accept(person, conversation, text, model, client_id, services)
-    except IntegrityError:  # two requests at the same moment: the other one was first
+    except (IntegrityError, Refused) as problem:  # perhaps the same message came at this moment
         if client_id is not None and (known := _already_accepted(person, client_id)):
             return known
+        if isinstance(problem, Refused):
+            raise
         raise Refused(STILL_WORKING, 409) from None
     return turn
 

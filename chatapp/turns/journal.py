@@ -126,6 +126,14 @@ def call_entry(
     )
 
 
+def step_entry(turn: Turn, number: int, positions: list[int]) -> Entry:
+    """A step is over; `positions` are its parts but for the tool calls."""
+    return Entry(
+        kind=Kind.STEP,
+        data={"message": str(turn.answer_id), "step": number, "positions": positions},
+    )
+
+
 def turn_entry(turn: Turn, state: str, reason: str = "") -> Entry:
     return Entry(
         kind=Kind.TURN,

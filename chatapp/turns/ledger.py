@@ -98,11 +98,11 @@ def _problem(call: ToolCall, person: Member) -> str:
 
 
 def _withdraw(turn: Turn, call: ToolCall, problem: str) -> None:
+    # One that was sent before has an outcome that nobody knows, whatever stops it now.
+    state = State.UNKNOWN if call.attempt else State.WITHDRAWN
     error = {"kind": "withdrawn", "message": problem, "hint": ""}
-    ToolCall.objects.filter(pk=call.pk).update(
-        state=State.WITHDRAWN, error=error, finished_at=Now()
-    )
-    entry = journal.call_entry(call.pk, turn.answer_id, State.WITHDRAWN)
+    ToolCall.objects.filter(pk=call.pk).update(state=state, error=error, finished_at=Now())
+    entry = journal.call_entry(call.pk, turn.answer_id, state)
     journal.append(turn.conversation_id, turn.pk, [entry])
 
 

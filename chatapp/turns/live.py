@@ -44,6 +44,12 @@ class Viewer:
         except asyncio.QueueFull:
             self.fell_behind = True
 
+    def drop(self) -> None:
+        """Wake the reader, so that it comes back after the last frame that it has seen."""
+        self.fell_behind = True
+        with contextlib.suppress(asyncio.QueueFull):
+            self.frames.put_nowait("")
+
 
 class Hub:
     """All feeds of this process. `start` once per event loop; tabs `join` and `leave`."""
@@ -77,17 +83,20 @@ class Hub:
         feed = self._feeds.get(conversation_id)
         if feed is None:
             feed = self._feeds[conversation_id] = Feed(conversation_id)
-            await self._subscribe(conversation_id)
+        feed.joined += 1
         try:
-            await feed.join(viewer.take, after)
+            await self._subscribe(conversation_id)
+            await feed.join(viewer, after)
         except BaseException:
             self.leave(conversation_id, viewer)
             raise
         return viewer
 
     def leave(self, conversation_id: uuid.UUID, viewer: Viewer) -> None:
-        feed = self._feeds.get(conversation_id)
-        if feed is not None and feed.leave(viewer.take):
+        feed = self._feeds[conversation_id]
+        feed.leave(viewer)
+        feed.joined -= 1
+        if not feed.joined:
             feed.close()
             del self._feeds[conversation_id]
 

@@ -35,7 +35,7 @@ from .journal import Kind
 from .lease import Lease
 from .milestones import passed
 from .steps import Answer, OpenStep, SaidPart, close_step, open_step
-from .storage import in_database
+from .storage import in_database, storable
 
 log = logging.getLogger(__name__)
 ATTEMPTS = 3
@@ -78,6 +78,7 @@ class Listener:
     def _say(self, kind: Any, event_kind: Kind, text: str) -> None:
         if not text:
             return
+        text = storable(text)
         part = self._part(kind)
         part.text += text
         part.seconds = round(time.monotonic() - self.began, 1)

@@ -32,13 +32,13 @@ class Narrator:
             case Kind.TOOL_CALL:
                 yield from self._call(event.data["call"], event.data["state"])
             case Kind.NOTICE:
-                yield from _notices(event, event.data["position"])
+                yield from _notices(event, [event.data["position"]])
             case _:
                 return
 
     def _step(self, event: Event) -> Iterator[Told]:
         step = Step.objects.get(turn__answer=event.data["message"], number=event.data["step"])
-        yield from _notices(event)
+        yield from _notices(event, event.data["positions"])
         yield {
             "type": "usage",
             "input_tokens": step.input_tokens,
@@ -81,12 +81,13 @@ def result_of(call: ToolCall) -> Told:
     }
 
 
-def _notices(event: Event, position: int | None = None) -> Iterator[Told]:
+def _notices(event: Event, positions: list[int]) -> Iterator[Told]:
     parts = Part.objects.filter(
-        message_id=event.data["message"], step=event.data["step"], kind=Part.Kind.NOTICE
+        message_id=event.data["message"],
+        step=event.data["step"],
+        position__in=positions,
+        kind=Part.Kind.NOTICE,
     )
-    if position is not None:
-        parts = parts.filter(position=position)
     for part in parts:
         text = " ".join(filter(None, [part.text, part.hint]))
         kind = "error" if event.kind == Kind.STEP else "notice"

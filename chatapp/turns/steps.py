@@ -94,10 +94,7 @@ def close_step(lease: Lease, step: OpenStep, answer: Answer, catalogue: Catalogu
         )
         Part.objects.bulk_create(_part_rows(turn, step.number, answer.parts))
         calls = _store_calls(turn, step.number, answer, catalogue)
-        closed = Entry(
-            kind=Kind.STEP,
-            data={"message": str(turn.answer_id), "step": step.number},
-        )
+        closed = journal.step_entry(turn, step.number, [part.position for part in answer.parts])
         proposed = [
             journal.call_entry(call.pk, turn.answer_id, call.state, is_new=True) for call in calls
         ]

@@ -125,6 +125,6 @@ def password_form(member: Member, data: QueryDict | None) -> "SetPasswordForm[Me
 
 def to_sign_in(request: HttpRequest, extra_context: Any = None) -> HttpResponse:
     """The admin's own sign-in page is this one; a member who may not enter is told so."""
-    if request.user.is_authenticated:
+    if request.user.is_authenticated and not request.user.is_staff:
         raise PermissionDenied("Only admins may open this page.")
     return redirect_to_login(own_path(request.GET.get("next", "")))

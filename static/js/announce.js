@@ -1,5 +1,5 @@
-// Says in one polite line what a new element is about, keeps the list of chats in step with it, and
-// puts a request that failed into words.
+// Says in one polite line what a new element is about, keeps the list of chats in step, and
+// puts failed requests into words.
 (() => {
   const line = document.querySelector("[data-announcements]");
   const notice = document.getElementById("composer-notice");

@@ -1,4 +1,4 @@
-// Copy buttons: one in the head of each code block, and the one under an answer.
+// Copy buttons: in a code block's head, and under an answer.
 (() => {
   if (!navigator.clipboard) return;
   document.documentElement.dataset.copies = "";

@@ -1,25 +1,25 @@
 // Shortcuts that elements name themselves, and where the keyboard goes on after a decision.
 (() => {
   document.addEventListener("keydown", (event) => {
-    const combination = (event.ctrlKey || event.metaKey ? "ctrl+" : "") + (event.altKey ? "alt+" : "") + event.code;
-    const element = document.querySelector(`[data-shortcut="${combination}"]`);
+    const keys = (event.ctrlKey || event.metaKey ? "ctrl+" : "") + (event.altKey ? "alt+" : "") + event.code;
+    const element = document.querySelector(`[data-shortcut="${keys}"]`);
     if (!element) return;
     event.preventDefault();
     element.matches("button") ? element.click() : element.focus();
   });
 
-  // Deciding takes the card away, and with it the place of somebody who works by keyboard: who lost
-  // it here gets it back.
+  // Who decides by keyboard loses their place with the card, and gets it back.
   let decided = "";
   document.addEventListener("htmx:config:request", ({ target }) => {
     decided = target.closest("[data-card]:focus-within")?.id || "";
   });
-  document.addEventListener("htmx:finally:request", () => {
-    const wasIn = decided;
+  const goOn = ({ type }) => {
+    const place = document.getElementById(decided), asks = place?.matches("[data-card]");
+    if (!place || (asks && type === "painted")) return;
     decided = "";
-    if (!wasIn || document.activeElement !== document.body) return;
-    const place = document.getElementById(wasIn);
-    const next = place?.matches("[data-card]") ? place : document.querySelector("[data-card]");
-    (next || place?.querySelector("summary"))?.focus();
-  });
+    const next = asks ? place : document.querySelector("[data-card]") || place.querySelector("summary");
+    if (document.activeElement === document.body) next?.focus();
+  };
+  document.addEventListener("htmx:finally:request", goOn);
+  document.addEventListener("painted", goOn);
 })();

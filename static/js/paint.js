@@ -1,4 +1,4 @@
-// Puts changes on the page, once per frame of the screen, and follows the end unless the reader is elsewhere.
+// Puts changes on the page, once per screen frame, and follows the end unless the reader is elsewhere.
 (() => {
   const box = document.querySelector("[data-stream]");
   if (!box) return;

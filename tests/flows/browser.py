@@ -132,7 +132,8 @@ class Visit:
 
 # --- the other parties -------------------------------------------------------------------------
 class Scribe(WireServer):
-    """Answers each question with what a test wrote for it; the same question comes once a step."""
+    """Answers with what a test wrote for the question: one answer a step. A question is known by
+    its first line, for a browser may change the line ends."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -140,12 +141,16 @@ class Scribe(WireServer):
 
     def answers(self, question: str, *answers: Answer) -> str:
         """What is said, step by step, to whoever asks this; returns the question."""
-        self.scenes[question] = deque(answers)
+        self.scenes[first_line(question)] = deque(answers)
         return question
 
     async def _play(self, answer: Answer, request: Request, writer: asyncio.StreamWriter) -> None:
-        scene = self.scenes[question_in(request.body)]
+        scene = self.scenes[first_line(question_in(request.body))]
         await super()._play(scene.popleft() if scene else answer, request, writer)
+
+
+def first_line(text: str) -> str:
+    return text.strip().partition("\n")[0].strip()
 
 
 @contextmanager
@@ -223,6 +228,8 @@ def house_in(folder: Path) -> Iterator[House]:
             OPENAI_BASE_URL=model.url,
             DEFAULT_MODEL=MODEL,
             SIGN_IN_FAILURE_LIMIT="3",
+            MCP_IDLE_SECONDS="5",
+            LEASE_SECONDS="15",
             DEMO="1",
         )
         people = [["member", "add", *words, "--password-env", "PASSWORD"] for words in PEOPLE]
@@ -289,18 +296,26 @@ def button(place: Page | Locator, name: str) -> Locator:
     return place.get_by_role("button", name=name, exact=True)
 
 
-def ask(tab: Page, text: str, model: str = "") -> None:
-    """Write this into the box and send it with Enter."""
+def write(tab: Page, text: str, model: str = "") -> None:
+    """Write this into the box and press Enter, whatever comes of it."""
     if model:
         tab.get_by_label("Model").select_option(model)
     box(tab).fill(text)
     box(tab).press("Enter")
 
 
+def ask(tab: Page, text: str, model: str = "") -> None:
+    """Ask in the chat that is open; returns when its answer has begun."""
+    answers = tab.locator(".turn[data-role=assistant]")
+    count = answers.count()
+    write(tab, text, model)
+    expect(answers).to_have_count(count + 1)
+
+
 def ask_anew(tab: Page, text: str, model: str = "") -> None:
     """Ask in a new chat; returns when its page is there."""
     tab.goto("/")
-    ask(tab, text, model)
+    write(tab, text, model)
     tab.wait_for_url("**/c/*/")
 
 

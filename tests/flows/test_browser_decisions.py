@@ -82,8 +82,8 @@ def test_another_member_finds_neither_the_conversation_nor_its_approval(visit: V
     expect(question).to_be_visible()
     form = question.locator("form")
     decide = str(form.get_attribute("action"))
-    fields = {
-        name: form.locator(f"input[name={name}]").get_attribute("value")
+    fields: dict[str, str | float | bool] = {
+        name: form.locator(f"input[name={name}]").input_value()
         for name in ("version", "shown_at", "scope")
     }
     for address in (tab.url, decide.removesuffix("decide")):

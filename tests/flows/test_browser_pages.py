@@ -83,11 +83,8 @@ def lived_in(chromium: Browser, house: House) -> Iterator[str]:
     expect_over(tab)
     for text in ("What notes are there?", "Read the locked note", "Think about lighthouses"):
         ask(tab, text)
-        expect(tab.locator(".status .acts")).to_have_count(
-            tab.locator(".turn[data-role=user]").count() or 1
-        )
         expect_over(tab)
-    ask(tab, "Delete the notes Ideas and Groceries")
+    ask(tab, "Delete Ideas and Groceries")
     expect(card(tab, "delete a note", "notebook")).to_have_count(2)
     yield urlsplit(tab.url).path
     visit.close()
@@ -160,14 +157,27 @@ def test_every_page_of_the_admin_keeps_the_policy(visit: Visit, lived_in: str) -
         assert_sound(tab.goto(path))
 
 
+def test_no_form_of_the_admin_is_cut_off_on_a_phone(visit: Visit) -> None:
+    tab = visit.tab("admin", viewport={"width": 390, "height": 844})
+    for model in ("chatapp/member", "mcpconfig/service"):
+        tab.goto(f"/admin/{model}/1/change/")
+        cut = tab.locator(".form-row > div").evaluate_all(
+            """all => all.filter((row) => row.getBoundingClientRect().right
+                 > row.closest(".module").getBoundingClientRect().right).length"""
+        )
+        assert tab.locator(".form-row > div").count() > 5
+        assert cut == 0, model
+
+
 def addresses_on(tab: Page, pattern: str) -> set[str]:
     """The paths of the links on this page that fit."""
     hrefs: list[str] = tab.locator("a[href]").evaluate_all("all => all.map((a) => a.pathname)")
     return {href for href in hrefs if re.search(pattern, href)}
 
 
-def test_a_planted_offence_is_found_by_these_checks(visit: Visit) -> None:
-    witness = visit.witness
+def test_a_planted_offence_is_found_by_these_checks(chromium: Browser, house: House) -> None:
+    witness = Witness(urlsplit(house.server.address).netloc)
+    visit = Visit(chromium, house, witness)
     tab = visit.tab()
     tab.goto("/")
     tab.evaluate(
@@ -175,28 +185,21 @@ def test_a_planted_offence_is_found_by_these_checks(visit: Visit) -> None:
            '<p style="color: red">x</p><img src="https://elsewhere.example/x.png">')"""
     )
     tab.wait_for_function("document.querySelector('body > img').complete")
-    tab.goto(visit.house.server.address.replace("127.0.0.1", "localhost") + "/healthz")
+    tab.goto(house.server.address.replace("127.0.0.1", "localhost") + "/sign-in/")
+    visit.close()
     assert any("style-src" in each for each in witness.violations)
     assert any("img-src" in each for each in witness.violations)
     assert any("localhost" in each for each in witness.strangers)
     with pytest.raises(AssertionError):
         witness.assert_clean()
     assert len(inline_code("<p style=x></p><style></style><script>1</script><a onclick=x>")) == 4
-    witness.errors.clear()
-    witness.violations.clear()
-    witness.requests.clear()
-
-
-def test_a_probe_of_the_page_itself_has_no_style_to_lean_on(visit: Visit) -> None:
-    answer = visit.tab().request.get("/healthz")
-    assert answer.headers["content-security-policy"]
 
 
 @pytest.mark.parametrize("which", ["new chat", "conversation"])
 def test_what_a_page_of_the_chat_needs_is_light(visit: Visit, lived_in: str, which: str) -> None:
     tab = visit.tab("admin")
     answers: list[Response] = []
-    tab.on("response", answers.append)
+    tab.on("response", lambda answer: answers.append(answer))
     tab.goto("/" if which == "new chat" else lived_in)
     tab.wait_for_load_state("networkidle")
     assets = [each for each in answers if "/static/" in each.url]

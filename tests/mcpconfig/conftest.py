@@ -7,6 +7,7 @@ import pytest
 
 from mcpconfig.models import Service
 from tests.peers.hostile import Hostile
+from tests.peers.library import library
 from tests.peers.serving import Served
 from tests.peers.toolbox import Watch, application, toolbox
 
@@ -54,6 +55,18 @@ def _guarded(watch: Watch) -> Iterator[Served]:
 
 
 @pytest.fixture(scope="session")
+def _modern_library() -> Iterator[Served]:
+    with Served(application(library(), era="modern")) as served:
+        yield served
+
+
+@pytest.fixture(scope="session")
+def _handshake_library() -> Iterator[Served]:
+    with Served(application(library(), era="handshake")) as served:
+        yield served
+
+
+@pytest.fixture(scope="session")
 def _hostile() -> Iterator[Hostile]:
     with Hostile() as hostile:
         yield hostile
@@ -71,6 +84,20 @@ def peer(request: pytest.FixtureRequest) -> Served:
     served: Served = request.getfixturevalue(f"_{request.param}")
     served.arrivals.clear()
     return served
+
+
+@pytest.fixture(params=["modern", "handshake"])
+def shelves(request: pytest.FixtureRequest) -> Served:
+    """A server with resources and prompts, once in each era."""
+    served: Served = request.getfixturevalue(f"_{request.param}_library")
+    served.arrivals.clear()
+    return served
+
+
+@pytest.fixture
+def modern_library(_modern_library: Served) -> Served:
+    _modern_library.arrivals.clear()
+    return _modern_library
 
 
 @pytest.fixture

@@ -1,38 +1,19 @@
 """`manage.py mcp`: its output is a contract, its failures are sentences, its exit codes count."""
 
-import json
 from collections.abc import Iterator
-from io import StringIO
-from typing import Any
 
 import pytest
-from django.core.management import ManagementUtility, call_command
+from django.core.management import ManagementUtility
 
 from mcpconfig import describe
 from mcpconfig.describe import ToolDescription, set_describer
 from mcpconfig.models import Credential, Service, ToolSetting
+from tests.mcpconfig.ran import Ran
 from tests.peers.hostile import Hostile
 from tests.peers.serving import Served
 from tests.peers.toolbox import BEARER
 
 pytestmark = pytest.mark.timeout(30)
-
-
-class Ran:
-    """A finished command: exit code, output and complaints."""
-
-    def __init__(self, *words: str) -> None:
-        out, err = StringIO(), StringIO()
-        self.code = 0
-        try:
-            call_command("mcp", *words, stdout=out, stderr=err)
-        except SystemExit as ended:
-            self.code = int(str(ended.code or 0))
-        self.out, self.err = out.getvalue(), err.getvalue()
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
 
 
 @pytest.fixture

@@ -14,6 +14,15 @@ from mcpconfig.ledger import fresh_tools
 from mcpconfig.models import Service
 from mcpconfig.operations import call_tool
 from mcpconfig.operations import test_connection as connection_report
+from mcpconfig.reading import (
+    complete,
+    get_prompt,
+    list_prompts,
+    list_resource_templates,
+    list_resources,
+    read_resource,
+)
+from mcpconfig.uri_templates import expand
 from tests.peers.everything import Unavailable, everything
 
 MakeService = Callable[..., Awaitable[Service]]
@@ -71,3 +80,36 @@ async def test_the_reference_server_is_found_tested_and_used(
     assert report.era == "2025-11-25"
     assert "hello" in outcome.result.content[0]["text"]
     assert await sync_to_async(service.exchanges.exists)()
+
+
+async def test_the_reference_servers_resources_are_read(
+    everything_url: str, service_at: MakeService
+) -> None:
+    service = await service_at(everything_url)
+
+    report = await connection_report(service)
+    resources = await list_resources(service)
+    templates = {template.name: template for template in await list_resource_templates(service)}
+    listed = await read_resource(service, resources[0].uri)
+    blob = next(one for one in templates.values() if "blob" in one.uri_template)
+    made = await read_resource(service, expand(blob.uri_template, {"resourceId": "2"}))
+
+    assert report.resource_count == len(resources) >= 1
+    assert report.template_count == len(templates) >= 1
+    assert report.instructions
+    assert listed.parts[0].text
+    assert made.parts[0].blob
+
+
+async def test_the_reference_servers_prompts_are_filled_in_and_their_values_proposed(
+    everything_url: str, service_at: MakeService
+) -> None:
+    service = await service_at(everything_url)
+
+    prompts = {prompt.name: prompt for prompt in await list_prompts(service)}
+    filled = await get_prompt(service, "args-prompt", {"city": "Oslo"})
+    proposed = await complete(service, "completable-prompt", "department", "E")
+
+    assert [argument.name for argument in prompts["args-prompt"].arguments] == ["city", "state"]
+    assert "Oslo" in filled.messages[0].content["text"]
+    assert proposed.values == ("Engineering",)

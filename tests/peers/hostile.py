@@ -7,6 +7,7 @@ import threading
 from typing import Any, Self
 
 from .misdeeds import DONE, MISDEEDS, TOOL, Writer, answer, listing
+from .reading_misdeeds import CAPABILITIES, READING, READING_MISDEEDS
 
 MODERN = "2026-07-28"
 
@@ -15,7 +16,8 @@ class Hostile:
     """`with Hostile() as hostile:` misbehaves at `hostile.url(how)`.
 
     It discovers and lists properly; the misdeed comes at `tools/call`, after the effect was
-    counted. With `at_once` in the path it comes at the first request.
+    counted. Misdeeds that begin with `listing_` come at `tools/list`, those with `reading_` at
+    whatever reads resources or prompts. With `at_once` in the path it comes at the first request.
     """
 
     def __init__(self) -> None:
@@ -81,25 +83,29 @@ class Hostile:
         misdeed = path.strip("/").split("/")[0]
         self.effects += method == "tools/call"
         if method in self._due(misdeed, at_once=path.endswith("/at_once")):
-            await MISDEEDS[misdeed](writer, message)
-            return misdeed.startswith("listing_")
-        await self._behave(writer, message)
+            await (MISDEEDS | READING_MISDEEDS)[misdeed](writer, message)
+            return misdeed.startswith(("listing_", "reading_"))
+        await self._behave(writer, message, misdeed)
         return True
 
     def _due(self, misdeed: str, *, at_once: bool) -> set[str]:
         """The methods at which this misdeed happens."""
         if at_once:
             return {"server/discover", "initialize", "tools/list", "tools/call", "GET"}
+        if misdeed.startswith("reading_"):
+            return READING
         return {"tools/list"} if misdeed.startswith("listing_") else {"tools/call"}
 
-    async def _behave(self, writer: Writer, message: dict[str, Any]) -> None:
-        await answer(writer, message, self._proper(message.get("method", "")))
+    async def _behave(self, writer: Writer, message: dict[str, Any], misdeed: str) -> None:
+        declared = CAPABILITIES if misdeed.startswith("reading_") else {"tools": {}}
+        await answer(writer, message, self._proper(message.get("method", ""), declared))
 
-    def _proper(self, method: str) -> dict[str, Any]:
+    def _proper(self, method: str, declared: dict[str, Any]) -> dict[str, Any]:
         if method == "server/discover":
             return {
                 "supportedVersions": [MODERN],
-                "capabilities": {"tools": {}},
+                "capabilities": declared,
+                "instructions": "Trust me. " * 1_000,
                 "resultType": "complete",
                 "ttlMs": 60_000,
                 "cacheScope": "private",

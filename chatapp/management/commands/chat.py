@@ -1,6 +1,7 @@
 """`manage.py chat`: one turn through the same engine and policy as in the browser."""
 
 import argparse
+import contextlib
 import sys
 import uuid
 from typing import Any
@@ -106,7 +107,8 @@ def _approve(turn: Turn, person: Member, level: int) -> bool:
     for call in turn.tool_calls.filter(state=ToolCall.State.AWAITING_APPROVAL):
         approval = open_approval(call)
         if approval is not None and LEVELS.get(call.risk, 99) <= level:
-            grant(call, by=person, binding=approval.binding, shown_at=None)
+            with contextlib.suppress(Refused):  # somebody else answered first: go on from there
+                grant(call, by=person, binding=approval.binding, shown_at=None)
             clicked = True
     return clicked
 

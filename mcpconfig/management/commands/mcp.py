@@ -1,35 +1,24 @@
 """`manage.py mcp`: services from the command line. The operator's own acts: logged, not asked."""
 
-import argparse
-import json
 import logging
 import os
 import time
-from collections.abc import Callable
-from typing import Any, NoReturn
 
 from asgiref.sync import async_to_sync
 from django.core.exceptions import ValidationError
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import CommandParser
 
 from mcpconfig import builtin, console, credentials, ledger, operations
 from mcpconfig.errors import OperationError
+from mcpconfig.management.reading import ReadingVerbs, add_reading_verbs
+from mcpconfig.management.verbs import Options, VerbParser, json_object, named_service, wrong
 from mcpconfig.models import Exchange, Service, ToolDefinition
 from mcpconfig.network import check_url
 
 logger = logging.getLogger(__name__)
 
-Options = dict[str, Any]
 
-
-class VerbParser(CommandParser):
-    """Wrong usage of a verb ends with exit code 2, where Django would raise an exception."""
-
-    def error(self, message: str) -> NoReturn:
-        argparse.ArgumentParser.error(self, message)
-
-
-class Command(BaseCommand):
+class Command(ReadingVerbs):
     help = "Add, test and use services. Each verb explains itself with --help."
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -55,23 +44,7 @@ class Command(BaseCommand):
         call = verb("call", "run a tool once")
         call.add_argument("tool")
         call.add_argument("arguments", nargs="?", default="{}", help="a JSON object")
-
-    def handle(self, *args: object, **options: Any) -> None:
-        verb: Callable[[Options], None] = getattr(self, f"_{options['verb']}")
-        try:
-            verb(options)
-        except OperationError as error:
-            self._fail(error, options, {"error": console.error_value(error)})
-
-    def _print(self, options: Options, value: Any, lines: list[str]) -> None:
-        for line in [console.as_json(value)] if options["json"] else lines:
-            self.stdout.write(line)
-
-    def _fail(self, error: OperationError, options: Options, value: Any) -> NoReturn:
-        self.stderr.write(console.error_text(error))
-        if options["json"]:
-            self.stdout.write(console.as_json(value))
-        raise SystemExit(1)
+        add_reading_verbs(verb)
 
     def _add(self, options: Options) -> None:
         headers = dict(_header(text) for text in options["header"])
@@ -89,7 +62,7 @@ class Command(BaseCommand):
         try:
             service.full_clean()
         except ValidationError as error:
-            raise _wrong(" ".join(error.messages)) from error
+            raise wrong(" ".join(error.messages)) from error
         service.save()
         if bearer:
             credentials.set_bearer(service, bearer)
@@ -112,26 +85,26 @@ class Command(BaseCommand):
         )
 
     def _remove(self, options: Options) -> None:
-        service = _service(options)
+        service = named_service(options)
         service.delete()
         logger.info("Service %s was removed.", service.name)
         self._print(options, {"removed": service.name}, [f"{service.name} is removed."])
 
     def _test(self, options: Options) -> None:
-        report = async_to_sync(operations.test_connection)(_service(options))
+        report = async_to_sync(operations.test_connection)(named_service(options))
         self._print(options, console.report_value(report), console.report_lines(report))
 
     def _status(self, options: Options) -> None:
-        service = _service(options)
+        service = named_service(options)
         self._print(options, console.service_value(service), console.service_lines(service))
 
     def _tools(self, options: Options) -> None:
-        service = _service(options)
+        service = named_service(options)
         values = console.tool_values(service, async_to_sync(ledger.fresh_tools)(service))
         self._print(options, values, [console.tool_line(value) for value in values])
 
     def _trace(self, options: Options) -> None:
-        exchanges = Exchange.objects.filter(service=_service(options))[: options["limit"]]
+        exchanges = Exchange.objects.filter(service=named_service(options))[: options["limit"]]
         self._print(
             options,
             [console.exchange_value(exchange) for exchange in exchanges],
@@ -139,7 +112,7 @@ class Command(BaseCommand):
         )
 
     def _confirm(self, options: Options) -> None:
-        service = _service(options)
+        service = named_service(options)
         tools = async_to_sync(ledger.fresh_tools)(service)
         if options["tool"]:
             tools = [_tool(service, tools, options["tool"])]
@@ -148,8 +121,8 @@ class Command(BaseCommand):
         self._print(options, {"confirmed": confirmed}, [f"{confirmed} tools are confirmed."])
 
     def _call(self, options: Options) -> None:
-        service = _service(options)
-        arguments = _arguments(options["arguments"])
+        service = named_service(options)
+        arguments = json_object(options["arguments"])
         tools = async_to_sync(ledger.fresh_tools)(service)
         tool = _tool(service, tools, options["tool"])
         started = time.monotonic()
@@ -175,16 +148,10 @@ def _add_options(parser: CommandParser) -> None:
     parser.add_argument("--trusted", action="store_true", help="its hints may lower a risk")
 
 
-def _wrong(message: str, hint: str = "") -> OperationError:
-    return OperationError(
-        kind="configuration", message=message, hint=hint, was_sent=False, is_definite=True
-    )
-
-
 def _header(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals or not name.strip():
-        raise _wrong("A header has the form NAME=VALUE.")
+        raise wrong("A header has the form NAME=VALUE.")
     return name.strip(), value.strip()
 
 
@@ -192,31 +159,12 @@ def _from_environment(variable: str | None) -> str:
     if not variable:
         return ""
     if not os.environ.get(variable):
-        raise _wrong(f"The environment variable {variable} is not set.")
+        raise wrong(f"The environment variable {variable} is not set.")
     return os.environ[variable]
-
-
-def _arguments(text: str) -> dict[str, Any]:
-    try:
-        arguments = json.loads(text)
-    except ValueError as error:
-        raise _wrong("The tool's arguments are not JSON.", "For example: '{\"id\": 3}'") from error
-    if not isinstance(arguments, dict):
-        raise _wrong("The tool's arguments must be a JSON object.")
-    return arguments
-
-
-def _service(options: Options) -> Service:
-    service = Service.objects.filter(name=options["name"]).first()
-    if service is None:
-        raise _wrong(f"There is no service “{options['name']}”.", "See: manage.py mcp list")
-    return service
 
 
 def _tool(service: Service, tools: list[ToolDefinition], name: str) -> ToolDefinition:
     for tool in tools:
         if tool.name == name:
             return tool
-    raise _wrong(
-        f"{service.name} has no tool “{name}”.", f"See: manage.py mcp tools {service.name}"
-    )
+    raise wrong(f"{service.name} has no tool “{name}”.", f"See: manage.py mcp tools {service.name}")

@@ -13,6 +13,7 @@ from chatapp.rendering import fragments, page
 from chatapp.turns import intake, journal
 from chatapp.turns.feed import Feed, Unresumable
 from chatapp.turns.journal import Event
+from chatapp.turns.live import Viewer
 from chatapp.turns.reading import read_conversation
 from chatapp.turns.storage import in_database
 from chatapp.turns.workplace import Workplace
@@ -159,10 +160,10 @@ async def test_a_tab_from_before_a_restart_is_sent_the_state(
     await settled(workplace, turn)
     await in_database(JournalEvent.objects.all().delete)
     feed = Feed(turn.conversation_id)  # as in a process that has just started
-    frames: list[str] = []
-    await feed.join(frames.append, early.last)
-    assert len(frames) == 1
-    early.take(frames[0])
+    viewer = Viewer()
+    await feed.join(viewer, early.last)
+    assert viewer.frames.qsize() == 1
+    early.take(viewer.frames.get_nowait())
     reloaded = await loaded(turn.conversation)
     assert early.text(page.THREAD_ID) == reloaded.text(page.THREAD_ID)
 
@@ -170,7 +171,7 @@ async def test_a_tab_from_before_a_restart_is_sent_the_state(
 async def test_a_tab_that_has_seen_more_than_there_is_must_reload(turn: Turn) -> None:
     feed = Feed(turn.conversation_id)
     with pytest.raises(Unresumable):
-        await feed.join(lambda frame: None, 10_000)
+        await feed.join(Viewer(), 10_000)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -182,7 +183,7 @@ async def test_events_that_are_dropped_doubled_and_shuffled_give_the_same_page(
     held: list[Event] = []
     feed = Feed(turn.conversation_id)
     tab = await loaded(turn.conversation)
-    await feed.join(tab.take, tab.last)
+    await feed.join(tab, tab.last)
 
     def disturbed(events: object) -> None:
         held.extend(list(events) * chance.choice([0, 1, 1, 2]))  # type: ignore[call-overload]

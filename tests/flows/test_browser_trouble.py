@@ -1,0 +1,214 @@
+"""Whatever goes wrong, the page says what to do, and what was not accepted stays in the box."""
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.peers.hostile import Hostile
+from tests.wire.script import Answer, Tool
+
+from .browser import (
+    House,
+    Visit,
+    ask_anew,
+    box,
+    button,
+    card,
+    expect_over,
+    furnish,
+    read_it,
+    region,
+    write,
+)
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
+SENTENCE = "Please look into the lighthouse keys. "
+
+
+# --- what is not accepted ----------------------------------------------------------------------
+def tamper_with_the_model(tab: Page, name: str) -> None:
+    tab.locator("select[name=model] option").first.evaluate(
+        "(option, name) => { option.value = name; option.selected = true; }", name
+    )
+
+
+@pytest.mark.parametrize("has_javascript", [True, False], ids=["scripts", "no scripts"])
+@pytest.mark.parametrize(
+    ("text", "model", "words"),
+    [
+        ("  \n ", "", "Write a message first."),
+        (SENTENCE * 5_265, "", "the limit is 100,000. Shorten it, or send it in parts."),
+        (SENTENCE, "nobody:gpt", "There is no model “nobody:gpt” here."),
+    ],
+    ids=["empty", "200,000 characters", "unknown model"],
+)
+def test_a_message_that_is_refused_stays_in_the_box_and_the_page_says_why(
+    visit: Visit, text: str, model: str, words: str, has_javascript: bool
+) -> None:
+    visit.witness.excuse("status of 422")
+    tab = visit.tab(java_script_enabled=has_javascript)
+    tab.goto("/")
+    if model:
+        tamper_with_the_model(tab, model)
+    box(tab).fill(text)
+    button(tab, "Send").click()
+    expect(tab.get_by_role("alert")).to_contain_text(words)
+    kept = box(tab).input_value()
+    assert len(kept) == len(text)
+    assert kept == text
+
+
+def test_a_message_to_a_server_that_is_gone_stays_in_the_box(visit: Visit) -> None:
+    visit.witness.excuse("ERR_FAILED", "ERR_CONNECTION", "Failed to fetch")
+    tab = visit.tab()
+    tab.goto("/")
+    tab.route("**/messages", lambda route: route.abort("connectionrefused"))
+    write(tab, SENTENCE)
+    expect(tab.get_by_role("alert")).to_contain_text("cannot be reached")
+    expect(box(tab)).to_have_value(SENTENCE)
+    tab.unroute("**/messages")
+    visit.house.model.answers(SENTENCE, Answer(text="They hang behind the door."))
+    box(tab).press("Enter")
+    tab.wait_for_url("**/c/*/")
+    expect(region(tab)).to_contain_text("They hang behind the door.")
+
+
+def test_a_form_of_somebody_who_signed_out_meanwhile_leads_to_the_door(visit: Visit) -> None:
+    context = visit.context()
+    tab = context.new_page()
+    tab.goto("/")
+    context.clear_cookies(name="sessionid")
+    write(tab, SENTENCE)
+    expect(tab.get_by_role("heading", name="Sign in")).to_be_visible()
+
+
+# --- a model that fails ------------------------------------------------------------------------
+WRITTEN = "Some words come first, and more words follow them. " * 3
+ERROR = {"message": "The server had an error", "type": "server_error", "code": "server_error"}
+FAILURES = {
+    "wrong key": (
+        [Answer(status=401, error={"message": "Incorrect API key provided: sk-secret-123"})],
+        ["refused the key", "An admin can check OPENAI_API_KEY."],
+    ),
+    "unknown to it": (
+        [Answer(status=404, error={"message": "No such model", "code": "model_not_found"})],
+        ["does not know this model", "Choose another model"],
+    ),
+    "error before": (
+        [Answer(status=500, error=ERROR)] * 6,
+        ["had an error of its own", "Try again in a moment, or choose another model."],
+    ),
+    "error in the middle": (
+        [Answer(text=WRITTEN, in_stream_error=ERROR)],
+        ["more words follow", "What it wrote so far is kept. Try again in a moment"],
+    ),
+    "line breaks": (
+        [Answer(text=WRITTEN, cut="reset", cut_after=12)] * 6,
+        ["Some words come first", "What it wrote so far is kept. Try again"],
+    ),
+    "a web page": (
+        [Answer(document="<h1>Welcome to the proxy</h1>", content_type="text/html")] * 6,
+        ["could not be read", "Try again; if it stays so, an admin can check OPENAI_BASE_URL."],
+    ),
+}
+
+
+@pytest.mark.parametrize("failure", FAILURES)
+def test_a_model_that_fails_ends_the_answer_with_what_to_do(visit: Visit, failure: str) -> None:
+    answers, words = FAILURES[failure]
+    tab = visit.tab()
+    ask_anew(tab, visit.house.model.answers(f"Fail by {failure}", *answers))
+    for each in words:
+        expect(region(tab)).to_contain_text(each)
+    expect(region(tab)).to_contain_text("Interrupted")
+    expect_over(tab)
+    shown = region(tab).inner_text()
+    assert "sk-secret-123" not in shown
+    assert "Welcome to the proxy" not in shown
+    assert "Traceback" not in shown
+    tab.reload()
+    assert region(tab).inner_text() == shown
+    expect(button(tab, "Send")).to_be_enabled()
+
+
+# --- a tool that fails -------------------------------------------------------------------------
+@pytest.fixture(scope="module")
+def services(house: House) -> Iterator[None]:
+    """Three services that listed their tools properly: one answers calls with a web page, one never
+    answers them, and one is gone by now."""
+    with Hostile() as bad:
+        with Hostile() as gone:
+            where = {"page": bad.url("html"), "stuck": bad.url("hang"), "gone": gone.url("html")}
+            added = [["mcp", "add", name, url, "--allow-private"] for name, url in where.items()]
+            furnish(house.installation, *added, *(["mcp", "confirm", name] for name in where))
+        yield
+    furnish(house.installation, *(["mcp", "remove", name] for name in where))
+
+
+def call_of(visit: Visit, tab: Page, service: str) -> None:
+    """Have the model call this service's tool, and allow it."""
+    call = Tool(name=f"{service}_act", id=f"call_{service}")
+    model = visit.house.model
+    ask_anew(tab, model.answers(f"Act at {service}", Answer(tools=(call,)), Answer(text="I see.")))
+    question = card(tab, "act", service)
+    expect(question).to_be_visible()
+    read_it(tab)
+    button(question, "Run once").click()
+    expect(question).to_have_count(0)
+
+
+def row(tab: Page) -> Locator:
+    """The row of the only call, opened."""
+    found = tab.locator("details.tool")
+    found.locator("summary").click()
+    return found
+
+
+def test_a_service_that_is_down_fails_the_call_and_the_row_says_what_to_do(
+    visit: Visit, services: None
+) -> None:
+    tab = visit.tab()
+    call_of(visit, tab, "gone")
+    expect_over(tab)
+    expect(region(tab)).to_contain_text("failed")
+    expect(row(tab)).to_contain_text("Check the port, and that the service is running.")
+
+
+@pytest.mark.parametrize(("service", "reason"), [("page", "does not speak"), ("stuck", "answer")])
+def test_a_service_that_answers_badly_leaves_the_outcome_to_a_person(
+    visit: Visit, services: None, service: str, reason: str
+) -> None:
+    tab = visit.tab()
+    call_of(visit, tab, service)
+    question = tab.get_by_role("group", name="Outcome unknown: Act")
+    expect(question).to_be_visible()
+    expect(question).to_contain_text("It is not sent again unless you say so.")
+    expect(question).to_contain_text(reason)
+    button(question, "It did not").click()
+    expect(region(tab)).to_contain_text("I see.")
+    expect_over(tab)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "words"),
+    [
+        ("things_delete_thing", '{"name": oops', "JSON"),
+        ("nothing_here", "{}", "There is no tool named"),
+    ],
+    ids=["not JSON", "unknown tool"],
+)
+def test_a_call_that_cannot_be_read_is_not_made_and_the_row_says_why(
+    visit: Visit, name: str, arguments: str, words: str
+) -> None:
+    before = len(visit.house.effects.lines)
+    tab = visit.tab()
+    call = Tool(name=name, arguments=arguments, id="call_unreadable")
+    model = visit.house.model
+    ask_anew(tab, model.answers(f"Say {arguments}", Answer(tools=(call,)), Answer(text="I see.")))
+    expect(region(tab)).to_contain_text("I see.")
+    expect_over(tab)
+    found = row(tab)
+    expect(found).to_contain_text("failed")
+    expect(found).to_contain_text(words)
+    assert len(visit.house.effects.lines) == before
