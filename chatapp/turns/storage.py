@@ -28,7 +28,7 @@ async def in_database(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -
 
 def _guarded(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     # A connection that died while nobody used it is found out by the first statement.
-    connection.health_check_done = False
+    connection.health_check_done = False  # type: ignore[attr-defined]  # the stubs lack it
     try:
         return work(*args, **kwargs)
     except (InterfaceError, OperationalError):
