@@ -146,3 +146,11 @@ def test_nothing_runs_again_once_the_turn_is_over(call: ToolCall, owner: Member)
         answers.resolve(call, by=owner, verdict="again")
     answers.resolve(call, by=owner, verdict="worked")
     assert state_of(call) == ToolCall.State.SUCCEEDED
+
+
+def test_a_call_that_was_sent_once_is_never_called_cancelled(call: ToolCall, owner: Member) -> None:
+    """P9: stopped before it is sent again, its first attempt may still have taken effect."""
+    ToolCall.objects.update(state=ToolCall.State.UNKNOWN, attempt=1)
+    answers.resolve(call, by=owner, verdict="again")
+    intake.stop(call.turn.conversation)
+    assert state_of(call) == ToolCall.State.UNKNOWN

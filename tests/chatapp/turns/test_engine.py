@@ -149,3 +149,11 @@ async def test_messages_form_a_path(workplace: Workplace, turn: Turn) -> None:
         "AssistantMessage",
         "UserMessage",
     ]
+
+
+async def test_painted_words_stay_when_a_step_is_cut_off(workplace: Workplace, turn: Turn) -> None:
+    """Promise 4: what was shown is a part, whatever ended the step."""
+    scripted.scenes.append([TextDelta(text="Half an ans"), RuntimeError("a bug")])
+    done = await rest(workplace, turn)
+    assert done.state == Turn.State.FAILED
+    assert await in_database(said, turn) == "Half an ans"
