@@ -123,9 +123,10 @@ async def call_model(
         log.warning("Model call of turn %s failed: %s %s", turn.pk, error.kind, error.detail)
         _note_failure(listener.answer, error)
     except asyncio.CancelledError:
-        commit.forget(draft)
         if was_stopped():
             await _store_interrupted(lease, step, listener, catalogue)
+        else:
+            commit.forget(draft)
         raise
     await commit.flush(draft)
     await in_database(close_step, lease, step, listener.answer, catalogue)
@@ -185,4 +186,10 @@ async def _store_interrupted(
     """Store a stopped answer even though this task is being cancelled."""
     listener.answer.finish_reason = ""
     listener.answer.calls.clear()
-    await asyncio.shield(in_database(close_step, lease, step, listener.answer, catalogue))
+    await asyncio.shield(_keep(lease, step, listener, catalogue))
+
+
+async def _keep(lease: Lease, step: OpenStep, listener: Listener, catalogue: Catalogue) -> None:
+    """The words first, so that none of them follows the end of its step."""
+    await listener.commit.flush(listener.draft)
+    await in_database(close_step, lease, step, listener.answer, catalogue)
