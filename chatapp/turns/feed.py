@@ -332,7 +332,7 @@ def _turn_ops(event: Event, message: uuid.UUID) -> list[Op]:
     turn = Turn.objects.select_related("conversation", "answer").get(answer_id=message)
     conversation = turn.conversation
     live = Turn.objects.filter(conversation=conversation, state__in=Turn.LIVE).first()
-    link = fragments.conversation_link(conversation, dot_of(conversation), is_current=True)
+    link = fragments.conversation_link(conversation, dot_of(live), is_current=True)
     return [
         ("o", page.status_id(message), fragments.status(message, turn)),
         ("o", page.COMPOSER_ID, fragments.composer_actions(conversation, live)),

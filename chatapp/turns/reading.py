@@ -219,9 +219,9 @@ def _age(conversation: Conversation) -> str:
     return "Earlier"
 
 
-def dot_of(conversation: Conversation) -> Literal["", "running", "waiting"]:
-    turn = Turn.objects.filter(conversation=conversation, state__in=Turn.LIVE).first()
-    return DOTS.get(turn.state, "") if turn else ""
+def dot_of(live: Turn | None) -> Literal["", "running", "waiting"]:
+    """The sidebar's dot of a conversation with this live turn."""
+    return DOTS.get(live.state, "") if live else ""
 
 
 def open_calls(person: Member) -> list[ToolCall]:
