@@ -1,10 +1,44 @@
 """Services: what an admin configured about one MCP server, and what was learned of it."""
 
 from collections.abc import Iterable
-from typing import Any
+from datetime import datetime
+from typing import Any, Self
 
+from django.conf import settings as project_settings  # services have `settings` of their own
+from django.contrib.auth.models import AbstractUser, Group
+from django.core.validators import MaxValueValidator
 from django.db import models, transaction
+from django.db.models import Q
 from django.db.models.base import ModelBase
+from django.utils import timezone
+
+from .app_origins import check_origins
+from .company import IdentityProvider
+from .icon import Colour, check_icon
+
+# What a person or an admin may say about one service or one tool: it is read in every answer.
+GUIDANCE_CHARACTERS = 1_000
+# What decides as whom calls run there, beside the secrets themselves.
+WAY_TO_SIGN_IN = ("authentication", "identity_provider", "client_id")
+
+
+class Services(models.QuerySet["Service"]):
+    """Services by who asks."""
+
+    def for_member(self, member: AbstractUser) -> Self:
+        """The services that this person may use now. Pages, mentions and turns ask nothing else.
+
+        A private service is its owner's alone, also before admins: it acts with his credentials.
+        One without an owner belongs to the admins. Nobody uses what a deactivated member left.
+        """
+        if not member.is_active:
+            return self.none()
+        Visibility = Service.Visibility
+        shared = Service.objects.filter(visibility=Visibility.GROUPS, groups__user=member.pk)
+        usable = Q(visibility=Visibility.EVERYONE) | Q(owner=member) | Q(pk__in=shared.values("pk"))
+        if member.is_staff:
+            usable |= Q(visibility=Visibility.PRIVATE, owner=None)
+        return self.filter(usable, is_enabled=True).exclude(owner__is_active=False)
 
 
 class Service(models.Model):
@@ -19,25 +53,170 @@ class Service(models.Model):
         NONE = "none", "None"
         BEARER = "bearer", "Bearer token"
         HEADERS = "headers", "Headers"
+        OAUTH_USER = "oauth_user", "Each person signs in (OAuth)"
+        OAUTH_SHARED = "oauth_shared", "One sign-in for all (OAuth)"
+        CLIENT_CREDENTIALS = "client_credentials", "Client credentials (OAuth)"
+        COMPANY = "company", "Company sign-in (each person)"
 
-    name = models.SlugField(max_length=60, unique=True)
-    title = models.CharField(max_length=100, blank=True)
+    class Visibility(models.TextChoices):
+        PRIVATE = "private", "Only its owner"
+        GROUPS = "groups", "Members of these groups"
+        EVERYONE = "everyone", "Every member"
+
+    class NewTools(models.TextChoices):
+        WAIT = "wait", "wait for an admin"
+        PASS = "pass", "count as confirmed"
+
+    class State(models.TextChoices):
+        OFF = "off", "off"
+        CONFIGURED = "configured", "configured"
+        CONNECTED = "connected", "connected"
+        SIGN_IN_NEEDED = "sign-in needed", "sign-in needed"
+        FAILING = "failing", "failing"
+
+    OAUTH = (
+        Authentication.OAUTH_USER,
+        Authentication.OAUTH_SHARED,
+        Authentication.CLIENT_CREDENTIALS,
+        Authentication.COMPANY,
+    )
+    # Each person acts with a sign-in of their own.
+    PERSONAL = (Authentication.OAUTH_USER, Authentication.COMPANY)
+
+    name = models.SlugField(
+        max_length=60, unique=True, help_text="Short: it begins the names of its tools."
+    )
+    title = models.CharField(max_length=100, blank=True, help_text="What people read.")
     description = models.TextField(blank=True)
+    icon = models.CharField(
+        max_length=16,
+        blank=True,
+        validators=[check_icon],
+        help_text="An emoji or a letter. Without one it is the first letter of the title.",
+    )
+    colour = models.CharField(
+        max_length=6, choices=Colour.choices, default=Colour.GREY, help_text="Behind a letter."
+    )
+    guidance = models.TextField(
+        "what the assistant is told",
+        max_length=GUIDANCE_CHARACTERS,
+        blank=True,
+        help_text="Told to the model in every answer that may use a tool of it. Your words, and "
+        "never those of the service.",
+    )
+    starts_on = models.BooleanField(
+        "on at first",
+        default=True,
+        help_text="For people who switched nothing there. Off: its tools are used once somebody "
+        "switches them on or mentions them.",
+    )
     url = models.CharField("URL", max_length=2000)
     transport = models.CharField(max_length=15, choices=Transport.choices, default=Transport.AUTO)
     authentication = models.CharField(
-        max_length=7, choices=Authentication.choices, default=Authentication.NONE
+        "sign-in", max_length=18, choices=Authentication.choices, default=Authentication.NONE
+    )
+    client_id = models.CharField(
+        "client ID",
+        max_length=500,
+        blank=True,
+        help_text="Only where the service cannot register this application by itself.",
+    )
+    identity_provider = models.ForeignKey(
+        IdentityProvider,
+        on_delete=models.PROTECT,
+        null=True,
+        blank=True,
+        related_name="services",
+        help_text="For company sign-in: where people sign in once for all such services.",
+    )
+    scopes = models.CharField(
+        max_length=1000,
+        blank=True,
+        help_text="Separated by spaces. Empty: what the service asks for.",
     )
     is_enabled = models.BooleanField("enabled", default=True)
     allows_private_addresses = models.BooleanField(
         "allow private addresses",
         default=False,
-        help_text="For a server in your own network: permits http:// and private addresses.",
+        help_text="For a server in your own network: permits http:// and private addresses. "
+        "Never holds for a service whose owner is no admin.",
     )
     is_trusted = models.BooleanField(
         "trusted", default=False, help_text="What it says of its own tools may lower a risk."
     )
+    is_open = models.BooleanField(
+        "open to strangers",
+        default=False,
+        help_text="What it returns may be written by anybody, as web pages and mails are. Once it "
+        "is in an answer, tools that do more than read ask again.",
+    )
+    new_tools = models.CharField(
+        "new and changed tools",
+        max_length=4,
+        choices=NewTools.choices,
+        default=NewTools.WAIT,
+        help_text="Until an admin has confirmed a tool as it is now, it asks each time. Where they "
+        "count as confirmed, they do so from the next time that the tools are fetched.",
+    )
+    allows_apps = models.BooleanField(
+        "show its apps",
+        default=False,
+        help_text="Its tools may bring a small app that is shown, sealed off, in the chat. "
+        "Fetch the tools again after a change.",
+    )
+    app_origins = models.TextField(
+        "origins for apps",
+        blank=True,
+        validators=[check_origins],
+        help_text="Where its apps may load files from and talk to, one a line, as https://host. "
+        "Empty: nowhere.",
+    )
 
+    owner = models.ForeignKey(
+        project_settings.AUTH_USER_MODEL,
+        on_delete=models.CASCADE,
+        null=True,
+        blank=True,
+        related_name="services",
+        help_text="Empty: it belongs to the admins. A service goes with its owner.",
+    )
+    # Who added it for themselves. What an admin made for somebody has the admin's secrets in it,
+    # and is not its owner's to change.
+    added_by = models.ForeignKey(
+        project_settings.AUTH_USER_MODEL,
+        on_delete=models.SET_NULL,
+        null=True,
+        editable=False,
+        related_name="+",
+    )
+    visibility = models.CharField(
+        "who may use it",
+        max_length=8,
+        choices=Visibility.choices,
+        default=Visibility.EVERYONE,
+    )
+    groups = models.ManyToManyField(Group, blank=True, related_name="services")
+    shares_tools = models.BooleanField(
+        "others see its tools",
+        default=True,
+        help_text="Who may use it but does not own it sees its name and description, and with "
+        "this its tools. The configuration is for admins only.",
+    )
+
+    reconnects = models.BooleanField(
+        "reconnect by itself",
+        default=True,
+        help_text="Try again after 1, 2, 4, 8 and 16 seconds when it fails. "
+        "A tool call is never tried again.",
+    )
+    most_retries = models.PositiveSmallIntegerField(
+        "how often",
+        default=5,
+        validators=[MaxValueValidator(10)],
+        help_text="After so many a person tries again by hand.",
+    )
+
+    sign_in_changed_at = models.DateTimeField(null=True, editable=False)
     known_transport = models.CharField(max_length=15, blank=True, editable=False)
     known_era = models.CharField(max_length=20, blank=True, editable=False)
     discovery = models.JSONField(null=True, editable=False)
@@ -46,6 +225,10 @@ class Service(models.Model):
     tools_fresh_until = models.DateTimeField(null=True, editable=False)
     last_success_at = models.DateTimeField(null=True, editable=False)
     last_error = models.JSONField(null=True, editable=False)
+    retries = models.PositiveSmallIntegerField(default=0, editable=False)
+    next_retry_at = models.DateTimeField(null=True, editable=False, db_index=True)
+
+    objects = Services.as_manager()
 
     class Meta:
         ordering = ["name"]
@@ -68,6 +251,10 @@ class Service(models.Model):
                 self._leave_old_server()
                 if fields is not None:
                     fields |= set(self.forgotten_facts())
+            if self.pk and self._signs_in_otherwise(fields):
+                self.sign_in_changed_at = timezone.now()
+                if fields is not None:
+                    fields.add("sign_in_changed_at")
             super().save(
                 force_insert=force_insert,
                 force_update=force_update,
@@ -80,14 +267,26 @@ class Service(models.Model):
         """The stable identity that approvals bind to: the URL, or `builtin:NAME`."""
         return self.url
 
+    def signs_in_otherwise_since(self, moment: datetime) -> bool:
+        """Whether an admin changed how it is signed in to, so that a call might act there as
+        somebody else. Renewed tokens, rotated keys and people's own sign-ins do not count."""
+        return self.sign_in_changed_at is not None and self.sign_in_changed_at > moment
+
     @property
-    def state(self) -> str:
+    def is_personal(self) -> bool:
+        """Whether a person without an admin's rights made it. It then has no way inside."""
+        return self.owner is not None and not self.owner.is_staff
+
+    @property
+    def state(self) -> State:
         """How it does, in a word."""
         if not self.is_enabled:
-            return "disabled"
-        if self.last_error is not None:
-            return "failing"
-        return "working" if self.last_success_at is not None else "not tried"
+            return self.State.OFF
+        if self.last_error is None:
+            return self.State.CONNECTED if self.last_success_at else self.State.CONFIGURED
+        if self.last_error.get("kind") == "sign_in_needed":
+            return self.State.SIGN_IN_NEEDED
+        return self.State.FAILING
 
     def forgotten_facts(self) -> dict[str, Any]:
         """The fields that hold what was learned, as they are before anything is."""
@@ -99,27 +298,33 @@ class Service(models.Model):
             "tools_listed_at": None,
             "tools_fresh_until": None,
             "last_success_at": None,
-            "last_error": None,
+            **self.forgotten_failure(),
         }
+
+    def forgotten_failure(self) -> dict[str, Any]:
+        """The fields that hold how it failed, as they are while it does not."""
+        return {"last_error": None, "retries": 0, "next_retry_at": None}
 
     def _has_moved(self) -> bool:
         return Service.objects.filter(pk=self.pk).exclude(url=self.url).exists()
 
+    def _signs_in_otherwise(self, written: set[str] | None) -> bool:
+        """By what is `written` of it; without names that is all."""
+        way = {
+            name: getattr(self, name)
+            for name in WAY_TO_SIGN_IN
+            if written is None or written & {name, f"{name}_id"}
+        }
+        return bool(way) and not Service.objects.filter(pk=self.pk, **way).exists()
+
     def _leave_old_server(self) -> None:
-        Credential.objects.filter(service_id=self.pk).delete()
+        # Before the client's secret goes: giving back what the old server gave takes it.
+        for left in (self.oauth_grants, self.oauth_challenges, self.oauth_clients):
+            left.all().delete()
+        self._state.fields_cache.pop("credential", None)
+        if hasattr(self, "credential"):
+            self.credential.delete()
         self._state.fields_cache.pop("credential", None)
         self.definitions.update(is_current=False)
         for field, value in self.forgotten_facts().items():
             setattr(self, field, value)
-
-
-class Credential(models.Model):
-    """The secrets that open a service, encrypted for this row. Known to `credentials.py` only."""
-
-    service = models.OneToOneField(Service, on_delete=models.CASCADE, related_name="credential")
-    bearer = models.BinaryField(default=b"")
-    headers = models.BinaryField(default=b"")
-    changed_at = models.DateTimeField(auto_now=True)
-
-    def __str__(self) -> str:
-        return f"credentials of {self.service_id}"

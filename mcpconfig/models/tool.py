@@ -1,8 +1,19 @@
 """Tools: what services said about them, kept by content hash, and what admins decided."""
 
+import secrets
+from collections.abc import Iterable
+from typing import Any
+
 from django.db import models
 
-from .service import Service
+from .service import GUIDANCE_CHARACTERS, Service
+
+MARK_BITS = 40
+
+
+def new_mark() -> int:
+    """The sum of a million of them still is an integer to every database."""
+    return secrets.randbits(MARK_BITS)
 
 
 class ToolDefinition(models.Model):
@@ -22,12 +33,36 @@ class ToolDefinition(models.Model):
 
     class Meta:
         ordering = ["name"]
+        # Counted by service in every turn, without reading what the tools say.
+        indexes = [models.Index(fields=["service", "is_current"])]
         constraints = [
             models.UniqueConstraint(fields=["service", "hash"], name="one_definition_of_a_hash")
         ]
 
     def __str__(self) -> str:
-        return self.title or self.name
+        """For headings of the admin: what could turn or hide their words is drawn as its code."""
+        called = self.title or self.name
+        return "".join(
+            letter if letter.isprintable() else f"⟨U+{ord(letter):04X}⟩" for letter in called
+        )
+
+
+class ChangeMark(models.BigIntegerField):  # type: ignore[type-arg]  # Django's takes none
+    """Another number after each save: the sum over some rows tells whether one of them changed."""
+
+    auto_now = True  # nobody decides it, so the log leaves it out
+
+    def pre_save(self, model_instance: models.Model, add: bool) -> int:
+        mark = new_mark()
+        setattr(model_instance, self.attname, mark)
+        return mark
+
+
+class ToolSettings(models.QuerySet["ToolSetting"]):
+    """Settings, whose marks change by an update as well."""
+
+    def update(self, **values: Any) -> int:
+        return super().update(mark=new_mark(), **values)
 
 
 class ToolSetting(models.Model):
@@ -48,11 +83,28 @@ class ToolSetting(models.Model):
         default=False,
         help_text="Running it twice does no harm, so an unknown outcome is tried again by itself.",
     )
+    wants_review = models.BooleanField(
+        "review results",
+        default=False,
+        help_text="A person sees what it brings back before the assistant does.",
+    )
+    guidance = models.TextField(
+        "what the assistant is told", max_length=GUIDANCE_CHARACTERS, blank=True
+    )
+    mark = ChangeMark(editable=False, default=0)
+
+    objects = ToolSettings.as_manager()
 
     class Meta:
+        indexes = [models.Index(fields=["service", "mark"])]
         constraints = [
             models.UniqueConstraint(fields=["service", "name"], name="one_setting_of_a_tool")
         ]
 
     def __str__(self) -> str:
         return self.name
+
+    def save(self, *, update_fields: Iterable[str] | None = None, **options: Any) -> None:
+        """What is saved in part has changed as well."""
+        fields = None if update_fields is None else {*update_fields, "mark"}
+        super().save(update_fields=fields, **options)
