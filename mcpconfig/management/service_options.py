@@ -1,0 +1,205 @@
+"""The options that say how a service is configured, and what they are in the form that the admin
+fills in: both ways in check the same. Secrets come from the environment only."""
+
+import argparse
+import os
+from typing import Any
+
+from django.contrib.auth import get_user_model
+from django.contrib.auth.models import Group
+from django.core.management.base import CommandParser
+
+from mcpconfig.models import IdentityProvider, Service
+from mcpconfig.models.icon import Colour
+
+from .verbs import Options, wrong
+
+Authentication = Service.Authentication
+Visibility = Service.Visibility
+OnOff = argparse.BooleanOptionalAction
+Fields = dict[str, Any]
+
+# Options that are a field of the service as they are.
+_AS_THEY_ARE = (
+    *("title", "description", "icon", "colour", "guidance", "url", "transport"),
+    *("client_id", "is_enabled", "is_trusted", "is_open", "allows_private_addresses"),
+    *("shares_tools", "starts_on", "new_tools", "allows_apps"),
+)
+
+
+def add_service_options(parser: CommandParser) -> None:
+    _add_words(parser)
+    _add_ways_in(parser)
+    _add_audience(parser)
+    _add_behaviour(parser)
+
+
+def _add_words(parser: CommandParser) -> None:
+    parser.add_argument("--title", help="what people read")
+    parser.add_argument("--description", help="a sentence or two for people")
+    parser.add_argument("--guidance", metavar="TEXT", help="what the assistant is told of it")
+    parser.add_argument("--icon", help="an emoji or a letter")
+    parser.add_argument("--colour", choices=Colour.values, help="behind a letter")
+
+
+def _add_ways_in(parser: CommandParser) -> None:
+    parser.add_argument("--transport", choices=Service.Transport.values, help="auto: find out")
+    parser.add_argument(
+        "--allow-private",
+        dest="allows_private_addresses",
+        action=OnOff,
+        help="http:// and own network",
+    )
+    way = parser.add_mutually_exclusive_group()
+    way.add_argument("--no-sign-in", action="store_true", help="open to everybody (the default)")
+    way.add_argument("--bearer-env", metavar="VAR", help="the variable that holds the token")
+    way.add_argument(
+        "--header", metavar="NAME=VALUE", action="append", help="a header; may be repeated"
+    )
+    way.add_argument("--oauth", action="store_true", help="each person signs in")
+    way.add_argument("--oauth-shared", action="store_true", help="one sign-in for all")
+    way.add_argument("--client-credentials", action="store_true", help="OAuth without a person")
+    way.add_argument(
+        "--company-sign-in", metavar="PROVIDER", help="people sign in at this identity provider"
+    )
+    parser.add_argument("--client-id", metavar="ID", help="for OAuth")
+    parser.add_argument("--client-secret-env", metavar="VAR", help="the variable that holds it")
+    parser.add_argument(
+        "--scope", metavar="SCOPE", action="append", help="for OAuth; may be repeated"
+    )
+
+
+def _add_audience(parser: CommandParser) -> None:
+    audience = parser.add_mutually_exclusive_group()
+    audience.add_argument("--everyone", action="store_true", help="for all members (the default)")
+    audience.add_argument(
+        "--group", metavar="NAME", action="append", help="for its members; may be repeated"
+    )
+    audience.add_argument("--private", action="store_true", help="for its owner, or admins, only")
+    parser.add_argument("--owner", metavar="MEMBER", help="whose it is; empty: the admins'")
+    parser.add_argument(
+        "--share-tools", dest="shares_tools", action=OnOff, help="others see its tools"
+    )
+
+
+def _add_behaviour(parser: CommandParser) -> None:
+    parser.add_argument(
+        "--trusted", dest="is_trusted", action=OnOff, help="its hints may lower a risk"
+    )
+    parser.add_argument(
+        "--open", dest="is_open", action=OnOff, help="strangers may have written what it returns"
+    )
+    parser.add_argument(
+        "--on-at-first", dest="starts_on", action=OnOff, help="on for who switched nothing there"
+    )
+    parser.add_argument(
+        "--new-tools",
+        choices=Service.NewTools.values,
+        help="what new and changed tools do: wait for an admin (the default), or pass",
+    )
+    parser.add_argument(
+        "--retries", type=int, metavar="N", help="how often it is tried again by itself; 0: never"
+    )
+    parser.add_argument(
+        "--allow-apps", dest="allows_apps", action=OnOff, help="show the apps of its tools"
+    )
+    parser.add_argument(
+        "--app-origin",
+        metavar="ORIGIN",
+        action="append",
+        help="https://host that its apps may reach; may be repeated",
+    )
+    parser.add_argument("--enabled", dest="is_enabled", action=OnOff, help="in use at all")
+
+
+def fields_of(options: Options) -> Fields:
+    """The fields of the form that the options name; the others stay as they are."""
+    said = {name: options.get(name) for name in _AS_THEY_ARE}
+    fields = {name: value for name, value in said.items() if value is not None}
+    if options["scope"] is not None:
+        fields["scopes"] = " ".join(options["scope"])
+    if options["app_origin"] is not None:
+        fields["app_origins"] = "\n".join(options["app_origin"])
+    if options["owner"] is not None:
+        fields["owner"] = _owner(options["owner"])
+    return fields | _way_in(options) | _audience(options) | _retries(options)
+
+
+def _way_in(options: Options) -> Fields:
+    ways = {
+        Authentication.NONE: options["no_sign_in"],
+        Authentication.BEARER: options["bearer_env"],
+        Authentication.HEADERS: options["header"],
+        Authentication.OAUTH_USER: options["oauth"],
+        Authentication.OAUTH_SHARED: options["oauth_shared"],
+        Authentication.CLIENT_CREDENTIALS: options["client_credentials"],
+        Authentication.COMPANY: options["company_sign_in"],
+    }
+    wanted = [way for way, is_wanted in ways.items() if is_wanted]
+    fields: Fields = {"authentication": wanted[0]} if wanted else {}
+    if options["company_sign_in"]:
+        fields["identity_provider"] = named_provider(options["company_sign_in"]).pk
+    if options["bearer_env"]:
+        fields["bearer"] = from_environment(options["bearer_env"])
+    if options["client_secret_env"]:
+        fields["client_secret"] = from_environment(options["client_secret_env"])
+    if options["header"]:
+        fields["headers"] = "\n".join(_header(text) for text in options["header"])
+    return fields
+
+
+def named_provider(name: str) -> IdentityProvider:
+    provider = IdentityProvider.objects.filter(name=name).first()
+    if provider is None:
+        raise wrong(
+            f"There is no identity provider “{name}”.", "See: manage.py mcp identity-providers"
+        )
+    return provider
+
+
+def _header(text: str) -> str:
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip() or "\n" in text:
+        raise wrong("A header has the form NAME=VALUE.")
+    return f"{name}: {value}"
+
+
+def from_environment(variable: str) -> str:
+    if not os.environ.get(variable):
+        raise wrong(f"The environment variable {variable} is not set.")
+    return os.environ[variable]
+
+
+def _audience(options: Options) -> Fields:
+    if options["group"]:
+        groups = [_group(name) for name in options["group"]]
+        return {"visibility": Visibility.GROUPS, "groups": groups}
+    if options["private"]:
+        return {"visibility": Visibility.PRIVATE}
+    return {"visibility": Visibility.EVERYONE} if options["everyone"] else {}
+
+
+def _group(name: str) -> int:
+    group = Group.objects.filter(name=name).first()
+    if group is None:
+        raise wrong(f"There is no group “{name}”.", "Groups are made in the admin.")
+    return group.pk
+
+
+def _owner(name: str) -> int | None:
+    if not name:
+        return None
+    owner = get_user_model().objects.filter(username=name).first()
+    if owner is None:
+        raise wrong(f"There is no member “{name}”.", "Add one: manage.py member add NAME")
+    return int(owner.pk)
+
+
+def _retries(options: Options) -> Fields:
+    match options["retries"]:
+        case None:
+            return {}
+        case 0:
+            return {"reconnects": False}
+        case most:
+            return {"reconnects": True, "most_retries": most}
