@@ -5,7 +5,8 @@ from collections.abc import Awaitable, Callable
 from typing import Literal, TypeVar
 
 from . import facts
-from .client import Connection, connect
+from .acting import Acting
+from .client import Connection, Manner, connect
 from .errors import OperationError
 from .models import Service
 
@@ -20,21 +21,29 @@ _LACKING = {
 
 
 async def ask(
-    service: Service, operation: str, act: Callable[[Connection], Awaitable[Answer]]
+    service: Service,
+    acting: Acting | None,
+    operation: str,
+    act: Callable[[Connection], Awaitable[Answer]],
+    manner: Manner | None = None,
 ) -> Answer:
     """Connect, act, disconnect; again if what was remembered proved wrong."""
     try:
-        return await _ask_once(service, operation, act)
+        return await _ask_once(service, acting, operation, act, manner)
     except OperationError as error:
         if not error.contradicts_memory:
             raise
-        return await _ask_once(service, operation, act)
+        return await _ask_once(service, acting, operation, act, manner)
 
 
 async def _ask_once(
-    service: Service, operation: str, act: Callable[[Connection], Awaitable[Answer]]
+    service: Service,
+    acting: Acting | None,
+    operation: str,
+    act: Callable[[Connection], Awaitable[Answer]],
+    manner: Manner | None,
 ) -> Answer:
-    async with connect(service, operation) as connection:
+    async with connect(service, acting, operation, manner) as connection:
         answer = await act(connection)
     return answer
 

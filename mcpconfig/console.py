@@ -3,13 +3,15 @@
 import json
 import re
 from dataclasses import asdict
+from datetime import datetime
 from typing import Any
 
+from . import credentials
 from .describe import describe
 from .errors import OperationError
 from .ledger import tool_state
-from .models import Exchange, Service, ToolDefinition
-from .results import CallOutcome, ConnectionReport
+from .models import Service, ToolDefinition, ToolSetting
+from .results import ConnectionReport
 
 Json = dict[str, Any]
 
@@ -31,52 +33,98 @@ def error_value(error: OperationError) -> Json:
     return {"kind": error.kind, "message": error.message, "hint": error.hint}
 
 
-def error_text(error: OperationError) -> str:
-    return f"{error.kind}: {error.message}" + (f"\n  {error.hint}" if error.hint else "")
-
-
 def service_value(service: Service) -> Json:
+    """What is configured, what is remembered, and how it does."""
+    return {**_configured(service), **_learned(service), **_health(service)}
+
+
+def _configured(service: Service) -> Json:
     return {
         "name": service.name,
         "title": service.title,
+        "description": service.description,
+        "guidance": service.guidance,
+        "owner": service.owner.get_username() if service.owner else None,
+        "visibility": service.visibility,
+        "groups": [group.name for group in service.groups.all()],
+        "shares_tools": service.shares_tools,
         "url": service.url,
         "transport": service.transport,
         "authentication": service.authentication,
+        "identity_provider": service.identity_provider.name if service.identity_provider else None,
+        "client_id": service.client_id,
+        "scopes": service.scopes.split(),
+        "secrets": credentials.summaries(service),
         "enabled": service.is_enabled,
         "trusted": service.is_trusted,
+        "open": service.is_open,
+        "on_at_first": service.starts_on,
+        "new_tools": service.new_tools,
         "allows_private_addresses": service.allows_private_addresses,
-        "state": service.state,
-        "known_transport": service.known_transport,
-        "era": service.known_era,
-        "tools": service.definitions.filter(is_current=True).count(),
-        "left_out": service.left_out,
-        "last_success_at": service.last_success_at and service.last_success_at.isoformat(),
-        "last_error": service.last_error,
+        "allows_apps": service.allows_apps,
+        "app_origins": service.app_origins.split(),
+        "most_retries": service.most_retries if service.reconnects else 0,
     }
 
 
+def _learned(service: Service) -> Json:
+    current = service.definitions.filter(is_current=True)
+    return {
+        "known_transport": service.known_transport,
+        "era": service.known_era,
+        "tools": current.count(),
+        "tools_listed_at": _moment(service.tools_listed_at),
+        "left_out": service.left_out,
+        "sign_ins": service.oauth_grants.count(),
+    }
+
+
+def _health(service: Service) -> Json:
+    return {
+        "state": service.state,
+        "last_success_at": _moment(service.last_success_at),
+        "last_error": service.last_error,
+        "retries": service.retries,
+        "next_retry_at": _moment(service.next_retry_at),
+    }
+
+
+def _moment(at: datetime | None) -> str | None:
+    return at.isoformat() if at else None
+
+
 def service_line(service: Service) -> str:
-    return f"{service.name:<24} {service.state:<10} {service.url}"
+    return f"{service.name:<24} {service.state:<14} {service.url}"
 
 
-def service_lines(service: Service) -> list[str]:
-    value = service_value(service)
-    return [f"{name.replace('_', ' '):<26} {shown(item)}" for name, item in value.items()]
+def field_lines(value: Json) -> list[str]:
+    """Each field of a value on a line of its own. What has several lines is set in, so that none
+    of them passes for a field."""
+    lines = [f"{name.replace('_', ' '):<26} {shown(item)}" for name, item in value.items()]
+    return [line.replace("\n", "\n" + " " * 27) for line in lines]
 
 
 def shown(item: Any) -> str:
     """A value in words."""
     if isinstance(item, bool):
         return "yes" if item else "no"
+    if isinstance(item, dict) and item.keys() >= {"kind", "message", "hint", "at"}:
+        return f"{item['kind']}: {item['message']} {item['hint']} ({item['at']})"
     if isinstance(item, dict):
-        return f"{item.get('kind')}: {item.get('message')}"
+        return json.dumps(item, ensure_ascii=False) if item else "–"
     if isinstance(item, list):
-        return ", ".join(str(entry.get("name", entry)) for entry in item) or "none"
+        names = [entry["name"] if isinstance(entry, dict) else str(entry) for entry in item]
+        return ", ".join(names) or "none"
     return "–" if item in (None, "") else str(item)
 
 
 def report_value(report: ConnectionReport) -> Json:
     return asdict(report)
+
+
+def failed_test_value(error: OperationError) -> Json:
+    steps = [{"name": name, "detail": detail} for name, detail in error.tried]
+    return {"error": error_value(error), "steps": steps}
 
 
 def report_lines(report: ConnectionReport) -> list[str]:
@@ -105,33 +153,23 @@ def _tool_value(tool: ToolDefinition, state: str) -> Json:
     }
 
 
+def decided_tool_value(service: Service, tool: ToolDefinition) -> Json:
+    """A tool with what admins decided about it; an empty level is worked out."""
+    [value] = tool_values(service, [tool])
+    setting = service.settings.filter(name=tool.name).first() or ToolSetting()
+    return {
+        **value,
+        "enabled": setting.is_enabled,
+        "decided_level": setting.level,
+        "safe_to_repeat": setting.is_safe_to_repeat,
+        "review_results": setting.wants_review,
+        "guidance": setting.guidance,
+    }
+
+
 def tool_line(value: Json) -> str:
     first = value["description"].strip().split("\n", 1)[0][:70]
     return f"{value['name']:<32} {value['level'] or '–':<7} {value['state']:<10} {first}"
-
-
-def call_value(outcome: CallOutcome) -> Json:
-    return {
-        "is_error": outcome.result.is_error,
-        "content": outcome.result.content,
-        "structured": outcome.result.structured,
-        "outcome": "failed" if outcome.result.is_error else "succeeded",
-        "duration_ms": outcome.duration_ms,
-        "requests": outcome.requests,
-    }
-
-
-def failed_call_value(error: OperationError, duration_ms: int) -> Json:
-    """A call without a result. Unless the failure is definite, nobody knows whether it ran."""
-    return {
-        "is_error": True,
-        "content": [],
-        "structured": None,
-        "outcome": "failed" if error.is_definite else "unknown",
-        "duration_ms": duration_ms,
-        "requests": None,
-        "error": error_value(error),
-    }
 
 
 def block_line(block: Json) -> str:
@@ -139,30 +177,3 @@ def block_line(block: Json) -> str:
     if block.get("type") == "text":
         return str(block.get("text", ""))
     return f"[{block.get('type', 'unknown')} {block.get('mimeType', '')}]".replace(" ]", "]")
-
-
-def exchange_value(exchange: Exchange) -> Json:
-    return {
-        "at": exchange.created_at.isoformat(),
-        "operation": exchange.operation,
-        "operation_id": str(exchange.operation_id),
-        "method": exchange.method,
-        "rpc_method": exchange.rpc_method,
-        "status": exchange.status,
-        "request_headers": exchange.request_headers,
-        "request_body": exchange.request_body,
-        "request_bytes": exchange.request_bytes,
-        "response_headers": exchange.response_headers,
-        "response_body": exchange.response_body,
-        "response_bytes": exchange.response_bytes,
-        "duration_ms": exchange.duration_ms,
-    }
-
-
-def exchange_line(exchange: Exchange) -> str:
-    what = exchange.rpc_method or exchange.method
-    status = exchange.status or "no answer"
-    return (
-        f"{exchange.created_at:%Y-%m-%d %H:%M:%S} {exchange.operation:<16} {what:<28} "
-        f"{status!s:<9} {exchange.response_bytes:>8} B {exchange.duration_ms:>6} ms"
-    )

@@ -1,5 +1,5 @@
-"""The few ways an operation on a service fails, in words for people, and the one place that maps
-the SDK's and the HTTP library's exceptions to them."""
+"""The few ways an operation on a service fails, in words for people, and what the HTTP library's
+exceptions mean. What the SDK's mean is in `explain.py`: loading the SDK takes most of a second."""
 
 import socket
 import ssl
@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 import httpx2
-from mcp import MCPError
-from pydantic import ValidationError
 
 Kind = Literal[
     "refused",
@@ -25,26 +23,9 @@ Kind = Literal[
     "blocked_address",
     "rate_limited",
     "rpc_error",
+    "start_over",
     "configuration",
 ]
-
-UNSUPPORTED_VERSION = -32022
-MISSING_CAPABILITY = -32021
-REQUEST_TIMED_OUT = -32001
-
-# What the SDK writes itself when no JSON-RPC answer came. A server that uses the same words is
-# taken for silent, which errs on the safe side: its call's outcome is unknown instead of failed.
-_NO_ANSWER = (
-    "Server returned an error response",
-    "Not Found",
-    "Session terminated",
-    "Unexpected content type",
-    "server answered a request with 202",
-    "Redirect to ",
-    "Failed to parse ",
-    "SSE stream ",
-    "Connection closed",
-)
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -55,6 +36,7 @@ class OperationError(Exception):
     `is_definite` is true when the tool certainly did not run to its end: nothing was sent, or the
     service answered with a well-formed error. A call that was sent and is not definite has an
     unknown outcome. `contradicts_memory`: the remembered transport or era was wrong and is gone.
+    `tried`: where several ways were tried, each with what came of it.
     """
 
     kind: Kind
@@ -67,6 +49,7 @@ class OperationError(Exception):
     retry_after: float | None = None
     code: int | None = None
     contradicts_memory: bool = False
+    tried: tuple[tuple[str, str], ...] = ()
 
     def __str__(self) -> str:
         return self.message
@@ -90,28 +73,6 @@ class Refusal(httpx2.TransportError):
         self.error = error
 
 
-def leaves(error: BaseException) -> Iterator[BaseException]:
-    """The exceptions inside nested groups; failures of the SDK's tasks arrive in such groups."""
-    if isinstance(error, BaseExceptionGroup):
-        for inner in error.exceptions:
-            yield from leaves(inner)
-    else:
-        yield error
-
-
-def explain(error: BaseException, evidence: Evidence) -> OperationError | None:
-    """The failure that an exception means; None if it is not the service's but our own bug."""
-    causes = list(leaves(error))
-    for cause in causes:
-        if isinstance(cause, OperationError):
-            return cause
-    for cause in causes:
-        known = _known(cause, evidence)
-        if known is not None:
-            return attach(known, evidence)
-    return None
-
-
 def attach(error: OperationError, evidence: Evidence) -> OperationError:
     """Add what the wire saw. What was never sent certainly did not run."""
     error.was_sent = evidence.was_sent
@@ -122,12 +83,11 @@ def attach(error: OperationError, evidence: Evidence) -> OperationError:
     return error
 
 
-def _known(cause: BaseException, evidence: Evidence) -> OperationError | None:
+def of_transport(cause: BaseException) -> OperationError | None:
+    """The failure that an exception of the HTTP library, or a deadline, means."""
     match cause:
         case Refusal():
             return cause.error
-        case MCPError():
-            return _protocol_error(cause, evidence.status)
         case TimeoutError() | httpx2.TimeoutException():
             return timed_out()
         case httpx2.ConnectError():
@@ -140,11 +100,18 @@ def _known(cause: BaseException, evidence: Evidence) -> OperationError | None:
             )
         case httpx2.HTTPStatusError():
             return for_status(cause.response.status_code)
+        case httpx2.SSEError() | httpx2.LocalProtocolError():
+            return malformed()
+        case httpx2.RemoteProtocolError() if not _has_hung_up(cause):
+            return malformed()
         case httpx2.HTTPError():
             return broken_off()
-        case ValidationError() | httpx2.SSEError() | RuntimeError():
-            return _malformed(cause)
     return None
+
+
+def _has_hung_up(error: httpx2.RemoteProtocolError) -> bool:
+    """The HTTP library tells an early end from a broken answer by its words alone."""
+    return any(word in str(error) for word in ("disconnected", "closed", "without sending"))
 
 
 def timed_out() -> OperationError:
@@ -171,12 +138,7 @@ def broken_off() -> OperationError:
     )
 
 
-def _malformed(cause: BaseException) -> OperationError | None:
-    """The SDK raises plain RuntimeErrors for some bad answers; any other RuntimeError is a bug."""
-    if isinstance(cause, RuntimeError) and "protocol version" in str(cause):
-        return no_common_version()
-    if type(cause) is RuntimeError and not str(cause).startswith("Unexpected input_required"):
-        return None
+def malformed() -> OperationError:
     return OperationError(
         kind="protocol",
         message="The service answered with something that the protocol does not allow.",
@@ -215,50 +177,55 @@ def _roots(error: BaseException) -> Iterator[BaseException]:
         current = current.__cause__ or current.__context__
 
 
-def _protocol_error(error: MCPError, status: int | None) -> OperationError:
-    if status == 401:
-        return for_status(401)
-    if error.code == REQUEST_TIMED_OUT and "timed out" in error.message:
-        return timed_out()
-    if error.message.startswith(_NO_ANSWER):
-        return _no_answer(error, status)
-    if error.code == UNSUPPORTED_VERSION:
-        disagreement = no_common_version()
-        disagreement.is_definite, disagreement.code = True, error.code
-        return disagreement
-    if error.code == MISSING_CAPABILITY:
-        return asks_a_question(error.code)
-    said = " ".join(error.message.split())[:300]
+def switched_off() -> OperationError:
     return OperationError(
-        kind="rpc_error",
-        message=f"The service refused: {said}" if said else "The service refused without a word.",
+        kind="configuration",
+        message="The service is switched off.",
+        hint="Enable it in its settings first.",
+        was_sent=False,
         is_definite=True,
-        code=error.code,
     )
 
 
-def asks_a_question(code: int | None = None) -> OperationError:
+def lacks_a_capability(code: int) -> OperationError:
     return OperationError(
         kind="protocol",
-        message="The tool wants to ask a person something first, which is not supported here.",
-        hint="Give all values that the tool needs in its arguments.",
+        message="The service demands something of this application that it does not offer.",
+        hint="Models and folders of this application are not lent to services.",
         is_definite=True,
         code=code,
     )
 
 
-def _no_answer(error: MCPError, status: int | None) -> OperationError:
-    if status is not None and status >= 400:
-        return for_status(status)
-    if error.message.startswith(("Unexpected content type", "Failed to parse", "server answered")):
-        return OperationError(
-            kind="not_mcp" if error.message.startswith("Unexpected") else "protocol",
-            message="What answers at this URL does not speak the service protocol.",
-            hint="The URL usually ends in /mcp or /sse; the trace shows the answer.",
-        )
-    if "exceeded" in error.message:
-        return OperationError(kind="too_large", message="The service sent more than is accepted.")
-    return broken_off()
+def asks_a_question() -> OperationError:
+    return OperationError(
+        kind="protocol",
+        message="The service wants to ask a person something first, which is not supported here.",
+        hint="Give all values that it needs at once.",
+        is_definite=True,
+    )
+
+
+def start_over(cause: OperationError) -> OperationError:
+    """The service does not take an answer any more: its question is too old, or not known."""
+    return OperationError(
+        kind="start_over",
+        message="The service no longer knows the question that was answered.",
+        hint="Run the tool again; it then asks anew.",
+        was_sent=cause.was_sent,
+        is_definite=cause.is_definite,
+        status=cause.status,
+        code=cause.code,
+    )
+
+
+def unusable_headers() -> OperationError:
+    """The SDK dropped the tool from the list, and would ask the service again after the call."""
+    return OperationError(
+        kind="protocol",
+        message="The tool asks for arguments in HTTP headers in a way the protocol does not allow.",
+        hint="Tell whoever runs the service: an x-mcp-header annotation is invalid.",
+    )
 
 
 def for_status(status: int) -> OperationError:

@@ -1,17 +1,18 @@
-"""What is remembered about services between operations: transport, protocol era, how it went."""
+"""What is remembered about services between operations: transport and protocol era."""
 
 from dataclasses import dataclass
-from datetime import timedelta
-from typing import Any
 
 import mcp_types as types
-from channels.db import database_sync_to_async
-from django.utils import timezone
+from pydantic import ValidationError
 
 from .errors import OperationError
+from .explain import UNSUPPORTED_VERSION
 from .models import Service
+from .status import store
 
-SUCCESS_NOTED_EVERY = timedelta(minutes=1)
+NOT_UNDERSTOOD = (400, 404, 405)
+# "No such method" and "no such tool, resource or prompt" travel with 404 and 400 in the modern era.
+_UNDERSTOOD = (types.METHOD_NOT_FOUND, types.INVALID_PARAMS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,17 +23,29 @@ class Facts:
     era: str
     discovery: types.DiscoverResult | None = None
 
+    def is_contradicted_by(self, error: OperationError) -> bool:
+        """Whether the failure shows that the service is no longer what it was known to be."""
+        if error.kind == "rpc_error" and error.code in _UNDERSTOOD:
+            return False
+        # HTTP+SSE begins with a GET: whatever is no event stream, before any message, is something
+        # else.
+        is_sse = self.transport == Service.Transport.SSE
+        has_no_stream = is_sse and error.kind == "not_mcp" and not error.was_sent
+        is_strange = error.code == UNSUPPORTED_VERSION or error.status in NOT_UNDERSTOOD
+        return has_no_stream or is_strange
+
 
 def recall(service: Service) -> Facts | None:
     """What is remembered, unless the admin has since pinned another transport."""
     is_wanted = service.transport in (Service.Transport.AUTO, service.known_transport)
     if not service.known_transport or not is_wanted:
         return None
-    discovery = service.discovery
+    try:
+        discovery = service.discovery and types.DiscoverResult.model_validate(service.discovery)
+    except ValidationError:  # another version of the SDK wrote it
+        return None
     return Facts(
-        transport=service.known_transport,
-        era=service.known_era,
-        discovery=types.DiscoverResult.model_validate(discovery) if discovery else None,
+        transport=service.known_transport, era=service.known_era, discovery=discovery or None
     )
 
 
@@ -47,32 +60,3 @@ async def learn(service: Service, facts: Facts) -> None:
 async def forget(service: Service) -> None:
     """Drop what was remembered about reaching the service; the next operation finds out anew."""
     await store(service, known_transport="", known_era="", discovery=None)
-
-
-async def note_success(service: Service) -> None:
-    """The service works. Written at most once a minute while nothing changes."""
-    now = timezone.now()
-    last = service.last_success_at
-    if service.last_error is not None or last is None or now - last > SUCCESS_NOTED_EVERY:
-        await store(service, last_success_at=now, last_error=None)
-
-
-async def note_failure(service: Service, error: OperationError) -> None:
-    """The service failed. A refusal in well-formed JSON-RPC is an answer, not a failure of it."""
-    if error.kind == "rpc_error":
-        return
-    seen = {
-        "kind": error.kind,
-        "message": error.message,
-        "hint": error.hint,
-        "at": timezone.now().isoformat(timespec="seconds"),
-    }
-    await store(service, last_error=seen)
-
-
-async def store(service: Service, **fields: Any) -> None:
-    """Only these fields, and only while the service still has the URL they were learned from."""
-    for name, value in fields.items():
-        setattr(service, name, value)
-    stored = Service.objects.filter(pk=service.pk, url=service.url)
-    await database_sync_to_async(stored.update)(**fields)

@@ -75,6 +75,17 @@ def _children(node: Any) -> list[Any]:
     return list(node) if isinstance(node, list) else []
 
 
+def tool_result(answer: types.CallToolResult) -> ToolResult:
+    return ToolResult(
+        content=[
+            block.model_dump(by_alias=True, mode="json", exclude_none=True)
+            for block in answer.content
+        ],
+        structured=answer.structured_content,
+        is_error=bool(answer.is_error),
+    )
+
+
 def cut_result(result: ToolResult) -> ToolResult:
     """The result as it is kept. What does not fit is left out, and the last block says so."""
     versions, was_cut = fitted(result.content)
@@ -97,10 +108,12 @@ def fitted(blocks: list[dict[str, Any]]) -> tuple[list[dict[str, Any] | None], b
     versions: list[dict[str, Any] | None] = []
     was_cut = len(blocks) > LIMITS.result_blocks
     for block in blocks[: LIMITS.result_blocks]:
-        whole = storable(block)
-        version = whole if len(json.dumps(whole)) <= room else _shortened(whole, room)
-        was_cut = was_cut or version is not whole
-        room -= len(json.dumps(version)) if version is not None else 0
+        version = whole = storable(block)
+        size = len(json.dumps(whole))
+        if size > room:
+            version, was_cut = _shortened(whole, room), True
+            size = len(json.dumps(version)) if version is not None else 0
+        room -= size
         versions.append(version)
     return versions, was_cut
 

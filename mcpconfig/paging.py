@@ -7,7 +7,8 @@ import mcp_types as types
 from mcp import MCPError
 
 from .client import Connection
-from .errors import OperationError, explain
+from .errors import OperationError
+from .explain import explain
 from .limits import LIMITS
 
 Page = TypeVar("Page", bound=types.PaginatedResult)
@@ -23,7 +24,10 @@ async def tool_pages(connection: Connection) -> list[types.ListToolsResult]:
     client = connection.client
     try:
         return await _all_pages(
-            lambda cursor: client.list_tools(cursor=cursor), lambda page: page.tools, LIMITS.tools
+            connection,
+            lambda cursor: client.list_tools(cursor=cursor),
+            lambda page: page.tools,
+            LIMITS.tools,
         )
     except MCPError as error:
         if client.server_capabilities.tools is None and _is_unknown(error, connection):
@@ -62,7 +66,7 @@ async def _listed(
     """Everything on all pages; nothing, where the service does not know the question: many offer
     resources without templates, or the other way round, and answer only one of the two."""
     try:
-        pages = await _all_pages(fetch, entries, LIMITS.entries)
+        pages = await _all_pages(connection, fetch, entries, LIMITS.entries)
     except MCPError as error:
         if _is_unknown(error, connection):
             return []
@@ -73,12 +77,15 @@ async def _listed(
     return found
 
 
-async def _all_pages(fetch: Fetch[Page], entries: Entries[Page, Entry], most: int) -> list[Page]:
+async def _all_pages(
+    connection: Connection, fetch: Fetch[Page], entries: Entries[Page, Entry], most: int
+) -> list[Page]:
     """The whole list. One that goes round in circles or grows without end is an attack or a bug."""
     pages: list[Page] = []
     cursors: set[str] = set()
     cursor: str | None = None
     count = 0
+    most_bytes = connection.wire.received_bytes + LIMITS.listing_wire_bytes
     for _unused in range(LIMITS.pages):
         page = await fetch(cursor)
         pages.append(page)
@@ -91,6 +98,8 @@ async def _all_pages(fetch: Fetch[Page], entries: Entries[Page, Entry], most: in
         cursors.add(cursor)
         if count > most:
             raise _endless("entries")
+        if connection.wire.received_bytes > most_bytes:
+            raise _endless("bytes")
     raise _endless("pages")
 
 

@@ -2,9 +2,10 @@
 
 import mcp_types as types
 
+from .acting import Acting
 from .asking import ask, demand, offers
 from .client import Connection
-from .errors import OperationError
+from .errors import OperationError, asks_a_question
 from .models import Service
 from .paging import listed_prompts, listed_resources, listed_templates
 from .reading_intake import (
@@ -26,7 +27,7 @@ from .results import (
 )
 
 
-async def list_resources(service: Service) -> list[Resource]:
+async def list_resources(service: Service, *, acting: Acting | None = None) -> list[Resource]:
     """What the service lets be read; an empty list if it offers nothing of the kind."""
 
     async def act(connection: Connection) -> list[Resource]:
@@ -34,10 +35,12 @@ async def list_resources(service: Service) -> list[Resource]:
             return []
         return resources(await listed_resources(connection))
 
-    return await ask(service, "list_resources", act)
+    return await ask(service, acting, "list_resources", act)
 
 
-async def list_resource_templates(service: Service) -> list[ResourceTemplate]:
+async def list_resource_templates(
+    service: Service, *, acting: Acting | None = None
+) -> list[ResourceTemplate]:
     """The patterns of URIs that can be read beside those that are listed."""
 
     async def act(connection: Connection) -> list[ResourceTemplate]:
@@ -45,10 +48,12 @@ async def list_resource_templates(service: Service) -> list[ResourceTemplate]:
             return []
         return templates(await listed_templates(connection))
 
-    return await ask(service, "list_resource_templates", act)
+    return await ask(service, acting, "list_resource_templates", act)
 
 
-async def read_resource(service: Service, uri: str) -> ResourceContents:
+async def read_resource(
+    service: Service, uri: str, *, acting: Acting | None = None
+) -> ResourceContents:
     """What is at a URI, as the service tells it.
 
     A URI is a name that the service understands, whatever its scheme: `https://…`, `file:///…`. It
@@ -61,13 +66,13 @@ async def read_resource(service: Service, uri: str) -> ResourceContents:
         await demand(service, connection, "resources")
         answer = await connection.client.session.read_resource(uri, allow_input_required=True)
         if isinstance(answer, types.InputRequiredResult):
-            raise _asks()
+            raise asks_a_question()
         return kept_contents(answer)
 
-    return await ask(service, "read_resource", act)
+    return await ask(service, acting, "read_resource", act)
 
 
-async def list_prompts(service: Service) -> list[Prompt]:
+async def list_prompts(service: Service, *, acting: Acting | None = None) -> list[Prompt]:
     """The prompts that the service has prepared; an empty list if it has none."""
 
     async def act(connection: Connection) -> list[Prompt]:
@@ -75,10 +80,12 @@ async def list_prompts(service: Service) -> list[Prompt]:
             return []
         return prompts(await listed_prompts(connection))
 
-    return await ask(service, "list_prompts", act)
+    return await ask(service, acting, "list_prompts", act)
 
 
-async def get_prompt(service: Service, name: str, arguments: dict[str, str]) -> PromptResult:
+async def get_prompt(
+    service: Service, name: str, arguments: dict[str, str], *, acting: Acting | None = None
+) -> PromptResult:
     """A prompt's messages with the arguments filled in by the service."""
 
     async def act(connection: Connection) -> PromptResult:
@@ -87,10 +94,10 @@ async def get_prompt(service: Service, name: str, arguments: dict[str, str]) -> 
             name, arguments, allow_input_required=True
         )
         if isinstance(answer, types.InputRequiredResult):
-            raise _asks()
+            raise asks_a_question()
         return filled_prompt(answer)
 
-    return await ask(service, "get_prompt", act)
+    return await ask(service, acting, "get_prompt", act)
 
 
 async def complete(
@@ -99,6 +106,8 @@ async def complete(
     argument: str,
     value: str,
     context: dict[str, str] | None = None,
+    *,
+    acting: Acting | None = None,
 ) -> Completion:
     """Proposals for a value of which the beginning is there. `ref` is a prompt's name or a resource
     template's URI; `context` holds the other values that are known already."""
@@ -114,17 +123,8 @@ async def complete(
         )
         return proposals(answer.completion)
 
-    return await ask(service, "complete", act)
+    return await ask(service, acting, "complete", act)
 
 
 def _wrong(message: str) -> OperationError:
     return OperationError(kind="configuration", message=message, was_sent=False, is_definite=True)
-
-
-def _asks() -> OperationError:
-    return OperationError(
-        kind="protocol",
-        message="The service wants to ask a person something first, which is not supported here.",
-        hint="Give all values that it needs at once.",
-        is_definite=True,
-    )

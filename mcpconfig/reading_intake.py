@@ -4,6 +4,8 @@ something at the service (a URI, a name, a value) is kept whole or left out, nev
 import base64
 import binascii
 import re
+from collections.abc import Callable
+from typing import TypeVar
 
 import mcp_types as types
 
@@ -23,6 +25,9 @@ from .results import (
     storable,
 )
 
+Offered = TypeVar("Offered")
+Taken = TypeVar("Taken")
+
 _UNSENDABLE = re.compile(r"[\x00-\x20\x7f-\x9f\ud800-\udfff]")
 
 
@@ -32,46 +37,60 @@ def is_sendable(uri: str) -> bool:
 
 
 def resources(listed: list[types.Resource]) -> list[Resource]:
-    """The first of two with the same URI counts."""
-    found: dict[str, Resource] = {}
-    for offered in listed:
-        if is_sendable(offered.uri) and offered.uri not in found:
-            found[offered.uri] = Resource(
-                uri=offered.uri,
-                name=_short(offered.name),
-                title=_short(offered.title),
-                description=_short(offered.description, LIMITS.description_characters),
-                mime_type=_short(offered.mime_type),
-                size=offered.size,
-            )
-    return list(found.values())
+    return _first_of_each(listed, lambda offered: offered.uri, is_sendable, _resource)
 
 
 def templates(listed: list[types.ResourceTemplate]) -> list[ResourceTemplate]:
-    found: dict[str, ResourceTemplate] = {}
-    for offered in listed:
-        if is_sendable(offered.uri_template) and offered.uri_template not in found:
-            found[offered.uri_template] = ResourceTemplate(
-                uri_template=offered.uri_template,
-                name=_short(offered.name),
-                title=_short(offered.title),
-                description=_short(offered.description, LIMITS.description_characters),
-                mime_type=_short(offered.mime_type),
-            )
-    return list(found.values())
+    return _first_of_each(listed, lambda offered: offered.uri_template, is_sendable, _template)
 
 
 def prompts(listed: list[types.Prompt]) -> list[Prompt]:
-    found: dict[str, Prompt] = {}
+    return _first_of_each(listed, lambda offered: offered.name, _is_name, _prompt)
+
+
+def _first_of_each(
+    listed: list[Offered],
+    identity: Callable[[Offered], str],
+    is_usable: Callable[[str], bool],
+    take: Callable[[Offered], Taken],
+) -> list[Taken]:
+    """What can be asked for by its identity; the first of two with the same one counts."""
+    found: dict[str, Taken] = {}
     for offered in listed:
-        if _is_name(offered.name) and offered.name not in found:
-            found[offered.name] = Prompt(
-                name=offered.name,
-                title=_short(offered.title),
-                description=_short(offered.description, LIMITS.description_characters),
-                arguments=_arguments(offered.arguments or []),
-            )
+        key = identity(offered)
+        if key not in found and is_usable(key):
+            found[key] = take(offered)
     return list(found.values())
+
+
+def _resource(offered: types.Resource) -> Resource:
+    return Resource(
+        uri=offered.uri,
+        name=_short(offered.name),
+        title=_short(offered.title),
+        description=_long(offered.description),
+        mime_type=_short(offered.mime_type),
+        size=offered.size,
+    )
+
+
+def _template(offered: types.ResourceTemplate) -> ResourceTemplate:
+    return ResourceTemplate(
+        uri_template=offered.uri_template,
+        name=_short(offered.name),
+        title=_short(offered.title),
+        description=_long(offered.description),
+        mime_type=_short(offered.mime_type),
+    )
+
+
+def _prompt(offered: types.Prompt) -> Prompt:
+    return Prompt(
+        name=offered.name,
+        title=_short(offered.title),
+        description=_long(offered.description),
+        arguments=_arguments(offered.arguments or []),
+    )
 
 
 def _arguments(listed: list[types.PromptArgument]) -> tuple[PromptArgument, ...]:
@@ -79,7 +98,7 @@ def _arguments(listed: list[types.PromptArgument]) -> tuple[PromptArgument, ...]
         PromptArgument(
             name=offered.name,
             title=_short(offered.title),
-            description=_short(offered.description, LIMITS.description_characters),
+            description=_long(offered.description),
             is_required=bool(offered.required),
         )
         for offered in listed[: LIMITS.prompt_arguments]
@@ -139,7 +158,7 @@ def filled_prompt(answer: types.GetPromptResult) -> PromptResult:
         ]
     )
     return PromptResult(
-        description=_short(answer.description, LIMITS.description_characters),
+        description=_long(answer.description),
         messages=tuple(
             PromptMessage(role=message.role, content=version)
             for message, version in zip(answer.messages, versions, strict=False)
@@ -165,3 +184,7 @@ def _is_name(name: str) -> bool:
 
 def _short(text: str | None, characters: int = 255) -> str:
     return str(storable((text or "")[:characters]))
+
+
+def _long(text: str | None) -> str:
+    return _short(text, LIMITS.description_characters)

@@ -3,15 +3,19 @@
 import json
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from mcp import MCPError
 
 from .client import Connection
-from .errors import OperationError, explain
+from .doorstep import address_step, sign_in_steps
+from .errors import OperationError
+from .explain import explain
 from .limits import LIMITS
 from .models import Service
 from .paging import listed_prompts, listed_resources, listed_templates
-from .results import Listing, Step, Tool, storable
+from .results import ConnectionReport, Listing, Step, Tool, storable
+from .wire import ExchangeRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +61,29 @@ async def findings(connection: Connection, listing: Listing) -> Findings:
     return Findings(listing=listing, resources=resources, templates=templates, prompts=prompts)
 
 
-def steps(connection: Connection, found: Findings) -> tuple[Step, ...]:
+def report_of(connection: Connection, found: Findings) -> ConnectionReport:
+    """What was found, while the connection is open. What it cost and the door are added later."""
+    client = connection.client
+    return ConnectionReport(
+        steps=_steps(connection, found),
+        server_name=client.server_info.name if client.server_info else "",
+        era=client.protocol_version,
+        transport=connection.transport,
+        capabilities=_capabilities(connection),
+        tool_count=len(found.listing.tools),
+        tool_tokens=tool_tokens(found.listing.tools),
+        resource_count=found.resources.count,
+        template_count=found.templates.count,
+        prompt_count=found.prompts.count,
+        instructions=instructions(connection),
+        left_out=tuple(found.listing.left_out),
+        log=tuple(connection.log.messages),
+        requests=0,
+        duration_ms=0,
+    )
+
+
+def _steps(connection: Connection, found: Findings) -> tuple[Step, ...]:
     """The test in words, in the order in which it went."""
     client = connection.client
     info = client.server_info
@@ -65,10 +91,11 @@ def steps(connection: Connection, found: Findings) -> tuple[Step, ...]:
     taken = [
         Step(name="Connect", detail=Service.Transport(connection.transport).label),
         Step(name="Agree on a protocol version", detail=client.protocol_version),
-        Step(name="Ask who it is", detail=who),
+        Step(name="Ask who it is", detail=str(storable(who[: LIMITS.log_characters]))),
     ]
     if told := instructions(connection):
         taken.append(Step(name="Read its instructions", detail=told))
+    taken.append(Step(name="Ask what it can do", detail=_in_words(_capabilities(connection))))
     taken.append(Step(name="List tools", detail=_tools_in_words(found.listing)))
     if found.resources.said:
         said = f"{found.resources.said}, {found.templates.said}"
@@ -80,6 +107,38 @@ def steps(connection: Connection, found: Findings) -> tuple[Step, ...]:
         for entry in connection.log.messages
     ]
     return tuple(taken)
+
+
+async def steps_until(
+    error: OperationError, service: Service, exchanges: Sequence[ExchangeRecord]
+) -> tuple[tuple[str, str], ...]:
+    """A test that failed, in words: how far it came, and what came of each way that was tried."""
+    where = await address_step(service)
+    taken = [(where.name, where.detail)]
+    if exchanges:
+        taken += [(step.name, step.detail) for step in sign_in_steps(exchanges)]
+    answered = {each.rpc_method: each.status for each in exchanges if each.rpc_method}
+    taken += [(f"Request {method}", _answer(status)) for method, status in answered.items()]
+    return (*taken, *(error.tried or (("What went wrong", error.message),)))
+
+
+def _answer(status: int | None) -> str:
+    return f"answered with HTTP {status}" if status else "no answer"
+
+
+def _capabilities(connection: Connection) -> dict[str, Any]:
+    declared = connection.client.server_capabilities
+    return declared.model_dump(by_alias=True, mode="json", exclude_none=True)
+
+
+def _in_words(capabilities: dict[str, Any]) -> str:
+    """The names of what a service says that it can do, with what it says of each."""
+    said = []
+    for name, how in capabilities.items():
+        parts = sorted(part for part, is_there in how.items() if is_there)
+        said.append(f"{name} ({', '.join(parts)})" if parts else name)
+    text = ", ".join(said)[: LIMITS.log_characters]
+    return str(storable(text)) or "It does not say."
 
 
 def instructions(connection: Connection) -> str:

@@ -3,8 +3,8 @@
 import hashlib
 import json
 import math
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, Self
 
 import rfc8785
 
@@ -21,6 +21,8 @@ def canonical_json(value: Any) -> bytes:
 def storable(value: Any) -> Any:
     """The value as every database keeps it: no NUL, no lone surrogate, no NaN or infinity."""
     if isinstance(value, str):
+        if value.isascii() and "\x00" not in value:
+            return value
         return value.replace("\x00", "\ufffd").encode("utf-8", "replace").decode("utf-8")
     if isinstance(value, float):
         return value if math.isfinite(value) else None
@@ -91,6 +93,127 @@ class CallOutcome:
     result: ToolResult
     requests: int
     duration_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How far a tool has come. It is a share only where the service says of how much."""
+
+    done: float
+    total: float | None = None
+    message: str = ""
+
+    @property
+    def words(self) -> str:
+        count = f"{self.done:g} of {self.total:g}" if self.total else f"{self.done:g}"
+        return f"{count}: {self.message}"[:200] if self.message else count
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputRequest:
+    """Something that a service asks a person. Its `key` goes back with the answer.
+
+    A form asks for the values that `schema` describes, a flat object in the shape that
+    `questions.py` gives it. A URL is for the person's own browser: shown whole, never fetched here.
+    """
+
+    key: str
+    mode: Literal["form", "url"]
+    message: str
+    schema: dict[str, Any] = field(default_factory=dict)
+    url: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> Self:
+        return cls(**value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What a person answered: the values of a form, a plain no, or nothing at all."""
+
+    action: Literal["accept", "decline", "cancel"]
+    content: dict[str, Any] | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> Self:
+        return cls(**value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputRequired:
+    """A call that did not run to its end because the service asks something first.
+
+    The same call, sent again with an answer to each request and with `request_state`, goes on; from
+    any process, any time later. Without requests the service only wants it again in a while.
+    """
+
+    requests: tuple[InputRequest, ...]
+    request_state: str | None = None
+    wait_seconds: float = 0.0
+    duration_ms: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self) | {"requests": [request.to_json() for request in self.requests]}
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> Self:
+        requests = tuple(InputRequest.from_json(request) for request in value["requests"])
+        return cls(**value | {"requests": requests})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskStarted:
+    """A call that the service goes on with by itself; `tasks.py` asks how it stands.
+
+    `ttl_seconds`: for how long the service keeps the task, counted from its beginning; None, for
+    ever.
+    """
+
+    task_id: str
+    status: str
+    message: str = ""
+    poll_seconds: float
+    ttl_seconds: float | None = None
+    duration_ms: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> Self:
+        return cls(**value)
+
+
+TaskStatus = Literal["working", "input_required", "completed", "failed", "cancelled", "unknown"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskReport:
+    """How a long task stands.
+
+    A completed one has its `result`, which may be that the tool failed; a failed one has an
+    `error`, a sentence. One that needs input has `requests`, or an `error` where they cannot be put
+    to anybody. Unknown: the service has no such task any more, and what became of it nobody knows.
+    """
+
+    status: TaskStatus
+    message: str = ""
+    poll_seconds: float = 5.0
+    ttl_seconds: float | None = None
+    result: ToolResult | None = None
+    error: str = ""
+    requests: tuple[InputRequest, ...] = ()
+
+    @property
+    def is_over(self) -> bool:
+        return self.status not in ("working", "input_required")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

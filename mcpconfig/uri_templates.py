@@ -19,6 +19,14 @@ def variables(template: str) -> list[str]:
     return list(URITemplate(template).variable_names) if _is_readable(template) else []
 
 
+def required(template: str) -> set[str]:
+    """The values without which the URI would have a hole: all that are no query parameters."""
+    if not _is_readable(template):
+        return set()
+    lists = re.findall(r"\{(?![?&])[+#./;]?([^}]*)\}", template)
+    return {name.rstrip("*").partition(":")[0] for each in lists for name in each.split(",")}
+
+
 def expand(template: str, values: Mapping[str, Value]) -> str:
     """The URI. As the RFC has it, a value that is not given leaves its place empty."""
     if not _is_readable(template):

@@ -5,23 +5,34 @@ from typing import Any
 from django import forms
 from django.core.exceptions import ValidationError
 
-from mcpconfig import builtin, credentials
+from mcpconfig import builtin, credentials, header_templates
 from mcpconfig.errors import OperationError
 from mcpconfig.models import Service
 from mcpconfig.network import check_url
 
 Authentication = Service.Authentication
+Visibility = Service.Visibility
+SECRETS = ("bearer", "headers", "client_secret")
+# What each way of signing in cannot do without.
+_NEEDED = {
+    Authentication.BEARER: ("bearer",),
+    Authentication.HEADERS: ("headers",),
+    Authentication.CLIENT_CREDENTIALS: ("client_id", "client_secret"),
+    Authentication.COMPANY: ("identity_provider", "client_id", "client_secret"),
+}
 _WRITE_ONLY = {"autocomplete": "off", "spellcheck": "false"}
+
+
+def _secret(label: str) -> forms.CharField:
+    widget = forms.PasswordInput(attrs={"autocomplete": "new-password"})
+    return forms.CharField(label=label, required=False, widget=widget)
 
 
 class ServiceForm(forms.ModelForm):
     """A service with its credentials. An empty secret keeps the stored one."""
 
-    bearer = forms.CharField(
-        label="Bearer token",
-        required=False,
-        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
-    )
+    bearer = _secret("Bearer token")
+    client_secret = _secret("Client secret")
     headers = forms.CharField(
         label="Headers",
         required=False,
@@ -31,62 +42,88 @@ class ServiceForm(forms.ModelForm):
     class Meta:
         model = Service
         fields = (
-            "name",
-            "title",
-            "description",
-            "url",
-            "transport",
-            "is_enabled",
-            "allows_private_addresses",
-            "is_trusted",
-            "authentication",
+            *("name", "title", "description", "icon", "colour", "is_enabled", "guidance"),
+            *("url", "transport", "allows_private_addresses"),
+            *("authentication", "identity_provider", "client_id", "scopes"),
+            *("visibility", "groups", "owner", "shares_tools"),
+            *("is_trusted", "is_open", "starts_on", "new_tools", "reconnects", "most_retries"),
+            *("allows_apps", "app_origins"),
         )
+        error_messages = {"name": {"unique": "This name is taken. Choose another one."}}
+        widgets = {
+            "description": forms.Textarea(attrs={"rows": 3}),
+            "guidance": forms.Textarea(attrs={"rows": 3}),
+            "groups": forms.CheckboxSelectMultiple,
+            "scopes": forms.TextInput(attrs={"class": "vTextField"}),
+        }
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         if "bearer" not in self.fields:  # somebody who may only look sees no form
             return
-        self.fields["bearer"].help_text = f"Now: {credentials.summary(self.instance, 'bearer')}."
+        for name in {"bearer", "client_secret"} & self.fields.keys():
+            self.fields[name].help_text = f"Now: {credentials.summary(self.instance, name)}."
         names = ", ".join(credentials.header_names(self.instance))
         self.fields["headers"].help_text = (
-            f"One a line, as “Name: value”; replaces all. "
+            f"One a line, as “Name: value”; replaces all. A value may say who acts: "
+            f"{', '.join(header_templates.PLACEHOLDERS)}. "
             f"Now: {credentials.summary(self.instance, 'headers')}{f' ({names})' if names else ''}."
         )
+
+    def clean_bearer(self) -> str:
+        token: str = self.cleaned_data["bearer"]
+        if problem := credentials.problem_of_token(token):
+            raise ValidationError(problem)
+        return token
 
     def clean_headers(self) -> dict[str, str]:
         """Lines of `Name: value` as a dictionary."""
         headers: dict[str, str] = {}
         for line in self.cleaned_data["headers"].splitlines():
             name, colon, value = line.partition(":")
-            if line.strip() and not (colon and name.strip().isascii() and value.strip()):
+            if line.strip() and not (colon and name.strip() and value.strip()):
                 raise ValidationError("Write each header on a line of its own, as “Name: value”.")
             if line.strip():
                 headers[name.strip()] = value.strip()
+        if problem := header_templates.problem_of(headers):
+            raise ValidationError(problem)
         return headers
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data
         self._check_url(cleaned)
-        way = cleaned.get("authentication", Authentication.NONE)
-        if way == Authentication.NONE or cleaned.get(way):
-            return cleaned
-        if "url" in self.changed_data or not self._is_stored(way):
-            self.add_error(
-                way, "Enter it: a service with a new URL gets no credentials of another."
-            )
+        if cleaned.get("visibility") == Visibility.GROUPS and not cleaned.get("groups"):
+            self.add_error("groups", "Choose a group, or nobody could use the service.")
+        for field in _NEEDED.get(cleaned.get("authentication", ""), ()):
+            if not cleaned.get(field) and not self._is_kept(field):
+                text = "Enter it: a service with a new URL gets no credentials of another."
+                if field == "identity_provider":
+                    text = "Choose where people sign in; an admin sets it up first."
+                self.add_error(field, text)
         return cleaned
 
     def _check_url(self, cleaned: dict[str, Any]) -> None:
-        url = cleaned.get("url", "")
+        """What a person without an admin's rights owns may lead nowhere inside."""
+        url, owner = cleaned.get("url", ""), cleaned.get("owner")
+        is_personal = owner is not None and not owner.is_staff
+        if is_personal and cleaned.get("allows_private_addresses"):
+            text = "Only an admin's service may lead to private addresses."
+            self.add_error("allows_private_addresses", text)
+        if is_personal and builtin.is_builtin(url):
+            self.add_error("owner", "What this application serves itself belongs to the admins.")
         if not url or builtin.is_builtin(url):
             return
+        allows_private = bool(cleaned.get("allows_private_addresses")) and not is_personal
         try:
-            check_url(url, allows_private=bool(cleaned.get("allows_private_addresses")))
+            check_url(url, allows_private=allows_private)
         except OperationError as error:
             self.add_error("url", error.message)
 
-    def _is_stored(self, way: str) -> bool:
-        return credentials.summary(self.instance, way) != "not set"
+    def _is_kept(self, field: str) -> bool:
+        """Whether a secret that was entered before goes on to be used."""
+        if field not in SECRETS or "url" in self.changed_data:
+            return False
+        return credentials.summary(self.instance, field) != "not set"
 
     def store_secrets(self) -> None:
         """After the service was saved: keep what was entered, encrypted for its row."""
@@ -94,3 +131,5 @@ class ServiceForm(forms.ModelForm):
             credentials.set_bearer(self.instance, self.cleaned_data["bearer"])
         if self.cleaned_data.get("headers"):
             credentials.set_headers(self.instance, self.cleaned_data["headers"])
+        if self.cleaned_data.get("client_secret"):
+            credentials.set_client_secret(self.instance, self.cleaned_data["client_secret"])

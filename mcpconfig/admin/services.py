@@ -1,71 +1,141 @@
 """Services in the admin: configure, test, fetch and confirm tools."""
 
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
 from asgiref.sync import async_to_sync
 from django.contrib import admin, messages
+from django.contrib.auth.models import AbstractUser
 from django.core.exceptions import PermissionDenied
+from django.db import transaction
 from django.db.models import Count, Q, QuerySet
 from django.forms import ModelForm
 from django.http import Http404, HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
-from django.views.decorators.http import require_POST
+from django.views.decorators.http import require_http_methods
 
 from mcpconfig import ledger
-from mcpconfig.console import tool_values
+from mcpconfig.acting import Acting
+from mcpconfig.console import Json, tool_values
 from mcpconfig.errors import OperationError
 from mcpconfig.models import Service
-from mcpconfig.operations import test_connection
+from mcpconfig.on_first_use import operations
+from mcpconfig.retries import retry_now
 
+from . import health, importing, service_status, sign_ins
 from .service_form import ServiceForm
 from .tools import CurrentToolsInline, ToolSettingInline
 
-RESULT = "admin/mcpconfig/service/result.html"
+NAME = "mcpconfig_service_{}"
 
 
 @admin.register(Service)
 class ServiceAdmin(admin.ModelAdmin):
     form = ServiceForm
-    list_display = ("name", "title", "address", "state", "known_era", "tools", "is_enabled")
-    list_filter = ("is_enabled", "authentication", "known_transport")
+    list_display = ("name", "state", "title", "address", "seen_by", "tools", "is_enabled")
+    list_filter = (
+        *("is_enabled", "authentication", "visibility"),
+        ("owner", admin.RelatedOnlyFieldListFilter),
+    )
     search_fields = ("name", "title", "description", "url")
-    actions = ("enable", "disable", "confirm_tools")
+    actions = ("enable", "disable", "export_chosen")
     inlines = (ToolSettingInline, CurrentToolsInline)
     readonly_fields = (
         "state",
+        "last_failure",
+        "next_try",
+        "last_success_at",
         "known_transport",
         "known_era",
         "tools_listed_at",
-        "last_success_at",
-        "last_failure",
         "not_used",
     )
     fieldsets = (
-        (None, {"fields": ("name", "title", "description", "is_enabled")}),
-        ("Connection", {"fields": ("url", "transport", "allows_private_addresses")}),
-        ("Credentials", {"fields": ("authentication", "bearer", "headers")}),
-        ("Trust", {"fields": ("is_trusted",)}),
-        ("What is known", {"fields": readonly_fields}),
+        (
+            "What it is",
+            {
+                "fields": ("name", "title", "description", ("icon", "colour"), "is_enabled")
+                + ("guidance",)
+            },
+        ),
+        ("Address", {"fields": ("url", "transport", "allows_private_addresses")}),
+        (
+            "Sign-in",
+            {
+                "fields": ("authentication", "bearer", "headers", "identity_provider")
+                + ("client_id", "client_secret", "scopes"),
+            },
+        ),
+        ("Who may use it", {"fields": ("visibility", "groups", "owner", "shares_tools")}),
+        (
+            "Behaviour",
+            {
+                "fields": (("is_trusted", "is_open"), "starts_on", "new_tools")
+                + (("reconnects", "most_retries"),)
+            },
+        ),
+        ("Apps", {"fields": ("allows_apps", "app_origins")}),
+        ("How it does", {"fields": readonly_fields}),
     )
+
+    def get_fieldsets(self, request: HttpRequest, obj: Service | None = None) -> Any:
+        """A service that is being added has not done anything yet."""
+        return self.fieldsets if obj is not None else self.fieldsets[:-1]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Service]:
         current = Count("definitions", filter=Q(definitions__is_current=True))
         services: QuerySet[Service] = super().get_queryset(request)
-        return services.annotate(tool_count=current)
+        return services.select_related("owner").annotate(tool_count=current)
 
     def get_urls(self) -> list[URLPattern]:
-        name = "mcpconfig_service_{}".format
+        revoke, forget = partial(sign_ins.revoke, self), partial(sign_ins.forget, self)
         own = [
-            path("<int:pk>/test/", self._post(self.test), name=name("test")),
-            path("<int:pk>/fetch-tools/", self._post(self.fetch), name=name("fetch_tools")),
-            path("<int:pk>/confirm-tools/", self._post(self.confirm), name=name("confirm_tools")),
+            path("health/", self.admin_site.admin_view(self.health), name=NAME.format("health")),
+            self._page_of_all("import", partial(importing.opened, self)),
+            self._page_of_all("export", partial(importing.export, self)),
+            self.address_of("test/", "test", self.test, "POST"),
+            self.address_of("retry/", "retry", self.retry, "POST"),
+            self.address_of("fetch-tools/", "fetch_tools", self.fetch, "POST"),
+            self.address_of("confirm-tools/", "confirm_tools", self.confirm, "POST"),
+            self.address_of("tools/", "tools", self.offered),
+            self.address_of("sign-ins/", "sign_ins", partial(sign_ins.listed, self)),
+            self.address_of("sign-ins/revoke/", "revoke", revoke, "POST"),
+            self.address_of("sign-ins/forget/", "forget_registration", forget, "POST"),
         ]
         return own + super().get_urls()
 
+    def _page_of_all(self, name: str, view: Callable[[HttpRequest], HttpResponse]) -> URLPattern:
+        return path(f"{name}/", self.admin_site.admin_view(view), name=NAME.format(name))
+
+    def address_of(
+        self, route: str, name: str, view: Callable[..., HttpResponse], methods: str = "GET HEAD"
+    ) -> URLPattern:
+        """A page or a button of one service: the view gets the request and the service, of somebody
+        who has the right to change it."""
+
+        def opened(request: HttpRequest, pk: int, **given: Any) -> HttpResponse:
+            service = self.get_object(request, str(pk))
+            if service is None:
+                raise Http404("No such service.")
+            if not self.has_change_permission(request, service):
+                raise PermissionDenied
+            return view(request, service, **given)
+
+        guarded = self.admin_site.admin_view(require_http_methods(methods.split())(opened))
+        return path(f"<int:pk>/{route}", guarded, name=NAME.format(name))
+
     def save_model(self, request: HttpRequest, obj: Service, form: ModelForm, change: bool) -> None:
-        super().save_model(request, obj, form, change)
+        """Only what the form holds is stored: facts may have been learned since it was shown. What
+        was changed may be the cure, so an earlier failure does not stand."""
+        if change:
+            for field, value in obj.forgotten_failure().items():
+                setattr(obj, field, value)
+            edited = {field.name for field in self.opts.concrete_fields} & set(form.fields)
+            obj.save(update_fields=edited | set(obj.forgotten_failure()))
+        else:
+            super().save_model(request, obj, form, change)
         if isinstance(form, ServiceForm):
             form.store_secrets()
         if change and "url" in form.changed_data:
@@ -79,16 +149,26 @@ class ServiceAdmin(admin.ModelAdmin):
 
     @admin.display(description="State")
     def state(self, service: Service) -> str:
-        return service.state
+        return service_status.state(service)
+
+    @admin.display(description="For")
+    def seen_by(self, service: Service) -> str:
+        """Who may use it, in a word."""
+        if service.visibility == Service.Visibility.PRIVATE:
+            return str(service.owner or "admins")
+        return service.get_visibility_display().lower()
+
+    @admin.display(description="Next try")
+    def next_try(self, service: Service) -> str:
+        return service_status.next_try(service)
+
+    @admin.display(description="Last failure")
+    def last_failure(self, service: Service) -> str:
+        return service_status.last_failure(service)
 
     @admin.display(description="Tools", ordering="tool_count")
     def tools(self, service: Service) -> int:
         return int(getattr(service, "tool_count", 0))
-
-    @admin.display(description="Last failure")
-    def last_failure(self, service: Service) -> str:
-        failed = service.last_error
-        return f"{failed['at']}: {failed['message']} {failed['hint']}" if failed else "–"
 
     @admin.display(description="Tools left out")
     def not_used(self, service: Service) -> str:
@@ -96,67 +176,88 @@ class ServiceAdmin(admin.ModelAdmin):
 
     @admin.action(description="Enable selected services", permissions=["change"])
     def enable(self, request: HttpRequest, chosen: QuerySet[Service]) -> None:
-        count = chosen.update(is_enabled=True)
+        count = _switch(chosen, is_enabled=True)
         messages.success(request, f"{count} services are enabled.")
 
     @admin.action(description="Disable selected services", permissions=["change"])
     def disable(self, request: HttpRequest, chosen: QuerySet[Service]) -> None:
-        count = chosen.update(is_enabled=False)
+        count = _switch(chosen, is_enabled=False)
         messages.success(request, f"{count} services are disabled.")
 
-    @admin.action(description="Confirm the tools of selected services", permissions=["change"])
-    def confirm_tools(self, request: HttpRequest, chosen: QuerySet[Service]) -> None:
-        count = sum(ledger.confirm(ledger.known_tools(service)) for service in chosen)
-        messages.success(request, f"{count} tools are confirmed.")
-
-    def _post(
-        self, view: Callable[[HttpRequest, Service], HttpResponse]
-    ) -> Callable[..., HttpResponse]:
-        """The view behind a button: it posts, needs the right to change, and gets the service."""
-
-        def posted(request: HttpRequest, pk: int) -> HttpResponse:
-            service = self.get_object(request, str(pk))
-            if service is None:
-                raise Http404("No such service.")
-            if not self.has_change_permission(request, service):
-                raise PermissionDenied
-            return view(request, service)
-
-        wrapped: Callable[..., HttpResponse] = self.admin_site.admin_view(require_POST(posted))
-        return wrapped
+    @admin.action(description="Export selected services as server.json", permissions=["view"])
+    def export_chosen(self, request: HttpRequest, chosen: QuerySet[Service]) -> HttpResponse | None:
+        return importing.export_chosen(request, chosen)
 
     def test(self, request: HttpRequest, service: Service) -> HttpResponse:
         try:
-            report = async_to_sync(test_connection)(service)
+            report = async_to_sync(operations.test_connection)(service, acting=_acting(request))
         except OperationError as error:
             return self._result(request, service, "The connection failed", error=error)
         return self._result(request, service, "The connection works", report=report)
 
+    def retry(self, request: HttpRequest, service: Service) -> HttpResponse:
+        error = async_to_sync(retry_now)(service, _acting(request))
+        if "health" in request.POST:
+            return health.retried(request, service, error)
+        title = "It still fails" if error else "It works again"
+        return self._result(request, service, title, error=error)
+
     def fetch(self, request: HttpRequest, service: Service) -> HttpResponse:
         try:
-            tools = async_to_sync(ledger.fetch_tools)(service, refresh=True)
+            tools = async_to_sync(ledger.fetch_tools)(
+                service, acting=_acting(request), refresh=True
+            )
         except OperationError as error:
             return self._result(request, service, "The tools could not be fetched", error=error)
-        title = f"{len(tools)} tools were fetched"
-        return self._result(request, service, title, tools=tool_values(service, tools))
+        return self._tools(request, service, f"{len(tools)} tools were fetched")
 
     def confirm(self, request: HttpRequest, service: Service) -> HttpResponse:
         """Confirms the definitions that the page showed, not what may have come since."""
         shown = service.definitions.filter(
             is_current=True, hash__in=request.POST.getlist("definition")
         )
-        count = ledger.confirm(shown)
-        values = tool_values(service, ledger.known_tools(service))
-        return self._result(request, service, f"{count} tools are confirmed", tools=values)
+        return self._tools(request, service, f"{ledger.confirm(shown)} tools are confirmed")
+
+    def offered(self, request: HttpRequest, service: Service) -> HttpResponse:
+        """The tools as they were listed last."""
+        return self._tools(request, service, f"Tools of {service}")
+
+    def health(self, request: HttpRequest) -> HttpResponse:
+        if not self.has_change_permission(request):
+            raise PermissionDenied
+        return health.page(self, request)
+
+    def _tools(self, request: HttpRequest, service: Service, title: str) -> HttpResponse:
+        tools = self.listed(service)
+        return self._result(request, service, title, tab="tools", tools=tools)
+
+    def listed(self, service: Service) -> list[Json]:
+        """What the page of tools shows of each."""
+        return tool_values(service, ledger.known_tools(service))
 
     def _result(
         self, request: HttpRequest, service: Service, title: str, **found: Any
     ) -> HttpResponse:
-        context = {
-            **self.admin_site.each_context(request),
-            "opts": self.opts,
-            "title": title,
-            "service": service,
-            **found,
-        }
-        return TemplateResponse(request, RESULT, context)
+        return self.page(request, "result", {"service": service, "title": title, **found})
+
+    def page(
+        self, request: HttpRequest, name: str, context: dict[str, Any], status: int = 200
+    ) -> HttpResponse:
+        """A page of the workbench, in the admin's frame."""
+        framed = {**self.admin_site.each_context(request), "opts": self.opts, **context}
+        template = f"admin/mcpconfig/service/{name}.html"
+        return TemplateResponse(request, template, framed, status=status)
+
+
+def _switch(chosen: QuerySet[Service], *, is_enabled: bool) -> int:
+    """Row by row, because whoever follows changes hears of saved rows only."""
+    with transaction.atomic():
+        for service in chosen:
+            service.is_enabled = is_enabled
+            service.save(update_fields=["is_enabled"])
+    return len(chosen)
+
+
+def _acting(request: HttpRequest) -> Acting:
+    """The admin at the button: a service that is told who acts is told of him."""
+    return Acting.of(cast(AbstractUser, request.user))

@@ -1,9 +1,11 @@
 """Tools in the admin: what services said, to read, and what admins decide about it."""
 
 import json
-from typing import Any
+from typing import Any, ClassVar
 
 from django.contrib import admin
+from django.db.models import TextField
+from django.forms import Textarea
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
@@ -88,6 +90,10 @@ class ToolSettingInline(admin.TabularInline):
 
     model = ToolSetting
     verbose_name_plural = "decisions about tools"
-    fields = ("name", "is_enabled", "level", "is_safe_to_repeat", "confirmed_hash")
+    fields = (
+        *("name", "is_enabled", "level", "is_safe_to_repeat", "wants_review"),
+        *("guidance", "confirmed_hash"),
+    )
+    formfield_overrides: ClassVar = {TextField: {"widget": Textarea(attrs={"rows": 2})}}
     readonly_fields = ("confirmed_hash",)
     extra = 1

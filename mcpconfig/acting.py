@@ -1,0 +1,25 @@
+"""The person on whose behalf an operation runs."""
+
+from dataclasses import dataclass
+from typing import Self
+
+from django.contrib.auth.models import AbstractUser
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Acting:
+    """Who acts, and in which conversation. Where none is given, the operator acts himself."""
+
+    user_id: int
+    username: str
+    email: str
+    conversation_id: str = ""
+
+    @classmethod
+    def of(cls, person: AbstractUser, conversation_id: object = "") -> Self:
+        return cls(
+            user_id=person.pk,
+            username=person.get_username(),
+            email=person.email,
+            conversation_id=str(conversation_id),
+        )

@@ -1,0 +1,60 @@
+"""The form of an identity provider. Its secret goes in and never out."""
+
+from typing import Any
+
+from django import forms
+from django.db import transaction
+
+from mcpconfig.errors import OperationError
+from mcpconfig.models import IdentityProvider
+from mcpconfig.network import check_url
+from mcpconfig.oauth import sealed
+
+
+class IdentityProviderForm(forms.ModelForm):
+    """An identity provider with its secret. An empty secret keeps the stored one."""
+
+    client_secret = forms.CharField(
+        label="Client secret",
+        required=False,
+        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
+    )
+
+    class Meta:
+        model = IdentityProvider
+        fields = ("name", "title", "issuer", "allows_private_addresses", "client_id")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._had_secret = bool(self.instance.secret)
+        if "client_secret" in self.fields:  # somebody who may only look sees no form
+            now = "set" if self._had_secret else "not set"
+            self.fields[
+                "client_secret"
+            ].help_text = (
+                f"Or a private key in PEM form, which then signs each request. Now: {now}."
+            )
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or self.cleaned_data
+        issuer = cleaned.get("issuer", "")
+        try:
+            if issuer:
+                check_url(issuer, allows_private=bool(cleaned.get("allows_private_addresses")))
+        except OperationError as error:
+            self.add_error("issuer", error.message)
+        is_another = bool({"issuer", "client_id"} & set(self.changed_data))
+        if is_another and self._had_secret and not cleaned.get("client_secret"):
+            text = "Enter it: another issuer or client ID does not get the stored secret."
+            self.add_error("client_secret", text)
+        return cleaned
+
+    def store(self) -> IdentityProvider:
+        """The row, with the secret for it where one was entered."""
+        with transaction.atomic():
+            provider: IdentityProvider = self.instance
+            provider.save()
+            if self.cleaned_data.get("client_secret"):
+                sealed.seal_provider_secret(provider, self.cleaned_data["client_secret"])
+                provider.save(update_fields=["secret"])
+        return provider

@@ -1,0 +1,66 @@
+"""Identity providers in the admin: where the people of a company sign in once for many services."""
+
+from typing import Any
+
+from django.conf import settings
+from django.contrib import admin, messages
+from django.db.models import Count, QuerySet
+from django.forms import ModelForm
+from django.http import HttpRequest
+
+from mcpconfig.models import IdentityProvider
+from mcpconfig.oauth.document import company_redirect_uri
+
+from .identity_provider_form import IdentityProviderForm
+
+ADDRESS_FIRST = "Set PUBLIC_URL first: people come back to an address that begins with it."
+
+
+@admin.register(IdentityProvider)
+class IdentityProviderAdmin(admin.ModelAdmin):
+    form = IdentityProviderForm
+    list_display = ("name", "title", "issuer", "opened", "signed_in")
+    search_fields = ("name", "title", "issuer")
+    readonly_fields = ("comes_back_to", "opened", "signed_in")
+    fieldsets = (
+        ("What it is", {"fields": ("name", "title")}),
+        ("Address", {"fields": ("issuer", "allows_private_addresses")}),
+        ("This application there", {"fields": ("comes_back_to", "client_id", "client_secret")}),
+        ("In use", {"fields": ("opened", "signed_in")}),
+    )
+
+    def get_fieldsets(self, request: HttpRequest, obj: IdentityProvider | None = None) -> Any:
+        return self.fieldsets if obj is not None else self.fieldsets[:-1]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[IdentityProvider]:
+        providers: QuerySet[IdentityProvider] = super().get_queryset(request)
+        return providers.annotate(
+            service_count=Count("services", distinct=True),
+            people_count=Count("sign_ins", distinct=True),
+        )
+
+    def save_model(
+        self, request: HttpRequest, obj: IdentityProvider, form: ModelForm, change: bool
+    ) -> None:
+        if isinstance(form, IdentityProviderForm):
+            form.store()
+        if change and {"issuer", "client_id"} & set(form.changed_data):
+            text = "Everybody signs in again: the sign-ins of the old issuer or client are gone."
+            messages.warning(request, text)
+
+    @admin.display(description="Redirect URI")
+    def comes_back_to(self, provider: IdentityProvider) -> str:
+        """What has to be registered there."""
+        if not settings.PUBLIC_URL:
+            return ADDRESS_FIRST
+        if not provider.name:
+            return f"{settings.PUBLIC_URL}/oauth/company/NAME/callback, with the name above"
+        return company_redirect_uri(provider, settings.PUBLIC_URL)
+
+    @admin.display(description="Services")
+    def opened(self, provider: IdentityProvider) -> int:
+        return int(getattr(provider, "service_count", 0))
+
+    @admin.display(description="People signed in")
+    def signed_in(self, provider: IdentityProvider) -> int:
+        return int(getattr(provider, "people_count", 0))
