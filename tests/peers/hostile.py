@@ -2,33 +2,44 @@
 
 import asyncio
 import json
-import socket
 import threading
-from typing import Any, Self
+from typing import Any
 
-from .misdeeds import DONE, MISDEEDS, TOOL, Writer, answer, listing
+from .asking_misdeeds import ASKING_MISDEEDS
+from .message_misdeeds import MESSAGE_MISDEEDS
+from .misdeeds import DONE, MISDEEDS, TOOL, Writer, answer, listing, respond
 from .reading_misdeeds import CAPABILITIES, READING, READING_MISDEEDS
+from .stream_misdeeds import SESSION_MISDEEDS, STREAM_MISDEEDS
+from .threaded import Threaded
+from .wire_misdeeds import WIRE_MISDEEDS
+
+ALL_MISDEEDS = (
+    MISDEEDS
+    | ASKING_MISDEEDS
+    | READING_MISDEEDS
+    | MESSAGE_MISDEEDS
+    | STREAM_MISDEEDS
+    | SESSION_MISDEEDS
+    | WIRE_MISDEEDS
+)
 
 MODERN = "2026-07-28"
 
 
-class Hostile:
+class Hostile(Threaded):
     """`with Hostile() as hostile:` misbehaves at `hostile.url(how)`.
 
     It discovers and lists properly; the misdeed comes at `tools/call`, after the effect was
     counted. Misdeeds that begin with `listing_` come at `tools/list`, those with `reading_` at
-    whatever reads resources or prompts. With `at_once` in the path it comes at the first request.
+    whatever reads resources or prompts, those with `session_` at every request. With `at_once` in
+    the path it comes at the first request; with `deaf` the server does not even read the call.
     """
 
     def __init__(self) -> None:
+        super().__init__()
         self.effects = 0
         self.requests: list[str] = []
         self.asked = threading.Event()
-        self._loop = asyncio.new_event_loop()
-        self._listening = socket.create_server(("127.0.0.1", 0))
-        self.port = int(self._listening.getsockname()[1])
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._stopped = asyncio.Event()
 
     def url(self, misdeed: str, *, at_once: bool = False) -> str:
         return f"http://127.0.0.1:{self.port}/{misdeed}{'/at_once' if at_once else ''}"
@@ -37,23 +48,6 @@ class Hostile:
         self.effects = 0
         self.requests.clear()
         self.asked.clear()
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._loop.call_soon_threadsafe(self._stopped.set)
-        self._thread.join(timeout=5)
-
-    def _run(self) -> None:
-        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
-            runner.run(self._serve())
-
-    async def _serve(self) -> None:
-        server = await asyncio.start_server(self._connection, sock=self._listening)
-        await self._stopped.wait()
-        server.close()
 
     async def _connection(self, reader: asyncio.StreamReader, writer: Writer) -> None:
         try:
@@ -68,6 +62,10 @@ class Hostile:
         """Answer one request; false when the connection is over."""
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
         verb, path, _ = head.split("\r\n", 1)[0].split(" ", 2)
+        if path.endswith("/deaf") and "mcp-method: tools/call" in head.lower():
+            self.effects += 1
+            self.requests.append("tools/call")
+            await asyncio.sleep(30)
         length = next(
             (
                 int(line[15:])
@@ -81,17 +79,28 @@ class Hostile:
         self.requests.append(method)
         self.asked.set()
         misdeed = path.strip("/").split("/")[0]
+        if misdeed == "counts":
+            self.requests.pop()
+            await respond(writer, body=json.dumps([self.effects, self.requests]).encode())
+            self.clear()
+            return True
         self.effects += method == "tools/call"
-        if method in self._due(misdeed, at_once=path.endswith("/at_once")):
-            await (MISDEEDS | READING_MISDEEDS)[misdeed](writer, message)
-            return misdeed.startswith(("listing_", "reading_"))
+        deed = ALL_MISDEEDS.get(misdeed)
+        if deed and method in self._due(misdeed, at_once=path.endswith("/at_once")):
+            await deed(writer, message)
+            return misdeed.startswith(("listing_", "reading_", "session_"))
         await self._behave(writer, message, misdeed)
         return True
 
     def _due(self, misdeed: str, *, at_once: bool) -> set[str]:
         """The methods at which this misdeed happens."""
+        everything = {"server/discover", "initialize", "tools/list", "tools/call", "GET"}
+        if misdeed == "stream_storm":
+            return {"tools/call", "GET"}
+        if misdeed.startswith("session_"):
+            return everything | {"notifications/initialized", "DELETE"}
         if at_once:
-            return {"server/discover", "initialize", "tools/list", "tools/call", "GET"}
+            return everything
         if misdeed.startswith("reading_"):
             return READING
         return {"tools/list"} if misdeed.startswith("listing_") else {"tools/call"}

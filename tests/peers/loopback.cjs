@@ -1,10 +1,7 @@
-// Preloaded into node servers that bind all interfaces: every listener is bound to loopback instead.
+// Preloaded into programs of Node that bind all interfaces: what names no address binds loopback instead.
+// Below `listen`, which looks an address up first: some programs ask for their port in the same breath.
 const net = require("node:net");
-const listen = net.Server.prototype.listen;
-net.Server.prototype.listen = function (first, ...rest) {
-  if (typeof first === "object" && first !== null) {
-    return listen.call(this, { ...first, host: "127.0.0.1" }, ...rest);
-  }
-  const callback = rest.find((argument) => typeof argument === "function");
-  return listen.call(this, { port: Number(first), host: "127.0.0.1" }, callback);
+const bind = net.Server.prototype._listen2;
+net.Server.prototype._listen2 = function (address, ...rest) {
+  return bind.call(this, address || "127.0.0.1", ...rest);
 };

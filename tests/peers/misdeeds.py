@@ -14,6 +14,7 @@ Writer = asyncio.StreamWriter
 Misdeed = Callable[[Writer, dict[str, Any]], Awaitable[None]]
 
 _page_numbers = count()
+_BOMB = gzip.compress(b"x" * 30_000_000, 1)
 
 
 def listing(tools: list[dict[str, Any]], cursor: str | None = None) -> dict[str, Any]:
@@ -118,8 +119,7 @@ async def giant_announced(writer: Writer, message: dict[str, Any]) -> None:
 
 
 async def bomb(writer: Writer, message: dict[str, Any]) -> None:
-    body = gzip.compress(b"x" * 100_000_000, 1)
-    await respond(writer, body=body, extra="Content-Encoding: gzip\r\n")
+    await respond(writer, body=_BOMB, extra="Content-Encoding: gzip\r\n")
 
 
 async def wrong_id(writer: Writer, message: dict[str, Any]) -> None:

@@ -25,6 +25,7 @@ class Arrival:
     path: str
     rpc_method: str
     headers: dict[str, str]
+    body: bytes = b""
 
 
 @dataclass(slots=True)
@@ -71,6 +72,7 @@ def _arrival(scope: Message, body: bytes) -> Arrival:
         path=scope["path"],
         rpc_method=message.get("method", ""),
         headers={name.decode(): value.decode() for name, value in scope["headers"]},
+        body=body,
     )
 
 

