@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Iterator
 from itertools import count
+from typing import Any
 
 import pytest
 
@@ -17,6 +18,13 @@ _numbers = count(1)
 @pytest.fixture(autouse=True)
 def _database(transactional_db: None) -> None:
     """Operations write from threads of their own, so nothing here runs inside one transaction."""
+
+
+@pytest.fixture(autouse=True)
+def _bounds(settings: Any) -> None:
+    """Shorter than a test may take, so that an answer that never comes is a failure with a trace
+    and a reason instead of a test that hangs."""
+    settings.MCP_TOTAL_SECONDS, settings.MCP_IDLE_SECONDS = 20, 10
 
 
 @pytest.fixture(scope="session")

@@ -1,24 +1,10 @@
 """Runs `manage.py mcp` in this process and keeps what it said."""
 
-import json
-from io import StringIO
-from typing import Any
-
-from django.core.management import call_command
+from tests import commands
 
 
-class Ran:
-    """A finished command: exit code, output and complaints."""
+class Ran(commands.Ran):
+    """A finished `mcp` command."""
 
     def __init__(self, *words: str) -> None:
-        out, err = StringIO(), StringIO()
-        self.code = 0
-        try:
-            call_command("mcp", *words, stdout=out, stderr=err)
-        except SystemExit as ended:
-            self.code = int(str(ended.code or 0))
-        self.out, self.err = out.getvalue(), err.getvalue()
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
+        super().__init__("mcp", *words)

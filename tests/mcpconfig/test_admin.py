@@ -31,10 +31,21 @@ def form(**changes: Any) -> dict[str, Any]:
         "description": "",
         "url": "https://one.example/mcp",
         "transport": "auto",
+        "icon": "",
+        "colour": "grey",
         "authentication": "none",
         "is_enabled": "on",
         "bearer": "",
         "headers": "",
+        "client_id": "",
+        "client_secret": "",
+        "scopes": "",
+        "visibility": "everyone",
+        "owner": "",
+        "shares_tools": "on",
+        "new_tools": "wait",
+        "reconnects": "on",
+        "most_retries": 5,
     }
     return management | fields | changes
 
@@ -196,6 +207,15 @@ def test_services_are_disabled_together(admin_client: Client, guarded_service: S
 
     guarded_service.refresh_from_db()
     assert not guarded_service.is_enabled
+
+
+def test_tools_are_confirmed_only_where_they_are_shown(
+    admin_client: Client, guarded_service: Service
+) -> None:
+    """A30: no list of services offers to confirm tools that nobody has read."""
+    page = admin_client.get(reverse("admin:mcpconfig_service_changelist")).content.decode()
+    assert 'value="disable"' in page
+    assert "confirm" not in page.lower()
 
 
 @pytest.mark.parametrize("button", ["test", "fetch_tools", "confirm_tools"])

@@ -10,14 +10,15 @@ import pytest
 from mcpconfig.client import connect
 from mcpconfig.ledger import fresh_tools
 from mcpconfig.models import Exchange, Service
-from mcpconfig.operations import call_tool, list_tools
+from mcpconfig.operations import list_tools
+from tests.mcpconfig.finished import call_tool
 from tests.peers.hostile import Hostile
 from tests.peers.serving import Application, Served
 from tests.peers.toolbox import Watch, application, toolbox
 
 MakeService = Callable[..., Awaitable[Service]]
 
-pytestmark = pytest.mark.timeout(30)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(30)]
 
 
 def never_says_goodbye(app: Application) -> Application:
@@ -31,7 +32,6 @@ def never_says_goodbye(app: Application) -> Application:
     return hanging
 
 
-@pytest.mark.slow
 async def test_a_session_whose_end_hangs_costs_two_seconds_and_not_the_result(
     watch: Watch, service_at: MakeService
 ) -> None:
@@ -47,7 +47,6 @@ async def test_a_session_whose_end_hangs_costs_two_seconds_and_not_the_result(
         assert time.monotonic() - started < 5
 
 
-@pytest.mark.slow
 async def test_a_deadline_that_passes_while_closing_does_not_cost_the_result(
     watch: Watch, service_at: MakeService
 ) -> None:
@@ -67,7 +66,7 @@ async def test_a_bug_of_ours_inside_an_operation_is_not_blamed_on_the_service(
     service = await service_at(hostile.url("html"))
 
     with pytest.raises(ExceptionGroup) as caught:
-        async with connect(service, "broken"):
+        async with connect(service, None, "broken"):
             raise KeyError("our own mistake")
 
     assert caught.group_contains(KeyError)

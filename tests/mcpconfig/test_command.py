@@ -59,34 +59,13 @@ def test_headers_are_kept_encrypted() -> None:
     assert b"canary" not in bytes(Credential.objects.get().headers)
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (("add", "one", "http://one.example/mcp"), "https://"),
-        (("add", "not a slug", "https://one.example/mcp"), "slug"),
-        (
-            ("add", "one", "https://one.example/", "--bearer-env", "UNSET_VARIABLE"),
-            "UNSET_VARIABLE",
-        ),
-        (("add", "one", "https://one.example/", "--header", "nonsense"), "NAME=VALUE"),
-        (("test", "nobody"), "nobody"),
-    ],
-)
-def test_what_cannot_be_done_is_said_on_standard_error(words: tuple[str, ...], said: str) -> None:
-    ran = Ran(*words)
-
-    assert ran.code == 1
-    assert "configuration:" in ran.err
-    assert said in ran.err
-    assert "Traceback" not in ran.err
-    assert ran.out == ""
-
-
-def test_wrong_usage_exits_with_two(capsys: pytest.CaptureFixture[str]) -> None:
-    for words in (["mcp"], ["mcp", "add"], ["mcp", "fly"], ["mcp", "call", "one"]):
-        with pytest.raises(SystemExit) as ended:
-            ManagementUtility(["manage.py", *words]).execute()
-        assert ended.value.code == 2
+@pytest.mark.parametrize("words", [["mcp"], ["mcp", "fly"]])
+def test_what_is_no_verb_exits_with_two(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        ManagementUtility(["manage.py", *words]).execute()
+    assert ended.value.code == 2
     assert "usage:" in capsys.readouterr().err
 
 
@@ -168,18 +147,6 @@ def test_a_failure_in_json_is_json_only(hostile: Hostile) -> None:
 
     assert set(error) == {"kind", "message", "hint"}
     assert error["kind"] == "sign_in_needed"
-
-
-@pytest.mark.parametrize("arguments", ["{", "[1]", '"text"'])
-def test_arguments_must_be_a_json_object(toolbox: Served, arguments: str) -> None:
-    ran = Ran("call", "box", "echo", arguments)
-
-    assert ran.code == 1
-    assert "JSON" in ran.err
-
-
-def test_an_unknown_tool_is_named(toolbox: Served) -> None:
-    assert "“nothing”" in Ran("call", "box", "nothing").err
 
 
 def test_the_trace_shows_what_was_exchanged(toolbox: Served) -> None:

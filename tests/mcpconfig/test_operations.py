@@ -5,10 +5,13 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from mcpconfig.errors import OperationError
 from mcpconfig.ledger import fresh_tools
 from mcpconfig.models import Service, ToolDefinition
-from mcpconfig.operations import call_tool, list_tools
+from mcpconfig.operations import list_tools
 from mcpconfig.operations import test_connection as connection_report
+from mcpconfig.results import Progress
+from tests.mcpconfig.finished import call_tool
 from tests.peers.serving import Served
 from tests.peers.toolbox import Watch
 
@@ -27,6 +30,9 @@ async def modern_service(modern: Served, service_at: MakeService) -> Service:
     return await service_at(modern.url)
 
 
+STEPS = ["Address", "Sign-in at discovery", "Sign-in at the first call", "Connect"]
+
+
 async def definition(service: Service, name: str) -> ToolDefinition:
     tools = await fresh_tools(service)
     return next(tool for tool in tools if tool.name == name)
@@ -38,7 +44,7 @@ async def test_a_test_of_the_connection_says_what_it_found(service: Service) -> 
     assert report.server_name == "toolbox"
     assert report.tool_count == 7
     assert "tools" in report.capabilities
-    assert [step.name for step in report.steps][0] == "Connect"
+    assert [step.name for step in report.steps][:4] == STEPS
     assert report.era in ("2026-07-28", "2025-11-25")
 
 
@@ -63,11 +69,12 @@ async def test_a_tool_that_fails_is_a_result(service: Service) -> None:
 
 
 async def test_progress_is_told_as_it_comes(service: Service) -> None:
-    told: list[str] = []
+    told: list[Progress] = []
 
     await call_tool(service, await definition(service, "count"), {"to": 3}, on_progress=told.append)
 
-    assert told[-1] == "3 of 3: counted 3"
+    assert told[-1] == Progress(done=3, total=3, message="counted 3")
+    assert told[-1].words == "3 of 3: counted 3"
 
 
 async def test_cancelling_the_task_cancels_the_tool_at_the_server(
@@ -215,4 +222,20 @@ async def test_stored_tools_are_used_while_they_are_fresh(
     tools = await fresh_tools(modern_service)
 
     assert len(tools) == 7
+    assert modern.arrivals.methods == []
+
+
+async def test_a_tool_whose_arguments_cannot_travel_in_headers_is_not_called(
+    modern: Served, modern_service: Service
+) -> None:
+    """The protocol has clients leave such a tool alone; what its list said is stored."""
+    await definition(modern_service, "echo")
+    misplaced = {"text": {"type": "object", "x-mcp-header": "Text"}}
+    tool = ToolDefinition(name="echo", input_schema={"type": "object", "properties": misplaced})
+    modern.arrivals.clear()
+
+    with pytest.raises(OperationError) as caught:
+        await call_tool(modern_service, tool, {"text": {}})
+
+    assert "x-mcp-header" in caught.value.hint
     assert modern.arrivals.methods == []

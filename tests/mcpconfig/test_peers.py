@@ -1,9 +1,10 @@
-"""Programs that others build on: the effect counter, and the protocol's own reference server."""
+"""Programs that others build on: the effect counter, and servers that other people wrote."""
 
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,7 @@ import pytest
 from asgiref.sync import sync_to_async
 
 from mcpconfig.ledger import fresh_tools
-from mcpconfig.models import Service
-from mcpconfig.operations import call_tool
+from mcpconfig.models import Service, ToolDefinition
 from mcpconfig.operations import test_connection as connection_report
 from mcpconfig.reading import (
     complete,
@@ -22,10 +22,16 @@ from mcpconfig.reading import (
     list_resources,
     read_resource,
 )
+from mcpconfig.results import Answer, CallOutcome, InputRequest
 from mcpconfig.uri_templates import expand
-from tests.peers.everything import Unavailable, everything
+from tests.mcpconfig.finished import call_tool
+from tests.peers.installing import Unavailable
+from tests.peers.programs import Program, app, bridged, everything, fast, running
 
 MakeService = Callable[..., Awaitable[Service]]
+
+MODERN, HANDSHAKE = "2026-07-28", "2025-11-25"
+HTTP, SSE = Service.Transport.STREAMABLE_HTTP, Service.Transport.SSE
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
@@ -43,7 +49,7 @@ def effects_server(path: Path, era: str) -> Iterator[str]:
         process.wait(timeout=10)
 
 
-@pytest.mark.parametrize(("era", "spoken"), [("modern", "2026-07-28"), ("handshake", "2025-11-25")])
+@pytest.mark.parametrize(("era", "spoken"), [("modern", MODERN), ("handshake", HANDSHAKE)])
 async def test_the_effect_counter_counts_each_execution_once(
     tmp_path: Path, service_at: MakeService, era: str, spoken: str
 ) -> None:
@@ -58,58 +64,185 @@ async def test_the_effect_counter_counts_each_execution_once(
     assert path.read_text() == "delete_thing lamp\nread_thing lamp\n"
 
 
-@pytest.fixture(params=["streamableHttp", "sse"])
-def everything_url(request: pytest.FixtureRequest) -> Iterator[str]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Peer:
+    """A server that somebody else wrote: how it is reached, what it offers, what one call says.
+
+    `requests`: what a call costs, farewells apart. `resource` and `prompt`: one of each that it
+    has, with a word of it.
+    """
+
+    program: Program
+    era: str = HANDSHAKE
+    transport: str = HTTP
+    tools: int
+    tool: str
+    arguments: dict[str, Any] = field(default_factory=dict)
+    says: str
+    requests: int = 3
+    resource: tuple[str, str] | None = None
+    prompt: tuple[str, dict[str, str], str] | None = None
+
+
+DOCUMENT = ("demo://resource/static/document/architecture.md", "Architecture")
+IN_OSLO = ("args-prompt", {"city": "Oslo"}, "Oslo")
+PEERS = [
+    Peer(
+        program=everything("streamableHttp"),
+        tools=15,
+        tool="echo",
+        arguments={"message": "hello"},
+        says="Echo: hello",
+        resource=DOCUMENT,
+        prompt=IN_OSLO,
+    ),
+    Peer(
+        program=everything("sse"),
+        transport=SSE,
+        tools=15,
+        tool="echo",
+        arguments={"message": "hello"},
+        says="Echo: hello",
+        requests=4,
+        resource=DOCUMENT,
+        prompt=IN_OSLO,
+    ),
+    Peer(
+        program=app("basic-vanillajs"),
+        tools=1,
+        tool="get-time",
+        says="T",
+        resource=("ui://get-time/mcp-app.html", "<html"),
+    ),
+    Peer(
+        program=app("budget-allocator"),
+        tools=1,
+        tool="get-budget-data",
+        says="Default Budget",
+        resource=("ui://budget-allocator/mcp-app.html", "<html"),
+    ),
+    Peer(
+        program=fast(),
+        era=MODERN,
+        tools=1,
+        tool="add",
+        arguments={"a": 2, "b": 3},
+        says="5",
+        requests=1,
+        resource=("note://first", "milk"),
+        prompt=("greet", {"name": "Ada"}, "Greet Ada."),
+    ),
+    Peer(
+        program=bridged("mcp-server-git", needs_repository=True),
+        tools=12,
+        tool="git_log",
+        arguments={"repo_path": "{folder}"},
+        says="Author: Ada",
+    ),
+    Peer(
+        program=bridged("mcp-server-time"),
+        tools=2,
+        tool="get_current_time",
+        arguments={"timezone": "Europe/Oslo"},
+        says="Europe/Oslo",
+    ),
+    Peer(
+        program=bridged("mcp-server-time", is_sse=True),
+        transport=SSE,
+        tools=2,
+        tool="get_current_time",
+        arguments={"timezone": "Europe/Oslo"},
+        says="Europe/Oslo",
+        requests=4,
+    ),
+]
+
+
+@contextmanager
+def started(program: Program, folder: Path) -> Iterator[str]:
     try:
-        with everything(request.param) as url:
+        with running(program, folder) as url:
             yield url
     except Unavailable as error:
-        pytest.skip(f"server-everything cannot be had: {error}")
+        pytest.skip(f"{program.name} cannot be had: {error}")
 
 
-async def test_the_reference_server_is_found_tested_and_used(
-    everything_url: str, service_at: MakeService
+@pytest.mark.parametrize("peer", PEERS, ids=lambda peer: f"{peer.program.name} {peer.transport}")
+async def test_a_server_of_other_people_is_tested_listed_called_and_read(
+    peer: Peer, service_at: MakeService, tmp_path: Path
 ) -> None:
-    service = await service_at(everything_url)
+    with started(peer.program, tmp_path) as url:
+        service = await service_at(url)
 
-    report = await connection_report(service)
-    tools: dict[str, Any] = {tool.name: tool for tool in await fresh_tools(service)}
-    outcome = await call_tool(service, tools["echo"], {"message": "hello"})
+        report = await connection_report(service)
+        tools = {tool.name: tool for tool in await fresh_tools(service)}
+        await _calls(service, tools[peer.tool], peer, tmp_path)
+        await _reads(service, peer)
 
-    assert report.tool_count == len(tools) >= 10
-    assert report.era == "2025-11-25"
-    assert "hello" in outcome.result.content[0]["text"]
+    assert (report.era, report.transport) == (peer.era, peer.transport)
+    assert report.tool_count == len(tools) == peer.tools
+    assert bool(report.resource_count) == (peer.resource is not None)
+    assert bool(report.prompt_count) == (peer.prompt is not None)
     assert await sync_to_async(service.exchanges.exists)()
 
 
-async def test_the_reference_servers_resources_are_read(
-    everything_url: str, service_at: MakeService
+async def _calls(service: Service, tool: ToolDefinition, peer: Peer, folder: Path) -> None:
+    arguments = {
+        name: str(folder) if value == "{folder}" else value
+        for name, value in peer.arguments.items()
+    }
+    outcome = await call_tool(service, tool, arguments)
+    assert isinstance(outcome, CallOutcome)
+    assert not outcome.result.is_error
+    assert peer.says in outcome.result.content[0]["text"]
+    assert outcome.requests == peer.requests
+
+
+async def _reads(service: Service, peer: Peer) -> None:
+    if peer.resource is not None:
+        uri, word = peer.resource
+        assert uri in [resource.uri for resource in await list_resources(service)]
+        contents = await read_resource(service, uri)
+        assert word in str(contents.parts[0].text)
+    if peer.prompt is not None:
+        name, arguments, words = peer.prompt
+        assert name in [prompt.name for prompt in await list_prompts(service)]
+        filled = await get_prompt(service, name, arguments)
+        assert words in filled.messages[0].content["text"]
+
+
+async def test_the_reference_servers_templates_are_read_and_its_values_proposed(
+    service_at: MakeService, tmp_path: Path
 ) -> None:
-    service = await service_at(everything_url)
+    with started(everything("streamableHttp"), tmp_path) as url:
+        service = await service_at(url)
+        templates = await list_resource_templates(service)
+        blob = next(one for one in templates if "blob" in one.uri_template)
+        made = await read_resource(service, expand(blob.uri_template, {"resourceId": "2"}))
+        prompts = {prompt.name: prompt for prompt in await list_prompts(service)}
+        proposed = await complete(service, "completable-prompt", "department", "E")
 
-    report = await connection_report(service)
-    resources = await list_resources(service)
-    templates = {template.name: template for template in await list_resource_templates(service)}
-    listed = await read_resource(service, resources[0].uri)
-    blob = next(one for one in templates.values() if "blob" in one.uri_template)
-    made = await read_resource(service, expand(blob.uri_template, {"resourceId": "2"}))
-
-    assert report.resource_count == len(resources) >= 1
-    assert report.template_count == len(templates) >= 1
-    assert report.instructions
-    assert listed.parts[0].text
     assert made.parts[0].blob
-
-
-async def test_the_reference_servers_prompts_are_filled_in_and_their_values_proposed(
-    everything_url: str, service_at: MakeService
-) -> None:
-    service = await service_at(everything_url)
-
-    prompts = {prompt.name: prompt for prompt in await list_prompts(service)}
-    filled = await get_prompt(service, "args-prompt", {"city": "Oslo"})
-    proposed = await complete(service, "completable-prompt", "department", "E")
-
     assert [argument.name for argument in prompts["args-prompt"].arguments] == ["city", "state"]
-    assert "Oslo" in filled.messages[0].content["text"]
     assert proposed.values == ("Engineering",)
+
+
+@pytest.mark.parametrize("transport", ["streamableHttp", "sse"])
+async def test_the_reference_servers_question_is_answered_while_it_waits(
+    service_at: MakeService, tmp_path: Path, transport: str
+) -> None:
+    asked: list[InputRequest] = []
+
+    async def agrees(request: InputRequest) -> Answer:
+        asked.append(request)
+        return Answer(action="accept", content={"name": "Ada", "check": True})
+
+    with started(everything(transport), tmp_path) as url:
+        service = await service_at(url)
+        tools = {tool.name: tool for tool in await fresh_tools(service)}
+        tool = tools["trigger-elicitation-request"]
+        outcome = await call_tool(service, tool, {}, on_question=agrees)
+
+    assert isinstance(outcome, CallOutcome)
+    assert [request.mode for request in asked] == ["form"]
+    assert "Name: Ada" in outcome.result.content[1]["text"]

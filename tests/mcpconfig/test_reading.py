@@ -21,7 +21,7 @@ from tests.peers.serving import Served
 
 MakeService = Callable[..., Awaitable[Service]]
 
-pytestmark = pytest.mark.timeout(30)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(30)]
 
 
 @pytest.fixture

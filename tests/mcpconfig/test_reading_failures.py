@@ -21,7 +21,7 @@ from tests.peers.hostile import Hostile
 MakeService = Callable[..., Awaitable[Service]]
 Act = Callable[[Service], Awaitable[object]]
 
-pytestmark = pytest.mark.timeout(30)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(30)]
 
 
 @pytest.fixture(autouse=True)

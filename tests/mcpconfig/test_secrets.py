@@ -3,6 +3,7 @@
 import pytest
 from cryptography.fernet import Fernet
 from django.conf import LazySettings
+from django.utils import timezone
 
 from mcpconfig import credentials, secrets
 from mcpconfig.errors import OperationError
@@ -112,6 +113,22 @@ def test_a_url_saved_alone_drops_what_was_known_too() -> None:
     assert Service.objects.get(pk=one.pk).known_era == ""
 
 
+@pytest.mark.parametrize(
+    ("written", "is_stamped"),
+    [(["client_id"], True), (["client_id", "title"], True), (["title"], False), (None, True)],
+)
+def test_another_way_to_sign_in_is_stamped_however_it_is_saved(
+    written: list[str] | None, is_stamped: bool
+) -> None:
+    """A34: what was allowed before it does not run as somebody else."""
+    one = service()
+    shown_at = timezone.now()
+    one.client_id, one.title = "another", "One"
+    one.save(update_fields=written)
+
+    assert Service.objects.get(pk=one.pk).signs_in_otherwise_since(shown_at) is is_stamped
+
+
 def test_the_summary_shows_the_ending_only() -> None:
     one = service()
     assert credentials.summary(one, "bearer") == "not set"
@@ -120,25 +137,3 @@ def test_the_summary_shows_the_ending_only() -> None:
 
     assert credentials.summary(one, "bearer").endswith("ends in 6789")
     assert CANARY not in credentials.summary(one, "bearer")
-
-
-@pytest.mark.parametrize(
-    ("text", "hidden"),
-    [
-        (f"x {CANARY} y", CANARY),
-        ('{"password": "hunter2"}', "hunter2"),
-        ('{"apiKey": "abc\\"def"}', "def"),
-        ('{"access_token":"tail', "tail"),
-    ],
-)
-def test_masking_hides_known_secrets_and_what_is_called_one(text: str, hidden: str) -> None:
-    shown = secrets.masked(text, [CANARY])
-
-    assert hidden not in shown
-    assert secrets.MASK in shown
-
-
-def test_masking_keeps_what_is_needed_to_read_a_trace() -> None:
-    text = '{"progressToken": "7", "nextCursor": "page-2"}'
-
-    assert secrets.masked(text, []) == text

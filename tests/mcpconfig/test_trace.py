@@ -1,76 +1,36 @@
-"""The trace: every exchange is kept, nothing in it opens a service."""
+"""The trace: every exchange is kept, with what it was, for a while."""
 
-from collections.abc import Awaitable, Callable
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
 
 import pytest
-from asgiref.sync import sync_to_async
+from channels.db import database_sync_to_async
+from django.conf import LazySettings, settings
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
-from mcpconfig import credentials, trace
+from mcpconfig import trace
 from mcpconfig.errors import OperationError
 from mcpconfig.ledger import fresh_tools
-from mcpconfig.limits import LIMITS
-from mcpconfig.models import Exchange, Service
+from mcpconfig.models import Exchange, Service, ToolDefinition
 from mcpconfig.operations import call_tool, list_tools
+from mcpconfig.results import Progress
 from mcpconfig.wire import Wire
 from tests.peers.hostile import Hostile
 from tests.peers.serving import Served
-from tests.peers.toolbox import BEARER
 
 MakeService = Callable[..., Awaitable[Service]]
 
 pytestmark = pytest.mark.timeout(30)
 
-
-async def guarded_service(guarded: Served, service_at: MakeService, token: str) -> Service:
-    service = await service_at(guarded.url, authentication="bearer")
-    await sync_to_async(credentials.set_bearer)(service, token)
-    return service
-
-
-async def everything_kept() -> str:
-    rows = [row async for row in Exchange.objects.values()]
-    return repr(rows)
-
-
-async def test_a_bearer_token_opens_a_guarded_service_and_is_in_no_trace(
-    guarded: Served, service_at: MakeService
-) -> None:
-    service = await guarded_service(guarded, service_at, BEARER)
-
-    tools = {tool.name: tool for tool in await fresh_tools(service)}
-    outcome = await call_tool(service, tools["echo"], {"text": f"my token is {BEARER}"})
-
-    assert BEARER in outcome.result.content[0]["text"]
-    kept = await everything_kept()
-    assert "tools/call" in kept
-    assert BEARER not in kept
-
-
-async def test_a_wrong_token_asks_for_a_sign_in_and_is_in_no_trace_either(
-    guarded: Served, service_at: MakeService
-) -> None:
-    service = await guarded_service(guarded, service_at, "wrong-token-0123456789")
-
-    with pytest.raises(OperationError) as caught:
-        await list_tools(service)
-
-    assert caught.value.kind == "sign_in_needed"
-    assert caught.value.www_authenticate.startswith("Bearer")
-    assert "wrong-token" not in await everything_kept()
-    assert "wrong-token" not in repr((await Service.objects.aget(pk=service.pk)).last_error)
-
-
-async def test_stored_headers_are_sent_and_masked(modern: Served, service_at: MakeService) -> None:
-    service = await service_at(modern.url, authentication="headers")
-    headers = {"X-Api-Key": "canary-key-0123456789", "X-Literal": "${SECRET_KEY}"}
-    await sync_to_async(credentials.set_headers)(service, headers)
-
-    await list_tools(service)
-
-    sent = modern.arrivals.seen[0].headers
-    assert sent["x-api-key"] == "canary-key-0123456789"
-    assert sent["x-literal"] == "${SECRET_KEY}"
-    assert "canary-key" not in await everything_kept()
+ROOT = Path(__file__).parents[2]
+ACT = {"name": "act", "input_schema": {"type": "object"}}
 
 
 async def test_a_failed_operation_is_traced_with_its_status(
@@ -87,13 +47,6 @@ async def test_a_failed_operation_is_traced_with_its_status(
     assert (newest.operation, newest.rpc_method, newest.status) == ("call_tool", "tools/call", 500)
 
 
-async def test_session_ids_are_masked(handshake: Served, service_at: MakeService) -> None:
-    await list_tools(await service_at(handshake.url))
-
-    session = handshake.arrivals.seen[-1].headers["mcp-session-id"]
-    assert session not in await everything_kept()
-
-
 async def test_bodies_are_cut(modern: Served, service_at: MakeService) -> None:
     service = await service_at(modern.url)
     tools = {tool.name: tool for tool in await fresh_tools(service)}
@@ -103,19 +56,19 @@ async def test_bodies_are_cut(modern: Served, service_at: MakeService) -> None:
     newest = await Exchange.objects.afirst()
     assert newest is not None
     assert newest.response_bytes > 100_000
-    assert len(newest.response_body) <= LIMITS.traced_body_bytes
+    assert len(newest.response_body) <= settings.TRACE_BODY_BYTES
 
 
 def test_only_the_newest_exchanges_are_kept() -> None:
     service = Service.objects.create(name="busy", url="https://busy.example/mcp")
     Exchange.objects.bulk_create(
         Exchange(service=service, operation="old", operation_id="0" * 32, method="POST")
-        for _ in range(LIMITS.traced_exchanges + 30)
+        for _ in range(settings.TRACE_EXCHANGES + 30)
     )
 
     trace.prune(service)
 
-    assert Exchange.objects.filter(service=service).count() == LIMITS.traced_exchanges
+    assert Exchange.objects.filter(service=service).count() == settings.TRACE_EXCHANGES
 
 
 async def test_an_operation_that_never_reached_the_wire_keeps_nothing() -> None:
@@ -124,3 +77,213 @@ async def test_an_operation_that_never_reached_the_wire_keeps_nothing() -> None:
     await trace.keep(service, "list_tools", Wire(), [])
 
     assert not await Exchange.objects.aexists()
+
+
+async def test_an_exchange_knows_its_message_its_era_and_what_came_back(
+    modern: Served, service_at: MakeService
+) -> None:
+    service = await service_at(modern.url)
+    tools = {tool.name: tool for tool in await fresh_tools(service)}
+    counted: list[Progress] = []
+
+    await call_tool(service, tools["count"], {"to": 3}, on_progress=counted.append)
+
+    exchange = await Exchange.objects.afirst()
+    assert exchange is not None
+    assert (exchange.kind, exchange.rpc_method, exchange.era) == (
+        "request",
+        "tools/call",
+        "2026-07-28",
+    )
+    assert (exchange.attempt, exchange.url) == (1, modern.url)
+    heard = [(message["kind"], message["method"]) for message in exchange.heard]
+    assert heard == [("notification", "notifications/progress")] * 3 + [("response", "")]
+    assert exchange.heard[-1]["id"] == exchange.rpc_id
+    assert exchange.started_at is not None
+    assert exchange.started_at <= exchange.created_at
+
+
+async def test_the_exchanges_of_one_operation_belong_together(
+    handshake: Served, service_at: MakeService
+) -> None:
+    await list_tools(await service_at(handshake.url, transport="streamable-http"))
+
+    rows = [row async for row in Exchange.objects.order_by("pk")]
+    assert len({row.operation_id for row in rows}) == 1
+    kinds = {row.rpc_method: row.kind for row in rows if row.rpc_method}
+    assert kinds["initialize"] == "request"
+    assert kinds["notifications/initialized"] == "notification"
+    assert [row.attempt for row in rows] == [1] * len(rows)
+
+
+async def test_operations_of_one_tool_call_share_a_round(
+    modern: Served, service_at: MakeService
+) -> None:
+    service = await service_at(modern.url)
+    tools = {tool.name: tool for tool in await fresh_tools(service)}
+
+    with trace.round_of("call-7"):
+        await call_tool(service, tools["echo"], {"text": "once"})
+        await call_tool(service, tools["echo"], {"text": "again"})
+    await call_tool(service, tools["echo"], {"text": "apart"})
+
+    calls = Exchange.objects.filter(operation="call_tool").order_by("pk")
+    assert [row.round_id async for row in calls] == ["call-7", "call-7", ""]
+    assert await calls.values("operation_id").distinct().acount() == 3
+
+
+async def test_a_repeated_request_says_how_often_it_was_made(
+    hostile: Hostile, service_at: MakeService
+) -> None:
+    service = await service_at(hostile.url("stream_storm"))
+
+    with pytest.raises(OperationError):
+        await call_tool(service, ToolDefinition(**ACT), {})
+
+    again = Exchange.objects.filter(method="GET").order_by("pk")
+    assert [row.attempt async for row in again] == [1, 2, 3, 4, 5]
+    assert all([row.request_headers["last-event-id"] async for row in again])
+
+
+async def test_more_messages_than_are_kept_are_still_counted(
+    hostile: Hostile, service_at: MakeService
+) -> None:
+    service = await service_at(hostile.url("stream_progress"))
+
+    with pytest.raises(OperationError):
+        await call_tool(service, ToolDefinition(**ACT), {})
+
+    newest = await Exchange.objects.afirst()
+    assert newest is not None
+    assert newest.heard_count > len(newest.heard) == 50
+
+
+def test_exchanges_that_are_old_go(settings: LazySettings) -> None:
+    settings.TRACE_DAYS = 7
+    service = Service.objects.create(name="quiet", url="https://quiet.example/mcp")
+    values = {"service": service, "operation": "x", "operation_id": "0" * 32, "method": "POST"}
+    old = Exchange.objects.create(**values)
+    young = Exchange.objects.create(**values)
+    Exchange.objects.filter(pk=old.pk).update(created_at=timezone.now() - timedelta(days=8))
+
+    trace.prune(service)
+
+    assert list(Exchange.objects.all()) == [young]
+
+
+async def test_pruning_happens_by_itself(
+    modern: Served, service_at: MakeService, settings: LazySettings
+) -> None:
+    settings.TRACE_EXCHANGES = 3
+    service = await service_at(modern.url)
+
+    for _unused in range(2 * trace.PRUNE_EVERY):
+        await list_tools(service)
+
+    # Operations of other tests count, too, so it may have happened some time ago.
+    assert await Exchange.objects.acount() < trace.PRUNE_EVERY + 3
+
+
+async def test_the_settings_say_how_much_of_a_body_is_kept(
+    modern: Served, service_at: MakeService, settings: LazySettings
+) -> None:
+    settings.TRACE_BODY_BYTES = 100
+
+    await list_tools(await service_at(modern.url))
+
+    lengths = [len(row.response_body) async for row in Exchange.objects.all()]
+    assert max(lengths) == 100
+
+
+@pytest.fixture(autouse=True)
+def _nothing_waits() -> Iterator[None]:
+    yield
+    trace._waiting.take()
+
+
+def is_kept(service: Service) -> bool:
+    """Whether a trace of the service came within a few seconds."""
+    for _unused in range(100):
+        if Exchange.objects.filter(service=service).exists():
+            return True
+        threading.Event().wait(0.05)
+    return False
+
+
+async def test_the_trace_is_stored_a_moment_later_and_nobody_waits_for_it(
+    modern: Served, service_at: MakeService, settings: LazySettings
+) -> None:
+    settings.TRACE_DELAY_SECONDS = 0.2
+    service = await service_at(modern.url)
+
+    await list_tools(service)
+
+    assert not await Exchange.objects.aexists()
+    assert await database_sync_to_async(is_kept)(service)
+
+
+async def test_operations_of_a_moment_are_stored_together(
+    modern: Served, service_at: MakeService, settings: LazySettings
+) -> None:
+    settings.TRACE_DELAY_SECONDS = 30
+    service = await service_at(modern.url)
+    for _unused in range(5):
+        await list_tools(service)
+
+    def flushed() -> list[str]:
+        with CaptureQueriesContext(connection) as queries:
+            trace.flush()
+        return [query["sql"] for query in queries]
+
+    statements = await database_sync_to_async(flushed)()
+    assert len([each for each in statements if "INSERT" in each]) == 1
+    assert await Exchange.objects.filter(rpc_method="tools/list").acount() == 5
+
+
+async def test_a_service_that_is_gone_does_not_cost_the_trace_of_another(
+    modern: Served, service_at: MakeService, settings: LazySettings
+) -> None:
+    settings.TRACE_DELAY_SECONDS = 30
+    gone, there = await service_at(modern.url), await service_at(modern.url)
+    await list_tools(gone)
+    await list_tools(there)
+    await Service.objects.filter(pk=gone.pk).adelete()
+
+    await database_sync_to_async(trace.flush)()
+
+    assert {row.service_id async for row in Exchange.objects.all()} == {there.pk}
+
+
+async def test_what_waits_is_bounded(
+    modern: Served, service_at: MakeService, settings: LazySettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.TRACE_DELAY_SECONDS = 30
+    monkeypatch.setattr(trace, "MOST_WAITING", 2)
+    service = await service_at(modern.url)
+
+    for _unused in range(3):
+        await list_tools(service)
+
+    assert await Exchange.objects.filter(rpc_method="tools/list").acount() == 3
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_a_command_that_ends_at_once_leaves_its_trace(modern: Served, tmp_path: Path) -> None:
+    environment = {**os.environ, "VAR_DIR": str(tmp_path), "TRACE_DELAY_SECONDS": "30"}
+    environment.pop("DATABASE_URL", None)
+    environment["DJANGO_SETTINGS_MODULE"] = "chatapp.settings"
+
+    def manage(*arguments: str) -> str:
+        command = [sys.executable, "manage.py", *arguments]
+        done = subprocess.run(
+            command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=120
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    manage("migrate", "--verbosity", "0")
+    manage("mcp", "add", "box", modern.url, "--allow-private")
+    manage("mcp", "tools", "box")
+
+    assert "tools/list" in manage("mcp", "trace", "box")

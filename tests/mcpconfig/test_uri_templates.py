@@ -4,7 +4,7 @@ import pytest
 
 from mcpconfig.errors import OperationError
 from mcpconfig.limits import LIMITS
-from mcpconfig.uri_templates import Value, expand, variables
+from mcpconfig.uri_templates import Value, expand, required, variables
 
 # The values that section 3.2 of RFC 6570 uses.
 VALUES: dict[str, Value] = {
@@ -81,3 +81,19 @@ def test_templates_and_uris_have_a_length() -> None:
         expand("a" * (LIMITS.uri_characters + 1), {})
     with pytest.raises(OperationError, match="too long"):
         expand("a:{b}", {"b": "x" * LIMITS.uri_characters})
+
+
+@pytest.mark.parametrize(
+    ("template", "needed"),
+    [
+        ("a://{x}/{y}", {"x", "y"}),
+        ("a://{x}{?q,limit}", {"x"}),
+        ("a://{x}{&q*}", {"x"}),
+        ("a://{+path}{#part}{?q:3}", {"path", "part"}),
+        ("a://{x}{?x}", {"x"}),
+        ("a://fixed", set()),
+        ("a://{broken", set()),
+    ],
+)
+def test_values_outside_the_query_are_required(template: str, needed: set[str]) -> None:
+    assert required(template) == needed

@@ -1,0 +1,175 @@
+"""Servers that change under us at the same address: a wrong memory repairs itself, and no tool call
+is ever sent twice."""
+
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+from mcp.server.mcpserver import MCPServer
+
+from mcpconfig.errors import OperationError
+from mcpconfig.models import Service, ToolDefinition
+from mcpconfig.operations import list_tools
+from tests.mcpconfig.finished import call_tool
+from tests.peers.eras import Era, speaking
+from tests.peers.serving import Application, Served
+
+MakeService = Callable[..., Awaitable[Service]]
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(60)]
+
+COUNT = ToolDefinition(name="count", input_schema={"type": "object"})
+
+
+class Counter:
+    """A server whose one tool has an effect, whatever it speaks."""
+
+    def __init__(self) -> None:
+        self.effects = 0
+
+    def _server(self) -> MCPServer[None]:
+        server: MCPServer[None] = MCPServer("counter", log_level="WARNING")
+
+        @server.tool()
+        def count() -> str:
+            """Count one more."""
+            self.effects += 1
+            return str(self.effects)
+
+        return server
+
+    def streamable(self, era: Era) -> Application:
+        return speaking(era, self._server().streamable_http_app())
+
+    def sse(self) -> Application:
+        return speaking("both", self._server().sse_app(sse_path="/mcp"))
+
+
+@contextmanager
+def running(application: Application, port: int = 0) -> Iterator[Served]:
+    with Served(application, port=port) as served:
+        yield served
+
+
+@pytest.fixture
+def counter() -> Counter:
+    return Counter()
+
+
+async def call_until_it_works(service: Service) -> list[str]:
+    """What came of each call, until one succeeds: a person who presses again."""
+    outcomes: list[str] = []
+    for _ in range(3):
+        try:
+            outcome = await call_tool(service, COUNT, {})
+        except OperationError as error:
+            assert error.is_definite
+            outcomes.append(error.kind)
+            continue
+        return [*outcomes, str(outcome.result.content[0]["text"])]
+    return outcomes
+
+
+CHANGES: list[tuple[Era | str, Era | str]] = [
+    ("handshake", "modern"),
+    ("modern", "handshake"),
+    ("handshake", "both"),
+    ("modern", "sse"),
+    ("handshake", "sse"),
+    ("sse", "modern"),
+    ("sse", "handshake"),
+]
+
+
+def application(counter: Counter, kind: Era | str) -> Application:
+    if kind in ("both", "modern", "handshake"):
+        return counter.streamable(kind)
+    return counter.sse()
+
+
+@pytest.mark.parametrize(("before", "after"), CHANGES)
+async def test_a_listing_finds_out_by_itself_that_the_server_has_changed(
+    counter: Counter, service_at: MakeService, before: str, after: str
+) -> None:
+    with running(application(counter, before)) as old:
+        service = await service_at(old.url)
+        await list_tools(service)
+        learned = (service.known_transport, service.known_era)
+    with running(application(counter, after), old.port) as new:
+        tools = await list_tools(await Service.objects.aget(pk=service.pk))
+        assert [tool.name for tool in tools] == ["count"]
+        new.arrivals.clear()
+        remembered = await Service.objects.aget(pk=service.pk)
+        await list_tools(remembered)
+    assert "server/discover" not in new.arrivals.methods
+    assert (remembered.known_transport, remembered.known_era) != learned or after == "both"
+    assert remembered.state == "connected"
+
+
+@pytest.mark.parametrize(("before", "after"), CHANGES)
+async def test_a_call_that_meets_a_changed_server_has_its_effect_once(
+    counter: Counter, service_at: MakeService, before: str, after: str
+) -> None:
+    with running(application(counter, before)) as old:
+        service = await service_at(old.url)
+        assert await call_until_it_works(service) == ["1"]
+    with running(application(counter, after), old.port) as new:
+        outcomes = await call_until_it_works(await Service.objects.aget(pk=service.pk))
+    assert outcomes[-1] == "2"
+    assert counter.effects == 2
+    assert new.arrivals.methods.count("tools/call") == len(outcomes)
+    assert len(outcomes) <= 2
+
+
+async def test_a_server_that_goes_back_and_forth_is_followed(
+    counter: Counter, service_at: MakeService
+) -> None:
+    with running(application(counter, "modern")) as first:
+        service = await service_at(first.url)
+        await list_tools(service)
+    for kind in ("handshake", "modern", "handshake"):
+        with running(application(counter, kind), first.port):
+            fresh = await Service.objects.aget(pk=service.pk)
+            assert (await call_until_it_works(fresh))[-1] == str(counter.effects)
+    assert counter.effects == 3
+
+
+async def test_a_pinned_transport_is_never_left(counter: Counter, service_at: MakeService) -> None:
+    with running(application(counter, "sse")) as served:
+        service = await service_at(served.url, transport="streamable-http")
+        with pytest.raises(OperationError):
+            await list_tools(service)
+    assert "GET" not in served.arrivals.methods
+
+
+async def test_a_memory_that_nobody_can_read_is_none(
+    counter: Counter, service_at: MakeService
+) -> None:
+    with running(application(counter, "modern")) as served:
+        service = await service_at(
+            served.url,
+            known_transport="streamable-http",
+            known_era="2026-07-28",
+            discovery={"written": "by another version"},
+        )
+        assert await call_until_it_works(service) == ["1"]
+    assert served.arrivals.methods == ["server/discover", "tools/call"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "requests"),
+    [
+        ("modern", ["tools/call"]),
+        ("handshake", ["initialize", "notifications/initialized", "tools/call", "DELETE"]),
+    ],
+)
+async def test_a_call_costs_one_request_or_four(
+    counter: Counter, service_at: MakeService, kind: str, requests: list[str]
+) -> None:
+    with running(application(counter, kind)) as served:
+        service = await service_at(served.url)
+        await list_tools(service)
+        served.arrivals.clear()
+        outcome = await call_tool(await Service.objects.aget(pk=service.pk), COUNT, {})
+    assert served.arrivals.methods == requests
+    assert outcome.requests == len(requests) - ("DELETE" in requests)

@@ -1,0 +1,60 @@
+"""What does not talk to services loads no MCP SDK, which takes most of a second."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mcpconfig import on_first_use, operations
+
+ROOT = Path(__file__).resolve().parents[2]
+SDKS = {"anthropic", "boto3", "botocore", "google.genai", "openai"}
+HEAVY = {"mcp", "mcp_types", "pydantic", "starlette", "mcpconfig.client"} | SDKS
+LOADED = """
+import importlib, sys, django
+django.setup()
+importlib.import_module(sys.argv[1])
+print(*sys.modules)
+"""
+
+
+def loaded_by(module: str, place: Path) -> set[str]:
+    settings = {"DJANGO_SETTINGS_MODULE": "chatapp.settings", "VAR_DIR": str(place)}
+    done = subprocess.run(
+        [sys.executable, "-c", LOADED, module],
+        cwd=ROOT,
+        env={"PATH": os.environ["PATH"], **settings},
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=True,
+    )
+    return set(done.stdout.split())
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        "chatapp.urls",
+        "chatapp.management.commands.approvals",
+        "chatapp.management.commands.chat",
+        "chatapp.management.commands.doctor",
+        "mcpconfig.management.commands.mcp",
+    ],
+)
+def test_it_loads_without_the_sdk(module: str, tmp_path: Path) -> None:
+    loaded = loaded_by(module, tmp_path)
+    assert module in loaded
+    assert loaded & HEAVY == set()
+
+
+def test_the_sdk_is_seen_where_it_is_loaded(tmp_path: Path) -> None:
+    assert loaded_by("mcpconfig.operations", tmp_path) >= {"mcp", "mcp_types", "mcpconfig.client"}
+
+
+def test_what_stands_for_the_operations_has_them() -> None:
+    assert on_first_use.operations.call_tool is operations.call_tool
+    with pytest.raises(AttributeError):
+        on_first_use.operations.nothing  # type: ignore[attr-defined]  # noqa: B018
