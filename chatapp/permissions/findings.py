@@ -28,7 +28,7 @@ _LEVEL_OF_EFFECT: dict[Effect, Level] = {
     "access": "high",
     "money": "high",
 }
-_PHRASES: dict[Effect, str] = {
+PHRASES: dict[Effect, str] = {
     "reads": "only reads",
     "changes": "changes something",
     "sends": "sends something to others",
@@ -46,5 +46,5 @@ _PHRASES: dict[Effect, str] = {
 def found(effect: Effect, *, source: str) -> Finding:
     """What `source` ("Its name", "Its description") says that the tool does."""
     return Finding(
-        level=_LEVEL_OF_EFFECT[effect], reason=f"{source} says that it {_PHRASES[effect]}."
+        level=_LEVEL_OF_EFFECT[effect], reason=f"{source} says that it {PHRASES[effect]}."
     )

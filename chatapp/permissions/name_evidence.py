@@ -6,6 +6,7 @@ from .vocabulary import (
     ACCESS_NOUNS,
     AMBIGUOUS,
     CODE_NOUNS,
+    COMPUTED,
     CONNECTORS,
     EFFECTS,
     FOREIGN_STEMS,
@@ -14,10 +15,13 @@ from .vocabulary import (
     LIGHT_REMOVED,
     LOOKED_UP,
     MONEY_NOUNS,
+    NOUN_LIKE_ENDINGS,
     NOUN_LIKE_READERS,
+    OBSERVATIONS,
     OPERATIONS_NOUNS,
     REPORTS,
     SOCIAL_VERBS,
+    SOFT_OPERATIONS,
     UNMISTAKABLE,
     VERBS,
     WHOLE_THINGS,
@@ -29,6 +33,8 @@ from .words import words_of
 Spoken = Sequence[tuple[str, Effect]]
 
 _OPERATING = word_set("apply merge manage restore complete connect update modify configure")
+_RESTORING = frozenset({"restore", "merge"})
+_ASKING = frozenset({"execute", "run"})
 _MAKING = frozenset({"add", "post"})
 _PLACES = frozenset({"to", "into", "on", "in"})
 _CHANGING: frozenset[Effect] = frozenset({"changes", "controls", "removes"})
@@ -50,9 +56,18 @@ def effect_of(words: Sequence[str], context: Sequence[str]) -> Effect | None:
     nouns = frozenset(context) - {verb}
     if verb == "query" and nouns & CODE_NOUNS:
         return "runs"
-    if effect == "reads" or (verb == "resolve" and nouns & LOOKED_UP):
+    if verb == "write" and nouns & (CODE_NOUNS | {"query"}):
+        return "runs"
+    if effect == "reads" or _only_reads(verb, nouns):
         return "reads"
     return _at_stake(verb, effect, nouns, words[-1])
+
+
+def _only_reads(verb: str, nouns: frozenset[str]) -> bool:
+    """Verbs that act on most things, and only look at these."""
+    if verb in _ASKING and nouns & OBSERVATIONS and not nouns & CODE_NOUNS:
+        return True
+    return bool(nouns & {"resolve": LOOKED_UP, "convert": COMPUTED}.get(verb, frozenset()))
 
 
 def _at_stake(verb: str, effect: Effect, nouns: frozenset[str], last: str) -> Effect:
@@ -67,8 +82,11 @@ def _at_stake(verb: str, effect: Effect, nouns: frozenset[str], last: str) -> Ef
         return "money"
     if effect == "removes" and (nouns & LIGHT_REMOVED or "from" in nouns):
         return "changes"
+    in_use = nouns & OPERATIONS_NOUNS
+    if effect == "controls" or verb in _RESTORING:
+        in_use |= nouns & SOFT_OPERATIONS
     is_operated = effect == "controls" or verb in _OPERATING
-    return "operates" if is_operated and nouns & OPERATIONS_NOUNS else effect
+    return "operates" if is_operated and in_use else effect
 
 
 def _verb_of(words: Sequence[str]) -> tuple[str, Effect] | None:
@@ -83,7 +101,8 @@ def _leading(spoken: Spoken, words: Sequence[str]) -> tuple[str, Effect]:
         return verb, effect
     for later, does in spoken[1:]:
         is_last_word = verb in NOUN_LIKE_READERS and later == words[-1]
-        if later in UNMISTAKABLE or (is_last_word and does != "reads"):
+        is_said = is_last_word and does != "reads" and later not in NOUN_LIKE_ENDINGS
+        if later in UNMISTAKABLE or is_said:
             return later, does
     return verb, effect
 

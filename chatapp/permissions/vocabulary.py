@@ -44,7 +44,10 @@ VERBS = _table(
             forecast enumerate poll wait watch monitor trace traverse scrape crawl screenshot lint
             grep glob stat download render visualize visualise geocode ping probe diagnose debug
             profile peek collect infer locate rank encode decode audit whoami look see introspect
-            generate simulate tail""",
+            generate simulate tail
+            ask research reason snapshot ls cat blame reflog ocr transcribe translate hash tokenize
+            embed observe troubleshoot assert expect echo rerank geolocate regeocode geo sum
+            multiply divide solve roll ps hget hgetall mget lrange zrange smembers""",
         "changes": """
             update edit set modify change write save store add append prepend insert put patch
             replace rename move archive unarchive restore assign unassign reassign upload
@@ -55,7 +58,7 @@ VERBS = _table(
             register unregister push commit stage unstage revert undo redo upsert increment
             decrement bump accept decline approve reject dismiss acknowledge publish unpublish
             upvote downvote unlike favorite unfavorite persist remember reindex normalize annotate
-            complete
+            complete finalize
             click tap press type fill hover drag swipe scroll launch navigate goto join leave mute
             unmute block unblock connect disconnect load unload mount unmount overwrite rewrite
             manage transfer ignore login logout allocate release
@@ -71,7 +74,7 @@ VERBS = _table(
             spawn mint""",
         "deletes": """
             delete destroy drop purge erase wipe truncate uninstall teardown kill reset prune flush
-            trash rm rmdir del deprovision expunge decommission shred nuke""",
+            trash rm rmdir del hdel deprovision expunge decommission shred nuke""",
         "runs": """
             execute exec run eval evaluate upgrade downgrade drain cordon evict scale rebase
             deploy redeploy undeploy restart reboot rerun rollback migrate
@@ -116,14 +119,16 @@ FOREIGN_VERBS = _table(
 # Scripts without spaces: looked for inside a word.
 FOREIGN_STEMS = _table(
     {
-        "reads": "查询 查看 获取 搜索 列出 统计 汇总 检查 读取 取得 検索 一覧 表示 조회 검색 목록",
+        "reads": """
+            查询 查看 获取 搜索 列出 统计 汇总 检查 读取 排行 字典 清单 列表 详情 信息 日志 状态
+            分析 报告 预测 计算 取得 検索 一覧 表示 詳細 履歴 計算 조회 검색 목록 상세 분석 계산""",
         "changes": "更新 修改 添加 编辑 设置 保存 移动 追加 変更 編集 수정 추가 변경",
         "sends": "发送 送信 전송",
         "removes": "移除 清除 清空",
         "creates": "新增 创建 新建 建立 生成 作成 생성",
         "deletes": "删除 刪除 销毁 削除 삭제",
         "runs": "执行 运行 部署 重启 実行 실행",
-        "money": "支付 付款 转账 退款 支払 결제",
+        "money": "支付 付款 转账 退款 收费 支払 결제",
     }
 )
 
@@ -147,6 +152,14 @@ REPORTS = word_set("""
     schema overview analytics metrics health logs balance catalog catalogue time
     metadata top log contents content results result insights usage capabilities trends ranking
     rankings
+    location locations elevation altitude route routes routing bicycling walking driving transit
+    isochrone matrix coordinates tile tiles tilequery practices instructions guide guides guidelines
+    tutorial tutorials example examples reference references faq tips readme license changelog
+    size sizes indexes indices comparison conversion calculation validation verification inspection
+    analysis diagnosis diagnostics estimation lookup detection extraction prediction tree dictionary
+    glossary definition definitions synonyms quote quotes rates news articles papers timezone
+    timezones timeline agenda availability freebusy quota limits dimensions messages replies
+    requests
     relatorio relatorios reporte rapport bericht resumen resumo
     """)
 
@@ -170,15 +183,18 @@ OPERATIONS_NOUNS = word_set("""
     pipeline pipelines deployment deployments cluster clusters server servers instance instances vm
     vms machine machines container containers pod pods workflow workflows service services
     application applications migration migrations production release database databases job jobs
-    environment domain dns stack function functions daemon router network gateway branch pull
-    replica replicas droplet volume volumes project projects processor processors
+    environment domain dns stack function functions daemon router network gateway branch
+    replica replicas droplet volume volumes processor processors
     """)
 
 MONEY_NOUNS = word_set("""
     payment payments payout payouts refund refunds transaction transactions subscription
     subscriptions billing bank order orders price prices charge charges money funds wallet
-    leverage margin
+    leverage margin payroll timesheet timesheets
     """)
+
+# What is in use only where it is stopped or restored: to edit one is an edit.
+SOFT_OPERATIONS = word_set("project projects pull")
 
 # What `add` and `post` make from nothing, where other nouns are put into something that exists.
 WHOLE_THINGS = word_set("""
@@ -192,11 +208,26 @@ NOUN_LIKE_READERS = word_set("""
     screenshot probe stat look reads lists
     """)
 
+# Verbs that are nouns at the end of what is read: an employee's leave, a release.
+NOUN_LIKE_ENDINGS = word_set("leave release format type sort set lock load sign merge crop swap")
+
 # What a name can only mean as its verb, even where a reading verb stands before it.
 UNMISTAKABLE = word_set("create delete destroy purge erase wipe remove uninstall")
 
 # Nouns that `resolve` looks up; anything else it settles.
 LOOKED_UP = word_set("id ids url uri path address name username host dns reference ref library")
+
+# What `convert` only computes, where other things are written in another form.
+COMPUTED = word_set("""
+    time times timezone timezones date dates currency currencies unit units temperature coordinate
+    coordinates color colour number numbers measurement
+    """)
+
+# Records of what happened: to run a query over them reads.
+OBSERVATIONS = word_set("""
+    log logs insights insight metric metrics promql logql traceql prometheus loki cwl trace traces
+    span spans telemetry analytics
+    """)
 
 # Things so light that making one is a message, and taking one away loses next to nothing.
 LIGHT_MADE = word_set("""
