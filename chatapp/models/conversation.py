@@ -12,7 +12,12 @@ from .member import Member
 
 class Conversation(models.Model):
     """One chat of one person. `last_seq` numbers the journal and, with it, the frames of every
-    tab."""
+    tab. A chat that plans offers and runs only tools that read. `token` is whose program began
+    it."""
+
+    class Mode(models.TextChoices):
+        ACT = "act", "Act"
+        PLAN = "plan", "Plan"
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     owner = models.ForeignKey(
@@ -20,12 +25,25 @@ class Conversation(models.Model):
     )
     title = models.CharField(max_length=80, blank=True)
     model = models.CharField(max_length=200, blank=True)
+    mode = models.CharField(max_length=4, choices=Mode.choices, default=Mode.ACT)
+    uses_tools = models.BooleanField(default=True, db_default=True)
+    token = models.ForeignKey(
+        "chatapp.AccessToken", on_delete=models.SET_NULL, null=True, related_name="conversations"
+    )
     last_seq = models.PositiveBigIntegerField(default=0)
     created_at = models.DateTimeField(auto_now_add=True)
     active_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
-        indexes = [models.Index(fields=["owner", "-active_at"])]
+        indexes = [
+            models.Index(fields=["owner", "-active_at"]),
+            # Programs may begin many thousands, among which the few of the person are looked for.
+            models.Index(
+                fields=["owner", "-active_at"],
+                condition=models.Q(token=None),
+                name="chats_that_people_began",
+            ),
+        ]
 
     def __str__(self) -> str:
         return self.title or "New chat"
@@ -81,11 +99,20 @@ class Part(models.Model):
         REASONING = "reasoning"
         TOOL_CALL = "tool_call"
         NOTICE = "notice"
+        FILE = "file"
+
+    class NoticeKind(models.TextChoices):
+        INFO = "info"
+        STOPPED = "stopped"
+        ERROR = "error"
+        SIGN_IN = "sign_in"
+        SUMMARY = "summary"
 
     message = models.ForeignKey(Message, on_delete=models.CASCADE, related_name="parts")
     step = models.PositiveIntegerField(default=0)
     position = models.PositiveIntegerField()
     kind = models.CharField(max_length=12, choices=Kind.choices)
+    notice_kind = models.CharField(max_length=7, choices=NoticeKind.choices, blank=True)
     text = models.TextField(blank=True)
     hint = models.CharField(max_length=500, blank=True, help_text="What to do about a notice.")
     tool_call = models.OneToOneField(

@@ -3,10 +3,10 @@
 import hashlib
 import secrets
 from datetime import timedelta
-from typing import Self
+from typing import Any, Self
 
 from django.contrib.auth.models import AbstractUser
-from django.db import models
+from django.db import models, transaction
 from django.utils import timezone
 
 
@@ -16,6 +16,11 @@ class Member(AbstractUser):
 
     class Meta:
         verbose_name = "member"
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        # What changes and its entry in the log are stored together.
+        with transaction.atomic():
+            super().save(*args, **kwargs)
 
     @property
     def display_name(self) -> str:

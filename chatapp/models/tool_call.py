@@ -24,6 +24,9 @@ class ToolCall(models.Model):
     class State(models.TextChoices):
         PROPOSED = "proposed", "deciding"
         AWAITING_APPROVAL = "awaiting_approval", "waiting for approval"
+        AWAITING_INPUT = "awaiting_input", "waiting for your answer"
+        AWAITING_SIGN_IN = "awaiting_sign_in", "waiting for sign-in"
+        AWAITING_TASK = "awaiting_task", "running"
         APPROVED = "approved", "running"
         SENDING = "sending", "running"
         SUCCEEDED = "succeeded", "done"
@@ -45,6 +48,9 @@ class ToolCall(models.Model):
         State.CANCELLED,
     )
 
+    # Sent, and neither over nor in any worker's hands: somebody else has to do something first.
+    PAUSED = (State.AWAITING_INPUT, State.AWAITING_SIGN_IN, State.AWAITING_TASK)
+
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     turn = models.ForeignKey(Turn, on_delete=models.CASCADE, related_name="tool_calls")
     step = models.PositiveIntegerField()
@@ -59,11 +65,36 @@ class ToolCall(models.Model):
     risk = models.CharField(max_length=6, blank=True)
     reasons = models.JSONField(default=list)
     why = models.CharField(max_length=500, blank=True, help_text="The decision's reason.")
+    note = models.CharField(max_length=500, blank=True, help_text="An admin's own words on it.")
+    rule = models.ForeignKey(
+        "chatapp.PolicyRule", on_delete=models.SET_NULL, null=True, related_name="+"
+    )
+    consent = models.ForeignKey(
+        "chatapp.Consent", on_delete=models.SET_NULL, null=True, related_name="calls"
+    )
+    binding = models.CharField(
+        max_length=64, blank=True, help_text="The hash of what was decided about."
+    )
+    asked_arguments = models.TextField(
+        blank=True, help_text="What the model asked for, where a person changed the values."
+    )
     attempt = models.PositiveIntegerField(default=0)
+    pauses = models.PositiveIntegerField(
+        default=0, help_text="Attempts that the service ended with a demand, before it did it."
+    )
+    waits_until = models.DateTimeField(null=True)
+    cancel_requested = models.BooleanField(default=False)
     sent_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
     progress = models.CharField(max_length=200, blank=True)
+    progress_done = models.FloatField(null=True)
+    progress_total = models.FloatField(null=True)
     result = models.JSONField(null=True)
+    tainted_by = models.CharField(
+        max_length=100,
+        blank=True,
+        help_text="The service whose words, perhaps of strangers, its result brings.",
+    )
     error = models.JSONField(null=True)
     resolution = models.CharField(max_length=8, blank=True)
     resolved_by = models.ForeignKey(
@@ -94,6 +125,17 @@ class ToolCall(models.Model):
         return found
 
     @property
+    def is_core(self) -> bool:
+        """Whether it is of a tool of our own: the id of a service's tool has an underscore, and
+        what nobody offers has no name."""
+        return self.service_id is None and bool(self.tool_name) and "_" not in self.tool_id
+
+    @property
+    def may_have_run(self) -> bool:
+        """Whether it was sent at least once without a definite word of what came of it."""
+        return self.attempt > self.pauses
+
+    @property
     def seconds(self) -> float | None:
         """How long the tool took."""
         if self.sent_at is None or self.finished_at is None:
@@ -106,11 +148,17 @@ class ToolCall(models.Model):
         return list((self.result or {}).get("content", []))
 
 
+# A value longer than this has to be opened and read before a card allows its call (A28).
+READ_CHARACTERS = 2_000
+
+
 class Approval(models.Model):
     """The open question to a person about one call. Its id is the call's: one call, one question.
 
     `binding` is the hash of everything that is shown; a decision names it, and the call runs only
-    while it still holds.
+    while it still holds. `is_once_only`: it asks about this very use, which nothing that is allowed
+    in advance would spare anybody. Where `second` is named, the requester signs first (`first_by`),
+    and `decided_by` is then whoever signed second, in the right of `signed_for`.
     """
 
     class State(models.TextChoices):
@@ -126,10 +174,21 @@ class Approval(models.Model):
     binding = models.CharField(max_length=64)
     state = models.CharField(max_length=9, choices=State.choices, default=State.OPEN)
     reason = models.CharField(max_length=2000, blank=True, help_text="A word to the assistant.")
+    wants_typing = models.BooleanField(default=False)
+    is_once_only = models.BooleanField(default=False)
     decided_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"
     )
     decided_at = models.DateTimeField(null=True)
+    second = models.ForeignKey("chatapp.SecondSignature", on_delete=models.PROTECT, null=True)
+    first_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"
+    )
+    first_at = models.DateTimeField(null=True)
+    escalates_at = models.DateTimeField(null=True)
+    signed_for = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"
+    )
     created_at = models.DateTimeField(auto_now_add=True)
     expires_at = models.DateTimeField()
 
@@ -138,6 +197,25 @@ class Approval(models.Model):
 
     def __str__(self) -> str:
         return f"approval of {self.tool_call_id} ({self.state})"
+
+    @property
+    def signers(self) -> str:
+        """Whose word a call runs on."""
+        signed = [self.first_by, self.decided_by] if self.second_id else [self.decided_by]
+        return " and ".join(map(str, signed))
+
+    @property
+    def may_be_batched(self) -> bool:
+        """Whether one click may allow it together with others: its risk is known and not high,
+        nothing has to be typed or read at length for it, and nobody else has to sign."""
+        is_plain = not self.wants_typing and self.second_id is None
+        is_plain = is_plain and len(self.tool_call.arguments) <= READ_CHARACTERS
+        return is_plain and self.tool_call.risk in ("low", "medium")
+
+    @property
+    def waits_for_second(self) -> bool:
+        """Whether its requester has signed, and somebody else has not answered yet."""
+        return self.state == self.State.OPEN and self.first_at is not None
 
 
 class Permit(models.Model):

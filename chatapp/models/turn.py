@@ -12,7 +12,8 @@ class Turn(models.Model):
     with each lease.
 
     `signals` rises with each outside event (a decision, Stop), so that a worker about to wait or
-    finish notices that its picture is old.
+    finish notices that its picture is old. `drops` counts how often the database refused something
+    of it since it rested last.
     """
 
     class State(models.TextChoices):
@@ -30,33 +31,86 @@ class Turn(models.Model):
     question = models.OneToOneField(Message, on_delete=models.CASCADE, related_name="turn_asked")
     answer = models.OneToOneField(Message, on_delete=models.CASCADE, related_name="turn_answered")
     model = models.CharField(max_length=200)
+    loaded_tools = models.JSONField(
+        default=list, help_text="Ids of the tools that this turn found, in that order."
+    )
     services = models.JSONField(
         null=True, help_text="Names of the only services to offer; null: all."
+    )
+    app_of = models.ForeignKey(
+        "chatapp.ToolCall",
+        on_delete=models.CASCADE,
+        null=True,
+        related_name="app_turns",
+        help_text="The call whose app began this turn; the model is not asked.",
+    )
+    token = models.ForeignKey(
+        "chatapp.AccessToken",
+        on_delete=models.SET_NULL,
+        null=True,
+        related_name="turns",
+        help_text="The token of the program that began this turn.",
+    )
+    idempotency_key = models.CharField(max_length=255, blank=True, default="", db_default="")
+    request_hash = models.CharField(
+        max_length=64, blank=True, default="", db_default="", help_text="Of what the key came with."
+    )
+    said_hash = models.CharField(
+        max_length=64,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="Of all that the program sent as said, by which a longer one goes on here.",
+    )
+    delivered_at = models.DateTimeField(null=True, help_text="When the program got the outcome.")
+    instructions = models.TextField(
+        blank=True,
+        default="",
+        db_default="",
+        help_text="What the program told the assistant beforehand.",
     )
     state = models.CharField(max_length=8, choices=State.choices, default=State.QUEUED)
     reason = models.CharField(max_length=12, blank=True)
     stop_requested = models.BooleanField(default=False)
     signals = models.PositiveIntegerField(default=0)
     fence = models.PositiveIntegerField(default=0)
+    drops = models.PositiveSmallIntegerField(default=0, db_default=0)
     lease_owner = models.CharField(max_length=64, blank=True)
     lease_until = models.DateTimeField(null=True)
-    wake_at = models.DateTimeField(null=True)
     created_at = models.DateTimeField(auto_now_add=True)
     started_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
 
     class Meta:
-        indexes = [models.Index(fields=["state", "lease_until"])]
+        indexes = [
+            models.Index(fields=["state", "lease_until"]),
+            models.Index(fields=["token", "said_hash", "-created_at"]),
+        ]
         constraints = [
             models.UniqueConstraint(
                 fields=["conversation"],
                 condition=models.Q(state__in=["queued", "running", "waiting"]),
                 name="one_live_turn_in_a_conversation",
-            )
+            ),
+            models.UniqueConstraint(
+                fields=["token", "idempotency_key"],
+                condition=~models.Q(idempotency_key=""),
+                name="one_turn_of_an_idempotency_key",
+            ),
         ]
 
     def __str__(self) -> str:
         return f"turn {self.pk} ({self.state})"
+
+    @property
+    def is_direct(self) -> bool:
+        """Whether it is one call that an app or a program wanted, with no model to ask."""
+        return self.app_of_id is not None or (self.token_id is not None and not self.model)
+
+    @property
+    def is_of_program(self) -> bool:
+        """Whether an app or a program asked, not the person."""
+        return self.is_direct or self.token_id is not None
 
     @property
     def is_live(self) -> bool:
@@ -72,6 +126,7 @@ class Step(models.Model):
     """One model call. While `calling`, its text lives in the journal; from then on in the parts.
 
     A worker that died leaves it `calling`; the next one raises `attempt` and asks the model anew.
+    `waits_because` is what the page says while the provider wants a moment first.
     """
 
     class State(models.TextChoices):
@@ -84,10 +139,18 @@ class Step(models.Model):
     attempt = models.PositiveIntegerField(default=1)
     state = models.CharField(max_length=11, choices=State.choices, default=State.CALLING)
     finish_reason = models.CharField(max_length=12, blank=True)
+    waits_because = models.CharField(max_length=1000, blank=True, default="")
     input_tokens = models.PositiveIntegerField(default=0)
     cached_tokens = models.PositiveIntegerField(default=0)
     output_tokens = models.PositiveIntegerField(default=0)
     reasoning_tokens = models.PositiveIntegerField(default=0)
+    saved_tokens = models.PositiveIntegerField(
+        default=0, help_text="Of tools that were left to be found, about."
+    )
+    cost = models.DecimalField(
+        max_digits=14, decimal_places=8, null=True, help_text="None: the model had no price."
+    )
+    currency = models.CharField(max_length=3, blank=True, default="")
     started_at = models.DateTimeField(auto_now_add=True)
     first_token_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
@@ -114,6 +177,7 @@ class JournalEvent(models.Model):
         STEP = "step"
         TOOL_CALL = "tool_call"
         NOTICE = "notice"
+        PLAN = "plan"
         TURN = "turn"
 
     conversation = models.ForeignKey(Conversation, on_delete=models.CASCADE, related_name="journal")

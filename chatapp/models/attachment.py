@@ -1,0 +1,103 @@
+"""Attachments: what goes with a person's message. A resource of a service, as it was when that
+person read it, or a file of the person's own."""
+
+import uuid
+from typing import Self
+
+from django.conf import settings
+from django.db import models
+from django.http import Http404
+
+from mcpconfig.models import Service
+
+from .conversation import Part
+from .member import Member
+
+KINDS = {
+    "application/pdf": "PDF",
+    "image/png": "PNG",
+    "image/jpeg": "JPEG",
+    "image/gif": "GIF",
+    "image/webp": "WebP",
+}
+
+
+class Attachment(models.Model):
+    """Until it is sent with a message (`part`) it is a draft of `owner`.
+
+    Of a resource, `contents` are the protocol's resource contents: objects with `uri`, `mimeType`,
+    and either `text` or `blob` (base64). `hash` is the SHA-256 of their canonical JSON. The
+    service's name is kept beside the service, which may be removed. `tainted_by` is that name
+    where strangers may have written what it has, as an admin saw it when it was read.
+
+    A file of the person's own has no service, no service name, no URI and no contents: it has a
+    `file`, and `hash` is the SHA-256 of its bytes.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="attachments"
+    )
+    part = models.OneToOneField(
+        Part, on_delete=models.CASCADE, null=True, related_name="attachment"
+    )
+    service = models.ForeignKey(
+        Service, on_delete=models.SET_NULL, null=True, related_name="attachments"
+    )
+    service_name = models.CharField(max_length=100)
+    uri = models.TextField()
+    name = models.CharField(max_length=255)
+    mime_type = models.CharField(max_length=255, blank=True)
+    size = models.PositiveIntegerField(help_text="In bytes.")
+    hash = models.CharField(max_length=64)
+    was_cut = models.BooleanField(default=False)
+    contents = models.JSONField()
+    tainted_by = models.CharField(max_length=100, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["created_at"]
+        indexes = [models.Index(fields=["owner", "created_at"])]
+
+    def __str__(self) -> str:
+        return self.name or self.uri
+
+    @property
+    def is_own_file(self) -> bool:
+        return not self.service_name
+
+    @property
+    def is_picture(self) -> bool:
+        return self.is_own_file and self.mime_type.startswith("image/")
+
+    @property
+    def origin(self) -> str:
+        """Where it is from, or what it is: a few letters for a label."""
+        return self.service_name or KINDS.get(self.mime_type, "Text")
+
+    @classmethod
+    def of(cls, person: Member, attachment_id: uuid.UUID) -> Self:
+        """What this person attached, or 404."""
+        found = cls.objects.filter(owner=person, pk=attachment_id).first()
+        if found is None:
+            raise Http404("No such attachment.")
+        return found
+
+
+class File(models.Model):
+    """What a person's file holds, in a row of its own: nothing reads the bytes by accident.
+
+    `words` are the beginning of a text file, or what could be read of a PDF, `characters` the
+    length of the whole as far as it is known, `pages` those of a PDF.
+    """
+
+    attachment = models.OneToOneField(
+        Attachment, on_delete=models.CASCADE, primary_key=True, related_name="file"
+    )
+    data = models.BinaryField()
+    words = models.TextField(blank=True)
+    characters = models.PositiveIntegerField(default=0)
+    pages = models.PositiveIntegerField(default=0)
+
+    def __str__(self) -> str:
+        return str(self.attachment)

@@ -1,0 +1,52 @@
+"""Summaries: what a model is told instead of the older part of a long conversation."""
+
+from typing import Self
+
+from django.db import models
+from django.http import Http404
+
+from .conversation import Conversation, Part
+from .member import Member
+
+
+class Summary(models.Model):
+    """The first `turns` questions and answers of a conversation in short, as `model` wrote it.
+
+    Nothing is taken out of the conversation: while `is_used` is off, the model reads all of it
+    again. `part` is the notice that tells of it.
+    """
+
+    conversation = models.ForeignKey(
+        Conversation, on_delete=models.CASCADE, related_name="summaries"
+    )
+    part = models.OneToOneField(Part, on_delete=models.CASCADE, related_name="summary")
+    turns = models.PositiveIntegerField()
+    text = models.TextField()
+    model = models.CharField(max_length=200)
+    is_used = models.BooleanField(default=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["turns", "pk"]
+        verbose_name_plural = "summaries"
+
+    def __str__(self) -> str:
+        return f"summary of {self.turns} turns"
+
+    @property
+    def is_replaced(self) -> bool:
+        """Whether another that covers more counts instead, be that in use or not."""
+        widest = Summary.objects.filter(conversation_id=self.conversation_id).last()
+        return widest != self
+
+    @classmethod
+    def of(cls, person: Member, summary_id: int) -> Self:
+        """A summary in a conversation of this person, or 404."""
+        found = (
+            cls.objects.select_related("part", "conversation")
+            .filter(pk=summary_id, conversation__owner=person)
+            .first()
+        )
+        if found is None:
+            raise Http404("No such summary.")
+        return found

@@ -1,0 +1,65 @@
+"""Which tools people switched on and off for themselves. An admin's word is no matter of this."""
+
+from typing import Self
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+
+from mcpconfig.models import Service
+
+from .conversation import Conversation
+from .member import Member
+
+
+class ToolSwitches(models.QuerySet["ToolSwitch"]):
+    """Switches by where they count."""
+
+    def in_chat(self, person: Member, conversation: Conversation | None) -> Self:
+        """Those of this person for all chats and, of this chat, for it alone."""
+        everywhere = Q(conversation=None)
+        here = Q(conversation=conversation) if conversation else everywhere
+        return self.filter(everywhere | here, person=person)
+
+
+class ToolSwitch(models.Model):
+    """One person's word about one tool of a service, or without a name about all its tools; without
+    a service about a tool of our own. For one conversation, or without one for all of theirs."""
+
+    person = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="tool_switches"
+    )
+    conversation = models.ForeignKey(
+        Conversation, on_delete=models.CASCADE, null=True, related_name="tool_switches"
+    )
+    service = models.ForeignKey(Service, on_delete=models.CASCADE, null=True, related_name="+")
+    tool = models.CharField(max_length=255, blank=True)
+    is_on = models.BooleanField()
+
+    objects = ToolSwitches.as_manager()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["person", "conversation", "service", "tool"],
+                name="one_switch_in_a_conversation",
+            ),
+            models.UniqueConstraint(
+                fields=["person", "service", "tool"],
+                condition=Q(conversation=None),
+                name="one_switch_for_all_conversations",
+            ),
+            models.UniqueConstraint(
+                fields=["person", "conversation", "tool"],
+                condition=Q(service=None),
+                name="one_own_switch_in_a_conversation",
+            ),
+            models.UniqueConstraint(
+                fields=["person", "tool"],
+                condition=Q(service=None, conversation=None),
+                name="one_own_switch_for_all_conversations",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.tool or 'all tools'}: {'on' if self.is_on else 'off'}"
