@@ -1,0 +1,121 @@
+"""Add a service that needs no sign-in, after its connection was tried. What needs a secret is added
+in the settings, so that no secret passes through a chat."""
+
+from channels.db import database_sync_to_async
+from django.db import transaction
+from pydantic import BaseModel, Field
+
+from chatapp.tools.blueprint import ACTING, CoreTool, Documentation, Example, Strict
+from chatapp.tools.context import Context, ToolError
+from mcpconfig.admin.service_form import ServiceForm
+from mcpconfig.errors import OperationError
+from mcpconfig.models import Service
+from mcpconfig.on_first_use import operations
+
+# What the form calls what the model is asked for.
+FIELDS = {"allows_private_addresses": "is_internal"}
+
+
+class Input(Strict):
+    name: str = Field(
+        description="Short: it begins the names of its tools.", pattern=r"^[a-z0-9-]{1,60}$"
+    )
+    url: str = Field(description="https://…", pattern=r"^https?://", max_length=2000)
+    title: str = Field(default="", max_length=100, description="What people read.")
+    is_internal: bool = Field(
+        default=False, description="Allow http:// and addresses in the server's own network."
+    )
+
+
+class Output(BaseModel):
+    name: str
+    server: str = Field(description="What it calls itself.")
+    tools: int
+
+
+async def prepare(context: Context, asked: Input) -> Output:
+    """Try the connection. Nothing is stored, so it may be tried again after a worker has died."""
+    await database_sync_to_async(_form)(asked)
+    tried = Service(
+        name=asked.name, url=asked.url, allows_private_addresses=asked.is_internal, reconnects=False
+    )
+    try:
+        report = await operations.test_connection(tried)
+    except OperationError as error:
+        said = " ".join(filter(None, [error.message, error.hint]))
+        raise ToolError(field="url", message=f"It was not added. {said}") from None
+    return Output(name=asked.name, server=report.server_name[:200], tools=report.tool_count)
+
+
+def handle(context: Context, asked: Input) -> Output:
+    if not isinstance(context.prepared, Output):
+        raise ToolError(message="The connection was not tried, so it was not added.")
+    form = _form(asked)
+    with transaction.atomic():
+        form.save()
+        form.store_secrets()
+    return context.prepared
+
+
+def _form(asked: Input) -> ServiceForm:
+    """The admin's own form, filled in. Raises ToolError with what it finds wrong."""
+    said = {
+        "name": asked.name,
+        "url": asked.url,
+        "title": asked.title,
+        "allows_private_addresses": asked.is_internal,
+        "is_open": True,
+    }
+    form = ServiceForm(DEFAULTS | said, instance=Service())
+    for field, problems in form.errors.items():
+        message = " ".join(map(str, problems))
+        raise ToolError(field=FIELDS.get(field, field), message=message)
+    return form
+
+
+DEFAULTS = {
+    field.name: field.get_default()
+    for field in Service._meta.concrete_fields
+    if field.name in ServiceForm.Meta.fields and not field.is_relation
+}
+
+
+def told(output: Output) -> str:
+    called = f", which calls itself {output.server}" if output.server else ""
+    return (
+        f"The service {output.name}{called} is added with {output.tools} tools. Each asks until an "
+        "admin has confirmed it in the settings."
+    )
+
+
+TOOL = CoreTool(
+    name="add-service",
+    title="Add a service",
+    description="Add a service (MCP server) that needs no sign-in. The connection is tried first.",
+    input=Input,
+    output=Output,
+    risk="high",
+    risk_reason="It opens a way out of this server, for all members.",
+    modes=ACTING,
+    handler=handle,
+    told=told,
+    prepare=prepare,
+    is_for_admins=True,
+    calls_a_minute=6,
+    documentation=Documentation(
+        examples=(
+            Example(
+                input={"name": "weather", "url": "https://weather.example.com/mcp"},
+                output={"name": "weather", "server": "Weather", "tools": 4},
+            ),
+        ),
+        limitations=(
+            "Only services without a sign-in: one with a token, headers or OAuth is added in the "
+            "settings, so that no secret passes through a chat. All members may use it."
+        ),
+        limits="The time and size limits of every connection to a service.",
+        rights="Admins only. It asks first, because it opens a way out of this server.",
+        errors="Where the connection fails, or the name is taken, nothing is stored.",
+        clients="Its tools count from the next message on, and ask until an admin confirms them.",
+    ),
+)

@@ -1,0 +1,105 @@
+"""The services that a person may use, and how each does: never how it is configured."""
+
+from pydantic import BaseModel, Field
+
+from chatapp.tools.blueprint import EVERYWHERE, CoreTool, Documentation, Example, Strict
+from chatapp.tools.context import Context
+from mcpconfig.acting import Acting
+from mcpconfig.models import Service
+from mcpconfig.oauth.standing import Standing, State, standings
+from mcpconfig.sharing import SharedView, shared_views
+
+MOST = 100
+DESCRIPTION = 200
+
+
+class Input(Strict):
+    pass
+
+
+class Known(BaseModel):
+    name: str
+    title: str
+    description: str
+    state: str = Field(description="“ready”, or what keeps it from being used.")
+    tools: int | None = Field(description="How many it offers; null where that is not told.")
+
+
+class Output(BaseModel):
+    services: list[Known]
+    more: int = Field(description="How many others are not listed here.")
+
+
+def handle(context: Context, asked: Input) -> Output:
+    usable = Service.objects.for_member(context.person)
+    shown = list(usable.select_related("identity_provider")[:MOST])
+    views = shared_views(shown, context.person)
+    stands = standings(shown, Acting.of(context.person))
+    listed = [
+        _known(shared, stands[service.pk]) for service, shared in zip(shown, views, strict=True)
+    ]
+    return Output(services=listed, more=usable.count() - len(listed))
+
+
+def _known(shared: SharedView, stands: Standing) -> Known:
+    return Known(
+        name=shared.name,
+        title=shared.title,
+        description=shared.description[:DESCRIPTION],
+        state=_state(shared, stands),
+        tools=None if shared.tools is None else len(shared.tools),
+    )
+
+
+def _state(shared: SharedView, stands: Standing) -> str:
+    if stands.state == State.NOT_CONNECTED:
+        return "waits for an admin to sign in" if stands.is_shared else "waits for your sign-in"
+    if stands.state == State.CONNECT_AGAIN:
+        return "the sign-in has to be renewed"
+    return "cannot be used now" if shared.is_out_of_use else "ready"
+
+
+def told(output: Output) -> str:
+    if not output.services:
+        return "This person may use no service."
+    lines = [f"- {each.name} ({each.title}): {each.state}" for each in output.services]
+    more = [f"{output.more} more are not listed."] if output.more else []
+    return "\n".join([*lines, *more])
+
+
+TOOL = CoreTool(
+    name="list-services",
+    title="List services",
+    description="List the services that this person may use, and whether each works now.",
+    input=Input,
+    output=Output,
+    risk="low",
+    risk_reason="It only reads.",
+    modes=EVERYWHERE,
+    handler=handle,
+    told=told,
+    documentation=Documentation(
+        examples=(
+            Example(
+                input={},
+                output={
+                    "services": [
+                        {
+                            "name": "notebook",
+                            "title": "Demo notebook",
+                            "description": "Notes to try things with.",
+                            "state": "ready",
+                            "tools": 8,
+                        }
+                    ],
+                    "more": 0,
+                },
+            ),
+        ),
+        limitations="The state is the last known one: no service is asked.",
+        limits=f"At most {MOST} services; descriptions are cut at {DESCRIPTION} characters.",
+        rights="Every member, about the services that an admin lets them use.",
+        errors="None of its own.",
+        clients="Addresses, credentials and settings are never in the result.",
+    ),
+)

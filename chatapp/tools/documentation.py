@@ -1,0 +1,56 @@
+"""The page about the core tools, made from what their modules say."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from .blueprint import INPUT_CHARACTERS, OUTPUT_CHARACTERS, CoreTool
+from .core import core_tools
+
+WAYS = {
+    "chat": "chats",
+    "mcp_act": "`/mcp`",
+    "mcp_plan": "`/mcp/plan`",
+    "rest": "`/api/tools/`",
+}
+HEAD = f"""\
+# The assistant's own tools
+
+These tools run inside the application and need no service. They are offered in every chat that uses
+tools, they are decided by the same rules as all others, and their calls stand in the log. Admins
+name them in rules by their names. A call happens whole or not at all: its outcome is never unknown.
+An input has at most {INPUT_CHARACTERS:,} characters of JSON, a result {OUTPUT_CHARACTERS:,}.
+
+What is remembered about a person is theirs alone. They see, change and delete it on the page *What
+it remembers about you* in their menu.
+"""
+
+
+def page() -> str:
+    """The whole page in Markdown."""
+    return "\n".join([HEAD, *(section(tool) for tool in core_tools())])
+
+
+def section(tool: CoreTool) -> str:
+    return "\n".join(_lines(tool))
+
+
+def _lines(tool: CoreTool) -> Iterator[str]:
+    pages = tool.documentation
+    ways = ", ".join(words for way, words in WAYS.items() if way in tool.modes)
+    yield f"## `{tool.name}`\n"
+    yield f"{tool.description}\n"
+    yield f"- **Risk**: {tool.risk}. {tool.risk_reason}"
+    yield f"- **Who**: {pages.rights}"
+    yield f"- **Where**: {ways}."
+    yield f"- **Limits**: {pages.limits} {tool.calls_a_minute} calls a minute for each person."
+    yield f"- **What it does not do**: {pages.limitations}"
+    yield f"- **Errors**: {pages.errors}"
+    yield f"- **For programs**: {pages.clients}\n"
+    for example in pages.examples:
+        yield f"```json\n{_json(example.input)}\n```\n"
+        yield f"```json\n{_json(example.output)}\n```\n"
+
+
+def _json(value: dict[str, Any]) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False)
