@@ -1,54 +1,86 @@
 """What a live turn is, read under its lease for the pure decision: its latest step and what it
 has used."""
 
-from django.conf import settings
-from django.db.models import Sum
+import uuid
 
-from chatapp.models import Step, Turn
+from django.conf import settings
+
+from chatapp.models import JournalEvent, Review, Step, ToolCall, Turn
 from chatapp.rendering.figures import figures_of
 
+from . import usage
 from .lease import Lease, LeaseLost
+from .next_action import MOST_ATTEMPTS
 from .snapshot import Budget, CallState, StepState, TurnState
 
 
 def read_turn(lease: Lease) -> tuple[Turn, TurnState]:
     """The turn and its state; LeaseLost when somebody else moves it by now."""
-    turn = Turn.objects.filter(pk=lease.turn_id, lease_owner=lease.owner, fence=lease.fence).first()
+    mine = Turn.objects.filter(pk=lease.turn_id, lease_owner=lease.owner, fence=lease.fence)
+    turn = mine.select_related("conversation__owner").first()
     if turn is None:
         raise LeaseLost
+    steps = list(turn.steps.all())
+    calls = list(turn.tool_calls.only("turn", "step", "state", "attempt"))
     state = TurnState(
         stop_requested=turn.stop_requested,
-        step=_latest_step(turn),
-        used=used(turn),
+        step=_latest_step(turn, steps, calls),
+        used=_used(turn, steps, calls),
         limit=Budget(
             steps=settings.TURN_MAX_STEPS,
             seconds=settings.TURN_MAX_SECONDS,
             tokens=settings.TURN_MAX_TOKENS,
             calls=settings.TURN_MAX_CALLS,
         ),
+        used_up=_used_up(turn),
     )
     return turn, state
 
 
-def _latest_step(turn: Turn) -> StepState | None:
-    step = turn.steps.last()
-    if step is None:
+def _used_up(turn: Turn) -> tuple[str, str] | None:
+    sentence = usage.used_up(turn.conversation.owner)
+    return (sentence, usage.hint()) if sentence else None
+
+
+def _latest_step(turn: Turn, steps: list[Step], calls: list[ToolCall]) -> StepState | None:
+    if not steps:
         return None
-    calls = turn.tool_calls.filter(step=step.number)
+    step = steps[-1]
+    latest = [call for call in calls if call.step == step.number]
+    held = _held(latest)
     return StepState(
         number=step.number,
         state=step.state,
         finish_reason=step.finish_reason,
-        calls=tuple(CallState(id=call.pk, state=call.state) for call in calls),
+        attempt=_attempts(turn, step),
+        calls=tuple(
+            CallState(id=call.pk, state=call.state, is_held=call.pk in held) for call in latest
+        ),
     )
 
 
-def used(turn: Turn) -> Budget:
+def _held(calls: list[ToolCall]) -> set[uuid.UUID]:
+    """Those whose result a person has to see first."""
+    if not calls:
+        return set()
+    waiting = Review.objects.filter(tool_call__in=calls, state=Review.State.OPEN)
+    return set(waiting.values_list("tool_call_id", flat=True))
+
+
+def _attempts(turn: Turn, step: Step) -> int:
+    """How often the step was begun, without the times after a deploy. The journal of a step that is
+    `calling` is kept, so it can be asked; usually it need not be."""
+    if step.state != Step.State.CALLING or step.attempt < MOST_ATTEMPTS:
+        return step.attempt
+    begun_anew = turn.journal.filter(kind=JournalEvent.Kind.RESTART, data__step=step.number)
+    return step.attempt - begun_anew.filter(data__handed_on=True).count()
+
+
+def _used(turn: Turn, steps: list[Step], calls: list[ToolCall]) -> Budget:
     """What the turn has used so far."""
-    tokens = turn.steps.aggregate(given=Sum("input_tokens"), made=Sum("output_tokens"))
     return Budget(
-        steps=turn.steps.exclude(state=Step.State.CALLING).count(),
+        steps=sum(step.state != Step.State.CALLING for step in steps),
         seconds=figures_of([turn])[turn.pk].seconds,
-        tokens=(tokens["given"] or 0) + (tokens["made"] or 0),
-        calls=turn.tool_calls.aggregate(sent=Sum("attempt"))["sent"] or 0,
+        tokens=sum(step.input_tokens + step.output_tokens for step in steps),
+        calls=sum(call.attempt for call in calls),
     )

@@ -5,124 +5,204 @@ import json
 import logging
 import time
 import uuid
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, assert_never
 
 from chatapp.models import ToolCall
-from mcpconfig import operations
+from mcpconfig import trace
 from mcpconfig.errors import OperationError
-from mcpconfig.results import ToolResult
+from mcpconfig.on_first_use import operations
+from mcpconfig.results import InputRequired, Progress, TaskStarted
 
 from .lease import Lease, LeaseLost
-from .ledger import Sending, begin_sending, record_outcome, record_progress
+from .ledger import (
+    STOPPED,
+    UNFORESEEN,
+    Sending,
+    begin_sending,
+    is_permitted,
+    record_outcome,
+    record_progress,
+    settle_cut_off,
+)
+from .live_questions import LiveQuestions
 from .milestones import passed
-from .storage import in_database, storable
+from .next_action import MOST_ATTEMPTS
+from .outcomes import Outcome, shown, stored_result
+from .patience import AWAY, kept_trying, uninterrupted
+from .pausing import (
+    PermitExpired,
+    SignInWanted,
+    pause_for_answer,
+    pause_for_decision,
+    pause_for_sign_in,
+    pause_for_task,
+    wants_sign_in,
+)
+from .storage import in_database
 
 log = logging.getLogger(__name__)
 State = ToolCall.State
 AT_ONCE = 4
 PROGRESS_SECONDS = 0.5
-STOPPED = {
-    "kind": "stopped",
-    "message": "Stopped while it ran, so nobody knows whether it took effect.",
+CANCELLED = {
+    "kind": "cancelled",
+    "message": "Cancelled by you while it ran, so nobody knows whether it took effect.",
     "hint": "Check at the service, then say what you found.",
-}
-UNFORESEEN = {
-    "kind": "internal",
-    "message": "Something went wrong here while it ran, so nobody knows whether it took effect.",
-    "hint": "An admin finds the reason in the server's log.",
 }
 FROZEN = {
     "kind": "not_sent",
     "message": "The server was busy for too long before this could be sent. It was not sent.",
-    "hint": "",
+    "hint": "Ask again.",
 }
 
 
-async def execute(lease: Lease, call_ids: tuple[uuid.UUID, ...]) -> None:
-    """Run these calls, a few at a time; each has its outcome stored before this returns."""
+Ending = Outcome | SignInWanted | PermitExpired | InputRequired | TaskStarted
+# The calls that this process is sending: a person may cut one of them off.
+UNDER_WAY: dict[uuid.UUID, asyncio.Task[Ending]] = {}
+
+
+async def execute(
+    lease: Lease, call_ids: tuple[uuid.UUID, ...], was_stopped: Callable[[], bool]
+) -> None:
+    """Run these calls, a few at a time; each has its outcome stored before this returns. Cancelled
+    by Stop, what was cut off is not run again; because the process ends, the next worker may.
+
+    What goes wrong with one is raised only when the others are through: they were sent, and what
+    came of them is to be known.
+    """
     places = asyncio.Semaphore(AT_ONCE)
+    failures: list[Exception] = []
 
     async def one(call_id: uuid.UUID) -> None:
         async with places:
-            await _execute_one(lease, call_id)
+            try:
+                await _execute_one(lease, call_id, was_stopped)
+            except Exception as failure:
+                log.warning("Tool call %s could not be brought to its end: %r", call_id, failure)
+                failures.append(failure)
 
-    try:
-        async with asyncio.TaskGroup() as group:
-            for call_id in call_ids:
-                group.create_task(one(call_id))
-    except ExceptionGroup as failures:
-        if failures.subgroup(LeaseLost) is not None:
-            raise LeaseLost from None
-        raise
+    async with asyncio.TaskGroup() as group:
+        for call_id in call_ids:
+            group.create_task(one(call_id))
+    if failures:
+        raise next((lost for lost in failures if isinstance(lost, LeaseLost)), failures[0])
 
 
-async def _execute_one(lease: Lease, call_id: uuid.UUID) -> None:
+async def _execute_one(lease: Lease, call_id: uuid.UUID, was_stopped: Callable[[], bool]) -> None:
     sending = await in_database(begin_sending, lease, call_id)
     if sending is None:
         return
     passed("K11")
     if not lease.is_fresh:
-        state = State.FAILED if sending.attempt == 1 else State.UNKNOWN
-        await in_database(record_outcome, lease, sending, state, error=FROZEN)
-        return
+        return await _store(lease, sending, _frozen(sending))
+    task = asyncio.create_task(_outcome_of(lease, sending))
+    UNDER_WAY[call_id] = task
     try:
-        outcome = await operations.call_tool(
-            sending.service,
-            sending.definition,
-            json.loads(sending.arguments),
-            on_progress=Progress(lease, sending).tell,
-        )
-    except OperationError as error:
-        state = State.FAILED if error.is_definite else State.UNKNOWN
-        await in_database(record_outcome, lease, sending, state, error=_shown(error))
+        await asyncio.wait([task])
     except asyncio.CancelledError:
-        store = in_database(record_outcome, lease, sending, State.UNKNOWN, error=STOPPED)
-        await asyncio.shield(_quietly(store))
+        task.cancel()
+        cut_off = STOPPED if was_stopped() else None
+        await uninterrupted(_stored_end(lease, sending, task, cut_off))
         raise
-    except Exception:
-        log.exception("Tool call %s ended in a way that nobody foresaw", call_id)
-        await in_database(record_outcome, lease, sending, State.UNKNOWN, error=UNFORESEEN)
+    finally:
+        del UNDER_WAY[call_id]
+    # Stop comes second from here on: what has come is stored first.
+    await uninterrupted(_stored_end(lease, sending, task, CANCELLED))
+
+
+async def _stored_end(
+    lease: Lease, sending: Sending, task: asyncio.Task[Ending], cut_off: dict[str, Any] | None
+) -> None:
+    """Store what came of it; what was cut off before anything came has an unknown outcome, for the
+    reason `cut_off`. Without one it is as if the worker had died."""
+    await asyncio.wait([task])
+    if not task.cancelled():
+        await _store(lease, sending, task.result())
+    elif cut_off is None:
+        await kept_trying(lease, settle_cut_off, lease, sending)
     else:
-        passed("K13")
-        state = State.FAILED if outcome.result.is_error else State.SUCCEEDED
-        result = _stored(outcome.result)
-        await in_database(record_outcome, lease, sending, state, result=result)
+        await _store(lease, sending, Outcome(state=State.UNKNOWN, error=cut_off))
 
 
-async def _quietly(store: Any) -> None:
+def cancel(call_ids: Iterable[uuid.UUID]) -> None:
+    """Cut these calls off, those of them that run here; the service is told."""
+    for call_id in call_ids:
+        if task := UNDER_WAY.get(call_id):
+            task.cancel()
+
+
+def _frozen(sending: Sending) -> Outcome:
+    state = State.UNKNOWN if sending.may_have_run else State.FAILED
+    return Outcome(state=state, error=FROZEN)
+
+
+async def _outcome_of(lease: Lease, sending: Sending) -> Ending:
+    """Send the call while its permit holds, and say what came of it, whatever that is."""
+    if not await kept_trying(lease, is_permitted, sending):
+        return PermitExpired() if sending.attempt < MOST_ATTEMPTS else _frozen(sending)
     try:
-        await store
-    except LeaseLost:
-        log.info("A stopped call belongs to another worker by now")
+        with trace.round_of(str(sending.call_id)):
+            answer = await operations.call_tool(
+                sending.service,
+                sending.definition,
+                json.loads(sending.arguments),
+                acting=sending.acting,
+                answers=sending.resumption.answers or None,
+                request_state=sending.resumption.request_state,
+                on_progress=ProgressTeller(lease, sending).tell,
+                on_question=LiveQuestions(lease=lease, sending=sending).ask,
+            )
+    except OperationError as error:
+        if wants_sign_in(sending.service, error):
+            return SignInWanted(error=shown(error))
+        state = State.FAILED if error.is_definite else State.UNKNOWN
+        return Outcome(state=state, error=shown(error))
+    except Exception:
+        log.exception("Tool call %s ended in a way that nobody foresaw", sending.call_id)
+        return Outcome(state=State.UNKNOWN, error=UNFORESEEN)
+    passed("K13")
+    if isinstance(answer, InputRequired | TaskStarted):
+        return answer
+    state = State.FAILED if answer.result.is_error else State.SUCCEEDED
+    return Outcome(state=state, result=stored_result(answer.result))
 
 
-def _shown(error: OperationError) -> dict[str, Any]:
-    return {"kind": error.kind, "message": error.message, "hint": error.hint}
-
-
-def _stored(result: ToolResult) -> dict[str, Any]:
-    stored: dict[str, Any] = storable(
-        {
-            "content": result.content,
-            "structured": result.structured,
-            "is_error": result.is_error,
-            "was_cut": result.was_cut,
-        }
-    )
-    return stored
+async def _store(lease: Lease, sending: Sending, ending: Ending) -> None:
+    """Nothing short of the lease keeps an outcome from being stored: not Stop, which comes second
+    then, and not a database that is away for a moment."""
+    match ending:
+        case SignInWanted(error=error):
+            work = kept_trying(lease, pause_for_sign_in, lease, sending, error)
+        case PermitExpired():
+            work = kept_trying(lease, pause_for_decision, lease, sending)
+        case InputRequired():
+            work = kept_trying(lease, pause_for_answer, lease, sending, ending)
+        case TaskStarted():
+            work = kept_trying(lease, pause_for_task, lease, sending, ending)
+        case Outcome(state=state, result=result, error=error):
+            work = kept_trying(
+                lease, record_outcome, lease, sending, state, result=result, error=error
+            )
+        case _:
+            assert_never(ending)
+    await uninterrupted(work)
 
 
 @dataclass(slots=True)
-class Progress:
+class ProgressTeller:
     """Passes a tool's progress on, at most twice a second."""
 
     lease: Lease
     sending: Sending
     last: float = 0.0
 
-    async def tell(self, words: str) -> None:
+    async def tell(self, progress: Progress) -> None:
         if time.monotonic() - self.last < PROGRESS_SECONDS:
             return
         self.last = time.monotonic()
-        await in_database(record_progress, self.lease, self.sending, words)
+        try:
+            await in_database(record_progress, self.lease, self.sending, progress)
+        except (LeaseLost, *AWAY) as error:  # the call itself goes on, and is what matters
+            log.info("Progress of tool call %s was not kept: %r", self.sending.call_id, error)

@@ -1,28 +1,29 @@
-"""One conversation's frames in this process: a fold of its journal, in order, each event one
-frame."""
+"""One conversation's frames in this process: a fold of its journal, in order, handed to its tabs.
+
+One event is one frame, except that words of a very long open block are painted together.
+"""
 
 import asyncio
-import json
+import contextlib
 import logging
 import uuid
-from collections import deque
-from collections.abc import Sequence
-from html import escape
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from itertools import zip_longest
+from typing import Protocol, TypeVar
 
-from chatapp.models import Conversation, Part, ToolCall, Turn
-from chatapp.rendering import fragments, page
-from chatapp.rendering.page import ConversationView, MessageView
+from chatapp.models import Conversation
+from chatapp.rendering.page import ConversationView
 
 from . import journal
+from .changes import changes_of, changes_since, parts_of_step
+from .frames import KeptFrames, Op, frame_of, number_of
 from .journal import Event, Kind
-from .reading import OpenPart, dot_of, part_view, read_conversation, read_live
+from .open_parts import WORDS, OpenPart, OpenParts, is_of_same_part, read_open
+from .reading import read_whole
 from .storage import in_database
 
 log = logging.getLogger(__name__)
-Op = tuple[str, str, str]
-KEPT_FRAMES = 512
-MOST_REPLAYED = 128
+R = TypeVar("R")
 
 
 class Unresumable(Exception):
@@ -39,17 +40,23 @@ class Watcher(Protocol):
 
 class Feed:
     """Frames of one conversation. Tabs join with the number of the last frame that they have
-    seen."""
+    seen.
+
+    `seq` is the event that every watching tab has come to, -1 while nothing is loaded. It moves
+    only under the lock. `joined` is the hub's count of those who want this feed.
+    """
 
     def __init__(self, conversation_id: uuid.UUID) -> None:
         self.conversation_id = conversation_id
         self.seq = -1
-        self._open: dict[tuple[int, int], OpenPart] = {}
-        self._frames: deque[tuple[int, str]] = deque(maxlen=KEPT_FRAMES)
-        self._watching: set[Watcher] = set()
         self.joined = 0
+        self._open = OpenParts()
+        self._frames = KeptFrames()
+        self._watching: set[Watcher] = set()
         self._inbox: list[Event] = []
         self._target = 0
+        self._painted_at = 0.0
+        self._cannot_wait = asyncio.Event()
         self._turning = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
 
@@ -58,15 +65,13 @@ class Feed:
         """Add a tab and bring it up to date; raises Unresumable."""
         async with self._turning:
             if self.seq < 0:
-                await self._load()
-            if after > self.seq:
-                latest = await in_database(_latest_seq, self.conversation_id)
-                if after > latest:
-                    raise Unresumable
-                await self._read_up_to(latest)
-            for frame in await self._missed(after):
-                tab.take(frame)
+                self._begin(*await self._read(read_open))
+            if after > self.seq and after > await self._read(_latest_seq):
+                raise Unresumable
+            while after != self.seq:
+                after = await self._bring(tab, after)
             self._watching.add(tab)
+        self.nudge(self._target)
 
     def leave(self, tab: Watcher) -> None:
         self._watching.discard(tab)
@@ -75,42 +80,84 @@ class Feed:
         if self._task is not None:
             self._task.cancel()
 
-    async def _missed(self, after: int) -> list[str]:
-        """What brings a tab from `after` to `self.seq`: the frames themselves, or the state as
-        it is."""
-        if after == self.seq:
-            return []
-        kept = [frame for n, frame in self._frames if n > after]
-        if len(kept) == self.seq - after <= MOST_REPLAYED:
-            return kept
-        return [await self._state_since(after)]
-
-    async def _state_since(self, after: int) -> str:
-        """One frame that replaces all that changed since `after`, as of exactly `self.seq`."""
-        conversation = await in_database(Conversation.objects.get, pk=self.conversation_id)
-        view = await in_database(read_conversation, conversation)
-        await self._read_up_to(view.seq)
-        return _frame(self.seq, await in_database(_changes, view, after))
+    async def _bring(self, tab: Watcher, seen: int) -> int:
+        """Bring a tab on by the frames themselves or by the state as it is; what it has then."""
+        if seen > self.seq:
+            await self._read_up_to(seen)
+            return seen
+        frames = self._frames.since(seen)
+        if frames is None:
+            view, _parts = await self._read(_whole)
+            frames = [frame_of(view.seq, await in_database(changes_since, view, seen))]
+        for frame in frames:
+            tab.take(frame)
+        return number_of(frames[-1])
 
     # --- events ----------------------------------------------------------------------------
     def offer(self, events: Sequence[Event]) -> None:
         """Events that were committed in this process."""
-        self._inbox.extend(events)
+        if self.seq >= 0:
+            self._inbox.extend(events)
+        if any(event.kind not in WORDS for event in events):
+            self._cannot_wait.set()
         self.nudge(events[-1].seq)
 
     def nudge(self, seq: int) -> None:
         """The conversation has come to `seq`; whatever is missing is read."""
         self._target = max(self._target, seq)
-        if self._target > self.seq and (self._task is None or self._task.done()):
+        if self._target > self.seq >= 0 and (self._task is None or self._task.done()):
             self._task = asyncio.create_task(self._turn())
 
     async def _turn(self) -> None:
         try:
-            while self.seq >= 0 and self._target > self.seq:  # the first join loads everything
+            while self._target > self.seq >= 0:  # the first join loads everything
+                await self._wait_for_more()
                 await self._advance()
+        except Unresumable:
+            log.info("The conversation %s is gone", self.conversation_id)
         except Exception:
             log.exception("The feed of %s is read anew", self.conversation_id)
-            self._drop_everybody()
+
+    async def _wait_for_more(self) -> None:
+        """A long open block is painted less often; what is not words never waits."""
+        if interval := self._open.interval_seconds:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout_at(self._painted_at + interval):
+                    await self._cannot_wait.wait()
+        self._cannot_wait.clear()
+
+    async def _advance(self) -> None:
+        async with self._turning:
+            events, self._inbox = self._inbox, []
+            if self.seq < 0:
+                return
+            try:
+                await self._send_all(_in_turn(events, self.seq, self._target))
+                if self._target > self.seq:
+                    await self._read_up_to(self._target)
+            except Exception:
+                self._drop_everybody()
+                raise
+
+    async def _read_up_to(self, seq: int) -> None:
+        """Apply what the journal has up to `seq`; when it no longer has it, start from the
+        state."""
+        events = await in_database(journal.after, self.conversation_id, self.seq)
+        await self._send_all(_in_turn(events, self.seq, seq))
+        if self.seq < seq:
+            await self._start_over()
+
+    async def _start_over(self) -> None:
+        """Every tab is sent the state: nobody knows any more what led to it."""
+        before = self.seq
+        view, parts = await self._read(_whole)
+        ops = await in_database(changes_since, view, before)
+        self._begin(view.seq, parts)
+        self._hand(frame_of(view.seq, ops))
+
+    def _begin(self, seq: int, parts: list[OpenPart]) -> None:
+        self.seq, self._open = seq, OpenParts(parts)
+        self._frames.clear()
 
     def _drop_everybody(self) -> None:
         """Let every tab come back after its last frame; the first one has everything read anew."""
@@ -121,220 +168,79 @@ class Feed:
         for tab in watching:
             tab.drop()
 
-    async def _advance(self) -> None:
-        async with self._turning:
-            events, self._inbox = sorted(self._inbox, key=lambda event: event.seq), []
-            for event in events:
-                if event.seq == self.seq + 1:
-                    self._send(event, await self._ops(event))
-            if self._target > self.seq:
-                await self._read_up_to(self._target)
-
-    async def _read_up_to(self, seq: int) -> None:
-        """Apply what the journal has up to `seq`; when it no longer has it, start from the
-        state."""
-        if self.seq >= seq:
-            return
-        for event in await in_database(journal.after, self.conversation_id, self.seq):
-            if event.seq == self.seq + 1 and event.seq <= seq:
-                self._send(event, await self._ops(event))
-        if self.seq < seq:
-            await self._start_over()
-
-    async def _start_over(self) -> None:
-        before = self.seq
-        # Nobody is sent the frames on the way: the state comes last, and a tab takes a number once.
-        watching, self._watching = self._watching, set()
+    # --- frames ----------------------------------------------------------------------------
+    async def _send_all(self, events: Sequence[Event]) -> None:
         try:
-            await self._load()
-            frame = await self._state_since(before)
-        finally:
-            self._watching |= watching
+            for event, following in zip_longest(events, events[1:]):
+                if following is not None and self._can_wait(event, following):
+                    self._open.hear(event)
+                else:
+                    self._send(event.seq, await self._ops(event))
+        except BaseException:
+            # Whoever asked for this went away, or it failed: half an event is in the fold, and it
+            # must not be applied again.
+            self._drop_everybody()
+            raise
+
+    def _can_wait(self, event: Event, following: Event) -> bool:
+        """Whether the paint of the following event brings this one as well."""
+        return self._open.interval_seconds > 0 and is_of_same_part(event, following)
+
+    def _send(self, last: int, ops: list[Op]) -> None:
+        frame = frame_of(last, ops)
+        self._frames.add(self.seq + 1, last, frame)
+        self.seq = last
+        self._hand(frame)
+
+    def _hand(self, frame: str) -> None:
         for tab in self._watching:
             tab.take(frame)
 
-    async def _load(self) -> None:
-        try:
-            self.seq, parts = await in_database(read_live, self.conversation_id)
-        except Conversation.DoesNotExist:
-            raise Unresumable from None
-        self._open = {(part.step, part.position): part for part in parts}
-        self._frames.clear()
-
-    def _send(self, event: Event, ops: list[Op]) -> None:
-        frame = _frame(event.seq, ops)
-        self.seq = event.seq
-        self._frames.append((event.seq, frame))
-        for tab in self._watching:
-            tab.take(frame)
-
-    # --- one event, as what changes on the page -----------------------------------------------
     async def _ops(self, event: Event) -> list[Op]:
         match event.kind:
-            case Kind.TEXT:
-                return self._text(event)
-            case Kind.REASONING:
-                return self._reasoning(event)
+            case Kind.TEXT | Kind.REASONING:
+                return await self._paint(event)
             case Kind.RESTART:
-                return self._restart(event)
+                return self._open.restart(event)
             case Kind.STEP:
-                ops = self._close_texts(event)
-                return ops + await in_database(_stored_parts, event, self._seen(event))
+                return await in_database(_close_step, self._open, event)
             case _:
-                return await in_database(_rendered, event)
+                return await in_database(changes_of, event)
 
-    def _text(self, event: Event) -> list[Op]:
-        message = uuid.UUID(event.data["message"])
-        part, is_new = self._part(event)
-        place = (message, part.step, part.position)
-        part.stream.feed(event.data["text"])
-        update = part.stream.frame()
-        if is_new:
-            blocks, tail = part.stream.snapshot()
-            opened = fragments.text_part_opened(*place, blocks=blocks, tail=tail)
-            return [("a", page.parts_id(message), opened)]
-        ops: list[Op] = []
-        if update.closed:
-            ops.append(("a", page.blocks_id(*place), update.closed))
-        if update.tail is not None:
-            ops.append(("r", page.tail_id(*place), update.tail))
-        if update.code:
-            ops.append(("x", page.tail_id(*place), update.code))
+    async def _paint(self, event: Event) -> list[Op]:
+        part, message = self._open.hear(event), uuid.UUID(event.data["message"])
+        if part.stream.is_costly:
+            ops = await asyncio.to_thread(part.paint, message)
+        else:
+            ops = part.paint(message)
+        self._painted_at = asyncio.get_running_loop().time()
         return ops
 
-    def _reasoning(self, event: Event) -> list[Op]:
-        message = uuid.UUID(event.data["message"])
-        part, is_new = self._part(event)
-        place = (message, part.step, part.position)
-        words = escape(event.data["text"])
-        if is_new:
-            opened = fragments.reasoning_part_opened(*place, blocks=words)
-            return [("a", page.parts_id(message), opened)]
-        return [("a", page.blocks_id(*place), words)]
-
-    def _part(self, event: Event) -> tuple[OpenPart, bool]:
-        key = (event.data["step"], event.data["position"])
-        if key in self._open:
-            return self._open[key], False
-        self._open[key] = OpenPart(step=key[0], position=key[1], kind=event.kind)
-        return self._open[key], True
-
-    def _restart(self, event: Event) -> list[Op]:
-        message = uuid.UUID(event.data["message"])
-        gone = [key for key in self._open if key[0] == event.data["step"]]
-        for key in gone:
-            del self._open[key]
-        return [("d", page.part_id(message, *key), "") for key in gone]
-
-    def _seen(self, event: Event) -> set[int]:
-        """Positions of this step's text parts that tabs have; with them the step is closed here."""
-        mine = [key for key in self._open if key[0] == event.data["step"]]
-        return {self._open.pop(key).position for key in mine}
-
-    def _close_texts(self, event: Event) -> list[Op]:
-        message = uuid.UUID(event.data["message"])
-        ops: list[Op] = []
-        for part in self._open.values():
-            if part.kind != Kind.TEXT or part.step != event.data["step"]:
-                continue
-            place = (message, part.step, part.position)
-            update = part.stream.finish()
-            if update.whole is not None:
-                ops.append(("r", page.blocks_id(*place), update.whole))
-            elif update.closed:
-                ops.append(("a", page.blocks_id(*place), update.closed))
-            ops.append(("r", page.tail_id(*place), ""))
-        return ops
+    async def _read(self, work: Callable[[uuid.UUID], R]) -> R:
+        try:
+            return await in_database(work, self.conversation_id)
+        except Conversation.DoesNotExist:
+            raise Unresumable from None
 
 
-def _frame(n: int, ops: list[Op]) -> str:
-    return json.dumps({"n": n, "f": ops}, ensure_ascii=False, separators=(",", ":"))
+def _in_turn(events: Sequence[Event], seq: int, last: int) -> list[Event]:
+    """Those from after `seq` to `last`, each once, as far as none is missing."""
+    found: list[Event] = []
+    for event in sorted(events, key=lambda event: event.seq):
+        if event.seq == seq + len(found) + 1 <= last:
+            found.append(event)
+    return found
+
+
+def _close_step(parts: OpenParts, event: Event) -> list[Op]:
+    """The end of a long text takes a while, so this too is done in a thread of the database."""
+    ops, seen = parts.close(event)
+    return ops + parts_of_step(event, seen)
 
 
 def _latest_seq(conversation_id: uuid.UUID) -> int:
     return Conversation.objects.values_list("last_seq", flat=True).get(pk=conversation_id)
 
 
-def _changes(view: ConversationView, after: int) -> list[Op]:
-    """Every message that came or changed after frame `after`, and the composer's buttons."""
-    ops: list[Op] = []
-    for message in view.messages:
-        is_live = view.live_turn is not None and view.live_turn.answer_id == message.id
-        if message.created_seq > after:
-            ops.append(("a", page.THREAD_ID, fragments.message(message)))
-        elif is_live or message.touched_seq > after:
-            ops.append(("o", page.message_id(message.id), fragments.message(message)))
-    actions = fragments.composer_actions(view.conversation, view.live_turn)
-    return [*ops, ("o", page.COMPOSER_ID, actions)]
-
-
-def _stored_parts(event: Event, seen: set[int]) -> list[Op]:
-    """The step's parts that were not streamed (notices), and those that look different when
-    closed."""
-    message = uuid.UUID(event.data["message"])
-    ops: list[Op] = []
-    said = Part.objects.filter(
-        message_id=message, step=event.data["step"], position__in=event.data["positions"]
-    )
-    for part in said:
-        view = part_view(part)
-        if view is None or part.kind == Part.Kind.TOOL_CALL:
-            continue
-        if part.position not in seen:
-            ops.append(("a", page.parts_id(message), fragments.part(message, view)))
-        elif part.kind == Part.Kind.REASONING:
-            place = page.part_id(message, part.step, part.position)
-            ops.append(("o", place, fragments.part(message, view)))
-    return ops
-
-
-def _rendered(event: Event) -> list[Op]:
-    """Events whose fragments come from the rows as they are now."""
-    message = uuid.UUID(event.data["message"])
-    match event.kind:
-        case Kind.MESSAGE:
-            return _message_ops(event, message)
-        case Kind.TOOL_CALL:
-            return _call_ops(event, message)
-        case Kind.NOTICE:
-            data = event.data
-            part = Part.objects.get(
-                message_id=message, step=data["step"], position=data["position"]
-            )
-            view = part_view(part)
-            return [("a", page.parts_id(message), fragments.part(message, view))] if view else []
-        case _:
-            return _turn_ops(event, message)
-
-
-def _message_ops(event: Event, message: uuid.UUID) -> list[Op]:
-    """A person's message whole; an answer as it begins, since its events follow."""
-    turn = Turn.objects.filter(answer_id=message).select_related("conversation").first()
-    if turn is not None:
-        view = MessageView(id=message, role="assistant", turn=turn)
-    else:
-        words = Part.objects.filter(message_id=message).values_list("text", flat=True)
-        view = MessageView(id=message, role="user", text="\n\n".join(words))
-    return [("a", page.THREAD_ID, fragments.message(view))]
-
-
-def _call_ops(event: Event, message: uuid.UUID) -> list[Op]:
-    call = ToolCall.objects.select_related(
-        "turn", "service", "definition", "approval__decided_by", "resolved_by"
-    ).get(pk=event.data["call"])
-    html = fragments.tool_call(call)
-    if event.data["is_new"]:
-        return [("a", page.parts_id(message), html)]
-    return [("o", page.tool_call_id(call.pk), html)]
-
-
-def _turn_ops(event: Event, message: uuid.UUID) -> list[Op]:
-    turn = Turn.objects.select_related("conversation", "answer").get(answer_id=message)
-    conversation = turn.conversation
-    live = Turn.objects.filter(conversation=conversation, state__in=Turn.LIVE).first()
-    link = fragments.conversation_link(conversation, dot_of(live), is_current=True)
-    return [
-        ("o", page.status_id(message), fragments.status(message, turn)),
-        ("o", page.COMPOSER_ID, fragments.composer_actions(conversation, live)),
-        ("o", page.link_id(conversation.pk), link),
-    ]
+def _whole(conversation_id: uuid.UUID) -> tuple[ConversationView, list[OpenPart]]:
+    return read_whole(Conversation.objects.get(pk=conversation_id))

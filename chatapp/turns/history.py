@@ -5,11 +5,16 @@ expiry and an unknown outcome are told as such.
 """
 
 import json
+import uuid
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
+from itertools import chain
 from typing import Any
 
-from chatapp.models import Message, Part, ToolCall, Turn
+from django.db.models import Exists, OuterRef
+
+from chatapp.models import Message, Part, Step, ToolCall, Turn
 from chatapp.providers.request import (
     AskedTool,
     AssistantMessage,
@@ -21,59 +26,95 @@ from chatapp.providers.request import (
     UserMessage,
 )
 
-RESULT_MAX_CHARACTERS = 64_000
+from .attachment_text import attachment_text, within_bounds
+from .enclosures import Enclosures
+from .held_results import may_be_told, told_instead
+
 State = ToolCall.State
 
 SENTENCES = {
     State.EXPIRED: "Not run: nobody answered the approval in time.",
     State.WITHDRAWN: "Not run: the request was withdrawn before anybody approved it.",
     State.CANCELLED: "Not run: the person stopped the turn first.",
-    State.UNKNOWN: (
-        "The outcome is unknown: the call was sent, but no answer came back. It may or may not "
-        "have taken effect. Do not assume either, and do not repeat it without asking."
-    ),
 }
+NO_ANSWER = "The call was sent, but no answer came back."
 
 
 def history_of(turn: Turn) -> tuple[HistoryItem, ...]:
     """Everything from the start of the conversation to the latest finished step of `turn`."""
+    parts = _parts(turn)
+    left_behind, path = given_up(turn), _path_to(turn)
+    told = {
+        message_id: [
+            part for part in parts[message_id] if (message_id, part.step) not in left_behind
+        ]
+        for message_id in path
+    }
+    enclosed = Enclosures(chain.from_iterable(told.values()))
     items: list[HistoryItem] = []
-    for message in _path_to(turn.question):
-        items.extend(_items_of(message))
-    items.extend(_items_of(turn.answer))
+    for message_id, role in path.items():
+        items.extend(_items_of(role, told[message_id], enclosed))
     return tuple(items)
 
 
-def _path_to(question: Message) -> list[Message]:
-    """The messages from the root to `question`, read in one query."""
-    messages = {m.pk: m for m in Message.objects.filter(conversation_id=question.conversation_id)}
-    path: list[Message] = []
-    current: Message | None = messages[question.pk]
+def given_up(turn: Turn) -> set[tuple[uuid.UUID, int]]:
+    """Answers and steps that were cut off and asked for anew: the model says it all again."""
+    later = Step.objects.filter(turn=OuterRef("turn"), number__gt=OuterRef("number"))
+    cut_off = Step.objects.filter(
+        Exists(later), turn__conversation_id=turn.conversation_id, state=Step.State.INTERRUPTED
+    )
+    return set(cut_off.values_list("turn__answer_id", "number"))
+
+
+def _path_to(turn: Turn) -> dict[uuid.UUID, str]:
+    """The messages from the root to the turn's own two, with their roles, in that order."""
+    rows = Message.objects.filter(conversation_id=turn.conversation_id)
+    found = {pk: (parent, role) for pk, parent, role in rows.values_list("pk", "parent_id", "role")}
+    path: list[uuid.UUID] = []
+    current: uuid.UUID | None = turn.answer_id
     while current is not None:
         path.append(current)
-        current = messages.get(current.parent_id) if current.parent_id else None
-    return path[::-1]
+        current = found[current][0]
+    return {pk: found[pk][1] for pk in reversed(path)}
 
 
-def _items_of(message: Message) -> Iterator[HistoryItem]:
-    parts = list(message.parts.select_related("tool_call"))
-    if message.role == Message.Role.USER:
-        yield UserMessage(text="\n\n".join(part.text for part in parts))
+def _parts(turn: Turn) -> dict[uuid.UUID, list[Part]]:
+    """The parts of the whole conversation by message, each message's in order."""
+    rows = Part.objects.filter(message__conversation_id=turn.conversation_id)
+    parts: dict[uuid.UUID, list[Part]] = defaultdict(list)
+    rows = rows.select_related("tool_call__approval", "tool_call__review", "attachment__file")
+    for part in rows.defer("attachment__file__data"):
+        parts[part.message_id].append(part)
+    return parts
+
+
+def _items_of(role: str, parts: list[Part], enclosed: Enclosures) -> Iterator[HistoryItem]:
+    if role == Message.Role.USER:
+        yield _user_message(parts, enclosed)
         return
     by_step: dict[int, list[Part]] = defaultdict(list)
     for part in parts:
         by_step[part.step].append(part)
     for step in sorted(by_step):
-        yield from _step_items(by_step[step])
+        yield from _step_items(by_step[step], enclosed)
 
 
-def _step_items(parts: list[Part]) -> Iterator[HistoryItem]:
+def _user_message(parts: list[Part], enclosed: Enclosures) -> UserMessage:
+    """The person's words, then what they attached, each marked as data that somebody else gave."""
+    words = [part.text for part in parts if part.kind == Part.Kind.TEXT]
+    files = [part for part in parts if part.kind == Part.Kind.FILE]
+    words += [attachment_text(part.attachment) for part in files]
+    media = tuple(each for part in files for each in enclosed.of(part))
+    return UserMessage(text="\n\n".join(words), media=media)
+
+
+def _step_items(parts: list[Part], enclosed: Enclosures) -> Iterator[HistoryItem]:
     said = tuple(said for part in parts if (said := _said(part)) is not None)
     if said:
         yield AssistantMessage(parts=said)
     for part in parts:
         if part.tool_call is not None:
-            yield outcome_of(part.tool_call)
+            yield replace(outcome_of(part.tool_call), media=enclosed.of(part))
 
 
 def _said(part: Part) -> AssistantPart | None:
@@ -87,32 +128,42 @@ def _said(part: Part) -> AssistantPart | None:
             return AskedTool(
                 call_id=call.provider_call_id,
                 name=call.tool_id,
-                arguments=call.arguments if _is_object(call.arguments) else "{}",
+                arguments=_asked(call),
                 opaque=part.opaque,
             )
         case _:
             return None
 
 
+def _asked(call: ToolCall) -> str:
+    """The values that the model asked for; what a person made of them, the outcome says."""
+    asked = call.asked_arguments or call.arguments
+    return asked if _is_object(asked) else "{}"
+
+
 def _is_object(text: str) -> bool:
     try:
         return isinstance(json.loads(text), dict)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
 
 
 def outcome_of(call: ToolCall) -> ToolOutcome:
     """What the model is told came of `call`."""
     text, is_error = _told(call)
-    if len(text) > RESULT_MAX_CHARACTERS:
-        cut = len(text) - RESULT_MAX_CHARACTERS
-        text = f"{text[:RESULT_MAX_CHARACTERS]}\n[{cut} more characters were left out here]"
+    if call.asked_arguments:
+        text = f"[The person changed the values before it ran, to: {call.arguments}]\n{text}"
     return ToolOutcome(
-        call_id=call.provider_call_id, name=call.tool_id, text=text, is_error=is_error
+        call_id=call.provider_call_id,
+        name=call.tool_id,
+        text=within_bounds(text),
+        is_error=is_error,
     )
 
 
 def _told(call: ToolCall) -> tuple[str, bool]:
+    if not may_be_told(call):
+        return told_instead(call), call.state == State.FAILED
     match call.state:
         case State.SUCCEEDED if call.resolution == "worked":
             return "A person checked: it worked. The result itself was lost.", False
@@ -124,10 +175,22 @@ def _told(call: ToolCall) -> tuple[str, bool]:
             return failure_text(call), True
         case State.DENIED:
             return _denial(call), True
+        case State.EXPIRED | State.WITHDRAWN if call.error:
+            return f"Not run. {failure_text(call)}", True
+        case State.UNKNOWN:
+            return _unknown(call), True
         case State.REFUSED:
             return f"Refused by policy: {call.why}", True
         case _:
             return SENTENCES.get(State(call.state), "Not run."), True
+
+
+def _unknown(call: ToolCall) -> str:
+    came = (call.error or {}).get("message") or NO_ANSWER
+    return (
+        f"The outcome is unknown. {came} It may or may not have taken effect. Do not assume "
+        "either, and do not repeat it without asking."
+    )
 
 
 def _denial(call: ToolCall) -> str:

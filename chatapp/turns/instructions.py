@@ -11,7 +11,13 @@ BASE = (
 )
 
 
-def system_text(catalogue: Catalogue) -> str:
-    """The system prompt; it names the services that could not be reached, so that nobody
-    guesses."""
-    return "\n\n".join([BASE, *catalogue.notices])
+PLANNING = (
+    "This chat only plans. You have the tools that read; any other would be refused. Find out what "
+    "you need, then say step by step what you would do, so that the person can decide."
+)
+
+
+def system_text(catalogue: Catalogue, *more: str) -> str:
+    """The system prompt, with `more` of what people wrote and how tools are found; it names the
+    services that could not be reached, so that nobody guesses."""
+    return "\n\n".join(filter(None, [BASE, *more, *catalogue.notices]))

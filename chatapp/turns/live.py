@@ -1,5 +1,5 @@
 """The live stream: journal events become numbered frames, once per process, for every tab that
-watches.
+watches; and people's pages hear that something changed for them.
 
 Events of this process come from memory, others through a hint or the slow poll; the sequence number
 repairs what is lost, doubled or out of order.
@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import logging
 import uuid
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from contextvars import Context
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -19,9 +19,10 @@ from channels.layers import get_channel_layer
 
 from chatapp.models import Conversation
 
-from . import journal
+from . import journal, person_signals
 from .feed import Feed
 from .journal import Event
+from .people import Bell, People
 from .storage import in_database
 
 log = logging.getLogger(__name__)
@@ -56,6 +57,7 @@ class Hub:
 
     def __init__(self) -> None:
         self._feeds: dict[uuid.UUID, Feed] = {}
+        self._people = People()
         self._tasks: set[asyncio.Task[None]] = set()
         self._loop = asyncio.get_running_loop()
         self._layer: Any = get_channel_layer()
@@ -63,12 +65,14 @@ class Hub:
 
     def start(self) -> None:
         journal.LISTENERS.append(self.publish)
+        person_signals.LISTENERS.append(self.publish_people)
         self._keep(self._poll())
         if self._layer is not None:
             self._keep(self._hear_hints())
 
     async def close(self) -> None:
         journal.LISTENERS.remove(self.publish)
+        person_signals.LISTENERS.remove(self.publish_people)
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
@@ -85,7 +89,7 @@ class Hub:
             feed = self._feeds[conversation_id] = Feed(conversation_id)
         feed.joined += 1
         try:
-            await self._subscribe(conversation_id)
+            await self._subscribe(_group(conversation_id))
             await feed.join(viewer, after)
         except BaseException:
             self.leave(conversation_id, viewer)
@@ -99,6 +103,22 @@ class Hub:
         if not feed.joined:
             feed.close()
             del self._feeds[conversation_id]
+            self._forget(_group(conversation_id))
+
+    async def join_person(self, person_id: int) -> Bell:
+        """A bell for one page of this person: it rings when what they are shown may have
+        changed."""
+        bell = self._people.join(person_id)
+        try:
+            await self._subscribe(_group_of_person(person_id))
+        except BaseException:
+            self.leave_person(person_id, bell)
+            raise
+        return bell
+
+    def leave_person(self, person_id: int, bell: Bell) -> None:
+        self._people.leave(person_id, bell)
+        self._forget(_group_of_person(person_id))
 
     # --- events ----------------------------------------------------------------------------
     def publish(self, events: Sequence[Event]) -> None:
@@ -115,6 +135,21 @@ class Hub:
             if self._layer is not None:
                 self._keep(self._send_hint(conversation_id, mine[-1].seq))
 
+    def publish_people(self, person_ids: Iterable[int]) -> None:
+        """Committed signals of this process, likewise."""
+        with contextlib.suppress(RuntimeError):  # the loop is closing
+            self._loop.call_soon_threadsafe(self._publish_people, person_ids, context=Context())
+
+    def _publish_people(self, person_ids: Iterable[int]) -> None:
+        for person_id in person_ids:
+            self._people.ring(person_id)
+            if self._layer is not None:
+                self._keep(self._send_person_hint(person_id))
+
+    async def _send_person_hint(self, person_id: int) -> None:
+        hint = {"type": "person.hint", "person": person_id}
+        await self._on_layer(lambda layer: layer.group_send(_group_of_person(person_id), hint))
+
     async def _send_hint(self, conversation_id: uuid.UUID, seq: int) -> None:
         hint = {"type": "journal.hint", "conversation": str(conversation_id), "seq": seq}
         await self._on_layer(lambda layer: layer.group_send(_group(conversation_id), hint))
@@ -126,19 +161,40 @@ class Hub:
             except Exception:
                 log.warning("The channel layer is away; changes elsewhere are found by polling")
                 self._channel = ""
+                await self._on_layer(lambda layer: layer.flush())  # or each channel stays for ever
                 await asyncio.sleep(RETRY_SECONDS)
 
     async def _hear_one(self) -> None:
         if not self._channel:
             self._channel = await self._layer.new_channel()
-            for conversation_id in list(self._feeds):
-                await self._subscribe(conversation_id)
+            for group in self._groups():
+                await self._subscribe(group)
         hint = await self._layer.receive(self._channel)
-        self._nudge(uuid.UUID(hint["conversation"]), hint["seq"])
+        if hint["type"] == "person.hint":
+            self._people.ring(hint["person"])
+        else:
+            self._nudge(uuid.UUID(hint["conversation"]), hint["seq"])
 
-    async def _subscribe(self, conversation_id: uuid.UUID) -> None:
+    def _groups(self) -> set[str]:
+        """What the tabs of this process want to hear of."""
+        return {_group(each) for each in self._feeds} | {
+            _group_of_person(each) for each in self._people.here
+        }
+
+    async def _subscribe(self, group: str) -> None:
         if channel := self._channel:
-            await self._on_layer(lambda layer: layer.group_add(_group(conversation_id), channel))
+            await self._on_layer(lambda layer: layer.group_add(group, channel))
+
+    def _forget(self, group: str) -> None:
+        if self._channel and group not in self._groups():
+            self._keep(self._unsubscribe(group, self._channel))
+
+    async def _unsubscribe(self, group: str, channel: str) -> None:
+        """Nobody watches it any more; a tab that has come meanwhile stays subscribed."""
+        if group not in self._groups():
+            await self._on_layer(lambda layer: layer.group_discard(group, channel))
+        if group in self._groups():
+            await self._subscribe(group)
 
     async def _on_layer(self, act: Callable[[Any], Awaitable[None]]) -> None:
         """A layer that fails costs latency only."""
@@ -149,15 +205,17 @@ class Hub:
     async def _poll(self) -> None:
         while True:
             await asyncio.sleep(POLL_SECONDS)
-            if not self._feeds:
-                continue
             try:
-                latest = await in_database(_latest, list(self._feeds))
+                await self._look()
             except Exception:
                 log.exception("Looking for changes failed; it is tried again")
-                continue
-            for conversation_id, seq in latest:
+
+    async def _look(self) -> None:
+        if self._feeds:
+            for conversation_id, seq in await in_database(_latest, list(self._feeds)):
                 self._nudge(conversation_id, seq)
+        if here := self._people.here:
+            self._people.compare(await in_database(person_signals.marks, here))
 
     def _nudge(self, conversation_id: uuid.UUID, seq: int) -> None:
         if feed := self._feeds.get(conversation_id):
@@ -171,6 +229,10 @@ class Hub:
 
 def _group(conversation_id: uuid.UUID) -> str:
     return f"conversation.{conversation_id.hex}"
+
+
+def _group_of_person(person_id: int) -> str:
+    return f"person.{person_id}"
 
 
 def _latest(conversation_ids: list[uuid.UUID]) -> list[tuple[uuid.UUID, int]]:

@@ -2,18 +2,20 @@
 ends."""
 
 import asyncio
+import contextlib
 import logging
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
 from django.conf import settings
 
-from chatapp.models import Turn
+from chatapp.models import Conversation, Turn
 from chatapp.providers.events import (
     ArgumentsDelta,
+    FilesLeftOut,
     Finished,
     ModelEvent,
     OpaqueData,
@@ -22,20 +24,31 @@ from chatapp.providers.events import (
     TextDelta,
     ToolCallReady,
     ToolCallStarted,
+    ToolLeftOut,
     Usage,
 )
-from chatapp.providers.registry import provider_for
-from chatapp.providers.request import ModelRequest, ToolSpec
+from chatapp.providers.registry import provider_module
+from chatapp.providers.request import ModelRequest
 from chatapp.tools.catalogue import Catalogue
+from mcpconfig.results import storable
 
+from .asking_again import tell_wait, wait_visibly
+from .fitting import Asking, fitted, room_after_refusal, room_of
 from .group_commit import Draft, GroupCommit
+from .guidance import guidance_for
 from .history import history_of
-from .instructions import system_text
+from .instructions import PLANNING, system_text
 from .journal import Kind
 from .lease import Lease
+from .metering import Meter
 from .milestones import passed
-from .steps import Answer, OpenStep, SaidPart, close_step, open_step
-from .storage import in_database, storable
+from .model_choice import ChosenModel, chosen_model
+from .offering import offered_tools
+from .patience import kept_trying, uninterrupted
+from .sight import FILES_REFUSED, unseen_in, visible_to
+from .steps import Answer, OpenStep, SaidPart, close_step
+from .storage import in_database
+from .usage import price_of
 
 log = logging.getLogger(__name__)
 ATTEMPTS = 3
@@ -54,6 +67,8 @@ class Listener:
     draft: Draft
     commit: GroupCommit
     answer: Answer = field(default_factory=Answer)
+    meter: Meter = field(default_factory=Meter)
+    is_kept: bool = False
     began: float = field(default_factory=time.monotonic)
 
     def take(self, event: ModelEvent) -> None:
@@ -66,14 +81,16 @@ class Listener:
                 if not self.answer.calls:
                     passed("K7")
                 self.answer.calls.append(event)
+            case ToolLeftOut():
+                self.answer.left_out[event.name] = event
+            case FilesLeftOut():
+                self.answer.unseen = (*self.answer.unseen, FILES_REFUSED)
             case OpaqueData(kind=kind, data=data):
                 self._keep(kind, data)
-            case Usage():
-                self.answer.usage = event
             case Finished(reason=reason):
                 self.answer.finish_reason = reason
-            case ToolCallStarted() | ArgumentsDelta():
-                pass  # the row appears when the call is whole
+            case ToolCallStarted() | ArgumentsDelta() | Usage():
+                pass  # the row appears when the call is whole; `meter` counts
 
     def _say(self, kind: Any, event_kind: Kind, text: str) -> None:
         if not text:
@@ -97,69 +114,134 @@ class Listener:
 
 async def call_model(
     lease: Lease,
-    number: int,
+    step: OpenStep,
     catalogue: Catalogue,
     commit: GroupCommit,
     was_stopped: Callable[[], bool],
 ) -> None:
-    """Ask the model for step `number` and store what it says. A failure is stored as a notice.
+    """Ask the model for this step and store what it says. A failure is stored as a notice.
 
     Cancelled by Stop, it stores what was said as an interrupted step. Cancelled because the process
     ends, it stores nothing: the next worker asks the model anew.
     """
-    passed("K3" if number == 1 else "K14")
-    step = await in_database(open_step, lease, number)
     turn = await in_database(
-        Turn.objects.select_related("question", "answer").get, pk=lease.turn_id
+        Turn.objects.select_related("question", "answer", "conversation__owner").get,
+        pk=lease.turn_id,
     )
     draft = Draft(lease=lease, message_id=turn.answer_id, step=step.number, attempt=step.attempt)
     listener = Listener(draft=draft, commit=commit)
     try:
+        await _ask(turn, lease, step, catalogue, listener)
+        await _keep(lease, step, listener, catalogue)
+    except asyncio.CancelledError:
+        if was_stopped() and not listener.is_kept:
+            _cut_off(listener.answer)
+            await _keep(lease, step, listener, catalogue)
+        raise
+    except Exception:
+        with contextlib.suppress(Exception):  # what was said is kept, if that can be stored
+            await commit.flush(draft)
+        raise
+    finally:
+        commit.forget(draft)
+
+
+async def _ask(
+    turn: Turn, lease: Lease, step: OpenStep, catalogue: Catalogue, listener: Listener
+) -> None:
+    """Take all that the model says within the time of one turn; what fails becomes a notice."""
+    try:
         async with asyncio.timeout(settings.TURN_MAX_SECONDS):
-            await _listen(turn, catalogue, listener)
+            await _listen(turn, lease, step, catalogue, listener)
     except TimeoutError:
         _note_failure(listener.answer, TOO_LONG)
     except ProviderError as error:
         log.warning("Model call of turn %s failed: %s %s", turn.pk, error.kind, error.detail)
         _note_failure(listener.answer, error)
-    except asyncio.CancelledError:
-        if was_stopped():
-            await _store_interrupted(lease, step, listener, catalogue)
-        else:
-            commit.forget(draft)
-        raise
-    await commit.flush(draft)
-    await in_database(close_step, lease, step, listener.answer, catalogue)
 
 
-async def _listen(turn: Turn, catalogue: Catalogue, listener: Listener) -> None:
+async def _listen(
+    turn: Turn, lease: Lease, step: OpenStep, catalogue: Catalogue, listener: Listener
+) -> None:
     """Ask, and ask again where that may help and nothing was said yet."""
-    provider, model = await provider_for(turn.model)
-    request = ModelRequest(
+    model, whole = await in_database(_request, turn, catalogue, listener.answer)
+    provider = await provider_module(model.kind)
+    asking = Asking(
+        lease=lease,
+        turn=turn,
         model=model,
-        system=system_text(catalogue),
-        history=await in_database(history_of, turn),
-        tools=tuple(
-            ToolSpec(name=t.tool_id, description=t.description, input_schema=t.input_schema)
-            for t in catalogue.values()
-        ),
+        stream=lambda request: provider.stream(request, model.account),
+        say=lambda sentence: tell_wait(lease, step, sentence),
     )
     for attempt in range(1, ATTEMPTS + 1):
         try:
-            return await _hear_out(provider.stream(request), listener)
+            return await _ask_with_what_fits(asking, whole, listener)
         except ProviderError as error:
             wait = error.retry_after if error.retry_after is not None else 0.5 * 2**attempt
             is_last = attempt == ATTEMPTS or wait > LONGEST_WAIT_SECONDS
             if is_last or not error.is_worth_a_retry or listener.answer.has_begun:
                 raise
             log.info("Model call of turn %s: %s, again in %.1f s", turn.pk, error.kind, wait)
-            await asyncio.sleep(wait)
+            await wait_visibly(lease, step, error, wait, f"{attempt + 1} of {ATTEMPTS}")
 
 
-async def _hear_out(stream: AsyncIterator[ModelEvent], listener: Listener) -> None:
+async def _ask_with_what_fits(asking: Asking, whole: ModelRequest, listener: Listener) -> None:
+    """Where the provider finds it too long all the same, once more with less."""
+    request = await _fitted(asking, whole, room_of(asking.model), listener.answer)
+    try:
+        return await _hear_out(asking, request, listener)
+    except ProviderError as error:
+        if error.kind != "too_long" or listener.answer.has_begun:
+            raise
+    less = await _fitted(asking, whole, room_after_refusal(request), listener.answer)
+    await _hear_out(asking, less, listener)
+
+
+async def _fitted(
+    asking: Asking, request: ModelRequest, room: int | None, answer: Answer
+) -> ModelRequest:
+    found = await fitted(asking, request, room)
+    answer.shortened = found.shortened
+    return found.request
+
+
+def _request(turn: Turn, catalogue: Catalogue, answer: Answer) -> tuple[ChosenModel, ModelRequest]:
+    """What the model is asked. Whether this person may use it is looked up again each time."""
+    model = chosen_model(turn.model, turn.conversation.owner)
+    history = history_of(turn)
+    answer.price = price_of(model.facts)
+    answer.unseen = unseen_in(turn, model.abilities, history)
+    offer = offered_tools(turn, model, catalogue)
+    answer.saved_tokens = offer.saved_tokens
+    request = ModelRequest(
+        model=model.name,
+        system=system_text(
+            catalogue,
+            model.system_prompt,
+            _mode(turn),
+            turn.instructions,
+            offer.instructions,
+            guidance_for(
+                turn.conversation.owner,
+                (catalogue[spec.name] for spec in offer.tools if spec.name in catalogue),
+            ),
+        ),
+        history=visible_to(model.abilities, history),
+        tools=offer.tools,
+        parameters=model.parameters,
+        cache_key=str(turn.conversation_id),
+    )
+    return model, request
+
+
+def _mode(turn: Turn) -> str:
+    return "" if turn.conversation.mode == Conversation.Mode.ACT else PLANNING
+
+
+async def _hear_out(asking: Asking, request: ModelRequest, listener: Listener) -> None:
     passed("K4")
-    async with aclosing(cast(Any, stream)):
-        async for event in stream:
+    async with aclosing(listener.meter.read(request, asking.stream(request))) as events:
+        async for event in events:
             listener.take(event)
     if not listener.answer.finish_reason:
         raise ProviderError(
@@ -171,8 +253,7 @@ async def _hear_out(stream: AsyncIterator[ModelEvent], listener: Listener) -> No
 
 def _note_failure(answer: Answer, error: ProviderError) -> None:
     """Keep what was said, drop calls that were not finished, and say what happened."""
-    answer.finish_reason = ""
-    answer.calls.clear()
+    _cut_off(answer)
     hint = error.hint
     if any(part.kind == "text" for part in answer.parts):
         hint = f"What it wrote so far is kept. {hint}".strip()
@@ -180,16 +261,20 @@ def _note_failure(answer: Answer, error: ProviderError) -> None:
     answer.parts.append(SaidPart(kind="notice", position=position, text=error.message, hint=hint))
 
 
-async def _store_interrupted(
-    lease: Lease, step: OpenStep, listener: Listener, catalogue: Catalogue
-) -> None:
-    """Store a stopped answer even though this task is being cancelled."""
-    listener.answer.finish_reason = ""
-    listener.answer.calls.clear()
-    await asyncio.shield(_keep(lease, step, listener, catalogue))
+def _cut_off(answer: Answer) -> None:
+    """Keep what was said, but for calls that nobody will run."""
+    answer.finish_reason = ""
+    answer.calls.clear()
 
 
 async def _keep(lease: Lease, step: OpenStep, listener: Listener, catalogue: Catalogue) -> None:
-    """The words first, so that none of them follows the end of its step."""
-    await listener.commit.flush(listener.draft)
-    await in_database(close_step, lease, step, listener.answer, catalogue)
+    """Store the answer, whoever cancels meanwhile: the words first, so that none of them follows
+    the end of its step."""
+    listener.is_kept = True
+    listener.answer.usage = listener.meter.used
+
+    async def store() -> None:
+        await listener.commit.flush(listener.draft)
+        await kept_trying(lease, close_step, lease, step, listener.answer, catalogue)
+
+    await uninterrupted(store())

@@ -3,13 +3,22 @@
 from collections.abc import Iterator
 from typing import Any
 
-from chatapp.models import Approval, Part, Step, ToolCall, Turn
+from django.db.models import Q
+
+from chatapp.models import Approval, Part, Review, Step, ToolCall, Turn
 
 from .history import failure_text
 from .journal import Event, Kind
 
 Told = dict[str, Any]
 State = ToolCall.State
+KINDS = {
+    State.AWAITING_APPROVAL: "approval",
+    State.UNKNOWN: "approval",
+    State.AWAITING_INPUT: "question",
+    State.AWAITING_SIGN_IN: "sign_in",
+    State.AWAITING_TASK: "task",
+}
 
 
 class Narrator:
@@ -90,8 +99,9 @@ def _notices(event: Event, positions: list[int]) -> Iterator[Told]:
     )
     for part in parts:
         text = " ".join(filter(None, [part.text, part.hint]))
-        kind = "error" if event.kind == Kind.STEP else "notice"
-        yield {"type": kind, "kind": "model" if kind == "error" else "turn", "text": text}
+        is_error = part.notice_kind == Part.NoticeKind.ERROR
+        kind = "error" if is_error else "notice"
+        yield {"type": kind, "kind": part.notice_kind, "text": text}
 
 
 def end_of(turn: Turn) -> Told:
@@ -102,12 +112,17 @@ def end_of(turn: Turn) -> Told:
 
 
 def waiting_for(turn: Turn) -> list[Told]:
-    """What a person has to answer; a call whose outcome is unknown waits for their word as well."""
-    calls = turn.tool_calls.filter(state__in=[State.AWAITING_APPROVAL, State.UNKNOWN])
+    """What the turn waits for; a call whose outcome is unknown waits for a word as well."""
+    calls = turn.tool_calls.filter(Q(state__in=list(KINDS)) | Q(review__state=Review.State.OPEN))
     return [
-        {"kind": "approval", "id": str(call.pk), "tool": call.tool_id, "state": call.state}
+        {"kind": kind_of(call), "id": str(call.pk), "tool": call.tool_id, "state": call.state}
         for call in calls
     ]
+
+
+def kind_of(call: ToolCall) -> str:
+    """What an open call waits for, in one word."""
+    return KINDS.get(State(call.state), "review")
 
 
 def open_approval(call: ToolCall) -> Approval | None:

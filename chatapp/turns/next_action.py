@@ -11,6 +11,11 @@ Reason = Literal["complete", "stopped", "failed", "budget", "length", "refused"]
 UNDECIDED = "proposed"
 ASKING = "awaiting_approval"
 READY = "approved"
+# The reason why a step is over whose calls an app asked for: the model is told with its next turn.
+BY_APP = "app"
+# How often a model call, or a call that is safe to repeat, may take its worker down with it.
+MOST_ATTEMPTS = 5
+GO_ON = "Send “go on” to let it continue."
 UNCERTAIN = frozenset({"sending", "unknown"})
 OVER = frozenset({"succeeded", "failed", "denied", "refused", "expired", "withdrawn", "cancelled"})
 
@@ -45,10 +50,12 @@ class Wait:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finish:
-    """The turn is over; `sentence` tells the person why, where that is not obvious."""
+    """The turn is over; `sentence` tells the person why, where that is not obvious, and `hint`
+    what they can do."""
 
     reason: Reason
     sentence: str = ""
+    hint: str = ""
 
 
 Action = CallModel | Decide | Execute | Wait | Finish
@@ -62,11 +69,22 @@ def next_action(turn: TurnState) -> Action:
         return _ask_the_model(turn, 1)
     match turn.step.state:
         case "calling":
-            return CallModel(number=turn.step.number)
+            return _ask_anew(turn.step)
         case "interrupted":
             return Finish(reason="failed")
         case _:
             return _after_an_answer(turn, turn.step)
+
+
+def _ask_anew(step: StepState) -> Action:
+    """Each attempt so far has ended with its worker; some day that is not a coincidence."""
+    if step.attempt < MOST_ATTEMPTS:
+        return CallModel(number=step.number)
+    sentence = (
+        f"The server stopped {step.attempt} times while the model was being asked, so it is not "
+        "asked again. Send another message to go on."
+    )
+    return Finish(reason="failed", sentence=sentence)
 
 
 def _after_an_answer(turn: TurnState, step: StepState) -> Action:
@@ -78,7 +96,7 @@ def _after_an_answer(turn: TurnState, step: StepState) -> Action:
         return Execute(calls=ready)
     if open_calls := _not_over(step):
         return Wait(calls=open_calls)
-    if step.calls:
+    if step.calls and step.finish_reason != BY_APP:
         return _ask_the_model(turn, step.number + 1)
     return Finish(reason=_reason_of(step))
 
@@ -88,13 +106,18 @@ def _in_state(step: StepState, states: set[str]) -> tuple[uuid.UUID, ...]:
 
 
 def _not_over(step: StepState) -> tuple[uuid.UUID, ...]:
-    """Calls whose outcome is unknown, and any in a state that this version does not know."""
-    return tuple(call.id for call in step.calls if call.state not in OVER)
+    """Calls whose outcome is unknown, any in a state that this version does not know, and those
+    whose results nobody has looked at yet."""
+    return tuple(call.id for call in step.calls if call.state not in OVER or call.is_held)
 
 
 def _ask_the_model(turn: TurnState, number: int) -> Action:
-    sentence = turn.used.exceeds(turn.limit)
-    return Finish(reason="budget", sentence=sentence) if sentence else CallModel(number=number)
+    if turn.used_up is not None:
+        sentence, hint = turn.used_up
+        return Finish(reason="budget", sentence=sentence, hint=hint)
+    if sentence := turn.used.exceeds(turn.limit):
+        return Finish(reason="budget", sentence=sentence, hint=GO_ON)
+    return CallModel(number=number)
 
 
 def _reason_of(step: StepState) -> Reason:

@@ -6,16 +6,15 @@ Read in one snapshot, so that the page and the number of its last frame belong t
 
 import uuid
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Literal
 
-from django.db.models import QuerySet
 from django.utils import timezone
 
-from chatapp.models import Conversation, JournalEvent, Member, Message, Part, Step, ToolCall, Turn
+from chatapp.models import Attachment, Conversation, Member, Message, Part, Turn
 from chatapp.rendering.figures import figures_of
-from chatapp.rendering.markdown import MarkdownStream, render
+from chatapp.rendering.markdown import render
 from chatapp.rendering.page import (
     ConversationView,
     Figures,
@@ -27,34 +26,17 @@ from chatapp.rendering.page import (
     ToolCallView,
 )
 
+from .open_parts import OpenPart, fold
 from .storage import snapshot
-
-Kind = JournalEvent.Kind
-
-
-@dataclass(slots=True, kw_only=True)
-class OpenPart:
-    """A part of a running step, as folded from the journal so far."""
-
-    step: int
-    position: int
-    kind: JournalEvent.Kind
-    words: str = ""
-    stream: MarkdownStream = field(default_factory=MarkdownStream)
-
-    def view(self) -> PartView:
-        if self.kind == Kind.REASONING:
-            return ReasoningView(
-                step=self.step, position=self.position, text=self.words, is_open=True
-            )
-        blocks, tail = self.stream.snapshot()
-        return TextView(
-            step=self.step, position=self.position, blocks=blocks, tail=tail, is_open=True
-        )
 
 
 def read_conversation(conversation: Conversation) -> ConversationView:
     """The whole conversation as of its latest frame."""
+    return read_whole(conversation)[0]
+
+
+def read_whole(conversation: Conversation) -> tuple[ConversationView, list[OpenPart]]:
+    """The whole conversation, and its open parts as of the same frame."""
     with snapshot():
         conversation.refresh_from_db()
         messages = list(conversation.messages.order_by("created_seq"))
@@ -67,41 +49,21 @@ def read_conversation(conversation: Conversation) -> ConversationView:
         _message_view(message, parts[message.pk], turns.get(message.pk), open_parts, figures)
         for message in messages
     )
-    return ConversationView(
+    asking = {turn.question_id: turn for turn in turns.values()}
+    views = tuple(_with_asker(view, asking.get(view.id)) for view in views)
+    view = ConversationView(
         conversation=conversation, seq=conversation.last_seq, messages=views, live_turn=live
     )
+    return view, open_parts
 
 
-def read_live(conversation_id: uuid.UUID) -> tuple[int, list[OpenPart]]:
-    """The latest frame's number, and the parts of the step that is running as of that frame."""
-    with snapshot():
-        seq = Conversation.objects.values_list("last_seq", flat=True).get(pk=conversation_id)
-        live = Turn.objects.filter(conversation_id=conversation_id, state__in=Turn.LIVE).first()
-        return seq, fold(live) if live else []
-
-
-def fold(turn: Turn) -> list[OpenPart]:
-    """The parts of the step that is running, from the journal: the same for every reader."""
-    step = Step.objects.filter(turn=turn, state=Step.State.CALLING).first()
-    if step is None:
-        return []
-    parts: dict[int, OpenPart] = {}
-    events = JournalEvent.objects.filter(turn=turn, kind__in=[Kind.TEXT, Kind.REASONING])
-    for event in events.order_by("seq"):
-        data = event.data
-        if data["step"] != step.number or data["attempt"] != step.attempt:
-            continue
-        part = parts.setdefault(
-            data["position"],
-            OpenPart(step=step.number, position=data["position"], kind=Kind(event.kind)),
-        )
-        part.words += data["text"]
-        if part.kind == Kind.TEXT:
-            part.stream.feed(data["text"])
-    for part in parts.values():
-        if part.kind == Kind.TEXT:
-            part.stream.frame()
-    return list(parts.values())
+def _with_asker(view: MessageView, turn: Turn | None) -> MessageView:
+    """Who asked. A question that no turn answers was said to a program before."""
+    if view.role != "user":
+        return view
+    if turn is None:
+        return replace(view, is_of_program=True)
+    return replace(view, is_of_program=turn.is_of_program, instructions=turn.instructions)
 
 
 def _turns(conversation: Conversation) -> dict[uuid.UUID, Turn]:
@@ -111,12 +73,19 @@ def _turns(conversation: Conversation) -> dict[uuid.UUID, Turn]:
 
 def _parts(messages: list[Message]) -> dict[uuid.UUID, list[Part]]:
     by_message: dict[uuid.UUID, list[Part]] = defaultdict(list)
-    rows = Part.objects.filter(message__in=messages).select_related(
-        "tool_call__service",
-        "tool_call__definition",
-        "tool_call__approval__decided_by",
-        "tool_call__turn",
-        "tool_call__resolved_by",
+    rows = (
+        Part.objects.filter(message__in=messages)
+        .select_related(
+            "tool_call__service",
+            "tool_call__definition",
+            "tool_call__approval__decided_by",
+            "tool_call__review__decided_by",
+            "tool_call__turn",
+            "tool_call__resolved_by",
+            "attachment",
+            "summary",
+        )
+        .defer("attachment__contents")
     )
     for part in rows:
         by_message[part.message_id].append(part)
@@ -134,7 +103,8 @@ def _message_view(
         return MessageView(
             id=message.pk,
             role="user",
-            text="\n\n".join(part.text for part in parts),
+            text="\n\n".join(part.text for part in parts if part.kind == Part.Kind.TEXT),
+            attachments=attachments_of(parts),
             created_seq=message.created_seq,
             touched_seq=message.touched_seq,
         )
@@ -152,6 +122,24 @@ def _message_view(
     )
 
 
+def person_message(message_id: uuid.UUID) -> MessageView:
+    """One message of a person, as it was sent."""
+    sent = Part.objects.filter(message_id=message_id).select_related("attachment")
+    parts = list(sent.defer("attachment__contents"))
+    words = [part.text for part in parts if part.kind == Part.Kind.TEXT]
+    view = MessageView(
+        id=message_id,
+        role="user",
+        text="\n\n".join(words),
+        attachments=attachments_of(parts),
+    )
+    return _with_asker(view, Turn.objects.filter(question=message_id).first())
+
+
+def attachments_of(parts: list[Part]) -> tuple[Attachment, ...]:
+    return tuple(part.attachment for part in parts if part.kind == Part.Kind.FILE)
+
+
 def part_view(part: Part) -> PartView | None:
     """A stored part; None for one that only carries a provider's opaque data."""
     step, position = part.step, part.position
@@ -163,7 +151,14 @@ def part_view(part: Part) -> PartView | None:
         case Part.Kind.TOOL_CALL if part.tool_call is not None:
             return ToolCallView(step=step, position=position, call=part.tool_call)
         case Part.Kind.NOTICE:
-            return NoticeView(step=step, position=position, text=part.text, hint=part.hint)
+            return NoticeView(
+                step=step,
+                position=position,
+                kind=part.notice_kind,
+                text=part.text,
+                hint=part.hint,
+                summary=getattr(part, "summary", None),
+            )
         case _:
             return None
 
@@ -183,6 +178,7 @@ class SidebarGroup:
 
 
 SIDEBAR_LENGTH = 100
+FROM_PROGRAMS, PROGRAMS_LENGTH = "From programs", 20
 DOTS: dict[str, Literal["", "running", "waiting"]] = {
     Turn.State.QUEUED: "running",
     Turn.State.RUNNING: "running",
@@ -191,19 +187,22 @@ DOTS: dict[str, Literal["", "running", "waiting"]] = {
 
 
 def sidebar(person: Member) -> list[SidebarGroup]:
-    """This person's latest conversations, grouped by when they were last active."""
-    found = list(Conversation.objects.filter(owner=person).order_by("-active_at")[:SIDEBAR_LENGTH])
+    """This person's latest conversations, grouped by when they were last active; at the end those
+    that their programs began, which may be many."""
+    chats = Conversation.objects.filter(owner=person).order_by("-active_at")
+    own = list(chats.filter(token=None)[:SIDEBAR_LENGTH])
+    of_programs = list(chats.exclude(token=None).select_related("token")[:PROGRAMS_LENGTH])
     live = dict(
-        Turn.objects.filter(conversation__in=found, state__in=Turn.LIVE).values_list(
+        Turn.objects.filter(conversation__in=[*own, *of_programs], state__in=Turn.LIVE).values_list(
             "conversation_id", "state"
         )
     )
     groups: dict[str, list[SidebarLink]] = defaultdict(list)
-    for conversation in found:
+    for conversation in [*own, *of_programs]:
         link = SidebarLink(
             conversation=conversation, dot=DOTS.get(live.get(conversation.pk, ""), "")
         )
-        groups[_age(conversation)].append(link)
+        groups[FROM_PROGRAMS if conversation.token_id else _age(conversation)].append(link)
     return [SidebarGroup(label=label, links=tuple(links)) for label, links in groups.items()]
 
 
@@ -222,22 +221,3 @@ def _age(conversation: Conversation) -> str:
 def dot_of(live: Turn | None) -> Literal["", "running", "waiting"]:
     """The sidebar's dot of a conversation with this live turn."""
     return DOTS.get(live.state, "") if live else ""
-
-
-def open_calls(person: Member) -> list[ToolCall]:
-    """The calls that wait for this person, newest first."""
-    return list(
-        _open_calls(person)
-        .select_related("turn__conversation", "service", "definition", "approval")
-        .order_by("-turn__created_at", "step", "position")
-    )
-
-
-def count_open_calls(person: Member) -> int:
-    return _open_calls(person).count()
-
-
-def _open_calls(person: Member) -> QuerySet[ToolCall]:
-    """Approvals, and outcomes that nobody knows."""
-    states = [ToolCall.State.AWAITING_APPROVAL, ToolCall.State.UNKNOWN]
-    return ToolCall.objects.filter(turn__conversation__owner=person, state__in=states)

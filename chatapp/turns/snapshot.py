@@ -6,19 +6,26 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallState:
-    """One tool call; `state` is one of `ToolCall.State`."""
+    """One tool call; `state` is one of `ToolCall.State`. `is_held`: a person has yet to look at
+    what it brought back."""
 
     id: uuid.UUID
     state: str
+    is_held: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepState:
-    """The latest step; `state` is one of `Step.State`, `finish_reason` the provider's word."""
+    """The latest step; `state` is one of `Step.State`, `finish_reason` the provider's word.
+
+    `attempt` counts how often it was begun, but not after a worker that handed the turn on in good
+    order.
+    """
 
     number: int
     state: str
     finish_reason: str
+    attempt: int = 1
     calls: tuple[CallState, ...] = ()
 
 
@@ -46,9 +53,11 @@ class Budget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnState:
-    """A live turn, read under its lease. `step` is the latest one, None before the first."""
+    """A live turn, read under its lease. `step` is the latest one, None before the first.
+    `used_up` names an allowance of its person that is, with what to do about it."""
 
     stop_requested: bool
     step: StepState | None
     used: Budget
     limit: Budget
+    used_up: tuple[str, str] | None = None

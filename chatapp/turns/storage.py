@@ -4,10 +4,14 @@ import asyncio
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from datetime import timedelta
 from threading import Barrier
-from typing import Any, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 from django.db import InterfaceError, OperationalError, connection, transaction
+from django.db.models import DateTimeField, ExpressionWrapper
+from django.db.models.expressions import CombinedExpression
+from django.db.models.functions import Now
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -50,19 +54,6 @@ def close_threads() -> None:
         closing.result(timeout=10)
 
 
-def storable(value: Any) -> Any:
-    """JSON from outside as every database keeps it: without NUL characters and lone surrogates."""
-    match value:
-        case str():
-            return value.replace("\x00", "").encode("utf-8", "replace").decode()
-        case dict():
-            return {storable(key): storable(item) for key, item in value.items()}
-        case list():
-            return [storable(item) for item in value]
-        case _:
-            return value
-
-
 @contextmanager
 def snapshot() -> Iterator[None]:
     """Everything read inside is as of one moment, without taking a write lock.
@@ -82,3 +73,8 @@ def snapshot() -> Iterator[None]:
         with transaction.atomic(), connection.cursor() as cursor:
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             yield
+
+
+def in_time(**span: float) -> "ExpressionWrapper[CombinedExpression]":
+    """That long from now, by the database's clock; `span` as `timedelta` takes it."""
+    return ExpressionWrapper(Now() + timedelta(**span), output_field=DateTimeField())

@@ -1,0 +1,79 @@
+"""What happens to access tokens: made, used and revoked; both ends of it are logged."""
+
+import uuid
+from collections.abc import Sequence
+from datetime import timedelta
+
+from django.db import IntegrityError, transaction
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from chatapp.models import AccessToken, Member
+
+from . import log
+from .log import Happening, Who
+from .refusals import Refused
+
+MOST_TOKENS = 50
+MOST_DAYS = 366
+NOTED_EVERY = timedelta(minutes=1)
+Kind = log.Kind
+
+
+def make(
+    person: Member,
+    *,
+    name: str,
+    scopes: Sequence[str],
+    days: int,
+    form_id: uuid.UUID | None = None,
+) -> tuple[AccessToken, str]:
+    """A new token and its text, which is told this once. `form_id` becomes its id, so that one form
+    makes one token. Raises Refused."""
+    if AccessToken.objects.live().filter(person=person).count() >= MOST_TOKENS:
+        raise Refused(f"There are {MOST_TOKENS} tokens in use already. Revoke one first.")
+    try:
+        with transaction.atomic():
+            token, text = AccessToken.make(
+                id=form_id or uuid.uuid4(),
+                person=person,
+                name=name,
+                scopes=sorted(scopes),
+                expires_at=timezone.now() + timedelta(days=days),
+            )
+            _log(token, Kind.TOKEN_MADE)
+    except IntegrityError:
+        raise Refused("This token was made already, and its text is shown only once.") from None
+    return token, text
+
+
+def revoke(token: AccessToken) -> bool:
+    """From the next request on it opens nothing. Whether it was still in use."""
+    with transaction.atomic():
+        mine = AccessToken.objects.filter(pk=token.pk, revoked_at=None)
+        if not mine.update(revoked_at=Now()):
+            return False
+        _log(token, Kind.TOKEN_REVOKED)
+        return True
+
+
+def note_use(token: AccessToken) -> None:
+    """Keep when it was last used, to the minute: a row for each request would cost more than the
+    request."""
+    before = timezone.now() - NOTED_EVERY
+    if token.last_used_at is None or token.last_used_at < before:
+        same = AccessToken.objects.filter(pk=token.pk, last_used_at=token.last_used_at)
+        same.update(last_used_at=timezone.now())
+
+
+def _log(token: AccessToken, kind: log.Kind) -> None:
+    person = Who.of(token.person)
+    data = {
+        "of": f"access token {token.name}",
+        "token": str(token.pk),
+        "prefix": token.prefix,
+        "scopes": token.scopes,
+        "expires_at": token.expires_at.isoformat(),
+        "reason": ", ".join(token.scopes),
+    }
+    log.append([Happening(kind=kind, data=data, actor=log.acting(), person=person)])

@@ -1,0 +1,36 @@
+"""How full a conversation is, and what it cost so far."""
+
+from decimal import Decimal
+
+from django.db.models import Sum
+
+from chatapp.models import Conversation, Step
+from chatapp.providers.events import ProviderError
+from chatapp.rendering.figures import costs_of
+from chatapp.rendering.page import Gauge
+
+from .model_choice import chosen_model
+
+
+def gauge_of(conversation: Conversation | None) -> Gauge:
+    if conversation is None:
+        return Gauge()
+    steps = Step.objects.filter(turn__conversation=conversation)
+    last = steps.filter(input_tokens__gt=0).order_by("started_at").last()
+    spent = steps.exclude(cost=None).values_list("currency").annotate(Sum("cost"))
+    costs: dict[str, Decimal] = dict(spent)
+    return Gauge(
+        tokens=last.input_tokens + last.output_tokens if last else 0,
+        saved_tokens=last.saved_tokens if last else 0,
+        context_tokens=_context_of(conversation) if last else None,
+        costs=costs_of({currency: cost for currency, cost in costs.items() if cost}),
+    )
+
+
+def _context_of(conversation: Conversation) -> int | None:
+    """What an admin said that the chosen model can read."""
+    try:
+        facts = chosen_model(conversation.model, conversation.owner).facts
+    except ProviderError:
+        return None
+    return facts.context_tokens if facts else None

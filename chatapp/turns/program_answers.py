@@ -1,0 +1,90 @@
+"""Answers as a program reads them once nothing moves: the words, and how the turn stands."""
+
+from typing import Any
+
+from django.db.models import Q, Sum
+from django.urls import reverse
+
+from chatapp.links import base_url
+from chatapp.models import Part, Review, ToolCall, Turn
+
+from .history import outcome_of
+from .narration import KINDS, kind_of
+from .program_outcomes import outcome_for_program
+
+STILL_WRITING = "The answer is not finished."
+ASK_AGAIN = "The chat is at {url}. Send the same again to learn what became of it."
+
+
+def page_of(turn: Turn) -> str:
+    return base_url() + reverse("conversation", args=[turn.conversation_id])
+
+
+def standing_of(turn: Turn) -> dict[str, Any]:
+    """How the turn stands, for a program: its state, what it waits for, what its tools did."""
+    calls = turn.tool_calls.select_related(
+        "service", "turn__conversation__owner", "approval", "review"
+    )
+    return {
+        "conversation": str(turn.conversation_id),
+        "url": page_of(turn),
+        "state": turn.state,
+        "reason": turn.reason,
+        "waits_for": [
+            {"kind": kind_of(call), "id": str(call.pk), "tool": call.tool_id, **_where(call)}
+            for call in calls.filter(_is_open())
+        ]
+        if turn.state == Turn.State.WAITING
+        else [],
+        "tools": [_done(call) for call in calls],
+    }
+
+
+def _is_open() -> Q:
+    return Q(state__in=list(KINDS)) | Q(review__state=Review.State.OPEN)
+
+
+def _where(call: ToolCall) -> dict[str, str]:
+    outcome = outcome_for_program(call)
+    return {"url": outcome.url, "message": outcome.text}
+
+
+def _done(call: ToolCall) -> dict[str, Any]:
+    told = {
+        "id": str(call.pk),
+        "tool": call.tool_id,
+        "service": call.service.name if call.service else "",
+        "arguments": call.arguments,
+        "state": call.state,
+    }
+    is_over = call.state in ToolCall.FINAL and call.state != ToolCall.State.SUCCEEDED
+    return {**told, "error": outcome_of(call).text} if is_over else told
+
+
+def closing_words(turn: Turn, standing: dict[str, Any]) -> str:
+    """What follows an answer that is not over: in sentences, what a person has to do and where, or
+    that it is still being written."""
+    if not turn.is_live:
+        return ""
+    sentences = [each["message"] for each in standing["waits_for"]]
+    if not turn.rests:
+        sentences = [STILL_WRITING]
+    return " ".join([*sentences, ASK_AGAIN.format(url=standing["url"])])
+
+
+def error_of(turn: Turn) -> str:
+    """Why the turn failed, as its page says it."""
+    notices = Part.objects.filter(
+        message_id=turn.answer_id, notice_kind=Part.NoticeKind.ERROR
+    ).order_by("step", "position")
+    notice = notices.last()
+    if notice is None:
+        return "The answer could not be finished."
+    return " ".join(filter(None, [notice.text, notice.hint]))
+
+
+def tokens_of(turn: Turn) -> dict[str, int]:
+    """The tokens of all steps, as OpenAI counts them."""
+    names = ("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens")
+    sums = turn.steps.aggregate(**{name: Sum(name, default=0) for name in names})
+    return {name: int(sums[name] or 0) for name in names}

@@ -1,0 +1,132 @@
+"""What model calls cost, who used how much this month, and whether an allowance is used up."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+
+from django.db.models import F, Sum
+from django.utils import timezone
+
+from chatapp.models import Allowance, ChatModel, Member, UsageOfDay
+from chatapp.providers.events import Usage
+
+MILLION = Decimal(1_000_000)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Price:
+    """What a million tokens cost. `cached` is for those that the provider had kept."""
+
+    input: Decimal
+    cached: Decimal
+    output: Decimal
+    currency: str
+
+    def of(self, usage: Usage) -> Decimal:
+        cached = min(usage.cached_tokens, usage.input_tokens)
+        fresh = usage.input_tokens - cached
+        total = fresh * self.input + cached * self.cached + usage.output_tokens * self.output
+        return (total / MILLION).quantize(Decimal("0.00000001"))
+
+
+def price_of(facts: ChatModel | None) -> Price | None:
+    """What an admin says that a model costs; None unless both ways have a price."""
+    if facts is None or facts.input_price is None or facts.output_price is None:
+        return None
+    cached = facts.input_price if facts.cached_price is None else facts.cached_price
+    return Price(
+        input=facts.input_price,
+        cached=cached,
+        output=facts.output_price,
+        currency=facts.currency,
+    )
+
+
+def count(person_id: int, model: str, usage: Usage, price: Price | None) -> None:
+    """Add a model call to this person's day, inside the caller's transaction."""
+    tokens = usage.input_tokens + usage.output_tokens
+    row, _ = UsageOfDay.objects.get_or_create(
+        person_id=person_id,
+        day=timezone.now().date(),
+        model=model,
+        currency=price.currency if price else "",
+    )
+    UsageOfDay.objects.filter(pk=row.pk).update(
+        calls=F("calls") + 1,
+        input_tokens=F("input_tokens") + usage.input_tokens,
+        cached_tokens=F("cached_tokens") + usage.cached_tokens,
+        output_tokens=F("output_tokens") + usage.output_tokens,
+        unpriced_tokens=F("unpriced_tokens") + (0 if price else tokens),
+        cost=F("cost") + (price.of(usage) if price else Decimal(0)),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """One allowance and what was used of it this month."""
+
+    allowance: Allowance
+    tokens: int
+    cost: Decimal
+
+    @property
+    def share(self) -> float:
+        """How much of it is used, 1.0 when all of it is."""
+        shares = [0.0]
+        if self.allowance.tokens:
+            shares.append(self.tokens / self.allowance.tokens)
+        if self.allowance.cost:
+            shares.append(float(self.cost / self.allowance.cost))
+        return max(shares)
+
+    @property
+    def sentence(self) -> str:
+        """Why nothing more is asked of a model, or nothing."""
+        who = "Your group has" if self.allowance.is_shared else "You have"
+        for used, limit in self._amounts():
+            if limit is not None:
+                return f"{who} used {used} of the {limit} that an admin allows in a month."
+        return ""
+
+    def _amounts(self) -> Iterable[tuple[str, str | None]]:
+        limit, cost = self.allowance.tokens, self.allowance.cost
+        is_over = limit is not None and self.tokens >= limit
+        yield f"{self.tokens:,}", f"{limit:,} tokens" if is_over else None
+        is_dear = cost is not None and self.cost >= cost
+        currency = self.allowance.currency
+        yield f"{self.cost:,.2f}", f"{cost:,.2f} {currency}" if is_dear else None
+
+
+def standings(person: Member, today: date | None = None) -> list[Standing]:
+    """Every allowance that binds this person, the most used one first."""
+    bound = Allowance.objects.binding(person).select_related("group", "person")
+    found = [_standing(allowance, person, today or timezone.now().date()) for allowance in bound]
+    return sorted(found, key=lambda standing: standing.share, reverse=True)
+
+
+def used_up(person: Member) -> str:
+    """A sentence that names an allowance of this person that is used up, or nothing."""
+    return next((standing.sentence for standing in standings(person) if standing.sentence), "")
+
+
+def hint(today: date | None = None) -> str:
+    """What to do about an allowance that is used up."""
+    first = (today or timezone.now().date()).replace(day=1)
+    following = (
+        first.replace(month=first.month + 1)
+        if first.month < 12
+        else first.replace(year=first.year + 1, month=1)
+    )
+    return f"It begins anew on {following:%-d %B}; an admin can raise it."
+
+
+def _standing(allowance: Allowance, person: Member, today: date) -> Standing:
+    used = UsageOfDay.objects.filter(day__gte=today.replace(day=1), day__lte=today)
+    if allowance.is_shared and allowance.group_id is not None:
+        used = used.filter(person__groups=allowance.group_id)
+    else:
+        used = used.filter(person=person)
+    tokens = used.aggregate(tokens=Sum(F("input_tokens") + F("output_tokens")))["tokens"]
+    cost = used.filter(currency=allowance.currency).aggregate(cost=Sum("cost"))["cost"]
+    return Standing(allowance=allowance, tokens=tokens or 0, cost=cost or Decimal(0))
