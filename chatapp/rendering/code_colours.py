@@ -79,6 +79,11 @@ class GrowingCode:
         self._lines: list[str] = []
         self._line_count = 0
 
+    @property
+    def waiting_chars(self) -> int:
+        """How much code has no colours yet."""
+        return sum(map(len, self._lines))
+
     def add(self, line: str) -> None:
         self._lines.append(line)
         self._line_count += 1

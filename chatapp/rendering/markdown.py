@@ -17,6 +17,8 @@ CACHE_CHARS: Final = 16_000_000
 MIN_INTERVAL_SECONDS: Final = 0.04
 MAX_INTERVAL_SECONDS: Final = 0.25
 TAIL_CHARS_PER_INTERVAL: Final = 4_096
+# Code that waits for its colours, or a table, of this size takes 50 ms.
+COSTLY_CHARS: Final = 16_000
 
 
 def render(text: str) -> str:
@@ -63,6 +65,11 @@ class MarkdownStream:
         """How long to wait for the next frame: a long tail is sent less often."""
         share = len(self._tail or "") / TAIL_CHARS_PER_INTERVAL
         return min(max(MIN_INTERVAL_SECONDS * share, MIN_INTERVAL_SECONDS), MAX_INTERVAL_SECONDS)
+
+    @property
+    def is_costly(self) -> bool:
+        """Whether the next frame may take so long that it should be made off the event loop."""
+        return self._reader.waiting_chars + sum(map(len, self._fresh)) > COSTLY_CHARS
 
     def feed(self, text: str) -> None:
         self._received.append(text)

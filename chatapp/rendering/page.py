@@ -6,9 +6,10 @@ HTML.
 
 import uuid
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Literal
 
-from chatapp.models import Conversation, ToolCall, Turn
+from chatapp.models import Attachment, Conversation, Summary, ToolCall, Turn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,13 +45,15 @@ class ToolCallView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoticeView:
-    """A sentence of ours inside the answer: stopped, interrupted, a service that is missing, an
-    error."""
+    """A sentence of ours inside the answer; `kind` is one of `Part.NoticeKind`, and `summary` what
+    it tells of where it is "summary"."""
 
     step: int
     position: int
     text: str
+    kind: str = "info"
     hint: str = ""
+    summary: Summary | None = None
 
 
 PartView = TextView | ReasoningView | ToolCallView | NoticeView
@@ -58,15 +61,38 @@ PartView = TextView | ReasoningView | ToolCallView | NoticeView
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """What an answer took: tokens that models wrote, and seconds of work without waiting."""
+    """What an answer took: tokens that models wrote, seconds of work without waiting, and money by
+    currency where the models have prices."""
 
     output_tokens: int
     seconds: float
+    costs: tuple[tuple[Decimal, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gauge:
+    """How full a conversation is: the tokens of its last model call, those that its model can read
+    at once where that is known, what it cost so far by currency, and what the tools weigh that were
+    not told because they can be found."""
+
+    tokens: int = 0
+    saved_tokens: int = 0
+    context_tokens: int | None = None
+    costs: tuple[tuple[Decimal, str], ...] = ()
+
+    @property
+    def percent(self) -> int | None:
+        """Rounded up, so that something is never nothing."""
+        if not self.context_tokens or not self.tokens:
+            return None
+        return min(100, -(-100 * self.tokens // self.context_tokens))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageView:
-    """`turn` is there for answers. `text` is what a person wrote, for their own messages.
+    """`turn` is there for answers. `text` is what a person wrote, for their own messages, and
+    `attachments` what they sent with it. `is_of_program`: a program or an app asked,
+    not the person; `instructions` are what it told the assistant beforehand.
 
     `created_seq` and `touched_seq` are the frames that made and last changed it.
     """
@@ -74,6 +100,9 @@ class MessageView:
     id: uuid.UUID
     role: Literal["user", "assistant"]
     text: str = ""
+    attachments: tuple[Attachment, ...] = ()
+    is_of_program: bool = False
+    instructions: str = ""
     parts: tuple[PartView, ...] = ()
     turn: Turn | None = None
     figures: Figures | None = None
@@ -94,6 +123,11 @@ class ConversationView:
 THREAD_ID = "thread"
 COMPOSER_ID = "composer-actions"
 TITLE_ID = "conversation-title"
+GAUGE_ID = "gauge"
+MODE_ID = "mode"
+WAITING_ID = "waiting"
+INBOX_ID = "inbox"
+TOOLS_ID = "tools-button"
 
 
 def message_id(message: uuid.UUID) -> str:
@@ -122,6 +156,20 @@ def tool_call_id(call: uuid.UUID) -> str:
     return f"tool-call-{call}"
 
 
+def app_row_id(call: uuid.UUID) -> str:
+    """The row of a call inside the element that holds its app too."""
+    return f"app-row-{call}"
+
+
+def attachment_id(attachment: uuid.UUID) -> str:
+    return f"attachment-{attachment}"
+
+
+def pick_id(call: uuid.UUID) -> str:
+    """The check box of a call that waits with others."""
+    return f"pick-{call}"
+
+
 def status_id(message: uuid.UUID) -> str:
     """What an answer does right now: working, waiting, interrupted, over."""
     return f"status-{message}"
@@ -130,3 +178,13 @@ def status_id(message: uuid.UUID) -> str:
 def link_id(conversation: uuid.UUID) -> str:
     """The conversation's line in the sidebar."""
     return f"conversation-{conversation}"
+
+
+def waiting_id(call: uuid.UUID) -> str:
+    """The call's line in the inbox."""
+    return f"waiting-{call}"
+
+
+def next_id(call: uuid.UUID) -> str:
+    """On the page of a call: what waits next."""
+    return f"next-{call}"

@@ -49,6 +49,11 @@ class BlockReader:
         self._shown = ""
         self._tail = ""
 
+    @property
+    def waiting_chars(self) -> int:
+        """The text that the next frame has to parse."""
+        return len(self._open)
+
     def read(self, text: str) -> Step:
         self._open += text
         if "\n" not in text:
@@ -101,6 +106,12 @@ class FenceReader:
         self._partial_shown = 0
         self._shown: list[str] = []
         self._unsent: list[str] = []
+        self._growing = GrowingCode("")
+
+    @property
+    def waiting_chars(self) -> int:
+        """The code that the next frame may have to colour."""
+        return self._growing.waiting_chars
 
     def read(self, text: str) -> Step:
         lines = (self._partial + text).split("\n")
@@ -174,6 +185,10 @@ class PlainReader:
 
     def __init__(self) -> None:
         self._open = ""
+
+    @property
+    def waiting_chars(self) -> int:
+        return len(self._open)
 
     def read(self, text: str) -> Step:
         self._open += text

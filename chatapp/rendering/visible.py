@@ -24,11 +24,24 @@ _LOOK_ALIKE_SCRIPTS: Final = frozenset(
     ["CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "COPTIC", "LISU", "FULLWIDTH", "MATHEMATICAL"]
 )
 
+# Letters of those scripts by their places: values are long, and names of characters slow to find.
+_LOOK_ALIKE: Final = re.compile(
+    "[\u0370-\u052f\u0531-\u058f\u13a0-\u13ff\u2c80-\u2cff\ua4d0-\ua4ff\uab70-\uabbf"
+    "\uff21-\uff3a\uff41-\uff5a\U0001d400-\U0001d7ff]"
+)
+_LATIN: Final = re.compile("[A-Za-z\u00c0-\u024f]")
+_WORD: Final = re.compile(r"[^\W\d_]{2,}")
+
 
 def draw_hidden(text: str) -> SafeString:
     """The text as HTML, with every hidden character drawn as its code point."""
     # Escaping touches no hidden character and drawing adds no character that needs escaping.
     return mark_safe(_HIDDEN.sub(_draw, escape(text)))  # noqa: S308
+
+
+def draw_hidden_in(html: str) -> SafeString:
+    """As `draw_hidden`, for code that is escaped and coloured already."""
+    return mark_safe(_HIDDEN.sub(_draw, html))  # noqa: S308
 
 
 def has_hidden(text: str) -> bool:
@@ -39,6 +52,27 @@ def has_mixed_scripts(name: str) -> bool:
     """Whether Latin letters stand beside letters of another script that look like them."""
     scripts = {unicodedata.name(character, "").split(" ")[0] for character in name}
     return "LATIN" in scripts and not scripts.isdisjoint(_LOOK_ALIKE_SCRIPTS)
+
+
+def draw_look_alikes(text: str) -> SafeString:
+    """As `draw_hidden`, and in words that mix alphabets each letter that only looks Latin is
+    followed by its code point."""
+    return mark_safe(_WORD.sub(_draw_word, draw_hidden(text)))  # noqa: S308  adds no markup of its
+
+
+def has_look_alikes(text: str) -> bool:
+    """Whether a word of the text mixes Latin letters with others that look like them."""
+    return any(_is_mixed(match[0]) for match in _WORD.finditer(text))
+
+
+def _is_mixed(word: str) -> bool:
+    return _LOOK_ALIKE.search(word) is not None and _LATIN.search(word) is not None
+
+
+def _draw_word(match: re.Match[str]) -> str:
+    if not _is_mixed(match[0]):
+        return match[0]
+    return _LOOK_ALIKE.sub(lambda letter: f"{letter[0]}{_draw(letter)}", match[0])
 
 
 def _draw(match: re.Match[str]) -> str:
