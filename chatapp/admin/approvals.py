@@ -5,7 +5,7 @@ from django.utils.safestring import SafeString
 
 from chatapp.models import Approval
 
-from .badges import EMPTY, badge
+from .badges import badge
 from .read_only import ReadOnly
 
 
@@ -13,7 +13,6 @@ from .read_only import ReadOnly
 class ApprovalAdmin(ReadOnly, admin.ModelAdmin):
     list_display = (
         "tool",
-        "service",
         "owner",
         "risk_badge",
         "state_badge",
@@ -21,7 +20,7 @@ class ApprovalAdmin(ReadOnly, admin.ModelAdmin):
         "decided_at",
         "expires_at",
     )
-    list_filter = ("state", "tool_call__risk", "created_at")
+    list_filter = ("state", "tool_call__risk", "created_at", "tool_call__service")
     list_select_related = (
         "tool_call__service",
         "tool_call__turn__conversation__owner",
@@ -33,7 +32,12 @@ class ApprovalAdmin(ReadOnly, admin.ModelAdmin):
         "tool_call",
         "risk_badge",
         "state_badge",
+        "second",
+        "first_by",
+        "first_at",
+        "escalates_at",
         "decided_by",
+        "signed_for",
         "decided_at",
         "reason",
         "binding",
@@ -45,10 +49,6 @@ class ApprovalAdmin(ReadOnly, admin.ModelAdmin):
     @admin.display(description="Tool", ordering="tool_call__tool_id")
     def tool(self, approval: Approval) -> str:
         return approval.tool_call.tool_id
-
-    @admin.display(description="Service", ordering="tool_call__service__name")
-    def service(self, approval: Approval) -> str:
-        return str(approval.tool_call.service or EMPTY)
 
     @admin.display(description="Member")
     def owner(self, approval: Approval) -> str:

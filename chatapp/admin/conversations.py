@@ -3,12 +3,14 @@
 from django.contrib import admin
 from django.db.models import Count, QuerySet
 from django.http import HttpRequest
+from django.urls import URLPattern, path
 from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
 
 from chatapp.models import Conversation, Message, Part
 
 from .badges import EMPTY
+from .log import evidence_file
 from .read_only import ReadOnly
 
 
@@ -21,7 +23,9 @@ class MessageInline(ReadOnly, admin.TabularInline):
     show_change_link = False
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Message]:
-        return super().get_queryset(request).prefetch_related("parts__tool_call")
+        return (
+            super().get_queryset(request).prefetch_related("parts__tool_call", "parts__attachment")
+        )
 
     @admin.display(description="Said")
     def said(self, message: Message) -> SafeString | str:
@@ -30,10 +34,13 @@ class MessageInline(ReadOnly, admin.TabularInline):
 
 
 def words(part: Part) -> str:
-    """A part as one piece of text; of a tool call its name and its state."""
-    if part.tool_call is None:
-        return part.text
-    return f"{part.tool_call.tool_id}: {part.tool_call.get_state_display()}"
+    """A part as one piece of text; of a tool call its name and its state, of a file its name and
+    where it is from."""
+    if part.tool_call is not None:
+        return f"{part.tool_call.tool_id}: {part.tool_call.get_state_display()}"
+    if part.kind == Part.Kind.FILE:
+        return f"{part.attachment} ({part.attachment.origin})"
+    return part.text
 
 
 @admin.register(Conversation)
@@ -46,6 +53,12 @@ class ConversationAdmin(ReadOnly, admin.ModelAdmin):
     date_hierarchy = "created_at"
     fields = ("title", "owner", "model", "created_at", "active_at")
     inlines = (MessageInline,)
+
+    def get_urls(self) -> list[URLPattern]:
+        view = self.admin_site.admin_view(evidence_file)
+        name = "chatapp_conversation_evidence"
+        own = [path("<uuid:conversation_id>/evidence/", view, name=name)]
+        return [*own, *super().get_urls()]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Conversation]:
         found: QuerySet[Conversation] = super().get_queryset(request)

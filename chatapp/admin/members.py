@@ -67,7 +67,7 @@ class MemberAdmin(UserAdmin):
     fieldsets = (
         (None, {"fields": ["username", "password"]}),
         ("Person", {"fields": ["first_name", "last_name", "email"]}),
-        ("Rights", {"fields": ["is_active", "is_staff"]}),
+        ("Rights", {"fields": ["is_active", "is_staff", "groups"]}),
         ("Dates", {"fields": ["last_login", "date_joined"]}),
     )
     readonly_fields = ("last_login", "date_joined")
@@ -80,6 +80,7 @@ class MemberAdmin(UserAdmin):
         "last_login",
     )
     list_filter = ("is_active", "is_staff")
+    autocomplete_fields = ("groups",)
     search_fields = ("username", "first_name", "last_name", "email")
     actions = ("make_sign_in_links",)
 

@@ -65,7 +65,7 @@ class ToolCallInline(ReadOnly, admin.TabularInline):
 
 def decider(call: ToolCall) -> str:
     """The person who answered the approval, or the policy where nobody was asked."""
-    if call.state == ToolCall.State.PROPOSED:
+    if call.state == ToolCall.State.PROPOSED or not call.risk:  # failed before it was decided
         return EMPTY
     approval: Approval | None = getattr(call, "approval", None)
     if approval is None:
@@ -89,7 +89,6 @@ class TurnAdmin(ReadOnly, admin.ModelAdmin):
         "created_at",
         "started_at",
         "finished_at",
-        "wake_at",
     )
     readonly_fields = ("state_badge",)
     inlines = (StepInline, ToolCallInline)
@@ -113,7 +112,6 @@ class TurnAdmin(ReadOnly, admin.ModelAdmin):
 class ToolCallAdmin(ReadOnly, admin.ModelAdmin):
     list_display = (
         "tool_id",
-        "service",
         "owner",
         "risk_badge",
         "state_badge",

@@ -1,0 +1,122 @@
+"""The forms of the pages to think with: how far they look back, and the draft that is tried."""
+
+from typing import Any
+
+from django import forms
+from django.contrib.auth.models import Group
+
+from chatapp.models import HousePolicy, Member, PolicyRule, SecondSignature, ToolLimit
+from mcpconfig.models import Service
+
+from .policy_forms import WHOSE, AnyToolInput, RuleFields, ToolInput
+from .policy_words import sentence_of_limit, sentence_of_rule
+
+NO_RULE = [("", "no new rule"), *PolicyRule.Effect.choices]
+
+
+class QuestionsForm(forms.Form):
+    """The time that a page looks back on."""
+
+    days = forms.IntegerField(label="Days back", min_value=1, max_value=365, initial=30)
+
+
+def second_signature(label: str) -> "forms.ModelChoiceField[SecondSignature]":
+    everyone = SecondSignature.objects.all()
+    return forms.ModelChoiceField(everyone, required=False, label=label, empty_label="none")
+
+
+class Rules(forms.ModelMultipleChoiceField):
+    def label_from_instance(self, rule: Any) -> str:
+        off = "" if rule.is_enabled else " (switched off)"
+        return f"{rule.name}{off}: {sentence_of_rule(rule)}"
+
+
+class Limits(forms.ModelMultipleChoiceField):
+    def label_from_instance(self, limit: Any) -> str:
+        return sentence_of_limit(limit)
+
+
+class SimulationForm(QuestionsForm):
+    """A draft: which rules and limits would count, what would hold for everybody, what people would
+    have allowed; and which past to try."""
+
+    person = forms.ModelChoiceField(Member.objects.all(), required=False, empty_label="everybody")
+    service = forms.ModelChoiceField(Service.objects.all(), required=False, empty_label="all")
+    runs_up_to = forms.ChoiceField(
+        label="Runs by itself", choices=HousePolicy.RunsUpTo.choices, required=False
+    )
+    medium_needs = second_signature("Second signature for medium risks")
+    high_needs = second_signature("Second signature for high risks")
+    asks_everything = forms.BooleanField(label="Ask for everything", required=False)
+    rules = Rules(
+        PolicyRule.objects.select_related("service").prefetch_related("groups"),
+        required=False,
+        widget=forms.CheckboxSelectMultiple,
+        label="Rules that count",
+    )
+    limits = Limits(
+        ToolLimit.objects.select_related("service", "group"),
+        required=False,
+        widget=forms.CheckboxSelectMultiple,
+        label="Limits that count",
+    )
+    limit_calls = forms.IntegerField(label="Calls a day", min_value=0, required=False)
+    limit_tool = forms.CharField(label="Of the tool", widget=AnyToolInput, required=False)
+    limit_service = forms.ModelChoiceField(
+        Service.objects.all(), label="Of the service", required=False, empty_label="all"
+    )
+    limit_is_core = forms.BooleanField(label="Only Countersign’s own tools", required=False)
+    limit_group = forms.ModelChoiceField(
+        Group.objects.all(), label="By the group", required=False, empty_label="everybody"
+    )
+    widest_consent = forms.ChoiceField(
+        label="People may allow", choices=HousePolicy.WidestConsent.choices, required=False
+    )
+    consents_to_high = forms.BooleanField(label="Also for high risks", required=False)
+    allowed_service = forms.ModelChoiceField(
+        Service.objects.all(),
+        label="As if everybody had allowed",
+        required=False,
+        empty_label="nothing more",
+    )
+    allowed_tool = forms.CharField(label="Its tool", widget=ToolInput, required=False)
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or self.cleaned_data
+        if cleaned.get("allowed_tool") and not cleaned.get("allowed_service"):
+            self.add_error("allowed_service", "Choose the service of this tool.")
+        narrowed = [
+            cleaned.get(f"limit_{name}") for name in ("tool", "service", "is_core", "group")
+        ]
+        if any(narrowed) and cleaned.get("limit_calls") is None:
+            self.add_error("limit_calls", "Say how many calls a day.")
+        if cleaned.get("limit_is_core") and cleaned.get("limit_service"):
+            self.add_error("limit_is_core", WHOSE)
+        return cleaned
+
+
+class DraftedRuleForm(RuleFields):
+    """A rule that is tried before anybody stores it; none where it does not say what it does."""
+
+    effect = forms.ChoiceField(label="It says", choices=NO_RULE, required=False)
+    service = forms.ModelChoiceField(Service.objects.all(), required=False, empty_label="all")
+    second = second_signature("Second signature")
+
+    class Meta:
+        model = PolicyRule
+        fields = (
+            *("effect", "tool", "service", "is_core"),
+            *("groups", "levels", "condition", "second"),
+        )
+        widgets = {
+            "tool": AnyToolInput,
+            "groups": forms.CheckboxSelectMultiple,
+            "condition": forms.TextInput(attrs={"spellcheck": "false", "class": "code"}),
+        }
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean()
+        effect = cleaned.pop("effect", "")
+        if not effect and any(cleaned.values()):
+            self.add_error("effect", "Say what this rule says.")
+        return cleaned | {"effect": effect}

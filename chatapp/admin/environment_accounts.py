@@ -1,0 +1,55 @@
+"""The accounts that the server's environment holds, as the list of providers shows them."""
+
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from django.urls import reverse
+
+from chatapp.models import ModelProvider
+from chatapp.providers import environment
+from chatapp.providers.events import ProviderError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnvironmentAccount:
+    """`problem` says what is wrong with it. A row of its own says which models are offered."""
+
+    prefix: str
+    key_is: str
+    address: str
+    problem: str
+    row: ModelProvider | None
+    add_url: str
+
+
+def environment_accounts() -> list[EnvironmentAccount]:
+    rows = {
+        row.slug: row
+        for row in ModelProvider.objects.filter(key_place=ModelProvider.KeyPlace.ENVIRONMENT)
+    }
+    kinds = (kind for kind in environment.VARIABLES if environment.is_set(kind))
+    return [_account(kind, rows.get(kind)) for kind in kinds]
+
+
+def _account(kind: str, row: ModelProvider | None) -> EnvironmentAccount:
+    address, problem, has_key = "", "", False
+    try:
+        account = environment.account(kind)
+        address, has_key = account.base_url, bool(account.key)
+    except ProviderError as error:
+        problem = error.message
+    prefilled = {
+        "slug": kind,
+        "kind": kind,
+        "label": environment.VARIABLES[kind].label,
+        "key_place": ModelProvider.KeyPlace.ENVIRONMENT.value,
+    }
+    variables = " or ".join(environment.VARIABLES[kind].keys)
+    return EnvironmentAccount(
+        prefix=kind,
+        key_is=f"environment: {variables}" if has_key or problem else "none",
+        address=address or "its own",
+        problem=problem,
+        row=row,
+        add_url=f"{reverse('admin:chatapp_modelprovider_add')}?{urlencode(prefilled)}",
+    )

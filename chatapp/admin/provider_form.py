@@ -1,0 +1,165 @@
+"""The forms of a provider and of a model. Secrets go in and never out."""
+
+import re
+from typing import Any
+
+from django import forms
+from django.core.exceptions import ValidationError
+
+from chatapp.models import ChatModel, ModelProvider
+from chatapp.providers import environment
+from chatapp.providers.events import ProviderError
+from chatapp.turns.accounts import key_place_of
+
+Kind = ModelProvider.Kind
+KeyPlace = ModelProvider.KeyPlace
+# What the environment's account has itself.
+OF_ENVIRONMENT = ("base_url", "region", "key_id", "key", "headers")
+HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+
+
+class ProviderForm(forms.ModelForm):
+    """A provider with its key. An empty key or no headers keep what is stored."""
+
+    key = forms.CharField(
+        label="Key",
+        required=False,
+        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
+    )
+    headers = forms.CharField(
+        label="Headers",
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 3, "autocomplete": "off", "spellcheck": "false"}),
+    )
+
+    class Meta:
+        model = ModelProvider
+        fields = (
+            *("label", "slug", "kind", "is_enabled", "position"),
+            *("base_url", "region", "key_place", "key_id", "offers_unlisted"),
+        )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if "key" not in self.fields:  # somebody who may only look sees no form
+            return
+        now = key_place_of(self.instance) if self.instance.pk else "not set"
+        self.fields["key"].help_text = f"Now: {now}. Empty keeps it; it is never shown again."
+        has_headers = bool(self.instance.pk and self.instance.sealed_headers)
+        self.fields["headers"].help_text = (
+            "Sent with every request to this provider, one a line, as “Name: value”; replaces all. "
+            f"Now: {'set' if has_headers else 'none'}."
+        )
+
+    def clean_slug(self) -> str:
+        slug: str = self.cleaned_data["slug"]
+        if slug == "demo":
+            raise ValidationError("The demo assistant has this name. Choose another.")
+        return slug
+
+    def clean_base_url(self) -> str:
+        url: str = self.cleaned_data["base_url"].strip()
+        try:
+            environment.check_address(url, "This")
+        except ProviderError as error:
+            raise ValidationError(error.message) from error
+        return url
+
+    def clean_key(self) -> str:
+        key: str = self.cleaned_data["key"].strip()
+        if not (key.isascii() and (key.isprintable() or not key)):
+            raise ValidationError("The key has characters that no key has. Copy it again.")
+        return key
+
+    def clean_headers(self) -> dict[str, str]:
+        """Lines of `Name: value` as a dictionary."""
+        headers: dict[str, str] = {}
+        for line in self.cleaned_data["headers"].splitlines():
+            name, _, value = (part.strip() for part in line.partition(":"))
+            if not line.strip():
+                continue
+            if not (HEADER_NAME.fullmatch(name) and value.isascii() and value.isprintable()):
+                raise ValidationError("Write each header on a line of its own, as “Name: value”.")
+            headers[name] = value
+        return headers
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or self.cleaned_data
+        if cleaned.get("key_place") == KeyPlace.ENVIRONMENT:
+            self._check_environment(cleaned)
+        else:
+            self._check_own(cleaned)
+        return cleaned
+
+    def _check_environment(self, cleaned: dict[str, Any]) -> None:
+        for field in OF_ENVIRONMENT:
+            if cleaned.get(field):
+                text = "Leave it empty: the environment's key goes with the environment's address."
+                self.add_error(field, text)
+        slug = cleaned.get("slug")
+        if slug in environment.VARIABLES and slug != cleaned.get("kind"):
+            self.add_error("slug", "This is the short name of another kind's account.")
+
+    def _check_own(self, cleaned: dict[str, Any]) -> None:
+        kind, place = cleaned.get("kind"), cleaned.get("key_place")
+        if cleaned.get("slug") in environment.VARIABLES:
+            text = "This is the short name of the environment's account. Choose another."
+            self.add_error("slug", text)
+        if place == KeyPlace.STORED and not cleaned.get("key") and not self._is_kept():
+            text = "Enter it: a provider with a new address or kind gets no key of another."
+            self.add_error("key", text)
+        if place == KeyPlace.NONE and kind in environment.VARIABLES:
+            if environment.VARIABLES[kind].needs_key:
+                self.add_error("key_place", "This kind of provider needs a key.")
+            if cleaned.get("key"):
+                self.add_error("key", "Leave it empty, or have it stored.")
+        if kind == Kind.BEDROCK and not cleaned.get("region"):
+            self.add_error("region", "Bedrock is asked in a region, such as eu-central-1.")
+
+    @property
+    def is_moved(self) -> bool:
+        return not {"base_url", "kind"}.isdisjoint(self.changed_data)
+
+    def _is_kept(self) -> bool:
+        """Whether a key that was entered before goes on to be used."""
+        is_stored = bool(self.instance.pk and self.instance.sealed_key)
+        return is_stored and not self.is_moved
+
+    def store_secrets(self) -> None:
+        """After the provider was saved: keep what was entered, encrypted for its row, and nothing
+        that is not used any more."""
+        place = self.cleaned_data["key_place"]
+        if self.cleaned_data["key"] or place != KeyPlace.STORED:
+            self.instance.set_key(self.cleaned_data["key"])
+        if self.cleaned_data["headers"] or place == KeyPlace.ENVIRONMENT:
+            self.instance.set_headers(self.cleaned_data["headers"])
+
+
+class ModelForm(forms.ModelForm):
+    class Meta:
+        model = ChatModel
+        fields = (
+            *("provider", "name", "label", "is_enabled", "position", "audience", "groups"),
+            *("context_tokens", "output_tokens", "takes_pictures", "takes_documents"),
+            *("takes_tools", "reasons", "effort", "asked_tokens", "temperature", "system_prompt"),
+            *("input_price", "cached_price", "output_price", "currency"),
+        )
+        widgets = {
+            "groups": forms.CheckboxSelectMultiple,
+            "system_prompt": forms.Textarea(attrs={"rows": 4}),
+        }
+
+    def clean_name(self) -> str:
+        name: str = self.cleaned_data["name"]
+        if not name.isprintable():
+            raise ValidationError("The name has characters that cannot be seen.")
+        return name
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or self.cleaned_data
+        if cleaned.get("audience") == ChatModel.Audience.GROUPS and not cleaned.get("groups"):
+            self.add_error("groups", "Choose a group, or nobody could use the model.")
+        limit, longest = cleaned.get("asked_tokens"), cleaned.get("output_tokens")
+        if limit and longest and limit > longest:
+            self.add_error("asked_tokens", "This is more than the model can write.")
+        return cleaned

@@ -1,0 +1,57 @@
+"""Second signatures and stand-ins in the admin: who signs for what, and for whom."""
+
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import Count, QuerySet
+from django.forms import ModelForm
+from django.http import HttpRequest
+
+from chatapp.models import SecondSignature, StandIn
+
+from .policy_words import sentence_of_second
+
+
+@admin.register(SecondSignature)
+class SecondSignatureAdmin(admin.ModelAdmin):
+    list_display = ("name", "sentence", "people")
+    list_select_related = ("approvers", "escalation")
+    search_fields = ("name", "approvers__name")
+    actions = None
+    fieldsets = (
+        (None, {"fields": ("name",)}),
+        ("Who signs", {"fields": ("approvers", "deadline_hours")}),
+        ("If nobody does", {"fields": ("escalation", "escalates_after_hours")}),
+    )
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[SecondSignature]:
+        rows: QuerySet[SecondSignature] = super().get_queryset(request)
+        return rows.annotate(size=Count("approvers__user"))
+
+    def get_form(
+        self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any
+    ) -> type[ModelForm]:
+        """A group is made, renamed and emptied on its own page."""
+        form: type[ModelForm] = super().get_form(request, obj, change, **kwargs)
+        for name in ("approvers", "escalation"):
+            widget: Any = form.base_fields[name].widget
+            widget.can_add_related = widget.can_change_related = widget.can_delete_related = False
+        return form
+
+    @admin.display(description="What it takes")
+    def sentence(self, second: SecondSignature) -> str:
+        return sentence_of_second(second)
+
+    @admin.display(description="Approvers")
+    def people(self, second: Any) -> str:
+        return str(second.size) if second.size else "nobody: every such call expires"
+
+
+@admin.register(StandIn)
+class StandInAdmin(admin.ModelAdmin):
+    list_display = ("approver", "stand_in", "begins_on", "ends_on")
+    list_filter = ("begins_on", "ends_on")
+    list_select_related = ("approver", "stand_in")
+    autocomplete_fields = ("approver", "stand_in")
+    search_fields = ("approver__username", "stand_in__username")
+    actions = None

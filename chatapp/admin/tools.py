@@ -1,0 +1,93 @@
+"""Tools in the admin with how often they are used in chats, and how often they fail. What services
+say of them is shown with hidden characters drawn."""
+
+from datetime import timedelta
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import Count, OuterRef, QuerySet, Subquery
+from django.db.models.functions import Coalesce
+from django.http import HttpRequest
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from chatapp.models import ToolCall
+from chatapp.rendering.visible import draw_hidden, draw_hidden_in
+from chatapp.turns.tool_uses import DAYS
+from mcpconfig.admin.tools import CurrentToolsInline, ToolDefinitionAdmin
+from mcpconfig.models import ToolDefinition
+
+admin.site.unregister(ToolDefinition)
+
+
+class Drawn:
+    """A22: what a service calls its tools, and the beginning of what it says."""
+
+    @admin.display(description="Name", ordering="name")
+    def drawn_name(self, definition: ToolDefinition) -> SafeString:
+        return draw_hidden(definition.name)
+
+    @admin.display(description="Title")
+    def drawn_title(self, definition: ToolDefinition) -> SafeString:
+        return draw_hidden(definition.title)
+
+    @admin.display(description="Description")
+    def first_words(self, definition: ToolDefinition) -> SafeString:
+        return draw_hidden(definition.description.strip().split("\n", 1)[0][:100])
+
+
+class DrawnToolsInline(Drawn, CurrentToolsInline):
+    fields = ("drawn_name", "drawn_title", "first_words", "first_seen_at")
+    readonly_fields = fields
+
+
+@admin.register(ToolDefinition)
+class CountedTools(Drawn, ToolDefinitionAdmin):
+    fields = (
+        *("service", "drawn_name", "drawn_title", "state", "is_current", "drawn_description"),
+        *("inputs", "outputs", "claims", "hash", "first_seen_at"),
+    )
+
+    @admin.display(description="Description")
+    def drawn_description(self, definition: ToolDefinition) -> SafeString:
+        return format_html("<pre>{}</pre>", draw_hidden(definition.description))
+
+    @admin.display(description="Arguments")
+    def inputs(self, definition: ToolDefinition) -> SafeString:
+        return draw_hidden_in(super().inputs(definition))
+
+    @admin.display(description="Results")
+    def outputs(self, definition: ToolDefinition) -> SafeString:
+        return draw_hidden_in(super().outputs(definition))
+
+    @admin.display(description="What the service says of it")
+    def claims(self, definition: ToolDefinition) -> SafeString:
+        return draw_hidden_in(super().claims(definition))
+
+    def get_list_display(self, request: HttpRequest) -> Any:
+        return ["drawn_name", *super().get_list_display(request)[1:], "uses", "failures"]
+
+    def get_readonly_fields(self, request: HttpRequest, obj: ToolDefinition | None = None) -> Any:
+        drawn = ("drawn_name", "drawn_title", "drawn_description")
+        return [*drawn, *super().get_readonly_fields(request, obj)]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[ToolDefinition]:
+        since = timezone.now() - timedelta(days=DAYS)
+        sent = ToolCall.objects.filter(sent_at__gte=since, definition=OuterRef("pk")).order_by()
+        failed = sent.filter(state=ToolCall.State.FAILED)
+        definitions: QuerySet[ToolDefinition] = super().get_queryset(request)
+        return definitions.annotate(used=_count(sent), failed=_count(failed))
+
+    @admin.display(description=f"Used in {DAYS} days", ordering="used")
+    def uses(self, definition: ToolDefinition) -> int:
+        return int(getattr(definition, "used", 0))
+
+    @admin.display(description="Failed", ordering="failed")
+    def failures(self, definition: ToolDefinition) -> int:
+        return int(getattr(definition, "failed", 0))
+
+
+def _count(calls: QuerySet[ToolCall]) -> Coalesce:
+    counted = calls.values("definition").annotate(number=Count("pk")).values("number")
+    return Coalesce(Subquery(counted), 0)

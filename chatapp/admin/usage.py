@@ -1,0 +1,96 @@
+"""What people use of the models, and how much of it they may."""
+
+from decimal import Decimal
+from typing import Any
+
+from django import forms
+from django.contrib import admin
+from django.contrib.admin.views.main import ChangeList
+from django.db.models import QuerySet, Sum
+from django.http import HttpRequest
+from django.template.response import TemplateResponse
+
+from chatapp.models import Allowance, UsageOfDay
+
+from .badges import EMPTY
+from .read_only import ReadOnly
+
+
+@admin.register(UsageOfDay)
+class UsageAdmin(ReadOnly, admin.ModelAdmin):
+    """A row a person, day and model. Above the list stands what its filters add up to."""
+
+    list_display = (
+        "day",
+        "person",
+        "model",
+        "calls",
+        "input_tokens",
+        "cached_tokens",
+        "output_tokens",
+        "money",
+    )
+    list_filter = ("day", "model", "person")
+    list_select_related = ("person",)
+    date_hierarchy = "day"
+    change_list_template = "admin/chatapp/usageofday/change_list.html"
+
+    @admin.display(description="Cost", ordering="cost")
+    def money(self, row: UsageOfDay) -> str:
+        return f"{row.cost:.4f} {row.currency}" if row.currency else EMPTY
+
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> Any:
+        response = super().changelist_view(request, extra_context)
+        if isinstance(response, TemplateResponse) and response.context_data:
+            listed = response.context_data.get("cl")
+            if isinstance(listed, ChangeList):
+                response.context_data["sums"] = _sums(listed.queryset)
+        return response
+
+
+def _sums(rows: QuerySet[UsageOfDay]) -> dict[str, Any]:
+    sums: dict[str, Any] = rows.aggregate(
+        calls=Sum("calls"),
+        read=Sum("input_tokens"),
+        written=Sum("output_tokens"),
+        unpriced=Sum("unpriced_tokens"),
+    )
+    by_currency = rows.exclude(currency="").order_by("currency").values_list("currency")
+    sums["costs"] = list(by_currency.annotate(spent=Sum("cost")))
+    return sums
+
+
+class AllowanceForm(forms.ModelForm):
+    class Meta:
+        model = Allowance
+        fields = ("person", "group", "is_shared", "tokens", "cost", "currency")
+        help_texts = {  # noqa: RUF012  # Django's own way to write it
+            "person": "Leave this and the group empty to bind every member.",
+            "group": "Each member of it, or all together.",
+        }
+
+    def clean(self) -> dict[str, Any]:
+        values = super().clean() or self.cleaned_data
+        if values.get("person") and values.get("group"):
+            self.add_error("group", "Choose a person or a group, not both.")
+        if values.get("is_shared") and not values.get("group"):
+            self.add_error("is_shared", "Only a group can use something up together.")
+        has_errors = "tokens" in self.errors or "cost" in self.errors
+        if not has_errors and values.get("tokens") is None and values.get("cost") is None:
+            self.add_error("tokens", "Say how many tokens or how much money is allowed.")
+        return values
+
+
+@admin.register(Allowance)
+class AllowanceAdmin(admin.ModelAdmin):
+    form = AllowanceForm
+    list_display = ("__str__", "tokens", "money")
+    list_select_related = ("person", "group")
+    autocomplete_fields = ("person",)
+
+    @admin.display(description="Money", ordering="cost")
+    def money(self, allowance: Allowance) -> str:
+        cost: Decimal | None = allowance.cost
+        return EMPTY if cost is None else f"{cost:.2f} {allowance.currency}"
