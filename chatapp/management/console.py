@@ -1,41 +1,27 @@
-"""What the chat's commands share: whose turn it is, how a turn is followed, and how a command
-ends."""
+"""What the chat's commands share: whose turn it is, and how a turn is followed."""
 
 import asyncio
 import json
-import sys
 import uuid
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any
 
 from chatapp.models import Member, Turn
 from chatapp.turns import journal
 from chatapp.turns.engine import Engine
 from chatapp.turns.narration import Narrator, Told
 from chatapp.turns.storage import in_database
+from mcpconfig.management.failures import Failure
 
-FAILED = 1
-WAITS = 3
 LOOK_SECONDS = 0.1
 
 
-def fail(kind: str, message: str, hint: str = "", *, as_json: bool = False) -> NoReturn:
-    """End the command: the kind, a sentence and a hint on standard error."""
-    if as_json:
-        print(json.dumps({"error": {"kind": kind, "message": message, "hint": hint}}), flush=True)
-    else:
-        print(f"{kind}: {message}", file=sys.stderr)
-        if hint:
-            print(hint, file=sys.stderr)
-    sys.exit(FAILED)
-
-
-def chosen_member(name: str | None, *, as_json: bool) -> Member:
+def chosen_member(name: str | None) -> Member:
     """The member who is meant: by name, the only one there is, or `operator`, made on first use."""
     if name is not None:
         member = Member.objects.filter(username=name, is_active=True).first()
         if member is None:
-            fail("not_found", f"There is no active member named {name!r}.", as_json=as_json)
+            raise Failure("not_found", f"There is no active member named {name!r}.")
         return member
     members = list(Member.objects.filter(is_active=True)[:2])
     if len(members) == 1:
@@ -44,15 +30,20 @@ def chosen_member(name: str | None, *, as_json: bool) -> Member:
     if is_new:
         member.set_unusable_password()
         member.save(update_fields=["password"])
+    if not member.is_active:
+        raise Failure("not_found", "There are several members.", "Say which with --user NAME.")
     return member
 
 
-def follow(turn_id: uuid.UUID, after: int, tell: Callable[[Told], None]) -> Turn:
-    """Move the turn here, unless another process does, and tell all that happens until it rests."""
+def follow(turn_id: uuid.UUID, after: int, tell: Callable[[Told], None]) -> tuple[Turn, int]:
+    """Move the turn here, unless another process does, and tell all that happens until it rests.
+
+    Also the number of the last event that was told: whoever follows on begins there.
+    """
     return asyncio.run(_follow(turn_id, after, tell))
 
 
-async def _follow(turn_id: uuid.UUID, after: int, tell: Callable[[Told], None]) -> Turn:
+async def _follow(turn_id: uuid.UUID, after: int, tell: Callable[[Told], None]) -> tuple[Turn, int]:
     engine = Engine()
     engine.start(sweeps=False)
     moving = asyncio.create_task(engine.advance(turn_id))
@@ -62,7 +53,7 @@ async def _follow(turn_id: uuid.UUID, after: int, tell: Callable[[Told], None]) 
             turn = await in_database(Turn.objects.get, pk=turn_id)
             last = await in_database(_tell_since, turn, last, narrator, tell)
             if moving.done() and turn.rests:
-                return turn
+                return turn, last
             await asyncio.wait([moving], timeout=LOOK_SECONDS)
             if moving.done() and not turn.rests:
                 # Another process has it. Should that one die, the turn is taken up here.

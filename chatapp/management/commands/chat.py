@@ -6,20 +6,20 @@ import sys
 import uuid
 from typing import Any
 
-from django.core.management.base import BaseCommand
-
-from chatapp.management.console import FAILED, WAITS, chosen_member, fail, follow, print_json
+from chatapp.management.console import chosen_member, follow, print_json
 from chatapp.models import Conversation, Member, ToolCall, Turn
-from chatapp.providers.registry import default_model
 from chatapp.turns import intake
 from chatapp.turns.answers import grant
+from chatapp.turns.model_choice import default_model
 from chatapp.turns.narration import Told, end_of, open_approval
 from chatapp.turns.refusals import Refused
+from mcpconfig.management.ending import OperatorCommand
+from mcpconfig.management.failures import FAILED, WAITS, Failure
 
 LEVELS = {"none": 0, "low": 1, "medium": 2, "high": 3, "all": 3}
 
 
-class Command(BaseCommand):
+class Command(OperatorCommand):
     help = "Send one message, or go on with the last turn, and print what happens."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -32,16 +32,17 @@ class Command(BaseCommand):
         parser.add_argument("--conversation", help="Go on in this conversation.")
         parser.add_argument("--continue", action="store_true", dest="goes_on")
         parser.add_argument("--approve", choices=["none", "low", "medium", "all"], default="none")
+        parser.add_argument("--plan", action="store_true", help="Only plan: use tools that read.")
         parser.add_argument("--json", action="store_true", dest="as_json")
 
     def handle(self, *args: Any, **options: Any) -> None:
         as_json: bool = options["as_json"]
-        person = chosen_member(options["user"], as_json=as_json)
+        person = chosen_member(options["user"])
         conversation = _conversation(person, options)
         try:
             turn, after = _turn(person, conversation, options)
         except Refused as refused:
-            fail("refused", refused.sentence, as_json=as_json)
+            raise Failure("refused", refused.sentence) from refused
         tell = print_json if as_json else _print_words
         tell({"type": "conversation", "id": str(turn.conversation_id)})
         _run(turn, after, person, LEVELS[options["approve"]], tell)
@@ -55,7 +56,7 @@ def _conversation(person: Member, options: dict[str, Any]) -> Conversation | Non
             found = None
         if found is None:
             hint = "Its owner may be another member: name them with --user."
-            fail("not_found", f"No conversation {given}.", hint, as_json=options["as_json"])
+            raise Failure("not_found", f"No conversation {given}.", hint)
         return found
     if options["goes_on"]:
         return Conversation.objects.filter(owner=person).order_by("-active_at").first()
@@ -72,15 +73,32 @@ def _turn(
         if turn is None:
             raise Refused("There is no turn to go on with.")
         return turn, after
-    text = options["text"] if options["text"] is not None else sys.stdin.read()
+    text = options["text"] if options["text"] is not None else _read_message()
     _check_services(person, options["service"])
-    model = options["model"] or (conversation.model if conversation else "") or default_model()
-    turn = intake.receive(person, conversation, text=text, model=model, services=options["service"])
+    kept = conversation.model if conversation else ""
+    model = options["model"] or kept or default_model(person)
+    if options["plan"] and conversation:
+        intake.switch_mode(conversation, Conversation.Mode.PLAN)
+    turn = intake.receive(
+        person,
+        conversation,
+        text=text,
+        model=model,
+        services=options["service"],
+        mode=Conversation.Mode.PLAN if options["plan"] else "",
+    )
     return turn, after
 
 
+def _read_message() -> str:
+    try:
+        return sys.stdin.read()
+    except UnicodeDecodeError as error:
+        raise Refused("The message is not UTF-8 text.") from error
+
+
 def _check_services(person: Member, names: list[str] | None) -> None:
-    missing = intake.unknown_services(names or [])
+    missing = intake.unknown_services(person, names or [])
     if missing:
         raise Refused(f"There is no service named {', '.join(missing)}.")
 
@@ -89,8 +107,7 @@ def _run(turn: Turn, after: int, person: Member, level: int, tell: Any) -> None:
     """Follow the turn; answer what `--approve` covers; end with the exit code of how it came to
     rest."""
     while True:
-        turn = follow(turn.pk, after, tell)
-        after = Conversation.objects.values_list("last_seq", flat=True).get(pk=turn.conversation_id)
+        turn, after = follow(turn.pk, after, tell)
         if turn.state != Turn.State.WAITING or not _approve(turn, person, level):
             break
     end = end_of(turn)
@@ -102,15 +119,17 @@ def _run(turn: Turn, after: int, person: Member, level: int, tell: Any) -> None:
 
 
 def _approve(turn: Turn, person: Member, level: int) -> bool:
-    """Click *run once* for what waits up to this level; whether anything was clicked."""
-    clicked = False
-    for call in turn.tool_calls.filter(state=ToolCall.State.AWAITING_APPROVAL):
+    """Click *run once* for what waits up to this level; whether any of it waits no more."""
+    waiting = turn.tool_calls.filter(state=ToolCall.State.AWAITING_APPROVAL)
+    clicked = []
+    for call in waiting:
         approval = open_approval(call)
         if approval is not None and LEVELS.get(call.risk, 99) <= level:
-            with contextlib.suppress(Refused):  # somebody else answered first: go on from there
+            # Somebody else may have answered first, or policy wants more than a click.
+            with contextlib.suppress(Refused):
                 grant(call, by=person, binding=approval.binding, shown_at=None)
-            clicked = True
-    return clicked
+            clicked.append(call.pk)
+    return waiting.filter(pk__in=clicked).count() < len(clicked)
 
 
 def _print_words(told: Told) -> None:
@@ -125,7 +144,10 @@ def _print_words(told: Told) -> None:
         case "waiting":
             for item in told["for"]:
                 print(f"\nWaits for you: {item['tool']} ({item['id']})", flush=True)
-            print("Answer with: manage.py approvals approve|deny|resolve ID", flush=True)
+            print(
+                "Answer with: manage.py approvals approve|deny|answer|give|hold-back|resolve ID",
+                flush=True,
+            )
         case "done":
             print(f"\n[{told['reason']}]", flush=True)
         case "conversation":

@@ -6,13 +6,14 @@ from typing import Any
 
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
-from django.core.management.base import BaseCommand, CommandError
 
 from chatapp.links import sign_in_link
 from chatapp.models import Member
+from mcpconfig.management.ending import OperatorCommand
+from mcpconfig.management.failures import Failure
 
 
-class Command(BaseCommand):
+class Command(OperatorCommand):
     help = "Add a member."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -27,14 +28,14 @@ class Command(BaseCommand):
         member = Member(username=name, is_staff=admin, is_superuser=admin)
         password = None if password_env is None else os.environ.get(password_env, "")
         if password == "":
-            raise CommandError(f"The variable {password_env} holds no password.")
+            raise Failure("configuration", f"The variable {password_env} holds no password.")
         member.set_password(password)
         try:
             member.full_clean()
             if password is not None:
                 validate_password(password, member)
         except ValidationError as error:
-            raise CommandError(" ".join(error.messages)) from error
+            raise Failure("refused", " ".join(error.messages)) from error
         member.save()
         self.stdout.write(f"Added {name}.")
         if password is None:

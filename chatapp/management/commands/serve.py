@@ -1,34 +1,37 @@
 """`manage.py serve`: brings the installation up to date and serves it."""
 
+import socket
 from argparse import ArgumentParser
 from typing import Any
 
 from django.core.management import call_command
-from django.core.management.base import BaseCommand, CommandError
-from django.db import DEFAULT_DB_ALIAS, connections
-from django.db.migrations.executor import MigrationExecutor
+from django.db import connections
 
 from chatapp import links, serving, static_files
 from chatapp.demo.seed import seed
+from mcpconfig.management.database import pending_migrations
+from mcpconfig.management.ending import OperatorCommand
 
 
-class Command(BaseCommand):
+class Command(OperatorCommand):
     help = "Serve the chat; the first start also sets it up."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--host", default="127.0.0.1")
         first, last = links.PORTS[0], links.PORTS[-1]
         parser.add_argument(
-            "--port", type=int, help=f"default: the first free of {first} to {last}"
+            "--port", type=port_number, help=f"default: the first free of {first} to {last}"
         )
-        parser.add_argument("--workers", type=int, default=1, help="more than one needs REDIS_URL")
+        parser.add_argument(
+            "--workers", type=positive, default=1, help="more than one needs REDIS_URL"
+        )
 
     def handle(self, *, host: str, port: int | None, workers: int, **options: Any) -> None:
-        try:
-            serving.refuse_to_serve(host, workers)
-            listener = serving.listen(host, port)
-        except serving.CannotServe as refusal:
-            raise CommandError(str(refusal)) from refusal
+        serving.refuse_to_serve(host, workers)
+        with serving.listen(host, port) as listener:
+            self.serve_on(listener, host, workers)
+
+    def serve_on(self, listener: socket.socket, host: str, workers: int) -> None:
         number: int = listener.getsockname()[1]
         links.remember_port(number)
         migrate()
@@ -49,10 +52,21 @@ class Command(BaseCommand):
         self.stdout.flush()
 
 
+def port_number(text: str) -> int:
+    if not 0 <= int(text) < 65_536:
+        raise ValueError
+    return int(text)
+
+
+def positive(text: str) -> int:
+    if int(text) < 1:
+        raise ValueError
+    return int(text)
+
+
 def migrate() -> None:
     """Bring the database up to date; a start with nothing to do costs one query."""
-    executor = MigrationExecutor(connections[DEFAULT_DB_ALIAS])
-    if executor.migration_plan(executor.loader.graph.leaf_nodes()):
+    if pending_migrations():
         call_command("migrate", interactive=False, verbosity=0)
 
 

@@ -3,13 +3,13 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
-
 from chatapp.links import sign_in_link
 from chatapp.models import Member
+from mcpconfig.management.ending import OperatorCommand
+from mcpconfig.management.failures import Failure
 
 
-class Command(BaseCommand):
+class Command(OperatorCommand):
     help = "Print a link that signs a member in once, within a day. Earlier links stop working."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -18,7 +18,9 @@ class Command(BaseCommand):
     def handle(self, *, name: str, **options: Any) -> None:
         member = Member.objects.filter(username=name).first()
         if member is None:
-            raise CommandError(f"There is no member {name}. Add one: manage.py member add {name}")
+            hint = f"Add one: manage.py member add {name}"
+            raise Failure("not_found", f"There is no member {name}.", hint)
         if not member.is_active:
-            raise CommandError(f"{name} is switched off. An admin can switch members on again.")
+            hint = "An admin can switch members on again."
+            raise Failure("refused", f"{name} is switched off.", hint)
         self.stdout.write(sign_in_link(member))
