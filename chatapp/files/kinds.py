@@ -1,0 +1,64 @@
+"""What a file is, by its bytes: the few kinds that models take, and why another is none of them."""
+
+import base64
+import binascii
+import re
+from typing import Final, Literal
+
+Kind = Literal["picture", "pdf", "text", "other_encoding", "other"]
+
+PDF: Final = "application/pdf"
+TEXT: Final = "text/plain"
+HEAD_BYTES: Final = 64
+_HEAD_CHARACTERS: Final = HEAD_BYTES // 3 * 4
+SAMPLE_BYTES: Final = 4096
+# Containers share their first bytes; what they hold stands a little later.
+PICTURES: Final = (
+    ("image/png", re.compile(rb"\x89PNG\r\n\x1a\n")),
+    ("image/jpeg", re.compile(rb"\xff\xd8\xff")),
+    ("image/gif", re.compile(rb"GIF8[79]a")),
+    ("image/webp", re.compile(rb"RIFF.{4}WEBP", re.DOTALL)),
+)
+_WIDE: Final = (b"\xff\xfe", b"\xfe\xff")
+_CONTROLS: Final = bytes({*range(32), 127} - {*b"\t\n\v\f\r\x1b"})
+
+
+def model_type(data: bytes) -> str:
+    """The type of a picture or a PDF as models take them, or nothing."""
+    head = data[:HEAD_BYTES]
+    if head.lstrip().startswith(b"%PDF-"):
+        return PDF
+    return next((name for name, begins in PICTURES if begins.match(head)), "")
+
+
+def encoded_type(base64_text: object) -> str:
+    """The same of bytes in base64."""
+    if not isinstance(base64_text, str):
+        return ""
+    try:
+        return model_type(base64.b64decode(base64_text[:_HEAD_CHARACTERS]))
+    except (binascii.Error, ValueError):
+        return ""
+
+
+def kind_of(data: bytes) -> Kind:
+    found = model_type(data)
+    if found:
+        return "pdf" if found == PDF else "picture"
+    if text_of(data) is not None:
+        return "text"
+    return "other_encoding" if _looks_written(data[:SAMPLE_BYTES]) else "other"
+
+
+def text_of(data: bytes) -> str | None:
+    """The words of a text file; None for what is no text in UTF-8."""
+    if data.translate(None, _CONTROLS) != data:
+        return None
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return None
+
+
+def _looks_written(sample: bytes) -> bool:
+    return sample.startswith(_WIDE) or sample.translate(None, _CONTROLS) == sample

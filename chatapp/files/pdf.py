@@ -1,0 +1,61 @@
+"""The words of a PDF, read in a process of its own within bounds of time, memory and pages."""
+
+import json
+import math
+import subprocess
+import sys
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+
+CHILD = Path(__file__).with_name("pdf_child.py")
+# Each may take a gigabyte and a core.
+_AT_ONCE = threading.BoundedSemaphore(2)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PdfText:
+    """`words` are empty where the pages are pictures of text."""
+
+    pages: int
+    words: str
+    was_cut: bool
+
+
+class Unreadable(Exception):
+    """Not a PDF that a model could read. The text says why, about a file that is named before."""
+
+
+def read_pdf(data: bytes, most_characters: int) -> PdfText:
+    """Read it, or raise Unreadable. Blocks for at most the seconds of the settings."""
+    limits = (math.ceil(settings.PDF_SECONDS), settings.PDF_MAX_PAGES, most_characters)
+    command = [sys.executable, "-I", str(CHILD), *map(str, limits)]
+    with _AT_ONCE:
+        found = _answer_of(command, data)
+    match found.get("problem"):
+        case None:
+            return PdfText(pages=found["pages"], words=found["words"], was_cut=found["was_cut"])
+        case "encrypted":
+            raise Unreadable("is encrypted. Save it without protection, and add that.")
+        case "long":
+            raise Unreadable(
+                f"has {found['pages']:,} pages; a PDF may have {settings.PDF_MAX_PAGES:,}. "
+                "Add the pages that matter."
+            )
+    raise Unreadable("cannot be read as a PDF. Save or print it as PDF anew, and add that.")
+
+
+def _answer_of(command: list[str], data: bytes) -> dict[str, Any]:
+    """What the child says; nothing of it when it was stopped, by us or by its own limits."""
+    try:
+        # The command is ours alone; the file goes in by the pipe, and no secret of ours with it.
+        done = subprocess.run(  # noqa: S603
+            command, input=data, capture_output=True, timeout=settings.PDF_SECONDS, env={}
+        )
+        found = json.loads(done.stdout) if done.returncode == 0 else {}
+    except (subprocess.TimeoutExpired, OSError, ValueError):
+        found = {}
+    return found or {"problem": "broken"}
