@@ -11,6 +11,7 @@ from django.views.decorators.http import require_http_methods
 from django_htmx.http import HttpResponseClientRedirect
 from django_htmx.middleware import HtmxDetails
 
+from chatapp.links import home_of
 from chatapp.models import Member
 
 
@@ -39,6 +40,16 @@ def for_members(
         return guarded
 
     return decorate
+
+
+def is_from_a_page(request: HttpRequest) -> bool:
+    """Whether a browser sent this for a page. Programs say neither."""
+    return "Sec-Fetch-Site" in request.headers or "Origin" in request.headers
+
+
+def place_of_page(request: HttpRequest) -> dict[str, str]:
+    """For every template: where pages are live, if this one was opened at another address."""
+    return {"live_at": home_of(request)}
 
 
 def _to_sign_in(request: Any) -> HttpResponse:

@@ -1,10 +1,12 @@
 """The chat's pages: a new chat, a conversation, and the list of conversations beside them."""
 
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from itertools import groupby
-from typing import Any
+from typing import Any, cast
 
+from csp.constants import SELF
+from csp.decorators import csp_update
 from django.conf import settings
 from django.http import HttpResponse
 from django.middleware.csrf import get_token
@@ -12,12 +14,18 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.utils.safestring import SafeString
 
-from chatapp.models import Conversation, Member
-from chatapp.providers.registry import ModelChoice, default_model, offered_models
-from chatapp.rendering import fragments, page
-from chatapp.turns.reading import count_open_calls, read_conversation, sidebar
+from chatapp.models import Attachment, Conversation, Member
+from chatapp.rendering import fragments, inbox, page
+from chatapp.turns.gauge import gauge_of
+from chatapp.turns.model_choice import default_model
+from chatapp.turns.reading import read_conversation, sidebar
+from chatapp.turns.second_signatures import is_approver
+from chatapp.turns.tool_menu import button_of
+from chatapp.turns.waiting import count_for
+from mcpconfig.models import Service
 
 from .access import MemberRequest, for_members
+from .model_pick import model_pick
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +34,10 @@ class Draft:
 
     text: str = ""
     model: str = ""
+    mode: str = ""
+    tools: str = ""
     refusal: str = ""
+    attachments: tuple[Attachment, ...] = ()
     client_id: uuid.UUID = field(default_factory=uuid.uuid4)
 
 
@@ -37,6 +48,11 @@ class Starter:
     text: str
     about: str
 
+
+View = Callable[..., HttpResponse]
+# The apps of a conversation's calls, each sealed off by a policy of its own: no other page of ours
+# frames anything. The decorator's own types know no view with arguments.
+frames_apps = cast(Callable[[View], View], csp_update({"frame-src": [SELF]}))
 
 DEMO_STARTERS = (
     Starter(text="What notes are there?", about="Lists the demo notebook"),
@@ -55,6 +71,7 @@ def new_chat(request: MemberRequest) -> HttpResponse:
 
 
 @for_members("GET", "HEAD")
+@frames_apps
 def conversation(request: MemberRequest, conversation_id: uuid.UUID) -> HttpResponse:
     return show(request, Conversation.of(request.user, conversation_id), Draft())
 
@@ -71,13 +88,17 @@ def show(
 ) -> HttpResponse:
     """The chat page: a conversation as it is now, or an empty one, with `draft` in the box."""
     token = get_token(request)
-    chosen = draft.model or (conversation.model if conversation else "") or default_model()
+    chosen = (
+        draft.model or (conversation.model if conversation else "") or default_model(request.user)
+    )
     context: dict[str, Any] = {
         "conversation": conversation,
         "draft": draft,
-        "models": _models(chosen),
-        "chosen_model": chosen,
+        "pick": model_pick(request.user, chosen),
         "starters": () if conversation else _starters(),
+        "mode": SafeString(fragments.mode(conversation, token, draft.mode)),
+        "gauge": SafeString(fragments.gauge(gauge_of(conversation))),
+        "tools_button": SafeString(button_of(request.user, conversation)),
         "thread_id": page.THREAD_ID,
         **sidebar_context(request.user, str(conversation.pk) if conversation else ""),
     }
@@ -92,6 +113,7 @@ def show(
         "send_to": reverse("send", args=[conversation.pk]),
         "title": SafeString(fragments.title(conversation)),
         "messages": SafeString("".join(shown)),
+        "shows_apps": Service.objects.for_member(request.user).filter(allows_apps=True).exists(),
         "actions": SafeString(fragments.composer_actions(conversation, view.live_turn, token)),
     }
     return render(request, "chat/page.html", context, status=status)
@@ -114,19 +136,14 @@ def sidebar_context(person: Member, current: str) -> dict[str, Any]:
         )
         for group in groups
     ]
-    return {"groups": links, "waiting": count_open_calls(person)}
+    waiting = count_for(person)
+    return {
+        "groups": links,
+        "waiting": waiting,
+        "badge": SafeString(inbox.badge(waiting)),
+        "is_approver": is_approver(person),
+    }
 
 
 def _starters() -> tuple[Starter, ...]:
     return DEMO_STARTERS if settings.DEMO else ()
-
-
-def _models(chosen: str) -> list[tuple[str, list[ModelChoice]]]:
-    """The offered models by provider. A conversation keeps a model that is no longer offered."""
-    offered = offered_models()
-    if chosen and chosen not in {choice.id for choice in offered}:
-        offered = [*offered, ModelChoice(id=chosen, label=chosen, provider_label="This chat")]
-    return [
-        (label, list(choices))
-        for label, choices in groupby(offered, key=lambda choice: choice.provider_label)
-    ]

@@ -27,7 +27,9 @@ class SignInForm(forms.Form):
     username = forms.CharField(
         label="Name",
         max_length=150,
-        widget=forms.TextInput(attrs={"autocomplete": "username", "autocapitalize": "none"}),
+        widget=forms.TextInput(
+            attrs={"autocomplete": "username", "autocapitalize": "none", "autofocus": True}
+        ),
         error_messages={"required": "Enter your name."},
     )
     password = forms.CharField(

@@ -1,0 +1,118 @@
+"""What the assistant remembers about a person, for them to see, add, change and delete."""
+
+from dataclasses import dataclass
+
+from django import forms
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.safestring import SafeString
+
+from chatapp.models import Memory
+from chatapp.models.memory import (
+    MEMORIES_PER_PERSON,
+    MEMORY_CHARACTERS,
+    AlreadyRemembered,
+    MemoryFull,
+)
+from chatapp.rendering.visible import draw_look_alikes
+from chatapp.turns import remembering
+
+from .access import MemberRequest, for_members
+from .conversations import sidebar_context
+
+FULL = f"You have {MEMORIES_PER_PERSON} facts, which is the limit. Delete one first."
+KNOWN = "This is remembered already."
+LABEL_CHARACTERS = 60
+
+
+class FactForm(forms.Form):
+    text = forms.CharField(
+        max_length=MEMORY_CHARACTERS,
+        error_messages={
+            "required": "Write down what to remember.",
+            "max_length": f"At most {MEMORY_CHARACTERS} characters. Make two facts of it.",
+        },
+    )
+
+    def clean_text(self) -> str:
+        return " ".join(str(self.cleaned_data["text"]).split())
+
+
+@for_members("GET", "POST")
+def memory(request: MemberRequest) -> HttpResponse:
+    """The page; a POST adds a fact."""
+    if request.method == "GET":
+        return _page(request, FactForm())
+    form = FactForm(request.POST)
+    if form.is_valid():
+        try:
+            remembering.add(request.user, form.cleaned_data["text"])
+        except MemoryFull:
+            form.add_error("text", FULL)
+        except AlreadyRemembered:
+            form.add_error("text", KNOWN)
+        else:
+            return redirect("memory")
+    return _page(request, form, status=422)
+
+
+@for_members("POST")
+def change(request: MemberRequest, memory_id: int) -> HttpResponse:
+    fact = Memory.of(request.user, memory_id)
+    form = FactForm(request.POST)
+    if form.is_valid():
+        try:
+            remembering.change(request.user, fact, form.cleaned_data["text"])
+        except AlreadyRemembered:
+            form.add_error("text", KNOWN)
+        else:
+            return redirect("memory")
+    return _page(request, FactForm(), changing=fact, changed=form, status=422)
+
+
+@for_members("POST")
+def forget(request: MemberRequest, memory_id: int) -> HttpResponse:
+    remembering.forget(request.user, Memory.of(request.user, memory_id))
+    return redirect("memory")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactLine:
+    """A fact with its hidden characters drawn; `changed` is what was typed and does not fit."""
+
+    fact: Memory
+    text: SafeString
+    label: SafeString
+    chat: SafeString
+    changed: FactForm | None
+
+
+def _line(fact: Memory, changed: FactForm | None) -> FactLine:
+    label = fact.text[:LABEL_CHARACTERS]
+    return FactLine(
+        fact=fact,
+        text=draw_look_alikes(fact.text),
+        label=draw_look_alikes(f"{label}…" if label != fact.text else label),
+        chat=draw_look_alikes(str(fact.conversation or "")),
+        changed=changed,
+    )
+
+
+def _page(
+    request: MemberRequest,
+    form: FactForm,
+    *,
+    changing: Memory | None = None,
+    changed: FactForm | None = None,
+    status: int = 200,
+) -> HttpResponse:
+    """`changed` is what was typed for the fact `changing` and does not fit."""
+    facts = Memory.objects.filter(person=request.user).select_related("conversation")
+    context = {
+        "form": form,
+        "rows": [_line(fact, changed if fact == changing else None) for fact in facts],
+        "most_characters": MEMORY_CHARACTERS,
+        "most_facts": MEMORIES_PER_PERSON,
+        **sidebar_context(request.user, ""),
+    }
+    return render(request, "chat/memory.html", context, status=status)

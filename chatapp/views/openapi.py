@@ -1,0 +1,178 @@
+"""The OpenAPI document of our REST face, made from the models of its tools."""
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from pydantic import BaseModel, Field
+from pydantic.json_schema import models_json_schema
+
+from chatapp.tools.blueprint import CoreTool
+
+VERSION = "1"
+PLACE = "#/components/schemas/{model}"
+
+
+class Fault(BaseModel):
+    """What went wrong. `field` names the argument at fault, where there is one."""
+
+    kind: str
+    message: str
+    hint: str
+    field: str
+
+
+class ErrorAnswer(BaseModel):
+    error: Fault
+
+
+class FailedCall(ErrorAnswer):
+    """A call that was accepted and did not succeed."""
+
+    call: str
+    url: str
+    tool: str
+    state: str
+
+
+class Waits(BaseModel):
+    """For what a call waits, and the page where a person answers."""
+
+    reason: Literal["approval", "question", "sign_in", "review", "task"] = Field(alias="for")
+    id: str
+    url: str
+
+
+class AcceptedCall(BaseModel):
+    """A call that is not over: ask for `url` again. `waits` says who has to do something first."""
+
+    call: str
+    url: str
+    tool: str
+    state: str
+    message: str
+    waits: Waits | None
+
+
+OURS: tuple[type[BaseModel], ...] = (ErrorAnswer, FailedCall, AcceptedCall)
+PROBLEMS = {
+    "400": "The request cannot be read.",
+    "401": "The access token is missing, unknown or has ended.",
+    "403": "The token, an admin's rule or a person does not allow it.",
+    "404": "There is nothing here for this token.",
+    "405": "Another method is meant.",
+    "409": "The call was withdrawn or has expired, or too much happens at once.",
+    "413": "The request is too large.",
+    "415": "The body is not JSON.",
+    "422": "The arguments do not fit, or the tool failed.",
+    "429": "Too many requests.",
+}
+ALWAYS = ("400", "401", "403", "405", "429")
+KEY = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "required": False,
+    "description": "The same key again gives the call of the first time; it runs once.",
+    "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"},
+}
+CALL = {
+    "name": "call",
+    "in": "path",
+    "required": True,
+    "schema": {"type": "string", "format": "uuid"},
+}
+
+
+def document(tools: Sequence[CoreTool], base: str) -> dict[str, Any]:
+    """The document for whoever may use these tools."""
+    placed, defined = _schemas(tools)
+    paths: dict[str, Any] = {
+        "/api/tools/": {"get": _operation("tools", "List the tools", {"200": _json({})}, ALWAYS)},
+        "/api/calls/{call}": {"get": _looking(), "parameters": [CALL]},
+    }
+    for tool in tools:
+        paths[f"/api/tools/{tool.name}"] = {
+            "get": _operation(f"about-{tool.name}", tool.title, {"200": _json({})}, ALWAYS),
+            "post": _calling(tool, placed),
+        }
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Countersign: tools",
+            "version": VERSION,
+            "description": "What must be approved answers 202, and a person decides.",
+        },
+        "servers": [{"url": base}],
+        "security": [{"token": []}],
+        "paths": paths,
+        "components": {
+            "schemas": defined,
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        },
+    }
+
+
+def _schemas(tools: Sequence[CoreTool]) -> tuple[dict[Any, Any], dict[str, Any]]:
+    """Where the schema of each model stands, and all of them under names of their own."""
+    inputs: list[Any] = [(tool.input, "validation") for tool in tools]
+    outputs: list[Any] = [(model, "serialization") for model in OURS]
+    outputs += [(tool.output, "serialization") for tool in tools]
+    placed, defined = models_json_schema([*inputs, *outputs], ref_template=PLACE)
+    return {model: schema for (model, _), schema in placed.items()}, defined.get("$defs", {})
+
+
+def _calling(tool: CoreTool, placed: dict[Any, Any]) -> dict[str, Any]:
+    done = {
+        "type": "object",
+        "required": ["call", "url", "tool", "state", "result", "text"],
+        "properties": {
+            **{name: {"type": "string"} for name in ("call", "url", "tool", "state", "text")},
+            "result": placed[tool.output],
+        },
+    }
+    answers = {"200": _json(done, "It ran."), "202": _accepted()}
+    problems = (*ALWAYS, "404", "409", "413", "415", "422")
+    return {
+        **_operation(f"call-{tool.name}", tool.title, answers, problems),
+        "description": f"{tool.description}\n\n{tool.documentation.limits}",
+        "parameters": [KEY],
+        "requestBody": {
+            "required": bool(tool.input_schema.get("required")),
+            "content": {
+                "application/json": {
+                    "schema": placed[tool.input],
+                    "example": tool.documentation.examples[0].input,
+                }
+            },
+        },
+    }
+
+
+def _looking() -> dict[str, Any]:
+    answers = {"200": _json({}, "It ran."), "202": _accepted()}
+    problems = (*ALWAYS, "404", "409", "422")
+    return _operation("call", "How a call stands", answers, problems)
+
+
+def _operation(
+    name: str, summary: str, answers: dict[str, Any], problems: Sequence[str]
+) -> dict[str, Any]:
+    refused = {"anyOf": [_placed(FailedCall), _placed(ErrorAnswer)]}
+    told = {status: _json(refused, PROBLEMS[status]) for status in problems}
+    return {"operationId": name, "summary": summary, "responses": answers | told}
+
+
+def _accepted() -> dict[str, Any]:
+    headers = {
+        "Location": {"schema": {"type": "string"}},
+        "Retry-After": {"schema": {"type": "string"}},
+    }
+    said = "It is not over. A person may have to answer first."
+    return _json(_placed(AcceptedCall), said) | {"headers": headers}
+
+
+def _placed(model: type[BaseModel]) -> dict[str, str]:
+    return {"$ref": PLACE.format(model=model.__name__)}
+
+
+def _json(schema: dict[str, Any], said: str = "What there is.") -> dict[str, Any]:
+    return {"description": said, "content": {"application/json": {"schema": schema}}}
