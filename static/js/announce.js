@@ -1,27 +1,26 @@
-// Says in one polite line what a new element is about, keeps the list of chats in step, and
-// puts failed requests into words.
+// Says politely what a new element is about, keeps the title and the list of chats in step, and puts
+// failed requests into words.
 (() => {
   const line = document.querySelector("[data-announcements]");
-  const notice = document.getElementById("composer-notice");
 
   document.addEventListener("painted", ({ target }) => {
+    const { title } = target.dataset;
+    if (title != null) document.title = document.title.replace(/^(\(\d+\) )?/, title);
     const said = target.matches("[data-say]") ? target : target.querySelector("[data-say]");
     if (!said) return;
     line.textContent = said.dataset.say;
     htmx.trigger("#sidebar-list", "refresh");
   });
 
-  const tell = (source, words) => {
-    if (!source?.matches("form")) return;
-    line.textContent = words;
-    if (notice) notice.textContent = words;
+  const tell = (ctx, words) => {
+    if (!ctx?.sourceElement?.matches("form")) return;
+    for (const place of [line, document.getElementById("composer-notice")]) place?.replaceChildren(words);
   };
   document.addEventListener("htmx:response:error", ({ detail: { ctx } }) => {
-    if (![409, 422].includes(ctx.response.status)) {
-      tell(ctx.sourceElement, `That did not work (${ctx.response.status}). Reload the page and try again.`);
-    }
+    const { status } = ctx.response;
+    if (![409, 422].includes(status)) tell(ctx, `That did not work (${status}). Reload the page and try again.`);
   });
   document.addEventListener("htmx:error", ({ detail: { ctx } }) => {
-    tell(ctx?.sourceElement, "The server cannot be reached. Nothing is lost: try again in a moment.");
+    tell(ctx, "The server cannot be reached. Nothing is lost: try again in a moment.");
   });
 })();

@@ -1,42 +1,45 @@
-// The message box: Enter sends, Shift+Enter makes a line. What was written goes only once it was accepted.
+// The message box: Enter sends, Shift+Enter makes a line, arrows choose what fits.
 (() => {
   const form = document.querySelector("[data-composer]");
   if (!form) return;
-  const { text, client_id: clientId } = form.elements;
+  const { text, mention } = form.elements;
+  const picker = () => document.getElementById("picker");
   let sent = "";
 
-  const newId = () => Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
-
-  // Where the style sheet cannot size the box by its content.
-  const fit = () => {
-    if (CSS.supports("field-sizing", "content")) return;
-    text.style.height = "auto";
-    text.style.height = `${text.scrollHeight}px`;
+  const word = () => text.value.slice(0, text.selectionEnd).match(/(?<!\S)@\S*$/)?.[0] || "";
+  const leave = () => {
+    picker().replaceChildren();
+    text.focus();
   };
 
-  text.addEventListener("input", fit);
-  text.addEventListener("keydown", (event) => {
-    if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229) return;
+  text.addEventListener("input", () => {
+    const before = mention.value;
+    mention.value = word();
+    if (before || mention.value || /^(\/|$)/.test(text.value)) htmx.trigger(picker(), "typed");
+  });
+  document.addEventListener("keydown", (event) => {
+    const { key } = event, offers = [text, ...picker().querySelectorAll(`[data-typed="${CSS.escape(word())}"] .btn`)];
+    const at = offers.indexOf(event.target), step = { ArrowDown: 1, ArrowUp: -1 }[key];
+    if (at < 0 || event.shiftKey || event.keyCode === 229) return;
+    if (offers[1] && step) offers.at((at + step) % offers.length).focus();
+    else if (key === "Escape") leave();
+    else if (offers[1] && !at && word() && /Enter|Tab/.test(key)) offers[1].click();
+    else if (!at && key === "Enter") form.requestSubmit();
+    else return;
     event.preventDefault();
-    form.requestSubmit();
   });
 
   form.addEventListener("htmx:before:request", () => { sent = text.value; });
   form.addEventListener("htmx:after:request", ({ detail: { ctx } }) => {
-    if (!ctx.response.raw.ok) return;
-    document.getElementById("composer-notice").replaceChildren();
-    clientId.value = newId();
-    text.value = text.value.replace(sent, "");
-    fit();
+    if (ctx.response.raw.ok) text.value = text.value.replace(sent, "");
   });
 
   document.addEventListener("click", (event) => {
-    const starter = event.target.closest("[data-fill]");
-    if (!starter) return;
+    const { fill, at } = event.target.closest("[data-fill]")?.dataset || {};
+    if (fill === undefined) return;
     event.preventDefault();
-    text.value = starter.dataset.fill;
-    text.focus();
-    fit();
+    text.setRangeText(fill, at ? text.selectionEnd - word().length : 0, at ? text.selectionEnd : text.value.length, "end");
+    at ? leave() : text.focus();
   });
   if (matchMedia("(hover: hover)").matches && !location.hash) text.focus();
 })();

@@ -5,11 +5,7 @@
 
   const addButtons = (root) => {
     for (const head of root.querySelectorAll(".blocks figure.code > header:not(:has(button))")) {
-      const button = document.createElement("button");
-      button.type = "button";
-      button.dataset.copy = "code";
-      button.textContent = "Copy";
-      head.append(button);
+      head.append(document.getElementById("copy-button").content.cloneNode(true));
     }
   };
 

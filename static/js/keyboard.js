@@ -1,4 +1,4 @@
-// Shortcuts that elements name themselves, and where the keyboard goes on after a decision.
+// Shortcuts that elements name, and where the keyboard goes on after a decision.
 (() => {
   document.addEventListener("keydown", (event) => {
     const keys = (event.ctrlKey || event.metaKey ? "ctrl+" : "") + (event.altKey ? "alt+" : "") + event.code;

@@ -2,54 +2,50 @@
 (() => {
   const box = document.querySelector("[data-stream]");
   if (!box) return;
-  let queue = [], follows = true, asked;
+  const end = box.querySelector("[data-end]");
+  let queue = [], follows = !!end, asked;
 
-  const parse = (html) => {
-    const holder = document.createElement("template");
-    holder.innerHTML = html;
-    return holder.content;
-  };
+  const parse = (html) => Object.assign(document.createElement("template"), { innerHTML: html }).content;
+  const byId = (id) => document.getElementById(id);
+  const focus = (element) => element.focus({ preventScroll: true });
 
-  // What a person opened stays open, and a card that still asks the same keeps what was typed into it.
+  // What a person opened stays open, what has the focus keeps it, and a card that still asks the same
+  // keeps what was typed into it.
   const replace = (old, html) => {
-    const fresh = parse(html).firstElementChild;
-    const keep = fresh.dataset.keep;
-    if (keep && keep === old.dataset.keep) return old;
+    const fresh = parse(html).firstElementChild, active = document.activeElement;
+    const { keep } = fresh.dataset;
+    if (keep && keep === old.dataset.keep) return;
     for (const card of fresh.querySelectorAll("[data-keep]")) {
-      const same = document.getElementById(card.id);
+      const same = byId(card.id);
       if (same?.dataset.keep === card.dataset.keep) card.replaceWith(same);
     }
-    for (const { id } of [old, ...old.querySelectorAll("[id]")].filter((each) => each.open)) {
-      const other = fresh.id === id ? fresh : fresh.querySelector("#" + CSS.escape(id));
-      if (other?.localName === "details") other.open = true;
-    }
-    const focused = old.contains(document.activeElement);
+    const opened = [old, ...old.querySelectorAll("[open]")], focused = old.contains(active);
     old.replaceWith(fresh);
-    if (focused) (fresh.querySelector(":scope > summary") || fresh).focus({ preventScroll: true });
+    for (const { id, open } of opened) if (open) byId(id)?.setAttribute("open", "");
+    if (focused) focus(byId(active.id) || fresh.querySelector(":scope > summary") || fresh);
     return fresh;
   };
 
   const change = {
-    a: (at, html) => { const fresh = parse(html), first = fresh.firstElementChild; at.append(fresh); return first; },
-    r: (at, html) => { at.replaceChildren(parse(html)); },
+    a: (at, html) => { at.append(parse(html)); return at.lastElementChild; },
+    r: (at, html) => at.replaceChildren(parse(html)),
     o: replace,
     x: (at, text) => {
       const code = at.querySelector("code") || at;
       code.lastChild?.nodeType === 3 ? code.lastChild.appendData(text) : code.append(text);
     },
-    d: (at) => { at.remove(); },
+    d: (at) => at.remove(),
   };
 
   const paint = () => {
     const active = document.activeElement;
     for (const [op, id, html] of queue.splice(0)) {
-      const at = document.getElementById(id);
-      const fresh = at && change[op](at, html);
+      const at = byId(id), fresh = at && change[op](at, html);
       if (!fresh) continue;
       htmx.process(fresh);
       fresh.dispatchEvent(new CustomEvent("painted", { bubbles: true }));
     }
-    if (active.isConnected && active !== document.activeElement) active.focus({ preventScroll: true });
+    if (active.isConnected) focus(active);
     follow();
   };
 
@@ -58,15 +54,14 @@
     const card = box.querySelector("[data-card]");
     if (!follows || (card && card.id === asked)) return;
     asked = card?.id;
-    box.scrollTop = box.scrollHeight;
-    if (card) box.scrollTop -= Math.max(0, box.getBoundingClientRect().top + 24 - card.getBoundingClientRect().top);
+    (card || end).scrollIntoView();
   };
 
   box.addEventListener("changes", ({ detail }) => {
     if (!queue.length) document.hidden ? setTimeout(paint, 250) : requestAnimationFrame(paint);
     queue.push(...detail);
   });
-  new IntersectionObserver(([end]) => { follows = end.isIntersecting || !!asked; }, { root: box, rootMargin: "0px 0px 80px" })
-    .observe(box.querySelector("[data-end]"));
+  if (!end) return;
+  new IntersectionObserver(([seen]) => { follows = seen.isIntersecting || !!asked; }, { root: box, rootMargin: "0px 0px 80px" }).observe(end);
   if (!location.hash) follow();
 })();

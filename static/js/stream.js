@@ -1,33 +1,29 @@
-// The line to the server: one WebSocket that only brings numbered frames. It asks for what follows the
-// last number it has seen, comes back by itself, and hands the changes on to paint.js.
+// The line to the server, which only brings frames. It asks for what follows the last number seen,
+// comes back by itself, and hands changes on to paint.js.
 (() => {
   const box = document.querySelector("[data-stream]");
   if (!box) return;
   const words = document.querySelector("[data-link-state]");
-  const QUIET = 45e3, SETTLED = 1e4;
+  const QUIET = 45e3;
   let last = +box.dataset.after, tries = 0, heard = 0, socket, again, watch, lost;
 
   const connect = () => {
-    clearTimeout(again);
     drop();
-    socket = new WebSocket(`${box.dataset.stream}?after=${last}`);
-    socket.onopen = found;
-    socket.onmessage = ({ data }) => hear(JSON.parse(data));
+    socket = new WebSocket(box.dataset.stream + last);
+    socket.onmessage = hear;
     socket.onclose = ({ code }) => (code >= 4400 ? reload() : retry());
     guard();
   };
 
-  const found = () => {
+  // What has no number is a state: the latest counts.
+  const hear = ({ data }) => {
+    const { n, f } = JSON.parse(data);
     clearTimeout(lost);
-    lost = 0;
+    lost = tries = 0;
     words.textContent = "";
-  };
-
-  const hear = ({ n, f }) => {
-    tries = 0;
     guard();
     if (n <= last) return;
-    last = n;
+    last = n ?? last;
     box.dispatchEvent(new CustomEvent("changes", { detail: f }));
   };
 
@@ -35,25 +31,26 @@
   const guard = () => {
     heard = Date.now();
     clearTimeout(watch);
-    watch = setTimeout(() => { drop(); retry(); }, QUIET);
+    watch = setTimeout(retry, QUIET);
   };
 
   const drop = () => {
+    clearTimeout(again);
+    clearTimeout(watch);
     if (!socket) return;
-    socket.onopen = socket.onclose = socket.onmessage = null;
+    socket.onclose = null;
     socket.close();
     socket = null;
   };
 
   const retry = () => {
     drop();
-    clearTimeout(watch);
     lost ||= setTimeout(() => { words.textContent = "Connection lost, trying again."; }, 2e3);
     again = setTimeout(connect, Math.random() * Math.min(3e4, 500 * 2 ** tries++));
   };
 
-  // Signed out, or too far behind to go on. A page that has just loaded waits, or it might never stop.
-  const reload = () => setTimeout(() => location.reload(), Math.max(0, SETTLED - performance.now()));
+  // Signed out, or too far behind. A page that has just loaded waits, or it might never stop.
+  const reload = () => setTimeout(() => location.reload(), Math.max(0, 1e4 - performance.now()));
 
   const wake = () => {
     if (document.hidden || (socket && Date.now() - heard < QUIET)) return;
@@ -61,8 +58,6 @@
     connect();
   };
 
-  addEventListener("online", wake);
-  addEventListener("pageshow", wake);
-  document.addEventListener("visibilitychange", wake);
+  for (const type of ["online", "pageshow", "visibilitychange"]) addEventListener(type, wake);
   connect();
 })();
