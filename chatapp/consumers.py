@@ -2,23 +2,19 @@
 no commands."""
 
 import asyncio
-import json
 import logging
 import uuid
 from typing import Any, cast
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs
 
 from channels.generic.websocket import AsyncWebsocketConsumer
 from django.conf import settings
-from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
-from django.contrib.sessions.models import Session
-from django.http.request import split_domain_port, validate_host
-from django.utils import timezone
-from django.utils.crypto import constant_time_compare
 
-from chatapp.models import Conversation, Member
+from chatapp.person_socket import follow
+from chatapp.socket_access import is_own_origin, watcher
 from chatapp.turns import workplace
 from chatapp.turns.feed import Unresumable
+from chatapp.turns.frames import frame_of, number_of
 from chatapp.turns.live import Viewer
 from chatapp.turns.storage import in_database
 
@@ -31,24 +27,27 @@ UNRESUMABLE = 4409
 FELL_BEHIND = 1013
 
 
-class ConversationConsumer(AsyncWebsocketConsumer):
-    """Streams one conversation's frames to its owner, from the number after the last one seen.
+class PersonConsumer(AsyncWebsocketConsumer):
+    """Streams what a person's pages are shown wherever they are, as the state that it is in.
 
     It does not use the channel layer: losing that must not close a socket.
     """
 
     channel_layer_alias = "none"
+    conversation_id: uuid.UUID | None = None
+    person_id = 0
     _task: asyncio.Task[None] | None = None
 
     async def connect(self) -> None:
         scope = cast(dict[str, Any], self.scope)
-        self.conversation_id: uuid.UUID = scope["url_route"]["kwargs"]["conversation_id"]
+        self.conversation_id = scope["url_route"]["kwargs"].get("conversation_id")
         self.session_key = scope["cookies"].get(settings.SESSION_COOKIE_NAME, "")
-        if not is_own_origin(scope) or not await self._may_watch():
+        if not is_own_origin(scope) or await self._objection():
             await self.close()
             return
         await self.accept()
-        self._task = asyncio.create_task(self._stream(_after(scope)))
+        asked = parse_qs(scope["query_string"].decode("latin-1"))
+        self._task = asyncio.create_task(self._stream(asked))
 
     async def disconnect(self, code: int) -> None:
         if self._task is not None:
@@ -57,28 +56,47 @@ class ConversationConsumer(AsyncWebsocketConsumer):
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
         """What people do travels as HTTP posts; a frame from the browser means nothing here."""
 
-    async def _may_watch(self) -> bool:
-        return await in_database(may_watch, self.session_key, self.conversation_id)
+    async def _objection(self) -> int:
+        """The code to close with if this session may not watch, else 0.
 
-    async def _stream(self, after: int) -> None:
-        """The one place where what goes wrong with a socket ends: it is closed, with a reason."""
+        Where nobody can tell (the database is away) the socket is closed as well; the tab comes
+        back, and is asked again.
+        """
         try:
-            await self._show(after)
+            person = await in_database(watcher, self.session_key, self.conversation_id)
+        except Exception:
+            log.exception("Who may watch %s could not be looked up", self.conversation_id)
+            return FELL_BEHIND
+        if person is None or self.person_id not in (0, person.pk):
+            return SIGNED_OUT
+        self.person_id = person.pk
+        return 0
+
+    async def _stream(self, asked: dict[str, list[str]]) -> None:
+        """The one place where a socket ends: it is closed, with a reason."""
+        try:
+            code = await self._show(asked)
         except Unresumable:
-            await self.close(code=UNRESUMABLE)
+            code = UNRESUMABLE
         except Exception:
             log.exception("A socket of %s ended early", self.conversation_id)
-            await self.close(code=FELL_BEHIND)
+            code = FELL_BEHIND
+        await self.close(code=code)
 
-    async def _show(self, after: int) -> None:
-        hub = workplace.current().hub
-        viewer = await hub.join(self.conversation_id, after)
-        watch = asyncio.create_task(self._watch_rights())
+    async def _show(self, asked: dict[str, list[str]]) -> int:
+        return await self._show_to(Viewer(), 0, asked)
+
+    async def _show_to(self, viewer: Viewer, last: int, asked: dict[str, list[str]]) -> int:
+        """Send frames until there is a reason to close; its code."""
+        shows = asked.get("shows", [""])[0].split(",")
+        watch = asyncio.create_task(self._watch_rights(viewer))
+        person = asyncio.create_task(follow(self.person_id, self.conversation_id, shows, viewer))
         try:
-            await self._send_frames(viewer, after)
+            await self._send_frames(viewer, last)
         finally:
             watch.cancel()
-            hub.leave(self.conversation_id, viewer)
+            person.cancel()
+        return watch.result() if watch.done() and not watch.cancelled() else FELL_BEHIND
 
     async def _send_frames(self, viewer: Viewer, last: int) -> None:
         while not viewer.fell_behind:
@@ -86,26 +104,35 @@ class ConversationConsumer(AsyncWebsocketConsumer):
                 async with asyncio.timeout(HEARTBEAT_SECONDS):
                     frame = await viewer.frames.get()
             except TimeoutError:
-                frame = json.dumps({"n": last, "f": []})
-            else:
-                if viewer.fell_behind:
-                    break
-                last = int(frame[5 : frame.index(",")])
+                frame = frame_of(last, [])
+            if viewer.fell_behind:
+                break
+            last = number_of(frame, last)
             async with asyncio.timeout(SEND_SECONDS):
                 await self.send(text_data=frame)
-        await self.close(code=FELL_BEHIND)
 
-    async def _watch_rights(self) -> None:
+    async def _watch_rights(self, viewer: Viewer) -> int:
         """A person who signed out, or lost the account, stops receiving within seconds (A4)."""
-        while True:
+        code = 0
+        while not code:
             await asyncio.sleep(LOOK_SECONDS)
-            try:
-                may_watch_still = await self._may_watch()
-            except Exception:
-                log.exception("Rights could not be looked up; the socket is closed")
-                return await self.close(code=FELL_BEHIND)
-            if not may_watch_still:
-                return await self.close(code=SIGNED_OUT)
+            code = await self._objection()
+        viewer.drop()
+        return code
+
+
+class ConversationConsumer(PersonConsumer):
+    """Streams one conversation's frames to its owner too, from the number after the last one
+    seen."""
+
+    async def _show(self, asked: dict[str, list[str]]) -> int:
+        assert self.conversation_id is not None  # noqa: S101  the address has one
+        hub, after = workplace.current().hub, _after(asked)
+        viewer = await hub.join(self.conversation_id, after)
+        try:
+            return await self._show_to(viewer, after, asked)
+        finally:
+            hub.leave(self.conversation_id, viewer)
 
 
 class NoSocket(AsyncWebsocketConsumer):
@@ -117,42 +144,7 @@ class NoSocket(AsyncWebsocketConsumer):
         await self.close()
 
 
-def _after(scope: dict[str, Any]) -> int:
+def _after(asked: dict[str, list[str]]) -> int:
     """The last frame that the tab has seen; anything unreadable counts as none."""
-    given = parse_qs(scope["query_string"].decode("latin-1")).get("after", ["0"])[0]
+    given = asked.get("after", ["0"])[0]
     return int(given) if given.isascii() and given.isdigit() and len(given) < 18 else 0
-
-
-def is_own_origin(scope: dict[str, Any]) -> bool:
-    """Whether the page that opens the socket is ours: exact scheme, host and port (A1)."""
-    headers = scope["headers"]
-    origins = [value.decode("latin-1") for name, value in headers if name == b"origin"]
-    hosts = [value.decode("latin-1") for name, value in headers if name == b"host"]
-    if len(origins) != 1 or len(hosts) != 1:
-        return False
-    if settings.ALLOWED_ORIGINS:
-        return origins[0] in settings.ALLOWED_ORIGINS
-    host, _port = split_domain_port(hosts[0])
-    origin = urlsplit(origins[0])
-    scheme = "https" if scope.get("scheme") == "wss" else "http"
-    return (
-        validate_host(host, settings.ALLOWED_HOSTS)
-        and (origin.scheme, origin.netloc) == (scheme, hosts[0])
-        and origins[0] == f"{scheme}://{hosts[0]}"
-    )
-
-
-def may_watch(session_key: str, conversation_id: uuid.UUID) -> bool:
-    """Whether this session is alive now and its person owns the conversation."""
-    session = Session.objects.filter(
-        session_key=session_key, expire_date__gt=timezone.now()
-    ).first()
-    if session is None:
-        return False
-    data = session.get_decoded()
-    person = Member.objects.filter(pk=data.get(SESSION_KEY, 0), is_active=True).first()
-    if person is None or data.get(BACKEND_SESSION_KEY) not in settings.AUTHENTICATION_BACKENDS:
-        return False
-    if not constant_time_compare(data.get(HASH_SESSION_KEY, ""), person.get_session_auth_hash()):
-        return False
-    return Conversation.objects.filter(pk=conversation_id, owner=person).exists()

@@ -1,14 +1,18 @@
-"""Addresses that are printed outside of any request, and the first admin's way in."""
+"""Addresses that are printed outside of any request, where pages are at home, and the first admin's
+way in."""
 
 import os
+from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.contrib.auth.hashers import UNUSABLE_PASSWORD_PREFIX
+from django.http import HttpRequest
 
 from .models import Member, SignInLink
 
 PORTS = range(6740, 6750)
 FIRST_ADMIN = "admin"
+FORWARDED = ("Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto")
 
 
 def base_url() -> str:
@@ -16,6 +20,16 @@ def base_url() -> str:
     if settings.PUBLIC_URL:
         return str(settings.PUBLIC_URL)
     return f"http://127.0.0.1:{port()}"
+
+
+def home_of(request: HttpRequest) -> str:
+    """The address where pages get their live stream, if this one was opened at another; else
+    nothing. Behind a proxy, which may change the host, nobody can tell here."""
+    hosts = {urlsplit(origin).netloc for origin in settings.ALLOWED_ORIGINS}
+    is_forwarded = any(name in request.headers for name in FORWARDED)
+    if not hosts or is_forwarded or request.get_host() in hosts:
+        return ""
+    return str(settings.PUBLIC_URL or settings.ALLOWED_ORIGINS[0])
 
 
 def port() -> int:

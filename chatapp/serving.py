@@ -9,6 +9,8 @@ import uvicorn
 from django.conf import settings
 from uvicorn.supervisors import Multiprocess
 
+from mcpconfig.management.failures import Failure
+
 from .links import PORTS
 
 APPLICATION = "chatapp.asgi:application"
@@ -16,21 +18,24 @@ BACKLOG = 2048
 WORKER_START_SECONDS = 60
 
 
-class CannotServe(Exception):
-    """The server cannot start; the text says why and what to do."""
+class CannotServe(Failure):
+    """The server cannot start."""
 
 
 def refuse_to_serve(host: str, workers: int) -> None:
     """Raise CannotServe where the way of starting, rather than the settings alone, is unsafe."""
     if settings.DEBUG and not is_loopback(host):
         raise CannotServe(
+            "configuration",
             f"DEBUG is on and {host} can be reached by others, who would be shown the program's "
-            "inside. Unset DEBUG, or serve on 127.0.0.1."
+            "inside.",
+            "Unset DEBUG, or serve on 127.0.0.1.",
         )
     if workers > 1 and not settings.REDIS_URL:
         raise CannotServe(
-            "Several workers find each other through Redis, and REDIS_URL is not set. "
-            "Set it, or serve with one worker."
+            "configuration",
+            "Several workers find each other through Redis, and REDIS_URL is not set.",
+            "Set it, or serve with one worker.",
         )
 
 
@@ -47,17 +52,17 @@ def listen(host: str, port: int | None) -> socket.socket:
         try:
             return listening_socket(host, candidate)
         except PermissionError as error:
-            raise CannotServe(f"This user may not listen on port {candidate}.") from error
+            what = f"This user may not listen on port {candidate}."
+            raise CannotServe("address", what, "Choose a port above 1023.") from error
         except socket.gaierror as error:
-            raise CannotServe(f"{host} is not an address of this machine.") from error
+            raise CannotServe("address", f"{host} is not an address of this machine.") from error
         except OSError as error:
             refusal = error
-    if port is not None:
-        raise CannotServe(f"Cannot listen on {host} port {port}: {refusal.strerror}.") from refusal
-    raise CannotServe(
-        f"None of the ports {PORTS[0]} to {PORTS[-1]} is free on {host}: {refusal.strerror}. "
-        "Stop another server or choose a port with --port."
-    ) from refusal
+    hint = "Stop the other server, or choose another port with --port."
+    what = f"Cannot listen on {host} port {port}"
+    if port is None:
+        what = f"None of the ports {PORTS[0]} to {PORTS[-1]} is free on {host}"
+    raise CannotServe("address", f"{what}: {refusal.strerror}.", hint) from refusal
 
 
 def listening_socket(host: str, port: int) -> socket.socket:

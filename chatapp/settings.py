@@ -4,14 +4,15 @@ import secrets
 from datetime import timedelta
 from pathlib import Path
 
-import environ
 from cryptography.fernet import Fernet
 from csp.constants import NONE, SELF
 
+from chatapp.environment import Environment, unusable
+
 BASE_DIR = Path(__file__).resolve().parent.parent
 
-env = environ.Env()
-environ.Env.read_env(BASE_DIR / ".env")
+env = Environment()
+Environment.read_env(BASE_DIR / ".env")
 
 VAR_DIR = Path(env.str("VAR_DIR", default=str(BASE_DIR / "var")))
 
@@ -51,6 +52,7 @@ CONTENT_SECURITY_POLICY = {
         "script-src": [SELF],
         "style-src": [SELF],
         "img-src": [SELF, "data:"],
+        "media-src": [SELF],
         "font-src": [SELF],
         "connect-src": [SELF],
         "form-action": [SELF],
@@ -70,23 +72,27 @@ INSTALLED_APPS = [
     "django.contrib.sessions",
     "django.contrib.messages",
     "django.contrib.staticfiles",
+    "django.contrib.humanize",
     "channels",
     "django_htmx",
     "csp",
     "axes",
 ]
 MIDDLEWARE = [
+    "chatapp.middleware.IsolationHeaders",
     "django.middleware.security.SecurityMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "csp.middleware.CSPMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.middleware.gzip.GZipMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
+    "chatapp.middleware.OwnPagesOnly",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "chatapp.middleware.PasswordFirst",
+    "chatapp.middleware.named_in_the_log",
     "django.contrib.messages.middleware.MessageMiddleware",
-    "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "axes.middleware.AxesMiddleware",
 ]
@@ -102,6 +108,7 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
+                "chatapp.views.access.place_of_page",
             ],
         },
     }
@@ -137,7 +144,7 @@ if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
     VAR_DIR.mkdir(parents=True, exist_ok=True)
     # IMMEDIATE waits for the write lock instead of failing half-way; FULL keeps a committed
     # `sending` row across a power cut, which promise 2 rests on.
-    DATABASES["default"]["OPTIONS"] = {
+    DATABASES["default"]["OPTIONS"] = DATABASES["default"].get("OPTIONS", {}) | {
         "transaction_mode": "IMMEDIATE",
         "timeout": 20,
         "init_command": (
@@ -146,33 +153,39 @@ if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
     }
 elif DATABASES["default"]["ENGINE"] == "django.db.backends.postgresql":
     # A process that froze inside a transaction must not hold its rows for ever.
-    DATABASES["default"]["OPTIONS"] = {
-        "options": "-c idle_in_transaction_session_timeout=15000 -c lock_timeout=20000"
+    DATABASES["default"]["OPTIONS"] = DATABASES["default"].get("OPTIONS", {}) | {
+        "options": "-c idle_in_transaction_session_timeout=15000 -c lock_timeout=20000",
+        # A server that is gone without a word must not hold a thread until TCP gives up.
+        "connect_timeout": 5,
+        "tcp_user_timeout": 15_000,
     }
 REDIS_URL = env.str("REDIS_URL", default="")
-CHANNEL_LAYERS = {
-    "default": (
-        {
-            "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
-            "CONFIG": {"hosts": [REDIS_URL]},
-        }
-        if REDIS_URL
-        else {"BACKEND": "channels.layers.InMemoryChannelLayer"}
-    )
-}
+CHANNEL_LAYERS: dict[str, dict[str, object]] = {}
+if REDIS_URL:  # one process alone has nobody to send hints to
+    CHANNEL_LAYERS["default"] = {
+        "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
+        "CONFIG": {"hosts": [REDIS_URL]},
+    }
 
 # --- pages ---------------------------------------------------------------------------------
 STATIC_URL = "static/"
 STATIC_ROOT = VAR_DIR / "static"
 STATICFILES_DIRS = [BASE_DIR / "static"]
+STATICFILES_FINDERS = [
+    "django.contrib.staticfiles.finders.FileSystemFinder",
+    "django.contrib.staticfiles.finders.AppDirectoriesFinder",
+    "chatapp.static_files.BundleFinder",
+]
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
 }
 WHITENOISE_KEEP_ONLY_HASHED_FILES = True
+WHITENOISE_ALLOW_ALL_ORIGINS = False
 LANGUAGE_CODE = "en"
 USE_I18N = False
-TIME_ZONE = env.str("TIME_ZONE", default="UTC")
+FORMAT_MODULE_PATH = "chatapp.formats"
+TIME_ZONE = env.time_zone("TIME_ZONE", default="UTC")
 USE_TZ = True
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2_500_000
 
@@ -181,18 +194,58 @@ DEMO = env.bool("DEMO", default=True)
 DEFAULT_MODEL = env.str("DEFAULT_MODEL", default="")
 MESSAGE_MAX_CHARACTERS = env.int("MESSAGE_MAX_CHARACTERS", default=100_000)
 
+# --- files that people add to a message ------------------------------------------------------
+FILE_MAX_BYTES = env.int("FILE_MAX_BYTES", default=20_000_000)
+MESSAGE_MAX_FILES = env.int("MESSAGE_MAX_FILES", default=10)
+MESSAGE_MAX_BYTES = env.int("MESSAGE_MAX_BYTES", default=50_000_000)
+DRAFTS_MAX_BYTES = env.int("DRAFTS_MAX_BYTES", default=200_000_000)
+REQUEST_MAX_BYTES = env.int("REQUEST_MAX_BYTES", default=100_000_000)
+PDF_MAX_PAGES = env.int("PDF_MAX_PAGES", default=100)
+PDF_SECONDS = env.float("PDF_SECONDS", default=20)
+FILE_UPLOAD_HANDLERS = ["chatapp.views.bounded_upload.BoundedUpload"]
+
 # --- bounds (DESIGN: every turn reaches a final or waiting state within one) ----------------
 LEASE_SECONDS = env.float("LEASE_SECONDS", default=15)
 SWEEP_SECONDS = env.float("SWEEP_SECONDS", default=5)
 MODEL_FIRST_BYTE_SECONDS = env.float("MODEL_FIRST_BYTE_SECONDS", default=60)
 MODEL_IDLE_SECONDS = env.float("MODEL_IDLE_SECONDS", default=60)
+# How many answers of Bedrock one process reads at a time, each in a thread of its own.
+BEDROCK_STREAMS = env.int("BEDROCK_STREAMS", default=100)
 MCP_TOTAL_SECONDS = env.float("MCP_TOTAL_SECONDS", default=60)
 MCP_IDLE_SECONDS = env.float("MCP_IDLE_SECONDS", default=30)
+MCP_QUESTION_ROUNDS = env.int("MCP_QUESTION_ROUNDS", default=5)
+OUTBOUND_PROXY = env.str("OUTBOUND_PROXY", default="")
+TRACE_DELAY_SECONDS = env.float("TRACE_DELAY_SECONDS", default=0.25)
+TRACE_DAYS = env.float("TRACE_DAYS", default=14)
+TRACE_EXCHANGES = env.int("TRACE_EXCHANGES", default=500)
+TRACE_BODY_BYTES = env.int("TRACE_BODY_BYTES", default=16_384)
 APPROVAL_DAYS = env.float("APPROVAL_DAYS", default=7)
+QUESTION_ROUNDS = env.int("QUESTION_ROUNDS", default=10)
+QUESTION_WAIT_SECONDS = env.float("QUESTION_WAIT_SECONDS", default=120)
+QUESTION_DAYS = env.float("QUESTION_DAYS", default=7)
+TASK_DAYS = env.float("TASK_DAYS", default=7)
+SIGN_IN_SECONDS = env.float("SIGN_IN_SECONDS", default=600)
 TURN_MAX_STEPS = env.int("TURN_MAX_STEPS", default=25)
 TURN_MAX_SECONDS = env.float("TURN_MAX_SECONDS", default=1_800)
 TURN_MAX_TOKENS = env.int("TURN_MAX_TOKENS", default=2_000_000)
 TURN_MAX_CALLS = env.int("TURN_MAX_CALLS", default=100)
+# Of what a model can read, in percent: tools that weigh more are found by words, not told at once.
+TOOL_SHARE_PERCENT = env.float("TOOL_SHARE_PERCENT", default=5.0)
+
+# --- mail about what waits; none without a server --------------------------------------------
+mail_server = env.mail_server("EMAIL_URL")
+SENDS_MAIL = bool(mail_server)
+EMAIL_HOST = mail_server.get("EMAIL_HOST", "")
+EMAIL_PORT = mail_server.get("EMAIL_PORT") or 25
+EMAIL_HOST_USER = mail_server.get("EMAIL_HOST_USER") or ""
+EMAIL_HOST_PASSWORD = mail_server.get("EMAIL_HOST_PASSWORD") or ""
+EMAIL_USE_TLS = mail_server.get("EMAIL_USE_TLS", False)
+EMAIL_USE_SSL = mail_server.get("EMAIL_USE_SSL", False)
+EMAIL_TIMEOUT = 10
+DEFAULT_FROM_EMAIL = env.str("EMAIL_FROM", default="")
+if SENDS_MAIL and not DEFAULT_FROM_EMAIL:
+    raise unusable("EMAIL_FROM", "the address that mails come from, since EMAIL_URL is set")
+MAIL_AFTER_MINUTES = env.float("MAIL_AFTER_MINUTES", default=5)
 
 # --- logs: one line an event; the SDKs say too much (bodies, session ids) below WARNING ------
 LOGGING = {
@@ -200,7 +253,7 @@ LOGGING = {
     "disable_existing_loggers": False,
     "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
-    "root": {"handlers": ["console"], "level": env.str("LOG_LEVEL", default="INFO")},
+    "root": {"handlers": ["console"], "level": env.log_level("LOG_LEVEL", default="INFO")},
     "loggers": {
         name: {"level": "WARNING"}
         for name in ("mcp", "httpx2", "httpcore2", "openai", "axes", "uvicorn.access")

@@ -21,7 +21,7 @@ URL = "builtin:notebook"
 TITLE = "Demo notebook"
 DESCRIPTION = (
     "A demo: a small notebook that ships with this application and holds no real data. "
-    "DEMO=0 switches it off."
+    "An admin can switch it off."
 )
 # Tells a service that DEMO=0 switched off from one that an admin did: only the first comes back.
 SWITCHED_OFF = "A demo, switched off by DEMO=0. DEMO=1 brings it back."

@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator, Iterator
 
 from django.conf import settings
 
+from .account import Account, ListedModel
 from .demo_script import Call, NextStep, next_step
 from .events import (
     ArgumentsDelta,
@@ -27,7 +28,7 @@ from .request import AskedTool, AssistantMessage, ModelRequest
 DEMO_CHUNK_SECONDS = 0.02
 
 
-async def stream(request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+async def stream(request: ModelRequest, account: Account) -> AsyncGenerator[ModelEvent, None]:
     """The next step of the script, word by word."""
     if not settings.DEMO:
         raise ProviderError(
@@ -41,6 +42,10 @@ async def stream(request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         await asyncio.sleep(DEMO_CHUNK_SECONDS)
     yield usage(request, step)
     yield Finished(reason="tool_calls" if step.calls else "stop")
+
+
+async def listed_models(account: Account) -> tuple[ListedModel, ...]:
+    return (ListedModel(name="assistant", label="Demo assistant"),)
 
 
 def events_of(step: NextStep) -> Iterator[ModelEvent]:

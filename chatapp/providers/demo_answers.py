@@ -7,8 +7,12 @@ from .demo_outcomes import Done
 
 
 def told(all_done: Iterable[Done]) -> str:
-    """The answer to a turn: what came of each call, in the order of the calls."""
-    return "\n\n".join(told_of(done) for done in all_done)
+    """The answer to a turn: what came of each call, in the order of the calls; of a plan only how
+    it stands at the end."""
+    rows = list(all_done)
+    last = {done.tool_id: done for done in rows}
+    shown = (done for done in rows if done.tool_id != PLAN or done is last[PLAN])
+    return "\n\n".join(told_of(done) for done in shown)
 
 
 def told_of(done: Done) -> str:
@@ -44,6 +48,7 @@ def attempt(done: Done) -> str:
     return f"The tool `{done.tool_id}`"
 
 
+PLAN = "make-plan"
 ATTEMPTS: dict[str, tuple[str, str]] = {
     "list_notes": ("Listing the notes", ""),
     "read_note": ("Reading", "title"),
@@ -57,7 +62,9 @@ ATTEMPTS: dict[str, tuple[str, str]] = {
 
 
 def succeeded(done: Done) -> str:
-    """What a tool returned: in words if it is one of the notebook's, else as it is."""
+    """What a tool returned: in words if it is one of the notebook's or our own, else as it is."""
+    if opening := OWN.get(done.tool_id):
+        return f"{opening}\n\n{quoted(done.text)}"
     for name, tell in TELLERS.items():
         if done.tool_id.endswith(name):
             try:
@@ -116,6 +123,16 @@ def archived(done: Done, result: dict[str, Any]) -> str:
     return f"{volumes} volumes searched; this is what they say about *{words}*:\n\n{table}"
 
 
+# What is said before the words that one of the application's own tools returned.
+OWN = {
+    PLAN: "That was the plan. I only ticked it: a model would have done the work in between.",
+    "current-time": "It is:",
+    "remember": "You find it under *What it remembers about you* in your menu:",
+    "recall": "This is what I remember:",
+    "ask-person": "Thank you. You said:",
+    "search-conversations": "In your other chats:",
+    "list-services": "These are the services:",
+}
 TELLERS: dict[str, Callable[[Done, dict[str, Any]], str]] = {
     "list_notes": listed,
     "search_notes": found,

@@ -8,6 +8,7 @@ from typing import assert_never
 from . import demo_talk as talk
 from .demo_answers import strong, told
 from .demo_outcomes import ThisTurn, this_turn
+from .demo_own_sentences import own_wish
 from .demo_sentences import understand
 from .demo_wishes import (
     AppendToNote,
@@ -65,7 +66,7 @@ class NotOffered(Exception):
 
 def next_step(request: ModelRequest) -> NextStep:
     turn = this_turn(request.history)
-    wish = understand(turn.question)
+    wish = own_wish(turn.question) or understand(turn.question)
     asks = next_asks(wish, turn)
     if not asks:
         return NextStep(text=last_words(wish, turn, request.tools))

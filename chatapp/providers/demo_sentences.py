@@ -48,14 +48,19 @@ Reading = Callable[[re.Match[str]], Wish]
 
 def understand(text: str) -> Wish:
     """What the person wants. What no pattern knows is a call for help."""
-    text = text[len(_match(MENTIONS, text)) :].strip()
-    text = text[len(_match(POLITENESS, text)) :]
+    text = plain(text)
     if len(text) <= SENTENCE_MAX_CHARACTERS:
         for pattern, read in SENTENCES:
             found = pattern.fullmatch(text)
             if found is not None:
                 return read(found)
     return used_tools(text) or AskForHelp()
+
+
+def plain(text: str) -> str:
+    """The sentence without the mentions and the politeness before it."""
+    text = text[len(_match(MENTIONS, text)) :].strip()
+    return text[len(_match(POLITENESS, text)) :]
 
 
 def title_of(text: str) -> str:
@@ -123,7 +128,7 @@ def _match(pattern: re.Pattern[str], text: str) -> str:
     return found.group() if found else ""
 
 
-def _sentence(*patterns: str) -> re.Pattern[str]:
+def sentence(*patterns: str) -> re.Pattern[str]:
     whole = "|".join(patterns)
     return re.compile(rf"(?:{whole})(?:,? please)?[\s.!?]*", re.IGNORECASE | re.DOTALL)
 
@@ -156,50 +161,48 @@ def _delete(found: re.Match[str]) -> Wish:
 # The order matters: the first pattern that fits the whole sentence wins.
 SENTENCES: tuple[tuple[re.Pattern[str], Reading], ...] = (
     (
-        _sentence(
-            r"show (?:me )?(?:everything|all)(?: (?:that )?you (?:can do|know))?", "show off"
-        ),
+        sentence(r"show (?:me )?(?:everything|all)(?: (?:that )?you (?:can do|know))?", "show off"),
         lambda found: ShowEverything(),
     ),
     (
-        _sentence(r"(?:what|which|list|show)(?: me)? ?(?:all )?(?:the |your |my )?tools\b.*"),
+        sentence(r"(?:what|which|list|show)(?: me)? ?(?:all )?(?:the |your |my )?tools\b.*"),
         lambda found: ListTools(),
     ),
     (
-        _sentence(r"think(?: hard| carefully)? (?:about|of|over) (?P<subject>.+?)"),
+        sentence(r"think(?: hard| carefully)? (?:about|of|over) (?P<subject>.+?)"),
         lambda found: ThinkAbout(subject=title_of(found["subject"])),
     ),
     (
-        _sentence(r"(?:read|open|show)(?: me)? (?:the |my )?locked note"),
+        sentence(r"(?:read|open|show)(?: me)? (?:the |my )?locked note"),
         lambda found: ReadLockedNote(),
     ),
     (
-        _sentence(
+        sentence(
             r"(?:search|look in|look through|scan) (?:the |my |our )?archive for (?P<words>.+?)",
         ),
         lambda found: SearchArchive(words=title_of(found["words"])),
     ),
     (
-        _sentence(rf"(?:find|look for|search for) {OUR}notes? {ABOUT} (?P<words>.+?){THEN_READ}"),
+        sentence(rf"(?:find|look for|search for) {OUR}notes? {ABOUT} (?P<words>.+?){THEN_READ}"),
         _search_then_read,
     ),
     (
-        _sentence(rf"search {OUR}(?:notes|notebook) for (?P<words>.+?){THEN_READ}"),
+        sentence(rf"search {OUR}(?:notes|notebook) for (?P<words>.+?){THEN_READ}"),
         _search_then_read,
     ),
-    (_sentence(rf"read {OUR}notes {ABOUT} (?P<words>.+?)"), _search_then_read),
-    (_sentence(rf"(?:find|look for|search for) {OUR}notes? {ABOUT} (?P<words>.+?)"), _search),
-    (_sentence(rf"(?:search|look through) {OUR}(?:notes|notebook) for (?P<words>.+?)"), _search),
+    (sentence(rf"read {OUR}notes {ABOUT} (?P<words>.+?)"), _search_then_read),
+    (sentence(rf"(?:find|look for|search for) {OUR}notes? {ABOUT} (?P<words>.+?)"), _search),
+    (sentence(rf"(?:search|look through) {OUR}(?:notes|notebook) for (?P<words>.+?)"), _search),
     (
-        _sentence(r"(?:which|what) notes? (?:mentions?|has|have|contains?) (?P<words>.+?)"),
+        sentence(r"(?:which|what) notes? (?:mentions?|has|have|contains?) (?P<words>.+?)"),
         _search,
     ),
     (
-        _sentence(r"(?:read|open)(?: me)? (?:all|every)(?: of)?(?: the| my| our)? notes?"),
+        sentence(r"(?:read|open)(?: me)? (?:all|every)(?: of)?(?: the| my| our)? notes?"),
         lambda found: ListNotes(reads_all=True),
     ),
     (
-        _sentence(
+        sentence(
             r"(?:what|which) notes (?:are there|do (?:i|we|you) have|exist)\b.*",
             rf"(?:list|show)(?: me)? {OUR}(?:notes|notebook)",
             r"what(?:'s| is) in (?:the|my|our) notebook",
@@ -207,25 +210,25 @@ SENTENCES: tuple[tuple[re.Pattern[str], Reading], ...] = (
         lambda found: ListNotes(),
     ),
     (
-        _sentence(
+        sentence(
             rf"(?:create|make|write|start) (?:a |the )?(?:new )?note (?:{CALLED} )?{TITLE}"
             rf"(?:{SAYING}(?P<text>.+))?"
         ),
         _create,
     ),
     (
-        _sentence(rf"add (?:a |the )?(?:new )?note {CALLED} {TITLE}(?:{SAYING}(?P<text>.+))?"),
+        sentence(rf"add (?:a |the )?(?:new )?note {CALLED} {TITLE}(?:{SAYING}(?P<text>.+))?"),
         _create,
     ),
-    (_sentence(r"(?:add|append|write) (?P<text>.+) (?:to|into) (?P<title>.+?)"), _append),
-    (_sentence(r"put (?P<text>.+) (?:into|on|in|to) (?P<title>.+?)"), _append),
-    (_sentence(r"(?:delete|throw away|remove(?!.* from )) (?P<titles>.+?)"), _delete),
+    (sentence(r"(?:add|append|write) (?P<text>.+) (?:to|into) (?P<title>.+?)"), _append),
+    (sentence(r"put (?P<text>.+) (?:into|on|in|to) (?P<title>.+?)"), _append),
+    (sentence(r"(?:delete|throw away|remove(?!.* from )) (?P<titles>.+?)"), _delete),
     (
-        _sentence(
+        sentence(
             r"show(?: me)? (?=(?:the |my |our )?notes? )(?P<titles>.+?)",
         ),
         _read,
     ),
-    (_sentence(r"(?:read|open)(?: me)? (?P<titles>.+?)"), _read),
-    (_sentence(r"what(?:'s| is) in (?P<titles>.+?)"), _read),
+    (sentence(r"(?:read|open)(?: me)? (?P<titles>.+?)"), _read),
+    (sentence(r"what(?:'s| is) in (?P<titles>.+?)"), _read),
 )

@@ -18,6 +18,11 @@ You can ask me, in plain English:
 - *read the locked note*, a tool that fails
 - *think about dinner*, with some reasoning first
 - *show me everything you can do*, a long answer
+- *what time is it in Tokyo*, and *which services are there*
+- *remember that reports go out on Mondays*, then *what do you remember*
+- *make a plan: collect, compare and report*, which is ticked as it goes
+- *ask me something*, a form in the chat
+- *search my chats for milk*
 - *use SERVICE_TOOL {"name": "value"}*, any offered tool by its id"""
 
 WHAT_I_AM = (

@@ -65,12 +65,27 @@ class OpaqueData:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ToolLeftOut:
+    """A tool that this provider cannot take, so that the model was not told of it. `reason` is a
+    sentence for people."""
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilesLeftOut:
+    """The model refused pictures or documents, and was asked again without them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """Tokens of this call. `input_tokens` includes the cached ones, `output_tokens` the
-    reasoning."""
+    """Tokens of this call. `input_tokens` includes those read from and written to the cache,
+    `output_tokens` the reasoning."""
 
     input_tokens: int = 0
     cached_tokens: int = 0
+    cache_write_tokens: int = 0
     output_tokens: int = 0
     reasoning_tokens: int = 0
 
@@ -89,6 +104,8 @@ ModelEvent = (
     | ArgumentsDelta
     | ToolCallReady
     | OpaqueData
+    | ToolLeftOut
+    | FilesLeftOut
     | Usage
     | Finished
 )

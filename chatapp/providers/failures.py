@@ -2,6 +2,7 @@
 
 import email.utils
 import math
+import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,12 +12,15 @@ from chatapp.providers.events import ErrorKind, ProviderError
 SHORT_DETAIL = 240
 LONGEST_DETAIL = 4_000
 
+CONTEXT_CODE = "context_length_exceeded"
 TOO_LONG = (
-    "context_length_exceeded",
+    CONTEXT_CODE,
     "maximum context length",
     "exceeds the context window",
     "prompt is too long",
     "input is too long",
+    "input token count",
+    "exceed context limit",
     "too many tokens",
     "reduce the length of the messages",
 )
@@ -26,6 +30,7 @@ OUT_OF_QUOTA = (
     "credit balance is too low",
     "billing_error",
     "exceeded your current quota",
+    "spend_limit_reached",
 )
 KIND_OF_CODE: dict[str, ErrorKind] = {
     "invalid_api_key": "auth",
@@ -34,6 +39,7 @@ KIND_OF_CODE: dict[str, ErrorKind] = {
     "rate_limit_exceeded": "rate_limit",
     "rate_limit_error": "rate_limit",
     "overloaded_error": "overloaded",
+    "request_too_large": "too_long",
     "model_not_found": "not_found",
     "not_found_error": "not_found",
     "invalid_prompt": "bad_request",
@@ -41,6 +47,21 @@ KIND_OF_CODE: dict[str, ErrorKind] = {
     "timeout_error": "timeout",
     "server_error": "server",
     "api_error": "server",
+    # Amazon's, in lower case: the same in a header and in a stream.
+    "accessdeniedexception": "auth",
+    "expiredtokenexception": "auth",
+    "invalidsignatureexception": "auth",
+    "unrecognizedclientexception": "auth",
+    "servicequotaexceededexception": "quota",
+    "throttlingexception": "rate_limit",
+    "modelnotreadyexception": "overloaded",
+    "serviceunavailableexception": "overloaded",
+    "validationexception": "bad_request",
+    "resourcenotfoundexception": "not_found",
+    "modeltimeoutexception": "timeout",
+    "internalserverexception": "server",
+    "modelerrorexception": "server",
+    "modelstreamerrorexception": "server",
 }
 KIND_OF_STATUS: dict[int, ErrorKind] = {
     401: "auth",
@@ -58,7 +79,8 @@ KIND_OF_STATUS: dict[int, ErrorKind] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderNames:
-    """What sentences call a provider and the variables that an admin sets for it."""
+    """What sentences call a provider (`label` as in the middle of one) and the variables that an
+    admin sets for it."""
 
     label: str
     key_variable: str
@@ -101,17 +123,21 @@ SENTENCES: dict[ErrorKind, tuple[str, str]] = {
 def classify(status: int | None, codes: tuple[str, ...], text: str) -> ErrorKind:
     """The kind of a reported error, by what says most: its words, its code, then its status."""
     words = " ".join((*codes, text)).lower()
-    if any(mark in words for mark in TOO_LONG):
+    if status is None:
+        status = next((int(code) for code in codes if re.fullmatch("[1-5][0-9]{2}", code)), None)
+    # "Too many tokens" of a limit on requests means those of a minute.
+    is_limited = status == 429 or "throttlingexception" in codes
+    if CONTEXT_CODE in words or (not is_limited and any(mark in words for mark in TOO_LONG)):
         return "too_long"
     if any(mark in words for mark in OUT_OF_QUOTA):
         return "quota"
-    if status is None:
-        status = next((int(code) for code in codes if code.isdecimal()), None)
+    if is_limited:
+        return "rate_limit"
+    if "overloaded" in words and (status is None or status >= 500):
+        return "overloaded"
     if status is None:
         known = (KIND_OF_CODE[code] for code in codes if code in KIND_OF_CODE)
         return next(known, "server")
-    if status >= 500 and "overloaded" in words:
-        return "overloaded"
     return KIND_OF_STATUS.get(status) or ("server" if status >= 500 else "bad_request")
 
 
@@ -127,7 +153,7 @@ def provider_error(
         "url": names.url_variable,
         "when": when,
     }
-    message = message.format(**words)
+    message = _begun(message.format(**words))
     if detail and kind in {"bad_request", "not_found"} and len(detail) <= SHORT_DETAIL:
         message = f"{message} It said: {detail}"
     return ProviderError(
@@ -137,6 +163,16 @@ def provider_error(
         retry_after=retry_after,
         detail=detail[:LONGEST_DETAIL],
     )
+
+
+def _begun(sentence: str) -> str:
+    """With a capital at its beginning; the rest, a label of several words too, stays as it is."""
+    return sentence[:1].upper() + sentence[1:]
+
+
+def unfinished(names: ProviderNames) -> ProviderError:
+    """The stream ended without the event that ends an answer."""
+    return provider_error("protocol", names, detail="the stream ended too early")
 
 
 def missing_key(names: ProviderNames) -> ProviderError:

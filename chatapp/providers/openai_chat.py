@@ -5,40 +5,66 @@ Those servers keep to the form loosely: whatever a chunk leaves out or misnames 
 
 import json
 import uuid
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Iterable, Iterator
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
+from chatapp.providers.account import Account
+from chatapp.providers.call_ids import with_fitting_ids
 from chatapp.providers.events import (
     ArgumentsDelta,
     Finished,
     FinishReason,
     ModelEvent,
     OpaqueData,
-    ProviderError,
     ReasoningDelta,
     TextDelta,
     ToolCallReady,
     ToolCallStarted,
     Usage,
 )
-from chatapp.providers.openai_client import Body, Event, events, storable, unfinished
+from chatapp.providers.failures import unfinished
+from chatapp.providers.openai_client import (
+    EFFORTS,
+    Body,
+    Event,
+    events,
+    is_openai,
+    listed_models,
+)
+from chatapp.providers.openai_media import (
+    chat_content,
+    complained_about,
+    has_parts,
+    without_parts,
+)
+from chatapp.providers.reading import rest
 from chatapp.providers.request import (
     AskedTool,
     AssistantMessage,
     HistoryItem,
+    Media,
     ModelRequest,
     SaidReasoning,
     SaidText,
     ToolOutcome,
     UserMessage,
 )
-from chatapp.providers.tool_schema import WireNames, compile_schema
+from chatapp.providers.retreat import Retreat
+from chatapp.providers.toolbox import OPENAI, Toolbox
+from chatapp.providers.wire_names import NameRule
+from chatapp.providers.words import as_count, as_list, as_object, storable
+
+__all__ = ["listed_models", "stream"]
 
 Message = dict[str, Any]
 
 OWN = "openai-chat"
+# Some servers keep the line open after the end.
+USAGE_SECONDS = 2.0
+CALL_IDS = NameRule(letters="!-~", longest=40)
 REASONING_FIELDS = ("reasoning", "reasoning_content")
 CUT_SHORT: dict[str, FinishReason] = {
     "length": "length",
@@ -47,75 +73,118 @@ CUT_SHORT: dict[str, FinishReason] = {
 }
 
 
-async def stream(request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-    names = WireNames(tool.name for tool in request.tools)
-    answer = _Answer(names)
-    async with aclosing(_chunks(_body(request, names), answer)) as chunks:
+async def stream(request: ModelRequest, account: Account) -> AsyncGenerator[ModelEvent, None]:
+    box = Toolbox(OPENAI, request.tools)
+    for tool in box.left_out:
+        yield tool
+    answer, retreat = _Answer(box), Retreat(_simpler)
+    body = _body(request, account, box)
+    async with aclosing(events(account, "/chat/completions", body, retreat)) as chunks:
         async for chunk in chunks:
+            for said in chain(retreat.told(), answer.take(chunk)):
+                yield said
+            if answer.has_reason:
+                break
+        else:
+            raise unfinished(account.names)
+        # The answer is whole now and only the count of tokens missing.
+        for chunk in await rest(chunks, USAGE_SECONDS):
             for said in answer.take(chunk):
                 yield said
-    if not answer.has_reason:
-        raise unfinished()
     for said in answer.finish():
         yield said
 
 
-async def _chunks(body: Body, answer: "_Answer") -> AsyncGenerator[Event, None]:
-    """The stream, where nothing fails after the reason to finish: the answer itself is whole then
-    and only the token count missing."""
-    try:
-        async with aclosing(events("/chat/completions", body, _simpler)) as source:
-            async for chunk in source:
-                yield chunk
-    except ProviderError:
-        if not answer.has_reason:
-            raise
-
-
-def _body(request: ModelRequest, names: WireNames) -> Body:
+def _body(request: ModelRequest, account: Account, box: Toolbox) -> Body:
     messages = [{"role": "system", "content": request.system}] if request.system else []
     body: Body = {
         "model": request.model,
-        "messages": [*messages, *(m for said in request.history for m in _messages(said, names))],
+        "messages": [*messages, *_conversation(request.history, box)],
         "stream": True,
         "stream_options": {"include_usage": True},
+        **_options(request, account),
     }
-    if request.tools:
+    if box.tools:
         body["tools"] = [
             {
                 "type": "function",
                 "function": {
-                    "name": names.to_wire(tool.name),
+                    "name": tool.name,
                     "description": tool.description,
-                    "parameters": compile_schema(tool.input_schema),
+                    "parameters": tool.schema,
                 },
             }
-            for tool in request.tools
+            for tool in box.tools
         ]
     return body
 
 
 def _simpler(body: Body, complaint: str) -> Body | None:
-    """Older compatible servers do not know how to count tokens in a stream."""
-    if "stream_options" in body and "stream_options" in complaint:
-        return {key: value for key, value in body.items() if key != "stream_options"}
+    """Older compatible servers do not know how to count tokens in a stream, newer models have their
+    own name for the limit of an answer, and many take no pictures or files."""
+    for option in ("stream_options", "reasoning_effort", "temperature", "prompt_cache_key"):
+        if option in body and option in complaint:
+            return {key: value for key, value in body.items() if key != option}
+    if "max_tokens" in body and "max_completion_tokens" in complaint:
+        kept = {key: value for key, value in body.items() if key != "max_tokens"}
+        return {**kept, "max_completion_tokens": body["max_tokens"]}
+    kinds = complained_about(complaint)
+    if any(has_parts(message.get("content"), kinds) for message in body["messages"]):
+        return {**body, "messages": [_without(message, kinds) for message in body["messages"]]}
     return None
 
 
-def _messages(said: HistoryItem, names: WireNames) -> Iterator[Message]:
+def _without(message: Message, kinds: tuple[str, ...]) -> Message:
+    return message | {"content": without_parts(message.get("content"), kinds)}
+
+
+def _options(request: ModelRequest, account: Account) -> Body:
+    """Compatible servers know the limit of an answer by its older name."""
+    asked, options = request.parameters, Body()
+    if asked.effort:
+        options["reasoning_effort"] = EFFORTS[asked.effort]
+    if asked.temperature is not None:
+        options["temperature"] = asked.temperature
+    if asked.output_tokens is not None:
+        limit = "max_completion_tokens" if is_openai(account) else "max_tokens"
+        options[limit] = asked.output_tokens
+    if request.cache_key and is_openai(account):
+        options["prompt_cache_key"] = request.cache_key
+    return options
+
+
+def _conversation(history: Iterable[HistoryItem], box: Toolbox) -> Iterator[Message]:
+    """A result is text only in this form: what else tools gave follows the results of its step."""
+    shown: list[Media] = []
+    for said in with_fitting_ids(history, CALL_IDS):
+        if shown and not isinstance(said, ToolOutcome):
+            yield _of_tools(shown)
+            shown = []
+        yield from _messages(said, box)
+        if isinstance(said, ToolOutcome):
+            shown += said.media
+    if shown:
+        yield _of_tools(shown)
+
+
+def _of_tools(media: list[Media]) -> Message:
+    return {"role": "user", "content": chat_content("What the tools returned beside text:", media)}
+
+
+def _messages(said: HistoryItem, box: Toolbox) -> Iterator[Message]:
     match said:
         case UserMessage():
-            yield {"role": "user", "content": said.text}
+            yield {"role": "user", "content": chat_content(said.text, said.media)}
         case ToolOutcome():
             content = f"Error: {said.text}" if said.is_error else said.text
             yield {"role": "tool", "tool_call_id": said.call_id, "content": content}
         case AssistantMessage():
-            yield from _assistant_message(said, names)
+            yield from _assistant_message(said, box)
 
 
-def _assistant_message(said: AssistantMessage, names: WireNames) -> Iterator[Message]:
+def _assistant_message(said: AssistantMessage, box: Toolbox) -> Iterator[Message]:
     text = "".join(part.text for part in said.parts if isinstance(part, SaidText))
-    calls = [_tool_call(part, names) for part in said.parts if isinstance(part, AskedTool)]
+    calls = [_tool_call(part, box) for part in said.parts if isinstance(part, AskedTool)]
     message: Message = {"role": "assistant", "content": text}
     if calls:
         # Servers that show their reasoning want it back beside the calls that it led to, and some
@@ -134,8 +203,9 @@ def _reasoning_fields(said: AssistantMessage) -> dict[str, str]:
     return shown
 
 
-def _tool_call(asked: AskedTool, names: WireNames) -> dict[str, Any]:
-    function = {"name": names.to_wire(asked.name), "arguments": asked.arguments}
+def _tool_call(asked: AskedTool, box: Toolbox) -> dict[str, Any]:
+    arguments = box.arguments_to_wire(asked.name, asked.arguments)
+    function = {"name": box.to_wire(asked.name), "arguments": arguments}
     own = {"id": asked.call_id, "type": "function", "function": function}
     return _own_data(asked.opaque) | own
 
@@ -156,8 +226,8 @@ class _Call:
 class _Answer:
     """One answer as it comes in, chunk by chunk."""
 
-    def __init__(self, names: WireNames) -> None:
-        self._names = names
+    def __init__(self, box: Toolbox) -> None:
+        self._box = box
         self._calls: list[_Call] = []
         self._call_at: dict[int, _Call] = {}
         self._usage = Usage()
@@ -172,9 +242,9 @@ class _Answer:
     def take(self, chunk: Event) -> Iterator[ModelEvent]:
         if isinstance(usage := chunk.get("usage"), dict):
             self._usage = _usage(usage)
-        for choice in chunk.get("choices") or []:
+        for choice in as_list(chunk.get("choices")):
             if isinstance(choice, dict):
-                yield from self._delta(choice.get("delta") or {})
+                yield from self._delta(as_object(choice.get("delta")))
                 self._reason = storable(choice.get("finish_reason")) or self._reason
 
     def _delta(self, delta: dict[str, Any]) -> Iterator[ModelEvent]:
@@ -185,7 +255,7 @@ class _Answer:
         if refusal := storable(delta.get("refusal")):
             self._is_refusal = True
             yield TextDelta(text=refusal)
-        for piece in delta.get("tool_calls") or []:
+        for piece in as_list(delta.get("tool_calls")):
             if isinstance(piece, dict):
                 yield from self._close_reasoning()
                 yield from self._piece(piece)
@@ -206,14 +276,13 @@ class _Answer:
 
     def _piece(self, piece: dict[str, Any]) -> Iterator[ModelEvent]:
         """More of a call. A name is told once it is there, and what came before it after it."""
-        function = piece.get("function")
-        function = function if isinstance(function, dict) else {}
+        function = as_object(piece.get("function"))
         name = storable(function.get("name"))
         call = self._call_of(piece, name)
         call.extra |= _extra(piece)
         index = self._calls.index(call)
         if name and not call.name:
-            call.name = self._names.from_wire(name)
+            call.name = self._box.from_wire(name)
             yield ToolCallStarted(index=index, name=call.name)
         call.untold += _arguments(function.get("arguments"))
         if call.name and call.untold:
@@ -248,7 +317,7 @@ class _Answer:
                 index=self._calls.index(call),
                 call_id=call.call_id,
                 name=call.name,
-                arguments=call.arguments,
+                arguments=self._box.arguments_from_wire(call.name, call.arguments),
                 opaque={"provider": OWN, "data": call.extra} if call.extra else None,
             )
         yield self._usage
@@ -283,16 +352,18 @@ def _extra(piece: dict[str, Any]) -> dict[str, Any]:
 def _is_json(text: str) -> bool:
     try:
         json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return True
 
 
 def _usage(usage: dict[str, Any]) -> Usage:
+    details = as_object(usage.get("prompt_tokens_details"))
+    written = as_object(usage.get("completion_tokens_details"))
     return Usage(
-        input_tokens=usage.get("prompt_tokens") or 0,
-        cached_tokens=(usage.get("prompt_tokens_details") or {}).get("cached_tokens") or 0,
-        output_tokens=usage.get("completion_tokens") or 0,
-        reasoning_tokens=(usage.get("completion_tokens_details") or {}).get("reasoning_tokens")
-        or 0,
+        input_tokens=as_count(usage.get("prompt_tokens")),
+        cached_tokens=as_count(details.get("cached_tokens")),
+        cache_write_tokens=as_count(details.get("cache_write_tokens")),
+        output_tokens=as_count(usage.get("completion_tokens")),
+        reasoning_tokens=as_count(written.get("reasoning_tokens")),
     )

@@ -5,8 +5,11 @@ Nothing is stored at OpenAI: what it must remember travels with the history as i
 
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
+from itertools import chain
 from typing import Any
 
+from chatapp.providers.account import Account
+from chatapp.providers.call_ids import with_fitting_ids
 from chatapp.providers.events import (
     ArgumentsDelta,
     Finished,
@@ -19,15 +22,24 @@ from chatapp.providers.events import (
     ToolCallStarted,
     Usage,
 )
+from chatapp.providers.failures import unfinished
 from chatapp.providers.openai_client import (
+    DRAIN_SECONDS,
+    EFFORTS,
     Body,
     Event,
-    drain,
     events,
+    is_openai,
+    listed_models,
     reported,
-    storable,
-    unfinished,
 )
+from chatapp.providers.openai_media import (
+    complained_about,
+    has_parts,
+    responses_content,
+    without_parts,
+)
+from chatapp.providers.reading import rest
 from chatapp.providers.request import (
     AskedTool,
     AssistantMessage,
@@ -39,81 +51,125 @@ from chatapp.providers.request import (
     ToolOutcome,
     UserMessage,
 )
-from chatapp.providers.tool_schema import WireNames, compile_schema
+from chatapp.providers.retreat import Retreat
+from chatapp.providers.toolbox import OPENAI, Toolbox
+from chatapp.providers.wire_names import NameRule
+from chatapp.providers.words import as_count, as_list, as_object, storable
+
+__all__ = ["listed_models", "stream"]
 
 Item = dict[str, Any]
 
+# Where an input item has parts.
+CONTENTS = ("content", "output")
+CALL_IDS = NameRule(letters="!-~", longest=64)
 INCOMPLETE: dict[str, FinishReason] = {"content_filter": "filtered"}
 
 
-async def stream(request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-    names = WireNames(tool.name for tool in request.tools)
-    answer = _Answer(names)
-    async with aclosing(events("/responses", _body(request, names), _simpler)) as source:
+async def stream(request: ModelRequest, account: Account) -> AsyncGenerator[ModelEvent, None]:
+    box = Toolbox(OPENAI, request.tools)
+    for tool in box.left_out:
+        yield tool
+    answer = _Answer(box, account)
+    body = _body(request, account, box)
+    retreat = Retreat(_simpler)
+    async with aclosing(events(account, "/responses", body, retreat)) as source:
         async for event in source:
-            for said in answer.take(event):
+            for said in chain(retreat.told(), answer.take(event)):
                 yield said
             if answer.is_finished:
-                await drain(source)
+                await rest(source, DRAIN_SECONDS)
                 return
-    raise unfinished()
+    raise unfinished(account.names)
 
 
-def _body(request: ModelRequest, names: WireNames) -> Body:
+def _body(request: ModelRequest, account: Account, box: Toolbox) -> Body:
+    history = with_fitting_ids(request.history, CALL_IDS, "openai")
     body: Body = {
         "model": request.model,
-        "input": [item for said in request.history for item in _items(said, names)],
+        "input": [item for said in history for item in _items(said, box)],
         "stream": True,
         "store": False,
         "include": ["reasoning.encrypted_content"],
-        "reasoning": {"summary": "auto"},
         "stream_options": {"include_obfuscation": False},
     }
+    body |= _options(request, account)
     if request.system:
         body["instructions"] = request.system
-    if request.tools:
+    if box.tools:
         body["tools"] = [
             {
                 "type": "function",
-                "name": names.to_wire(tool.name),
+                "name": tool.name,
                 "description": tool.description,
-                "parameters": compile_schema(tool.input_schema),
+                "parameters": tool.schema,
                 "strict": False,
             }
-            for tool in request.tools
+            for tool in box.tools
         ]
     return body
 
 
+def _options(request: ModelRequest, account: Account) -> Body:
+    asked = request.parameters
+    effort = EFFORTS.get(asked.effort)
+    options: Body = {"reasoning": {"effort": effort} if effort else {}}
+    if asked.effort != "off":
+        options["reasoning"]["summary"] = "auto"
+    if asked.temperature is not None:
+        options["temperature"] = asked.temperature
+    if asked.output_tokens is not None:
+        options["max_output_tokens"] = asked.output_tokens
+    if request.cache_key and is_openai(account):
+        options["prompt_cache_key"] = request.cache_key
+    return options
+
+
 def _simpler(body: Body, complaint: str) -> Body | None:
     """Models that do not reason refuse to be asked for reasoning, compatible servers what they do
-    not know, and every account the encrypted reasoning of another."""
+    not know, many models pictures, and every account the encrypted reasoning of another."""
     if "invalid_encrypted_content" in complaint:
         kept = [item for item in body["input"] if item.get("type") != "reasoning"]
         return {**body, "input": kept} if len(kept) < len(body["input"]) else None
+    kinds = complained_about(complaint)
+    if any(has_parts(item.get(place), kinds) for item in body["input"] for place in CONTENTS):
+        return {**body, "input": [_without(item, kinds) for item in body["input"]]}
+    reasoning = body.get("reasoning", {})
+    if "summar" in complaint and reasoning.keys() == {"effort", "summary"}:
+        return {**body, "reasoning": {"effort": reasoning["effort"]}}
     for option, marks in {
         "include": ("include", "ncrypted content"),
         "reasoning": ("reasoning",),
         "stream_options": ("stream_options", "include_obfuscation"),
+        "temperature": ("temperature",),
+        "max_output_tokens": ("max_output_tokens",),
+        "prompt_cache_key": ("prompt_cache_key",),
     }.items():
         if option in body and any(mark in complaint for mark in marks):
             return {key: value for key, value in body.items() if key != option}
     return None
 
 
-def _items(said: HistoryItem, names: WireNames) -> Iterator[Item]:
+def _without(item: Item, kinds: tuple[str, ...]) -> Item:
+    return item | {at: without_parts(item[at], kinds) for at in CONTENTS if at in item}
+
+
+def _items(said: HistoryItem, box: Toolbox) -> Iterator[Item]:
     match said:
         case UserMessage():
-            yield {"role": "user", "content": said.text}
+            yield {"role": "user", "content": responses_content(said.text, said.media)}
         case ToolOutcome():
-            output = f"Error: {said.text}" if said.is_error else said.text
+            text = f"Error: {said.text}" if said.is_error else said.text
+            output = responses_content(text, said.media)
             yield {"type": "function_call_output", "call_id": said.call_id, "output": output}
         case AssistantMessage():
-            for part in said.parts:
-                yield from _part_items(part, names)
+            if any(not isinstance(part, SaidReasoning) for part in said.parts):
+                # Reasoning is refused without what it led to.
+                for part in said.parts:
+                    yield from _part_items(part, box)
 
 
-def _part_items(part: AssistantPart, names: WireNames) -> Iterator[Item]:
+def _part_items(part: AssistantPart, box: Toolbox) -> Iterator[Item]:
     own = part.opaque["data"] if part.opaque and part.opaque.get("provider") == "openai" else None
     if own is not None:
         # Reasoning that was not stored and is not carried along is unknown to the provider.
@@ -127,8 +183,8 @@ def _part_items(part: AssistantPart, names: WireNames) -> Iterator[Item]:
             yield {
                 "type": "function_call",
                 "call_id": part.call_id,
-                "name": names.to_wire(part.name),
-                "arguments": part.arguments,
+                "name": box.to_wire(part.name),
+                "arguments": box.arguments_to_wire(part.name, part.arguments),
             }
         case SaidText() | SaidReasoning():
             return
@@ -137,8 +193,9 @@ def _part_items(part: AssistantPart, names: WireNames) -> Iterator[Item]:
 class _Answer:
     """One answer as it comes in. Events are known by their type's name: new ones are ignored."""
 
-    def __init__(self, names: WireNames) -> None:
-        self._names = names
+    def __init__(self, box: Toolbox, account: Account) -> None:
+        self._box = box
+        self._account = account
         self._calls: dict[int, int] = {}
         self._arguments: dict[int, str] = {}
         self._done: set[int] = set()
@@ -167,12 +224,12 @@ class _Answer:
             case "response.output_item.done":
                 yield from self._item_done(place, event.get("item"))
             case "response.completed" | "response.incomplete":
-                yield from self._finish(event.get("response") or {})
+                yield from self._finish(as_object(event.get("response")))
             case "response.failed":
-                error = (event.get("response") or {}).get("error") or {}
-                raise reported(str(error.get("code") or ""), str(error.get("message") or ""))
+                error = as_object(event.get("response")).get("error")
+                raise reported(self._account, as_object(error))
             case "error":
-                raise reported(str(event.get("code") or ""), str(event.get("message") or ""))
+                raise reported(self._account, event)
 
     def _text(self, place: int, delta: object) -> Iterator[ModelEvent]:
         if text := storable(delta):
@@ -190,7 +247,7 @@ class _Answer:
         if item.get("type") == "function_call":
             self._calls[place] = len(self._calls)
             self._arguments[place] = ""
-            name = self._names.from_wire(storable(item.get("name")))
+            name = self._box.from_wire(storable(item.get("name")))
             yield ToolCallStarted(index=self._calls[place], name=name)
 
     def _more_arguments(self, place: int, delta: object) -> Iterator[ModelEvent]:
@@ -216,18 +273,20 @@ class _Answer:
 
     def _call_done(self, place: int, item: Item, opaque: dict[str, Any]) -> Iterator[ModelEvent]:
         self._has_ready_calls = True
+        name = self._box.from_wire(storable(item.get("name")))
+        arguments = storable(item.get("arguments")) or self._arguments[place]
         yield ToolCallReady(
             index=self._calls[place],
             call_id=storable(item.get("call_id")) or storable(item.get("id")),
-            name=self._names.from_wire(storable(item.get("name"))),
-            arguments=storable(item.get("arguments")) or self._arguments[place],
+            name=name,
+            arguments=self._box.arguments_from_wire(name, arguments),
             opaque=opaque,
         )
 
     def _unspoken(self, place: int, item: Item) -> Iterator[ModelEvent]:
         """The words of a message that came whole, without deltas."""
         said_before = place in self._spoken
-        for part in item.get("content") or []:
+        for part in map(as_object, as_list(item.get("content"))):
             self._is_refusal = self._is_refusal or part.get("type") == "refusal"
             if not said_before:
                 yield from self._text(place, part.get("text") or part.get("refusal"))
@@ -235,15 +294,15 @@ class _Answer:
     def _finish(self, response: dict[str, Any]) -> Iterator[ModelEvent]:
         if not self._done:
             # Some servers stream deltas only, and name whole items here or nowhere.
-            for place, item in enumerate(response.get("output") or []):
+            for place, item in enumerate(as_list(response.get("output"))):
                 yield from self._item_done(place, item)
-        yield _usage(response.get("usage") or {})
+        yield _usage(as_object(response.get("usage")))
         yield Finished(reason=self._reason(response))
         self.is_finished = True
 
     def _reason(self, response: dict[str, Any]) -> FinishReason:
         if response.get("status") == "incomplete":
-            details = response.get("incomplete_details") or {}
+            details = as_object(response.get("incomplete_details"))
             return INCOMPLETE.get(str(details.get("reason")), "length")
         if self._has_ready_calls:
             return "tool_calls"
@@ -251,9 +310,12 @@ class _Answer:
 
 
 def _usage(usage: dict[str, Any]) -> Usage:
+    details = as_object(usage.get("input_tokens_details"))
+    written = as_object(usage.get("output_tokens_details"))
     return Usage(
-        input_tokens=usage.get("input_tokens") or 0,
-        cached_tokens=(usage.get("input_tokens_details") or {}).get("cached_tokens") or 0,
-        output_tokens=usage.get("output_tokens") or 0,
-        reasoning_tokens=(usage.get("output_tokens_details") or {}).get("reasoning_tokens") or 0,
+        input_tokens=as_count(usage.get("input_tokens")),
+        cached_tokens=as_count(details.get("cached_tokens")),
+        cache_write_tokens=as_count(details.get("cache_write_tokens")),
+        output_tokens=as_count(usage.get("output_tokens")),
+        reasoning_tokens=as_count(written.get("reasoning_tokens")),
     )

@@ -1,55 +1,17 @@
-"""Tools as OpenAI takes them: names in its alphabet with an exact way back, and schemas with an
-object at the root and nothing that it refuses. One bad tool would fail the whole request."""
+"""Any schema of a service in a form that every provider reads: an object at the root, references in
+their places, nothing that is malformed."""
 
-import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
-LONGEST_NAME = 64
-HASH_LENGTH = 8
 MAX_NODES = 5_000
 MAX_DEPTH = 64
 TYPES = {"object", "array", "string", "integer", "number", "boolean", "null"}
 UNIONS = ("allOf", "anyOf", "oneOf")
 
 Schema = dict[str, Any]
-
-
-class WireNames:
-    """Our tool ids and the names that the model sees instead: one to one, the same in any order."""
-
-    def __init__(self, names: Iterable[str]) -> None:
-        self._to_wire: dict[str, str] = {}
-        self._from_wire: dict[str, str] = {}
-        for name in sorted(set(names), key=lambda name: (not _is_fit(name), name)):
-            self._add(name)
-
-    def _add(self, name: str) -> str:
-        wire, attempt = (name, 0) if _is_fit(name) else (_hashed(name, 0), 1)
-        while wire in self._from_wire:
-            wire, attempt = _hashed(name, attempt), attempt + 1
-        self._to_wire[name], self._from_wire[wire] = wire, name
-        return wire
-
-    def to_wire(self, name: str) -> str:
-        """The name on the wire, also of a tool that the history mentions but nobody offers now."""
-        return self._to_wire.get(name) or self._add(name)
-
-    def from_wire(self, wire: str) -> str:
-        """Our name; a name that the model made up comes back as it is."""
-        return self._from_wire.get(wire, wire)
-
-
-def _is_fit(name: str) -> bool:
-    return re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", name) is not None
-
-
-def _hashed(name: str, attempt: int) -> str:
-    digest = hashlib.sha256(f"{attempt}:{name}".encode("utf-8", "surrogatepass")).hexdigest()
-    readable = re.sub(r"[^a-zA-Z0-9_-]", "_", name)[: LONGEST_NAME - HASH_LENGTH - 1]
-    return f"{readable}_{digest[:HASH_LENGTH]}"
 
 
 def compile_schema(schema: Schema) -> Schema:
@@ -69,7 +31,7 @@ def _is_text(value: object) -> bool:
 def _is_pattern(value: object) -> bool:
     try:
         return isinstance(value, str) and re.compile(value) is not None
-    except re.error:
+    except (re.error, OverflowError, RecursionError):
         return False
 
 
@@ -164,12 +126,9 @@ class _Compiler:
         found: object = self._root
         for step in filter(None, reference[1:].split("/")):
             step = step.replace("~1", "/").replace("~0", "~")
-            if isinstance(found, dict):
-                found = found.get(step)
-            elif isinstance(found, list) and step.isdecimal() and int(step) < len(found):
-                found = found[int(step)]
-            else:
-                return None
+            if isinstance(found, list):
+                found = {str(place): each for place, each in enumerate(found)}
+            found = found.get(step) if isinstance(found, dict) else None
         return found if isinstance(found, dict) else None
 
 
@@ -190,7 +149,7 @@ def _as_list(value: object) -> list[object]:
 
 
 def _flattened(schema: Schema) -> Schema:
-    """The root without unions, which OpenAI refuses there: every property that some branch knows,
+    """The root without unions, which providers refuse there: every property that some branch knows,
     required where all branches agree, the choice told in words."""
     flat = {k: v for k, v in schema.items() if k not in (*UNIONS, "enum", "const", "not")}
     required = list(flat.pop("required", []))

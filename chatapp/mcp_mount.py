@@ -1,0 +1,109 @@
+"""An MCP server inside an ASGI application that has no lifespan for it: the first request of an
+event loop starts the server, the first one after a crash starts it anew, `close` ends it."""
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Protocol
+from weakref import WeakKeyDictionary
+
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+log = logging.getLogger(__name__)
+# What crashes again and again is left alone for a while: each crash ends the requests beside it.
+MOST_STARTS = 5
+WITHIN_SECONDS = 60.0
+DOWN = {
+    "error": {
+        "kind": "down",
+        "message": "This server ended unexpectedly several times in a row.",
+        "hint": "Try again in a minute. Its log says why.",
+        "field": "",
+    }
+}
+
+
+class Manager(Protocol):
+    """What runs the requests of a server: the SDK's session manager."""
+
+    def run(self) -> contextlib.AbstractAsyncContextManager[None]: ...
+
+
+class Running:
+    """The running server of one event loop, entered and left in one task, as anyio demands."""
+
+    def __init__(self, app: ASGIApp, manager: Manager) -> None:
+        self.app = app
+        self._manager = manager
+        self._started: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._task = asyncio.create_task(self._hold())
+
+    async def started(self) -> None:
+        # Shielded: a client that goes away must not cancel the start for those who wait beside it.
+        await asyncio.shield(self._started)
+
+    async def close(self) -> None:
+        self._task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._task
+
+    @property
+    def has_ended(self) -> bool:
+        return self._task.done()
+
+    async def _hold(self) -> None:
+        try:
+            async with self._manager.run():
+                self._started.set_result(None)
+                await asyncio.Event().wait()
+        except Exception as error:
+            if self._started.done():
+                log.exception("An MCP server crashed; the next request starts it anew")
+            else:
+                self._started.set_exception(error)
+
+
+class Starts:
+    """The server of one event loop, and when it was started lately."""
+
+    def __init__(self) -> None:
+        self.running: Running | None = None
+        self._times: deque[float] = deque(maxlen=MOST_STARTS)
+
+    def may_start(self) -> bool:
+        """Whether it may be started now; that it is, is counted."""
+        now = time.monotonic()
+        if len(self._times) == MOST_STARTS and now - self._times[0] < WITHIN_SECONDS:
+            return False
+        self._times.append(now)
+        return True
+
+
+class Mount:
+    """One server. `make` builds it anew for each start, since the SDK runs one only once."""
+
+    def __init__(self, make: Callable[[], tuple[ASGIApp, Manager]]) -> None:
+        self._make = make
+        self._starts: WeakKeyDictionary[asyncio.AbstractEventLoop, Starts] = WeakKeyDictionary()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        starts = self._starts.setdefault(asyncio.get_running_loop(), Starts())
+        if starts.running is None or starts.running.has_ended:
+            if not starts.may_start():
+                headers = {"Retry-After": f"{WITHIN_SECONDS:.0f}"}
+                await JSONResponse(DOWN, 503, headers)(scope, receive, send)
+                return
+            starts.running = Running(*self._make())
+        running = starts.running
+        await running.started()
+        await running.app(scope, receive, send)
+
+    async def close(self) -> None:
+        """End the server of this event loop, if one was started."""
+        starts = self._starts.pop(asyncio.get_running_loop(), None)
+        if starts is not None and starts.running is not None:
+            await starts.running.close()

@@ -1,0 +1,25 @@
+"""Whether a request was refused for its files. Complaints about anything else name tools that deal
+with files, and many end with a word on documentation."""
+
+import re
+
+PICTURES = re.compile(r"(?<![\w-])(images?|image_url|input_image)(?![\w-])")
+DOCUMENTS = re.compile(r"(?<![\w-])(pdfs?|files?|documents?|input_file)(?![\w-])")
+REFUSES = re.compile(
+    r"support|invalid|exceed|too (large|big|long|many)|maximum|cannot|unable|could ?n[o']t"
+    r"|(not|n't) (be )?(valid|allowed|permitted|accept|enabled|process)"
+    r"|unexpected|unknown|unrecogni[sz]ed"
+)
+
+
+def refuses_pictures(complaint: str) -> bool:
+    return _refuses(PICTURES, complaint)
+
+
+def refuses_documents(complaint: str) -> bool:
+    return _refuses(DOCUMENTS, complaint)
+
+
+def _refuses(files: re.Pattern[str], complaint: str) -> bool:
+    said = complaint.lower()
+    return bool(files.search(said) and REFUSES.search(said))
