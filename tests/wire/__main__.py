@@ -1,15 +1,16 @@
 """The model server on its own: `python -m tests.wire --port N --script FILE.json`.
 
-Another process uses the printed address as OPENAI_BASE_URL; `/_wire/requests`, `/_wire/stats` and
-POST `/_wire/script` show and set what tests want to know.
+Another process uses the printed address as OPENAI_BASE_URL, and without its `/v1` as the base URL
+of the other providers; `/_wire/requests`, `/_wire/stats` and POST `/_wire/script` show and set what
+tests want to know.
 """
 
 import argparse
 import asyncio
 from pathlib import Path
 
-from tests.wire.openai import wire_server
 from tests.wire.script import read_script
+from tests.wire.server import wire_server
 
 
 async def serve(port: int, script: Path | None) -> None:

@@ -4,6 +4,8 @@ import itertools
 from collections.abc import Iterator
 from typing import Any
 
+from tests.wire.demands.openai import check_chat
+from tests.wire.form import Format
 from tests.wire.script import Answer, Tool, pieces
 
 Event = dict[str, Any]
@@ -87,3 +89,6 @@ def _sloppy(answer: Answer, model: str) -> Iterator[Event | str]:
 def _sloppy_tool(tool: Tool) -> Event:
     """No index, no id, arguments as an object."""
     return {"function": {"name": tool.name, "arguments": tool.arguments}}
+
+
+CHAT = Format(path="/v1/chat/completions", root="/v1", events=chat_events, demands=check_chat)

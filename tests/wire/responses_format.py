@@ -4,6 +4,8 @@ import itertools
 from collections.abc import Iterator
 from typing import Any
 
+from tests.wire.demands.openai import check_responses
+from tests.wire.form import Format
 from tests.wire.script import Answer, pieces
 
 Event = dict[str, Any]
@@ -172,3 +174,11 @@ class _Story:
 
 def _items_done(events: list[Event]) -> list[Item]:
     return [event["item"] for event in events if event["type"] == "response.output_item.done"]
+
+
+RESPONSES = Format(
+    path="/v1/responses",
+    root="/v1",
+    events=responses_events,
+    demands=check_responses,
+)

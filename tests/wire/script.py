@@ -27,6 +27,7 @@ class Answer:
 
     `cut` breaks the stream off after `cut_after` events (before the first byte when negative).
     `write` splits the bytes of the stream into HTTP chunks of that size, or at those places.
+    Errors have a `code` and a `message`; each form writes them, and `content_type`, as its own.
     """
 
     text: str = ""
@@ -42,7 +43,7 @@ class Answer:
     headers: dict[str, str] = field(default_factory=dict)
     error: dict[str, Any] = field(default_factory=dict)
     document: str = ""
-    content_type: str = "text/event-stream; charset=utf-8"
+    content_type: str = ""
     cut: Cut | None = None
     cut_after: int = 3
     in_stream_error: dict[str, Any] = field(default_factory=dict)
@@ -50,6 +51,11 @@ class Answer:
     is_sloppy: bool = False
     events: tuple[Any, ...] = ()
     write: int | tuple[int, ...] | None = None
+
+    @property
+    def is_document(self) -> bool:
+        """Whether this is no stream but an error or a page."""
+        return self.status != 200 or bool(self.document)
 
 
 FALLBACK = Answer(text="The script has no more answers.")

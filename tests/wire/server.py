@@ -1,6 +1,7 @@
-"""A model server on loopback: Responses and Chat Completions in their real streaming formats.
+"""A model server on loopback that speaks every provider's real streaming form, by the path.
 
-It records what it was sent and counts the streams that the other side left before their end.
+It records what it was sent, refuses what the provider would refuse, and counts the streams that the
+other side left before their end.
 """
 
 import asyncio
@@ -13,31 +14,32 @@ from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any, cast
 
-from tests.wire.chat_format import chat_events
-from tests.wire.responses_format import responses_events
+from tests.wire.demands.demand import broken
+from tests.wire.form import Format
+from tests.wire.formats import FORMATS, form_of
+from tests.wire.http import LAST_CHUNK, Request, chunk, head, read_request, send_document, split
+from tests.wire.listings import listing_of
 from tests.wire.script import FALLBACK, Answer, answer_from_json
 
 PATIENCE_SECONDS = 5.0
-FORMATS = {"/v1/responses": responses_events, "/v1/chat/completions": chat_events}
+JSON = {"content-type": "application/json"}
 
 
 class ScriptedBreak(ConnectionError):
     """The script breaks the connection here; the other side did not."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    path: str
-    headers: dict[str, str]
-    body: Any
-
-
 @dataclass(slots=True)
 class WireServer:
-    """Plays its script, one answer a request, then says that there is no more."""
+    """Plays its script, one answer a request, then says that there is no more.
+
+    Lists of models are always there: a request for one takes an answer of the script only when
+    that is an error or a document.
+    """
 
     script: deque[Answer] = field(default_factory=deque)
     requests: list[Request] = field(default_factory=list)
+    listed: list[Request] = field(default_factory=list)
     aborted: int = 0
     streaming: int = 0
     connections: int = 0
@@ -47,7 +49,12 @@ class WireServer:
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}/v1"
+        """The base URL of OpenAI's two forms."""
+        return self.base_url("openai")
+
+    def base_url(self, form: str) -> str:
+        """The base URL that an adapter of this form is given."""
+        return f"http://127.0.0.1:{self.port}{FORMATS[form].root}"
 
     def play(self, *answers: Answer) -> None:
         self.script.extend(answers)
@@ -63,7 +70,7 @@ class WireServer:
         task = cast(asyncio.Task[None], asyncio.current_task())
         self._open[task] = writer
         try:
-            while request := await _read_request(reader):
+            while request := await read_request(reader):
                 await self._answer(request, reader, writer)
         except (ConnectionError, asyncio.IncompleteReadError):
             pass
@@ -74,9 +81,8 @@ class WireServer:
     async def _answer(
         self, request: Request, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
-        if request.path.startswith("/_wire/") or request.path not in FORMATS:
-            status, value = self._control(request)
-            await _send_document(writer, status, {}, json.dumps(value), "application/json")
+        if form_of(request) is None:
+            await self._side(request, writer)
             return
         self.requests.append(request)
         self.streaming += 1
@@ -97,6 +103,19 @@ class WireServer:
         async with self._changed:
             self._changed.notify_all()
 
+    async def _side(self, request: Request, writer: asyncio.StreamWriter) -> None:
+        """A list of models, or what a test asks of this server."""
+        listing = listing_of(request)
+        if listing is None:
+            status, value = self._control(request)
+            await send_document(writer, status, JSON, json.dumps(value))
+            return
+        self.listed.append(request)
+        if self.script and self.script[0].is_document:
+            await _send_answer(self.script.popleft(), FORMATS["openai"], writer)
+        else:
+            await send_document(writer, 200, JSON, json.dumps(listing(request)))
+
     def _control(self, request: Request) -> tuple[int, Any]:
         """What tests in another process ask: see the requests, set the script."""
         match request.path:
@@ -107,34 +126,33 @@ class WireServer:
             case "/_wire/script":
                 self.script = deque(answer_from_json(value) for value in request.body)
                 return 200, {"answers": len(self.script)}
-            case "/v1/models":
-                return 200, {"object": "list", "data": [{"id": "scripted", "object": "model"}]}
         return 404, {"error": {"message": f"There is no {request.path} here."}}
 
     async def _play(self, answer: Answer, request: Request, writer: asyncio.StreamWriter) -> None:
+        form, model = cast(tuple[Format, str], form_of(request))
+        for complaint in broken(form.demands, request.body):
+            answer = Answer(status=400, error={"code": "", "message": complaint})
         await asyncio.sleep(answer.first_byte_ms / 1000)
-        if answer.status != 200 or answer.document:
-            text = answer.document or json.dumps({"error": answer.error})
-            kind = answer.content_type if answer.document else "application/json"
-            await _send_document(writer, answer.status, answer.headers, text, kind)
+        if answer.is_document:
+            await _send_answer(answer, form, writer)
             return
         if answer.cut and answer.cut_after < 0:
             await _cut(answer, writer)
             return
-        writer.write(_head(200, {**answer.headers, "content-type": answer.content_type}))
+        content_type = answer.content_type or form.content_type
+        writer.write(head(200, {**answer.headers, "content-type": content_type}))
+        pieces = form.pieces(answer, model)
         if answer.write is not None:
-            for piece in _split(stream_bytes(answer, request.path, request.body), answer.write):
-                writer.write(b"%x\r\n%b\r\n" % (len(piece), piece))
-        else:
-            for number, event in enumerate(_events(answer, request.path, request.body)):
-                if answer.cut and number == answer.cut_after:
-                    await _cut(answer, writer)
-                    return
-                piece = _encoded(event)
-                writer.write(b"%x\r\n%b\r\n" % (len(piece), piece))
+            pieces = split(b"".join(pieces), answer.write)
+        for number, piece in enumerate(pieces):
+            if answer.cut and number == answer.cut_after:
+                await _cut(answer, writer)
+                return
+            writer.write(chunk(piece))
+            if answer.write is None:
                 await writer.drain()
                 await asyncio.sleep(answer.delay_ms / 1000)
-        writer.write(b"0\r\n\r\n")
+        writer.write(LAST_CHUNK)
         await writer.drain()
 
     async def close(self) -> None:
@@ -158,54 +176,14 @@ async def wire_server(answers: Iterable[Answer] = (), port: int = 0) -> AsyncIte
         await server.close()
 
 
-def _events(answer: Answer, path: str, body: Any) -> Iterable[Any]:
-    return answer.events or FORMATS[path](answer, str(body.get("model")))
-
-
-def stream_bytes(answer: Answer, path: str, body: Any) -> bytes:
-    return b"".join(_encoded(event) for event in _events(answer, path, body))
-
-
-def _encoded(event: Any) -> bytes:
-    """One server-sent event. As OpenAI does, characters outside ASCII are not escaped."""
-    if isinstance(event, str):
-        return event.encode()
-    name = f"event: {event['type']}\n" if "type" in event else ""
-    text = json.dumps(event, ensure_ascii=False, separators=(",", ":"))
-    return f"{name}data: {text}\n\n".encode("utf-8", "surrogatepass")
-
-
-def _split(data: bytes, write: int | tuple[int, ...]) -> list[bytes]:
-    places = range(write, len(data), write) if isinstance(write, int) else sorted(set(write))
-    edges = [0, *(place for place in places if 0 < place < len(data)), len(data)]
-    return [data[start:end] for start, end in zip(edges, edges[1:], strict=False)]
-
-
-async def _read_request(reader: asyncio.StreamReader) -> Request | None:
-    try:
-        head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
-    except asyncio.IncompleteReadError:
-        return None
-    first, *lines = head.strip().split("\r\n")
-    headers = {k.lower(): v.strip() for k, _, v in (line.partition(":") for line in lines)}
-    data = await reader.readexactly(int(headers.get("content-length", 0)))
-    path = first.split(" ")[1].partition("?")[0]
-    return Request(path=path, headers=headers, body=json.loads(data) if data else None)
-
-
-def _head(status: int, headers: dict[str, str]) -> bytes:
-    lines = [f"HTTP/1.1 {status} Scripted", "transfer-encoding: chunked", "x-request-id: req_1"]
-    lines += [f"{name}: {value}" for name, value in headers.items()]
-    return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
-
-
-async def _send_document(
-    writer: asyncio.StreamWriter, status: int, headers: dict[str, str], text: str, kind: str
-) -> None:
-    data = text.encode()
-    writer.write(_head(status, {**headers, "content-type": kind}))
-    writer.write(b"%x\r\n%b\r\n0\r\n\r\n" % (len(data), data) if data else b"0\r\n\r\n")
-    await writer.drain()
+async def _send_answer(answer: Answer, form: Format, writer: asyncio.StreamWriter) -> None:
+    """A document instead of a stream: a page, or the provider's own form of an error."""
+    if answer.document:
+        headers, text = {"content-type": answer.content_type or form.content_type}, answer.document
+    else:
+        own, value = form.refused(answer)
+        headers, text = {**JSON, **own}, json.dumps(value)
+    await send_document(writer, answer.status, {**headers, **answer.headers}, text)
 
 
 async def _cut(answer: Answer, writer: asyncio.StreamWriter) -> None:
@@ -221,7 +199,7 @@ async def _cut(answer: Answer, writer: asyncio.StreamWriter) -> None:
             raise ScriptedBreak
         case _ if answer.cut_after < 0:
             raise ScriptedBreak
-    writer.write(b"0\r\n\r\n")
+    writer.write(LAST_CHUNK)
 
 
 async def _unless_gone(play: Coroutine[Any, Any, None], reader: asyncio.StreamReader) -> None:

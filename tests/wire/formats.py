@@ -1,0 +1,28 @@
+"""The forms that the model server speaks, by the prefix of the models that are asked in them.
+
+A new one is a module with a `Format`, a line here, and a list of models in `listings.py`.
+"""
+
+from tests.wire.anthropic_format import ANTHROPIC
+from tests.wire.bedrock_format import BEDROCK
+from tests.wire.chat_format import CHAT
+from tests.wire.form import Format
+from tests.wire.gemini_format import GEMINI
+from tests.wire.http import Request
+from tests.wire.responses_format import RESPONSES
+
+FORMATS: dict[str, Format] = {
+    "openai": RESPONSES,
+    "openai-chat": CHAT,
+    "anthropic": ANTHROPIC,
+    "google": GEMINI,
+    "bedrock": BEDROCK,
+}
+
+
+def form_of(request: Request) -> tuple[Format, str] | None:
+    """The form that a request is in and the model that it asks."""
+    for form in FORMATS.values():
+        if (model := form.model_of(request)) is not None:
+            return form, model
+    return None
