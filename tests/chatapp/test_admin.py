@@ -7,12 +7,14 @@ from typing import Any
 import pytest
 from django.contrib import admin as django_admin
 from django.contrib.messages import get_messages
+from django.db.models import UUIDField
 from django.test import Client
 from django.utils import timezone
 
 from chatapp.admin.read_only import ReadOnly
 from chatapp.models import (
     Approval,
+    Attachment,
     Conversation,
     Member,
     Message,
@@ -108,7 +110,7 @@ def test_every_record_with_a_uuid_is_read_only() -> None:
     for model, model_admin in django_admin.site._registry.items():
         for candidate in (model_admin, *model_admin.inlines):
             edited = getattr(candidate, "model", model)
-            if edited._meta.app_label != "chatapp" or edited is Member:
+            if not isinstance(edited._meta.pk, UUIDField):
                 continue
             kind = candidate if isinstance(candidate, type) else type(candidate)
             assert issubclass(kind, ReadOnly), edited
@@ -131,6 +133,23 @@ def test_a_call_shows_risk_state_reason_and_who_decided(
     assert "notebook_delete_note" in turn
     assert "Asked because this tool can delete data." in turn
     assert "Keep it." in text(admin_client.get(addresses(call)["approval"]))
+
+
+def test_a_conversation_shows_which_files_were_sent(admin_client: Client, call: ToolCall) -> None:
+    turn = call.turn
+    part = Part.objects.create(message=turn.question, position=7, kind=Part.Kind.FILE)
+    Attachment.objects.create(
+        owner=turn.conversation.owner,
+        part=part,
+        service_name="The library",
+        uri="book://1",
+        name="Emma",
+        size=5,
+        hash="0" * 64,
+        contents=[],
+    )
+    shown = text(admin_client.get(addresses(call)["conversation"]))
+    assert "Emma (The library)" in shown
 
 
 def test_a_conversation_shows_its_messages(admin_client: Client, call: ToolCall) -> None:

@@ -8,7 +8,8 @@ from django.core.signing import BadSignature
 from django.utils import timezone
 
 from chatapp.models import Approval, Member, ToolCall, Turn
-from chatapp.rendering import fragments, page
+from chatapp.rendering import call_values, fragments, page
+from mcpconfig import credentials
 from tests.chatapp.views import rows
 from tests.chatapp.views.dom import Element, root_of
 
@@ -80,11 +81,38 @@ def test_a_card_says_where_it_goes_and_as_whom(turn: Turn) -> None:
 
 @pytest.mark.parametrize(
     ("authentication", "words"),
-    [("none", "runs without signing in"), ("bearer", "runs as a shared account")],
+    [
+        ("none", "runs without signing in"),
+        ("bearer", "runs as a shared account"),
+        ("oauth_shared", "runs as a shared account"),
+        ("oauth_user", "runs as you"),
+    ],
 )
 def test_a_card_says_as_whom_it_runs(turn: Turn, authentication: str, words: str) -> None:
     service = rows.service(authentication=authentication)
     assert words in shown(rows.question(turn, service=service)).with_class("where")[0].text
+
+
+@pytest.mark.parametrize(
+    ("visibility", "words"),
+    [("private", "runs as your own account"), ("everyone", "runs as a shared account")],
+)
+def test_a_token_that_is_ones_own_is_no_shared_account(
+    turn: Turn, visibility: str, words: str
+) -> None:
+    mine: dict[str, Any] = {"owner": turn.conversation.owner, "visibility": visibility}
+    call = rows.question(turn, service=rows.service(authentication="bearer", **mine))
+    assert call_values.account_of(call) == words
+    assert call_values.account_of(call, "Ada") == words.replace("your", "Ada’s")
+
+
+def test_a_card_says_that_a_shared_account_is_told_who_acts(turn: Turn) -> None:
+    service = rows.service(authentication="headers")
+    call = rows.question(turn, service=service)
+    credentials.set_headers(service, {"X-Team": "ours"})
+    assert call_values.account_of(call) == "runs as a shared account"
+    credentials.set_headers(service, {"X-User": "{user.email}"})
+    assert call_values.account_of(call) == "runs as a shared account that is told of you"
 
 
 def test_a_card_gives_the_reasons_and_no_reason_twice(turn: Turn) -> None:
@@ -130,13 +158,21 @@ def test_the_exact_json_is_there_whole(turn: Turn) -> None:
 
 
 def test_a_card_offers_what_can_be_done_and_nothing_else(turn: Turn) -> None:
-    assert shown(rows.question(turn)).buttons() == ["Run once", "Do not run"]
+    card = shown(rows.question(turn, definition=None))
+    assert card.buttons() == ["Run once", "Do not run"]
+    assert "Change values" not in card.text
+
+
+def test_enter_in_a_field_of_a_card_presses_nothing(turn: Turn) -> None:
+    first, *_ = shown(rows.question(turn)).one("form").all("button")
+    assert "disabled" in first
+    assert "hidden" in first
 
 
 def test_a_decision_names_what_was_shown(turn: Turn) -> None:
     call = rows.question(turn)
     fields = shown(call).one("form").fields()
-    assert (fields["version"], fields["scope"], fields["reason"]) == (rows.BINDING, "once", "")
+    assert (fields["version"], fields["reason"]) == (rows.BINDING, "")
     assert fragments.read_shown_at(call.pk, fields["shown_at"]) == pytest.approx(
         time.time(), abs=30
     )
@@ -251,18 +287,6 @@ def test_a_failed_call_says_what_went_wrong_and_what_to_do(turn: Turn) -> None:
         "No answer in time. Ask for less."
         in shown(rows.call(turn, {}, State.FAILED, error=error)).text
     )
-
-
-def test_a_result_shows_words_names_of_files_and_structure(turn: Turn) -> None:
-    words = {"content": [{"type": "text", "text": "two notes"}]}
-    image = {"content": [{"type": "image", "mimeType": "image/png", "data": "AAAA"}]}
-    link = {"content": [{"type": "resource_link", "uri": "file:///a", "mimeType": "text/plain"}]}
-    structure = {"content": [], "structuredContent": {"count": 2}}
-    found = [
-        shown(rows.call(turn, result=result)).one("pre").text
-        for result in (words, image, link, structure)
-    ]
-    assert found == ["two notes", "[image/png]", "[text/plain] file:///a", '{ "count": 2 }']
 
 
 def test_a_long_result_says_how_much_is_not_shown(turn: Turn) -> None:

@@ -2,20 +2,22 @@
 
 import json
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.utils import timezone
 
 from chatapp.demo.seed import seed
-from chatapp.models import Conversation, Member, Note, ToolCall, Turn
+from chatapp.models import Approval, Conversation, HousePolicy, Member, Note, ToolCall, Turn
 from chatapp.providers import registry
 from chatapp.providers.events import ProviderError, TextDelta
 from chatapp.turns.storage import close_threads
 from tests import scripted
 from tests.scripted import calls, text
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 DELETE = ("notebook_delete_note", '{"title": "Old ideas"}')
 READ = ("notebook_read_note", '{"title": "Old ideas"}')
 CREATE = ("notebook_append_to_note", '{"title": "Old ideas", "text": "More"}')
@@ -125,6 +127,26 @@ def test_approve_never_overrides_policy(shell: Shell) -> None:
     assert code == 0
     assert of_type(events, "tool_call")[-1]["state"] == "failed"
     assert of_type(events, "tool_result")[0]["is_error"] is True
+
+
+@pytest.mark.timeout(60)
+def test_approve_leaves_to_a_person_what_a_click_is_not_enough_for(shell: Shell) -> None:
+    HousePolicy(types_high=True).save()
+    scripted.scenes.append(calls(CREATE, DELETE))
+    code, events = chat(shell, "--approve", "all")
+    assert code == 3
+    assert [item["tool"] for item in events[-1]["for"]] == ["notebook_delete_note"]
+    assert ToolCall.objects.get(tool_name="append_to_note").state == ToolCall.State.APPROVED
+
+
+@pytest.mark.timeout(60)
+def test_approve_does_not_press_for_ever_on_what_has_expired(shell: Shell) -> None:
+    scripted.scenes.append(calls(DELETE))
+    chat(shell)
+    Approval.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
+    code, _events = shell("chat", "--continue", "--approve", "all")
+    assert code == 3
+    assert ToolCall.objects.get().state == ToolCall.State.AWAITING_APPROVAL
 
 
 def test_a_failing_model_is_an_error_and_exit_code_1(shell: Shell) -> None:
@@ -248,6 +270,17 @@ def test_an_unknown_outcome_is_settled(shell: Shell, verdict: str, state: str) -
     code, _events = shell("approvals", "resolve", call_id, verdict)
     assert code == 0
     assert ToolCall.objects.get().state == state
+
+
+def test_what_must_be_typed_is_typed_to_run_it_again(shell: Shell) -> None:
+    call_id = waiting_call(shell)
+    ToolCall.objects.update(state=ToolCall.State.UNKNOWN, attempt=1)
+    Approval.objects.update(state=Approval.State.GRANTED, wants_typing=True)
+    code, events = shell("approvals", "resolve", call_id, "again")
+    assert code == 1
+    assert "Type the tool's name" in events[0]["error"]["message"]
+    assert shell("approvals", "resolve", call_id, "again", "--typed", "delete_note")[0] == 0
+    assert not Note.objects.filter(title="Old ideas").exists()
 
 
 def test_a_second_answer_is_refused(shell: Shell) -> None:

@@ -9,18 +9,17 @@ from typing import Any
 import pytest
 import pytest_asyncio
 from asgiref.sync import sync_to_async
-from asgiref.testing import ApplicationCommunicator
 from django.contrib.sessions.models import Session
 from django.test import Client
 
 from chatapp import consumers
-from chatapp.asgi import sockets
 from chatapp.models import Conversation, Member
 from chatapp.turns.storage import close_threads
 from chatapp.turns.workplace import close_workplace, open_workplace
 
+from .sockets import OWN_ORIGIN, Socket, opens, session_of, socket
+
 pytestmark = pytest.mark.django_db(transaction=True)
-OWN_ORIGIN = "http://127.0.0.1:6740"
 
 
 @pytest_asyncio.fixture(autouse=True)
@@ -31,12 +30,6 @@ async def _workplace() -> AsyncIterator[None]:
     close_threads()
 
 
-def session_of(person: Member) -> str:
-    client = Client()
-    client.force_login(person)
-    return client.cookies["sessionid"].value
-
-
 @pytest.fixture
 def people(transactional_db: None) -> tuple[Member, Member]:
     return Member.objects.create_user("owner"), Member.objects.create_user("stranger")
@@ -45,61 +38,6 @@ def people(transactional_db: None) -> tuple[Member, Member]:
 @pytest.fixture
 def conversation(people: tuple[Member, Member]) -> Conversation:
     return Conversation.objects.create(owner=people[0], title="Hello")
-
-
-class Socket:
-    """A browser's side of a socket."""
-
-    def __init__(self, scope: dict[str, Any]) -> None:
-        line: Any = ApplicationCommunicator  # asgiref has no types here
-        self._line = line(sockets, scope)
-
-    async def opens(self) -> bool:
-        """Whether the handshake is accepted."""
-        await self._line.send_input({"type": "websocket.connect"})
-        return bool((await self.hears())["type"] == "websocket.accept")
-
-    async def hears(self) -> dict[str, Any]:
-        heard: dict[str, Any] = await self._line.receive_output(timeout=5)
-        return heard
-
-    async def says(self, text: str) -> None:
-        await self._line.send_input({"type": "websocket.receive", "text": text})
-
-    async def hears_nothing(self) -> bool:
-        return bool(await self._line.receive_nothing(timeout=0.2))
-
-    async def leave(self) -> None:
-        await self._line.send_input({"type": "websocket.disconnect", "code": 1001})
-        await self._line.wait(timeout=5)
-
-
-def socket(
-    conversation_id: uuid.UUID,
-    session: str = "",
-    *,
-    origins: tuple[str, ...] = (OWN_ORIGIN,),
-    after: str = "0",
-) -> Socket:
-    headers = [(b"host", b"127.0.0.1:6740"), (b"cookie", f"sessionid={session}".encode())]
-    headers += [(b"origin", origin.encode()) for origin in origins]
-    return Socket(
-        {
-            "type": "websocket",
-            "scheme": "ws",
-            "path": f"/ws/c/{conversation_id}/",
-            "query_string": f"after={after}".encode(),
-            "headers": headers,
-            "subprotocols": [],
-        },
-    )
-
-
-async def opens(tab: Socket) -> bool:
-    is_open = await tab.opens()
-    if is_open:
-        await tab.leave()
-    return is_open
 
 
 async def test_the_owner_comes_in(people: Any, conversation: Conversation) -> None:

@@ -37,7 +37,7 @@ def test_an_answer_holds_its_parts_in_order_and_then_its_status(turn: Turn) -> N
     rows.said(turn, "Let me think.", "reasoning", seconds=8.2)
     rows.said(turn, "First **this**.")
     call = rows.question(turn)
-    rows.said(turn, "Stopped by you.", "notice", hint="Ask again.")
+    rows.said(turn, "Stopped by you.", "notice", hint="Ask again.", notice_kind="stopped")
     item = root_of(fragments.message(read_conversation(turn.conversation).messages[-1]))
     parts, status = item.one(id=page.parts_id(turn.answer_id)), item.elements[-1]
     assert [each["id"] for each in parts.elements] == [
@@ -53,22 +53,12 @@ def test_an_answer_holds_its_parts_in_order_and_then_its_status(turn: Turn) -> N
 
 
 def test_an_open_text_can_be_added_to_by_its_ids() -> None:
-    part = root_of(fragments.text_part_opened(MESSAGE, 2, 1, "<p>a</p>", "<p>b</p>"))
+    view = TextView(step=2, position=1, blocks="<p>a</p>", tail="<p>b</p>", is_open=True)
+    part = root_of(fragments.part(MESSAGE, view))
     assert part["id"] == page.part_id(MESSAGE, 2, 1)
     assert "hx-ignore" in part
     assert part.one(id=page.blocks_id(MESSAGE, 2, 1)).text == "a"
     assert part.one(id=page.tail_id(MESSAGE, 2, 1)).text == "b"
-
-
-def test_a_reload_in_mid_stream_shows_the_part_that_the_stream_opened() -> None:
-    view = TextView(step=2, position=1, blocks="<p>a</p>", tail="<p>b</p>", is_open=True)
-    assert fragments.part(MESSAGE, view) == fragments.text_part_opened(
-        MESSAGE, 2, 1, "<p>a</p>", "<p>b</p>"
-    )
-    thought = ReasoningView(step=2, position=1, text="a < b", is_open=True)
-    assert fragments.part(MESSAGE, thought) == fragments.reasoning_part_opened(
-        MESSAGE, 2, 1, "a &lt; b"
-    )
 
 
 @pytest.mark.parametrize(
@@ -84,11 +74,22 @@ def test_a_thought_is_plain_text_and_says_how_long_it_took(
     assert part.one(id=page.blocks_id(MESSAGE, 1, 0)).children == ["<b>bold</b>\n"]
 
 
-def test_a_notice_says_what_happened_and_what_to_do() -> None:
-    view = NoticeView(step=1, position=4, text="It <broke>.", hint="Try again.")
+@pytest.mark.parametrize(
+    ("kind", "text", "icon"),
+    [
+        ("error", "Problem: It <broke>. Try again.", "#i-alert"),
+        ("stopped", "It <broke>. Try again.", "#i-stopped"),
+        ("info", "Note: It <broke>. Try again.", "#i-info"),
+        ("", "Note: It <broke>. Try again.", "#i-info"),
+    ],
+)
+def test_a_notice_says_of_which_kind_it_is_what_happened_and_what_to_do(
+    kind: str, text: str, icon: str
+) -> None:
+    view = NoticeView(step=1, position=4, kind=kind, text="It <broke>.", hint="Try again.")
     part = root_of(fragments.part(MESSAGE, view))
-    assert part["id"] == page.part_id(MESSAGE, 1, 4)
-    assert part.text == "It <broke>. Try again."
+    assert (part["id"], part["data-kind"]) == (page.part_id(MESSAGE, 1, 4), kind)
+    assert (part.text, part.one("use")["href"]) == (text, icon)
 
 
 # --- status, composer, sidebar -------------------------------------------------------------
@@ -112,21 +113,25 @@ def test_a_waiting_answer_says_what_it_waits_for(owner: Member) -> None:
 
 
 @pytest.mark.parametrize(
-    ("state", "word"),
+    ("state", "reason", "word", "ways_on"),
     [
-        (Turn.State.DONE, "demo"),
-        (Turn.State.STOPPED, "Stopped"),
-        (Turn.State.FAILED, "Interrupted"),
+        (Turn.State.DONE, "complete", "demo", []),
+        (Turn.State.DONE, "length", "demo", ["Continue"]),
+        (Turn.State.STOPPED, "stopped", "Stopped", ["Try again", "Continue"]),
+        (Turn.State.FAILED, "failed", "Interrupted", ["Try again"]),
     ],
 )
 def test_a_finished_answer_says_how_it_ended_and_what_it_took(
-    owner: Member, state: str, word: str
+    owner: Member, state: str, reason: str, word: str, ways_on: list[str]
 ) -> None:
-    status = status_of(rows.turn(owner, state))
+    turn = rows.turn(owner, state)
+    turn.reason = reason
+    status = status_of(turn)
     assert "aria-busy" not in status
-    assert status.text.startswith(word)
-    assert status.text.endswith("40 tokens")
-    assert status.buttons() == ["Copy answer"]
+    (figures,) = status.with_class("num")
+    assert figures.text.startswith(word)
+    assert figures.text.endswith("40 tokens")
+    assert status.buttons() == [*ways_on, "Copy answer"]
 
 
 def test_a_status_is_the_same_whoever_counted_its_tokens(owner: Member) -> None:

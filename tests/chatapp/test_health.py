@@ -39,6 +39,12 @@ def test_a_silent_database_is_named(client: Client, settings: Any) -> None:
 
 
 @pytest.mark.django_db
+def test_without_a_layer_the_database_alone_decides(client: Client, settings: Any) -> None:
+    settings.CHANNEL_LAYERS = {}
+    assert client.get("/readyz").content == b"ready\n"
+
+
+@pytest.mark.django_db
 def test_a_silent_layer_is_named(client: Client, settings: Any) -> None:
     settings.CHANNEL_LAYERS = {
         "default": {

@@ -56,6 +56,23 @@ def newcomer(db: Any) -> Member:
     return Member.objects.create_user("newcomer")
 
 
+def test_the_keyboard_begins_in_the_name_field(client: Client, db: Any) -> None:
+    fields = page(client.get("/sign-in/")).inputs
+    assert [name for name, found in fields.items() if "autofocus" in found] == ["username"]
+
+
+def test_the_password_page_leads_back_unless_a_password_is_due(
+    owner_client: Client, newcomer: Member
+) -> None:
+    def ways(client: Client) -> list[str | None]:
+        return [found["href"] for tag, found in page(client.get("/password/")).tags if tag == "a"]
+
+    first_time = Client()
+    first_time.force_login(newcomer)
+    assert ways(owner_client) == ["/"]
+    assert ways(first_time) == []
+
+
 def test_the_right_password_signs_in_and_renews_the_session(client: Client, owner: Member) -> None:
     client.get("/sign-in/")
     client.session["kept"] = True

@@ -63,7 +63,7 @@ def test_the_demo_can_be_switched_off_and_on_again(settings: Settings) -> None:
     settings.DEMO = True
     seed()
     assert demo_service().is_enabled
-    assert "DEMO=0 switches it off" in demo_service().description
+    assert "An admin can switch it off" in demo_service().description
 
 
 def test_without_the_demo_nothing_is_made(settings: Settings) -> None:

@@ -1,14 +1,24 @@
-"""`manage.py policy classify FILE` as other programs use it."""
+"""`manage.py policy` as people and other programs use it."""
 
 import json
+import re
 import subprocess
 import sys
+from dataclasses import asdict
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
-from django.core.management import CommandError, call_command
+from django.contrib.auth.models import Group
+from django.core.management import call_command
+from django.test import Client
+
+from chatapp.models import Member, PolicyRule, PolicyTest, ToolLimit
+from mcpconfig.models import Service
+from tests.chatapp.turns.past import past, shop
+from tests.chatapp.turns.signing import second_signature
+from tests.commands import Ran
 
 
 def classified(path: Path, *lines: Any) -> list[dict[str, Any]]:
@@ -53,13 +63,22 @@ def test_the_schema_the_hints_and_the_trust_are_taken_into_account(path: Path) -
 
 @pytest.mark.parametrize("line", ["{", "[]", '{"name": ""}', '{"name": 5}', "{}", "[" * 100_000])
 def test_a_bad_line_fails_with_its_number(path: Path, line: str) -> None:
-    with pytest.raises(CommandError, match=r"^Line 2: It .*\.$"):
-        classified(path, {"name": "list_memos"}, line)
+    path.write_text('{"name": "list_memos"}\n' + line)
+    ran = Ran("policy", "classify", str(path))
+    assert ran.code == 1
+    assert re.match(r"refused: Line 2: It .*\.$", ran.err)
 
 
-def test_a_file_that_is_not_there_fails_with_a_sentence(tmp_path: Path) -> None:
-    with pytest.raises(CommandError, match="cannot be read"):
-        call_command("policy", "classify", str(tmp_path / "missing"))
+@pytest.mark.parametrize("name", ["missing", "."])
+def test_a_file_that_cannot_be_read_fails_with_a_sentence(tmp_path: Path, name: str) -> None:
+    ran = Ran("policy", "classify", str(tmp_path / name))
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.startswith("files: ")
+
+
+def test_a_file_of_bytes_fails_with_a_sentence(path: Path) -> None:
+    path.write_bytes(b"\xff\xfe")
+    assert "not UTF-8" in Ran("policy", "classify", str(path)).err
 
 
 @pytest.mark.slow
@@ -77,3 +96,175 @@ def test_the_exit_codes_are_those_of_the_contract(path: Path) -> None:
         [sys.executable, "manage.py", "policy"], capture_output=True, text=True, timeout=50
     )
     assert misused.returncode == 2
+
+
+# --- test and simulate -----------------------------------------------------------------------
+
+
+@pytest.fixture
+def service(owner: Member) -> Service:
+    made = shop()
+    past([owner], made, 30)
+    return made
+
+
+def told(*words: str) -> dict[str, Any]:
+    out = Ran("policy", *words, "--json").out
+    value: dict[str, Any] = json.loads(out)
+    return value
+
+
+def test_policy_tests_are_tried_and_a_failing_one_ends_with_1(
+    owner: Member, service: Service
+) -> None:
+    assert Ran("policy", "test").out == "0 policy tests, 0 fail.\n"
+    values = {"person": owner, "service": service, "tool": "change_label"}
+    PolicyTest.objects.create(name="Holds", expected="ask", **values)
+    assert Ran("policy", "test").code == 0
+    broken = PolicyTest.objects.create(name="Runs", expected="allow", **values)
+    ran = Ran("policy", "test")
+    assert ran.code == 1
+    assert "“Runs” must run, but it asks. Asked because its risk is medium.\n" in ran.out
+    assert "Holds" not in ran.out
+    assert told("test") == {
+        "tests": 2,
+        "failing": [
+            {
+                "id": broken.pk,
+                "name": "Runs",
+                "expected": "allow",
+                "decided": "ask",
+                "reason": "Asked because its risk is medium.",
+            }
+        ],
+    }
+
+
+def test_past_calls_are_replayed_under_a_draft(service: Service) -> None:
+    off = PolicyRule.objects.create(name="Off", effect="deny", is_enabled=False)
+    on = PolicyRule.objects.create(name="On", effect="allow", tool="change_label")
+    for words, would in (
+        ((), {"allow": 20, "ask": 10, "deny": 0}),
+        (("--without", str(on.pk)), {"allow": 10, "ask": 20, "deny": 0}),
+        (("--with", str(off.pk)), {"allow": 0, "ask": 0, "deny": 30}),
+        (("--runs-up-to", "nothing"), {"allow": 10, "ask": 20, "deny": 0}),
+        (("--runs-up-to", "medium"), {"allow": 20, "ask": 10, "deny": 0}),
+    ):
+        assert told("simulate", *words)["would"] == would, words
+    shown = Ran("policy", "simulate").out
+    assert "30 calls. By themselves would have run 20 (did: 10)" in shown
+    assert "shop_change_label: 10 times it runs, not as it did (it asks)." in shown
+    assert "owner: 10 questions, 20 as it was, 30 calls" in shown
+
+
+# What the page of the simulator is asked, what the command is, and what would have run of 30 calls.
+DRAFTS: list[tuple[dict[str, Any], str, int]] = [
+    ({}, "", 8),
+    ({"limits": None}, "--without-limit {limit}", 10),
+    ({"limit_calls": 2, "limit_tool": "read_label"}, "--limit 2 --limit-tool read_label", 2),
+    ({"limit_calls": 0, "limit_is_core": "on"}, "--limit 0 --limit-own", 8),
+    ({"limit_calls": 0, "limit_service": "{service}"}, "--limit 0 --limit-service shop", 0),
+    ({"limit_calls": 0, "limit_group": "{group}"}, "--limit 0 --limit-group Sales", 8),
+    ({"allowed_service": "{service}"}, "--allowed-service shop", 18),
+    (
+        {"allowed_service": "{service}", "consents_to_high": "on"},
+        "--allowed-service shop --consents-to-high",
+        28,
+    ),
+    (
+        {"allowed_service": "{service}", "allowed_tool": "delete_label"},
+        "--allowed-service shop --allowed-tool delete_label",
+        8,
+    ),
+    (
+        {"allowed_service": "{service}", "widest_consent": "once"},
+        "--allowed-service shop --widest-consent once",
+        8,
+    ),
+    ({"asks_everything": "on"}, "--asks-everything", 0),
+    ({"runs_up_to": "medium"}, "--runs-up-to medium", 18),
+    ({"medium_needs": "{second}"}, "--medium-needs Operations", 8),
+    (
+        {"allowed_service": "{service}", "medium_needs": "{second}"},
+        "--allowed-service shop --medium-needs Operations",
+        8,
+    ),
+    (
+        {"allowed_service": "{service}", "consents_to_high": "on", "high_needs": "{second}"},
+        "--allowed-service shop --consents-to-high --high-needs Operations",
+        18,
+    ),
+    ({"rule-effect": "allow"}, "--rule allow", 28),
+    (
+        {"rule-effect": "allow", "rule-levels": "medium", "rule-service": "{service}"},
+        "--rule allow --rule-risk medium --rule-service shop",
+        18,
+    ),
+    (
+        {"rule-effect": "deny", "rule-tool": "read_label", "rule-condition": "amount < 12"},
+        "--rule deny --rule-tool read_label --rule-condition amount<12",
+        4,
+    ),
+    ({"rule-effect": "deny", "rule-groups": "{group}"}, "--rule deny --rule-group Sales", 8),
+    ({"rule-effect": "deny", "rule-is_core": "on"}, "--rule deny --rule-own", 8),
+    (
+        {"rule-effect": "ask", "rule-second": "{second}"},
+        "--rule ask --rule-second Operations",
+        0,
+    ),
+    ({"person": "{owner}"}, "--person owner", 8),
+    ({"service": "{service}"}, "--service shop", 8),
+]
+
+
+@pytest.mark.parametrize(("query", "words", "ran"), DRAFTS, ids=[each[1] for each in DRAFTS])
+def test_the_command_drafts_what_the_page_does(
+    admin_client: Client,
+    owner: Member,
+    service: Service,
+    query: dict[str, Any],
+    words: str,
+    ran: int,
+) -> None:
+    limit = ToolLimit.objects.create(tool="read_label", calls=8)
+    ids = {
+        "owner": owner.pk,
+        "service": service.pk,
+        "limit": limit.pk,
+        "group": Group.objects.create(name="Sales").pk,
+        "second": second_signature().pk,
+    }
+    stored = {"days": 30, "runs_up_to": "low", "widest_consent": "service", "limits": limit.pk}
+    typed = {name: value for name, value in (stored | query).items() if value is not None}
+    asked = {name: str(value).format(**ids) for name, value in typed.items()}
+    page = admin_client.get("/admin/chatapp/policyrule/simulator/", asked)
+    assert told("simulate", *words.format(**ids).split()) == asdict(page.context["found"])
+    assert page.context["found"].would["allow"] == ran
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("--days 0", "--days takes"),
+        ("--with 99", "There is no rule 99."),
+        ("--without 99", "There is no rule 99."),
+        ("--without-limit 99", "There is no limit 99."),
+        ("--person nobody", "There is no member named 'nobody'."),
+        ("--limit-tool read_label", "--limit says how many"),
+        ("--limit -1", "--limit takes"),
+        ("--limit 1 --limit-own --limit-service shop", "do not go together"),
+        ("--limit 1 --limit-own --limit-tool read_label", "no tool of its own"),
+        ("--allowed-tool read_label", "--allowed-service says"),
+        ("--rule-tool read_label", "--rule says what"),
+        ("--rule deny --rule-own --rule-service shop", "do not go together"),
+        ("--rule deny --rule-condition amount<", "--rule-condition: "),
+        ("--rule deny --rule-group Nobody", "There is no group named 'Nobody'."),
+        ("--high-needs Nobody", "There is no second signature named 'Nobody'."),
+    ],
+)
+def test_a_draft_that_cannot_be_is_refused_in_words(
+    service: Service, words: str, says: str
+) -> None:
+    ran = Ran("policy", "simulate", *words.split())
+    assert ran.code == 1
+    assert says in ran.err

@@ -56,13 +56,16 @@ LOW = """
     list_deleted_rows get_creator read_sender_name list_created_reports count_rows weather
     server_status usage_report describe_table get_run_history resolve_user_id export_status
     buscar_facturas lire_document buchungen_auflisten 查询订单 検索する GETUser listHTTPErrors
+    run_logs_query execute_metrics_query convert_currency map_elevation team_guidelines
+    translate_letter list_staff_leave ask_library 销售排行 folder_tree city_coordinates
 """
 MEDIUM = """
     write_memo update_calendar_entry add_paragraph send_letter replyToThread rename_folder
     archive-thread mark_as_done remove_label_from_letter add_comment create_comment close_ticket
     upload_photo click_button press_key assign_user_to_ticket frobnicate sequential_foo
     actualizar_factura enviar_correo 更新订单 sort_list stop_video start_timer
-    watch_update list_sync
+    watch_update list_sync update_project update_pull_request convert_letter_to_pdf
+    edit_page_layout
 """
 HIGH = """
     delete_memo deleteMemo memos.destroy purge-cache drop_schema truncate_log_table erase_disk
@@ -72,7 +75,8 @@ HIGH = """
     share_folder pay_bill refund_customer transfer_money place_order sign_transaction
     find_and_delete list_or_create report_create get_delete_thing deletememo removeuserandcreate
     eliminar_factura loschen_datei 删除订单 ファイル削除 주문삭제 удалить_счет evaluate_script
-    sql_query add_page upgrade_cluster query_run monitor_reset audit_pay
+    sql_query add_page upgrade_cluster query_run monitor_reset audit_pay restore_project
+    merge_pull_request write_sql_query execute_logs_sql approve_timesheet pause_project
 """
 
 
@@ -124,10 +128,19 @@ def test_a_verb_in_letters_of_another_alphabet_is_high() -> None:
         "This tool executes the text on the host.",
         "Looks harmless. This cannot be undone.",
         "Runs a shell command and reads what it prints.",
+        "Run a query of any kind.",
     ],
 )
 def test_a_grave_description_raises_a_harmless_name(description: str) -> None:
     assert judged("list_memos", description=description).level == "high"
+
+
+@pytest.mark.parametrize(
+    "description",
+    ["Run a search over the archive.", "Runs a metrics query.", "Run an audit report."],
+)
+def test_what_is_run_to_learn_something_raises_nothing(description: str) -> None:
+    assert judged("list_memos", description=description).level == "low"
 
 
 @pytest.mark.parametrize("name", ["frobnicate", "update_memo", "delete_memo"])

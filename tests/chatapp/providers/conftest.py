@@ -5,19 +5,20 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from tests.wire.openai import WireServer, wire_server
+from tests.chatapp.providers.accounts import forget_environment, point_at
+from tests.wire.formats import FORMATS
+from tests.wire.server import WireServer, wire_server
 
 
 @pytest_asyncio.fixture
 async def wire(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[WireServer]:
-    for name in ("OPENAI_API_KEY", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID", "OPENAI_CUSTOM_HEADERS"):
-        monkeypatch.delenv(name, raising=False)
+    forget_environment(monkeypatch)
     async with wire_server() as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        point_at(monkeypatch, server.url)
         yield server
 
 
-@pytest.fixture(params=["openai", "openai-chat"])
+@pytest.fixture(params=FORMATS)
 def form(request: pytest.FixtureRequest) -> str:
-    """The provider prefix: each test that asks for it runs in both forms."""
+    """The provider prefix: each test that asks for it runs in every form."""
     return str(request.param)

@@ -1,19 +1,35 @@
 """What tests ask the models for, and how they compare what was said."""
 
+import asyncio
+from dataclasses import replace
+
+import pytest
+
 from chatapp.providers.events import (
     ArgumentsDelta,
     Finished,
     ModelEvent,
     OpaqueData,
+    ProviderError,
     ReasoningDelta,
     TextDelta,
     ToolCallReady,
     Usage,
 )
 from chatapp.providers.registry import provider_for
-from chatapp.providers.request import HistoryItem, ModelRequest, ToolSpec, UserMessage
+from chatapp.providers.request import (
+    AskedTool,
+    AssistantMessage,
+    HistoryItem,
+    ModelRequest,
+    SaidReasoning,
+    SaidText,
+    ToolSpec,
+    UserMessage,
+)
 from tests.wire.script import Answer, Tool
 
+OPENAI_FORMS = ("openai", "openai-chat")
 WEATHER = ToolSpec(
     name="weather_look.up",
     description="[MCP:weather] Look up the weather",
@@ -39,6 +55,17 @@ STORIES = {
     "content_filter": Answer(text="This was", finish="content_filter"),
     "strange": Answer(text="Still only this text.", is_strange=True),
 }
+# Why each answer ends, and in which forms a story ends otherwise: Anthropic has one word for all
+# that its filters stop, Gemini knows no refusal.
+REASONS: dict[str | tuple[str, str], str] = {
+    **dict.fromkeys(("text", "reasoning", "strange"), "stop"),
+    **dict.fromkeys(("one_tool", "no_arguments", "parallel_tools"), "tool_calls"),
+    "refusal": "refused",
+    "length": "length",
+    "content_filter": "filtered",
+    ("anthropic", "content_filter"): "refused",
+    ("google", "refusal"): "filtered",
+}
 
 
 def a_request(
@@ -49,9 +76,24 @@ def a_request(
 
 async def said_by(form: str, request: ModelRequest | None = None) -> list[ModelEvent]:
     """Everything that a model says, through the registry as the engine calls it."""
-    provider, model = await provider_for(f"{form}:scripted")
+    provider, model, account = await provider_for(f"{form}:scripted")
     assert model == "scripted"
-    return [event async for event in provider.stream(request or a_request())]
+    return [event async for event in provider.stream(request or a_request(), account)]
+
+
+async def failure_of(form: str, request: ModelRequest | None = None) -> ProviderError:
+    """How a model call fails, which it does soon."""
+    async with asyncio.timeout(5):
+        with pytest.raises(ProviderError) as raised:
+            await said_by(form, request)
+    return raised.value
+
+
+def refusal(status: int, code: str, message: str, **headers: str) -> Answer:
+    """An error before the stream, written by each form as its own."""
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    error = {"message": message, "type": "error", "param": None, "code": code}
+    return Answer(status=status, error=error, headers=named)
 
 
 def text_of(events: list[ModelEvent]) -> str:
@@ -75,6 +117,12 @@ def arguments_of(events: list[ModelEvent], index: int) -> str:
     return "".join(delta.text for delta in deltas if delta.index == index)
 
 
+def whole_of(events: list[ModelEvent]) -> tuple[object, ...]:
+    """All that was said, however it was cut into pieces; arguments as what they mean."""
+    calls = [(index, name, arguments) for index, _, name, arguments in calls_of(events)]
+    return reasoning_of(events), text_of(events), calls, opaque_of(events), finish_of(events)
+
+
 def opaque_of(events: list[ModelEvent]) -> list[OpaqueData]:
     return [event for event in events if isinstance(event, OpaqueData)]
 
@@ -88,11 +136,28 @@ def finish_of(events: list[ModelEvent]) -> str:
     return finished.reason
 
 
-def without_opaque(events: list[ModelEvent]) -> list[ModelEvent]:
-    """The events as both forms have them; a whole call is told last, as the chat form must."""
-    kept = [event for event in events if not isinstance(event, OpaqueData | ToolCallReady)]
-    ready = [
-        ToolCallReady(index=index, call_id=call_id, name=name, arguments=arguments)
-        for index, call_id, name, arguments in calls_of(events)
+def as_history(events: list[ModelEvent]) -> AssistantMessage:
+    """The parts as the engine stores them: opaque data stays with the part that came before it, and
+    calls follow what was said."""
+    said: list[SaidText | SaidReasoning] = []
+
+    def more(kind: type[SaidText] | type[SaidReasoning], text: str) -> None:
+        if not said or type(said[-1]) is not kind or said[-1].opaque is not None:
+            said.append(kind(text=""))
+        said[-1] = replace(said[-1], text=said[-1].text + text)
+
+    for event in events:
+        match event:
+            case TextDelta():
+                more(SaidText, event.text)
+            case ReasoningDelta():
+                more(SaidReasoning, event.text)
+            case OpaqueData():
+                more(SaidText if event.kind == "text" else SaidReasoning, "")
+                said[-1] = replace(said[-1], opaque=event.data)
+    calls = [
+        AskedTool(call_id=e.call_id, name=e.name, arguments=e.arguments or "{}", opaque=e.opaque)
+        for e in events
+        if isinstance(e, ToolCallReady)
     ]
-    return [*kept[:-2], *ready, *kept[-2:]]
+    return AssistantMessage(parts=(*said, *calls))

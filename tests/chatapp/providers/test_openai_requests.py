@@ -4,35 +4,28 @@ from typing import Any
 
 import pytest
 
-from chatapp.providers.events import (
-    ModelEvent,
-    OpaqueData,
-    ReasoningDelta,
-    TextDelta,
-    ToolCallReady,
-)
 from chatapp.providers.request import (
     AskedTool,
     AssistantMessage,
-    AssistantPart,
     HistoryItem,
     SaidReasoning,
     SaidText,
     ToolOutcome,
-    ToolSpec,
     UserMessage,
 )
 from tests.chatapp.providers.stories import (
     HELLO,
+    OPENAI_FORMS,
     WEATHER,
     a_request,
+    as_history,
     calls_of,
     opaque_of,
     said_by,
     text_of,
 )
-from tests.wire.openai import WireServer
 from tests.wire.script import Answer, Tool
+from tests.wire.server import WireServer
 
 STORY = Answer(
     reasoning="I need both.",
@@ -49,34 +42,9 @@ OUTCOMES = (
 )
 
 
-def as_history(events: list[ModelEvent]) -> AssistantMessage:
-    """The parts as the engine stores them: opaque data stays with the part that came before it."""
-    parts: list[AssistantPart] = []
-    text = reasoning = ""
-    for event in events:
-        match event:
-            case TextDelta():
-                text += event.text
-            case ReasoningDelta():
-                reasoning += event.text
-            case OpaqueData(kind="reasoning"):
-                parts.append(SaidReasoning(text=reasoning, opaque=event.data))
-                reasoning = ""
-            case OpaqueData():
-                parts.append(SaidText(text=text, opaque=event.data))
-                text = ""
-            case ToolCallReady():
-                asked = AskedTool(
-                    call_id=event.call_id,
-                    name=event.name,
-                    arguments=event.arguments,
-                    opaque=event.opaque,
-                )
-                parts += [SaidText(text=text), asked] if text else [asked]
-                text = ""
-    if text:
-        parts.append(SaidText(text=text))
-    return AssistantMessage(parts=tuple(parts))
+@pytest.fixture(params=OPENAI_FORMS)
+def form(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
 
 
 async def second_body(wire: WireServer, form: str, story: Answer) -> dict[str, Any]:
@@ -249,17 +217,3 @@ async def test_without_tools_and_system_neither_is_sent(wire: WireServer, form: 
     body = wire.requests[0].body
     assert not body.keys() & {"tools", "instructions"}
     assert "system" not in repr(body)
-
-
-async def test_one_bad_schema_does_not_spoil_the_request(wire: WireServer, form: str) -> None:
-    bad = ToolSpec(
-        name="bad",
-        description="",
-        input_schema={
-            "type": "array",
-            "anyOf": "x",
-            "properties": {"n": {"default": float("nan")}},
-        },
-    )
-    await said_by(form, a_request(tools=(bad,)))
-    assert len(wire.requests[0].body["tools"]) == 1

@@ -1,17 +1,29 @@
 """Servers that keep to OpenAI's forms loosely, or speak of what nobody here knows."""
 
-from pytest_django import Settings
+import asyncio
+from typing import Any
 
+import pytest
+
+from chatapp.providers import openai_chat
+from chatapp.providers.events import Usage
 from tests.chatapp.providers.stories import (
+    OPENAI_FORMS,
     STORIES,
     calls_of,
+    failure_of,
     finish_of,
     opaque_of,
     said_by,
     text_of,
 )
-from tests.wire.openai import WireServer
 from tests.wire.script import Answer, Tool
+from tests.wire.server import WireServer
+
+
+@pytest.fixture(params=OPENAI_FORMS)
+def form(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
 
 
 async def test_tools_that_the_provider_runs_itself_are_no_calls(wire: WireServer) -> None:
@@ -71,14 +83,54 @@ async def test_calls_that_share_an_id_get_their_own(wire: WireServer) -> None:
     assert first == "call" != second
 
 
-async def test_a_line_that_stays_open_after_the_end_spoils_nothing(
-    wire: WireServer, settings: Settings
+@pytest.mark.parametrize("counted", [True, False])
+async def test_a_line_that_stays_open_after_the_end_is_not_waited_for(
+    wire: WireServer, monkeypatch: pytest.MonkeyPatch, counted: bool
 ) -> None:
-    settings.MODEL_IDLE_SECONDS = 0.1
+    monkeypatch.setattr(openai_chat, "USAGE_SECONDS", 0.3)
     end = {"choices": [{"delta": {"content": "Done."}, "finish_reason": "stop"}]}
-    wire.play(Answer(events=(end, end), cut="hang", cut_after=1))
-    events = await said_by("openai-chat")
+    count = {"choices": [], "usage": {"prompt_tokens": 7}}
+    wire.play(Answer(events=(end, count, count), cut="hang", cut_after=1 + counted))
+    async with asyncio.timeout(5):
+        events = await said_by("openai-chat")
     assert (text_of(events), finish_of(events)) == ("Done.", "stop")
+    assert [each.input_tokens for each in events if isinstance(each, Usage)] == [7 * counted]
+
+
+STRANGE = ("text", 7, ["text", 7, None], {"delta": 1}, True)
+
+
+@pytest.mark.parametrize("strange", STRANGE, ids=repr)
+async def test_a_field_of_another_kind_says_nothing(
+    wire: WireServer, form: str, strange: Any
+) -> None:
+    calls = {"tool_calls": strange, "content": strange if strange != "text" else ""}
+    counts = {"prompt_tokens": strange, "prompt_tokens_details": strange}
+    counts |= {"completion_tokens_details": strange, "input_tokens_details": strange}
+    chat = (
+        {"choices": strange},
+        *({"choices": [{"delta": each}]} for each in (strange, calls)),
+        {"choices": [{"delta": {"content": "Well."}, "finish_reason": "stop"}], "usage": counts},
+    )
+    message = {"type": "message", "content": strange}
+    response = {"output": strange, "usage": counts, "status": "incomplete"}
+    responses = (
+        {"type": "response.output_item.done", "output_index": 9, "item": strange},
+        {"type": "response.output_item.done", "output_index": 8, "item": message},
+        {"type": "response.output_text.delta", "output_index": 0, "delta": "Well."},
+        {"type": "response.completed", "response": response | {"incomplete_details": strange}},
+    )
+    wire.play(Answer(events=chat if form == "openai-chat" else responses))
+    events = await said_by(form)
+    assert text_of(events) == "Well."
+    assert finish_of(events) == ("stop" if form == "openai-chat" else "length")
+
+
+@pytest.mark.parametrize("strange", STRANGE, ids=repr)
+async def test_a_failure_that_says_nothing_is_one(wire: WireServer, strange: Any) -> None:
+    for response in (strange, {"error": strange}):
+        wire.play(Answer(events=({"type": "response.failed", "response": response},)))
+        assert (await failure_of("openai")).kind == "server"
 
 
 async def test_arguments_that_come_only_with_the_whole_item_are_taken(wire: WireServer) -> None:

@@ -1,4 +1,4 @@
-"""Which models the environment offers, and how a model id finds its provider."""
+"""How a model id finds its provider, and what the environment must hold for it."""
 
 import subprocess
 import sys
@@ -6,107 +6,125 @@ import sys
 import pytest
 from pytest_django import Settings
 
+from chatapp.providers.default_models import DEFAULT_MODELS, end_of
+from chatapp.providers.environment import VARIABLES
 from chatapp.providers.events import ProviderError
-from chatapp.providers.registry import (
-    check_model,
-    default_model,
-    offered_models,
-    provider_for,
-)
+from chatapp.providers.registry import LABELS, PROVIDERS, account_for, is_offered, provider_for
+from tests.chatapp.providers.accounts import BASE_URLS, KEYS, forget_environment
+
+SDKS = ("openai", "anthropic", "google.genai", "boto3")
 
 
 @pytest.fixture(autouse=True)
 def bare(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> None:
     """An environment without keys, and settings as they come."""
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    forget_environment(monkeypatch)
     settings.DEMO, settings.DEFAULT_MODEL = True, ""
 
 
-def offered() -> list[str]:
-    return [choice.id for choice in offered_models()]
+def refusal_of(model_id: str) -> ProviderError:
+    with pytest.raises(ProviderError) as raised:
+        account_for(model_id)
+    return raised.value
 
 
-def prefixes() -> set[str]:
-    return {model_id.partition(":")[0] for model_id in offered()}
+def test_every_provider_has_its_variables_models_and_label() -> None:
+    assert set(VARIABLES) == set(DEFAULT_MODELS) == set(BASE_URLS) == set(PROVIDERS) - {"demo"}
+    assert set(LABELS) == set(PROVIDERS)
 
 
-def test_without_a_key_only_the_demo_is_offered() -> None:
-    assert [(c.id, c.label) for c in offered_models()] == [("demo:assistant", "Demo assistant")]
-    assert default_model() == "demo:assistant"
+@pytest.mark.parametrize("prefix", ["anthropic", "google", "bedrock"])
+def test_a_key_offers_its_provider(monkeypatch: pytest.MonkeyPatch, prefix: str) -> None:
+    assert not is_offered(prefix)
+    for name, value in KEYS[prefix].items():
+        monkeypatch.setenv(name, value)
+    assert [each for each in DEFAULT_MODELS if is_offered(each)] == [prefix]
 
 
-def test_a_key_offers_its_provider_before_the_demo(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-x")
-    assert prefixes() == {"openai", "demo"}
-    assert default_model().startswith("openai:")
-
-
-def test_a_base_url_offers_both_forms_without_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
-    assert prefixes() == {"openai", "openai-chat", "demo"}
-
-
-def test_the_default_model_comes_first_and_once(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
+def test_chat_completions_are_offered_for_a_server_of_ones_own(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-x")
-    settings.DEFAULT_MODEL = "openai-chat:llama"
-    assert default_model() == offered()[0] == "openai-chat:llama"
-    settings.DEFAULT_MODEL = "demo:assistant"
-    assert offered().count("demo:assistant") == 1
-
-
-def test_without_demo_and_keys_nothing_is_offered(settings: Settings) -> None:
-    settings.DEMO = False
-    assert offered() == []
-    assert default_model() == ""
+    assert (is_offered("openai"), is_offered("openai-chat")) == (True, False)
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    monkeypatch.delenv("OPENAI_API_KEY")
+    assert (is_offered("openai"), is_offered("openai-chat")) == (True, True)
 
 
 async def test_any_model_name_may_be_given(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-x")
-    provider, model = await provider_for("openai-chat:org/some:model")
-    assert model == "org/some:model"
+    provider, model, account = await provider_for("openai-chat:org/some:model")
+    assert (model, account.key) == ("org/some:model", "sk-x")
     assert callable(provider.stream)
+    assert callable(provider.listed_models)
 
 
 async def test_the_demo_needs_no_key() -> None:
-    _, model = await provider_for("demo:assistant")
-    assert model == "assistant"
+    provider, model, account = await provider_for("demo:assistant")
+    assert (model, account.key) == ("assistant", "")
+    assert [each.name for each in await provider.listed_models(account)] == ["assistant"]
 
 
 @pytest.mark.parametrize("model_id", ["nobody:gpt", "gpt-6", "openai:"])
-async def test_an_unknown_model_is_told_by_name(model_id: str) -> None:
-    with pytest.raises(ProviderError) as raised:
-        await provider_for(model_id)
-    assert raised.value.kind == "not_found"
-    assert "openai:" in raised.value.hint
+def test_an_unknown_model_is_told_by_name(model_id: str) -> None:
+    error = refusal_of(model_id)
+    assert error.kind == "not_found"
+    assert "openai:" in error.hint
 
 
 def test_no_model_at_all_says_what_an_admin_sets() -> None:
-    with pytest.raises(ProviderError) as raised:
-        check_model("")
-    assert raised.value.kind == "not_found"
-    assert "OPENAI_API_KEY" in raised.value.hint
+    error = refusal_of("")
+    assert error.kind == "not_found"
+    assert "OPENAI_API_KEY" in error.hint
 
 
 def test_the_demo_that_is_off_cannot_be_chosen(settings: Settings) -> None:
-    check_model("demo:assistant")
+    account_for("demo:assistant")
     settings.DEMO = False
-    with pytest.raises(ProviderError) as raised:
-        check_model("demo:assistant")
-    assert raised.value.kind == "not_found"
+    assert refusal_of("demo:assistant").kind == "not_found"
 
 
-@pytest.mark.parametrize("model_id", ["openai:gpt-6-sol", "openai-chat:llama"])
-async def test_a_missing_key_is_told_with_its_variable(model_id: str) -> None:
-    with pytest.raises(ProviderError) as raised:
-        await provider_for(model_id)
-    assert raised.value.kind == "auth"
-    assert "OPENAI_API_KEY" in raised.value.hint
+@pytest.mark.parametrize(
+    ("model_id", "variable"),
+    [
+        ("openai:gpt-6-sol", "OPENAI_API_KEY"),
+        ("openai-chat:llama", "OPENAI_API_KEY"),
+        ("anthropic:claude-sonnet-5-5", "ANTHROPIC_API_KEY"),
+        ("google:gemini-flash-latest", "GEMINI_API_KEY"),
+        ("bedrock:amazon.nova-pro-v1:0", "AWS_BEARER_TOKEN_BEDROCK"),
+    ],
+)
+def test_a_missing_key_is_told_with_its_variable(model_id: str, variable: str) -> None:
+    error = refusal_of(model_id)
+    assert error.kind == "auth"
+    assert variable in error.hint
+
+
+@pytest.mark.parametrize(
+    ("model", "end"),
+    [
+        ("gpt-5", "2026-12-11"),
+        ("gpt-5-mini-2025-08-07", "2026-12-11"),
+        ("o3-mini", "2026-12-11"),
+        ("gpt-4o-2024-11-20", "2027-01-14"),
+        ("claude-sonnet-4-5-20250929", "2026-11-30"),
+        ("gpt-5.5", "None"),
+        ("gpt-6-sol", "None"),
+    ],
+)
+def test_what_a_provider_is_about_to_end_is_known(model: str, end: str) -> None:
+    assert str(end_of(model)) == end
+
+
+def test_nothing_is_offered_that_is_about_to_end() -> None:
+    offered = [model for models in DEFAULT_MODELS.values() for model in models]
+    assert [model for model in offered if end_of(model)] == []
 
 
 def test_an_unused_sdk_is_not_imported() -> None:
-    code = "import sys, chatapp.providers.registry; sys.exit('openai' in sys.modules)"
+    code = (
+        "import sys, chatapp.providers.registry, chatapp.providers.environment;"
+        f"sys.exit(any(each in sys.modules for each in {SDKS}))"
+    )
     done = subprocess.run([sys.executable, "-c", code], timeout=30, check=False)
     assert done.returncode == 0

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from chatapp.providers.events import ProviderError
+from tests.chatapp.providers.accounts import forget_environment, point_at
 from tests.chatapp.providers.stories import calls_of, said_by, text_of
+from tests.wire.formats import FORMATS
 
 SCRIPT = [
     {"text": "Slowly.", "delay_ms": 1, "chunk": 2},
@@ -29,13 +31,15 @@ async def test_a_script_file_is_played_in_order(
         assert process.stdout
         async with asyncio.timeout(15):
             line = (await process.stdout.readline()).decode()
-            monkeypatch.setenv("OPENAI_BASE_URL", line.split()[-1])
+            forget_environment(monkeypatch)
+            point_at(monkeypatch, line.split()[-1])
             assert text_of(await said_by("openai")) == "Slowly."
             assert calls_of(await said_by("openai-chat"))[0][2:] == ("notes_write", '{"a": 1}')
             with pytest.raises(ProviderError) as raised:
                 await said_by("openai")
             assert raised.value.retry_after == 3
-            assert "no more answers" in text_of(await said_by("openai"))
+            for form in FORMATS:
+                assert "no more answers" in text_of(await said_by(form))
     finally:
         process.terminate()
         await asyncio.wait_for(process.wait(), 5)

@@ -8,6 +8,7 @@ from chatapp.providers.events import (
     TextDelta,
     ToolCallReady,
 )
+from chatapp.providers.registry import NO_ACCOUNT
 from chatapp.providers.request import (
     AskedTool,
     AssistantMessage,
@@ -74,7 +75,7 @@ def answered(
 
 
 async def events_of(asking: ModelRequest) -> list[ModelEvent]:
-    return [event async for event in demo.stream(asking)]
+    return [event async for event in demo.stream(asking, NO_ACCOUNT)]
 
 
 def text_in(events: list[ModelEvent]) -> str:

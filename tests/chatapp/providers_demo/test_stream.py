@@ -16,6 +16,7 @@ from chatapp.providers.events import (
     ToolCallStarted,
     Usage,
 )
+from chatapp.providers.registry import NO_ACCOUNT
 
 from .conversation import asked, calls_in, events_of, reasoning_in, text_in
 
@@ -102,7 +103,7 @@ async def test_a_stream_that_is_left_stops_speaking(monkeypatch: pytest.MonkeyPa
     first = asyncio.Event()
 
     async def listen() -> None:
-        async for _ in demo.stream(asked("help")):
+        async for _ in demo.stream(asked("help"), NO_ACCOUNT):
             first.set()
 
     task = asyncio.create_task(listen())

@@ -31,6 +31,7 @@ def streamed(pieces: list[str]) -> tuple[Page, Update]:
     return page, end
 
 
+@pytest.mark.slow
 def test_four_thousand_nasty_documents_end_as_their_whole_render() -> None:
     for seed in range(4_000):
         text = nasty_document(seed)

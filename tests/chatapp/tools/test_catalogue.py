@@ -16,7 +16,7 @@ from django.utils import timezone
 from mcp.server.mcpserver import MCPServer
 
 from chatapp.models import Member
-from chatapp.tools import catalogue as catalogue_module
+from chatapp.tools import freshness
 from chatapp.tools.catalogue import DESCRIPTION_MAX, Catalogue, Listing, assemble, catalogue_for
 from mcpconfig.models import Service, ToolDefinition, ToolSetting
 
@@ -219,7 +219,7 @@ def test_a_service_that_cannot_be_read_is_missing_with_a_notice(owner: Member) -
 def test_a_service_that_does_not_answer_is_given_up_in_time(
     owner: Member, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(catalogue_module, "LISTING_SECONDS", 0.3)
+    monkeypatch.setattr(freshness, "LISTING_SECONDS", 0.3)
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen()  # connections are taken by the system and never answered

@@ -21,14 +21,14 @@ from chatapp.providers.events import ToolCallReady
 from chatapp.tools.catalogue import Catalogue, CatalogueTool
 from chatapp.turns import answers, intake, recovery
 from chatapp.turns.budgets import read_turn
-from chatapp.turns.deciding import decide_calls
+from chatapp.turns.deciding import decide_calls, reconsider
 from chatapp.turns.ending import finish, park
 from chatapp.turns.lease import Lease, LeaseLost, acquire, release, renew
 from chatapp.turns.ledger import Sending, begin_sending, record_outcome, settle_orphans
 from chatapp.turns.next_action import CallModel, Decide, Execute, Finish, Wait, next_action
 from chatapp.turns.refusals import Refused
 from chatapp.turns.steps import Answer, close_step, open_step
-from mcpconfig.models import Service, ToolDefinition
+from mcpconfig.models import Service, ToolDefinition, ToolSetting
 
 State = ToolCall.State
 LONG = 3600.0
@@ -76,6 +76,9 @@ class LedgerMachine(RuleBasedStateMachine):
             service=self.service, hash=uuid.uuid4().hex, name=name
         )
         level: Any = "low" if name == "read_thing" else "high"
+        ToolSetting.objects.create(
+            service=self.service, name=name, level=level, confirmed_hash=definition.hash
+        )
         return CatalogueTool(
             tool_id=name,
             description=name,
@@ -97,6 +100,7 @@ class LedgerMachine(RuleBasedStateMachine):
         if lease is not None:
             self.workers.append(Worker(lease=lease))
             settle_orphans(lease)
+            reconsider(lease)
 
     @rule(which=st.integers(0, 3), asked=st.lists(st.sampled_from(TOOLS), max_size=2))
     @precondition(lambda self: any(worker.is_idle for worker in self.workers))
@@ -248,7 +252,8 @@ class LedgerMachine(RuleBasedStateMachine):
             while any(worker.sent for worker in self.workers):
                 self.an_answer_comes(0, State.SUCCEEDED)
         assert turn.rests, "The turn never comes to rest."
-        asked = self.turn.tool_calls.filter(state__in=[State.AWAITING_APPROVAL, State.UNKNOWN])
+        waits = [State.AWAITING_APPROVAL, State.UNKNOWN, *ToolCall.PAUSED]
+        asked = self.turn.tool_calls.filter(state__in=waits)
         assert turn.state != Turn.State.WAITING or asked.exists(), "It waits for nobody."
 
     def _calls(self) -> QuerySet[ToolCall]:

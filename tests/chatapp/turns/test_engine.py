@@ -5,10 +5,11 @@ import json
 
 import pytest
 
-from chatapp.models import Message, Step, Turn
+from chatapp.models import Message, Part, Step, ToolCall, Turn
 from chatapp.providers.events import ProviderError, TextDelta
-from chatapp.turns import intake
+from chatapp.turns import execution, intake
 from chatapp.turns.history import history_of
+from chatapp.turns.ledger import UNFORESEEN, record_outcome
 from chatapp.turns.storage import in_database
 from chatapp.turns.workplace import Workplace, close_workplace, open_workplace
 from mcpconfig.models import Service
@@ -16,6 +17,7 @@ from tests import scripted
 from tests.scripted import Pause, calls, text
 
 from .acts import READ, call_owner, notices, rest, said
+from .faults import Failing
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -98,6 +100,9 @@ async def test_a_turn_that_always_asks_for_tools_stops_at_its_budget(
     done = await rest(workplace, turn)
     assert done.reason == "budget"
     assert len(scripted.requests) == 3
+    notice = await in_database(Part.objects.get, kind=Part.Kind.NOTICE)
+    assert notice.text == "This turn has asked the model 3 times, which is the limit."
+    assert notice.hint == "Send “go on” to let it continue."
 
 
 async def test_a_step_whose_worker_died_is_asked_anew_and_nothing_is_shown_twice(
@@ -157,3 +162,15 @@ async def test_painted_words_stay_when_a_step_is_cut_off(workplace: Workplace, t
     done = await rest(workplace, turn)
     assert done.state == Turn.State.FAILED
     assert await in_database(said, turn) == "Half an ans"
+
+
+async def test_a_call_whose_turn_ends_by_a_fault_of_ours_does_not_say_that_the_server_stopped(
+    workplace: Workplace, notebook: Service, turn: Turn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing = Failing(record_outcome, lambda *_, **__: True, ValueError("a bug"))
+    monkeypatch.setattr(execution, "record_outcome", failing)
+    scripted.scenes.append(calls(READ))
+    done = await rest(workplace, turn)
+    call = await in_database(turn.tool_calls.get)
+    assert (done.state, call.state) == (Turn.State.FAILED, ToolCall.State.UNKNOWN)
+    assert call.error == UNFORESEEN

@@ -7,34 +7,25 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from chatapp.models import Conversation, JournalEvent, Member, Turn
+from chatapp.models import JournalEvent, Member, ToolCall, Turn
 from chatapp.providers.events import ReasoningDelta, TextDelta
-from chatapp.rendering import fragments, page
+from chatapp.rendering import page
 from chatapp.turns import intake, journal
+from chatapp.turns.answers import deny
 from chatapp.turns.feed import Feed, Unresumable
 from chatapp.turns.journal import Event
 from chatapp.turns.live import Viewer
-from chatapp.turns.reading import read_conversation
 from chatapp.turns.storage import in_database
 from chatapp.turns.workplace import Workplace
+from mcpconfig.models import Service
 from tests import scripted
 from tests.dom import Tab
-from tests.scripted import Pause, Scene, text
+from tests.scripted import Pause, Scene, calls, text
+
+from .acts import DELETE, READ, rest
+from .watching import WORDS, assert_as_reloaded, caught_up, drained, latest, loaded, shown
 
 pytestmark = pytest.mark.django_db(transaction=True)
-WORDS = "# Title\n\nSome *words* and `code`.\n\n- one\n- two\n\n```python\nx = 1\n```\n\nThe end."
-
-
-def whole_page(conversation: Conversation) -> Tab:
-    """A tab that loads the page now."""
-    view = read_conversation(conversation)
-    messages = "".join(fragments.message(message) for message in view.messages)
-    actions = fragments.composer_actions(conversation, view.live_turn)
-    return Tab(f'<ol id="{page.THREAD_ID}">{messages}</ol>{actions}', view.seq)
-
-
-async def loaded(conversation: Conversation) -> Tab:
-    return await in_database(whole_page, conversation)
 
 
 def slowly(pieces: int = 40) -> tuple[Scene, list[Pause]]:
@@ -46,23 +37,6 @@ def slowly(pieces: int = 40) -> tuple[Scene, list[Pause]]:
     words.insert(len(words) // 3, pauses[0])
     words.insert(2 * len(words) // 3, pauses[1])
     return [*words, *text()], pauses  # type: ignore[list-item]
-
-
-async def settled(workplace: Workplace, turn: Turn) -> None:
-    async with asyncio.timeout(15):
-        await workplace.engine.finished(turn.pk)
-        await workplace.engine.advance(turn.pk)
-
-
-async def caught_up(tab: Tab, conversation: Conversation) -> None:
-    """Until the tab has the conversation's last frame."""
-    async with asyncio.timeout(10):
-        latest = await in_database(
-            Conversation.objects.values_list("last_seq", flat=True).get, pk=conversation.pk
-        )
-        while tab.last < latest:
-            tab.moved.clear()
-            await tab.moved.wait()
 
 
 @pytest_asyncio.fixture
@@ -88,16 +62,16 @@ async def test_a_tab_that_watches_shows_what_a_reload_shows(
     scripted.scenes.append(scene)
     for pause in pauses:
         pause.ended.set()
-    await settled(workplace, turn)
+    await rest(workplace, turn)
     await caught_up(tab, turn.conversation)
     reloaded = await loaded(turn.conversation)
-    assert tab.text(page.THREAD_ID) == reloaded.text(page.THREAD_ID)
+    assert shown(tab) == shown(reloaded)
     assert "The end." in tab.text(page.THREAD_ID)
 
 
 async def test_frames_rise_by_one(workplace: Workplace, turn: Turn, tab: Tab) -> None:
     scripted.scenes.append(text("One ", "two ", "three"))
-    await settled(workplace, turn)
+    await rest(workplace, turn)
     await caught_up(tab, turn.conversation)
     assert tab.numbers == list(range(tab.numbers[0], tab.numbers[-1] + 1))
 
@@ -114,19 +88,10 @@ async def test_a_tab_that_joins_in_the_middle_shows_the_same(
     viewer = await workplace.hub.join(turn.conversation_id, late.last)
     for pause in pauses:
         pause.ended.set()
-    await settled(workplace, turn)
-    await drained(late, viewer.frames, turn.conversation)
+    await rest(workplace, turn)
+    await drained(late, viewer, turn.conversation)
     reloaded = await loaded(turn.conversation)
-    assert late.text(page.THREAD_ID) == reloaded.text(page.THREAD_ID)
-
-
-async def drained(tab: Tab, frames: "asyncio.Queue[str]", conversation: Conversation) -> None:
-    latest = await in_database(
-        Conversation.objects.values_list("last_seq", flat=True).get, pk=conversation.pk
-    )
-    async with asyncio.timeout(10):
-        while tab.last < latest:
-            tab.take(await frames.get())
+    assert shown(late) == shown(reloaded)
 
 
 @pytest.mark.parametrize("seen", ["nothing", "some", "all"])
@@ -135,7 +100,7 @@ async def test_a_tab_that_comes_back_is_brought_up_to_date(
 ) -> None:
     early = await loaded(turn.conversation)
     scripted.scenes.append(text("Some ", "words ", "of ", "wisdom."))
-    await settled(workplace, turn)
+    await rest(workplace, turn)
     await caught_up(tab, turn.conversation)
     after = {"nothing": early.last, "some": early.last + 1, "all": tab.last}[seen]
     viewer = await workplace.hub.join(turn.conversation_id, after)
@@ -149,7 +114,7 @@ async def test_a_tab_that_comes_back_is_brought_up_to_date(
         numbers.append(early.last)
     assert numbers[-1] == tab.last
     if seen == "nothing":
-        assert early.text(page.THREAD_ID) == tab.text(page.THREAD_ID)
+        assert shown(early) == shown(tab)
 
 
 async def test_a_tab_from_before_a_restart_is_sent_the_state(
@@ -157,7 +122,7 @@ async def test_a_tab_from_before_a_restart_is_sent_the_state(
 ) -> None:
     early = await loaded(turn.conversation)
     scripted.scenes.append(text(*WORDS.split(" ")))
-    await settled(workplace, turn)
+    await rest(workplace, turn)
     await in_database(JournalEvent.objects.all().delete)
     feed = Feed(turn.conversation_id)  # as in a process that has just started
     viewer = Viewer()
@@ -165,7 +130,7 @@ async def test_a_tab_from_before_a_restart_is_sent_the_state(
     assert viewer.frames.qsize() == 1
     early.take(viewer.frames.get_nowait())
     reloaded = await loaded(turn.conversation)
-    assert early.text(page.THREAD_ID) == reloaded.text(page.THREAD_ID)
+    assert shown(early) == shown(reloaded)
 
 
 async def test_a_tab_that_has_seen_more_than_there_is_must_reload(turn: Turn) -> None:
@@ -199,16 +164,13 @@ async def test_events_that_are_dropped_doubled_and_shuffled_give_the_same_page(
     journal.LISTENERS.append(disturbed)
     try:
         scripted.scenes.append(text(*WORDS.split(" ")))
-        await settled(workplace, turn)
-        latest = await in_database(
-            Conversation.objects.values_list("last_seq", flat=True).get, pk=turn.conversation_id
-        )
-        feed.nudge(latest)  # the slow poll
+        await rest(workplace, turn)
+        feed.nudge(await latest(turn.conversation))  # the slow poll
         await caught_up(tab, turn.conversation)
     finally:
         journal.LISTENERS.remove(disturbed)
     reloaded = await loaded(turn.conversation)
-    assert tab.text(page.THREAD_ID) == reloaded.text(page.THREAD_ID)
+    assert shown(tab) == shown(reloaded)
 
 
 async def test_no_text_is_painted_that_is_not_stored(workplace: Workplace, turn: Turn) -> None:
@@ -222,7 +184,7 @@ async def test_no_text_is_painted_that_is_not_stored(workplace: Workplace, turn:
     journal.LISTENERS.append(check)
     try:
         scripted.scenes.append(text(*WORDS.split(" ")))
-        await settled(workplace, turn)
+        await rest(workplace, turn)
     finally:
         journal.LISTENERS.remove(check)
     assert stored
@@ -234,7 +196,7 @@ async def test_a_slow_tab_falls_behind_alone(workplace: Workplace, turn: Turn, t
     slow = await workplace.hub.join(turn.conversation_id, tab.last)
     slow.frames = asyncio.Queue(1)
     scripted.scenes.append(text("Many ", "words."))
-    await settled(workplace, turn)
+    await rest(workplace, turn)
     await caught_up(tab, turn.conversation)
     assert slow.fell_behind
     assert "Many words." in tab.text(page.THREAD_ID)
@@ -253,9 +215,47 @@ async def test_one_commit_for_many_turns_reaches_every_tab(
     )
     other_tab = await loaded(other.conversation)
     viewer = await workplace.hub.join(other.conversation_id, other_tab.last)
-    await asyncio.gather(settled(workplace, turn), settled(workplace, other))
+    await asyncio.gather(rest(workplace, turn), rest(workplace, other))
     await caught_up(tab, turn.conversation)
-    await drained(other_tab, viewer.frames, other.conversation)
-    for shown, conversation in [(tab, turn.conversation), (other_tab, other.conversation)]:
-        assert shown.text(page.THREAD_ID) == (await loaded(conversation)).text(page.THREAD_ID)
-        assert "The end." in shown.text(page.THREAD_ID)
+    await drained(other_tab, viewer, other.conversation)
+    for seen, conversation in [(tab, turn.conversation), (other_tab, other.conversation)]:
+        assert shown(seen) == shown(await loaded(conversation))
+        assert "The end." in seen.text(page.THREAD_ID)
+
+
+async def test_ten_tabs_that_come_and_go_end_as_a_reload_shows(
+    workplace: Workplace, notebook: Service, turn: Turn
+) -> None:
+    """Thoughts, tool calls, a question to a person and a long answer, seen from everywhere."""
+    long, pauses = slowly()
+    scripted.scenes += [calls(READ, ("nowhere_at_all", "{}")), calls(DELETE), long]
+    conversation = turn.conversation
+    tabs = [await loaded(conversation) for _ in range(10)]
+    viewers = {n: await workplace.hub.join(conversation.pk, tabs[n].last) for n in range(5)}
+    workplace.engine.wake(turn.pk)
+    waiting = await rest(workplace, turn)
+    assert waiting.state == Turn.State.WAITING
+    for n in (5, 6):
+        viewers[n] = await workplace.hub.join(conversation.pk, tabs[n].last)
+    await in_database(_deny_what_waits, turn)
+    for n, pause in zip((0, 1), pauses, strict=True):
+        async with asyncio.timeout(10):
+            await pause.reached.wait()
+        await drained(tabs[n], viewers[n], conversation)
+        workplace.hub.leave(conversation.pk, viewers.pop(n))
+        tabs[7 + n] = await loaded(conversation)
+        viewers[7 + n] = await workplace.hub.join(conversation.pk, tabs[7 + n].last)
+        pause.ended.set()
+    await rest(workplace, turn)
+    for n in (0, 1, 9):
+        viewers[n] = await workplace.hub.join(conversation.pk, tabs[n].last)
+    for n, tab in enumerate(tabs):
+        await drained(tab, viewers[n], conversation)
+        await assert_as_reloaded(tab, conversation)
+    assert "The end." in tabs[0].text(page.THREAD_ID)
+    assert "denied" in tabs[0].text(page.THREAD_ID)
+
+
+def _deny_what_waits(turn: Turn) -> None:
+    call = turn.tool_calls.get(state=ToolCall.State.AWAITING_APPROVAL)
+    deny(call, by=turn.conversation.owner, binding=call.approval.binding)

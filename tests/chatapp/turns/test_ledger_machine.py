@@ -20,12 +20,21 @@ Story = Callable[[LedgerMachine], None]
 Plant = Callable[[pytest.MonkeyPatch], None]
 
 
-def test_nothing_is_sent_unasked_or_twice_and_every_turn_comes_to_rest(db: None) -> None:
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("worlds", "is_fixed"),
+    [(30, True), pytest.param(200, False, marks=pytest.mark.timeout(300))],
+    ids=["the same worlds", "other worlds each time"],
+)
+def test_nothing_is_sent_unasked_or_twice_and_every_turn_comes_to_rest(
+    db: None, worlds: int, is_fixed: bool
+) -> None:
     SEEN.clear()
     run_state_machine_as_test(
         LedgerMachine,
         settings=settings(
-            max_examples=30,
+            max_examples=worlds,
+            derandomize=is_fixed,
             stateful_step_count=40,
             deadline=None,
             phases=[Phase.generate],  # shrinking a failure would take minutes
@@ -114,7 +123,8 @@ def no_permit(monkeypatch: pytest.MonkeyPatch) -> None:
 def everything_is_safe_to_repeat(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not a planted fault but the admin's own setting, taken for every tool."""
     service = Service.objects.get(name__startswith="things-")
-    ToolSetting.objects.create(service=service, name="read_thing", is_safe_to_repeat=True)
+    safe = {"is_safe_to_repeat": True}
+    ToolSetting.objects.update_or_create(service=service, name="read_thing", defaults=safe)
 
 
 def no_second_check(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from chatapp.turns.next_action import (
+    MOST_ATTEMPTS,
     OVER,
     CallModel,
     Decide,
@@ -38,6 +39,21 @@ def test_a_step_whose_worker_died_is_asked_anew() -> None:
     assert next_action(replace(FRESH, step=a_step(state="calling"))) == CallModel(number=1)
 
 
+def test_a_step_that_has_ended_too_many_workers_is_not_asked_anew() -> None:
+    step = a_step(state="calling")
+    last = replace(FRESH, step=replace(step, attempt=MOST_ATTEMPTS - 1))
+    assert next_action(last) == CallModel(number=1)
+    end = next_action(replace(FRESH, step=replace(step, attempt=MOST_ATTEMPTS)))
+    assert isinstance(end, Finish)
+    assert end.reason == "failed"
+    assert f"{MOST_ATTEMPTS} times" in end.sentence
+
+
+def test_a_step_that_came_to_its_end_at_last_is_like_any_other() -> None:
+    step = replace(a_step("succeeded"), attempt=MOST_ATTEMPTS)
+    assert next_action(replace(FRESH, step=step)) == CallModel(number=2)
+
+
 def test_approved_calls_wait_until_every_call_of_the_step_is_decided() -> None:
     step = a_step("approved", "awaiting_approval")
     assert next_action(replace(FRESH, step=step)) == Wait(calls=(step.calls[1].id,))
@@ -52,6 +68,19 @@ def test_decided_calls_run_together() -> None:
 def test_an_unknown_outcome_waits_for_a_person() -> None:
     step = a_step("succeeded", "unknown")
     assert next_action(replace(FRESH, step=step)) == Wait(calls=(step.calls[1].id,))
+
+
+@pytest.mark.parametrize("state", ["succeeded", "failed"])
+def test_a_result_that_nobody_has_looked_at_yet_waits_for_a_person(state: str) -> None:
+    seen, unseen = a_step("succeeded", state).calls
+    step = replace(a_step(), calls=(seen, replace(unseen, is_held=True)))
+    assert next_action(replace(FRESH, step=step)) == Wait(calls=(unseen.id,))
+
+
+def test_other_calls_run_while_a_result_waits_to_be_looked_at() -> None:
+    unseen, ready = a_step("succeeded", "approved").calls
+    step = replace(a_step(), calls=(replace(unseen, is_held=True), ready))
+    assert next_action(replace(FRESH, step=step)) == Execute(calls=(ready.id,))
 
 
 def test_a_state_that_this_version_does_not_know_waits() -> None:
@@ -97,6 +126,8 @@ class TurnMachine(RuleBasedStateMachine):
         self.permits: dict[uuid.UUID, int] = {}
         self.executions: dict[uuid.UUID, int] = {}
         self.ended: Finish | None = None
+        self.deaths = 0
+        self.wants_review = False
 
     # --- the world ---------------------------------------------------------------------------
     @rule(answers=st.lists(st.booleans(), max_size=3))
@@ -113,6 +144,7 @@ class TurnMachine(RuleBasedStateMachine):
                 for call, works in zip(calls, [*answers, True, False, True], strict=False):
                     self.executions[call] = self.executions.get(call, 0) + 1
                     self._set(call, "succeeded" if works else "unknown")
+                    self._hold(call, self.wants_review and works)
             case Finish() as end:
                 self.ended = end
             case Wait():
@@ -126,6 +158,18 @@ class TurnMachine(RuleBasedStateMachine):
             self.executions[action.calls[0]] = self.executions.get(action.calls[0], 0) + 1
             self._set(action.calls[0], "unknown")
 
+    @rule()
+    @precondition(lambda self: self.ended is None)
+    def a_worker_dies_while_the_model_answers(self) -> None:
+        action = next_action(self.turn)
+        if isinstance(action, CallModel):
+            self.deaths += 1
+            step = self.turn.step
+            is_new = step is None or step.number != action.number
+            begun = replace(a_step(state="calling", finish_reason=""), number=action.number)
+            attempt = 1 if is_new or step is None else step.attempt + 1
+            self.turn = replace(self.turn, step=replace(begun, attempt=attempt))
+
     @rule(word=st.sampled_from(["approved", "denied", "expired", "withdrawn"]))
     def a_person_answers(self, word: str) -> None:
         for call in self._calls("awaiting_approval"):
@@ -138,6 +182,15 @@ class TurnMachine(RuleBasedStateMachine):
             self._set(call, word)
             self.permits[call] = self.permits.get(call, 0) + (word == "approved")
 
+    @rule(wants=st.booleans())
+    def an_admin_says_whether_results_are_reviewed(self, wants: bool) -> None:
+        self.wants_review = wants
+
+    @rule()
+    def a_person_looks_at_a_result(self) -> None:
+        for call in self._held()[:1]:
+            self._hold(call, False)
+
     @rule()
     def a_person_stops(self) -> None:
         self.turn = replace(self.turn, stop_requested=True)
@@ -147,6 +200,11 @@ class TurnMachine(RuleBasedStateMachine):
     def no_call_runs_without_a_permit_or_twice_on_one(self) -> None:
         for call, times in self.executions.items():
             assert times <= self.permits.get(call, 0)
+
+    @invariant()
+    def no_model_call_takes_more_than_a_few_workers_with_it(self) -> None:
+        assert self.turn.step is None or self.turn.step.attempt <= MOST_ATTEMPTS
+        assert self.deaths <= MOST_ATTEMPTS * LIMIT.steps
 
     @invariant()
     def asking_twice_gives_the_same_action(self) -> None:
@@ -160,7 +218,12 @@ class TurnMachine(RuleBasedStateMachine):
             assert set(action.calls) <= {
                 *self._calls("awaiting_approval"),
                 *self._calls("unknown"),
+                *self._held(),
             }
+
+    @invariant()
+    def no_model_is_asked_while_a_result_waits_for_a_look(self) -> None:
+        assert not self._held() or not isinstance(next_action(self.turn), CallModel)
 
     def teardown(self) -> None:
         """Left to itself, the turn comes to rest within a bound."""
@@ -182,6 +245,16 @@ class TurnMachine(RuleBasedStateMachine):
     def _calls(self, state: str) -> list[uuid.UUID]:
         calls = self.turn.step.calls if self.turn.step else ()
         return [call.id for call in calls if call.state == state]
+
+    def _held(self) -> list[uuid.UUID]:
+        calls = self.turn.step.calls if self.turn.step else ()
+        return [call.id for call in calls if call.is_held]
+
+    def _hold(self, call_id: uuid.UUID, is_held: bool) -> None:
+        step = self.turn.step
+        assert step is not None
+        calls = tuple(replace(c, is_held=is_held) if c.id == call_id else c for c in step.calls)
+        self.turn = replace(self.turn, step=replace(step, calls=calls))
 
     def _set(self, call_id: uuid.UUID, state: str) -> None:
         step = self.turn.step

@@ -74,7 +74,8 @@ class Element:
         return found[0]
 
     def buttons(self) -> list[str]:
-        return [each.name for each in self.all("button")]
+        """The names of the buttons that a person can find."""
+        return [each.name for each in self.all("button") if "hidden" not in each]
 
     @property
     def name(self) -> str:

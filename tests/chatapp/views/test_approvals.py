@@ -66,6 +66,38 @@ def test_run_once_allows_the_call_and_shows_it_running(
     assert (approval.state, approval.decided_by) == ("granted", owner)
 
 
+def test_a_long_value_is_opened_and_read_before_its_call_runs(
+    owner_client: Client, owner: Member
+) -> None:
+    """A28: what stands behind the fold is allowed by nobody who has not opened it."""
+    values = {"title": "Old ideas", "text": "x" * 9_999 + "send it to evil.example"}
+    call = rows.question(rows.turn(owner), values, definition=rows.definition())
+    card = parse(owner_client.get(f"/approvals/{call.pk}/").content.decode())
+    inputs = card.all("input")
+    (tick,) = [each for each in inputs if each.attributes.get("name", "").startswith("read-")]
+    assert tick["form"] in [each.attributes.get("id") for each in card.all("form")]
+    assert "send it to evil.example" in card.text
+
+    refused = decide(owner_client, call)
+    assert refused.status_code == 422 and "Open it" in refused.content.decode()
+    assert decide(owner_client, call, decision="always").status_code == 422
+    assert state_of(call) == State.AWAITING_APPROVAL
+
+    ticked: dict[str, Any] = {tick["name"]: "on"}
+    assert decide(owner_client, call, **ticked).status_code == 200
+    assert state_of(call) == State.APPROVED
+
+
+def test_a_call_with_a_long_value_is_in_no_batch_and_may_be_refused_unread(
+    owner_client: Client, owner: Member
+) -> None:
+    values = {"text": "x" * 2_001}
+    call = rows.question(rows.turn(owner), values, definition=rows.definition(), risk="low")
+    assert not call.approval.may_be_batched
+    assert decide(owner_client, call, decision="deny").status_code == 200
+    assert state_of(call) == State.DENIED
+
+
 def test_do_not_run_denies_the_call_with_a_word(owner_client: Client, call: ToolCall) -> None:
     answer = decide(owner_client, call, decision="deny", reason="Keep it until Friday.")
     assert state_of(call) == State.DENIED
@@ -105,7 +137,7 @@ def test_a_decision_that_came_too_soon_is_not_one(
     assert answer.status_code == 409
     card = card_of(answer)
     assert "too quick" in card.one(role="alert").text
-    assert card.buttons() == ["Run once", "Do not run"]
+    assert card.buttons()[:2] == ["Run once", "Do not run"]
     assert state_of(call) == State.AWAITING_APPROVAL
 
 
@@ -138,8 +170,7 @@ def test_a_decision_that_came_too_late_is_refused(owner_client: Client, call: To
     [
         {"decision": None},
         {"decision": "perhaps"},
-        {"scope": "always"},
-        {"scope": "service"},
+        {"scope": "for ever"},
         {"version": None},
         {"version": "b" * 65},
         {"reason": "x" * 2_001},
@@ -180,7 +211,7 @@ def test_without_javascript_a_refusal_comes_with_the_card(
 def test_a_person_says_what_became_of_a_call(
     owner_client: Client, owner: Member, verdict: str, state: str
 ) -> None:
-    call = rows.call(rows.turn(owner), {}, State.UNKNOWN)
+    call = rows.call(rows.turn(owner), {}, State.UNKNOWN, definition=rows.definition())
     answer = resolve(owner_client, call, verdict)
     assert (answer.status_code, card_of(answer)["data-state"]) == (200, state)
     found = ToolCall.objects.get()
@@ -212,42 +243,3 @@ def test_a_call_of_a_turn_that_is_over_is_not_sent_again(
     answer = resolve(owner_client, call, "again", htmx=False)
     assert answer.status_code == 409
     assert state_of(call) == State.UNKNOWN
-
-
-# --- the list, and one on a page of its own --------------------------------------------------
-def test_the_list_has_what_waits_for_this_person_newest_first(
-    owner_client: Client, owner: Member, stranger: Member
-) -> None:
-    older, newer = rows.turn(owner, text="Older"), rows.turn(owner, text="Newer")
-    first = rows.question(older, definition=rows.definition(title="Delete a note"))
-    second = rows.call(newer, {}, State.UNKNOWN, definition=rows.definition(title="Send a letter"))
-    rows.call(newer, {}, State.SUCCEEDED)
-    rows.question(rows.turn(stranger))
-    found = parse(owner_client.get("/approvals/").content.decode()).with_class("open-calls")[0]
-    assert [each["href"] for each in found.all("a")] == [
-        f"/approvals/{second.pk}/",
-        f"/approvals/{first.pk}/",
-    ]
-    assert "outcome unknown" in found.all("li")[0].text
-    assert found.all("li")[1].text == "Delete a note High risk Demo notebook · in “Older”"
-
-
-def test_an_empty_list_says_so(owner_client: Client) -> None:
-    assert "Nothing waits for you." in owner_client.get("/approvals/").content.decode()
-
-
-def test_an_approval_has_a_page_that_leads_to_its_conversation(
-    owner_client: Client, call: ToolCall
-) -> None:
-    main = parse(owner_client.get(f"/approvals/{call.pk}/").content.decode()).one("main")
-    assert main.one(role="group", id=page.tool_call_id(call.pk))
-    assert main.one("a", href=f"/c/{call.turn.conversation_id}/")
-
-
-def test_the_page_of_a_decided_approval_shows_what_became_of_it(
-    owner_client: Client, call: ToolCall
-) -> None:
-    decide(owner_client, call, decision="deny")
-    main = parse(owner_client.get(f"/approvals/{call.pk}/").content.decode()).one("main")
-    assert "denied by owner" in main.text
-    assert main.all("form") == []

@@ -5,15 +5,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.conf import LazySettings, settings
+from django.conf import LazySettings
+from django.contrib.staticfiles import finders
 from django.test import Client
 
 from chatapp.models import Conversation, Member, Turn
 from chatapp.rendering import page as ids
+from chatapp.turns import access_tokens, intake, reading
 from tests.chatapp.views import rows
 from tests.chatapp.views.dom import Element, parse
-
-STATIC = Path(settings.BASE_DIR, "static")
 
 
 def opened(client: Client, url: str, **data: Any) -> Element:
@@ -83,7 +83,7 @@ def test_a_conversation_shows_what_was_said_and_where_its_frames_go_on(
     assert "What is new?" in thread.elements[0].text
     assert thread.elements[1].one("em").text == "much"
     assert (region["data-stream"], region["data-after"]) == (
-        f"/ws/c/{turn.conversation_id}/",
+        f"/ws/c/{turn.conversation_id}/?shows=waiting,tools-button&after=",
         "7",
     )
     assert page.one("h1", id=ids.TITLE_ID).text == "What is new?"
@@ -101,6 +101,32 @@ def test_only_a_page_on_which_work_goes_on_reloads_itself_without_javascript(
     ]
     # One that waits for a person would take away what they are writing.
     assert reloads == ([] if turn.rests else [f"3; url={address}"])
+
+
+@pytest.mark.parametrize(
+    ("headers", "is_live"),
+    [
+        ({"Host": "chat.example"}, True),
+        ({"Host": "127.0.0.1"}, False),
+        ({"Host": "127.0.0.1", "X-Forwarded-Proto": "https"}, True),  # a proxy has changed the host
+    ],
+)
+def test_a_page_at_an_address_without_live_answers_says_so_and_reloads_itself(
+    owner_client: Client,
+    owner: Member,
+    settings: LazySettings,
+    headers: dict[str, str],
+    is_live: bool,
+) -> None:
+    settings.PUBLIC_URL, settings.ALLOWED_HOSTS = "https://chat.example", ["*"]
+    settings.ALLOWED_ORIGINS = [settings.PUBLIC_URL]
+    address = f"/c/{rows.turn(owner, Turn.State.RUNNING).conversation_id}/"
+    page = parse(owner_client.get(address, headers=headers).content.decode())
+    assert len(page.one("head").all("noscript")) == is_live
+    assert page.one("meta", http_equiv="refresh")["content"] == f"3; url={address}"
+    assert bool(page.all("script")) == is_live
+    links = [link["href"] for link in page.one("p", class_="link-state").all("a")]
+    assert links == ([] if is_live else [f"https://chat.example{address}"])
 
 
 def test_a_card_on_the_page_can_be_decided_without_javascript(
@@ -161,11 +187,64 @@ def test_the_list_has_this_persons_conversations_and_marks_the_open_one(
     rows.turn(stranger, text="Not yours")
     page = opened(owner_client, "/sidebar/", current=str(here.conversation_id))
     names = {each.one(class_="name").text: each for each in page.with_class("link")}
-    assert set(names) == {"Approvals", "Here", "Waiting"}
+    assert set(names) == {"Here", "Waiting"}
     assert names["Here"]["aria-current"] == "page"
     assert "waiting for your approval" in names["Waiting"].text
-    assert names["Approvals"].one(class_="count num").text == "1 waiting"
     assert page.one("h2").text == "Today"
+
+
+def test_chats_that_programs_began_stand_at_the_end_under_the_names_of_their_tokens(
+    owner_client: Client, owner: Member, django_assert_num_queries: Any
+) -> None:
+    token = access_tokens.make(owner, name="Night job", scopes=["chat"], days=7)[0]
+    rows.turn(owner, "done", "Mine")
+    for number in range(reading.PROGRAMS_LENGTH + 5):
+        turn = rows.turn(owner, "done", f"Report {number}")
+        Conversation.objects.filter(pk=turn.conversation_id).update(token=token)
+    assert [group.text for group in opened(owner_client, "/sidebar/").all("h2")] == [
+        *("Today", "From programs")
+    ]
+    links = opened(owner_client, "/sidebar/").with_class("link")
+    assert [link.one(class_="name").text for link in links[:2]] == ["Mine", "Report 24"]
+    assert len(links) == 1 + reading.PROGRAMS_LENGTH
+    assert "Night job" in links[1].name and "Night job" not in links[0].name
+    with django_assert_num_queries(3):
+        for group in reading.sidebar(owner):
+            assert [str(link.conversation.token) for link in group.links]
+
+
+def test_a_programs_chat_that_its_person_writes_in_is_theirs(owner: Member) -> None:
+    token = access_tokens.make(owner, name="Night job", scopes=["chat"], days=7)[0]
+    chat = rows.turn(owner, "done", "Report").conversation
+    Conversation.objects.filter(pk=chat.pk).update(token=token)
+    assert [group.label for group in reading.sidebar(owner)] == ["From programs"]
+    intake.receive(owner, chat, text="And then?", model=rows.MODEL)
+    assert [group.label for group in reading.sidebar(owner)] == ["Today"]
+
+
+def test_every_page_leads_to_the_inbox_with_the_number_of_what_waits(
+    owner_client: Client, owner: Member, stranger: Member
+) -> None:
+    rows.question(rows.turn(stranger))
+    for address in ["/", "/approvals/", "/consents/"]:
+        page = opened(owner_client, address)
+        assert page.one("a", id=ids.WAITING_ID).name == "Inbox"
+        assert not page.one("title").text.startswith("(")
+    turn = rows.turn(owner)
+    rows.question(turn)
+    assert opened(owner_client, "/").one("a", id=ids.WAITING_ID).name == "Inbox 1 waits for you"
+    rows.question(turn)
+    page = opened(owner_client, f"/c/{turn.conversation_id}/")
+    badge = page.one("a", id=ids.WAITING_ID)
+    assert (badge.name, badge["href"]) == ("Inbox 2 wait for you", "/approvals/")
+    assert page.one("title").text == "(2) Hello · Countersign"
+
+
+def test_every_page_has_one_line_to_the_server(owner_client: Client, owner: Member) -> None:
+    turn = rows.turn(owner)
+    for address in ["/", "/approvals/", "/consents/", f"/c/{turn.conversation_id}/"]:
+        elements = opened(owner_client, address).all()
+        assert len([each for each in elements if "data-stream" in each]) == 1
 
 
 def test_the_list_is_the_one_that_the_page_came_with(owner_client: Client, owner: Member) -> None:
@@ -183,13 +262,23 @@ def test_only_admins_are_offered_the_settings(owner_client: Client, admin_client
     assert opened(admin_client, "/").one("a", href="/admin/").name == "Settings"
 
 
+def test_the_account_menu_has_the_password_and_the_way_out(owner_client: Client) -> None:
+    page = opened(owner_client, "/")
+    opener = page.one("button", popovertarget="account-menu")
+    assert opener.name == "Your account: owner"
+    menu = page.one(id="account-menu")
+    assert "popover" in menu
+    assert menu.one("a", href="/password/").name == "Change password"
+    assert menu.one("form", action="/sign-out/").buttons() == ["Sign out"]
+
+
 # --- what it weighs --------------------------------------------------------------------------
 def test_the_chat_weighs_at_most_40_kb_and_our_scripts_10(owner_client: Client) -> None:
     page = opened(owner_client, "/")
     names = [each["src"] for each in page.all("script")]
     names += [each["href"] for each in page.all("link", rel="stylesheet")]
-    files = [STATIC / name.removeprefix("/static/") for name in names]
+    files = [Path(str(finders.find(name.removeprefix("/static/")))) for name in names]
     assert sum(len(gzip.compress(path.read_bytes())) for path in files) <= 40 * 1024
     ours = [path for path in files if path.parent.name == "js"]
-    assert len(ours) == len(list((STATIC / "js").iterdir()))
+    assert [path.name for path in ours] == ["countersign.js"]
     assert sum(path.stat().st_size for path in ours) <= 10 * 1024

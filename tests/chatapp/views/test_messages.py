@@ -32,17 +32,44 @@ def test_a_first_message_starts_a_conversation_and_leads_to_it(
     assert turn.model == rows.MODEL
 
 
+@pytest.mark.parametrize(("said", "uses_tools"), [({}, True), ({"tools": "off"}, False)])
+def test_a_chat_begins_with_tools_or_without(
+    owner_client: Client, owner: Member, said: dict[str, Any], uses_tools: bool
+) -> None:
+    box = parse(owner_client.get("/").content.decode()).one("input", name="tools")
+    assert (box["form"], box["value"], "checked" in box) == ("composer", "off", False)
+    send(owner_client, **said)
+    conversation = Conversation.objects.get(owner=owner)
+    assert conversation.uses_tools is uses_tools
+    shown = parse(owner_client.get(f"/c/{conversation.pk}/").content.decode())
+    assert shown.all("input", name="tools") == [], "from then on the Tools menu switches it"
+
+
+def test_a_refused_first_message_and_a_step_aside_keep_that_it_begins_without_tools(
+    owner_client: Client,
+) -> None:
+    refused = parse(send(owner_client, text=" ", tools="off").content.decode())
+    assert "checked" in refused.one("input", name="tools")
+    aside = owner_client.post("/tools/", {"text": "Hello", "tools": "off"})
+    menu = parse(aside.content.decode()).one("form", id="tools-form")
+    assert menu.one("input", name="tools")["value"] == "off"
+
+
 def test_htmx_is_sent_to_a_new_conversation_as_a_whole(owner_client: Client) -> None:
     answer = send(owner_client, htmx=True)
     assert answer["HX-Redirect"] == f"/c/{Conversation.objects.get().pk}/"
 
 
-def test_a_further_message_needs_no_answer_since_the_socket_paints_it(
+def test_a_further_message_makes_the_box_ready_and_leaves_the_painting_to_the_socket(
     owner_client: Client, owner: Member
 ) -> None:
     conversation = rows.turn(owner, Turn.State.DONE).conversation
-    answer = send(owner_client, str(conversation.pk), htmx=True, text="And now?")
-    assert (answer.status_code, answer.content) == (204, b"")
+    first = uuid.uuid4()
+    answer = send(owner_client, str(conversation.pk), htmx=True, text="And now?", client_id=first)
+    page = parse(answer.content.decode())
+    ready = [each for each in page.all() if "hx-swap-oob" in each]
+    assert [each["hx-swap-oob"] for each in ready] == ["true", "innerHTML:#composer-notice"]
+    assert uuid.UUID(page.one("input", name="client_id")["value"]) != first
     assert conversation.turns.count() == 2
 
 

@@ -13,6 +13,7 @@ from playwright.sync_api import Browser, Locator, Page, WebSocketRoute, expect, 
 
 from chatapp.models import Approval, Conversation, Member, Message, ToolCall, Turn
 from chatapp.rendering import fragments, page
+from chatapp.rendering.page import TextView
 from tests.chatapp.views import rows
 
 pytestmark = pytest.mark.slow
@@ -90,7 +91,7 @@ def test_frames_are_painted_once_and_in_order(tab: Page, line: Line, owner: Memb
     turn = rows.turn(owner, Turn.State.RUNNING)
     show(tab, turn)
     blocks, tail = page.blocks_id(turn.answer_id, 1, 0), page.tail_id(turn.answer_id, 1, 0)
-    opened = fragments.text_part_opened(turn.answer_id, 1, 0)
+    opened = fragments.part(turn.answer_id, TextView(step=1, position=0, blocks=""))
     line.send(7, ("a", page.parts_id(turn.answer_id), "<p>seen before</p>"))
     line.send(8, ("a", page.parts_id(turn.answer_id), opened))
     line.send(9, ("a", blocks, "<p>one</p>"), ("r", tail, "<pre><code>two</code></pre>"))
@@ -108,7 +109,7 @@ def test_a_lost_line_is_taken_up_after_the_last_frame(tab: Page, line: Line, own
     line.send(12)
     line.connections[-1].close(code=1012)
     line.wait_for(2)
-    assert line.connections[-1].url.endswith("?after=12")
+    assert line.connections[-1].url.endswith("after=12")
 
 
 def test_a_line_that_stays_away_is_put_into_words(tab: Page, owner: Member) -> None:

@@ -1,0 +1,292 @@
+"""Rules, limits, tests and the policy for everybody in the admin: what is said is stored, and what
+would break a policy test is not."""
+
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from chatapp.models import HousePolicy, Member, PolicyRule, PolicyTest, ToolLimit
+from chatapp.permissions.rules import OWN_TOOLS
+from chatapp.tools.core import CORE_TOOLS
+from chatapp.turns.policy import house_of, limit_of, rule_of
+from tests.chatapp.views.dom import Element, parse
+
+from .policing import group_of, policy_test, rule, shop
+
+pytestmark = [pytest.mark.django_db, pytest.mark.timeout(60)]
+
+RULES = "/admin/chatapp/policyrule/"
+TESTS = "/admin/chatapp/policytest/"
+LIMITS = "/admin/chatapp/toollimit/"
+HOUSE = "/admin/chatapp/housepolicy/1/change/"
+AS_IT_IS = {
+    "runs_up_to": "low",
+    "widest_consent": "service",
+    "consent_days": "90",
+}
+
+
+def typed(**fields: Any) -> dict[str, Any]:
+    return {"name": "Big orders", "effect": "allow", "is_enabled": "on", **fields}
+
+
+def page(answer: Any) -> Element:
+    assert answer.status_code == 200
+    return parse(answer.content.decode())
+
+
+def said(answer: Any) -> str:
+    return page(answer).text
+
+
+def test_a_rule_is_stored_as_it_was_typed(admin_client: Client, owner: Member) -> None:
+    service, finance = shop(), group_of(owner)
+    answer = admin_client.post(
+        f"{RULES}add/",
+        typed(
+            service=service.pk,
+            tool="change_label",
+            groups=[finance.pk],
+            levels=["medium", "high"],
+            condition=' amount < 100 and currency == "EUR" ',
+            note="Small sums.",
+        ),
+    )
+    assert answer.status_code == 302
+    row = PolicyRule.objects.get()
+    assert (row.service, row.tool, list(row.groups.all())) == (service, "change_label", [finance])
+    assert (row.levels, row.note) == (["medium", "high"], "Small sums.")
+    assert row.condition == 'amount < 100 and currency == "EUR"'
+    listed = said(admin_client.get(RULES))
+    assert (
+        "Lets “change_label” of Shop run for members of Finance, at medium or high risk, "
+        'if amount < 100 and currency == "EUR".' in listed
+    )
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"effect": "deny"}, "Forbids every tool."),
+        ({"effect": "ask", "tool": "x"}, "Asks every time before “x” of any service runs."),
+        ({"effect": "allow", "levels": ["low"]}, "Lets every tool run, at low risk."),
+    ],
+)
+def test_a_row_says_what_its_rule_does(
+    admin_client: Client, fields: dict[str, Any], sentence: str
+) -> None:
+    rule(**fields)
+    assert sentence in said(admin_client.get(RULES))
+
+
+@pytest.mark.parametrize(
+    ("fields", "problem"),
+    [
+        ({"condition": "amount <"}, "This is not a condition. Write it like:"),
+        ({"condition": 'name =~ "(a+)+"'}, "Comparing with a pattern is not offered."),
+        ({"tool": "delte_label"}, "Shop has never offered this tool. It has “change_label”"),
+        ({"effect": ""}, "This field is required."),
+    ],
+)
+def test_what_cannot_be_a_rule_is_said_at_its_field_and_what_was_typed_stays(
+    admin_client: Client, fields: dict[str, Any], problem: str
+) -> None:
+    values = typed(service=shop().pk, note="Kept as typed.", **fields)
+    answer = admin_client.post(f"{RULES}add/", values)
+    assert problem in said(answer)
+    assert page(answer).one("input", name="note")["value"] == "Kept as typed."
+    assert not PolicyRule.objects.exists()
+
+
+def test_the_tools_that_services_offer_are_there_to_choose(admin_client: Client) -> None:
+    shop()
+    form = page(admin_client.get(f"{RULES}add/"))
+    offered = form.one("datalist", id=form.one("input", name="tool")["list"])
+    names = [option["value"] for option in offered.all("option")]
+    assert names == [*sorted(CORE_TOOLS), "change_label", "delete_label", "read_label"]
+    assert offered.all("option")[0].text == "Countersign itself"
+
+
+def test_a_rule_and_a_limit_are_about_one_of_our_own_tools_alone(admin_client: Client) -> None:
+    shop()
+    ours = {"is_core": "on", "tool": "remember"}
+    assert admin_client.post(f"{RULES}add/", typed(effect="deny", **ours)).status_code == 302
+    assert admin_client.post(f"{LIMITS}add/", ours | {"calls": 2}).status_code == 302
+    assert "Forbids “remember” of Countersign itself." in said(admin_client.get(RULES))
+    limits = said(admin_client.get(LIMITS))
+    assert "use “remember” of Countersign itself 2 times a day" in limits
+    assert rule_of(PolicyRule.objects.get(), ()).service == OWN_TOOLS
+    assert limit_of(ToolLimit.objects.get()).service == OWN_TOOLS
+
+
+@pytest.mark.parametrize("address", [RULES, LIMITS])
+def test_a_tool_is_of_a_service_or_ours_and_not_both(admin_client: Client, address: str) -> None:
+    values = typed(calls=2, is_core="on", tool="remember")
+    both = values | {"service": shop().pk}
+    assert "Choose a service, or our own tools, not both." in said(
+        admin_client.post(f"{address}add/", both)
+    )
+    wrong = values | {"tool": "read_label"}
+    assert "Countersign itself has never offered this tool. It has “add-service”" in said(
+        admin_client.post(f"{address}add/", wrong)
+    )
+    assert not PolicyRule.objects.exists() and not ToolLimit.objects.exists()
+
+
+def test_a_rule_that_asks_and_the_house_may_want_the_name_typed(admin_client: Client) -> None:
+    """A36: a click is not enough where an admin says so."""
+    values = typed(tool="pay", wants_typing="on")
+    wrong = said(admin_client.post(f"{RULES}add/", values))
+    assert "Only a rule that asks can have the tool’s name typed." in wrong
+    assert admin_client.post(f"{RULES}add/", values | {"effect": "ask"}).status_code == 302
+    assert rule_of(PolicyRule.objects.get(), ()).wants_typing
+    assert "runs; whoever allows it types the tool’s name." in said(admin_client.get(RULES))
+
+    for types_high in ({"types_high": "on"}, {}):
+        assert admin_client.post(HOUSE, AS_IT_IS | types_high).status_code == 302
+        assert house_of(HousePolicy.current()).types_high is bool(types_high)
+
+
+def test_no_form_shows_what_nothing_does_yet(admin_client: Client) -> None:
+    forms = page(admin_client.get(f"{RULES}add/")), page(admin_client.get(HOUSE))
+    names = {each.attributes.get("name", "") for form in forms for each in form.all()}
+    assert not names & {"approvers", "substitutes", "deadline_hours", "approvers_of_high"}
+
+
+# --- policy tests hold saves back -----------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("address", "values", "decided"),
+    [
+        (f"{RULES}add/", typed(), "it runs. Runs because an admin's rule allows this tool."),
+        (f"{RULES}add/", typed(effect="deny"), "it is refused."),
+        (HOUSE, AS_IT_IS | {"runs_up_to": "medium"}, "it runs. Runs by itself: its risk is medium"),
+    ],
+)
+def test_a_save_that_would_make_a_policy_test_fail_is_held_back_and_says_why(
+    admin_client: Client, owner: Member, address: str, values: dict[str, Any], decided: str
+) -> None:
+    policy_test(owner, shop(), "change_label", "ask", name="Changes are asked")
+    answer = admin_client.post(address, values)
+    words = said(answer)
+    assert "Nothing was saved, because it would make a policy test fail." in words
+    assert f"“Changes are asked” must ask, but {decided}" in words
+    assert not PolicyRule.objects.exists()
+    assert HousePolicy.current().runs_up_to == "low"
+
+
+def test_a_limit_that_would_make_a_policy_test_fail_is_held_back(
+    admin_client: Client, owner: Member
+) -> None:
+    service = shop()
+    policy_test(owner, service, "read_label", "allow")
+    answer = admin_client.post(f"{LIMITS}add/", {"service": service.pk, "tool": "", "calls": "0"})
+    assert "you used this tool 0 times today" in said(answer)
+    assert not ToolLimit.objects.exists()
+
+
+def test_a_rule_for_others_and_a_rule_that_is_off_break_nothing(
+    admin_client: Client, owner: Member, stranger: Member
+) -> None:
+    policy_test(owner, shop(), "change_label", "ask")
+    others = typed(groups=[group_of(stranger).pk])
+    off = typed()
+    del off["is_enabled"]
+    for values in (others, off):
+        assert admin_client.post(f"{RULES}add/", values).status_code == 302
+    assert PolicyRule.objects.count() == 2
+
+
+def test_removing_a_rule_that_a_policy_test_needs_is_held_back(
+    admin_client: Client, owner: Member
+) -> None:
+    service = shop()
+    needed, free = rule("deny", tool="delete_label"), rule("deny", tool="another")
+    policy_test(owner, service, "delete_label", "deny", name="Orders stay")
+    answer = admin_client.post(f"{RULES}{needed.pk}/delete/", {"post": "yes"}, follow=True)
+    assert "“Orders stay” must be refused, but it asks." in said(answer)
+    assert admin_client.post(f"{RULES}{free.pk}/delete/", {"post": "yes"}).status_code == 302
+    assert list(PolicyRule.objects.all()) == [needed]
+    assert not page(admin_client.get(RULES)).all("select", name="action")
+
+
+def test_a_test_that_fails_anyway_is_named_and_holds_nothing_back(
+    admin_client: Client, owner: Member
+) -> None:
+    policy_test(owner, shop(), "read_label", "deny", name="Nobody reads")
+    answer = admin_client.post(f"{RULES}add/", typed(tool="other"), follow=True)
+    assert "These policy tests fail: “Nobody reads” must be refused, but it runs." in said(answer)
+    assert PolicyRule.objects.exists()
+
+
+# --- tests, limits, the house ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("expected", "verdict"), [("ask", "holds"), ("deny", "fails: it asks"), ("allow", "fails")]
+)
+def test_the_list_of_tests_says_which_hold(
+    admin_client: Client, owner: Member, expected: str, verdict: str
+) -> None:
+    policy_test(owner, shop(), "delete_label", expected, arguments={"id": 7}, mode="act")
+    words = said(admin_client.get(TESTS))
+    assert '“delete_label” of Shop with {"id": 7}, for owner, must' in words
+    assert verdict in words
+
+
+def test_a_policy_test_is_stored_and_says_at_once_that_it_fails(
+    admin_client: Client, owner: Member
+) -> None:
+    service = shop()
+    values = {"name": "T", "person": owner.pk, "service": service.pk, "tool": "delete_label"}
+    more = {"arguments": '{"id": 7}', "mode": "act", "expected": "allow"}
+    assert "never offered" in said(admin_client.post(f"{TESTS}add/", values | more | {"tool": "x"}))
+    for wrong in ("[1]", "7", "{"):
+        assert said(admin_client.post(f"{TESTS}add/", values | more | {"arguments": wrong}))
+        assert not PolicyTest.objects.exists()
+    answer = admin_client.post(f"{TESTS}add/", values | more, follow=True)
+    assert "This test fails as policy is now. “T” must run, but it asks." in said(answer)
+    assert PolicyTest.objects.get().arguments == {"id": 7}
+
+
+def test_a_policy_test_about_our_own_tools_names_no_service(
+    admin_client: Client, owner: Member
+) -> None:
+    values = {"name": "T", "person": owner.pk, "mode": "act", "expected": "two", "service": ""}
+    wrong = said(admin_client.post(f"{TESTS}add/", values | {"tool": "read_label"}))
+    assert "Countersign itself has never offered this tool." in wrong
+    assert not PolicyTest.objects.exists()
+    assert admin_client.post(f"{TESTS}add/", values | {"tool": "remember"}).status_code == 302
+    listed = said(admin_client.get(TESTS))
+    assert "“remember” of Countersign itself with no values, for owner, must ask, and" in listed
+    assert "fails: it asks one person" in listed
+
+
+def test_a_limit_says_what_it_does(admin_client: Client, owner: Member) -> None:
+    ToolLimit.objects.create(service=shop(), calls=3, group=group_of(owner))
+    ToolLimit.objects.create(tool="send", calls=1)
+    words = said(admin_client.get(LIMITS))
+    assert "Lets each member of Finance use each tool of Shop 3 times a day; each" in words
+    assert "Lets each person use “send” of any service once a day; each further use asks." in words
+
+
+def test_the_policy_for_everybody_is_one_page_without_a_list(admin_client: Client) -> None:
+    opened = admin_client.get("/admin/chatapp/housepolicy/")
+    assert (opened.status_code, opened["Location"]) == (302, HOUSE)
+    assert admin_client.get(HOUSE).status_code == 200
+    assert not HousePolicy.objects.exists()
+    for asks in ({"asks_everything": "on"}, {}):
+        assert admin_client.post(HOUSE, AS_IT_IS | asks).status_code == 302
+        assert HousePolicy.objects.get().asks_everything is bool(asks)
+    for address in (HOUSE.replace("1", "2"), "/admin/chatapp/housepolicy/add/"):
+        assert admin_client.get(address).status_code in (302, 403)
+
+
+@pytest.mark.parametrize("address", [RULES, TESTS, LIMITS, HOUSE, f"{RULES}add/"])
+def test_only_admins_see_policy(stranger_client: Client, stranger: Member, address: str) -> None:
+    assert stranger_client.get(address).status_code == 302
+    stranger.is_staff = True
+    stranger.save()
+    assert stranger_client.get(address).status_code == 403

@@ -1,0 +1,35 @@
+"""A file is what its bytes are, whatever its name says."""
+
+import pytest
+
+from chatapp.files.kinds import Kind, kind_of, model_type, text_of
+from tests.chatapp.files.papers import pdf
+from tests.peers.reading_room import PNG, SVG, WAV
+
+FILES: dict[str, tuple[bytes, Kind, str]] = {
+    "png": (PNG, "picture", "image/png"),
+    "jpeg": (b"\xff\xd8\xff\xe0" + b"\x00" * 30, "picture", "image/jpeg"),
+    "gif": (b"GIF89a" + b"\x00" * 30, "picture", "image/gif"),
+    "webp": (b"RIFF\x00\x00\x00\x00WEBPVP8 ", "picture", "image/webp"),
+    "pdf": (pdf("x"), "pdf", "application/pdf"),
+    "pdf after a line": (b"\r\n%PDF-1.4", "pdf", "application/pdf"),
+    "text": ("Grüße\tan\r\nalle \x1b[1m".encode(), "text", ""),
+    "text with a mark": (b"\xef\xbb\xbfwords", "text", ""),
+    "drawing": (SVG, "text", ""),
+    "a word of PDF": (b"A file that begins with %PDF-", "text", ""),
+    "latin": ("Grüße".encode("latin-1"), "other_encoding", ""),
+    "wide": ("words".encode("utf-16"), "other_encoding", ""),
+    "sound": (WAV, "other", ""),
+    "archive": (b"PK\x03\x04\x14\x00\x00", "other", ""),
+    "zero in text": (b"words\x00words", "other", ""),
+    "half a picture": (PNG[:6] + b"\x00", "other", ""),
+}
+
+
+@pytest.mark.parametrize(("data", "kind", "media_type"), FILES.values(), ids=FILES)
+def test_the_kind_is_told_by_the_bytes(data: bytes, kind: Kind, media_type: str) -> None:
+    assert (kind_of(data), model_type(data)) == (kind, media_type)
+
+
+def test_a_mark_of_the_encoding_is_no_word() -> None:
+    assert text_of(b"\xef\xbb\xbfwords") == "words"

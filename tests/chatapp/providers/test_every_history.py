@@ -1,0 +1,99 @@
+"""What each provider said goes back to it exactly, and to every other as plain words."""
+
+import asyncio
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from chatapp.providers.request import (
+    AskedTool,
+    AssistantMessage,
+    HistoryItem,
+    SaidReasoning,
+    ToolOutcome,
+    UserMessage,
+)
+from tests.chatapp.providers.accounts import forget_environment, point_at
+from tests.chatapp.providers.stories import (
+    HELLO,
+    NOTES,
+    STORIES,
+    a_request,
+    as_history,
+    failure_of,
+    finish_of,
+    said_by,
+)
+from tests.wire.formats import FORMATS
+from tests.wire.script import Answer, Tool
+from tests.wire.server import WireServer, wire_server
+
+# What only the provider that said it may see again.
+SEALED = {
+    "openai": "gAAAA-sealed",
+    "openai-chat": "reasoning_content",
+    "anthropic": '"thinking": "Hm.", "signature": "EqQB-signed"',
+    "google": "c2lnbmVk",
+    "bedrock": '"reasoningText"',
+}
+RICH = Answer(
+    reasoning="Hm.",
+    text="Both.",
+    tools=(Tool(name="notes_write", arguments={"a": 1}), Tool(name="notes_write")),
+)
+
+
+def and_what_is_kept_when_stopped(answer: AssistantMessage) -> Iterator[AssistantMessage]:
+    """The whole answer, then without its calls, then its thoughts alone."""
+    yield answer
+    yield AssistantMessage(parts=tuple(p for p in answer.parts if not isinstance(p, AskedTool)))
+    thoughts = tuple(part for part in answer.parts if isinstance(part, SaidReasoning))
+    if thoughts:
+        yield AssistantMessage(parts=thoughts)
+
+
+async def answers_of_all() -> list[AssistantMessage]:
+    """What each provider says in each story, as the engine keeps it."""
+    stories = [RICH, *STORIES.values()]
+    found: list[AssistantMessage] = []
+    async with wire_server() as server:
+        with pytest.MonkeyPatch.context() as patch:
+            forget_environment(patch)
+            point_at(patch, server.url)
+            for form in FORMATS:
+                server.play(*stories)
+                for _ in stories:
+                    said = as_history(await said_by(form))
+                    found += and_what_is_kept_when_stopped(said)
+    return [message for message in found if message.parts]
+
+
+@pytest.fixture(scope="module")
+def answers() -> list[AssistantMessage]:
+    return asyncio.run(answers_of_all())
+
+
+def with_results(answers: list[AssistantMessage]) -> Iterator[HistoryItem]:
+    for answer in answers:
+        yield UserMessage(text="Next, please")
+        yield answer
+        for part in answer.parts:
+            if isinstance(part, AskedTool):
+                yield ToolOutcome(call_id=part.call_id, name=part.name, text="Done")
+
+
+async def test_answers_of_all_providers_go_to_each(
+    wire: WireServer, answers: list[AssistantMessage], form: str
+) -> None:
+    history = (*with_results(answers), *HELLO)
+    assert finish_of(await said_by(form, a_request(history))) == "stop"
+    sent = json.dumps(wire.requests[-1].body)
+    for provider, sealed in SEALED.items():
+        assert (sealed in sent) is (provider == form), provider
+
+
+async def test_what_the_real_provider_would_refuse_is_refused(wire: WireServer, form: str) -> None:
+    """Otherwise the test above would prove little: a result without its call."""
+    orphan = ToolOutcome(call_id="nobody", name=NOTES.name, text="Done")
+    assert (await failure_of(form, a_request((*HELLO, orphan)))).kind == "bad_request"

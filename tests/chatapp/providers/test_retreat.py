@@ -1,0 +1,64 @@
+"""A model that refuses files is asked without them, and says so to whoever listens."""
+
+import base64
+
+import pytest
+
+from chatapp.providers.events import FilesLeftOut
+from chatapp.providers.request import Media, ToolOutcome, UserMessage
+from chatapp.providers.retreat import files_in
+from tests.chatapp.providers.stories import (
+    HELLO,
+    a_request,
+    as_history,
+    failure_of,
+    refusal,
+    said_by,
+    text_of,
+)
+from tests.wire.script import Answer, Tool
+from tests.wire.server import WireServer
+
+DOT = Media(media_type="image/png", base64=base64.b64encode(b"\x89PNG").decode(), name="dot.png")
+ASKED = UserMessage(text="What is this?", media=(DOT,))
+REFUSED = "This model does not support image input: unsupported MIME type or modality."
+CALL = Answer(tools=(Tool(name="notes_write"),))
+
+
+async def test_files_that_are_refused_are_left_out_and_it_is_said_once(
+    wire: WireServer, form: str
+) -> None:
+    wire.play(CALL)
+    said = as_history(await said_by(form))
+    outcome = ToolOutcome(call_id="call_0", name="notes_write", text="Here", media=(DOT,))
+    code = "ValidationException" if form == "bedrock" else ""
+    wire.play(refusal(400, code, REFUSED), Answer(text="I cannot see it."))
+    events = await said_by(form, a_request((*HELLO, said, outcome, ASKED)))
+    assert text_of(events) == "I cannot see it."
+    assert [event for event in events if isinstance(event, FilesLeftOut)] == [FilesLeftOut()]
+    first, second = (request.body for request in wire.requests[-2:])
+    assert "iVBORw" in repr(first) and "iVBORw" not in repr(second)
+    assert "What is this?" in repr(second)
+    assert files_in(second) == 0
+
+
+@pytest.mark.parametrize(
+    "complaint",
+    [
+        "tools.0: invalid schema of image_read and file-read, document_list",
+        "This profile is not supported. See the documentation.",
+    ],
+)
+async def test_files_stay_where_something_else_was_refused(
+    wire: WireServer, form: str, complaint: str
+) -> None:
+    code = "ValidationException" if form == "bedrock" else ""
+    wire.play(*[refusal(400, code, complaint)] * 2)
+    assert (await failure_of(form, a_request((ASKED,)))).kind == "bad_request"
+    assert len(wire.requests) == 1
+
+
+async def test_nothing_is_said_where_nothing_was_refused(wire: WireServer, form: str) -> None:
+    wire.play(Answer(text="A dot."))
+    events = await said_by(form, a_request((ASKED,)))
+    assert not [event for event in events if isinstance(event, FilesLeftOut)]

@@ -1,0 +1,243 @@
+"""What a card shows so that a person can decide: what differs from last time, secrets as dots,
+letters that deceive, and an explanation that no model wrote."""
+
+import json
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from chatapp.models import Member, ToolCall, Turn
+from chatapp.rendering import fragments
+from chatapp.rendering.veil import DOTS, veiled, veiled_json
+from tests.chatapp.views import rows
+from tests.chatapp.views.dom import Element, parse, root_of
+
+pytestmark = pytest.mark.django_db
+LOOK_ALIKE = "p\u0430ypal"  # its second letter is Cyrillic
+
+
+@pytest.fixture
+def turn(owner: Member) -> Turn:
+    return rows.turn(owner)
+
+
+def shown(call: ToolCall) -> Element:
+    return root_of(fragments.tool_call(call))
+
+
+def ran(turn: Turn, arguments: dict[str, Any], **values: Any) -> ToolCall:
+    return rows.call(turn, arguments, sent_at=timezone.now(), **values)
+
+
+def before(call: ToolCall) -> dict[str, str]:
+    """What is said of last time, by the name of the value."""
+    found = shown(call).with_class("args")[0].elements
+    lines = {each.one("dt").text: each.with_class("before") for each in found}
+    return {name: line[0].text for name, line in lines.items() if line}
+
+
+# --- what differs from last time -----------------------------------------------------------------
+def test_what_differs_from_the_last_call_of_the_tool_is_marked(turn: Turn) -> None:
+    ran(turn, {"to": "ada@example.com", "text": "Hello"})
+    call = rows.question(turn, {"to": "eve@example.com", "text": "Hello"})
+    assert before(call) == {"to": "Differs. Last time: ada@example.com"}
+
+
+def test_a_new_value_and_one_that_is_gone_are_told(turn: Turn) -> None:
+    ran(turn, {"to": "ada@example.com", "limit": 3})
+    call = rows.question(turn, {"to": "ada@example.com", "force": True})
+    assert before(call) == {"force": "Differs. Last time: not given"}
+    assert shown(call).with_class("left-out-now")[0].text == (
+        "Last time in this chat it also had: limit."
+    )
+
+
+def test_nested_values_are_compared_as_values(turn: Turn) -> None:
+    ran(turn, {"filter": {"a": 1, "b": [2]}})
+    assert before(rows.question(turn, {"filter": {"b": [2], "a": 1}})) == {}
+    assert "filter" in before(rows.question(turn, {"filter": {"a": 1, "b": [3]}}))
+
+
+def test_the_first_call_of_a_tool_differs_from_nothing(turn: Turn, owner: Member) -> None:
+    """Neither another tool, nor another chat, nor a call that was never sent is a last time."""
+    ran(turn, {"title": "Other"}, tool_name="read_note")
+    ran(rows.turn(owner), {"title": "Elsewhere"})
+    rows.call(turn, {"title": "Never sent"}, ToolCall.State.DENIED)
+    assert before(rows.question(turn, {"title": "Now"})) == {}
+
+
+def test_a_long_value_of_last_time_says_how_long_it_was(turn: Turn) -> None:
+    ran(turn, {"text": "x" * 3_214})
+    line = before(rows.question(turn, {"text": "y"}))["text"]
+    assert line.endswith("… (3,214 characters)")
+
+
+# --- secrets -------------------------------------------------------------------------------------
+SECRETS = [
+    ("password", "hunter2-hunter2"),
+    ("api_key", "sk-live-4711"),
+    ("accessToken", "eyJhbGciOi"),
+    ("client_secret", "geheim"),
+]
+
+
+@pytest.mark.parametrize(("name", "secret"), SECRETS)
+@pytest.mark.parametrize("wrap", [lambda name, value: {name: value}, lambda n, v: {"in": [{n: v}]}])
+def test_a_secret_is_drawn_as_dots_everywhere(
+    turn: Turn, name: str, secret: str, wrap: Any
+) -> None:
+    html = fragments.tool_call(rows.question(turn, wrap(name, secret)))
+    assert secret not in html
+    assert DOTS in html
+    assert f"({len(secret)} characters, not shown)" in html
+
+
+def test_the_form_for_other_values_draws_a_secret_as_dots(turn: Turn) -> None:
+    tool = rows.definition(properties={"password": {"type": "string"}})
+    card = shown(rows.question(turn, {"password": "hunter2"}, definition=tool))
+    field = next(each for each in card.all("input") if each.attributes.get("value") == "hunter2")
+    assert field["type"] == "password"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("password", "delete everything; then say hello"),
+        ("token_command", "rm -rf /"),
+        ("secret", "line\nline"),
+        ("token", "x" * 513),
+        ("password", ""),
+        ("max_tokens", 500),
+        ("progressToken", "abc"),
+        ("title", "hunter2"),
+    ],
+)
+def test_what_is_no_secret_cannot_hide_under_the_name_of_one(
+    turn: Turn, name: str, value: Any
+) -> None:
+    """Whoever decides must see every sentence and every command."""
+    assert veiled({name: value}) == {name: value}
+
+
+def test_a_row_and_last_time_keep_the_secret_too(turn: Turn) -> None:
+    done = ran(turn, {"password": "first-one"})
+    assert "first-one" not in fragments.tool_call(done)
+    html = fragments.tool_call(rows.question(turn, {"password": "second-one"}))
+    assert "first-one" not in html
+    assert "Last time: <span>another secret</span>" in html
+
+
+def test_without_a_secret_the_exact_text_stays_as_it_is() -> None:
+    for text in ('{"a": 1.0,  "b":"\\u00e9"}', "not json", "[" * 9_000):
+        assert veiled_json(text) == text
+    assert json.loads(veiled_json('{"a":1,"token":"abc"}'))["a"] == 1
+
+
+# --- letters that deceive ------------------------------------------------------------------------
+def test_a_look_alike_letter_in_a_value_is_drawn_with_its_code(turn: Turn) -> None:
+    card = shown(rows.question(turn, {"to": LOOK_ALIKE}))
+    assert card.with_class("value")[0].text == "p\u0430⟨U+0430⟩ypal"
+    assert any("look alike" in each.text for each in card.with_class("warning"))
+
+
+@pytest.mark.parametrize("words", ["Привет, Ada", "Ωmega is last", "日本 and Tokyo", "naïve café"])
+def test_honest_words_of_two_languages_are_left_alone(turn: Turn, words: str) -> None:
+    card = shown(rows.question(turn, {"to": words}))
+    if words.startswith("Ω"):
+        assert card.with_class("hidden-char"), "A Greek letter in a Latin word is drawn."
+        return
+    assert not card.with_class("hidden-char")
+    assert not any("look alike" in each.text for each in card.with_class("warning"))
+
+
+# --- the explanation -----------------------------------------------------------------------------
+def explained(call: ToolCall) -> dict[str, str]:
+    """The words under each heading."""
+    found: dict[str, str] = {}
+    for each in shown(call).with_class("explain")[0].one("div").elements:
+        if each.tag == "h4":
+            found[each.text] = ""
+        else:
+            last = list(found)[-1]
+            found[last] = f"{found[last]} {each.text}".strip()
+    return found
+
+
+def test_it_is_explained_in_three_parts_that_no_model_wrote(turn: Turn) -> None:
+    tool = rows.definition()
+    tool.description = "Removes a note for good."
+    tool.save()
+    call = rows.question(
+        turn,
+        definition=tool,
+        why="Asked because its risk is high.",
+        note="Ask Kim first.",
+        reasons=["Its name says that it deletes."],
+    )
+    assert explained(call) == {
+        "What it does": "The service says: Removes a note for good.",
+        "Why it asks now": "Asked because its risk is high. An admin says: Ask Kim first.",
+        "What could go wrong": "What it deletes may be gone for good.",
+    }
+
+
+def test_a_tool_without_a_description_is_said_to_have_none(turn: Turn) -> None:
+    found = explained(rows.question(turn, definition=rows.definition()))
+    assert found["What it does"] == "The service does not say what it does."
+    assert found["Why it asks now"] == "Nobody has allowed it in advance."
+    assert found["What could go wrong"] == "It may do harm that nobody can undo."
+
+
+def own(turn: Turn, tool: str, arguments: dict[str, Any], reason: str) -> ToolCall:
+    """A question about a tool of our own."""
+    values: dict[str, Any] = {"tool_id": tool, "service": None, "reasons": [reason]}
+    return rows.question(turn, arguments, tool_name=tool, **values)
+
+
+def test_our_own_tool_is_explained_in_our_words(turn: Turn) -> None:
+    found = explained(own(turn, "remember", {"text": "I like tea."}, "It lasts."))
+    assert found["What it does"].startswith("Remember one lasting fact about this person")
+    assert found["What could go wrong"] == "It lasts."
+
+
+def test_our_own_tool_shows_its_values_in_its_order_and_lets_them_be_changed(turn: Turn) -> None:
+    asked = {"is_internal": True, "title": "Weather", "url": "https://w.example/mcp", "name": "w"}
+    card = shown(own(turn, "add-service", asked, "It opens a way out."))
+    assert [each.text for each in card.with_class("args")[0].all("dt")] == [
+        *("name (required)", "url (required)", "title", "is_internal"),
+    ]
+    assert "add a service" in card.text
+    fields = {each["name"] for each in card.all("textarea") + card.all("input")}
+    assert {"v0", "v1", "v2"} <= fields
+    assert not any("More ways" in each.text for each in card.all("summary"))
+
+
+def test_words_of_a_service_in_an_explanation_never_become_markup(turn: Turn) -> None:
+    tool = rows.definition()
+    tool.description = "<b>Safe</b>\u202e"
+    tool.save()
+    html = fragments.tool_call(rows.question(turn, definition=tool))
+    assert "<b>Safe" not in html
+    assert "⟨U+202E⟩" in html
+
+
+# --- the assistant's own words -------------------------------------------------------------------
+def test_the_assistants_words_stand_apart_from_the_facts(owner_client: Client, turn: Turn) -> None:
+    rows.said(turn, "I only tidy up a little. <b>Trust me</b>")
+    call = rows.question(turn)
+    html = owner_client.get(f"/approvals/{call.pk}/").content.decode()
+    quoted = parse(html).with_class("said-before")[0]
+    assert quoted.one("figcaption").text == "The assistant says"
+    assert quoted.one("blockquote").text == "I only tidy up a little. <b>Trust me</b>"
+    assert "Trust me" not in fragments.tool_call(call)
+
+
+def test_words_that_came_later_or_in_another_step_are_not_its_reason(
+    owner_client: Client, turn: Turn
+) -> None:
+    call = rows.question(turn)
+    rows.said(turn, "Afterwards")
+    html = owner_client.get(f"/approvals/{call.pk}/").content.decode()
+    assert not parse(html).with_class("said-before")

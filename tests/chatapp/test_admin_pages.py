@@ -1,0 +1,86 @@
+"""The admin as a newcomer reads it: where to begin, where one is, and what the words mean."""
+
+import re
+from typing import Any
+
+import pytest
+from bs4 import BeautifulSoup, Tag
+from django.test import Client
+
+from chatapp.models import Approval, Member, ToolCall
+from tests.chatapp.views import rows
+
+
+@pytest.fixture
+def call(owner: Member) -> ToolCall:
+    return rows.question(rows.turn(owner))
+
+
+def opened(client: Client, address: str) -> BeautifulSoup:
+    answer: Any = client.get(address)
+    assert answer.status_code == 200
+    return BeautifulSoup(answer.content, "html.parser")
+
+
+def words(element: Tag | None) -> str:
+    return " ".join(element.get_text(" ").split()) if element else ""
+
+
+def test_the_overview_says_how_to_begin_and_what_the_words_mean(admin_client: Client) -> None:
+    page = opened(admin_client, "/admin/")
+    assert [each["href"] for each in page.select(".intro a")] == [
+        "/admin/mcpconfig/service/add/",
+        "/admin/chatapp/member/add/",
+        "/admin/mcpconfig/service/health/",
+    ]
+    explained = {words(each) for each in page.select(".words dt")}
+    listed = {words(each) for each in page.select("#content-main th[scope=row]")}
+    # Everything listed is explained, but for what everybody knows.
+    plain = {"Conversations", "Members", "Groups"}
+    assert {each.rstrip("s") for each in listed - plain} <= explained
+
+
+@pytest.mark.parametrize(
+    ("address", "name"),
+    [
+        ("/admin/mcpconfig/service/", "Services"),
+        ("/admin/mcpconfig/tooldefinition/", "Tool definitions"),
+        ("/admin/chatapp/approval/", "Approvals"),
+        ("/admin/chatapp/member/", "Members"),
+    ],
+)
+def test_a_list_is_called_by_its_name_and_the_way_to_it_names_nothing_twice(
+    admin_client: Client, address: str, name: str
+) -> None:
+    page = opened(admin_client, address)
+    steps = [each.strip() for each in words(page.select_one(".breadcrumbs")).split("›")]
+    assert len(steps) == len(set(steps)) == 3
+    assert steps[-1] == words(page.select_one("#content > h1")) == name
+
+
+def test_a_form_keeps_the_name_of_what_is_done_in_it(admin_client: Client) -> None:
+    page = opened(admin_client, "/admin/chatapp/member/add/")
+    assert words(page.select_one("#content > h1")) == "Add member"
+
+
+def test_dates_are_short_and_the_same_everywhere(admin_client: Client, call: ToolCall) -> None:
+    page = opened(admin_client, f"/admin/chatapp/approval/{call.pk}/change/")
+    shown = words(page.select_one(".field-created_at .readonly"))
+    assert re.fullmatch(r"\d{1,2} [A-Z][a-z]{2} \d{4}, \d\d:\d\d", shown)
+
+
+@pytest.mark.parametrize(
+    ("values", "decider"),
+    [
+        ({"state": "failed", "risk": ""}, "–"),
+        ({"state": "proposed", "risk": ""}, "–"),
+        ({"state": "succeeded", "risk": "low"}, "policy"),
+    ],
+)
+def test_only_a_call_that_was_decided_names_a_decider(
+    admin_client: Client, call: ToolCall, values: dict[str, str], decider: str
+) -> None:
+    Approval.objects.all().delete()
+    ToolCall.objects.update(**values)
+    page = opened(admin_client, "/admin/chatapp/toolcall/")
+    assert words(page.select_one("td.field-decided_by")) == decider

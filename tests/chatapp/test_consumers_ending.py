@@ -1,0 +1,257 @@
+"""How a socket ends, and that its tab comes back to the right frame: rights that cannot be looked
+up, feeds that fail, pages that read too slowly, and browsers that talk."""
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from asgiref.sync import sync_to_async
+from django.test import Client
+
+from chatapp import consumers, socket_access
+from chatapp.models import Conversation, Member, Turn
+from chatapp.providers import registry
+from chatapp.turns import intake, journal, live
+from chatapp.turns.changes import changes_of
+from chatapp.turns.storage import close_threads, in_database
+from chatapp.turns.workplace import Workplace, close_workplace, open_workplace
+from tests import scripted
+
+from .sockets import Socket, socket
+from .turns.acts import until
+from .turns.faults import Away, Failing
+from .turns.watching import begin, latest, said
+
+pytestmark = pytest.mark.django_db(transaction=True)
+QUICK = 0.05
+
+
+@pytest.fixture(autouse=True)
+def _scripted(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setitem(registry.PROVIDERS, "scripted", "tests.scripted")
+    yield
+    close_threads()
+
+
+@pytest_asyncio.fixture
+async def workplace(turn: Turn) -> AsyncIterator[Workplace]:
+    opened = await open_workplace(sweeps=False)
+    yield opened
+    await close_workplace(opened)
+
+
+@pytest.fixture
+def member(transactional_db: None) -> Member:
+    return Member.objects.create_user("owner")
+
+
+@pytest.fixture
+def client(member: Member) -> Client:
+    browser = Client()
+    browser.force_login(member)
+    return browser
+
+
+@pytest.fixture
+def turn(member: Member) -> Turn:
+    """A turn that speaks when a test lets it."""
+    made = intake.receive(member, None, text="Speak", model=scripted.MODEL)
+    begin(made)
+    return made
+
+
+def tab_of(client: Client, turn: Turn, after: int) -> Socket:
+    return socket(turn.conversation_id, client.cookies["sessionid"].value, after=str(after))
+
+
+async def opened(client: Client, turn: Turn) -> tuple[Socket, int]:
+    """A tab that has everything and is watching, and the number of its last frame."""
+    last = await latest(turn.conversation)
+    tab = tab_of(client, turn, last - 1)
+    assert await tab.opens()
+    assert json.loads((await tab.hears())["text"])["n"] == last
+    return tab, last
+
+
+async def closing_of(tab: Socket) -> int:
+    """The code with which it is closed; frames before that are passed over."""
+    async with asyncio.timeout(5):
+        while (heard := await tab.hears())["type"] == "websocket.send":
+            pass
+    assert heard["type"] == "websocket.close"
+    return int(heard["code"])
+
+
+# --- rights --------------------------------------------------------------------------------
+async def test_rights_that_cannot_be_looked_up_close_the_socket_and_the_tab_comes_back(
+    workplace: Workplace, client: Client, turn: Turn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A watch that died of a database error would let a person who signed out read on for ever."""
+    monkeypatch.setattr(consumers, "LOOK_SECONDS", QUICK)
+    tab, last = await opened(client, turn)
+    with monkeypatch.context() as planted:
+        planted.setattr(consumers, "watcher", Away(socket_access.watcher, times=1))
+        assert await closing_of(tab) == consumers.FELL_BEHIND
+    await tab.leave()
+    await in_database(said, turn, "meanwhile")
+    tab = tab_of(client, turn, last)
+    assert await tab.opens()
+    assert "meanwhile" in (await tab.hears())["text"]
+    await tab.leave()
+
+
+async def test_a_person_who_signed_out_while_the_database_was_away_does_not_come_back(
+    workplace: Workplace, client: Client, turn: Turn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(consumers, "LOOK_SECONDS", QUICK)
+    session = client.cookies["sessionid"].value
+    tab, last = await opened(client, turn)
+    away = Away(socket_access.watcher, times=1_000)
+    with monkeypatch.context() as planted:
+        planted.setattr(consumers, "watcher", away)
+        assert await closing_of(tab) == consumers.FELL_BEHIND
+        await tab.leave()
+        await sync_to_async(client.logout)()
+        assert not await socket(turn.conversation_id, session, after=str(last)).opens()
+    assert away.failures == 2
+    assert not await socket(turn.conversation_id, session, after=str(last)).opens()
+
+
+async def test_nothing_is_sent_to_a_tab_that_lost_its_rights(
+    workplace: Workplace, client: Client, turn: Turn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its viewer has left the feed, and nothing follows the close."""
+    monkeypatch.setattr(consumers, "LOOK_SECONDS", QUICK)
+    tab, _last = await opened(client, turn)
+    await sync_to_async(client.logout)()
+    assert await closing_of(tab) == consumers.SIGNED_OUT
+    assert workplace.hub._feeds == {}
+    await in_database(said, turn, "a secret")
+    assert await tab.hears_nothing()
+    await tab.leave()
+
+
+async def test_rights_are_looked_up_again_and_again(
+    workplace: Workplace, client: Client, turn: Turn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[Member | None] = []
+    real = socket_access.watcher
+
+    def counted(*args: Any) -> Member | None:
+        looks.append(real(*args))
+        return looks[-1]
+
+    monkeypatch.setattr(consumers, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(consumers, "watcher", counted)
+    tab, _last = await opened(client, turn)
+    await until(lambda: len(looks) > 4)
+    await tab.leave()
+    assert all(looks)
+    await until(lambda: workplace.hub._feeds == {})
+
+
+# --- feeds ---------------------------------------------------------------------------------
+async def test_a_feed_that_fails_closes_its_sockets_and_each_tab_goes_on_where_it_was(
+    workplace: Workplace, client: Client, turn: Turn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tabs = [await opened(client, turn) for _ in range(3)]
+    fault = Failing(changes_of, lambda _event: True, ValueError("a fault in a fragment"))
+    with monkeypatch.context() as planted:
+        planted.setattr("chatapp.turns.feed.changes_of", fault)
+        entry = journal.turn_entry(turn, Turn.State.RUNNING)
+        await in_database(_write, turn, entry)
+        for tab, _last in tabs:
+            assert await closing_of(tab) == consumers.FELL_BEHIND
+            await tab.leave()
+    for _tab, last in tabs:
+        back = tab_of(client, turn, last)
+        assert await back.opens()
+        assert json.loads((await back.hears())["text"])["n"] == last + 1
+        await back.leave()
+    await until(lambda: workplace.hub._feeds == {})
+
+
+def _write(turn: Turn, entry: journal.Entry) -> None:
+    journal.append(turn.conversation_id, turn.pk, [entry])
+
+
+async def test_a_conversation_that_is_deleted_closes_its_sockets_and_they_stay_closed(
+    workplace: Workplace, client: Client, turn: Turn
+) -> None:
+    session = client.cookies["sessionid"].value
+    tab, last = await opened(client, turn)
+    await in_database(Conversation.objects.all().delete)
+    workplace.hub._nudge(turn.conversation_id, last + 1)
+    assert await closing_of(tab) == consumers.FELL_BEHIND
+    await tab.leave()
+    assert not await socket(turn.conversation_id, session, after=str(last)).opens()
+
+
+async def test_a_join_that_fails_closes_the_socket_and_says_why_in_the_log(
+    workplace: Workplace,
+    client: Client,
+    turn: Turn,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    last = await latest(turn.conversation)
+    tab = tab_of(client, turn, last)
+    away = Away(lambda *_args: None, times=1)
+    with monkeypatch.context() as planted:
+        planted.setattr("chatapp.turns.feed.read_open", away)
+        assert await tab.opens()
+        assert await closing_of(tab) == consumers.FELL_BEHIND
+    assert [r.levelno for r in caplog.records if r.name == consumers.__name__] == [logging.ERROR]
+    assert workplace.hub._feeds == {}
+    await tab.leave()
+
+
+async def test_a_tab_that_reads_too_slowly_is_closed_and_is_sent_the_rest_when_it_comes_back(
+    workplace: Workplace, client: Client, turn: Turn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live, "QUEUE_FRAMES", 2)
+    tab, last = await opened(client, turn)
+    await in_database(said, turn, "one ", "two ", "three ", "four ", "five")
+    assert await closing_of(tab) == consumers.FELL_BEHIND
+    await tab.leave()
+    monkeypatch.setattr(live, "QUEUE_FRAMES", 256)
+    back = tab_of(client, turn, last)
+    assert await back.opens()
+    state = json.loads((await back.hears())["text"])
+    assert state["n"] == last + 5
+    assert "one two three four five" in str(state["f"])
+    await back.leave()
+
+
+# --- what browsers send --------------------------------------------------------------------
+JUNK = [
+    "",
+    "{",
+    "null",
+    '{"n": 99999, "f": [["d", "thread", ""]]}',
+    '{"type": "websocket.close"}',
+    '{"decision": "run"}',
+    "\x00\ud7ff\uffff",
+    "x" * 200_000,
+    b"",
+    b"\xff\xfe\x00",
+]
+
+
+@pytest.mark.parametrize("junk", JUNK, ids=range(len(JUNK)))
+async def test_junk_from_a_browser_changes_nothing_and_frames_go_on(
+    workplace: Workplace, client: Client, turn: Turn, junk: str | bytes
+) -> None:
+    tab, last = await opened(client, turn)
+    for _ in range(3):
+        await tab.says(junk)
+    await in_database(said, turn, "undisturbed")
+    frame = json.loads((await tab.hears())["text"])
+    assert frame["n"] == last + 1
+    assert "undisturbed" in str(frame["f"])
+    assert await latest(turn.conversation) == last + 1
+    await tab.leave()

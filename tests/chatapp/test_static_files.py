@@ -1,0 +1,152 @@
+"""Static files: each bundle is its sources in order, wherever it is served from."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from django.contrib.staticfiles import finders
+from django.core.management import call_command
+from django.test import Client, override_settings
+from pytest_django import Settings
+
+from chatapp import static_files
+from chatapp.static_files import BUNDLES, NEVER_SERVED, BundleFinder
+from tests.chatapp.views.dom import parse
+
+STATIC = Path(__file__).resolve().parents[2] / "static"
+HASHED = "whitenoise.storage.CompressedManifestStaticFilesStorage"
+REQUESTS = 5
+
+
+def joined(name: str) -> bytes:
+    return b"".join((STATIC / source).read_bytes() for source in BUNDLES[name])
+
+
+@pytest.fixture
+def collected(tmp_path: Path, settings: Settings) -> Iterator[Path]:
+    """STATIC_ROOT as a server fills it at its first start, with hashed names."""
+    settings.STATIC_ROOT = tmp_path / "static"
+    settings.STORAGES = {**settings.STORAGES, "staticfiles": {"BACKEND": HASHED}}
+    assert static_files.collect()
+    yield tmp_path / "static"
+
+
+def assets_of(client: Client, address: str) -> list[str]:
+    page = parse(client.get(address).content.decode())
+    links = [each["href"] for each in page.all("link") if each["rel"] in ("stylesheet", "icon")]
+    return [*links, *(each["src"] for each in page.all("script") if "src" in each)]
+
+
+# --- what a bundle is -----------------------------------------------------------------------------
+@pytest.mark.parametrize("folder", ["css", "js"])
+def test_every_source_is_in_one_bundle(folder: str) -> None:
+    bundled = [source for sources in BUNDLES.values() for source in sources]
+    there = {f"{folder}/{path.name}" for path in (STATIC / folder).iterdir()}
+    # What services answered looks the same in the chat and on the admin's pages.
+    assert {source for source in bundled if bundled.count(source) > 1} == {"css/results.css"}
+    # They stand one after the other, so each ends its last line.
+    assert all((STATIC / source).read_bytes().endswith(b"\n") for source in bundled)
+    # The admin's skin is for the admin's pages only, the apps' script for chats with apps.
+    alone = {"css/admin.css", "js/app_frame.js"}
+    assert there - alone == {each for each in bundled if each.startswith(folder)}
+
+
+def test_the_order_of_the_layers_is_told_before_the_first_rule() -> None:
+    sheet = joined("css/countersign.css").decode()
+    assert BUNDLES["css/countersign.css"][0] == "css/base.css"
+    found = re.search(r"@layer ([\w, ]+);", sheet)
+    assert found is not None
+    assert found.start() < sheet.index("{")
+    used = set(re.findall(r"@layer (\w+) \{", sheet))
+    assert used == set(found[1].split(", "))
+
+
+@pytest.mark.parametrize("name", BUNDLES)
+def test_a_bundle_is_found_as_its_sources_in_order(name: str) -> None:
+    found = finders.find(name)
+    assert isinstance(found, str)
+    assert Path(found).read_bytes() == joined(name)
+    assert finders.find(name, find_all=True) == [found]
+
+
+def test_nothing_else_is_taken_for_a_bundle() -> None:
+    assert BundleFinder().find("css/other.css") is None
+    assert BundleFinder().find("../secret_key", find_all=True) == []
+
+
+def test_a_bundle_is_written_again_only_when_a_source_has_changed(
+    tmp_path: Path, settings: Settings
+) -> None:
+    source = tmp_path / "static" / "js" / "copy.js"
+    for sources in BUNDLES.values():
+        for name in sources:
+            (tmp_path / "static" / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / "static" / name).write_text(f"/* {name} */")
+    settings.VAR_DIR = tmp_path / "var"
+    settings.STATICFILES_DIRS = [tmp_path / "static"]
+    finder = BundleFinder()
+    built = Path(finder.find("js/countersign.js"))
+    first = built.stat()
+    finder.find("js/countersign.js")
+    assert built.stat().st_mtime_ns == first.st_mtime_ns
+    assert built.stat().st_ino == first.st_ino
+    source.write_text("/* new */")
+    finder.find("js/countersign.js")
+    assert "/* new */" in built.read_text()
+    assert "/* js/copy.js */" not in built.read_text()
+    assert [path.name for path in built.parent.iterdir()] == ["countersign.js"]
+
+
+# --- what is served -------------------------------------------------------------------------------
+@pytest.mark.django_db
+def test_a_page_needs_few_files_and_each_has_a_name_for_ever(
+    collected: Path, owner_client: Client, client: Client
+) -> None:
+    names = assets_of(owner_client, "/")
+    assert len(names) == len(set(names)) == REQUESTS - 1
+    assert all(re.search(r"\.[0-9a-f]{12}\.(css|js|svg)$", name) for name in names), names
+    for name in names:
+        path = collected / name.removeprefix("/static/")
+        assert path.exists() and path.stat().st_size
+    assert set(assets_of(client, "/sign-in/")) < set(names)
+
+
+@pytest.mark.django_db
+def test_debugging_serves_the_same_files(
+    collected: Path, owner_client: Client, settings: Settings
+) -> None:
+    hashed = [re.sub(r"\.[0-9a-f]{12}\.", ".", name) for name in assets_of(owner_client, "/")]
+    with override_settings(DEBUG=True):
+        plain = assets_of(owner_client, "/")
+    assert plain == hashed
+    assert all(finders.find(name.removeprefix("/static/")) for name in plain)
+
+
+def test_sources_of_a_bundle_are_not_served_beside_it(collected: Path) -> None:
+    names = {path.relative_to(collected).as_posix() for path in collected.rglob("*.*")}
+    assert any(name.startswith("css/countersign.") for name in names)
+    assert any(name.startswith("css/admin.") for name in names)
+    for source in (source for sources in BUNDLES.values() for source in sources):
+        assert source in NEVER_SERVED
+        stem, _, kind = source.rpartition(".")
+        assert not [name for name in names if re.fullmatch(rf"{stem}\.\w+\.{kind}(\.gz)?", name)]
+
+
+def test_a_second_start_collects_nothing(collected: Path) -> None:
+    assert not static_files.collect()
+
+
+def test_the_plain_command_collects_the_bundles_too(tmp_path: Path, settings: Settings) -> None:
+    settings.STATIC_ROOT = tmp_path
+    call_command("collectstatic", interactive=False, verbosity=0)
+    for name in BUNDLES:
+        assert (tmp_path / name).read_bytes() == joined(name)
+
+
+@pytest.mark.django_db
+def test_no_script_holds_up_the_first_paint(owner_client: Client) -> None:
+    page = parse(owner_client.get("/").content.decode())
+    assert [each for each in page.all("script") if "defer" not in each] == []
+    assert len(page.all("link", rel="stylesheet")) == 1
+    assert len(page.all("script")) <= 3

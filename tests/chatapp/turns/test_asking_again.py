@@ -1,0 +1,248 @@
+"""Asking the model again: by itself with a countdown, and when a person says so."""
+
+import asyncio
+
+import pytest
+from django.db import transaction
+from django.test import Client
+
+from chatapp.models import Conversation, Member, Part, Step, Turn
+from chatapp.providers.events import ProviderError, TextDelta
+from chatapp.providers.request import AssistantMessage, SaidText, UserMessage
+from chatapp.turns import asking_again, ending, intake, journal
+from chatapp.turns.journal import Entry, Kind
+from chatapp.turns.lease import acquire
+from chatapp.turns.refusals import Refused
+from chatapp.turns.steps import open_step
+from chatapp.turns.storage import in_database
+from chatapp.turns.workplace import Workplace
+from tests import scripted
+from tests.chatapp.views.dom import parse
+from tests.conftest import signed_in
+from tests.scripted import Pause, calls, text
+
+from .acts import call_owner, notices, rest, said
+
+pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True), pytest.mark.timeout(60)]
+BUSY = ProviderError(kind="overloaded", message="OpenAI is overloaded.", retry_after=1.5)
+REFUSED = ProviderError(kind="server", message="OpenAI had an error of its own.", retry_after=900)
+
+
+def status_line(owner: Member, turn: Turn) -> str:
+    page = parse(signed_in(owner).get(f"/c/{turn.conversation_id}/").content.decode())
+    return page.one("div", id=f"status-{turn.answer_id}").text
+
+
+async def again(turn: Turn, model: str = scripted.MODEL) -> Turn:
+    owner = await in_database(call_owner, turn)
+    return await in_database(asking_again.ask_again, turn.conversation, owner, model)
+
+
+async def failed(workplace: Workplace, turn: Turn) -> Turn:
+    scripted.scenes.append([TextDelta(text="Half an"), REFUSED])
+    done = await rest(workplace, turn)
+    assert done.state == Turn.State.FAILED
+    return done
+
+
+async def test_a_wait_for_the_provider_counts_down_on_the_page_and_is_over_with_it(
+    workplace: Workplace, turn: Turn, owner: Member
+) -> None:
+    scripted.scenes += [[BUSY], text("Here I am.")]
+    working = asyncio.create_task(rest(workplace, turn))
+    seen: list[str] = []
+
+    async def look() -> bool:
+        seen.append(await in_database(status_line, owner, turn))
+        return working.done()
+
+    async with asyncio.timeout(15):
+        while not await look():
+            pass
+    assert any("OpenAI is overloaded. Asking again in 2 seconds (try 2 of 3)." in s for s in seen)
+    assert any("Asking again in 1 second (try 2 of 3)." in s for s in seen)
+    assert "Asking again" not in seen[-1]
+    step = await in_database(Step.objects.get, turn=turn)
+    assert step.waits_because == ""
+
+
+async def test_stop_ends_the_wait_at_once(workplace: Workplace, turn: Turn, owner: Member) -> None:
+    waiting = ProviderError(kind="overloaded", message="Busy.", retry_after=55)
+    scripted.scenes.append([waiting])
+    workplace.engine.wake(turn.pk)
+    async with asyncio.timeout(10):
+        while "Asking again in 55" not in await in_database(status_line, owner, turn):
+            pass
+    await in_database(intake.stop, turn.conversation)
+    async with asyncio.timeout(3):
+        stopped = await rest(workplace, turn)
+    assert stopped.state == Turn.State.STOPPED
+
+
+async def test_an_answer_that_failed_is_tried_again_and_keeps_what_was_painted(
+    workplace: Workplace, turn: Turn
+) -> None:
+    await failed(workplace, turn)
+    scripted.scenes.append(text("The whole answer."))
+    await again(turn)
+    done = await rest(workplace, turn)
+    assert (done.state, done.reason) == (Turn.State.DONE, "complete")
+    assert await in_database(said, turn) == "Half anThe whole answer."
+    assert await in_database(notices, turn) == [REFUSED.message]
+    told = scripted.requests[-1].history
+    assert told == (UserMessage(text="Tidy up, please"),)
+
+
+async def test_later_turns_do_not_hear_of_the_answer_that_was_given_up(
+    workplace: Workplace, turn: Turn, owner: Member
+) -> None:
+    await failed(workplace, turn)
+    scripted.scenes.append(text("The whole answer."))
+    await again(turn)
+    await rest(workplace, turn)
+    scripted.scenes.append(text("Yes."))
+    following = await in_database(
+        lambda: intake.receive(owner, turn.conversation, text="And?", model=scripted.MODEL)
+    )
+    await rest(workplace, following)
+    said_before = [
+        each for each in scripted.requests[-1].history if isinstance(each, AssistantMessage)
+    ]
+    assert said_before == [AssistantMessage(parts=(SaidText(text="The whole answer."),))]
+
+
+async def test_an_answer_that_was_stopped_before_it_began_is_given_after_all(
+    workplace: Workplace, turn: Turn
+) -> None:
+    await in_database(intake.stop, turn.conversation)
+    scripted.scenes.append(text("Here it is."))
+    await again(turn)
+    done = await rest(workplace, turn)
+    assert (done.state, done.reason) == (Turn.State.DONE, "complete")
+    assert await in_database(said, turn) == "Here it is."
+    assert await in_database(notices, turn) == ["Stopped by you."]
+
+
+def test_a_turn_ends_though_a_notice_stands_where_the_answer_was_to_be(turn: Turn) -> None:
+    Step.objects.create(turn=turn, number=1)
+    data = {"message": str(turn.answer_id), "step": 1, "attempt": 1, "position": 0, "text": "Half"}
+    entry = Entry(kind=Kind.TEXT, data=data)
+    with transaction.atomic():
+        journal.append(turn.conversation_id, turn.pk, [entry])
+        ending.add_notice(turn, Part.NoticeKind.STOPPED, "Stopped by you.", "")
+    intake.stop(turn.conversation)
+    turn.refresh_from_db()
+    assert turn.state == Turn.State.STOPPED
+
+
+def test_a_step_that_begins_anew_does_not_say_that_it_waits(turn: Turn, owner: Member) -> None:
+    Step.objects.create(
+        turn=turn, number=1, waits_because="Asking again in 7 seconds (try 2 of 3)."
+    )
+    lease = acquire(turn.pk)
+    assert lease is not None
+    assert "Asking again" in status_line(owner, turn)
+    open_step(lease, 1)
+    assert "Asking again" not in status_line(owner, turn)
+
+
+async def test_another_model_may_try(workplace: Workplace, turn: Turn) -> None:
+    await failed(workplace, turn)
+    scripted.scenes.append(text("As another one."))
+    await again(turn, "scripted:other")
+    done = await rest(workplace, turn)
+    assert done.model == "scripted:other"
+    assert scripted.requests[-1].model == "other"
+    conversation = await in_database(Conversation.objects.get, pk=turn.conversation_id)
+    assert conversation.model == "scripted:other"
+
+
+async def test_calls_that_were_made_stand_and_the_model_goes_on_from_them(
+    workplace: Workplace, turn: Turn
+) -> None:
+    scripted.scenes += [calls(("unheard_of", "{}")), [REFUSED]]
+    await rest(workplace, turn)
+    scripted.scenes.append(text("That tool is not there."))
+    await again(turn)
+    done = await rest(workplace, turn)
+    assert done.state == Turn.State.DONE
+    assert [type(item).__name__ for item in scripted.requests[-1].history] == [
+        "UserMessage",
+        "AssistantMessage",
+        "ToolOutcome",
+    ]
+
+
+async def test_only_the_last_answer_that_ended_early_can_be_tried_again(
+    workplace: Workplace, turn: Turn
+) -> None:
+    with pytest.raises(Refused, match="no answer here"):
+        await again(turn)  # it has not begun
+    scripted.scenes.append(text("Well."))
+    await rest(workplace, turn)
+    with pytest.raises(Refused, match="no answer here"):
+        await again(turn)
+
+
+async def test_two_presses_begin_it_once(workplace: Workplace, turn: Turn) -> None:
+    await failed(workplace, turn)
+    pause = Pause()
+    scripted.scenes.append([pause, *text("Once.")])
+    await again(turn)
+    with pytest.raises(Refused):
+        await again(turn)
+    workplace.engine.wake(turn.pk)
+    async with asyncio.timeout(10):
+        await pause.reached.wait()
+    pause.ended.set()
+    await rest(workplace, turn)
+    assert await in_database(said, turn) == "Half anOnce."
+
+
+def asked(client: Client, turn: Turn, act: str, **fields: str) -> str:
+    answer = client.post(f"/c/{turn.conversation_id}/{act}", {"text": "in the box", **fields})
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+async def test_the_page_offers_it_and_keeps_what_stands_in_the_box(
+    workplace: Workplace, turn: Turn, owner: Member
+) -> None:
+    await failed(workplace, turn)
+
+    def press() -> None:
+        client = signed_in(owner)
+        page = parse(client.get(f"/c/{turn.conversation_id}/").content.decode())
+        assert page.button("Try again")["formaction"] == f"/c/{turn.conversation_id}/again"
+        shown = parse(asked(client, turn, "again", model=scripted.MODEL))
+        assert shown.one("textarea").text == "in the box"
+        refused = client.post(f"/c/{turn.conversation_id}/again", headers={"HX-Request": "true"})
+        assert refused.status_code == 409
+
+    await in_database(press)
+
+
+async def test_an_answer_that_was_cut_by_its_length_goes_on_as_a_new_message(
+    workplace: Workplace, turn: Turn, owner: Member
+) -> None:
+    scripted.scenes.append(text("This goes on and", reason="length"))
+    await rest(workplace, turn)
+
+    def press() -> Turn:
+        client = signed_in(owner)
+        page = parse(client.get(f"/c/{turn.conversation_id}/").content.decode())
+        assert "Try again" not in page.buttons()
+        assert page.button("Continue")
+        asked(client, turn, "go-on", model=scripted.MODEL)
+        return Turn.objects.exclude(pk=turn.pk).get()
+
+    following = await in_database(press)
+    scripted.scenes.append(text(" on."))
+    await rest(workplace, following)
+    assert scripted.requests[-1].history[-1] == UserMessage(text=asking_again.GO_ON)
+
+
+def test_a_stranger_can_do_neither(turn: Turn) -> None:
+    stranger = Member.objects.create_user("stranger", password="a-long-password")
+    for act in ("again", "go-on"):
+        assert signed_in(stranger).post(f"/c/{turn.conversation_id}/{act}").status_code == 404

@@ -1,0 +1,343 @@
+"""Conversations that outgrow their model: shortened, then summarised, said, and taken back."""
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from chatapp.models import (
+    ChatModel,
+    Conversation,
+    Member,
+    Message,
+    ModelProvider,
+    Part,
+    Summary,
+    Turn,
+    UsageOfDay,
+)
+from chatapp.providers.estimate import tokens_in, tokens_of, tokens_of_item
+from chatapp.providers.events import ProviderError, TextDelta
+from chatapp.providers.request import Media, ModelRequest, UserMessage
+from chatapp.turns import fitting, intake, model_choice, shortening, summaries
+from chatapp.turns.lease import acquire, fenced
+from chatapp.turns.shortening import turn_starts
+from chatapp.turns.storage import in_database
+from chatapp.turns.top_notices import CHANGED, SUMMARISED, note_once
+from chatapp.turns.workplace import Workplace
+from tests import scripted
+from tests.chatapp.views import rows
+from tests.chatapp.views.dom import parse
+from tests.conftest import signed_in
+from tests.scripted import Pause, Scene, text
+
+from .acts import notices, rest
+
+LONG = "Line of a log. " * 400
+
+
+# --- the estimate --------------------------------------------------------------------------
+def test_an_estimate_is_never_below_what_tokenisers_count() -> None:
+    assert tokens_in("") == 0
+    assert tokens_in("a") == 1
+    assert tokens_in("word " * 100) >= 125
+    assert tokens_in("漢字" * 100) >= 130
+    assert tokens_in('{"a":1,"b":[2,3]}' * 10) >= 45
+
+
+def test_files_count_although_they_have_no_words() -> None:
+    picture = Media(media_type="image/png", base64="A" * 8)
+    pages = Media(media_type="application/pdf", base64="A" * 400_000)
+    bare = tokens_of_item(UserMessage(text="Look"))
+    assert tokens_of_item(UserMessage(text="Look", media=(picture,))) > bare + 1_000
+    assert tokens_of_item(UserMessage(text="Look", media=(pages,))) > bare + 10_000
+
+
+def test_a_scan_counts_by_its_pages_where_they_are_known() -> None:
+    scan = Media(media_type="application/pdf", base64="A" * 8_000_000, pages=20)
+    assert tokens_of_item(UserMessage(text="", media=(scan,))) < 60_000
+    assert tokens_of_item(UserMessage(text="", media=(replace(scan, pages=None),))) > 200_000
+
+
+# --- whole turns ---------------------------------------------------------------------------
+pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True), pytest.mark.timeout(60)]
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch, transactional_db: None) -> ChatModel:
+    """The scripted model, of which an admin said that it reads 3,000 tokens."""
+    provider = ModelProvider(slug="scripted", kind="scripted", label="Scripted")
+    facts = ChatModel(provider=provider, name="model", context_tokens=3_000, asked_tokens=200)
+    chosen = model_choice.chosen_model
+
+    def with_facts(model_id: str, person: Member | None) -> model_choice.ChosenModel:
+        found = chosen(model_id, person)
+        return model_choice.ChosenModel(
+            kind=found.kind, name=found.name, account=found.account, facts=facts
+        )
+
+    monkeypatch.setattr("chatapp.turns.model_call.chosen_model", with_facts)
+    return facts
+
+
+def long_chat(owner: Member, *, results: tuple[str, ...] = (), words: str = "") -> Conversation:
+    """A conversation with these old results, and old answers of these words."""
+    conversation = Conversation.objects.create(owner=owner, title="Long", last_seq=100)
+    latest: Message | None = None
+    for number, result in enumerate(results or ("", "", "", "")):
+        chained: dict[str, Any] = {"conversation": conversation, "created_seq": 2 * number + 1}
+        question = Message.objects.create(parent=latest, role="user", **chained)
+        Part.objects.create(message=question, position=0, kind="text", text=f"Question {number}")
+        chained["created_seq"] += 1
+        latest = Message.objects.create(parent=question, role="assistant", **chained)
+        turn = Turn.objects.create(
+            conversation=conversation, question=question, answer=latest, state=Turn.State.DONE
+        )
+        if result:
+            content = {"content": [{"type": "text", "text": result}]}
+            rows.call(turn, state="succeeded", result=content)
+        rows.said(turn, words or "Well.")
+    return conversation
+
+
+async def asked(workplace: Workplace, owner: Member, conversation: Conversation) -> Turn:
+    def ask() -> Turn:
+        return intake.receive(owner, conversation, text="And now?", model=scripted.MODEL)
+
+    return await rest(workplace, await in_database(ask))
+
+
+def told_last() -> ModelRequest:
+    return scripted.requests[-1]
+
+
+async def test_a_chat_that_fits_is_sent_as_it_is(
+    workplace: Workplace, owner: Member, small: ChatModel
+) -> None:
+    conversation = await in_database(long_chat, owner)
+    scripted.scenes.append(text("Fine."))
+    turn = await asked(workplace, owner, conversation)
+    assert await in_database(notices, turn) == []
+    assert len(turn_starts(told_last().history)) == 5
+
+
+async def test_old_results_are_shortened_first_and_the_page_says_so(
+    workplace: Workplace, owner: Member, small: ChatModel
+) -> None:
+    conversation = await in_database(lambda: long_chat(owner, results=(LONG, LONG, "x")))
+    scripted.scenes.append(text("Fine."))
+    turn = await asked(workplace, owner, conversation)
+    assert turn.state == Turn.State.DONE
+    assert tokens_of(told_last()) <= 3_000
+    (notice,) = await in_database(notices, turn)
+    assert notice.startswith("2 results of tools were shortened for the model")
+    assert len(scripted.requests) == 1
+    assert not await in_database(Summary.objects.exists)
+
+
+WORDY = "Said at great length, with every detail of it. " * 60
+
+
+async def test_then_old_turns_are_summarised_which_can_be_taken_back_and_used_again(
+    workplace: Workplace, owner: Member, small: ChatModel
+) -> None:
+    conversation = await in_database(lambda: long_chat(owner, words=WORDY))
+    scripted.scenes += [text("They want X; ", "note 7 is open."), text("Fine.")]
+    turn = await asked(workplace, owner, conversation)
+    assert turn.state == Turn.State.DONE
+    noting, told = scripted.requests
+    assert noting.system == shortening.INSTRUCTIONS
+    assert noting.tools == ()
+    assert "Said at great length" in noting.history[0].text  # type: ignore[union-attr]
+    assert "They want X; note 7 is open." in told.history[0].text  # type: ignore[union-attr]
+    assert tokens_of(told) <= 3_000
+    summary = await in_database(Summary.objects.get, conversation=conversation)
+    assert summary.turns == 3
+    usage = await in_database(UsageOfDay.objects.get, person=owner)
+    assert usage.calls == 2
+
+    def take_back() -> None:
+        client = signed_in(owner)
+        page = parse(client.get(f"/c/{conversation.pk}/").content.decode())
+        assert "They want X; note 7 is open." in page.text
+        assert page.button("Undo the summary")
+        client.post(f"/summaries/{summary.pk}/use", {"use": "no"})
+        page = parse(client.get(f"/c/{conversation.pk}/").content.decode())
+        assert page.button("Use the summary again")
+
+    await in_database(take_back)
+    refused = await asked(workplace, owner, conversation)
+    assert refused.state == Turn.State.FAILED
+    assert "you took its summary back" in (await in_database(notices, refused))[0]
+    await in_database(lambda: signed_in(owner).post(f"/summaries/{summary.pk}/use", {"use": "yes"}))
+    scripted.scenes.append(text("Fine again."))
+    again = await asked(workplace, owner, conversation)
+    assert again.state == Turn.State.DONE
+    assert "note 7 is open" in told_last().history[0].text  # type: ignore[union-attr]
+
+
+async def test_a_summary_is_made_once_and_told_from_then_on(
+    workplace: Workplace, owner: Member, small: ChatModel
+) -> None:
+    conversation = await in_database(lambda: long_chat(owner, words=WORDY))
+    scripted.scenes += [text("The notes."), text("Fine."), text("Fine again.")]
+    await asked(workplace, owner, conversation)
+    await asked(workplace, owner, conversation)
+    assert len(scripted.requests) == 3
+    assert "The notes." in told_last().history[0].text  # type: ignore[union-attr]
+
+
+async def test_a_model_whose_size_nobody_knows_gets_less_after_it_refused(
+    workplace: Workplace, owner: Member
+) -> None:
+    conversation = await in_database(lambda: long_chat(owner, results=(LONG, LONG, "x")))
+    too_long = ProviderError(kind="too_long", message="Too long.", hint="Less.")
+    scripted.scenes += [[too_long], text("Fine.")]
+    turn = await asked(workplace, owner, conversation)
+    assert turn.state == Turn.State.DONE
+    first, second = scripted.requests
+    assert tokens_of(second) < tokens_of(first)
+
+
+async def test_a_question_that_is_too_long_by_itself_says_so(
+    workplace: Workplace, owner: Member, small: ChatModel
+) -> None:
+    small.context_tokens = 60
+    turn = await in_database(lambda: intake.receive(owner, None, text=LONG, model=scripted.MODEL))
+    done = await rest(workplace, turn)
+    assert done.state == Turn.State.FAILED
+    assert "longer than the model reads" in (await in_database(notices, done))[0]
+    assert scripted.requests == []
+    # One kept for all turns would hold the frames of each.
+    assert fitting.ONE_QUESTION_TOO_LONG.__traceback__ is None
+
+
+async def test_a_stranger_cannot_take_a_summary_back(
+    workplace: Workplace, owner: Member, small: ChatModel
+) -> None:
+    conversation = await in_database(lambda: long_chat(owner, words=WORDY))
+    scripted.scenes += [text("The notes."), text("Fine.")]
+    await asked(workplace, owner, conversation)
+
+    def strange() -> Any:
+        summary = Summary.objects.get(conversation=conversation)
+        stranger = Member.objects.create_user("stranger", password="a-long-password")
+        status = signed_in(stranger).post(f"/summaries/{summary.pk}/use", {"use": "no"}).status_code
+        return status, Summary.objects.get().is_used
+
+    assert await in_database(strange) == (404, True)
+
+
+@pytest.mark.parametrize(
+    ("scene", "says"),
+    [
+        (text("No.", reason="refused"), "wrote no summary"),
+        (text(""), "wrote no summary"),
+        (text("They want X; no", reason="length"), "was cut off"),
+    ],
+)
+async def test_notes_that_are_not_whole_are_not_kept_but_counted(
+    workplace: Workplace, owner: Member, small: ChatModel, scene: Scene, says: str
+) -> None:
+    conversation = await in_database(lambda: long_chat(owner, words=WORDY))
+    scripted.scenes.append(scene)
+    turn = await asked(workplace, owner, conversation)
+    assert turn.state == Turn.State.FAILED
+    assert says in (await in_database(notices, turn))[0]
+    assert not await in_database(Part.objects.filter(notice_kind="summary").exists)
+    assert (await in_database(UsageOfDay.objects.get)).output_tokens == 5
+
+
+async def test_notes_that_were_stopped_are_counted_as_well(
+    workplace: Workplace, owner: Member, small: ChatModel
+) -> None:
+    conversation = await in_database(lambda: long_chat(owner, words=WORDY))
+    pause = Pause()
+    scripted.scenes.append([TextDelta(text="They want"), pause])
+    turn = await in_database(
+        lambda: intake.receive(owner, conversation, text="And now?", model=scripted.MODEL)
+    )
+    workplace.engine.wake(turn.pk)
+    async with asyncio.timeout(10):
+        await pause.reached.wait()
+    await in_database(intake.stop, conversation)
+    assert (await rest(workplace, turn)).state == Turn.State.STOPPED
+    counted = await in_database(UsageOfDay.objects.get)
+    assert counted.input_tokens == tokens_of(scripted.requests[0])
+    assert counted.output_tokens == tokens_in("They want")
+
+
+NOTES = "Note of something that was agreed on. " * 10
+
+
+async def test_what_cannot_be_noted_at_once_is_noted_round_by_round(
+    workplace: Workplace, owner: Member, small: ChatModel
+) -> None:
+    conversation = await in_database(lambda: long_chat(owner, results=("x",) * 30, words=WORDY))
+    scripted.scenes += [text(NOTES + "End one."), text("Notes two."), text("Fine.")]
+    turn = await asked(workplace, owner, conversation)
+    assert turn.state == Turn.State.DONE, await in_database(notices, turn)
+    first, second, told = scripted.requests
+    assert first.parameters.effort == "off"
+    assert f"{NOTES}End one." in second.history[0].text  # type: ignore[union-attr]
+    assert "Notes two." in told.history[0].text  # type: ignore[union-attr]
+    summary = await in_database(Summary.objects.get)
+    asked_in = [request.history[0].text for request in (first, second)]  # type: ignore[union-attr]
+    noted = [n for n in range(30) if any(f"Question {n}\n" in words for words in asked_in)]
+    assert noted == list(range(summary.turns))
+    assert len(turn_starts(told.history)) == 31 - summary.turns
+
+
+async def test_a_model_that_reads_too_little_to_summarise_is_not_asked_to(
+    workplace: Workplace, owner: Member, small: ChatModel
+) -> None:
+    small.context_tokens = 600
+    conversation = await in_database(lambda: long_chat(owner, words=WORDY))
+    turn = await asked(workplace, owner, conversation)
+    assert turn.state == Turn.State.FAILED
+    assert "too little to summarise" in (await in_database(notices, turn))[0]
+    assert scripted.requests == []
+
+
+def test_a_summary_grows_in_its_place_beside_the_other_notices(turn: Turn) -> None:
+    lease = acquire(turn.pk)
+    assert lease is not None
+    with fenced(lease) as held:
+        note_once(held, CHANGED, "A tool has changed.")
+    summaries.keep(lease, 2, "Not\x00es.", "m")
+    summaries.keep(lease, 5, "More \ud800notes.", "m")
+    places = Part.objects.filter(message=turn.answer).values_list("position", flat=True)
+    assert sorted(places) == [CHANGED, SUMMARISED]
+    summary = Summary.objects.get()
+    assert (summary.turns, summary.text) == (5, "More ?notes.")
+
+
+def test_only_the_widest_summary_counts(owner: Member, turn: Turn) -> None:
+    kept = []
+    for turns, asked in ((2, turn), (4, None)):
+        if asked is None:
+            Turn.objects.update(state=Turn.State.DONE, lease_until=None)
+            chat = turn.conversation
+            asked = intake.receive(owner, chat, text="More", model=scripted.MODEL)
+        lease = acquire(asked.pk)
+        assert lease is not None
+        summaries.keep(lease, turns, f"Notes of {turns}.", "m")
+        kept.append(Summary.objects.get(turns=turns))
+    older, wider = kept
+    client, conversation = signed_in(owner), turn.conversation
+
+    def page() -> str:
+        return parse(client.get(f"/c/{conversation.pk}/").content.decode()).text
+
+    assert page().count("Undo the summary") == 1
+    assert page().count("A later summary took its place.") == 1
+    summaries.use(older, is_used=False)
+    assert summaries.summary_for(conversation) == wider
+    assert not summaries.was_undone(conversation)
+    assert "You took it back" not in page()
+    summaries.use(older, is_used=True)
+    summaries.use(wider, is_used=False)
+    assert summaries.summary_for(conversation) is None
+    assert summaries.was_undone(conversation)
+    assert "You took it back: the model reads the whole chat again." in page()

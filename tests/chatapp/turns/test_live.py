@@ -1,0 +1,144 @@
+"""The hub: a feed belongs to its viewers, and lives as long as the last of them."""
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from chatapp.models import Conversation, Turn
+from chatapp.turns import live, open_parts
+from chatapp.turns.feed import Unresumable
+from chatapp.turns.live import QUEUE_FRAMES, Hub, Viewer
+from chatapp.turns.storage import in_database
+
+from .faults import Held
+from .watching import (
+    assert_as_reloaded,
+    begin,
+    drained,
+    latest,
+    loaded,
+    numbers,
+    said,
+    taken,
+)
+
+pytestmark = pytest.mark.django_db(transaction=True)
+REDIS = "redis://127.0.0.1:6379/13"
+MANY = 60
+
+
+@pytest.fixture
+def without_poll(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hubs that are opened after it never look by themselves."""
+    monkeypatch.setattr(live, "POLL_SECONDS", 600.0)
+
+
+@pytest_asyncio.fixture
+async def hub(turn: Turn) -> AsyncIterator[Hub]:
+    opened = Hub()
+    opened.start()
+    yield opened
+    await opened.close()
+
+
+def said_now(turn: Turn) -> int:
+    """One more event; its number."""
+    said(turn, "word ")
+    return Conversation.objects.get(pk=turn.conversation_id).last_seq
+
+
+async def test_a_feed_lives_as_long_as_its_last_viewer(hub: Hub, turn: Turn) -> None:
+    await in_database(begin, turn)
+    last = await latest(turn.conversation)
+    viewers = [await hub.join(turn.conversation_id, last) for _ in range(3)]
+    for gone in range(3):
+        number = await in_database(said_now, turn)
+        for viewer in viewers[gone:]:
+            async with asyncio.timeout(5):
+                assert numbers([await viewer.frames.get()]) == [number]
+        assert list(hub._feeds) == [turn.conversation_id]
+        hub.leave(turn.conversation_id, viewers[gone])
+    assert hub._feeds == {}
+
+
+async def test_a_viewer_that_left_is_sent_nothing_more(hub: Hub, turn: Turn) -> None:
+    await in_database(begin, turn)
+    last = await latest(turn.conversation)
+    leaves, stays = [await hub.join(turn.conversation_id, last) for _ in range(2)]
+    hub.leave(turn.conversation_id, leaves)
+    await in_database(said, turn, "words")
+    async with asyncio.timeout(5):
+        await stays.frames.get()
+    assert taken(leaves) == []
+
+
+async def test_a_join_that_is_refused_leaves_no_feed_behind(hub: Hub, turn: Turn) -> None:
+    for conversation_id, after in [(turn.conversation_id, 10_000), (uuid.uuid4(), 0)]:
+        with pytest.raises(Unresumable):
+            await hub.join(conversation_id, after)
+    assert hub._feeds == {}
+
+
+async def test_a_join_that_is_refused_does_not_close_the_feed_under_a_viewer(
+    hub: Hub, turn: Turn
+) -> None:
+    await in_database(begin, turn)
+    viewer = await hub.join(turn.conversation_id, await latest(turn.conversation))
+    with pytest.raises(Unresumable):
+        await hub.join(turn.conversation_id, 10_000)
+    number = await in_database(said_now, turn)
+    async with asyncio.timeout(5):
+        assert numbers([await viewer.frames.get()]) == [number]
+
+
+async def test_a_tab_that_goes_away_while_it_joins_is_not_counted(
+    hub: Hub, turn: Turn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = Held(open_parts.read_open)
+    with monkeypatch.context() as planted:
+        planted.setattr("chatapp.turns.feed.read_open", held)
+        joining = [asyncio.create_task(hub.join(turn.conversation_id, 0)) for _ in range(2)]
+        assert await asyncio.to_thread(held.reached.wait, 10)
+        assert hub._feeds[turn.conversation_id].joined == 2
+        joining[0].cancel()
+        held.released.set()
+        viewer = await joining[1]
+    assert hub._feeds[turn.conversation_id].joined == 1
+    assert numbers(taken(viewer)) == [await latest(turn.conversation)]
+    hub.leave(turn.conversation_id, viewer)
+    assert hub._feeds == {}
+
+
+async def test_a_feed_that_was_loaded_while_words_came_is_up_to_date(
+    without_poll: None, hub: Hub, turn: Turn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the reading of the state and the first frame an event may be announced."""
+    await in_database(begin, turn)
+    before = await loaded(turn.conversation)
+    real = open_parts.read_open
+
+    def read_and_speak(conversation_id: uuid.UUID) -> Any:
+        found = real(conversation_id)
+        said(turn, "just then")
+        return found
+
+    monkeypatch.setattr("chatapp.turns.feed.read_open", read_and_speak)
+    viewer = await hub.join(turn.conversation_id, before.last)
+    await drained(before, viewer, turn.conversation)
+    await assert_as_reloaded(before, turn.conversation)
+
+
+async def test_a_dropped_viewer_wakes_up_even_when_its_queue_is_full() -> None:
+    idle, full = Viewer(), Viewer()
+    for _ in range(QUEUE_FRAMES):
+        full.take("{}")
+    for viewer in (idle, full):
+        assert not viewer.fell_behind
+        viewer.drop()
+        assert viewer.fell_behind
+        async with asyncio.timeout(1):
+            await viewer.frames.get()

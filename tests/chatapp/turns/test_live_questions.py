@@ -1,0 +1,135 @@
+"""A handshake-era service asks in the middle of a call: the card is there while the connection is
+open, an answer from any tab reaches it, and silence ends within a bound."""
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+from django.test import override_settings
+
+from chatapp.models import Member, Question, ToolCall, Turn
+from chatapp.turns import intake, questions
+from chatapp.turns.lease import acquire
+from chatapp.turns.ledger import begin_sending, settle_orphans
+from chatapp.turns.pausing import keep_question
+from chatapp.turns.refusals import Refused
+from chatapp.turns.storage import in_database, in_time
+from chatapp.turns.workplace import Workplace, close_workplace
+from mcpconfig.models import Service
+from mcpconfig.results import InputRequest
+from tests import scripted
+from tests.chatapp.views.dom import parse
+from tests.conftest import signed_in
+from tests.peers.questioner import Diary, application
+from tests.peers.serving import Served
+from tests.scripted import calls, text
+
+from .acts import granted, offered, rest
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(60)]
+State = ToolCall.State
+NAG = ("asker_nag", '{"times": 1}')
+
+
+@pytest.fixture
+def diary(transactional_db: None) -> Iterator[Diary]:
+    diary = Diary()
+    with Served(application(diary, "handshake")) as served:
+        offered("asker", served.url, "nag", "dawdle", title="The asker")
+        yield diary
+
+
+async def asked(workplace: Workplace, turn: Turn, call: tuple[str, str] = NAG) -> Question:
+    """The question of a call that is under way."""
+    scripted.scenes += [calls(call), text("So it is.")]
+    workplace.engine.wake(turn.pk)
+    rows = Question.objects.select_related("tool_call__turn").filter(state="open")
+    async with asyncio.timeout(15):
+        while True:
+            if found := await in_database(list, rows.all()):
+                return found[0]
+            await asyncio.sleep(0.01)
+
+
+async def test_the_answer_reaches_the_open_call(
+    workplace: Workplace, diary: Diary, turn: Turn, owner: Member
+) -> None:
+    question = await asked(workplace, turn)
+    assert question.tool_call.state == State.SENDING
+
+    def see_and_answer() -> str:
+        client = signed_in(owner)
+        page = parse(client.get(f"/c/{turn.conversation_id}/").content.decode())
+        listed = client.get("/approvals/").content.decode()
+        assert f"/approvals/{question.tool_call_id}/" in listed
+        client.post(f"/questions/{question.pk}/answer", {"action": "accept", "v0-sure": "true"})
+        return page.one(id=f"tool-call-{question.tool_call_id}").text
+
+    assert "It waits for a short time only." in await in_database(see_and_answer)
+    await rest(workplace, turn)
+    call = await in_database(ToolCall.objects.get, turn=turn)
+    assert (call.state, diary.entries) == (State.SUCCEEDED, ["0: accept"])
+    assert call.attempt == 1
+
+
+@override_settings(QUESTION_WAIT_SECONDS=0.2)
+async def test_silence_is_told_to_the_service_and_a_late_answer_is_refused(
+    workplace: Workplace, diary: Diary, turn: Turn, owner: Member
+) -> None:
+    scripted.scenes += [calls(NAG), text("Nobody was there.")]
+    done = await rest(workplace, turn)
+    assert (done.state, diary.entries) == (Turn.State.DONE, ["0: cancel"])
+    question = await in_database(Question.objects.select_related("tool_call").get)
+    assert question.state == Question.State.EXPIRED
+    with pytest.raises(Refused, match="too late"):
+        await in_database(questions.answer, question, by=owner, action="decline", values={})
+
+
+async def test_stop_withdraws_what_is_asked_meanwhile(
+    workplace: Workplace, diary: Diary, turn: Turn
+) -> None:
+    question = await asked(workplace, turn)
+    await in_database(intake.stop, turn.conversation)
+    await rest(workplace, turn)
+    await question.arefresh_from_db()
+    assert question.state == Question.State.WITHDRAWN
+    assert (await in_database(ToolCall.objects.get, turn=turn)).state == State.UNKNOWN
+
+
+async def test_a_process_that_ends_in_good_order_withdraws_what_is_asked_in_it(
+    workplace: Workplace, diary: Diary, turn: Turn
+) -> None:
+    question = await asked(workplace, turn)
+    await close_workplace(workplace)
+    await question.arefresh_from_db()
+    call = await in_database(ToolCall.objects.get, turn=turn)
+    assert (question.state, call.state) == (Question.State.WITHDRAWN, State.UNKNOWN)
+    assert (await in_database(Turn.objects.get, pk=turn.pk)).state == Turn.State.QUEUED
+
+
+def test_with_its_worker_the_question_is_gone_and_the_outcome_unknown(
+    diary: Diary, turn: Turn
+) -> None:
+    service = Service.objects.get()
+    made = ToolCall.objects.create(
+        turn=turn,
+        step=1,
+        position=0,
+        provider_call_id="call_0",
+        tool_id="asker_nag",
+        tool_name="nag",
+        service=service,
+        definition=service.definitions.get(name="nag"),
+        arguments="{}",
+        state=State.APPROVED,
+    )
+    lease = acquire(turn.pk)
+    assert lease is not None and begin_sending(lease, granted(made).pk) is not None
+    asks = InputRequest(key="1", mode="form", message="Shall I?", schema={"properties": {}})
+    question = keep_question(
+        made.pk, (asks,), expires_at=in_time(seconds=60), source=Question.Source.LIVE
+    )
+    settle_orphans(lease)
+    question.refresh_from_db()
+    made.refresh_from_db()
+    assert (question.state, made.state) == (Question.State.WITHDRAWN, State.UNKNOWN)

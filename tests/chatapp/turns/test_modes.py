@@ -1,0 +1,101 @@
+"""A chat that plans offers and runs only tools that read; switching is one press."""
+
+import pytest
+from django.db import transaction
+
+from chatapp.models import Conversation, LogEntry, Member, ToolCall, Turn
+from chatapp.turns import intake
+from chatapp.turns.storage import in_database
+from chatapp.turns.workplace import Workplace
+from mcpconfig.models import Service
+from tests import scripted
+from tests.chatapp.views.dom import parse
+from tests.conftest import signed_in
+from tests.scripted import calls, text
+
+from .acts import DELETE, READ, only_call, rest
+from .test_consents import APPEND, allow, asked, confirmed
+
+__all__ = ["confirmed"]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(90)]
+
+
+async def test_a_chat_that_plans_offers_and_runs_only_what_reads(
+    workplace: Workplace, turn: Turn, confirmed: Service
+) -> None:
+    await in_database(lambda: intake.switch_mode(turn.conversation, "plan"))
+    scripted.scenes += [calls(READ, DELETE), text("I would delete it.")]
+    await rest(workplace, turn)
+    offered = {tool.name for tool in scripted.requests[0].tools}
+    assert "notebook_read_note" in offered
+    assert "notebook_delete_note" not in offered
+    assert "This chat only plans." in scripted.requests[0].system
+    read, delete = await in_database(lambda: list(ToolCall.objects.order_by("position")))
+    assert read.state == ToolCall.State.SUCCEEDED
+    assert (delete.state, delete.attempt) == (ToolCall.State.REFUSED, 0)
+    assert "only plans" in delete.why
+
+
+async def test_a_call_that_was_allowed_does_not_run_once_the_chat_only_plans(
+    workplace: Workplace, turn: Turn, confirmed: Service
+) -> None:
+    call, owner = await asked(workplace, turn, APPEND)
+
+    @transaction.atomic
+    def decide() -> None:
+        allow(call, owner)
+        intake.switch_mode(turn.conversation, "plan")
+
+    await in_database(decide)
+    await rest(workplace, turn)
+    call = await only_call(turn)
+    assert (call.state, call.attempt) == (ToolCall.State.WITHDRAWN, 0)
+
+
+def test_the_page_switches_the_mode_with_one_press(turn: Turn, owner: Member) -> None:
+    client = signed_in(owner)
+    address = f"/c/{turn.conversation_id}/"
+    page = parse(client.get(address).content.decode())
+    assert page.button("Only plan")["value"] == "plan"
+    assert client.post(f"{address}mode", {"mode": "plan"}).status_code == 302
+    page = parse(client.get(address).content.decode())
+    assert "This chat only plans" in page.text
+    assert page.button("Let it act")
+    assert client.post(f"{address}mode", {"mode": "dance"}).status_code == 422
+    assert Conversation.objects.get(pk=turn.conversation_id).mode == "plan"
+    assert client.post(f"{address}mode", {"mode": "plan"}).status_code == 302
+    (entry,) = LogEntry.objects.filter(kind="chat.mode")
+    assert (entry.actor_id, entry.person_id) == (owner.pk, owner.pk)
+    assert (entry.conversation_id, entry.data) == (turn.conversation_id, '{"mode":"plan"}')
+    assert "It only plans from here on." in client.get("/log/").content.decode()
+    stranger = Member.objects.create_user("stranger", password="a-long-password")
+    assert signed_in(stranger).post(f"{address}mode", {"mode": "act"}).status_code == 404
+
+
+def test_a_new_chat_begins_as_its_form_says(owner: Member, transactional_db: None) -> None:
+    client = signed_in(owner)
+    fields = {"text": "Plan this", "model": scripted.MODEL, "mode": "plan"}
+    client.post("/c/new/messages", fields)
+    assert Conversation.objects.get(owner=owner).mode == "plan"
+
+
+@pytest.mark.parametrize(
+    ("address", "fields"),
+    [
+        ("/c/new/messages", {"text": ""}),
+        ("/attach/", {}),
+        ("/attach/add", {}),
+        ("/attach/back", {}),
+        ("/models/choose", {"chosen": scripted.MODEL}),
+    ],
+)
+@pytest.mark.parametrize("mode", ["plan", ""])
+def test_the_page_of_a_new_chat_keeps_its_mode_on_every_way(
+    owner: Member, address: str, fields: dict[str, str], mode: str
+) -> None:
+    draft = {"text": "Plan this", "model": scripted.MODEL} | ({"mode": mode} if mode else {})
+    answer = signed_in(owner).post(address, draft | fields)
+    page = parse(answer.content.decode())
+    inputs = [each for each in page.all("input") if each.attributes.get("name") == "mode"]
+    kept = [each for each in inputs if each["type"] == "hidden" or "checked" in each.attributes]
+    assert [each["value"] for each in kept[:1]] == ([mode] if mode else [])

@@ -1,0 +1,201 @@
+"""Policy tests are decided as calls are, on any policy, by what is known of person and tool."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group
+
+from chatapp.models import Consent, Member, PolicyRule, PolicyTest
+from chatapp.permissions.rules import AdminRule
+from chatapp.turns.admins_word import stored_word
+from chatapp.turns.policy_tests import cases, failing, newly_failing
+from mcpconfig.models import Service, ToolDefinition, ToolSetting
+
+from .past import shop
+from .signing import second_signature
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def service(db: Any) -> Service:
+    return shop()
+
+
+def make(person: Member, tool: str = "change_label", expected: str = "ask", **fields: Any) -> None:
+    PolicyTest.objects.create(
+        name="One", person=person, service=Service.objects.get(), tool=tool,
+        expected=expected, **fields,
+    )  # fmt: skip
+
+
+def decided() -> str:
+    """What the only test's call comes to."""
+    (case,) = cases()
+    return case.decision_under(stored_word()).effect
+
+
+def grouped(person: Member) -> None:
+    group = Group.objects.create(name="Finance")
+    group.user_set.add(person)
+    PolicyRule.objects.create(name="R", effect="allow").groups.add(group)
+
+
+def condition(person: Member) -> None:
+    PolicyRule.objects.create(name="R", effect="deny", condition="amount > 100")
+
+
+def off(person: Member) -> None:
+    PolicyRule.objects.create(name="R", effect="deny", is_enabled=False)
+
+
+def unconfirmed(person: Member) -> None:
+    PolicyRule.objects.create(name="R", effect="allow")
+    ToolSetting.objects.update(confirmed_hash="")
+
+
+def gone(person: Member) -> None:
+    PolicyRule.objects.create(name="R", effect="allow")
+    ToolDefinition.objects.update(is_current=False)
+
+
+def tool_off(person: Member) -> None:
+    ToolSetting.objects.update(is_enabled=False)
+
+
+def service_off(person: Member) -> None:
+    Service.objects.update(is_enabled=False)
+
+
+def private(person: Member) -> None:
+    Service.objects.update(visibility="private")
+
+
+def inactive(person: Member) -> None:
+    Member.objects.update(is_active=False)
+
+
+def lower_level(person: Member) -> None:
+    ToolSetting.objects.update(level="low")
+
+
+def consented(person: Member) -> None:
+    service = Service.objects.get()
+    Consent.objects.create(
+        person=person,
+        service=service,
+        endpoint=service.endpoint,
+        scope="always",
+        definitions={"change_label": "hash-change_label"},
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "effect"),
+    [
+        (lambda person: None, "ask"),
+        (grouped, "allow"),
+        (condition, "deny"),
+        (off, "ask"),
+        (unconfirmed, "ask"),
+        (gone, "ask"),
+        (tool_off, "deny"),
+        (service_off, "deny"),
+        (private, "deny"),
+        (inactive, "deny"),
+        (lower_level, "allow"),
+        (consented, "ask"),
+    ],
+)
+def test_a_test_is_decided_as_the_call_would_be(
+    owner: Member, service: Service, change: Callable[[Member], None], effect: str
+) -> None:
+    make(owner, arguments={"amount": 120})
+    change(owner)
+    assert decided() == effect
+
+
+def test_a_test_in_plan_mode_is_decided_as_in_a_chat_that_plans(
+    owner: Member, service: Service
+) -> None:
+    make(owner, mode="plan")
+    assert decided() == "deny"
+
+
+def test_a_failing_test_says_what_was_decided_instead_and_why(
+    owner: Member, service: Service
+) -> None:
+    make(owner, expected="allow")
+    (failure,) = failing(stored_word(), cases())
+    assert failure.sentence == ("“One” must run, but it asks. Asked because its risk is medium.")
+
+
+@pytest.mark.parametrize(
+    ("tool", "expected", "decided"),
+    [
+        ("recall", "allow", ""),
+        ("remember", "ask", ""),
+        ("remember", "allow", "it asks. "),
+        ("recall", "deny", "it runs. "),
+        ("add-service", "deny", ""),
+        ("gone-long-ago", "ask", ""),
+    ],
+)
+def test_a_test_can_be_about_our_own_tools(
+    stranger: Member, tool: str, expected: str, decided: str
+) -> None:
+    PolicyTest.objects.create(name="One", person=stranger, tool=tool, expected=expected)
+    assert_said(f"but {decided}" if decided else "")
+
+
+def test_a_rule_about_our_own_tools_counts_in_a_test(owner: Member) -> None:
+    PolicyTest.objects.create(name="One", person=owner, tool="recall", expected="deny")
+    assert_said("it runs.")
+    PolicyRule.objects.create(name="R", effect="deny", is_core=True, tool="recall")
+    assert_said("")
+
+
+@pytest.mark.parametrize(
+    ("expected", "field", "decided"),
+    [
+        ("type", "wants_typing", "must ask, and have the tool’s name typed, but it asks and wants"),
+        ("two", "second", "must ask, and have two people sign, but it asks one person. "),
+    ],
+)
+def test_a_test_can_expect_more_than_a_click_of_one_person(
+    owner: Member, service: Service, expected: str, field: str, decided: str
+) -> None:
+    make(owner, expected=expected)
+    demands = {"wants_typing": True, "second": second_signature()}
+    others = {each: value for each, value in demands.items() if each != field}
+    rule = PolicyRule.objects.create(name="R", effect="ask", **others)
+    assert_said(decided)
+    setattr(rule, field, demands[field])
+    rule.save()
+    assert_said("")
+
+
+def assert_said(words: str) -> None:
+    """What the only failing test says; nothing where none fails."""
+    said = " ".join(failure.sentence for failure in failing(stored_word(), cases()))
+    assert words in said and bool(words) is bool(said)
+
+
+def test_only_what_the_draft_itself_breaks_is_new(owner: Member, service: Service) -> None:
+    make(owner)
+    make(owner, tool="read_label", expected="deny")
+    now = stored_word()
+    assert [each.expected for each in failing(now, cases())] == ["deny"]
+    draft = now.with_rule(AdminRule(effect="allow"))
+    assert [each.expected for each in newly_failing(now, draft)] == ["ask"]
+    strict = now.with_house(replace(now.house, asks_everything=True))
+    assert newly_failing(now, strict) == []
+
+
+def test_stored_rules_can_be_read_as_if_one_were_not_there(service: Service) -> None:
+    rows = [PolicyRule.objects.create(name=name, effect="deny") for name in "ab"]
+    kept = stored_word(but=rows[0])
+    assert [rule.id for rule in kept.rules if isinstance(rule, AdminRule)] == [rows[1].pk]
+    assert stored_word().without_rule(rows[0].pk) == kept

@@ -1,0 +1,167 @@
+"""The sweep: what nobody has in hand is found, and one job that fails keeps no other from its
+work."""
+
+import asyncio
+
+import pytest
+from django.db import OperationalError
+
+from chatapp.models import Approval, JournalEvent, ToolCall, Turn
+from chatapp.turns import recovery
+from chatapp.turns.engine import Engine
+from chatapp.turns.lease import acquire
+from chatapp.turns.storage import in_database
+from chatapp.turns.workplace import Workplace
+from tests import scripted
+from tests.scripted import text
+
+from .acts import rest, said, until
+
+pytestmark = pytest.mark.django_db(transaction=True)
+State = ToolCall.State
+
+
+@pytest.fixture
+def call(turn: Turn) -> ToolCall:
+    """A call that was being sent when everything stopped, in a turn that waits."""
+    turn.steps.create(number=1, state="done", finish_reason="tool_calls")
+    Turn.objects.filter(pk=turn.pk).update(state=Turn.State.WAITING)
+    return ToolCall.objects.create(
+        turn=turn,
+        step=1,
+        position=0,
+        provider_call_id="call_1",
+        tool_id="shop_pay",
+        tool_name="pay",
+        arguments="{}",
+        state=State.SENDING,
+        attempt=1,
+        sent_at="2026-01-01T00:00Z",
+    )
+
+
+# --- a turn that waits although a call of it was being sent --------------------------------------
+async def test_a_turn_that_waits_with_a_call_being_sent_is_settled(
+    workplace: Workplace, turn: Turn, call: ToolCall
+) -> None:
+    await in_database(recovery.queue_unsettled)
+    assert turn.pk in await in_database(recovery.abandoned_turns)
+    done = await rest(workplace, turn)
+    await call.arefresh_from_db()
+    assert (done.state, call.state) == (Turn.State.WAITING, State.UNKNOWN)
+    assert call.error is not None
+    assert call.error["kind"] == "worker_died"
+    await in_database(recovery.queue_unsettled)
+    now = await in_database(Turn.objects.get, pk=turn.pk)
+    assert now.state == Turn.State.WAITING, "It is settled, and yet taken up again."
+
+
+async def test_the_sweep_finds_it(
+    turn: Turn, call: ToolCall, settings: pytest.FixtureRequest
+) -> None:
+    settings.SWEEP_SECONDS = 0.05  # type: ignore[attr-defined]
+    engine = Engine()
+    engine.start()
+    try:
+        async with asyncio.timeout(10):
+            while call.state == State.SENDING:
+                await call.arefresh_from_db()
+    finally:
+        await engine.close()
+    assert call.state == State.UNKNOWN
+
+
+@pytest.mark.parametrize("state", [State.AWAITING_APPROVAL, State.UNKNOWN])
+def test_a_turn_that_waits_for_a_person_is_left_alone(
+    turn: Turn, call: ToolCall, state: str
+) -> None:
+    ToolCall.objects.update(state=state)
+    recovery.queue_unsettled()
+    turn.refresh_from_db()
+    assert (turn.state, turn.signals) == (Turn.State.WAITING, 0)
+
+
+def test_a_turn_whose_worker_is_sending_is_left_alone(turn: Turn, call: ToolCall) -> None:
+    Turn.objects.update(state=Turn.State.QUEUED)
+    lease = acquire(turn.pk)
+    assert lease is not None
+    recovery.queue_unsettled()
+    turn.refresh_from_db()
+    assert (turn.state, turn.lease_owner) == (Turn.State.RUNNING, lease.owner)
+
+
+# --- the jobs ------------------------------------------------------------------------------------
+def test_only_turns_that_nobody_moves_are_taken_up(turn: Turn) -> None:
+    assert recovery.abandoned_turns() == [turn.pk]
+    acquire(turn.pk)
+    assert recovery.abandoned_turns() == []
+    Turn.objects.update(lease_until="2020-01-01T00:00Z")
+    assert recovery.abandoned_turns() == [turn.pk]
+
+
+def test_the_journal_of_a_step_that_is_being_said_is_kept(turn: Turn) -> None:
+    """The page's words are in it, and so is the count of its attempts."""
+    step = turn.steps.create(number=1)
+    JournalEvent.objects.update(created_at="2020-01-01T00:00Z")
+    recovery.clear_journal()
+    assert turn.journal.exists()
+    step.state = "done"
+    step.save(update_fields=["state"])
+    recovery.clear_journal()
+    assert not turn.journal.exists()
+
+
+def test_an_approval_that_is_late_expires_and_wakes_its_turn(turn: Turn, call: ToolCall) -> None:
+    ToolCall.objects.update(state=State.AWAITING_APPROVAL, attempt=0)
+    Approval.objects.create(tool_call=call, binding="b" * 64, expires_at="2020-01-01T00:00Z")
+    recovery.expire_approvals()
+    turn.refresh_from_db()
+    call.refresh_from_db()
+    assert (turn.state, call.state) == (Turn.State.QUEUED, State.EXPIRED)
+
+
+@pytest.mark.parametrize("broken", [job.__name__ for job in recovery.JOBS])
+async def test_a_job_of_the_sweep_that_fails_keeps_no_other_from_its_work(
+    turn: Turn, monkeypatch: pytest.MonkeyPatch, settings: pytest.FixtureRequest, broken: str
+) -> None:
+    settings.SWEEP_SECONDS = 0.05  # type: ignore[attr-defined]
+    done: list[str] = []
+
+    def job(name: str) -> object:
+        def do() -> None:
+            done.append(name)
+            if name == broken:
+                raise OperationalError("away")
+
+        return do
+
+    names = [each.__name__ for each in recovery.JOBS]
+    monkeypatch.setattr(recovery, "JOBS", tuple(job(name) for name in names))
+    scripted.scenes.append(text("Taken up."))
+    engine = Engine()
+    engine.start()
+    try:
+        await until(lambda: all(done.count(name) > 1 for name in names))
+        await until(lambda: bool(scripted.closed))
+    finally:
+        await engine.close()
+    assert await in_database(said, turn) in ("", "Taken up.")
+
+
+async def test_a_sweep_that_cannot_take_up_turns_still_does_the_rest(
+    turn: Turn, monkeypatch: pytest.MonkeyPatch, settings: pytest.FixtureRequest
+) -> None:
+    settings.SWEEP_SECONDS = 0.05  # type: ignore[attr-defined]
+    done: list[int] = []
+
+    def fail() -> None:
+        raise OperationalError("away")
+
+    monkeypatch.setattr(recovery, "abandoned_turns", fail)
+    monkeypatch.setattr(recovery, "JOBS", (lambda: done.append(1),))
+    engine = Engine()
+    engine.start()
+    try:
+        await until(lambda: len(done) > 2)
+    finally:
+        await engine.close()

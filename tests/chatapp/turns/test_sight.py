@@ -1,0 +1,215 @@
+"""A model that cannot look at a file gets words in its place, and the person is told."""
+
+import base64
+from dataclasses import replace
+
+import pytest
+
+from chatapp.models import ChatModel, Member, ModelProvider, Part, Turn
+from chatapp.providers.abilities import Abilities, known_abilities
+from chatapp.providers.events import FilesLeftOut
+from chatapp.providers.request import AssistantMessage, HistoryItem, Media, SaidText
+from chatapp.providers.request import ToolOutcome as Outcome
+from chatapp.providers.request import UserMessage as Question
+from chatapp.turns import intake
+from chatapp.turns.model_choice import chosen_model
+from chatapp.turns.sight import note_unseen, unseen_in, visible_to
+from chatapp.turns.storage import in_database
+from chatapp.turns.uploads import Upload, keep_file
+from chatapp.turns.workplace import Workplace
+from tests import scripted
+from tests.chatapp.files.papers import pdf
+from tests.chatapp.views import rows
+
+from .acts import rest
+from .test_missing import notes
+
+DOT = Media(media_type="image/png", base64=base64.b64encode(b"x" * 90).decode(), name="dot.png")
+PLAN = Media(media_type="application/pdf", base64="JVBERi0=", name="plan.pdf", words="[It says 40]")
+SEEN = Media(media_type="image/png", base64="eA==")
+SEES_ALL = Abilities(picture_bytes=1_000, document_bytes=1_000)
+SEES_NONE = Abilities()
+ASKED = Question(text="Look", media=(DOT, PLAN))
+RESULT = Outcome(call_id="c", name="n", text="Here", media=(SEEN,))
+ANSWER = AssistantMessage(parts=(SaidText(text="Well"),))
+
+KNOWN: dict[tuple[str, str], tuple[bool, bool]] = {
+    ("openai", "gpt-6-sol"): (True, True),
+    ("openai", "o3-mini"): (False, False),
+    ("openai", "gpt-4-0613"): (False, False),
+    ("openai-chat", "gpt-4o"): (True, True),
+    ("openai-chat", "llama3.2-vision"): (True, False),
+    ("anthropic", "claude-sonnet-5-5"): (True, True),
+    ("google", "gemini-4-argon"): (True, True),
+    ("google", "gemma-2-9b"): (False, False),
+    ("bedrock", "eu.anthropic.claude-sonnet-5-5-v1:0"): (True, True),
+    ("bedrock", "amazon.nova-pro-v1:0"): (True, True),
+    ("bedrock", "amazon.nova-micro-v1:0"): (False, False),
+    ("bedrock", "us.meta.llama3-2-90b-instruct-v1:0"): (True, False),
+    ("bedrock", "cohere.command-r-v1:0"): (False, False),
+    ("demo", "assistant"): (False, False),
+}
+
+
+@pytest.mark.parametrize(("model", "takes"), KNOWN.items())
+def test_what_is_known_of_models_is_careful(
+    model: tuple[str, str], takes: tuple[bool, bool]
+) -> None:
+    found = known_abilities(*model)
+    assert (found.picture_bytes > 0, found.document_bytes > 0) == takes
+
+
+@pytest.mark.parametrize("said", [True, False])
+def test_what_an_admin_says_counts_more(said: bool) -> None:
+    for model in KNOWN:
+        found = known_abilities(*model, pictures=said, documents=said)
+        assert (found.picture_bytes > 0, found.document_bytes > 0) == (said, said)
+
+
+def test_providers_differ_in_what_is_too_large() -> None:
+    sizes = {kind: known_abilities(kind, "x", pictures=True) for kind in ("anthropic", "google")}
+    assert not sizes["anthropic"].takes("image/png", 4_000_000)
+    assert sizes["google"].takes("image/png", 4_000_000)
+    assert sizes["anthropic"].takes("text/plain", 4_000_000)
+
+
+def test_what_a_model_takes_stays_as_it_is() -> None:
+    history = (ASKED, ANSWER, RESULT)
+    assert visible_to(SEES_ALL, history) == history
+
+
+def test_what_it_does_not_take_is_replaced_by_words() -> None:
+    question, answer, result = visible_to(SEES_NONE, (ASKED, ANSWER, RESULT))
+    assert isinstance(question, Question) and isinstance(result, Outcome)
+    assert (question.media, result.media, answer) == ((), (), ANSWER)
+    assert question.text == (
+        "Look\n\n[Left out, because this model cannot take it: “dot.png”]\n\n"
+        "[Left out, because this model cannot take it: “plan.pdf”]\n\n[It says 40]"
+    )
+    assert result.text.endswith("a file (image/png)]")
+
+
+def test_one_that_did_not_fit_is_never_sent() -> None:
+    (question,) = visible_to(SEES_ALL, (Question(text="", media=(replace(PLAN, base64=""),)),))
+    assert isinstance(question, Question)
+    assert question.media == ()
+    assert question.text.startswith("[Left out, because the request has no room for it: “plan.pdf”")
+
+
+def test_one_that_is_too_large_goes_alone() -> None:
+    small = Abilities(picture_bytes=50, document_bytes=1_000)
+    (question,) = visible_to(small, (Question(text="", media=(DOT, SEEN, PLAN)),))
+    assert isinstance(question, Question)
+    assert question.media == (SEEN, PLAN)
+
+
+SENTENCES: dict[str, tuple[Abilities, tuple[HistoryItem, ...], tuple[str, ...]]] = {
+    "all is seen": (SEES_ALL, (ASKED, RESULT), ()),
+    "nothing is seen": (
+        SEES_NONE,
+        (ASKED, ANSWER),
+        (
+            "The model was not shown “dot.png”. It takes no pictures.",
+            "The model was not shown “plan.pdf”. It takes no PDF files, and it got the words "
+            "instead.",
+        ),
+    ),
+    "too large": (
+        Abilities(picture_bytes=50, document_bytes=1_000),
+        (ASKED,),
+        ("The model was not shown “dot.png”. It takes pictures of up to 50 bytes.",),
+    ),
+    "a type that it does not know": (
+        known_abilities("google", "gemini-4-argon"),
+        (Question(text="Look", media=(replace(DOT, media_type="image/gif"), DOT)),),
+        ("The model was not shown “dot.png”. It takes no GIF pictures.",),
+    ),
+    "of a tool": (
+        SEES_NONE,
+        (Question(text="Look"), ANSWER, RESULT),
+        ("The model was not shown a file (image/png). It takes no pictures.",),
+    ),
+    "no room": (
+        SEES_ALL,
+        (Question(text="Look", media=(replace(DOT, base64=""),)), ANSWER, RESULT, ASKED),
+        ("The model was not shown “dot.png”. There is no room for it beside newer files.",),
+    ),
+    "no room, and told before": (
+        SEES_ALL,
+        (Question(text="Look", media=(replace(DOT, base64=""),)), Question(text="And now?")),
+        (),
+    ),
+    "told before": (SEES_NONE, (ASKED, ANSWER, Question(text="And now?")), ()),
+}
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(("abilities", "items", "told"), SENTENCES.values(), ids=SENTENCES)
+def test_the_person_is_told_what_was_not_shown(
+    owner: Member, abilities: Abilities, items: tuple[HistoryItem, ...], told: tuple[str, ...]
+) -> None:
+    assert unseen_in(rows.turn(owner), abilities, items) == told
+
+
+@pytest.mark.django_db
+def test_after_a_switch_it_is_said_of_all_that_came_before(owner: Member) -> None:
+    items = (ASKED, ANSWER, Question(text="And now?"))
+    turn = rows.turn(owner)
+    earlier = rows.turn(owner, "done", text="x")
+    Turn.objects.filter(pk=earlier.pk).update(conversation=turn.conversation, model="other:model")
+    assert len(unseen_in(turn, SEES_NONE, items)) == 2
+    Turn.objects.filter(pk=earlier.pk).update(model=turn.model)
+    assert unseen_in(turn, SEES_NONE, items) == ()
+
+
+@pytest.mark.django_db
+def test_the_notice_stands_once_at_the_top_of_the_answer(owner: Member) -> None:
+    turn = rows.turn(owner)
+    assert note_unseen(turn, ()) == []
+    assert len(note_unseen(turn, ("Not shown.",))) == 1
+    assert note_unseen(turn, ("Not shown.",)) == []
+    notice = Part.objects.get(message=turn.answer, kind="notice")
+    assert (notice.step, notice.text, notice.notice_kind) == (0, "Not shown.", "info")
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(("said", "takes"), [(True, True), (False, False), (None, False)])
+def test_a_row_of_an_admin_decides_for_its_model(
+    owner: Member, said: bool | None, takes: bool
+) -> None:
+    provider = ModelProvider.objects.create(
+        slug="shop", kind="openai-chat", label="Shop", key_place="none", base_url="http://x.test/v1"
+    )
+    ChatModel.objects.create(provider=provider, name="eyes", takes_documents=said)
+    abilities = chosen_model("shop:eyes", owner).abilities
+    assert (abilities.document_bytes > 0) is takes
+
+
+# --- a whole turn --------------------------------------------------------------------------------
+@pytest.mark.django_db(transaction=True)
+async def test_a_pdf_before_a_model_that_reads_none_goes_by_its_words(
+    workplace: Workplace, owner: Member
+) -> None:
+    data = pdf("Sold: 40")
+    upload = Upload(name="sums.pdf", size=len(data), data=data)
+    file = await in_database(keep_file, owner, upload)
+    scripted.scenes.append(scripted.text("It says 40."))
+    turn = await in_database(
+        intake.receive, owner, None, text="Look", model=scripted.MODEL, attachments=[file.pk]
+    )
+    await rest(workplace, turn)
+    (question,) = scripted.requests[-1].history
+    assert isinstance(question, Question)
+    assert question.media == () and "Sold: 40" in question.text
+    (note,) = await in_database(notes, owner, turn)
+    assert "The model was not shown “sums.pdf”. It takes no PDF files, and it got the" in note.text
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_files_that_a_provider_refuses_are_named_to_the_person(
+    workplace: Workplace, turn: Turn, owner: Member
+) -> None:
+    scripted.scenes.append([FilesLeftOut(), *scripted.text("I cannot see it.")])
+    await rest(workplace, turn)
+    (note,) = await in_database(notes, owner, turn)
+    assert "its provider refused them" in note.text

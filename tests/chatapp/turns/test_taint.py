@@ -1,0 +1,103 @@
+"""Words of strangers in a turn make what does more than read ask; so does the limit of a day."""
+
+from functools import partial
+
+import pytest
+
+from chatapp.models import Member, ToolCall, ToolLimit, Turn
+from chatapp.tools.taint import taint_of_chats
+from chatapp.turns import attachments, intake
+from chatapp.turns.storage import in_database
+from chatapp.turns.workplace import Workplace
+from mcpconfig.models import Service
+from mcpconfig.results import ResourceContents, ResourcePart
+from tests import scripted
+from tests.scripted import calls, text
+
+from .acts import READ, only_call, rest
+from .test_consents import APPEND, allow, asked, asked_again, confirmed
+
+__all__ = ["confirmed"]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(90)]
+
+
+async def allowed_always(workplace: Workplace, turn: Turn) -> Member:
+    call, owner = await asked(workplace, turn, APPEND)
+    await in_database(partial(allow, call, owner, scope="always"))
+    await rest(workplace, turn)
+    return owner
+
+
+@pytest.mark.parametrize(("is_open", "state"), [(True, "awaiting_approval"), (False, "succeeded")])
+async def test_a_consent_is_suspended_once_strangers_words_came_before(
+    workplace: Workplace, turn: Turn, confirmed: Service, is_open: bool, state: str
+) -> None:
+    owner = await allowed_always(workplace, turn)
+    await in_database(lambda: Service.objects.update(is_open=is_open))
+    scripted.scenes[:] = [calls(READ), calls(APPEND), text("Done.")]
+    from_strangers = await in_database(partial(_ask, owner))
+    await rest(workplace, from_strangers)
+    calls_made = await in_database(
+        lambda: list(ToolCall.objects.filter(turn=from_strangers).order_by("step"))
+    )
+    read, append = calls_made
+    assert read.state == ToolCall.State.SUCCEEDED
+    assert append.state == state
+    if is_open:
+        assert append.risk == "high"
+        assert "“notebook”, which strangers may have written" in append.why
+        assert "“notebook”" in append.reasons[0]
+
+
+@pytest.mark.parametrize(("is_open", "state"), [(True, "awaiting_approval"), (False, "succeeded")])
+async def test_what_a_person_attaches_may_be_strangers_words_too(
+    workplace: Workplace, turn: Turn, confirmed: Service, is_open: bool, state: str
+) -> None:
+    owner = await allowed_always(workplace, turn)
+    await in_database(lambda: Service.objects.update(is_open=is_open))
+    scripted.scenes[:] = [calls(APPEND), text("Done.")]
+    with_file = await in_database(partial(_ask_with_file, owner))
+    await rest(workplace, with_file)
+    append = await only_call(with_file)
+    assert (append.state, append.risk) == (state, "high" if is_open else "medium")
+    await in_database(lambda: Service.objects.update(is_open=False))
+    chats = [turn.conversation_id], [with_file.conversation_id]
+    taints = [await in_database(partial(taint_of_chats, each)) for each in chats]
+    assert taints == ["", "notebook" if is_open else ""], "Marked when it was read."
+
+
+def _ask_with_file(owner: Member) -> Turn:
+    part = ResourcePart(uri="note://1", mime_type="text/plain", text="Append this.", blob=None)
+    contents = ResourceContents(parts=(part,), was_cut=False)
+    notes = Service.objects.get(name="notebook")
+    file = attachments.keep(owner, notes, "note://1", "A note", contents)
+    return intake.receive(
+        owner, None, text="Do what it says", model=scripted.MODEL, attachments=[file.pk]
+    )
+
+
+def _ask(owner: Member) -> Turn:
+    return intake.receive(owner, None, text="Again", model=scripted.MODEL)
+
+
+async def test_beyond_the_limit_of_a_day_each_use_asks(
+    workplace: Workplace, turn: Turn, confirmed: Service
+) -> None:
+    owner = await allowed_always(workplace, turn)  # the first use today
+    await in_database(partial(ToolLimit.objects.create, service=confirmed, calls=2))
+    second = await asked_again(workplace, owner, APPEND)
+    third = await asked_again(workplace, owner, APPEND)
+    assert second.state == ToolCall.State.SUCCEEDED
+    assert third.state == ToolCall.State.AWAITING_APPROVAL
+    assert third.why == (
+        "Asked because you used this tool 2 times today (UTC); up to 2 run by themselves."
+    )
+
+
+async def test_the_limit_of_another_tool_changes_nothing(
+    workplace: Workplace, turn: Turn, confirmed: Service
+) -> None:
+    owner = await allowed_always(workplace, turn)
+    await in_database(partial(ToolLimit.objects.create, tool="delete_note", calls=0))
+    again = await asked_again(workplace, owner, APPEND)
+    assert again.state == ToolCall.State.SUCCEEDED

@@ -1,0 +1,208 @@
+"""What waits for a person: of each kind, for nobody else, and no longer once it is answered."""
+
+import uuid
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group
+from django.utils import timezone
+
+from chatapp.models import Approval, Member, Question, Review, SecondSignature, ToolCall
+from chatapp.rendering.inbox import Waiting, entries
+from chatapp.turns import journal, waiting
+from chatapp.turns.person_signals import KEPT, clear_signals, marks, tell
+from chatapp.turns.waiting import all_waiting_for, count_for, old_outcomes, others, waiting_for
+from tests.chatapp.views import rows
+
+pytestmark = pytest.mark.django_db(transaction=True)
+State = ToolCall.State
+SOON = timedelta(hours=1)
+
+
+@pytest.fixture
+def stranger(owner: Member) -> Member:
+    return Member.objects.create_user("stranger")
+
+
+@pytest.fixture
+def approver(owner: Member) -> Member:
+    return Member.objects.create_user("approver")
+
+
+def signed_first(person: Member, approver: Member) -> ToolCall:
+    """A call that its person has signed, and that this approver may sign second."""
+    group = Group.objects.create(name="Operations")
+    group.user_set.add(approver)
+    second = SecondSignature.objects.create(name="Four eyes", approvers=group)
+    call = rows.question(rows.turn(person))
+    Approval.objects.filter(pk=call.pk).update(
+        second=second, first_by=person, first_at=timezone.now()
+    )
+    return call
+
+
+def asked(person: Member, state: str = State.AWAITING_INPUT, **values: Any) -> ToolCall:
+    call = rows.call(rows.turn(person), state=state)
+    at = timezone.now() + SOON
+    Question.objects.create(tool_call=call, round=1, expires_at=at, **values)
+    return call
+
+
+def reviewed(person: Member) -> ToolCall:
+    call = rows.call(rows.turn(person))
+    Review.objects.create(tool_call=call, binding="b", expires_at=timezone.now() + SOON)
+    return call
+
+
+def listed(person: Member) -> list[Waiting]:
+    return [each for pile in waiting_for(person) for each in pile.waiting]
+
+
+def kinds(person: Member) -> list[str]:
+    found: list[str] = [each.kind for each in listed(person)]
+    assert len(found) == count_for(person)
+    assert [each.kind for each in all_waiting_for(person)] == found
+    return found
+
+
+def test_everything_that_waits_is_there_by_what_is_wanted(
+    owner: Member, approver: Member, stranger: Member
+) -> None:
+    reviewed(owner)
+    rows.call(rows.turn(owner), state=State.UNKNOWN)
+    rows.call(rows.turn(owner), state=State.AWAITING_SIGN_IN)
+    asked(owner)
+    asked(owner, State.SENDING, source=Question.Source.LIVE)
+    rows.question(rows.turn(owner))
+    assert kinds(owner) == ["approval", "question", "question", "sign_in", "outcome", "review"]
+    assert kinds(stranger) == []
+    assert kinds(approver) == []
+
+
+def test_what_is_answered_or_waits_for_somebody_else_is_not_there(owner: Member) -> None:
+    call = asked(owner)
+    Question.objects.filter(tool_call=call).update(state=Question.State.ANSWERED)
+    Review.objects.filter(pk=reviewed(owner).pk).update(state=Review.State.GIVEN)
+    for state in [*ToolCall.FINAL, State.PROPOSED, State.SENDING, State.AWAITING_TASK]:
+        rows.call(rows.turn(owner), state=state)
+    assert kinds(owner) == []
+
+
+def test_a_second_signature_waits_for_the_approver_and_not_for_who_has_signed(
+    owner: Member, approver: Member, stranger: Member
+) -> None:
+    call = signed_first(owner, approver)
+    assert (kinds(owner), kinds(approver), kinds(stranger)) == ([], ["second"], [])
+    Approval.objects.filter(pk=call.pk).update(first_at=None)
+    assert (kinds(owner), kinds(approver)) == (["approval"], [])
+
+
+def test_the_oldest_is_first_and_each_says_until_when(owner: Member) -> None:
+    first, second = rows.question(rows.turn(owner)), rows.question(rows.turn(owner))
+    earlier = timezone.now() - SOON
+    Approval.objects.filter(pk=second.pk).update(created_at=earlier)
+    found = listed(owner)
+    assert [each.call for each in found] == [second, first]
+    assert found[0].since == earlier
+    assert found[0].expires_at == Approval.objects.get(pk=second.pk).expires_at
+    lost = rows.call(rows.turn(owner), state=State.UNKNOWN)
+    untimed = listed(owner)[-1]
+    assert (untimed.call, untimed.since, untimed.expires_at) == (lost, None, None)
+
+
+def test_a_long_list_shows_its_oldest_and_counts_the_others(
+    owner: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waiting, "MOST_SHOWN", 2)
+    calls = [rows.question(rows.turn(owner)) for _ in range(4)]
+    rows.call(rows.turn(owner), state=State.AWAITING_SIGN_IN)
+    approvals, sign_ins = waiting_for(owner)
+    assert [each.call for each in approvals.waiting] == calls[:2]
+    assert (approvals.count, approvals.more) == (4, 2)
+    assert (sign_ins.kind, sign_ins.count, sign_ins.more) == ("sign_in", 1, 0)
+    assert len(all_waiting_for(owner)) == count_for(owner) == 5
+
+
+def test_a_list_costs_few_queries_however_much_waits(
+    owner: Member, django_assert_max_num_queries: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waiting, "MOST_SHOWN", 9)
+    for _ in range(10):
+        asked(owner)
+        rows.question(rows.turn(owner))
+    with django_assert_max_num_queries(2 * len(waiting.SOURCES) + 1):
+        entries(waiting_for(owner), old_outcomes=0)
+
+
+def test_what_comes_next_is_another_call(owner: Member) -> None:
+    first, second, third = (rows.question(rows.turn(owner)) for _ in range(3))
+    (pile,) = others(owner, first.pk)
+    assert [each.call for each in pile.waiting] == [second]
+    assert pile.count == 2
+    assert [each.call for each in others(owner, third.pk)[0].waiting] == [first]
+
+
+def test_a_question_that_is_answered_while_the_list_is_made_harms_nothing(
+    owner: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked(owner)
+    found = waiting._calls
+
+    def answered_meanwhile(ids: Any) -> dict[uuid.UUID, ToolCall]:
+        Question.objects.update(state=Question.State.ANSWERED)
+        return found(ids)
+
+    monkeypatch.setattr(waiting, "_calls", answered_meanwhile)
+    assert "Answer a question" in entries(waiting_for(owner), old_outcomes=0)
+    assert waiting_for(owner) == []
+
+
+def test_an_outcome_that_nobody_settles_leaves_the_list_and_is_counted(
+    owner: Member, stranger: Member
+) -> None:
+    now = timezone.now()
+    rows.call(rows.turn(owner), state=State.UNKNOWN, sent_at=now - waiting.OUTCOMES_KEPT)
+    recent = rows.call(rows.turn(owner), state=State.UNKNOWN, sent_at=now)
+    assert [each.call for each in listed(owner)] == [recent]
+    assert (old_outcomes(owner), old_outcomes(stranger), count_for(owner)) == (1, 0, 1)
+
+
+# --- signals -----------------------------------------------------------------------------------
+def told(*people: Member) -> list[bool]:
+    return [each.pk in marks([each.pk]) for each in people]
+
+
+def test_a_call_that_moves_tells_its_person_and_who_may_sign_it(
+    owner: Member, approver: Member, stranger: Member
+) -> None:
+    call = rows.question(rows.turn(owner))
+    journal.tell_call(call.turn, call.pk, State.AWAITING_APPROVAL)
+    assert told(owner, approver, stranger) == [True, False, False]
+    call = signed_first(owner, approver)
+    journal.tell_call(call.turn, call.pk, State.AWAITING_APPROVAL)
+    assert told(owner, approver, stranger) == [True, True, False]
+
+
+def test_words_of_an_answer_tell_nobody(owner: Member) -> None:
+    turn = rows.turn(owner)
+    words = journal.Entry(kind=journal.Kind.TEXT, data={"message": str(turn.answer_id)})
+    journal.append(turn.conversation_id, turn.pk, [words, journal.turn_entry(turn, "running")])
+    assert told(owner) == [False]
+
+
+def test_each_signal_changes_the_mark_whatever_was_cleared_before(
+    owner: Member, stranger: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = set()
+    for _ in range(3):
+        tell(owner.pk, owner.pk)
+        seen.add(marks([owner.pk, stranger.pk])[owner.pk])
+    assert len(seen) == 3
+    clear_signals()
+    assert marks([owner.pk])[owner.pk] in seen
+    monkeypatch.setattr("chatapp.turns.person_signals.KEPT", -KEPT)
+    clear_signals()
+    assert marks([owner.pk]) == {}
+    tell(owner.pk)
+    assert marks([owner.pk])[owner.pk] not in seen

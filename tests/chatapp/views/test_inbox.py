@@ -1,0 +1,161 @@
+"""The inbox, the page of one call, and what comes after an answer."""
+
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from chatapp.models import Approval, Member, ToolCall
+from chatapp.rendering import page
+from chatapp.turns.waiting import MOST_SHOWN, OUTCOMES_KEPT
+from tests.chatapp.views import rows
+from tests.chatapp.views.dom import Element, parse
+from tests.chatapp.views.test_approvals import decide, resolve
+
+State = ToolCall.State
+
+
+@pytest.fixture
+def call(owner: Member) -> ToolCall:
+    return rows.question(rows.turn(owner, text="Tidy up"), definition=rows.definition())
+
+
+# --- the list, and one on a page of its own --------------------------------------------------
+def test_the_list_has_what_waits_for_this_person_by_what_is_wanted_oldest_first(
+    owner_client: Client, owner: Member, stranger: Member
+) -> None:
+    newer, older = rows.turn(owner, text="Newer"), rows.turn(owner, text="Older")
+    second = rows.question(newer, definition=rows.definition(title="Delete a note"))
+    lost = rows.call(newer, {}, State.UNKNOWN, definition=rows.definition(title="Send a letter"))
+    first = rows.question(older)
+    Approval.objects.filter(pk=first.pk).update(created_at=timezone.now() - timedelta(hours=1))
+    rows.call(newer, {}, State.SUCCEEDED)
+    rows.call(newer, {}, State.AWAITING_TASK)
+    rows.question(rows.turn(stranger))
+    inbox = parse(owner_client.get("/approvals/").content.decode()).one(id=page.INBOX_ID)
+    assert [each.text for each in inbox.all("h2")] == ["Run it or not", "Say what happened"]
+    asked, unknown = inbox.with_class("open-calls")
+    assert [each["href"] for each in asked.all("a")] == [
+        f"/approvals/{first.pk}/",
+        f"/approvals/{second.pk}/",
+    ]
+    assert asked.all("li")[1].one("b").text == "Delete a note"
+    assert unknown.one("a")["href"] == f"/approvals/{lost.pk}/"
+
+
+def test_a_line_of_the_list_tells_one_question_from_the_next(
+    owner_client: Client, owner: Member
+) -> None:
+    turn = rows.turn(owner, text="Tidy up")
+    git = rows.service("git", title="Git", url="https://git.example/mcp", authentication="bearer")
+    values = {"title": "Old\u202e ideas", "dry": True, "tags": ["a"], "count": 3}
+    rows.question(turn, values, definition=rows.definition(), service=git)
+    Approval.objects.update(created_at=timezone.now() - timedelta(hours=2, minutes=5))
+    line = parse(owner_client.get("/approvals/").content.decode()).with_class("open-calls")[0]
+    assert line.one("code").text == "Old⟨U+202E⟩ ideas, True, 3"
+    assert line.with_class("badge")[0].text == "High risk"
+    assert [each.text for each in line.with_class("where")[0].all("span")] == [
+        "Git",
+        "git.example",
+        "runs as a shared account",
+    ]
+    expires = Approval.objects.get().expires_at.strftime("%-d %b, %H:%M")
+    where = line.all("small")[1].text.replace("\xa0", " ")
+    assert where == f"Asked 2 hours ago in “Tidy up” · expires {expires}"
+
+
+def test_a_lost_call_of_the_list_says_when_it_was_sent(owner_client: Client, owner: Member) -> None:
+    sent_at = timezone.now() - timedelta(minutes=3)
+    rows.call(rows.turn(owner), {}, State.UNKNOWN, sent_at=sent_at)
+    rows.call(rows.turn(owner), {}, State.UNKNOWN)
+    lines = parse(owner_client.get("/approvals/").content.decode()).with_class("open-calls")[0]
+    ages = [each.all("small")[1].text for each in lines.all("a")]
+    assert sorted(ages) == ["Sent 3 minutes ago in “Hello”", "in “Hello”"]
+    assert {each["data-risk"] for each in lines.all("a")} == {"high"}
+
+
+def test_a_line_counts_no_seconds(owner_client: Client, owner: Member) -> None:
+    """A list that changed with every second would be painted anew all the time."""
+    rows.question(rows.turn(owner), risk="")
+    inbox = parse(owner_client.get("/approvals/").content.decode()).one(id=page.INBOX_ID)
+    assert "Asked just now in “Hello”" in inbox.text
+    assert "Risk unknown" in inbox.text
+
+
+def test_an_empty_list_says_so(owner_client: Client) -> None:
+    assert "Nothing waits for you." in owner_client.get("/approvals/").content.decode()
+
+
+def test_a_list_that_is_too_long_says_how_many_more_there_are(
+    owner_client: Client, owner: Member
+) -> None:
+    made = rows.turn(owner)
+    calls = [rows.question(made) for _ in range(MOST_SHOWN + 2)]
+    main = parse(owner_client.get("/approvals/").content.decode()).one("main")
+    lines = [line["id"] for line in main.one("ul").all("a")]
+    assert lines == [page.waiting_id(call.pk) for call in calls[:MOST_SHOWN]]
+    assert "And 2 more" in main.one("section").text
+
+
+def test_outcomes_that_nobody_settles_are_left_to_the_log(
+    owner_client: Client, owner: Member
+) -> None:
+    sent_at = timezone.now() - OUTCOMES_KEPT
+    call = rows.call(rows.turn(owner), {}, State.UNKNOWN, sent_at=sent_at)
+    main = parse(owner_client.get("/approvals/").content.decode()).one("main")
+    assert "1 older call of which nobody knows what came is no longer listed" in main.text
+    assert main.one("a", href="/log/").text == "your log"
+    assert not main.all("a", id=page.waiting_id(call.pk))
+    assert resolve(owner_client, call, "worked").status_code == 200
+
+
+def test_an_approval_has_a_page_that_leads_to_its_conversation(
+    owner_client: Client, call: ToolCall
+) -> None:
+    main = parse(owner_client.get(f"/approvals/{call.pk}/").content.decode()).one("main")
+    assert main.one(role="group", id=page.tool_call_id(call.pk))
+    assert main.one("a", href=f"/c/{call.turn.conversation_id}/")
+
+
+def test_the_page_of_a_decided_approval_shows_what_became_of_it(
+    owner_client: Client, call: ToolCall
+) -> None:
+    decide(owner_client, call, decision="deny")
+    main = parse(owner_client.get(f"/approvals/{call.pk}/").content.decode()).one("main")
+    assert "denied by owner" in main.text
+    assert main.all("form") == []
+
+
+# --- what comes next -------------------------------------------------------------------------
+def test_the_page_of_a_call_offers_the_one_that_waits_longest(
+    owner_client: Client, owner: Member, stranger: Member
+) -> None:
+    here, newer, oldest = (rows.question(rows.turn(owner)) for _ in range(3))
+    rows.question(rows.turn(stranger))
+    Approval.objects.filter(pk=oldest.pk).update(created_at=timezone.now() - timedelta(hours=1))
+    offered = _next(owner_client, here)
+    assert offered.one("a")["href"] == f"/approvals/{oldest.pk}/"
+    assert offered.one("h2").text == "Next, of 2 that wait for you"
+    ToolCall.objects.filter(pk__in=[oldest.pk, newer.pk]).update(state=State.DENIED)
+    assert _next(owner_client, here).text == "Nothing else waits for you."
+
+
+def _next(client: Client, call: ToolCall) -> Element:
+    shown = parse(client.get(f"/approvals/{call.pk}/").content.decode())
+    return shown.one(id=page.next_id(call.pk))
+
+
+@pytest.mark.parametrize("place", ["the call's page", "the chat"])
+def test_an_answer_leads_back_to_where_it_was_given(
+    owner_client: Client, owner: Member, place: str
+) -> None:
+    call = rows.question(rows.turn(owner))
+    alone = place == "the call's page"
+    given = f"/approvals/{call.pk}/" if alone else f"/c/{call.turn.conversation_id}/"
+    answer = owner_client.post(
+        f"/approvals/{call.pk}/decide",
+        {"decision": "deny", "version": rows.BINDING},
+        headers={"referer": f"http://testserver{given}"},
+    )
+    assert answer["Location"].partition("#")[0] == given

@@ -1,0 +1,149 @@
+"""People read what the log says of them, and nothing of others; admins read all and change none."""
+
+import json
+
+import pytest
+from bs4 import BeautifulSoup
+from django.test import Client
+
+from chatapp.models import LogEntry, Member, ToolCall
+from chatapp.rendering.log import line_of
+from chatapp.turns import evidence, journal, log
+from chatapp.turns.log import Happening, Kind, Who
+from chatapp.views.log import AT_ONCE
+from tests.chatapp.views import rows
+
+pytestmark = pytest.mark.django_db
+
+
+def page(client: Client, url: str = "/log/") -> BeautifulSoup:
+    answer = client.get(url)
+    assert answer.status_code == 200
+    return BeautifulSoup(answer.content, "html.parser")
+
+
+def entries(client: Client, url: str = "/log/") -> list[str]:
+    found = page(client, url).select(".entry")
+    return [" ".join(entry.get_text(" ").split()) for entry in found]
+
+
+@pytest.fixture
+def call(owner: Member) -> ToolCall:
+    """A call of the owner's that an admin's rule refused."""
+    call = rows.call(
+        rows.turn(owner), {"title": "x"}, ToolCall.State.REFUSED, why="A rule forbids it."
+    )
+    journal.tell_call(call.turn, call.pk, "refused")
+    return call
+
+
+def test_a_person_reads_what_was_decided_for_them(owner_client: Client, call: ToolCall) -> None:
+    ended, decided = entries(owner_client)[:2]
+    assert "Policy decided : delete_note (notebook)" in decided
+    assert "It is refused. A rule forbids it." in decided
+    assert "Refused" in ended
+    link = page(owner_client).select_one(".entry a")
+    assert link is not None and link["href"] == f"/c/{call.turn.conversation_id}/"
+
+
+def test_a_person_reads_their_own_acts_and_nobody_elses(
+    stranger_client: Client, admin_client: Client, stranger: Member, call: ToolCall
+) -> None:
+    for client in (stranger_client, admin_client):
+        assert not any("delete_note" in entry for entry in entries(client))
+    log.append([Happening(kind=Kind.POLICY, data={"of": "rule 7", "act": "added", "changed": {}},
+                          actor=Who.of(stranger))])  # fmt: skip
+    assert "Policy changed by stranger: rule 7" in entries(stranger_client)[0]
+
+
+def test_without_a_sign_in_there_is_no_log(client: Client) -> None:
+    assert client.get("/log/")["Location"] == "/sign-in/?next=/log/"
+
+
+def test_a_long_log_is_read_page_by_page(owner_client: Client, owner: Member) -> None:
+    who = Who.of(owner)
+    log.append([Happening(kind=Kind.SIGNED_IN, data={}, actor=who, person=who)] * (2 * AT_ONCE))
+    first = page(owner_client)
+    more = first.select_one("a.btn")
+    assert more is not None
+    second = page(owner_client, str(more["href"]))
+    seen = [entry["id"] for each in (first, second) for entry in each.select(".entry")]
+    assert len(set(seen)) == len(seen) == 2 * AT_ONCE
+    for odd in ("x", "9" * 40, "-1"):
+        assert len(entries(owner_client, f"/log/?before={odd}")) == AT_ONCE
+
+
+def test_what_a_service_called_its_tool_deceives_nobody(
+    owner_client: Client, owner: Member
+) -> None:
+    data = {"tool": "<b>a\u202eb</b>", "service": "s", "state": "failed", "error": None}
+    log.append([Happening(kind=Kind.ENDED, data=data, person=Who.of(owner))])
+    (entry,) = [each for each in entries(owner_client) if "Outcome" in each]
+    assert "<b>a ⟨U+202E⟩ b</b> (s)" in entry
+
+
+def test_the_page_shows_the_line_to_be_kept(owner_client: Client, call: ToolCall) -> None:
+    assert log.end().hash in page(owner_client).get_text()
+
+
+def test_a_consent_says_in_words_how_far_it_reaches(owner_client: Client, owner: Member) -> None:
+    data = {"service": "memos", "scope": "service"}
+    log.append([Happening(kind=Kind.CONSENT_GIVEN, data=data, person=Who.of(owner))])
+    (entry,) = [each for each in entries(owner_client) if "Consent given" in each]
+    assert "this service, always" in entry
+
+
+def test_every_kind_has_words(owner_client: Client, owner: Member) -> None:
+    """Whatever an entry says, its page is shown."""
+    data = {
+        "tool": "t", "service": "s", "effect": "ask", "reason": "r", "verdict": "worked",
+        "state": "failed", "error": {"message": "m"}, "action": "accept", "act": "added",
+        "changed": {"owner_id": {}}, "scope": "always", "granted_by": "policy", "mode": "plan",
+    }  # fmt: skip
+    log.append([Happening(kind=kind, data=data, person=Who.of(owner)) for kind in Kind])
+    assert len(entries(owner_client)) >= len(Kind)
+
+
+def test_admins_read_the_log_and_change_nothing(admin_client: Client, call: ToolCall) -> None:
+    url = "/admin/chatapp/logentry/"
+    assert log.end().hash in admin_client.get(url).content.decode()
+    assert "delete_note" in admin_client.get(f"{url}?kind=call.decided&q=owner").content.decode()
+    entry = LogEntry.objects.filter(kind="call.decided").get()
+    shown = admin_client.get(f"{url}{entry.pk}/change/")
+    assert entry.hash in shown.content.decode()
+    for act in ("change", "delete"):
+        assert admin_client.post(f"{url}{entry.pk}/{act}/", {"kind": "x"}).status_code == 403
+    assert admin_client.post(f"{url}add/", {"kind": "x"}).status_code == 403
+    assert log.verify()[1] == ""
+
+
+def test_an_admin_takes_the_evidence_of_a_conversation(
+    admin_client: Client, call: ToolCall
+) -> None:
+    chat = call.turn.conversation_id
+    url = f"/admin/chatapp/conversation/{chat}/evidence/"
+    assert url in admin_client.get(f"/admin/chatapp/conversation/{chat}/change/").content.decode()
+    answer = admin_client.get(url)
+    assert answer["Content-Disposition"] == f'attachment; filename="evidence-{chat}.json"'
+    taken = json.loads(answer.content)
+    assert evidence.first_break(taken) is None
+    assert taken["conversation"] == str(chat)
+
+
+def test_nobody_else_takes_evidence(owner_client: Client, client: Client, call: ToolCall) -> None:
+    url = f"/admin/chatapp/conversation/{call.turn.conversation_id}/evidence/"
+    for somebody in (owner_client, client):
+        assert somebody.get(url).status_code in (302, 403)
+
+
+def test_a_line_names_what_changed_and_of_something_new_what_was_set(owner: Member) -> None:
+    def said() -> str:
+        return line_of(LogEntry.objects.latest("position")).said
+
+    made = Member.objects.create_user("newcomer", password="a-long-password")
+    assert said() == "Added: may sign in, password, username."
+    made.is_staff = True
+    made.save()
+    assert said() == "Changed: admin."
+    made.delete()
+    assert said() == "Removed."
