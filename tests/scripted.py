@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 
+from chatapp.providers.account import Account
 from chatapp.providers.events import (
     Finished,
     FinishReason,
@@ -52,7 +53,7 @@ def calls(*asked: tuple[str, str]) -> Scene:
     return [*ready, Usage(input_tokens=3, output_tokens=2), Finished(reason="tool_calls")]
 
 
-async def stream(request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+async def stream(request: ModelRequest, account: Account) -> AsyncGenerator[ModelEvent, None]:
     requests.append(request)
     scene = scenes.pop(0) if scenes else text("Nothing more was scripted.")
     try:

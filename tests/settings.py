@@ -16,3 +16,4 @@ Path(STATIC_ROOT).mkdir()
 STORAGES["staticfiles"] = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 AXES_ENABLED = False
+TRACE_DELAY_SECONDS = 0

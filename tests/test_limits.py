@@ -20,30 +20,39 @@ NINE_IN_TEN_FUNCTION_LINES = 22
 NESTING = 3
 TEMPLATE_LINES = 120
 SCRIPT_BYTES = 10 * 1024
-TEST_LINES_PER_LINE = 1.1
+# Only for who may use a service with apps, and only on a conversation's page.
+LAZY_SCRIPT_BYTES = {"static/js/app_frame.js": 6 * 1024}
+TEST_LINES_PER_LINE = 1.2
 
 # Files over FILE_LINES and why they are not split.
 LONG_FILES: dict[str, str] = {}
 # Files that import inside a function and why they must.
 LATE_IMPORTS = {
     "chatapp/apps.py": "Django forbids models before its applications are ready",
+    "mcpconfig/apps.py": "the same",
 }
 # What each outside thing is known to: files, or folders that end in a slash.
 KNOWN_TO = {
-    "anthropic": ["chatapp/providers/"],
-    "boto3": ["chatapp/providers/"],
-    "botocore": ["chatapp/providers/"],
-    "google": ["chatapp/providers/"],
+    "anthropic": ["chatapp/providers/anthropic_client.py"],
+    "boto3": ["chatapp/providers/bedrock_client.py"],
+    "botocore": ["chatapp/providers/bedrock_client.py"],
+    "google": ["chatapp/providers/google_client.py"],
     "openai": ["chatapp/providers/openai_client.py"],
-    "mcp": ["mcpconfig/", "chatapp/demo/notebook.py"],
-    "httpx2": ["mcpconfig/", "chatapp/providers/openai_client.py"],
+    "mcp": ["mcpconfig/", "chatapp/demo/notebook.py", "chatapp/faces/mcp_server.py"],
+    "httpx2": [
+        *("mcpconfig/", "chatapp/providers/connections.py"),
+        *("chatapp/providers/anthropic_client.py", "chatapp/providers/google_client.py"),
+    ],
     "redis": [],
+    "jsonschema": ["mcpconfig/arguments.py"],
     "nh3": ["chatapp/rendering/sanitiser.py"],
+    "pypdf": ["chatapp/files/pdf_child.py"],
     "pygments": ["chatapp/rendering/code_colours.py"],
     "math_core": ["chatapp/rendering/formulas.py"],
     "markdown_it": ["chatapp/rendering/"],
     "cryptography": ["mcpconfig/secrets.py", "chatapp/settings.py", "chatapp/checks.py"],
     "rfc8785": ["chatapp/permissions/binding.py", "mcpconfig/"],
+    "uritemplate": ["mcpconfig/uri_templates.py"],
     "uvicorn": ["chatapp/serving.py", "chatapp/demo/listener.py"],
 }
 
@@ -148,7 +157,10 @@ def graph() -> dict[str, set[str]]:
 
 
 def test_files_are_short() -> None:
-    sizes = {name(path): len(code_lines(path)) for path in sources(*OURS, "tests")}
+    texts = {path: path.read_text() for path in sources(*OURS, "tests")}
+    # Counting the lines of code is slow, and a file has no more of them than lines.
+    suspects = [path for path, text in texts.items() if text.count("\n") > FILE_LINES]
+    sizes = {name(path): len(code_lines(path)) for path in suspects}
     long = {file: size for file, size in sizes.items() if size > FILE_LINES}
     assert set(long) == set(LONG_FILES)
     assert all(size <= FILE_LINES_WITH_REASON for size in long.values()), long
@@ -232,6 +244,8 @@ def test_templates_hold_no_script_style_or_handler() -> None:
 
 def test_our_scripts_are_light() -> None:
     sizes = {name(path): path.stat().st_size for path in (ROOT / "static/js").glob("*.js")}
+    for lazy, most in LAZY_SCRIPT_BYTES.items():
+        assert sizes.pop(lazy) <= most
     assert sizes
     assert sum(sizes.values()) <= SCRIPT_BYTES, sizes
 

@@ -3,9 +3,8 @@
 import asyncio
 import re
 import shutil
-import threading
 from collections import defaultdict, deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,9 +26,11 @@ from playwright.sync_api import (
 
 from tests.peers.effects import Effects, application
 from tests.peers.serving import Served
-from tests.wire.openai import Request, WireServer
+from tests.wire.http import Request
 from tests.wire.script import Answer
+from tests.wire.server import WireServer
 
+from .model_server import answering
 from .server import Installation, Server
 from .story import question_in
 
@@ -41,6 +42,7 @@ ARGUMENTS = [
     "--disable-sync",
 ]
 SLOWEST_MS = 15_000
+WHOLE_ANSWER_MS = 40_000  # the longest of the demo assistant took 15 s on a busy machine
 READING_MS = 500  # longer than the 400 ms in which no card may be answered
 MODEL = "openai-chat:scripted"
 DEMO_MODEL = "demo:assistant"
@@ -153,31 +155,6 @@ def first_line(text: str) -> str:
     return text.strip().partition("\n")[0].strip()
 
 
-@contextmanager
-def scribe() -> Iterator[Scribe]:
-    """The model server, in a thread with an event loop of its own."""
-    model, loop = Scribe(), asyncio.new_event_loop()
-    is_up, is_over = threading.Event(), asyncio.Event()
-
-    async def serve() -> None:
-        listener = await asyncio.start_server(model.serve, "127.0.0.1", 0)
-        model.port = listener.sockets[0].getsockname()[1]
-        is_up.set()
-        await is_over.wait()
-        listener.close()
-        await model.close()
-
-    thread = threading.Thread(target=loop.run_until_complete, args=(serve(),), daemon=True)
-    thread.start()
-    assert is_up.wait(10)
-    try:
-        yield model
-    finally:
-        loop.call_soon_threadsafe(is_over.set)
-        thread.join(10)
-        loop.close()
-
-
 @dataclass(slots=True, kw_only=True)
 class House:
     """An installation with a server that runs, three people, a scripted model and a service whose
@@ -217,20 +194,27 @@ def furnish(installation: Installation, *commands: list[str]) -> None:
     installation.manage("shell", "-v", "0", "-c", "\n".join(script))
 
 
+def openai_alone(model: Scribe) -> dict[str, str]:
+    """Settings that lead one provider to the scripted model."""
+    return {"OPENAI_BASE_URL": model.url}
+
+
 @contextmanager
-def house_in(folder: Path) -> Iterator[House]:
+def house_in(
+    folder: Path, providers: Callable[[Scribe], dict[str, str]] = openai_alone
+) -> Iterator[House]:
     effects = Effects(folder / "effects")
-    with scribe() as model, Served(application(effects)) as served:
+    with answering(Scribe()) as model, Served(application(effects)) as served:
         installation = Installation(
             folder,
             DJANGO_SETTINGS_MODULE="chatapp.settings",
             DATABASE_URL=f"sqlite:///{folder / 'house.sqlite3'}",
-            OPENAI_BASE_URL=model.url,
             DEFAULT_MODEL=MODEL,
             SIGN_IN_FAILURE_LIMIT="3",
             MCP_IDLE_SECONDS="5",
             LEASE_SECONDS="15",
             DEMO="1",
+            **providers(model),
         )
         people = [["member", "add", *words, "--password-env", "PASSWORD"] for words in PEOPLE]
         things = ["mcp", "add", "things", served.url, "--allow-private"]
@@ -326,5 +310,6 @@ def read_it(tab: Page) -> None:
 
 def expect_over(tab: Page) -> None:
     """The last answer is complete: nothing of it goes on any more."""
-    expect(tab.locator(".status").last).not_to_have_attribute("aria-busy", "true")
+    last = tab.locator(".status").last
+    expect(last).not_to_have_attribute("aria-busy", "true", timeout=WHOLE_ANSWER_MS)
     expect(tab.locator(".status .acts").last).to_be_visible()

@@ -85,6 +85,13 @@ class Journey:
                 self._saw("approval")
                 self.decisions += 1
                 self.person.answer(self.server, page, {"decision": "run"})
+            case "question":
+                self._saw("question")
+                fields = {"action": "accept", "v0-name": "Ada"}
+                self.person.answer(self.server, page, fields)
+            case "sign-in":
+                self._saw("sign-in")
+                self.person.connect(self.server, page)
             case "unknown":
                 self._saw("unknown")
                 assert "outcome unknown" in page.text(THREAD)

@@ -16,6 +16,7 @@ from .server import Installation, Server
 
 READING_SECONDS = 0.45
 THREAD = "thread"
+CONNECT = "form[action^='/oauth/mcp/']"
 OVER = {"done", "stopped", "failed"}
 
 
@@ -75,9 +76,23 @@ class Person:
         """Press a button of the card on `page`, after the time that reading it takes."""
         card = page.soup.select_one("form.decision")
         assert isinstance(card, Tag)
-        hidden = {str(each["name"]): str(each["value"]) for each in card.select("input[value]")}
         time.sleep(READING_SECONDS)
-        return self._post(server, str(card["action"]), page, {**hidden, **fields}, seconds)
+        return self._post(server, str(card["action"]), page, {**_given(card), **fields}, seconds)
+
+    def connect(self, server: Server, page: Tab) -> None:
+        """Press *Connect* on the card, follow the link that it leads to, and come back."""
+        card = page.soup.select_one(CONNECT)
+        assert isinstance(card, Tag)
+        answer = self._post(server, str(card["action"]), page, _given(card))
+        link = loaded(answer.text).soup.select_one("a[rel=noreferrer]")
+        assert link is not None, answer.text
+        sent_back = self.browser.get(str(link["href"]))
+        self.browser.get(sent_back.headers["location"])
+
+
+def _given(card: Tag) -> dict[str, str]:
+    """What the form on a card holds before anybody has typed."""
+    return {str(each["name"]): str(each["value"]) for each in card.select("input[value]")}
 
 
 def loaded(html: str) -> Tab:
@@ -96,11 +111,16 @@ def conversation_in(answer: httpx2.Response) -> str:
 
 
 def card_of(page: Tab) -> str:
-    """What is asked: `approval`, `unknown` or nothing."""
+    """What is asked: `approval`, `question`, `sign-in`, `unknown` or nothing."""
+    if page.soup.select_one(CONNECT):
+        return "sign-in"
     form = page.soup.select_one("form.decision")
     if form is None:
         return ""
-    return "unknown" if str(form["action"]).endswith("/resolve") else "approval"
+    action = str(form["action"])
+    if action.startswith("/questions/"):
+        return "question"
+    return "unknown" if action.endswith("/resolve") else "approval"
 
 
 def states(page: Tab) -> list[str]:

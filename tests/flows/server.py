@@ -181,6 +181,17 @@ def database(kind: str, folder: Path) -> Iterator[str]:
         _on_postgresql(f"DROP DATABASE {name} WITH (FORCE)")
 
 
+@contextmanager
+def spare_database() -> Iterator[str]:
+    """The URL of a PostgreSQL database that Django's tests make beside it, dropped afterwards even
+    where one of their threads has left a connection open."""
+    name = f"countersign_{uuid.uuid4().hex[:12]}"
+    try:
+        yield f"{POSTGRESQL}/{name}"
+    finally:
+        _on_postgresql(f"DROP DATABASE IF EXISTS test_{name} WITH (FORCE)")
+
+
 def _on_postgresql(statement: str) -> None:
     try:
         connection = psycopg.connect(f"{POSTGRESQL}/postgres", autocommit=True, connect_timeout=3)

@@ -1,7 +1,6 @@
 """The other parties of every story: a model that knows what to say, and a service that counts."""
 
 import asyncio
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,15 +9,23 @@ from typing import Any
 
 from tests.peers.effects import Effects, application
 from tests.peers.serving import Served
-from tests.wire.openai import Request, WireServer
+from tests.wire.http import Request
 from tests.wire.script import Answer, Tool
+from tests.wire.server import WireServer
+
+from .model_server import answering
 
 TOOLS = {
     "Delete": "things_delete_thing",
     "Read": "things_read_thing",
     "Change": "things_slow_thing",
+    "Ask": "asks_ask_thing",
+    "Push": "pushes_ask_thing",
+    "Run": "errands_errand",
+    "Open": "vault_read_thing",
 }
 HELD_SECONDS = 25
+BESIDE_RESULTS = "What the tools returned"
 SENTENCES = 60
 
 
@@ -61,13 +68,20 @@ def says(body: Any) -> Answer:
 
 
 def items_in(body: Any) -> list[dict[str, Any]]:
-    """The conversation so far: Chat Completions call it messages, Responses input."""
-    return list(body.get("messages") or body["input"])
+    """The conversation so far, under the name that the provider's form has for it."""
+    return list(body.get("messages") or body.get("contents") or body["input"])
 
 
 def question_in(body: Any) -> str:
-    content = [item["content"] for item in items_in(body) if item.get("role") == "user"][-1]
-    return content if isinstance(content, str) else "".join(part["text"] for part in content)
+    """What a person said last. In some forms results of tools, which are no words, are the user's
+    too; pictures of tools follow their results as a message of their own."""
+    said = [_words_of(item) for item in items_in(body) if item.get("role") == "user"]
+    return [words for words in said if words and not words.startswith(BESIDE_RESULTS)][-1]
+
+
+def _words_of(item: dict[str, Any]) -> str:
+    content = item.get("content") or item.get("parts") or ""
+    return content if isinstance(content, str) else "".join(p.get("text", "") for p in content)
 
 
 def was_told(body: Any) -> bool:
@@ -92,31 +106,5 @@ class World:
 @contextmanager
 def world(folder: Path) -> Iterator[World]:
     effects = Effects(folder / "effects")
-    with storyteller() as model, Served(application(effects)) as served:
+    with answering(Storyteller()) as model, Served(application(effects)) as served:
         yield World(model=model, effects=effects, service_url=served.url)
-
-
-@contextmanager
-def storyteller() -> Iterator[Storyteller]:
-    """The model server, in a thread with an event loop of its own."""
-    model = Storyteller()
-    loop = asyncio.new_event_loop()
-    is_up, is_over = threading.Event(), asyncio.Event()
-
-    async def serve() -> None:
-        listener = await asyncio.start_server(model.serve, "127.0.0.1", 0)
-        model.port = listener.sockets[0].getsockname()[1]
-        is_up.set()
-        await is_over.wait()
-        listener.close()
-        await model.close()
-
-    thread = threading.Thread(target=loop.run_until_complete, args=(serve(),), daemon=True)
-    thread.start()
-    assert is_up.wait(10)
-    try:
-        yield model
-    finally:
-        loop.call_soon_threadsafe(is_over.set)
-        thread.join(10)
-        loop.close()

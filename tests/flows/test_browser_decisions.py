@@ -83,8 +83,7 @@ def test_another_member_finds_neither_the_conversation_nor_its_approval(visit: V
     form = question.locator("form")
     decide = str(form.get_attribute("action"))
     fields: dict[str, str | float | bool] = {
-        name: form.locator(f"input[name={name}]").input_value()
-        for name in ("version", "shown_at", "scope")
+        name: form.locator(f"input[name={name}]").input_value() for name in ("version", "shown_at")
     }
     for address in (tab.url, decide.removesuffix("decide")):
         answer = other.goto(address)

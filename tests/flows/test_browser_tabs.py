@@ -182,7 +182,7 @@ def test_a_reader_who_scrolled_up_is_not_pulled_down(visit: Visit) -> None:
     has_come_to(tab, 12)
     region(tab).hover()
     tab.mouse.wheel(0, -4_000)
-    tab.wait_for_function("document.querySelector('[data-stream]').scrollTop === 0")
+    expect(region(tab)).to_have_js_property("scrollTop", 0)
     assert_streaming(tab)
     is_complete(tab, "scrolled")
     assert scrolled(tab)["top"] == 0

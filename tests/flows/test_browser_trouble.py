@@ -185,6 +185,7 @@ def test_a_service_that_answers_badly_leaves_the_outcome_to_a_person(
     expect(question).to_be_visible()
     expect(question).to_contain_text("It is not sent again unless you say so.")
     expect(question).to_contain_text(reason)
+    read_it(tab)
     button(question, "It did not").click()
     expect(region(tab)).to_contain_text("I see.")
     expect_over(tab)

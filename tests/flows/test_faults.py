@@ -198,7 +198,9 @@ def test_a_frame_that_is_missing_would_be_noticed(alone: Place) -> None:
     line.close()
     whole = alone.page(journey).text(THREAD)
     assert replayed(line, line.frames).text(THREAD) == whole
-    middle = len(line.frames) // 2
+    # A frame that only repaints the open block is made good by the next.
+    lasting = [place for place, frame in enumerate(line.frames) if '["a","blocks-' in frame]
+    middle = lasting[len(lasting) // 2]
     assert replayed(line, line.frames[:middle] + line.frames[middle + 1 :]).text(THREAD) != whole
 
 

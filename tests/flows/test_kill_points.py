@@ -5,20 +5,18 @@ import contextlib
 import signal
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import httpx2
 import pytest
 
-from tests.dom import Tab
-
-from .journey import Journey, installation
-from .person import THREAD, Person, conversation_in, states
-from .server import REDIS, Installation, Server, eventually
+from .journey import installation
+from .person import THREAD, conversation_in, states
+from .places import Place, assert_at_most_once_without_a_word, assert_well_ended, placed
+from .server import REDIS, eventually
 from .story import SENTENCES, World, world
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
-MODELS = {"sqlite": "openai-chat:scripted", "postgresql": "openai:scripted"}
+VERBS = ("Delete", "Read")
 SIDE_BY_SIDE = {"REDIS_URL": f"{REDIS}/11"}
 
 # Where the process is killed, what was asked, and whether the person is asked about the outcome.
@@ -43,45 +41,10 @@ POINTS = [
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """An installation with a server that runs, and how its stories read when nothing happens."""
-
-    installation: Installation
-    world: World
-    person: Person
-    server: Server
-    undisturbed: dict[str, str]
-    words: list[str]
-
-    def journey(self, verb: str, spare: Server | None = None) -> Journey:
-        return Journey(
-            person=self.person, world=self.world, verb=verb, server=self.server, spare=spare
-        )
-
-
 @pytest.fixture(scope="module")
 def parties(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     with world(tmp_path_factory.mktemp("world")) as made:
         yield made
-
-
-def placed(kind: str, made: Installation, parties: World) -> Place:
-    server = made.server("first")
-    server.start()
-    person = Person(made, MODELS[kind])
-    person.sign_in(server)
-    place = Place(
-        installation=made, world=parties, person=person, server=server, undisturbed={}, words=[]
-    )
-    for verb in ("Delete", "Read"):
-        journey = place.journey(verb)
-        page = journey.to_the_end()
-        place.undisturbed[verb] = journey.told(page)
-        place.words[:] = journey.said(page)
-        assert (journey.deaths, journey.executions) == (0, 1)
-        assert ("approval" in journey.saw) == (verb == "Delete")
-    return place
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
@@ -90,7 +53,7 @@ def place(
 ) -> Iterator[Place]:
     folder = tmp_path_factory.mktemp(request.param)
     with installation(request.param, folder, parties) as made:
-        yield placed(request.param, made, parties)
+        yield placed(request.param, made, parties, VERBS)
 
 
 @pytest.fixture(scope="module")
@@ -98,25 +61,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory, parties: World) -> Iterator[P
     """Servers side by side: one database, one Redis."""
     folder = tmp_path_factory.mktemp("pair")
     with installation("postgresql", folder, parties, **SIDE_BY_SIDE) as made:
-        yield placed("postgresql", made, parties)
-
-
-def assert_at_most_once_without_a_word(journey: Journey) -> None:
-    """Every execution beyond the first needs somebody who said “run again”."""
-    assert journey.executions <= 1 + journey.verdicts.count("again")
-
-
-def assert_well_ended(place: Place, journey: Journey, page: Tab, *, is_asked: bool) -> None:
-    assert journey.deaths == 1, "The process was not killed where it was ordered to be."
-    assert journey.executions == 1
-    assert_at_most_once_without_a_word(journey)
-    assert ("unknown" in journey.saw) == is_asked, journey.saw
-    assert states(page) == ["done"]
-    assert journey.said(page) == place.words
-    if not journey.verdicts:  # else the card also says who answered for the outcome
-        assert journey.told(page) == place.undisturbed[journey.verb]
-    found = journey.person.conversations(journey.server, journey.name)
-    assert found == [journey.conversation], "One message made several conversations."
+        yield placed("postgresql", made, parties, VERBS)
 
 
 @pytest.mark.parametrize(("point", "verb", "is_asked"), POINTS)

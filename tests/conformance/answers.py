@@ -1,0 +1,35 @@
+"""What somebody who only tries a service out gives it: fitting arguments, agreeing answers."""
+
+from typing import Any
+
+from mcpconfig.results import Answer, InputRequest
+
+_VALUES: dict[str, Any] = {
+    "string": "text",
+    "integer": 5,
+    "number": 1.5,
+    "boolean": True,
+    "array": [],
+    "object": {},
+}
+
+
+def example(schema: dict[str, Any]) -> dict[str, Any]:
+    """A value for each argument that the schema requires."""
+    properties = schema.get("properties", {})
+    return {name: _value(properties.get(name, {})) for name in schema.get("required", ())}
+
+
+async def agrees(request: InputRequest) -> Answer:
+    """The form as it was filled in beforehand, sent without a change."""
+    fields: dict[str, Any] = request.schema.get("properties", {})
+    content = {name: field.get("default", _value(field)) for name, field in fields.items()}
+    return Answer(action="accept", content=content)
+
+
+def _value(schema: dict[str, Any]) -> Any:
+    if "oneOf" in schema:
+        return schema["oneOf"][0]["const"]
+    if "enum" in schema:
+        return schema["enum"][0]
+    return _VALUES.get(schema.get("type", "string"), "text")

@@ -1,0 +1,80 @@
+"""The official conformance suite against our client: one test a scenario, one after another."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.peers.installing import Unavailable
+
+from .scenarios import BY_VERSION
+from .suite import ROOT, run, scenarios
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+
+ALL = [(version, name) for version, names in BY_VERSION.items() for name in names]
+# Rows of the document: what need not pass, in which version of the suite.
+EXCUSED = {
+    (version, name)
+    for name, version in re.findall(
+        r"^\| `(\S+)` \| (\S+) \| \S.* \|$",
+        (ROOT / "docs/conformance.md").read_text(),
+        re.MULTILINE,
+    )
+}
+MUST_PASS = [pair for pair in ALL if pair not in EXCUSED]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _suite() -> None:
+    """Installs what is missing, before any test counts its seconds."""
+    try:
+        for version in BY_VERSION:
+            scenarios(version)
+    except Unavailable as error:
+        pytest.skip(f"The conformance suite cannot be had: {error}")
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database as it is made for a new installation; each scenario gets a copy."""
+    folder = tmp_path_factory.mktemp("conformance")
+    path = folder / "new.sqlite3"
+    environment = {"DATABASE_URL": f"sqlite:///{path}", "VAR_DIR": str(folder)}
+    subprocess.run(
+        [sys.executable, "manage.py", "migrate", "--verbosity", "0"],
+        cwd=ROOT,
+        env={**os.environ, **environment, "DJANGO_SETTINGS_MODULE": "chatapp.settings"},
+        timeout=60,
+        check=True,
+    )
+    return path
+
+
+@pytest.mark.parametrize("version", BY_VERSION)
+def test_every_scenario_that_the_suite_names_is_run(version: str) -> None:
+    assert sorted(scenarios(version)) == sorted(BY_VERSION[version])
+
+
+def test_every_scenario_that_is_excused_exists() -> None:
+    assert set(ALL) >= EXCUSED
+    assert 0 < len(EXCUSED) <= 10
+
+
+@pytest.mark.parametrize(("version", "scenario"), MUST_PASS)
+def test_our_client_passes(version: str, scenario: str, database: Path, tmp_path: Path) -> None:
+    verdict = run(version, scenario, database, tmp_path)
+
+    assert verdict.has_passed, verdict.told
+
+
+@pytest.mark.parametrize(("version", "scenario"), sorted(EXCUSED))
+def test_what_is_excused_does_not_pass_unnoticed(
+    version: str, scenario: str, database: Path, tmp_path: Path
+) -> None:
+    verdict = run(version, scenario, database, tmp_path)
+
+    assert not verdict.has_passed, f"{scenario} passes now: take it out of docs/conformance.md"

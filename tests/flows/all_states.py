@@ -1,0 +1,159 @@
+"""A chat in which a call stands in every state that it can have, made as rows: what its page looks
+like, and what it says. `python manage.py shell` runs `fill` in the installation's own process."""
+
+from datetime import timedelta
+from typing import Any
+
+from django.contrib.auth.models import Group
+from django.utils import timezone
+
+from chatapp.models import (
+    Approval,
+    Conversation,
+    HousePolicy,
+    Member,
+    Question,
+    Review,
+    SecondSignature,
+    ToolCall,
+    Turn,
+)
+from mcpconfig.models import Service, ToolDefinition
+from tests.chatapp.rendering.test_questions import form
+from tests.chatapp.views import rows
+
+State = ToolCall.State
+TITLE = "Every state of a card"
+LONG = "All of this is to be read before it runs. " * 30
+RESULT = {"content": [{"type": "text", "text": "The note is gone."}]}
+PROBLEM = {"kind": "not_run", "message": "The service refused it.", "hint": "Ask again."}
+LOST = {"kind": "lost", "message": "The line broke while it ran.", "hint": "Look there."}
+FIELDS = {
+    "title": {"type": "string", "description": "Which note."},
+    "colour": {"enum": ["red", "blue"]},
+    "times": {"type": "integer", "minimum": 1},
+}
+
+ENDS = {
+    Approval.State.GRANTED: State.SUCCEEDED,
+    Approval.State.DENIED: State.DENIED,
+    Approval.State.EXPIRED: State.EXPIRED,
+    Approval.State.WITHDRAWN: State.WITHDRAWN,
+}
+
+
+def fill(name: str = "owner") -> Conversation:
+    """The chat; its turn is over, so that no worker moves anything."""
+    person = Member.objects.get(username=name)
+    turn = rows.turn(person, Turn.State.DONE, text=TITLE)
+    rows.said(turn, "Each of these calls stands **somewhere else**.")
+    tool = rows.definition(properties=FIELDS, required=["title"])
+    for state in State:
+        _add(turn, state, tool)
+    return turn.conversation
+
+
+def fill_for_signer(name: str = "owner", requester: str = "stranger") -> list[ToolCall]:
+    """Calls that somebody else signed: one to sign, and one that ended in each way it can."""
+    signer, other = (Member.objects.get(username=each) for each in (name, requester))
+    four_eyes = _second(signer)
+    turn = rows.turn(other, Turn.State.DONE, text=TITLE)
+    tool = rows.definition(properties=FIELDS, required=["title"])
+    calls = []
+    for state in Approval.State:
+        values = {"title": f"Note {state}", "colour": "red", "times": 2}
+        call = rows.question(
+            turn,
+            values | {"text": LONG},
+            definition=tool,
+            why="Asked because its risk is high.",
+            reasons=["Its name says that it deletes."],
+            asked_arguments='{"title":"Another note"}',
+        )
+        _sign(call, four_eyes, other)
+        if state != Approval.State.OPEN:
+            over = {"state": state, "decided_by": signer, "decided_at": timezone.now()}
+            Approval.objects.filter(pk=call.pk).update(**over)
+            ToolCall.objects.filter(pk=call.pk).update(state=ENDS[state])
+        calls.append(call)
+    return calls
+
+
+def fill_service(name: str = "owner", service: str = "garden") -> Service:
+    """A service of this person's own, in a house that lets people add them."""
+    house = HousePolicy.current()
+    house.lets_add_services = True
+    house.save()
+    person = Member.objects.get(username=name)
+    return Service.objects.create(
+        name=service,
+        url="https://garden.example/mcp",
+        owner=person,
+        added_by=person,
+        visibility=Service.Visibility.PRIVATE,
+    )
+
+
+def take_service_back(service: str = "garden") -> None:
+    Service.objects.filter(name=service).delete()
+    HousePolicy.objects.update(lets_add_services=False)
+
+
+def _second(approver: Member) -> SecondSignature:
+    """Two people sign; this one is the second."""
+    group, _ = Group.objects.get_or_create(name="Operations")
+    group.user_set.add(approver)
+    return SecondSignature.objects.get_or_create(name="Operations", approvers=group)[0]
+
+
+def _sign(call: ToolCall, second: SecondSignature, person: Member) -> None:
+    signed = {"second": second, "first_by": person, "first_at": timezone.now()}
+    Approval.objects.filter(pk=call.pk).update(**signed)
+
+
+def _add(turn: Turn, state: str, tool: ToolDefinition) -> None:
+    values = {"title": f"Note {state}", "colour": "red", "times": 2}
+    told: dict[str, Any] = {"definition": tool, "reasons": ["Its name says that it deletes."]}
+    told["why"] = "Asked because its risk is high."
+    match state:
+        case State.AWAITING_APPROVAL:
+            rows.question(turn, values | {"text": LONG}, **told)
+            rows.question(
+                turn, {"title": "A\u202eB"}, binding="c" * 64, **told | {"risk": "medium"}
+            )
+            _add_for_two(turn, values, told)
+            return
+        case State.SUCCEEDED:
+            told["result"] = RESULT
+        case State.FAILED:
+            told["error"] = PROBLEM
+        case State.UNKNOWN:
+            told |= {"error": LOST, "attempt": 1}
+    call = rows.call(turn, values, state, **told)
+    _with_papers(call, turn)
+
+
+def _add_for_two(turn: Turn, values: dict[str, Any], told: dict[str, Any]) -> None:
+    """One that this person signs first, and one that they have signed."""
+    owner = turn.conversation.owner
+    four_eyes = _second(Member.objects.exclude(pk=owner.pk).earliest("pk"))
+    unsigned = rows.question(turn, values, binding="d" * 64, **told)
+    Approval.objects.filter(pk=unsigned.pk).update(second=four_eyes)
+    _sign(rows.question(turn, values, binding="e" * 64, **told), four_eyes, owner)
+
+
+def _with_papers(call: ToolCall, turn: Turn) -> None:
+    """What belongs to a call in its state: the approval that it had, what it waits for."""
+    tomorrow = timezone.now() + timedelta(days=1)
+    mine = {"decided_by": turn.conversation.owner, "decided_at": timezone.now()}
+    paper: dict[str, Any] = {"tool_call": call, "expires_at": tomorrow}
+    match call.state:
+        case State.DENIED:
+            paper |= {"reason": "Keep it until Friday."} | mine
+            Approval.objects.create(state="denied", binding=rows.BINDING, **paper)
+        case State.EXPIRED | State.WITHDRAWN:
+            Approval.objects.create(state=call.state, binding=rows.BINDING, **paper)
+        case State.AWAITING_INPUT:
+            Question.objects.create(round=1, requests=[form().to_json()], **paper)
+        case State.SUCCEEDED:
+            Review.objects.create(binding=rows.BINDING, **paper)

@@ -1,0 +1,211 @@
+"""axe-core looks at every page, light and dark, wide and narrow, and finds nothing to object to.
+
+The rules of the page's content policy stay in force: axe is evaluated by the test, not by the page.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.peers.installing import npm_package
+
+from .all_states import TITLE
+from .browser import House, Visit, region
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+SIZES = {"laptop": {"width": 1280, "height": 800}, "phone": {"width": 390, "height": 844}}
+SCHEMES = ["light", "dark"]
+# Without the box in which Django's admin searches for a person: its words are Django's own.
+FIND = """async () => {
+  const about = { exclude: [".select2-container"] };
+  const found = await axe.run(about, { resultTypes: ["violations"] });
+  return found.violations.flatMap((rule) => rule.nodes.map((node) =>
+    `${rule.id}: ${node.target.join(" ")}: ${node.failureSummary.split("\\n")[1]?.trim()}`));
+}"""
+OPEN_ALL = """() => document.querySelectorAll("details").forEach((each) => { each.open = true; })"""
+PAGES = [
+    "/",
+    "/approvals/",
+    "/consents/",
+    "/usage/",
+    "/log/",
+    "/services/",
+    "/tools/",
+    "/memory/",
+    "/tokens/",
+    "/stand-ins/",
+    "/services/add/",
+    "/services/own/garden/",
+    "/services/own/garden/change/",
+    "/services/told/things/",
+]
+ADMIN_PAGES = [
+    "/admin/",
+    "/admin/chatapp/policyrule/",
+    "/admin/chatapp/policyrule/add/",
+    "/admin/chatapp/policyrule/simulator/",
+    "/admin/chatapp/policyrule/questions/",
+    "/admin/chatapp/housepolicy/1/change/",
+    "/admin/chatapp/policytest/add/",
+    "/admin/chatapp/secondsignature/",
+    "/admin/chatapp/secondsignature/add/",
+    "/admin/chatapp/standin/add/",
+    "/admin/mcpconfig/service/",
+    "/admin/mcpconfig/service/import/",
+    "/admin/mcpconfig/service/{things}/tools/",
+]
+# Calls that have something to answer on their own page, and one that is over.
+ON_THEIR_OWN = ("awaiting_approval", "awaiting_input", "unknown", "succeeded")
+
+
+@pytest.fixture(scope="module")
+def axe() -> str:
+    return (npm_package("axe", "axe-core") / "axe.min.js").read_text()
+
+
+@pytest.fixture(scope="module")
+def filled(house: House) -> str:
+    """The address of the chat with a call in every state."""
+    script = "from tests.flows.all_states import fill; print(fill().pk)"
+    return f"/c/{house.installation.manage('shell', '-v', '0', '-c', script).split()[-1]}/"
+
+
+@pytest.fixture(scope="module")
+def signed(house: House) -> list[str]:
+    """The pages of calls that somebody else signed, in each state that such a one can have."""
+    script = "from tests.flows.all_states import fill_for_signer as fill; " + (
+        "print(*(each.pk for each in fill()))"
+    )
+    said = house.installation.manage("shell", "-v", "0", "-c", script)
+    return [f"/approvals/{each}/" for each in said.splitlines()[-1].split()]
+
+
+@pytest.fixture(scope="module")
+def own_service(house: House) -> Iterator[None]:
+    """Taken back afterwards: other flows share the house."""
+    script = "from tests.flows.all_states import fill_service, take_service_back; {}()"
+    house.installation.manage("shell", "-v", "0", "-c", script.format("fill_service"))
+    yield
+    house.installation.manage("shell", "-v", "0", "-c", script.format("take_service_back"))
+
+
+@pytest.fixture(scope="module")
+def things(house: House) -> str:
+    """The number of the service."""
+    script = "from mcpconfig.models import Service; print(Service.objects.get(name='things').pk)"
+    return house.installation.manage("shell", "-v", "0", "-c", script).split()[-1]
+
+
+@pytest.fixture(scope="module")
+def own_pages(house: House, filled: str) -> list[str]:
+    """The own page of a call in each of these states."""
+    script = (
+        "from chatapp.models import ToolCall; "
+        f"calls = ToolCall.objects.filter(turn__conversation_id={filled.split('/')[2]!r}); "
+        f"print(*(calls.filter(state=each).first().pk for each in {ON_THEIR_OWN}))"
+    )
+    said = house.installation.manage("shell", "-v", "0", "-c", script)
+    return [f"/approvals/{each}/" for each in said.splitlines()[-1].split()]
+
+
+def objections(tab: Page, axe: str) -> list[str]:
+    """What axe finds on the page as it is, and with all that folds unfolded."""
+    tab.evaluate(axe)
+    folded: list[str] = tab.evaluate(FIND)
+    tab.evaluate(OPEN_ALL)
+    unfolded: list[str] = tab.evaluate(FIND)
+    return sorted({*folded, *unfolded})
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("size", SIZES)
+def test_every_state_of_a_card_is_fit_for_everybody(
+    visit: Visit, axe: str, filled: str, size: str, scheme: Any
+) -> None:
+    tab = visit.tab(viewport=SIZES[size], color_scheme=scheme)
+    tab.goto(filled)
+    expect(region(tab)).to_contain_text(TITLE)
+    assert objections(tab, axe) == []
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("size", SIZES)
+def test_every_state_of_a_second_signature_is(
+    visit: Visit, axe: str, signed: list[str], size: str, scheme: Any
+) -> None:
+    tab = visit.tab(viewport=SIZES[size], color_scheme=scheme)
+    found = {}
+    for address in signed:
+        tab.goto(address)
+        expect(tab.get_by_role("heading", name="Second signature for stranger")).to_be_visible()
+        found[address] = objections(tab, axe)
+    assert {address: words for address, words in found.items() if words} == {}
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_words_for_screen_readers_do_not_make_the_page_longer_than_the_window(
+    visit: Visit, filled: str, size: str
+) -> None:
+    tab = visit.tab(viewport=SIZES[size])
+    for address in (filled, "/log/"):
+        tab.goto(address)
+        expect(tab.locator(".scroller")).to_be_visible()
+        assert tab.evaluate("document.scrollingElement.scrollHeight - innerHeight") == 0, address
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.usefixtures("signed", "own_service")
+def test_the_pages_of_members_are(
+    visit: Visit, axe: str, own_pages: list[str], scheme: Any
+) -> None:
+    tab = visit.tab(viewport=SIZES["laptop"], color_scheme=scheme)
+    found = {}
+    for address in (*PAGES, *own_pages):
+        answer = tab.goto(address)
+        assert answer is not None and answer.ok, address
+        found[address] = objections(tab, axe)
+    assert {address: words for address, words in found.items() if words} == {}
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("size", SIZES)
+def test_the_tools_menu_is(visit: Visit, axe: str, filled: str, size: str, scheme: Any) -> None:
+    tab = visit.tab(viewport=SIZES[size], color_scheme=scheme)
+    tab.goto(filled)
+    tab.locator("#tools-open").click()
+    expect(tab.locator("#tools-open-things")).to_be_visible()
+    tab.locator("#tools-open-own").click()
+    expect(tab.get_by_role("list", name="The assistant’s own tools")).to_be_visible()
+    assert objections(tab, axe) == []
+    tab.locator("#tools-open-things").click()
+    expect(tab.get_by_role("list", name="Tools of")).to_be_visible()
+    assert objections(tab, axe) == []
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_the_pages_of_admins_are(visit: Visit, axe: str, things: str, scheme: Any) -> None:
+    tab = visit.tab("admin", viewport=SIZES["laptop"], color_scheme=scheme)
+    found = {}
+    for address in ADMIN_PAGES:
+        answer = tab.goto(address.format(things=things))
+        assert answer is not None and answer.ok, address
+        found[address] = objections(tab, axe)
+    # axe tries a style of its own to measure with, which the page's policy rightly blocks.
+    visit.witness.violations.clear()
+    assert {address: words for address, words in found.items() if words} == {}
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_the_door_is(visit: Visit, axe: str, scheme: Any) -> None:
+    tab = visit.tab("", color_scheme=scheme)
+    tab.goto("/sign-in/")
+    assert objections(tab, axe) == []
+
+
+def test_a_label_that_is_missing_is_found(visit: Visit, axe: str, filled: str) -> None:
+    tab = visit.tab()
+    tab.goto(filled)
+    tab.evaluate("() => document.querySelectorAll('.approval label').forEach((l) => l.remove())")
+    assert any("label" in found for found in objections(tab, axe))

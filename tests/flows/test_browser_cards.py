@@ -1,0 +1,113 @@
+"""A card by keyboard alone, as a screen reader tells it, in two tabs, and in every state."""
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from chatapp.models import ToolCall
+
+from .all_states import TITLE
+from .browser import House, Visit, ask_anew, button, card, expect_over, read_it, region
+from .test_browser_decisions import deletion, executions
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
+PHONE = {"width": 390, "height": 844}
+TOLD = """
+- group /Approve.*things/:
+  - heading "things wants to delete thing" [level=3]
+  - definition: told
+  - group:
+    - button "Run once"
+    - button "Do not run"
+"""
+
+
+@pytest.fixture(scope="module")
+def filled(house: House) -> str:
+    """The address of the chat with a call in every state."""
+    script = "from tests.flows.all_states import fill; print(fill().pk)"
+    return f"/c/{house.installation.manage('shell', '-v', '0', '-c', script).split()[-1]}/"
+
+
+def tab_to(tab: Page, wanted: Locator) -> None:
+    """Press Tab until it has the focus, as somebody without a mouse does."""
+    for _ in range(60):
+        tab.keyboard.press("Tab")
+        if wanted.evaluate("(element) => element === document.activeElement"):
+            return
+    raise AssertionError("It cannot be reached by keyboard.")
+
+
+@pytest.mark.parametrize("size", [None, PHONE], ids=["laptop", "phone"])
+def test_every_state_says_its_word(visit: Visit, filled: str, size: dict[str, int] | None) -> None:
+    tab = visit.tab(viewport=size) if size else visit.tab()
+    tab.goto(filled)
+    expect(region(tab)).to_contain_text(TITLE)
+    said = region(tab).inner_text().lower()
+    ours = {"awaiting_approval", "proposed"}
+    for state in ToolCall.State:
+        if state.value not in ours:
+            assert state.label in said, state
+    assert "nothing is sent until you decide" in said
+    assert "two people sign" in said
+    assert "signed by you. waits for a second signature" in said
+    wide = tab.evaluate("() => document.documentElement.scrollWidth > window.innerWidth")
+    assert not wide, "It scrolls sideways."
+
+
+def test_a_screen_reader_is_told_what_asks_and_what_can_be_done(visit: Visit) -> None:
+    tab = visit.tab()
+    ask_anew(tab, deletion(visit, "told"))
+    question = card(tab, "delete thing")
+    expect(question).to_match_aria_snapshot(TOLD)
+
+
+@pytest.mark.parametrize(
+    ("name", "answer", "times"), [("pressed", "Run once", 1), ("kept", "Do not run", 0)]
+)
+def test_a_card_is_answered_by_keyboard_alone(
+    visit: Visit, name: str, answer: str, times: int
+) -> None:
+    tab = visit.tab()
+    ask_anew(tab, deletion(visit, name))
+    question = card(tab, "delete thing")
+    expect(question).to_be_visible()
+    read_it(tab)
+    tab_to(tab, button(question, answer))
+    tab.keyboard.press("Enter")
+    expect(region(tab)).to_contain_text(f"All is done with {name}.")
+    expect_over(tab)
+    assert executions(visit, name) == times
+
+
+def test_values_are_changed_by_keyboard_alone(visit: Visit) -> None:
+    tab = visit.tab()
+    ask_anew(tab, deletion(visit, "before"))
+    question = card(tab, "delete thing")
+    expect(question).to_be_visible()
+    read_it(tab)
+    tab_to(tab, question.get_by_text("Change values"))
+    tab.keyboard.press("Enter")
+    tab_to(tab, question.get_by_label("name"))
+    tab.keyboard.press("Control+A")
+    tab.keyboard.type("after")
+    tab_to(tab, button(question, "Run with these values"))
+    tab.keyboard.press("Enter")
+    expect(region(tab)).to_contain_text("All is done with before.")
+    expect_over(tab)
+    assert (executions(visit, "before"), executions(visit, "after")) == (0, 1)
+
+
+def test_two_pages_follow_one_decision(visit: Visit) -> None:
+    first = visit.tab()
+    ask_anew(first, deletion(visit, "shared"))
+    second = visit.tab()
+    second.goto(first.url)
+    for tab in (first, second):
+        expect(card(tab, "delete thing")).to_be_visible()
+    read_it(second)
+    button(card(second, "delete thing"), "Run once").click()
+    for tab in (first, second):
+        expect(region(tab)).to_contain_text("All is done with shared.")
+        expect(card(tab, "delete thing")).to_have_count(0)
+        expect_over(tab)
+    assert executions(visit, "shared") == 1

@@ -1,0 +1,167 @@
+"""The inbox in a browser: two tabs that follow each other, the keyboard alone, and a phone."""
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from .browser import (
+    House,
+    Visit,
+    ask_anew,
+    button,
+    card,
+    expect_over,
+    furnish,
+    read_it,
+    region,
+)
+from .test_browser_decisions import deletion, executions
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(90)]
+PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
+EMPTY = "Nothing waits for you."
+NAMES = iter(f"ida{number}" for number in range(100))
+
+
+@pytest.fixture
+def ida(house: House) -> Iterator[str]:
+    """Somebody for whom nothing waits yet."""
+    name = next(NAMES)
+    furnish(house.installation, ["member", "add", name, "--password-env", "PASSWORD"])
+    yield name
+
+
+def inbox(tab: Page) -> Locator:
+    return tab.locator("#inbox")
+
+
+def badge(tab: Page, words: str) -> Locator:
+    """The way to the inbox, named as a screen reader says it."""
+    return tab.get_by_role("link", name=re.compile(f"^{words}$"))
+
+
+def line(place: Locator, tool: str = "delete thing") -> Locator:
+    return place.get_by_role("link", name=re.compile(tool, re.I))
+
+
+def fits(tab: Page) -> bool:
+    """Nothing is wider than the screen."""
+    return bool(tab.evaluate("document.documentElement.scrollWidth <= innerWidth"))
+
+
+def test_tabs_of_one_person_follow_each_other(visit: Visit, ida: str) -> None:
+    context = visit.context(ida)
+    watching, chat = context.new_page(), context.new_page()
+    watching.goto("/approvals/")
+    expect(inbox(watching)).to_contain_text(EMPTY)
+    expect(watching).to_have_title("Inbox · Countersign")
+    ask_anew(chat, deletion(visit, "followed"))
+    question = card(chat, "delete thing")
+    expect(question).to_be_visible()
+    expect(line(inbox(watching))).to_contain_text("followed")
+    for tab in (watching, chat):
+        expect(badge(tab, "Inbox 1 waits for you")).to_be_visible()
+        expect(tab).to_have_title(re.compile(r"^\(1\) "))
+    expect(watching.locator("[data-announcements]")).to_have_text("1 waits for you.")
+    read_it(chat)
+    button(question, "Run once").click()
+    expect(inbox(watching)).to_contain_text(EMPTY)
+    for tab in (watching, chat):
+        expect(badge(tab, "Inbox")).to_be_visible()
+        expect(tab).not_to_have_title(re.compile(r"^\("))
+    expect(watching).to_have_title("Inbox · Countersign")
+    expect_over(chat)
+    assert executions(visit, "followed") == 1
+
+
+def test_another_person_sees_nothing_of_it(visit: Visit, ida: str) -> None:
+    other = visit.tab("stranger")
+    other.goto("/approvals/")
+    before = other.title()
+    chat = visit.tab(ida)
+    ask_anew(chat, deletion(visit, "hers"))
+    expect(badge(chat, "Inbox 1 waits for you")).to_be_visible()
+    other.reload()
+    assert other.title() == before
+    expect(other.get_by_text("hers")).to_have_count(0)
+
+
+def test_a_card_on_its_own_page_follows_what_another_tab_decides(visit: Visit, ida: str) -> None:
+    context = visit.context(ida)
+    chat, alone = context.new_page(), context.new_page()
+    ask_anew(chat, deletion(visit, "elsewhere"))
+    expect(card(chat, "delete thing")).to_be_visible()
+    alone.goto("/approvals/")
+    line(inbox(alone)).click()
+    button(card(alone, "delete thing"), "Run once").hover()
+    read_it(chat)
+    button(card(chat, "delete thing"), "Do not run").click()
+    expect(card(alone, "delete thing")).to_have_count(0)
+    expect(alone.get_by_role("main")).to_contain_text("denied")
+    expect(alone.get_by_text("Nothing else waits for you.")).to_be_visible()
+
+
+def test_the_keyboard_alone_goes_from_one_to_the_next(visit: Visit, ida: str) -> None:
+    tab = visit.tab(ida)
+    for name in ("first", "second"):
+        ask_anew(tab, deletion(visit, name))
+        expect(card(tab, "delete thing")).to_be_visible()
+    tab.goto("/approvals/")
+    for name in ("first", "second"):
+        _press_on(tab, line(tab.get_by_role("main")), "Enter")
+        question = card(tab, "delete thing")
+        expect(question).to_contain_text(name)
+        read_it(tab)
+        _press_on(tab, button(question, "Do not run"), "Space")
+        expect(question).to_have_count(0)
+    expect(tab.get_by_text("Nothing else waits for you.")).to_be_visible()
+    assert executions(visit, "first") == executions(visit, "second") == 0
+
+
+def _press_on(tab: Page, wanted: Locator, key: str) -> None:
+    """Walk there by Tab, as somebody without a mouse does, and press the key."""
+    expect(wanted.first).to_be_visible()
+    for _ in range(40):
+        if wanted.first.evaluate("(element) => element === document.activeElement"):
+            tab.keyboard.press(key)
+            return
+        tab.keyboard.press("Tab")
+    raise AssertionError(f"Tab does not lead to {wanted}")
+
+
+def test_on_a_phone_one_answers_with_the_thumb(visit: Visit, ida: str) -> None:
+    asking = visit.tab(ida)
+    ask_anew(asking, deletion(visit, "thumbed"))
+    expect(card(asking, "delete thing")).to_be_visible()
+    phone = visit.tab(ida, **PHONE)
+    phone.goto("/approvals/")
+    assert fits(phone)
+    expect(phone).to_have_title("(1) Inbox · Countersign")
+    wanted = line(inbox(phone))
+    assert (wanted.bounding_box() or {"height": 0})["height"] >= 44
+    wanted.tap()
+    question = card(phone, "delete thing")
+    expect(question).to_be_visible()
+    assert fits(phone)
+    read_it(phone)
+    button(question, "Run once").tap()
+    expect(question).to_have_count(0)
+    expect(phone.get_by_text("Nothing else waits for you.")).to_be_visible()
+    expect(region(asking)).to_contain_text("All is done with thumbed.")
+
+
+def test_without_javascript_the_next_one_is_offered_too(visit: Visit, ida: str) -> None:
+    tab = visit.tab(ida)
+    for name in ("plain", "simple"):
+        ask_anew(tab, deletion(visit, name))
+        expect(card(tab, "delete thing")).to_be_visible()
+    bare = visit.tab(ida, java_script_enabled=False)
+    bare.goto("/approvals/")
+    line(inbox(bare)).first.click()
+    read_it(bare)
+    button(card(bare, "delete thing"), "Do not run").click()
+    expect(bare.get_by_role("navigation", name="What waits next")).to_contain_text("simple")
+    bare.get_by_role("navigation", name="What waits next").get_by_role("link").click()
+    expect(card(bare, "delete thing")).to_contain_text("simple")

@@ -1,0 +1,99 @@
+"""Two people and one call, in real browsers: one asks on a laptop, the other signs on a phone."""
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from .browser import Visit, ask_anew, button, card, expect_over, furnish, read_it, region
+from .test_browser_decisions import deletion, executions
+from .test_browser_looks import LAPTOP, PHONE, SIDEWAYS
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(150)]
+TWO_SIGN = """
+from django.contrib.auth.models import Group
+from chatapp.models import Member, PolicyRule, SecondSignature
+operations, _ = Group.objects.get_or_create(name="Operations")
+operations.user_set.add(Member.objects.get(username="approver"))
+second, _ = SecondSignature.objects.get_or_create(name="Operations", approvers=operations)
+PolicyRule.objects.create(name="Two sign", effect="ask", tool="delete_thing", second=second)
+"""
+ONE_DOES = """
+from chatapp.models import PolicyRule
+PolicyRule.objects.filter(name="Two sign").delete()
+"""
+
+
+@pytest.fixture
+def two_sign(visit: Visit) -> Iterator[None]:
+    """An approver, and a rule by which a thing is deleted only if they sign, too."""
+    if "approver" not in visit.house.states:
+        furnish(
+            visit.house.installation, ["member", "add", "approver", "--password-env", "PASSWORD"]
+        )
+    visit.house.installation.manage("shell", "-v", "0", "-c", TWO_SIGN)
+    yield
+    visit.house.installation.manage("shell", "-v", "0", "-c", ONE_DOES)
+
+
+def sign_first(visit: Visit, tab: Page, name: str) -> None:
+    ask_anew(tab, deletion(visit, name))
+    question = card(tab, "delete thing")
+    expect(question).to_contain_text("somebody has to sign for “Operations”")
+    read_it(tab)
+    button(question, "Run once").click()
+    waiting = tab.get_by_role("group", name=re.compile("^Waiting for a second signature"))
+    expect(waiting).to_contain_text("Signed by you.")
+    assert executions(visit, name) == 0
+
+
+def test_one_signs_on_a_laptop_the_other_on_a_phone_and_then_it_runs(
+    visit: Visit, two_sign: None
+) -> None:
+    tab, phone = visit.tab(viewport=LAPTOP), visit.tab("approver", viewport=PHONE)
+    phone.goto("/approvals/")
+    sign_first(visit, tab, "signed")
+    expect(tab.get_by_text("Waiting for a second signature", exact=True)).to_be_visible()
+    line = phone.get_by_role("link", name=re.compile("Delete thing signed"))
+    expect(line).to_contain_text("for owner")
+    line.click()
+    expect(phone.get_by_role("heading", name="Second signature for owner")).to_be_visible()
+    question = card(phone, "delete thing")
+    expect(question).to_contain_text("signed")
+    assert phone.evaluate(SIDEWAYS) == []
+    read_it(phone)
+    button(question, "Run once").click()
+    expect(phone.locator("details.tool")).to_contain_text("signed by approver")
+    expect(region(tab)).to_contain_text("All is done with signed.")
+    expect_over(tab)
+    assert executions(visit, "signed") == 1
+
+
+def test_the_other_says_no_with_a_word_and_the_requester_reads_it(
+    visit: Visit, two_sign: None
+) -> None:
+    tab, phone = visit.tab(), visit.tab("approver", viewport=PHONE)
+    sign_first(visit, tab, "kept")
+    phone.goto("/approvals/")
+    phone.get_by_role("link", name=re.compile("Delete thing kept")).click()
+    question = card(phone, "delete thing")
+    question.get_by_text("Say why").click()
+    question.get_by_label("A word to the assistant").fill("Not before Friday.")
+    button(question, "Do not run").click()
+    expect(region(tab)).to_contain_text("Not before Friday.")
+    expect(region(tab)).to_contain_text("denied by approver")
+    assert executions(visit, "kept") == 0
+
+
+def test_an_approver_names_a_stand_in_by_keyboard(visit: Visit, two_sign: None) -> None:
+    visit.witness.excuse("status of 422")
+    phone = visit.tab("approver", viewport=PHONE)
+    phone.goto("/stand-ins/")
+    phone.get_by_label("User name").fill("stranger")
+    phone.get_by_label("First day").fill("2026-01-01")
+    phone.get_by_label("Last day").fill("2099-01-01")
+    phone.get_by_label("Last day").press("Enter")
+    expect(phone.get_by_role("alert")).to_contain_text("longer than a year")
+    expect(phone.get_by_label("User name")).to_have_value("stranger")
+    assert phone.evaluate(SIDEWAYS) == []

@@ -1,0 +1,108 @@
+"""A person switches tools in the menu by keyboard, in two tabs, on a phone and without
+JavaScript, in a real browser."""
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.wire.script import Answer
+
+from .browser import House, Visit, ask, box, button, expect_over
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(150)]
+
+
+def entry(tab: Page) -> Locator:
+    """The button that opens the menu and says how many tools are on."""
+    return tab.get_by_role("button", name="Tools: ")
+
+
+def opened(tab: Page) -> Locator:
+    entry(tab).click()
+    menu = tab.get_by_role("search", name="Tools")
+    expect(menu).to_be_visible()
+    return menu
+
+
+def all_of(menu: Page | Locator) -> Locator:
+    return menu.get_by_role("checkbox", name="All tools of things")
+
+
+def told(house: House) -> list[str]:
+    """The tools of services that the last request told the model of."""
+    tools = house.model.requests[-1].body.get("tools", [])
+    names = [tool["function"]["name"] for tool in tools]
+    return [name for name in names if name.startswith("things_")]
+
+
+def test_a_switch_shows_in_another_tab_at_once_and_counts_for_the_next_message(
+    visit: Visit, house: House
+) -> None:
+    first = visit.tab()
+    for question in ("With tools?", "Without tools?"):
+        house.model.answers(question, Answer(text="Well."))
+    first.goto("/")
+    ask(first, "With tools?")
+    expect_over(first)
+    assert told(house)
+    second = visit.tab()
+    second.goto(first.url)
+    before = entry(second).get_attribute("aria-label") or ""
+    here, there = opened(first), opened(second)
+    expect(all_of(here)).to_be_checked()
+    all_of(here).focus()
+    first.keyboard.press("Space")
+    expect(all_of(here)).not_to_be_checked()
+    expect(all_of(here)).to_be_focused()
+    expect(all_of(there)).not_to_be_checked()
+    expect(second.get_by_text("This chat has switches of its own.")).to_be_visible()
+    expect(entry(second)).not_to_have_attribute("aria-label", before)
+    button(first, "Back to the message").click()
+    ask(first, "Without tools?")
+    expect_over(first)
+    assert told(house) == []
+    button(second, "Same as in my other chats").click()
+    expect(all_of(there)).to_be_checked()
+
+
+def test_a_search_finds_a_tool_to_switch_and_keeps_what_is_typed(
+    visit: Visit, house: House
+) -> None:
+    tab = visit.tab()
+    tab.goto("/")
+    box(tab).fill("Half a thought")
+    menu = opened(tab)
+    search = menu.get_by_role("searchbox", name="Search the tools")
+    expect(search).to_be_focused()
+    tab.keyboard.type("things")
+    switch = menu.get_by_role("switch").first
+    expect(switch).to_be_checked()
+    switch.click()
+    expect(switch).not_to_be_checked()
+    expect(search).to_have_value("things")
+    switch.click()
+    expect(switch).to_be_checked()
+    button(tab, "Back to the message").click()
+    expect(box(tab)).to_have_value("Half a thought")
+
+
+def test_on_a_phone_the_menu_fits_its_screen(visit: Visit) -> None:
+    tab = visit.tab(viewport={"width": 390, "height": 844})
+    tab.goto("/")
+    menu = opened(tab)
+    menu.get_by_role("button", name="things").click()
+    expect(menu.get_by_role("switch").first).to_be_visible()
+    assert tab.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_without_javascript_the_menu_is_a_page(visit: Visit) -> None:
+    tab = visit.tab(java_script_enabled=False)
+    tab.goto("/")
+    box(tab).fill("Half a thought")
+    entry(tab).click()
+    expect(tab.get_by_role("heading", name="Tools", level=1)).to_be_visible()
+    all_of(tab).click()
+    expect(all_of(tab)).not_to_be_checked()
+    all_of(tab).click()
+    expect(all_of(tab)).to_be_checked()
+    button(tab, "Back to the message").click()
+    expect(box(tab)).to_have_value("Half a thought")

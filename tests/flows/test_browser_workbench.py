@@ -1,0 +1,125 @@
+"""An admin tries tools in a real browser: by keyboard, under policy, once, in any width."""
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.peers.bench import Bench, at_bench
+from tests.peers.reading_room import Doors, at_room
+from tests.peers.serving import Served
+
+from .browser import Visit, button, furnish, read_it
+from .test_browser_looks import LAPTOP, PHONE, SIDEWAYS
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(150)]
+
+
+@pytest.fixture(scope="module")
+def bench() -> Iterator[tuple[Bench, str]]:
+    bench = Bench()
+    with Served(at_bench(bench)) as served:
+        yield bench, served.url
+
+
+@pytest.fixture
+def shop(visit: Visit, bench: tuple[Bench, str]) -> Iterator[Bench]:
+    """A service with tools to try, of which an admin has confirmed one."""
+    made, url = bench
+    made.ran.clear()
+    add = ["mcp", "add", "shop", url, "--allow-private", "--trusted"]
+    furnish(visit.house.installation, add, ["mcp", "confirm", "shop", "list_orders"])
+    yield made
+    furnish(visit.house.installation, ["mcp", "remove", "shop"])
+
+
+def to_tools(tab: Page) -> None:
+    tab.goto("/admin/")
+    tab.get_by_role("link", name="the page of their health").click()
+    row = tab.get_by_role("row").filter(has=tab.get_by_role("link", name="shop", exact=True))
+    row.get_by_role("link", name=re.compile(r"^\d tools$")).click()
+
+
+def field(tab: Page, name: str) -> Locator:
+    return tab.get_by_label(re.compile(rf"^{name}\b"))
+
+
+def test_a_tool_is_tried_by_keyboard_from_the_overview_to_its_result(
+    visit: Visit, shop: Bench
+) -> None:
+    visit.witness.excuse("422")
+    tab = visit.tab("admin", viewport=LAPTOP)
+    to_tools(tab)
+    tab.get_by_role("link", name="Try it delete_order").press("Enter")
+    field(tab, "reason").fill("Twice")
+    tab.keyboard.press("Tab")
+    tab.keyboard.press("Enter")  # the first button after the fields
+    expect(tab.get_by_role("alert")).to_contain_text("Required: name is missing.")
+    expect(field(tab, "reason")).to_have_value("Twice")
+
+    field(tab, "name").fill("A-17")
+    button(tab, "See what will run").press("Enter")
+    asked = tab.get_by_role("group", name=re.compile("^Approve: Delete order"))
+    expect(asked).to_contain_text("A-17")
+    assert shop.ran == []
+    read_it(tab)
+    button(asked, "Run once").press("Enter")
+
+    expect(tab.get_by_text("A-17 is deleted")).to_be_visible()
+    tab.reload()
+    expect(tab.get_by_text("A-17 is deleted")).to_be_visible()
+    assert shop.ran == ["delete_order A-17"]
+
+
+def test_a_button_that_is_pressed_twice_runs_once(visit: Visit, shop: Bench) -> None:
+    tab = visit.tab("admin", viewport=LAPTOP)
+    to_tools(tab)
+    tab.get_by_role("link", name="Try it list_orders").click()
+    field(tab, "limit").fill("2")
+    # The second press may come while it runs.
+    tab.add_locator_handler(tab.get_by_role("link", name="Look again"), lambda link: link.click())
+    button(tab, "Run once").dblclick()
+    expect(tab.get_by_role("cell", name="A-1")).to_be_visible()
+    assert len(shop.ran) == 1
+
+
+def test_proposals_come_as_one_types(visit: Visit) -> None:
+    with Served(at_room(Doors())) as served:
+        add = ["mcp", "add", "study", served.url, "--allow-private"]
+        furnish(visit.house.installation, add)
+        tab = visit.tab("admin", viewport=LAPTOP)
+        tab.goto("/admin/mcpconfig/service/")
+        tab.get_by_role("link", name="study", exact=True).click()
+        pages = tab.get_by_role("navigation", name="Pages of study")
+        pages.get_by_role("link", name="Prompts").click()
+        tab.get_by_role("link", name="Fill in Plan a trip").click()
+        tab.get_by_label("town").press_sequentially("Berg")
+        expect(tab.locator("datalist option")).to_have_count(1)
+        tab.get_by_label("town").fill("Bergen")
+        button(tab, "See what it says").click()
+        expect(tab.get_by_text("Plan 2 days in Bergen.")).to_be_visible()
+        furnish(visit.house.installation, ["mcp", "remove", "study"])
+
+
+@pytest.mark.parametrize("size", [PHONE, LAPTOP], ids=["phone", "laptop"])
+def test_no_page_of_the_workbench_scrolls_sideways(
+    visit: Visit, shop: Bench, size: dict[str, int]
+) -> None:
+    tab = visit.tab("admin", viewport=size)
+    to_tools(tab)
+    tools = tab.url
+    tab.get_by_role("link", name="Try it delete_order").click()
+    tried = tab.url
+    field(tab, "name").fill("a-lamp-" * 60)
+    button(tab, "See what will run").click()
+    expect(tab.get_by_role("group", name=re.compile("^Approve"))).to_be_visible()
+    assert tab.evaluate(SIDEWAYS) == [], "the question"
+    read_it(tab)
+    button(tab, "Run once").click()
+    expect(tab.get_by_text("Done")).to_be_visible()
+    service = tools.removesuffix("tools/")
+    others = [f"{service}{page}/" for page in ("resources", "prompts", "sign-ins", "change")]
+    for address in (tab.url, tools, tried, "/admin/mcpconfig/service/health/", *others):
+        tab.goto(address)
+        assert tab.evaluate(SIDEWAYS) == [], address
