@@ -1,136 +1,143 @@
 """What relaying answers costs the server: N at once, each stored, rendered and watched by a tab.
 
-Run `python -m benchmarks.relay [--answers 20] [--chunks 400]` on a quiet machine. CPU is the server
-process's own time; the ratio to the model server's own CPU survives a noisy machine better.
+Run `python -m benchmarks.relay [--answers 20] [--chunks 400] [--rounds 3] [--database sqlite]`.
+Figures are CPU time of the server process alone, the least of all rounds, since other work on the
+machine only adds to it. Short answers are asked beside long ones, which separates what a message
+costs from what a chunk costs. Two yardsticks are measured in the same minutes: the model server
+that sends the chunks, and a reader that takes them with the provider's SDK and throws them away.
 """
 
 import argparse
-import json
-import os
-import subprocess
-import sys
 import tempfile
 import time
-import uuid
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
 
-from websockets.sync.client import ClientConnection, connect
-from websockets.typing import Origin
+from benchmarks.machine import busy_cores, cpu_seconds, resident_mb
+from benchmarks.model import CHUNKS_A_SECOND, ModelServer, seconds_of_reader
+from benchmarks.tabs import Seen, ask_at_once
+from tests.flows.person import Person
+from tests.flows.server import Installation, Server, database
 
-from tests.flows.person import Person, conversation_in
-from tests.flows.server import ROOT, Installation, Server
-
-WORDS = (
-    "## Findings\n\nThe **pool** ran out: `10` connections for 91 requests a second.\n\n- one\n"
-    "- two\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n```python\nx = pool(20)\n```\n\nThat is all. "
-)
-CHUNK_CHARACTERS = 4
-CHUNK_MS = 25
+SHORT_CHUNKS = 40
+SHORT = "short"
 MODEL = "openai-chat:bench"
+REAL = {
+    "DJANGO_SETTINGS_MODULE": "chatapp.settings",
+    "LEASE_SECONDS": "15",
+    "SWEEP_SECONDS": "5",
+}
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What one tab saw, in seconds."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Round:
+    """CPU seconds of one round of answers that all had this many chunks."""
 
-    first_text: float
-    whole: float
+    chunks: int
+    answers: int
+    server: float
+    model: float
+    reader: float
+    seen: list[Seen]
 
-
-def cpu_seconds(pid: int) -> float:
-    """User and system time of one process so far."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def resident_mb(pid: int) -> float:
-    status = Path(f"/proc/{pid}/status").read_text()
-    return int(status.split("VmRSS:")[1].split()[0]) / 1024
+    @property
+    def a_message(self) -> float:
+        return self.server / self.answers
 
 
-def ask(person: Person, server: Server) -> Answer:
-    """Send a message, watch it being answered, and say when the words came."""
-    began = time.monotonic()
-    conversation = conversation_in(person.send(server, "Tell me", uuid.uuid4()))
-    address = f"ws://127.0.0.1:{server.port}/ws/c/{conversation}/?after=3"
-    cookies = {"Cookie": person.cookie_header()}
-    origin = Origin(server.address)
-    with connect(address, origin=origin, additional_headers=cookies, proxy=None) as socket:
-        until(socket, "Findings")
-        first = time.monotonic() - began
-        until(socket, 'data-state=\\"done\\"')
-    return Answer(first_text=first, whole=time.monotonic() - began)
+@dataclass(slots=True, kw_only=True)
+class Relay:
+    """A server with a person's tabs before it and a model server behind it."""
+
+    person: Person
+    server: Server
+    model: ModelServer
+    answers: int
+
+    def play(self, chunks: int) -> Round:
+        assert self.server.process is not None
+        self.model.load(self.answers, chunks)
+        before = cpu_seconds(self.server.process.pid), self.model.cpu_seconds()
+        seen = ask_at_once(self.person, self.server, self.answers)
+        server = cpu_seconds(self.server.process.pid) - before[0]
+        model = self.model.cpu_seconds() - before[1]
+        reader = seconds_of_reader(self.model, self.answers, chunks)
+        return Round(
+            chunks=chunks,
+            answers=self.answers,
+            server=server,
+            model=model,
+            reader=reader,
+            seen=seen,
+        )
 
 
-def until(socket: ClientConnection, words: str) -> None:
-    """Read frames, without the cost of a page, until one has these words."""
-    while words not in str(socket.recv(timeout=120)):
-        continue
+def run(options: argparse.Namespace, folder: Path, database_url: str) -> None:
+    with ModelServer(folder) as model:
+        settings = {"OPENAI_BASE_URL": model.url, "DATABASE_URL": database_url, **REAL}
+        installation = Installation(folder, **settings)
+        server = installation.server("bench")
+        try:
+            server.start()
+            installation.manage("member", "add", "owner", "--password-env", "PASSWORD")
+            person = Person(installation, MODEL)
+            person.sign_in(server)
+            relay = Relay(person=person, server=server, model=model, answers=options.answers)
+            relay.play(SHORT_CHUNKS)  # imports, caches and the first connections
+            began, others = time.monotonic(), busy_cores()
+            rounds = [
+                relay.play(chunks)
+                for _ in range(options.rounds)
+                for chunks in (SHORT_CHUNKS, options.chunks)
+            ]
+            load = (busy_cores() - others) / (time.monotonic() - began)
+            report(rounds, options, load)
+            assert server.process is not None
+            print(f"Memory: {resident_mb(server.process.pid):.0f} MB resident")
+        finally:
+            installation.close()
 
 
-def run(answers: int, chunks: int, folder: Path) -> None:
-    text = (WORDS * (1 + chunks * CHUNK_CHARACTERS // len(WORDS)))[: chunks * CHUNK_CHARACTERS]
-    scene = {"text": text, "chunk": CHUNK_CHARACTERS, "delay_ms": CHUNK_MS}
-    script = folder / "script.json"
-    script.write_text(json.dumps([scene] * (answers + 1)))
-    model = subprocess.Popen(
-        [sys.executable, "-m", "tests.wire", "--script", str(script)],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        text=True,
+def report(rounds: list[Round], options: argparse.Namespace, load: float) -> None:
+    short = [each for each in rounds if each.chunks == SHORT_CHUNKS]
+    long = [each for each in rounds if each.chunks != SHORT_CHUNKS]
+    thousands = (options.chunks - SHORT_CHUNKS) / 1000
+    chunk, model, reader = (
+        (least(long, what) - least(short, what)) / thousands
+        for what in ("server", "model", "reader")
     )
-    assert model.stdout is not None
-    url = model.stdout.readline().split()[-1]
-    installation = Installation(folder, OPENAI_BASE_URL=url)
-    server = installation.server("bench")
-    try:
-        server.start()
-        measure(installation, server, model, answers, chunks)
-    finally:
-        installation.close()
-        model.kill()
+    whole = least(long, "server") / options.chunks * 1000
+    fixed = least(short, "server") - chunk * SHORT_CHUNKS / 1000
+    print(f"{options.answers} answers of {options.chunks} chunks at once, ", end="")
+    print(f"{CHUNKS_A_SECOND} a second each, ", end="")
+    print(f"{options.database}; the whole machine was using {load:.1f} cores")
+    print(f"CPU a message, before its chunks:  {1000 * fixed:.0f} ms")
+    print(f"CPU for 1,000 further chunks:      {1000 * chunk:.0f} ms")
+    print(f"  {chunk / model:.1f} times the model server that sends them ({1000 * model:.0f} ms)")
+    print(f"  {chunk / reader:.1f} times the SDK that reads them ({1000 * reader:.0f} ms)")
+    print(f"CPU for 1,000 chunks, messages included:  {1000 * whole:.0f} ms")
+    firsts = sorted(seen.first_words for each in rounds for seen in each.seen)
+    print(f"First words, {options.answers} posts at once: ", end="")
+    print(f"{firsts[len(firsts) // 2]:.2f} s median, {firsts[len(firsts) * 19 // 20]:.2f} s p95")
+    late = max(seen.whole for each in long for seen in each.seen)
+    said = options.chunks / CHUNKS_A_SECOND
+    print(f"The last tab was whole {late - said:.1f} s after the {said:.0f} s that it takes to say")
 
 
-def measure(
-    installation: Installation,
-    server: Server,
-    model: "subprocess.Popen[str]",
-    answers: int,
-    chunks: int,
-) -> None:
-    installation.manage("member", "add", "owner", "--password-env", "PASSWORD")
-    person = Person(installation, MODEL)
-    person.sign_in(server)
-    ask(person, server)  # imports, caches and the first connection
-    assert server.process is not None
-    before, model_before = cpu_seconds(server.process.pid), cpu_seconds(model.pid)
-    with ThreadPoolExecutor(answers) as tabs:
-        seen = list(tabs.map(lambda _: ask(person, server), range(answers)))
-    used = cpu_seconds(server.process.pid) - before
-    floor = cpu_seconds(model.pid) - model_before
-    thousands = answers * chunks / 1000
-    print(f"{answers} answers of {chunks} chunks, {1000 // CHUNK_MS} a second each")
-    print(f"CPU: {1000 * used / thousands:.0f} ms per 1000 chunks")
-    print(f"  {used / floor:.1f} times the CPU of the model server that sends them")
-    print(
-        f"First words after {median(a.first_text for a in seen):.2f} s (median), from the post on"
-    )
-    expected = chunks * CHUNK_MS / 1000
-    late = max(a.whole for a in seen) - expected
-    print(f"The last tab was whole {late:.1f} s after {expected:.1f} s of streaming")
-    print(f"Memory: {resident_mb(server.process.pid):.0f} MB resident")
+def least(rounds: list[Round], what: str) -> float:
+    """CPU seconds of one answer in the round where it took least."""
+    return min(float(getattr(each, what)) / each.answers for each in rounds)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.relay", description=__doc__)
     parser.add_argument("--answers", type=int, default=20)
     parser.add_argument("--chunks", type=int, default=400)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--database", choices=["sqlite", "postgresql"], default="sqlite")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        run(options.answers, options.chunks, Path(folder))
+    with tempfile.TemporaryDirectory() as folder, database(options.database, Path(folder)) as url:
+        run(options, Path(folder), url)
 
 
 if __name__ == "__main__":
