@@ -6,6 +6,9 @@ STAMP := .venv/.set-up
 # A shim may be on the path without a uv behind it, so ask it.
 UV := $(shell uv --version >/dev/null 2>&1 && echo uv || echo $(BIN)/uv)
 
+# Where bytecode is not kept, each of the many short processes compiles everything anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: setup run test test-all test-slow lint format check clean
 .DEFAULT_GOAL := setup
 
@@ -22,11 +25,12 @@ $(STAMP): uv.lock pyproject.toml Makefile
 run: setup
 	@exec $(BIN)/python manage.py serve $(if $(PORT),--port $(PORT))
 
+# Three at once on two cores: some tests wait. The slow tests run the migrations.
 test: setup
-	$(BIN)/pytest -m "not slow"
+	$(BIN)/pytest -m "not slow" -n 3 --dist loadfile --no-migrations
 
 test-slow: setup
-	$(BIN)/pytest -m slow
+	$(BIN)/pytest -m slow -n 2 --dist loadfile
 
 test-all: lint test test-slow
 
