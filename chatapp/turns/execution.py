@@ -15,7 +15,7 @@ from mcpconfig.errors import OperationError
 from mcpconfig.on_first_use import operations
 from mcpconfig.results import InputRequired, Progress, TaskStarted
 
-from .lease import Lease, LeaseLost
+from .lease import Lease, LeaseLost, renew
 from .ledger import (
     STOPPED,
     UNFORESEEN,
@@ -95,7 +95,7 @@ async def _execute_one(lease: Lease, call_id: uuid.UUID, was_stopped: Callable[[
     if sending is None:
         return
     passed("K11")
-    if not lease.is_fresh:
+    if not await _still_held(lease):
         return await _store(lease, sending, _frozen(sending))
     task = asyncio.create_task(_outcome_of(lease, sending))
     UNDER_WAY[call_id] = task
@@ -110,6 +110,13 @@ async def _execute_one(lease: Lease, call_id: uuid.UUID, was_stopped: Callable[[
         del UNDER_WAY[call_id]
     # Stop comes second from here on: what has come is stored first.
     await uninterrupted(_stored_end(lease, sending, task, CANCELLED))
+
+
+async def _still_held(lease: Lease) -> bool:
+    """Whether nobody else moves the turn. On a busy machine it may have taken long to get here."""
+    if not lease.is_fresh:
+        await kept_trying(lease, renew, [lease])
+    return lease.is_fresh
 
 
 async def _stored_end(

@@ -112,6 +112,15 @@ class Visit:
     house: "House"
     witness: Witness
     contexts: list[BrowserContext] = field(default_factory=list)
+    effects_before: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.effects_before = len(self.house.effects.lines)
+
+    def executions(self, name: str) -> int:
+        """How often a service did something to this thing since the visit began."""
+        lines = self.house.effects.lines[self.effects_before :]
+        return sum(line.endswith(f" {name}") for line in lines)
 
     def context(self, name: str = "owner", **options: Any) -> BrowserContext:
         """A browser in which `name` is signed in; nobody is when the name is empty."""

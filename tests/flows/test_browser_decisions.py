@@ -24,10 +24,6 @@ def deletion(visit: Visit, name: str) -> str:
     )
 
 
-def executions(visit: Visit, name: str) -> int:
-    return sum(line.endswith(f" {name}") for line in visit.house.effects.lines)
-
-
 def test_a_click_100_ms_after_the_card_appeared_runs_nothing_and_says_why(visit: Visit) -> None:
     visit.witness.excuse("status of 409")
     tab = visit.tab()
@@ -38,11 +34,11 @@ def test_a_click_100_ms_after_the_card_appeared_runs_nothing_and_says_why(visit:
     expect(tab.locator("body[data-clicked]")).to_have_count(1)
     question = card(tab, "delete thing")
     expect(question.get_by_role("alert")).to_contain_text("too quick")
-    assert executions(visit, "hasty") == 0
+    assert visit.executions("hasty") == 0
     read_it(tab)
     button(question, "Run once").click()
     expect(region(tab)).to_contain_text("All is done with hasty.")
-    assert executions(visit, "hasty") == 1
+    assert visit.executions("hasty") == 1
 
 
 def test_enter_in_the_message_box_never_approves(visit: Visit) -> None:
@@ -59,7 +55,7 @@ def test_enter_in_the_message_box_never_approves(visit: Visit) -> None:
     expect(region(tab)).to_contain_text("I must not do that myself.")
     expect(region(tab)).to_contain_text("withdrawn")
     expect(question).to_have_count(0)
-    assert executions(visit, "spared") == 0
+    assert visit.executions("spared") == 0
 
 
 def test_a_double_click_on_run_once_runs_it_once(visit: Visit) -> None:
@@ -71,7 +67,7 @@ def test_a_double_click_on_run_once_runs_it_once(visit: Visit) -> None:
     run.dblclick()
     expect(region(tab)).to_contain_text("All is done with twice.")
     expect_over(tab)
-    assert executions(visit, "twice") == 1
+    assert visit.executions("twice") == 1
 
 
 def test_another_member_finds_neither_the_conversation_nor_its_approval(visit: Visit) -> None:
@@ -95,5 +91,5 @@ def test_another_member_finds_neither_the_conversation_nor_its_approval(visit: V
         decide, form={**fields, "decision": "run", "csrfmiddlewaretoken": token}
     )
     assert posted.status == 404
-    assert executions(visit, "private") == 0
+    assert visit.executions("private") == 0
     expect(question).to_be_visible()

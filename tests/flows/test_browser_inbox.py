@@ -17,7 +17,7 @@ from .browser import (
     read_it,
     region,
 )
-from .test_browser_decisions import deletion, executions
+from .test_browser_decisions import deletion
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(90)]
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
@@ -73,7 +73,7 @@ def test_tabs_of_one_person_follow_each_other(visit: Visit, ida: str) -> None:
         expect(tab).not_to_have_title(re.compile(r"^\("))
     expect(watching).to_have_title("Inbox · Countersign")
     expect_over(chat)
-    assert executions(visit, "followed") == 1
+    assert visit.executions("followed") == 1
 
 
 def test_another_person_sees_nothing_of_it(visit: Visit, ida: str) -> None:
@@ -117,7 +117,7 @@ def test_the_keyboard_alone_goes_from_one_to_the_next(visit: Visit, ida: str) ->
         _press_on(tab, button(question, "Do not run"), "Space")
         expect(question).to_have_count(0)
     expect(tab.get_by_text("Nothing else waits for you.")).to_be_visible()
-    assert executions(visit, "first") == executions(visit, "second") == 0
+    assert visit.executions("first") == visit.executions("second") == 0
 
 
 def _press_on(tab: Page, wanted: Locator, key: str) -> None:

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from .browser import Visit, ask_anew, button, card, expect_over, furnish, read_it, region
-from .test_browser_decisions import deletion, executions
+from .test_browser_decisions import deletion
 from .test_browser_looks import LAPTOP, PHONE, SIDEWAYS
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(150)]
@@ -45,7 +45,7 @@ def sign_first(visit: Visit, tab: Page, name: str) -> None:
     button(question, "Run once").click()
     waiting = tab.get_by_role("group", name=re.compile("^Waiting for a second signature"))
     expect(waiting).to_contain_text("Signed by you.")
-    assert executions(visit, name) == 0
+    assert visit.executions(name) == 0
 
 
 def test_one_signs_on_a_laptop_the_other_on_a_phone_and_then_it_runs(
@@ -67,23 +67,23 @@ def test_one_signs_on_a_laptop_the_other_on_a_phone_and_then_it_runs(
     expect(phone.locator("details.tool")).to_contain_text("signed by approver")
     expect(region(tab)).to_contain_text("All is done with signed.")
     expect_over(tab)
-    assert executions(visit, "signed") == 1
+    assert visit.executions("signed") == 1
 
 
 def test_the_other_says_no_with_a_word_and_the_requester_reads_it(
     visit: Visit, two_sign: None
 ) -> None:
     tab, phone = visit.tab(), visit.tab("approver", viewport=PHONE)
-    sign_first(visit, tab, "kept")
+    sign_first(visit, tab, "refused-by-two")
     phone.goto("/approvals/")
-    phone.get_by_role("link", name=re.compile("Delete thing kept")).click()
+    phone.get_by_role("link", name=re.compile("Delete thing refused-by-two")).click()
     question = card(phone, "delete thing")
     question.get_by_text("Say why").click()
     question.get_by_label("A word to the assistant").fill("Not before Friday.")
     button(question, "Do not run").click()
     expect(region(tab)).to_contain_text("Not before Friday.")
     expect(region(tab)).to_contain_text("denied by approver")
-    assert executions(visit, "kept") == 0
+    assert visit.executions("refused-by-two") == 0
 
 
 def test_an_approver_names_a_stand_in_by_keyboard(visit: Visit, two_sign: None) -> None:

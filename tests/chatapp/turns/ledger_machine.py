@@ -136,7 +136,9 @@ class LedgerMachine(RuleBasedStateMachine):
         able = [worker for worker in self.workers if worker.begun]
         worker = able[which % len(able)]
         sending = worker.begun.pop(0)
-        if not worker.lease.is_fresh:  # as the engine: whoever was frozen does not send
+        if not worker.lease.is_fresh:  # as the engine: is the turn still mine?
+            renew([worker.lease])
+        if not worker.lease.is_fresh:
             SEEN["frozen"] += 1
             self._as(worker, lambda: record_outcome(worker.lease, sending, State.FAILED))
             return

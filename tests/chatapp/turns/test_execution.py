@@ -263,13 +263,24 @@ async def test_calls_that_wait_for_their_place_when_stop_comes_are_never_sent(
 
 
 # --- a worker that was frozen --------------------------------------------------------------------
+async def test_a_call_is_sent_after_a_freeze_when_nobody_took_the_turn(
+    asked: Asked, gate: Gate
+) -> None:
+    call = await in_database(asked.call, "read_at_once", "thing")
+    lease = await in_database(asked.lease)
+    lease.renewed -= 3600
+    await execute(lease, (call.pk,))
+    await call.arefresh_from_db()
+    assert (call.state, gate.calls) == (State.SUCCEEDED, {"thing": 1})
+
+
 @pytest.mark.parametrize(("attempt", "state"), [(0, State.FAILED), (1, State.UNKNOWN)])
 async def test_a_call_that_was_not_sent_after_a_freeze_is_unknown_if_it_was_sent_before(
-    asked: Asked, gate: Gate, monkeypatch: pytest.MonkeyPatch, attempt: int, state: str
+    asked: Asked, gate: Gate, settings: object, attempt: int, state: str
 ) -> None:
     call = await in_database(asked.call, "read_at_once", "thing", attempt=attempt)
     lease = await in_database(asked.lease)
-    lease.renewed -= 3600
+    settings.LEASE_SECONDS = -1  # type: ignore[attr-defined]  # no renewal is quick enough
     await execute(lease, (call.pk,))
     await call.arefresh_from_db()
     assert (call.state, call.error, call.attempt) == (state, FROZEN, attempt + 1)
