@@ -26,8 +26,8 @@ from django.utils import timezone  # noqa: E402
 
 from benchmarks.machine import resident_mb  # noqa: E402
 from chatapp.models import Conversation, Member, Message, ToolSwitch, Turn  # noqa: E402
+from chatapp.storage import in_database  # noqa: E402
 from chatapp.tools.catalogue import Catalogue, catalogue_for  # noqa: E402
-from chatapp.turns.storage import in_database  # noqa: E402
 from chatapp.turns.tool_selection import chosen  # noqa: E402
 from mcpconfig.models import Service, ToolDefinition, ToolSetting  # noqa: E402
 

@@ -12,11 +12,11 @@ from django.conf import settings
 
 from chatapp.person_socket import follow
 from chatapp.socket_access import is_own_origin, watcher
+from chatapp.storage import in_database
 from chatapp.turns import workplace
 from chatapp.turns.feed import Unresumable
 from chatapp.turns.frames import frame_of, number_of
 from chatapp.turns.live import Viewer
-from chatapp.turns.storage import in_database
 
 log = logging.getLogger(__name__)
 HEARTBEAT_SECONDS = 20.0

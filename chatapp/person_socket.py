@@ -16,12 +16,12 @@ from django.http import Http404
 
 from chatapp.models import Conversation, Member
 from chatapp.rendering import fragments, inbox, page, second_signature
+from chatapp.storage import in_database
 from chatapp.turns import workplace
 from chatapp.turns.frames import state_frame_of
 from chatapp.turns.live import Viewer
 from chatapp.turns.people import Bell
 from chatapp.turns.second_signatures import call_for
-from chatapp.turns.storage import in_database
 from chatapp.turns.tool_menu import button_of
 from chatapp.turns.waiting import count_for, old_outcomes, others, waiting_for
 

@@ -13,8 +13,8 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from chatapp.mcp_mount import Manager, Mount
+from chatapp.storage import in_database
 from chatapp.tools.blueprint import Mode
-from chatapp.turns.storage import in_database
 from chatapp.views.bearer import Problem, admitted, check_method
 
 from .mcp_server import SHOWN, manager

@@ -20,12 +20,12 @@ from mcp.shared.exceptions import MCPError
 from starlette.requests import Request
 
 from chatapp.models import AccessToken, ToolCall
+from chatapp.storage import in_database
 from chatapp.tools.blueprint import CoreTool, Mode
 from chatapp.tools.context import ToolError
 from chatapp.turns import program_calls
 from chatapp.turns.program_outcomes import CallOutcome, outcome_for_program
 from chatapp.turns.refusals import Refused
-from chatapp.turns.storage import in_database
 
 SHOWN = "countersign.shown"
 VERSION = "1"

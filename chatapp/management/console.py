@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 from chatapp.models import Member, Turn
+from chatapp.storage import in_database
 from chatapp.turns import journal
 from chatapp.turns.engine import Engine
 from chatapp.turns.narration import Narrator, Told
-from chatapp.turns.storage import in_database
 from mcpconfig.management.failures import Failure
 
 LOOK_SECONDS = 0.1

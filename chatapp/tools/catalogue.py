@@ -7,11 +7,11 @@ from itertools import chain
 from typing import Any
 
 from asgiref.sync import sync_to_async
-from channels.db import database_sync_to_async
 from django.db.models import Prefetch, QuerySet
 
 from chatapp.models import Member
 from chatapp.permissions.risk import Risk, ToolFacts, classify
+from chatapp.storage import in_database
 from mcpconfig.acting import Acting
 from mcpconfig.models import Service, ToolDefinition, ToolSetting
 from mcpconfig.tool_apps import Audience, is_for
@@ -141,9 +141,11 @@ async def catalogue_for(
     """
     if not person.is_active:
         return Catalogue()
-    usable = await database_sync_to_async(_usable)(person, services)
-    reasons = await _reasons_against(usable, Acting.of(person, conversation_id))
-    stored = await database_sync_to_async(_stored)(usable, audience)
+    usable, stored = await in_database(_looked_up, person, services, audience)
+    reasons: Mapping[int, str] = {}
+    if old := [service.pk for service in usable if not is_fresh(service)]:
+        reasons = await _reasons_against(old, Acting.of(person, conversation_id))
+        stored = await in_database(_stored, usable, audience)
     # Judging hundreds of tools takes tens of milliseconds, which the streams of others would feel.
     shelves = await sync_to_async(_shelves, thread_sensitive=False)(stored, reasons, audience)
     unknown = sorted(set(services or ()) - {service.name for service in usable})
@@ -180,12 +182,17 @@ def _usable(person: Member, services: list[str] | None) -> list[Service]:
     return list(found.only(*LOOKED_AT))
 
 
-async def _reasons_against(services: Iterable[Service], acting: Acting) -> dict[int, str]:
-    """Of the services that cannot be used now, why."""
-    old = [service.pk for service in services if not is_fresh(service)]
-    if not old:
-        return {}
-    whole = await database_sync_to_async(_whole)(old)
+def _looked_up(
+    person: Member, services: list[str] | None, audience: Audience
+) -> tuple[list[Service], list[Stored]]:
+    """The services that this person may use, and what is stored of them."""
+    usable = _usable(person, services)
+    return usable, _stored(usable, audience)
+
+
+async def _reasons_against(ids: list[int], acting: Acting) -> dict[int, str]:
+    """Of these services, whose tools are not fresh: why some of them cannot be used now."""
+    whole = await in_database(_whole, ids)
     found = await asyncio.gather(*(reason_against(service, acting) for service in whole))
     return {service.pk: reason for service, reason in zip(whole, found, strict=True) if reason}
 

@@ -14,6 +14,7 @@ from django.db.models.functions import Least, Now
 from django.utils import timezone
 
 from chatapp.models import Approval, HousePolicy, Member, SecondSignature, ToolCall, Turn
+from chatapp.storage import in_time
 
 from . import consents, journal, second_signatures
 from .calling import wake
@@ -23,7 +24,6 @@ from .decided_anew import as_it_is, decision_by_now
 from .ending import signal
 from .milestones import passed
 from .refusals import CHANGED, Refused, refuse_haste
-from .storage import in_time
 
 State = ToolCall.State
 Verdict = Literal["worked", "did-not", "again"]

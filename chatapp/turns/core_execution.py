@@ -16,6 +16,7 @@ from django.db.models.functions import Now
 from chatapp.models import Approval, Member, Permit, ToolCall, Turn
 from chatapp.permissions.risk import Risk
 from chatapp.permissions.rules import Decision
+from chatapp.storage import in_database, in_time
 from chatapp.tools.catalogue import Catalogue
 from chatapp.tools.context import AskPerson, Context, ToolError
 from mcpconfig.results import storable
@@ -33,7 +34,6 @@ from .pausing import keep_question
 from .policy import policy_for
 from .resuming import resumption_of
 from .second_signatures import flaw_of
-from .storage import in_database, in_time
 
 if TYPE_CHECKING:
     from chatapp.tools.blueprint import CoreTool

@@ -12,6 +12,7 @@ from chatapp.permissions.binding import binding_hash
 from chatapp.permissions.decide import raised
 from chatapp.permissions.risk import Risk
 from chatapp.permissions.rules import Decision
+from chatapp.storage import in_time
 from chatapp.tools.catalogue import Catalogue, CatalogueTool
 from chatapp.tools.context import ToolError
 from mcpconfig.arguments import misfit
@@ -21,7 +22,6 @@ from .core_calls import binding_of_core, core_tool_of, decision_about_core
 from .daily_uses import one_at_a_time
 from .lease import Lease, fenced
 from .policy import Policy, Seen, facts_about, policy_for
-from .storage import in_time
 
 if TYPE_CHECKING:
     from chatapp.tools.blueprint import CoreTool

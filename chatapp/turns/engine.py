@@ -17,6 +17,7 @@ from typing import Any, TypeVarTuple, assert_never
 from django.conf import settings
 
 from chatapp.models import Member, Turn
+from chatapp.storage import in_database
 from chatapp.tools.catalogue import Catalogue, catalogue_for
 from chatapp.tools.core_catalogue import with_core_tools
 from mcpconfig.retries import retry_due
@@ -40,7 +41,6 @@ from .relisting import list_anew
 from .reminders import remind_due
 from .remote_tasks import poll_due
 from .steps import open_step
-from .storage import in_database
 from .tool_selection import chosen, note_unmet
 
 log = logging.getLogger(__name__)

@@ -10,13 +10,13 @@ from uuid import UUID
 from django.utils import timezone
 
 from chatapp.models import Approval, LogEntry, Member
+from chatapp.storage import snapshot
 from mcpconfig.masking import masked
 from mcpconfig.results import canonical_json
 
 from . import log
 from .chain import Break, Mark, Sealed, digest_of, exported, linked, stamp
 from .log_of_calls import hash_of, known_secrets, masked_arguments
-from .storage import snapshot
 
 FORMAT = "countersign-evidence-1"
 SEALS = ("previous", "hash")

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, assert_never
 
 from chatapp.models import ToolCall
+from chatapp.storage import in_database
 from mcpconfig import trace
 from mcpconfig.errors import OperationError
 from mcpconfig.on_first_use import operations
@@ -40,7 +41,6 @@ from .pausing import (
     pause_for_task,
     wants_sign_in,
 )
-from .storage import in_database
 
 log = logging.getLogger(__name__)
 State = ToolCall.State

@@ -13,6 +13,7 @@ from typing import Protocol, TypeVar
 
 from chatapp.models import Conversation
 from chatapp.rendering.page import ConversationView
+from chatapp.storage import in_database
 
 from . import journal
 from .changes import changes_of, changes_since, parts_of_step
@@ -20,7 +21,6 @@ from .frames import KeptFrames, Op, frame_of, number_of
 from .journal import Event, Kind
 from .open_parts import WORDS, OpenPart, OpenParts, is_of_same_part, read_open
 from .reading import read_whole
-from .storage import in_database
 
 log = logging.getLogger(__name__)
 R = TypeVar("R")

@@ -8,6 +8,7 @@ from chatapp.models import Turn
 from chatapp.providers.estimate import tokens_in, tokens_of
 from chatapp.providers.events import Finished, ModelEvent, ProviderError, TextDelta, Usage
 from chatapp.providers.request import ModelRequest, UserMessage
+from chatapp.storage import in_database
 
 from . import summaries, usage
 from .lease import Lease, fenced
@@ -21,7 +22,6 @@ from .shortening import (
     turns_to_summarise,
     with_summary,
 )
-from .storage import in_database
 from .usage import price_of
 
 # Of what a model can read, kept free for its answer where an admin set no limit for that.

@@ -16,13 +16,13 @@ from typing import Any
 from django.db import transaction
 
 from chatapp.models import JournalEvent
+from chatapp.storage import in_database
 
 from . import journal
 from .journal import Batch, Entry, Kind
 from .lease import Lease, LeaseLost, held_of
 from .milestones import passed
 from .patience import AWAY, is_long_ago, uninterrupted, waits
-from .storage import in_database
 
 log = logging.getLogger(__name__)
 TICK_SECONDS = 0.075

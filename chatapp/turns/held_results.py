@@ -7,10 +7,10 @@ from django.conf import settings
 from django.db.models.functions import Now
 
 from chatapp.models import Review, ToolCall, Turn
+from chatapp.storage import in_time
 from mcpconfig.models import ToolSetting
 
 from .log_of_calls import hash_of
-from .storage import in_time
 
 State = ToolCall.State
 ENDS = {

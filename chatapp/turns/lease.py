@@ -16,8 +16,7 @@ from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Coalesce, Now
 
 from chatapp.models import Turn
-
-from .storage import in_time
+from chatapp.storage import in_time
 
 Hold = tuple[uuid.UUID, int]
 

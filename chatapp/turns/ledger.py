@@ -13,6 +13,7 @@ from django.db.models import F
 from django.db.models.functions import Now
 
 from chatapp.models import Approval, Member, Permit, Question, RemoteTask, ToolCall, Turn
+from chatapp.storage import in_time
 from mcpconfig.acting import Acting
 from mcpconfig.models import Service, ToolDefinition, ToolSetting
 from mcpconfig.results import Progress
@@ -27,7 +28,6 @@ from .lease import Lease, fenced
 from .next_action import MOST_ATTEMPTS
 from .policy import decision_now
 from .resuming import Resumption, resumption_of
-from .storage import in_time
 
 State = ToolCall.State
 NO_PROGRESS = {"progress": "", "progress_done": None, "progress_total": None}

@@ -18,12 +18,12 @@ from typing import Any
 from channels.layers import get_channel_layer
 
 from chatapp.models import Conversation
+from chatapp.storage import in_database
 
 from . import journal, person_signals
 from .feed import Feed
 from .journal import Event
 from .people import Bell, People
-from .storage import in_database
 
 log = logging.getLogger(__name__)
 POLL_SECONDS = 1.0

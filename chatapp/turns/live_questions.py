@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from django.conf import settings
 
 from chatapp.models import Question, ToolCall
+from chatapp.storage import in_database, in_time
 from mcpconfig.results import Answer, InputRequest
 
 from . import journal
@@ -19,7 +20,6 @@ from .milestones import passed
 from .patience import AWAY, kept_trying, uninterrupted
 from .pausing import keep_question
 from .resuming import answers_of
-from .storage import in_database, in_time
 
 log = logging.getLogger(__name__)
 LOOK_SECONDS = 0.5

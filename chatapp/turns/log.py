@@ -15,10 +15,10 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from chatapp.models import LogEntry, LogHead, Member
+from chatapp.storage import snapshot
 from mcpconfig.results import canonical_json, storable
 
 from .chain import FIELDS, START, Mark, Sealed, digest_of, first_break, linked
-from .storage import snapshot
 
 Kind = LogEntry.Kind
 ROWS_AT_ONCE = 5_000

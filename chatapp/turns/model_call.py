@@ -29,6 +29,7 @@ from chatapp.providers.events import (
 )
 from chatapp.providers.registry import provider_module
 from chatapp.providers.request import ModelRequest
+from chatapp.storage import in_database
 from chatapp.tools.catalogue import Catalogue
 from mcpconfig.results import storable
 
@@ -47,7 +48,6 @@ from .offering import offered_tools
 from .patience import kept_trying, uninterrupted
 from .sight import FILES_REFUSED, unseen_in, visible_to
 from .steps import Answer, OpenStep, SaidPart, close_step
-from .storage import in_database
 from .usage import price_of
 
 log = logging.getLogger(__name__)

@@ -9,10 +9,10 @@ from chatapp.models import Conversation, JournalEvent, Step, Turn
 from chatapp.rendering import fragments, page
 from chatapp.rendering.markdown import MIN_INTERVAL_SECONDS, MarkdownStream
 from chatapp.rendering.page import PartView, ReasoningView, TextView
+from chatapp.storage import snapshot
 
 from .frames import Op
 from .journal import Event, Kind
-from .storage import snapshot
 
 WORDS = (Kind.TEXT, Kind.REASONING)
 

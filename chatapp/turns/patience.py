@@ -10,8 +10,9 @@ from typing import Any, ParamSpec, TypeVar
 from django.conf import settings
 from django.db import InterfaceError, OperationalError
 
+from chatapp.storage import in_database
+
 from .lease import Lease, LeaseLost
-from .storage import in_database
 
 log = logging.getLogger(__name__)
 P = ParamSpec("P")

@@ -14,6 +14,7 @@ from django.db.models import F, Max
 from django.db.models.functions import Now
 
 from chatapp.models import Question, RemoteTask, ToolCall, Turn
+from chatapp.storage import in_time
 from mcpconfig.acting import Acting
 from mcpconfig.errors import OperationError
 from mcpconfig.models import Service
@@ -27,7 +28,6 @@ from .ending import signal
 from .lease import Lease, fenced
 from .ledger import NO_PROGRESS, Sending
 from .milestones import passed
-from .storage import in_time
 
 State = ToolCall.State
 

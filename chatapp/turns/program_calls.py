@@ -18,13 +18,13 @@ from django.utils import timezone
 
 from chatapp.models import AccessToken, Conversation, ToolCall, Turn
 from chatapp.permissions.binding import UnreadableArguments, canonical_arguments
+from chatapp.storage import in_database
 from chatapp.tools.context import ToolError
 from chatapp.tools.core import core_tool, core_tools
 from mcpconfig.results import storable
 
 from .direct_calls import begin
 from .refusals import Refused
-from .storage import in_database
 
 if TYPE_CHECKING:
     from chatapp.tools.blueprint import CoreTool, Mode

@@ -14,6 +14,7 @@ from django.utils import timezone
 
 from chatapp.models import AccessToken, Conversation, Turn
 from chatapp.providers.events import ProviderError
+from chatapp.storage import in_database
 
 from . import attachments as attaching
 from . import intake, usage
@@ -23,7 +24,6 @@ from .program_calls import MOST_TRIES, OTHER_REQUEST, TOO_MUCH, check_pace, turn
 from .program_histories import continued, imported, is_latest
 from .program_requests import Asked, Marks, marks_of
 from .refusals import Refused
-from .storage import in_database
 from .uploads import Examined, keep
 
 NO_CHAT = "This token has no such conversation."

@@ -8,12 +8,12 @@ from collections.abc import AsyncGenerator, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from chatapp.models import AccessToken, Conversation, Part, Turn
+from chatapp.storage import in_database, snapshot
 
 from . import journal
 from .history import given_up
 from .journal import Event, Kind
 from .open_parts import fold
-from .storage import in_database, snapshot
 
 LOOK_SECONDS = 0.5
 QUIET_SECONDS = 15.0

@@ -25,9 +25,9 @@ from chatapp.rendering.page import (
     TextView,
     ToolCallView,
 )
+from chatapp.storage import snapshot
 
 from .open_parts import OpenPart, fold
-from .storage import snapshot
 
 
 def read_conversation(conversation: Conversation) -> ConversationView:

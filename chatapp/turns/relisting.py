@@ -9,12 +9,11 @@ from collections.abc import Iterable
 from django.db.models.functions import Now
 
 from chatapp.models import Member, Turn
+from chatapp.storage import in_database
 from mcpconfig.acting import Acting
 from mcpconfig.errors import OperationError
 from mcpconfig.ledger import fetch_tools
 from mcpconfig.models import Service
-
-from .storage import in_database
 
 log = logging.getLogger(__name__)
 LISTING_SECONDS = 20.0

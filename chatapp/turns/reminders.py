@@ -20,10 +20,10 @@ from chatapp.links import base_url
 from chatapp.models import Approval, MailPreference, Member, Reminder, Turn
 from chatapp.rendering.inbox import Found
 from chatapp.rendering.reminder_mail import Item, letter_of
+from chatapp.storage import in_database, in_time
 
 from .refusals import Refused
 from .second_signatures import people_asked
-from .storage import in_database, in_time
 from .waiting import all_waiting_for, with_calls
 
 log = logging.getLogger(__name__)

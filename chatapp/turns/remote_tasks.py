@@ -13,6 +13,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from chatapp.models import Question, RemoteTask, ToolCall
+from chatapp.storage import in_database, in_time
 from mcpconfig.errors import OperationError
 from mcpconfig.models import Service
 from mcpconfig.on_first_use import tasks
@@ -27,7 +28,6 @@ from .outcomes import Outcome, shown, stored_result
 from .patience import uninterrupted
 from .pausing import acting_for, can_sign_in, keep_question, leave
 from .resuming import answers_of
-from .storage import in_database, in_time
 
 log = logging.getLogger(__name__)
 State = ToolCall.State

@@ -11,11 +11,11 @@ from django.urls import reverse
 
 from chatapp.links import base_url
 from chatapp.models import AccessToken, ToolCall
+from chatapp.storage import in_database
 from chatapp.tools.context import ToolError
 from chatapp.turns import program_calls
 from chatapp.turns.program_outcomes import CallOutcome, outcome_for_program
 from chatapp.turns.refusals import Refused
-from chatapp.turns.storage import in_database
 from mcpconfig.on_first_use import OnFirstUse
 
 from .bearer import Problem, ProgramRequest, for_programs

@@ -11,11 +11,11 @@ from django.http import HttpResponse, JsonResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 
 from chatapp.models import AccessToken, Turn
+from chatapp.storage import in_database
 from chatapp.turns import program_answers, program_chats, program_words
 from chatapp.turns.model_choice import OfferedModel, offered_models
 from chatapp.turns.program_calls import check_rate
 from chatapp.turns.refusals import Refused
-from chatapp.turns.storage import in_database
 
 from .bearer import Problem, ProgramRequest, for_programs
 from .openai_answer import (

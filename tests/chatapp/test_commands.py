@@ -13,7 +13,7 @@ from chatapp.demo.seed import seed
 from chatapp.models import Approval, Conversation, HousePolicy, Member, Note, ToolCall, Turn
 from chatapp.providers import registry
 from chatapp.providers.events import ProviderError, TextDelta
-from chatapp.turns.storage import close_threads
+from chatapp.storage import close_threads
 from tests import scripted
 from tests.scripted import calls, text
 

@@ -14,7 +14,7 @@ from django.test import Client
 
 from chatapp import consumers
 from chatapp.models import Conversation, Member
-from chatapp.turns.storage import close_threads
+from chatapp.storage import close_threads
 from chatapp.turns.workplace import close_workplace, open_workplace
 
 from .sockets import OWN_ORIGIN, Socket, opens, session_of, socket

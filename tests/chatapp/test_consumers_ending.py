@@ -15,9 +15,9 @@ from django.test import Client
 from chatapp import consumers, socket_access
 from chatapp.models import Conversation, Member, Turn
 from chatapp.providers import registry
+from chatapp.storage import close_threads, in_database
 from chatapp.turns import intake, journal, live
 from chatapp.turns.changes import changes_of
-from chatapp.turns.storage import close_threads, in_database
 from chatapp.turns.workplace import Workplace, close_workplace, open_workplace
 from tests import scripted
 

@@ -11,10 +11,10 @@ from chatapp.demo.seed import seed
 from chatapp.management.console import follow
 from chatapp.models import JournalEvent, Member, Note, ToolCall, Turn
 from chatapp.providers import registry
+from chatapp.storage import close_threads, in_database
 from chatapp.turns import intake
 from chatapp.turns.answers import deny
 from chatapp.turns.engine import Engine
-from chatapp.turns.storage import close_threads, in_database
 from tests import scripted
 from tests.scripted import calls, text
 

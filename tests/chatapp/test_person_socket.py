@@ -15,9 +15,9 @@ from django.test import Client
 from chatapp import consumers, person_socket
 from chatapp.models import Member, PersonSignal, ToolCall
 from chatapp.rendering import page
+from chatapp.storage import close_threads, in_database
 from chatapp.turns import journal
 from chatapp.turns.person_signals import tell
-from chatapp.turns.storage import close_threads, in_database
 from chatapp.turns.workplace import Workplace, close_workplace, open_workplace
 from tests.chatapp.turns.test_waiting import signed_first
 from tests.chatapp.views import rows

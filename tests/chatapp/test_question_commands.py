@@ -7,7 +7,7 @@ import pytest
 
 from chatapp.models import ToolCall
 from chatapp.providers import registry
-from chatapp.turns.storage import close_threads
+from chatapp.storage import close_threads
 from tests import scripted
 from tests.chatapp.test_commands import Shell
 from tests.chatapp.turns.acts import offered

@@ -8,7 +8,7 @@ import pytest
 from chatapp.demo.seed import seed
 from chatapp.models import Note, Review
 from chatapp.providers import registry
-from chatapp.turns.storage import close_threads
+from chatapp.storage import close_threads
 from mcpconfig.models import ToolSetting
 from tests import scripted
 from tests.chatapp.test_commands import Shell

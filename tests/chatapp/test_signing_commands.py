@@ -8,7 +8,7 @@ import pytest
 from chatapp.demo.seed import seed
 from chatapp.models import Approval, Note
 from chatapp.providers import registry
-from chatapp.turns.storage import close_threads
+from chatapp.storage import close_threads
 from tests import scripted
 from tests.chatapp.test_commands import DELETE, Shell, Told, of_type
 from tests.chatapp.turns.signing import member, two_sign

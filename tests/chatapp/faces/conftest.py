@@ -7,7 +7,7 @@ import pytest_asyncio
 
 from chatapp.faces import mcp_application
 from chatapp.models import Member
-from chatapp.turns.storage import close_threads
+from chatapp.storage import close_threads
 from chatapp.turns.workplace import Workplace, close_workplace, open_workplace
 
 from .program import Program

@@ -10,8 +10,8 @@ from mcp.client.streamable_http import streamable_http_client
 
 from chatapp.asgi import application
 from chatapp.models import Approval, Member, ToolCall
+from chatapp.storage import in_database
 from chatapp.turns import access_tokens, answers
-from chatapp.turns.storage import in_database
 
 HOME = "http://127.0.0.1:6740"
 ACCEPTS = "application/json, text/event-stream"

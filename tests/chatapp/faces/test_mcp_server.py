@@ -11,9 +11,9 @@ from mcp.shared.exceptions import MCPError
 
 from chatapp.faces import mcp_server
 from chatapp.models import Conversation, Member, PolicyRule, ToolCall, Turn
+from chatapp.storage import in_database
 from chatapp.tools.core import core_tools
 from chatapp.turns import program_calls
-from chatapp.turns.storage import in_database
 from chatapp.turns.workplace import Workplace
 
 from .program import PING, Program, allow_last, last_call, said

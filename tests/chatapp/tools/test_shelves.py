@@ -8,7 +8,7 @@ from asgiref.sync import async_to_sync
 from django.utils import timezone
 
 from chatapp.models import Member
-from chatapp.tools.catalogue import Catalogue, catalogue_for
+from chatapp.tools.catalogue import Catalogue, catalogue_for, known_catalogue
 from chatapp.tools.shelves import Shelves
 from mcpconfig.models import Service, ToolDefinition, ToolSetting
 from tests.chatapp.turns.acts import offered
@@ -114,3 +114,15 @@ def test_one_service_that_is_larger_than_the_room_is_kept_alone() -> None:
     shelves.put("a", (), [1])
     shelves.put("b", (), [1, 2, 3])
     assert len(shelves) == 3
+
+
+@pytest.mark.parametrize("services", [1, 40])
+def test_a_look_at_what_is_kept_costs_three_queries_however_much_it_is(
+    owner: Member, services: int, django_assert_num_queries: Any
+) -> None:
+    for number in range(services):
+        offered(f"memos-{number}", "https://nowhere.invalid/mcp", "list", "send")
+    first = known_catalogue(owner)
+    assert len(first) == 2 * services
+    with django_assert_num_queries(3):
+        assert known_catalogue(owner) == first

@@ -10,8 +10,8 @@ from django.utils import timezone
 
 from chatapp.models import Approval, Member, Part, ToolCall, Turn
 from chatapp.providers.request import ToolOutcome
+from chatapp.storage import in_database
 from chatapp.turns.deciding import binding_of
-from chatapp.turns.storage import in_database
 from chatapp.turns.workplace import Workplace
 from mcpconfig.models import Service, ToolDefinition, ToolSetting
 from tests import scripted

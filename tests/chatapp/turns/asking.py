@@ -3,7 +3,7 @@
 from typing import Any
 
 from chatapp.models import Question, ToolCall, Turn
-from chatapp.turns.storage import in_database
+from chatapp.storage import in_database
 from chatapp.turns.workplace import Workplace
 from tests import scripted
 from tests.chatapp.views.dom import Element, parse

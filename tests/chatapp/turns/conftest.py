@@ -8,8 +8,8 @@ import pytest_asyncio
 from chatapp.demo.seed import seed
 from chatapp.models import Conversation, Member, Note, Turn
 from chatapp.providers import registry
+from chatapp.storage import close_threads
 from chatapp.turns import intake
-from chatapp.turns.storage import close_threads
 from chatapp.turns.workplace import Workplace, close_workplace, open_workplace
 from mcpconfig.models import Service
 from tests import scripted

@@ -8,9 +8,9 @@ import pytest
 from pydantic import BaseModel
 
 from chatapp.models import ToolCall, Turn
+from chatapp.storage import in_database
 from chatapp.tools import core
 from chatapp.tools.blueprint import IN_CHAT, CoreTool, Documentation, Strict
-from chatapp.turns.storage import in_database
 from chatapp.turns.workplace import Workplace
 from tests import scripted
 from tests.scripted import calls, text

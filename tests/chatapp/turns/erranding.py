@@ -5,8 +5,8 @@ from datetime import timedelta
 from django.utils import timezone
 
 from chatapp.models import RemoteTask, ToolCall, Turn
+from chatapp.storage import in_database
 from chatapp.turns.remote_tasks import poll_due
-from chatapp.turns.storage import in_database
 from chatapp.turns.workplace import Workplace
 from tests import scripted
 from tests.chatapp.views.dom import Element, parse

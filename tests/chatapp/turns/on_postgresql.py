@@ -9,6 +9,7 @@ import pytest
 from django.db import OperationalError, connection, transaction
 
 from chatapp.models import Conversation, Part, Summary, ToolCall, ToolLimit, Turn
+from chatapp.storage import close_threads, in_database
 from chatapp.tools.catalogue import Catalogue, known_catalogue
 from chatapp.tools.core import core_tool
 from chatapp.turns import asking_again, core_execution, intake, log, summaries
@@ -17,7 +18,6 @@ from chatapp.turns.daily_uses import one_at_a_time
 from chatapp.turns.deciding import decide_calls
 from chatapp.turns.lease import acquire
 from chatapp.turns.refusals import Refused
-from chatapp.turns.storage import close_threads, in_database
 from chatapp.turns.top_notices import SUMMARISED
 from mcpconfig.models import Service
 from tests import scripted

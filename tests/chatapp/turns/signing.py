@@ -8,9 +8,9 @@ from django.db.models import F
 from django.utils import timezone
 
 from chatapp.models import Approval, HousePolicy, Member, SecondSignature, StandIn, ToolCall, Turn
+from chatapp.storage import in_database
 from chatapp.turns import answers
 from chatapp.turns.second_signatures import open_for
-from chatapp.turns.storage import in_database
 from chatapp.turns.workplace import Workplace
 
 from .test_consents import asked

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 from chatapp.models import ToolCall, Turn
+from chatapp.storage import in_database
 from chatapp.turns import answers
-from chatapp.turns.storage import in_database
 from chatapp.turns.workplace import Workplace
 from mcpconfig import credentials
 from mcpconfig.models import Service, ToolSetting

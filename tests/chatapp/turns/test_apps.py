@@ -10,12 +10,12 @@ from asgiref.sync import async_to_sync
 from django.http import Http404
 
 from chatapp.models import App, AppContents, Approval, Member, Permit, ToolCall, Turn
+from chatapp.storage import in_database
 from chatapp.tools.catalogue import catalogue_for
 from chatapp.turns import answers, apps, intake, reviews
 from chatapp.turns.history import history_of
 from chatapp.turns.reading import read_conversation
 from chatapp.turns.refusals import Refused
-from chatapp.turns.storage import in_database
 from chatapp.turns.workplace import Workplace
 from mcpconfig.errors import OperationError
 from mcpconfig.ledger import confirm, fetch_tools

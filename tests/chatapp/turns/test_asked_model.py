@@ -8,8 +8,8 @@ import pytest
 
 from chatapp.models import Attachment, ChatModel, Member, ModelProvider, Turn
 from chatapp.providers.request import Parameters, UserMessage
+from chatapp.storage import in_database
 from chatapp.turns import attachments, intake
-from chatapp.turns.storage import in_database
 from chatapp.turns.workplace import Workplace
 from mcpconfig.models import Service
 from mcpconfig.results import ResourceContents, ResourcePart

@@ -9,12 +9,12 @@ from django.test import Client
 from chatapp.models import Conversation, Member, Part, Step, Turn
 from chatapp.providers.events import ProviderError, TextDelta
 from chatapp.providers.request import AssistantMessage, SaidText, UserMessage
+from chatapp.storage import in_database
 from chatapp.turns import asking_again, ending, intake, journal
 from chatapp.turns.journal import Entry, Kind
 from chatapp.turns.lease import acquire
 from chatapp.turns.refusals import Refused
 from chatapp.turns.steps import open_step
-from chatapp.turns.storage import in_database
 from chatapp.turns.workplace import Workplace
 from tests import scripted
 from tests.chatapp.views.dom import parse

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from chatapp.models import Member, ToolCall, Turn
+from chatapp.storage import close_threads, in_database
 from chatapp.turns import cancelling
 from chatapp.turns.refusals import Refused
-from chatapp.turns.storage import close_threads, in_database
 from chatapp.turns.workplace import Workplace, close_workplace, open_workplace
 from mcpconfig.models import Service, ToolSetting
 from tests import scripted

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from chatapp.models import Consent, Member, ToolCall, Turn
-from chatapp.turns.storage import in_database
+from chatapp.storage import in_database
 from chatapp.turns.workplace import Workplace
 from mcpconfig.models import Service, ToolSetting
 from tests import scripted

@@ -6,8 +6,8 @@ from functools import partial
 import pytest
 
 from chatapp.models import Approval, HousePolicy, ToolCall, Turn
+from chatapp.storage import in_database
 from chatapp.turns.refusals import Refused
-from chatapp.turns.storage import in_database
 from chatapp.turns.workplace import Workplace
 from mcpconfig.models import Service
 from tests import scripted

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from chatapp.models import Member, ToolCall, Turn
-from chatapp.turns.storage import in_database
+from chatapp.storage import in_database
 from chatapp.turns.workplace import Workplace
 from mcpconfig import credentials
 from mcpconfig.models import IdentityProvider

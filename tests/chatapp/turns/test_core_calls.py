@@ -17,11 +17,11 @@ from chatapp.models import (
     ToolLimit,
     Turn,
 )
+from chatapp.storage import in_database
 from chatapp.tools.context import Context, ToolError
 from chatapp.turns import answers, intake
 from chatapp.turns.core_execution import UNFORESEEN
 from chatapp.turns.refusals import Refused
-from chatapp.turns.storage import in_database
 from chatapp.turns.workplace import Workplace
 from mcpconfig.models import Service
 from tests import scripted

@@ -7,9 +7,9 @@ import pytest
 
 from chatapp.models import Conversation, Member, Plan, ToolCall, Turn
 from chatapp.rendering import fragments
+from chatapp.storage import in_database
 from chatapp.turns import intake
 from chatapp.turns.live import Viewer
-from chatapp.turns.storage import in_database
 from chatapp.turns.workplace import Workplace
 from tests import scripted
 from tests.chatapp.views.dom import Element, parse

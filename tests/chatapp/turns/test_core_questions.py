@@ -8,9 +8,9 @@ import pytest
 from django.utils import timezone
 
 from chatapp.models import LogEntry, Member, Permit, Question, ToolCall, Turn
+from chatapp.storage import in_database
 from chatapp.turns import intake, questions
 from chatapp.turns.engine import Engine
-from chatapp.turns.storage import in_database
 from chatapp.turns.workplace import Workplace
 from tests import scripted
 from tests.chatapp.views.dom import parse

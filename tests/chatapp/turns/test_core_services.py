@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from chatapp.models import LogEntry, Member, PolicyRule, ToolCall, Turn
+from chatapp.storage import in_database
 from chatapp.tools.catalogue import Catalogue
 from chatapp.tools.context import Context, ToolError
 from chatapp.tools.core import core_tool
@@ -17,7 +18,6 @@ from chatapp.turns.core_execution import _begin_preparing
 from chatapp.turns.engine import Engine
 from chatapp.turns.lease import acquire
 from chatapp.turns.next_action import MOST_ATTEMPTS
-from chatapp.turns.storage import in_database
 from chatapp.turns.workplace import Workplace
 from mcpconfig.models import Exchange, Service
 from tests import scripted

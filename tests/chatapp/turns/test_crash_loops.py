@@ -7,12 +7,12 @@ import pytest
 
 from chatapp.models import Step, Turn
 from chatapp.providers.events import TextDelta
+from chatapp.storage import in_database
 from chatapp.turns.budgets import read_turn
 from chatapp.turns.ending import finish
 from chatapp.turns.lease import Lease, acquire, drop, release
 from chatapp.turns.next_action import MOST_ATTEMPTS, CallModel, Finish, next_action
 from chatapp.turns.steps import open_step
-from chatapp.turns.storage import in_database
 from chatapp.turns.workplace import Workplace, close_workplace, open_workplace
 from tests import scripted
 from tests.scripted import Pause, text

@@ -9,8 +9,8 @@ import pytest
 from django.utils import timezone
 
 from chatapp.models import Member, ToolCall, ToolLimit, Trial, Turn
+from chatapp.storage import in_database
 from chatapp.turns.daily_uses import uses_today
-from chatapp.turns.storage import in_database
 from chatapp.turns.workplace import Workplace
 from mcpconfig.models import Service
 from tests import scripted

@@ -8,13 +8,13 @@ from django.db import InterfaceError, OperationalError
 
 from chatapp.models import ToolCall, Turn
 from chatapp.providers.events import TextDelta
+from chatapp.storage import in_database
 from chatapp.turns import engine as engines
 from chatapp.turns import execution, intake
 from chatapp.turns.budgets import read_turn
 from chatapp.turns.ending import finish
 from chatapp.turns.engine import Engine
 from chatapp.turns.lease import Lease, acquire, drop
-from chatapp.turns.storage import in_database
 from chatapp.turns.workplace import Workplace
 from mcpconfig.models import Service
 from tests import scripted

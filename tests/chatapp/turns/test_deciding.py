@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from chatapp.models import Permit, ToolCall, Turn
-from chatapp.turns.storage import in_database
+from chatapp.storage import in_database
 from chatapp.turns.workplace import Workplace
 from mcpconfig.models import Service, ToolDefinition, ToolSetting
 from tests import scripted

@@ -7,10 +7,10 @@ import pytest
 
 from chatapp.models import Message, Part, Step, ToolCall, Turn
 from chatapp.providers.events import ProviderError, TextDelta
+from chatapp.storage import in_database
 from chatapp.turns import execution, intake
 from chatapp.turns.history import history_of
 from chatapp.turns.ledger import UNFORESEEN, record_outcome
-from chatapp.turns.storage import in_database
 from chatapp.turns.workplace import Workplace, close_workplace, open_workplace
 from mcpconfig.models import Service
 from tests import scripted

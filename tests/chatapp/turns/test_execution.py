@@ -12,11 +12,11 @@ import pytest
 from django.db import InterfaceError, OperationalError
 
 from chatapp.models import JournalEvent, ToolCall, Turn
+from chatapp.storage import close_threads, in_database
 from chatapp.turns import execution, intake
 from chatapp.turns.execution import FROZEN, ProgressTeller
 from chatapp.turns.lease import Lease, LeaseLost, acquire
 from chatapp.turns.ledger import Sending, begin_sending, record_outcome
-from chatapp.turns.storage import close_threads, in_database
 from chatapp.turns.workplace import Workplace
 from mcpconfig.models import Service, ToolDefinition
 from mcpconfig.results import Progress

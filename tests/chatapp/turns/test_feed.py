@@ -10,12 +10,12 @@ import pytest_asyncio
 from chatapp.models import JournalEvent, Member, ToolCall, Turn
 from chatapp.providers.events import ReasoningDelta, TextDelta
 from chatapp.rendering import page
+from chatapp.storage import in_database
 from chatapp.turns import intake, journal
 from chatapp.turns.answers import deny
 from chatapp.turns.feed import Feed, Unresumable
 from chatapp.turns.journal import Event
 from chatapp.turns.live import Viewer
-from chatapp.turns.storage import in_database
 from chatapp.turns.workplace import Workplace
 from mcpconfig.models import Service
 from tests import scripted

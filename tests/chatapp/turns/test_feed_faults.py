@@ -11,11 +11,11 @@ from django.db import OperationalError
 from chatapp.models import Conversation, JournalEvent, Turn
 from chatapp.rendering import fragments, page
 from chatapp.rendering.markdown import MarkdownStream
+from chatapp.storage import in_database
 from chatapp.turns import changes, feed, journal
 from chatapp.turns.feed import Feed, Unresumable
 from chatapp.turns.frames import KEPT_FRAMES, MOST_REPLAYED
 from chatapp.turns.live import QUEUE_FRAMES, Viewer
-from chatapp.turns.storage import in_database
 
 from .faults import Away, Failing, Held
 from .watching import (

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from chatapp.models import Conversation, ToolCall, Turn
 from chatapp.providers.events import ReasoningDelta, TextDelta, ToolCallReady
+from chatapp.storage import in_database
 from chatapp.turns import group_commit, journal
 from chatapp.turns.answers import deny
 from chatapp.turns.feed import Feed
 from chatapp.turns.journal import Event
 from chatapp.turns.open_parts import OpenParts
-from chatapp.turns.storage import in_database
 from chatapp.turns.workplace import close_workplace, open_workplace
 from mcpconfig.models import Service
 from tests import scripted

@@ -4,8 +4,8 @@ import pytest
 
 from chatapp.models import Part, Turn
 from chatapp.rendering import page
+from chatapp.storage import in_database
 from chatapp.turns.journal import Entry, Kind
-from chatapp.turns.storage import in_database
 
 from .watching import (
     assert_as_reloaded,

@@ -7,10 +7,10 @@ import pytest
 from chatapp.models import Turn
 from chatapp.rendering import code_colours, page
 from chatapp.rendering.markdown import COSTLY_CHARS, MarkdownStream
+from chatapp.storage import in_database
 from chatapp.turns import journal, open_parts
 from chatapp.turns.feed import Feed
 from chatapp.turns.live import Viewer
-from chatapp.turns.storage import in_database
 from tests.dom import Tab
 
 from .acts import reached

@@ -20,10 +20,10 @@ from chatapp.models import (
 from chatapp.providers.estimate import tokens_in, tokens_of, tokens_of_item
 from chatapp.providers.events import ProviderError, TextDelta
 from chatapp.providers.request import Media, ModelRequest, UserMessage
+from chatapp.storage import in_database
 from chatapp.turns import fitting, intake, model_choice, shortening, summaries
 from chatapp.turns.lease import acquire, fenced
 from chatapp.turns.shortening import turn_starts
-from chatapp.turns.storage import in_database
 from chatapp.turns.top_notices import CHANGED, SUMMARISED, note_once
 from chatapp.turns.workplace import Workplace
 from tests import scripted

@@ -3,9 +3,9 @@
 import pytest
 
 from chatapp.models import Approval, Note, Permit, ToolCall, Turn
+from chatapp.storage import in_database
 from chatapp.turns import answers, intake
 from chatapp.turns.refusals import Refused
-from chatapp.turns.storage import in_database
 from chatapp.turns.workplace import Workplace
 from mcpconfig.models import Service, ToolDefinition
 from tests import scripted

@@ -10,11 +10,11 @@ import pytest_asyncio
 from django.db import DataError, OperationalError
 
 from chatapp.models import JournalEvent, Member, Turn
+from chatapp.storage import THREADS, in_database
 from chatapp.turns import group_commit, intake, journal
 from chatapp.turns.group_commit import Draft, GroupCommit
 from chatapp.turns.journal import Event, Kind
 from chatapp.turns.lease import Lease, LeaseLost, acquire
-from chatapp.turns.storage import THREADS, in_database
 from tests import scripted
 
 from .acts import reached, until

@@ -7,9 +7,9 @@ import pytest
 from asgiref.sync import async_to_sync
 
 from chatapp.models import Conversation, Guidance, Member, Turn
+from chatapp.storage import in_database
 from chatapp.tools.catalogue import catalogue_for
 from chatapp.turns.guidance import MOST_CHARACTERS, NOT_ALL, guidance_for
-from chatapp.turns.storage import in_database
 from chatapp.turns.workplace import Workplace
 from mcpconfig.models import Service, ToolDefinition, ToolSetting
 from tests import scripted

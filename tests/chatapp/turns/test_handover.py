@@ -6,12 +6,12 @@ import pytest
 
 from chatapp.models import Conversation, Step, Turn
 from chatapp.providers.events import TextDelta
+from chatapp.storage import in_database
 from chatapp.turns import engine as engines
 from chatapp.turns import group_commit, intake
 from chatapp.turns.engine import Engine
 from chatapp.turns.lease import acquire
 from chatapp.turns.reading import read_conversation
-from chatapp.turns.storage import in_database
 from chatapp.turns.workplace import Workplace, close_workplace, open_workplace
 from tests import scripted
 from tests.scripted import Pause, Scene, text

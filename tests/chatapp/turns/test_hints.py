@@ -14,9 +14,9 @@ from redis.asyncio import Redis
 
 from chatapp.models import Conversation, Member, Turn
 from chatapp.rendering import page
+from chatapp.storage import in_database
 from chatapp.turns import journal, live, person_signals
 from chatapp.turns.live import Hub
-from chatapp.turns.storage import in_database
 from chatapp.turns.workplace import Workplace
 from tests import scripted
 from tests.scripted import text

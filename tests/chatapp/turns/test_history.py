@@ -20,9 +20,9 @@ from chatapp.providers.request import (
     ToolSpec,
     UserMessage,
 )
+from chatapp.storage import in_database
 from chatapp.turns.attachment_text import RESULT_MAX_CHARACTERS
 from chatapp.turns.history import history_of
-from chatapp.turns.storage import in_database
 from tests.chatapp.views import rows
 from tests.wire.script import Answer
 from tests.wire.server import wire_server

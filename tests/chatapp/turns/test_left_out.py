@@ -4,7 +4,7 @@ import pytest
 
 from chatapp.models import Member, Turn
 from chatapp.providers.events import ToolLeftOut
-from chatapp.turns.storage import in_database
+from chatapp.storage import in_database
 from chatapp.turns.workplace import Workplace
 from tests import scripted
 from tests.scripted import text

@@ -9,10 +9,10 @@ import pytest
 import pytest_asyncio
 
 from chatapp.models import Conversation, Turn
+from chatapp.storage import in_database
 from chatapp.turns import live, open_parts
 from chatapp.turns.feed import Unresumable
 from chatapp.turns.live import QUEUE_FRAMES, Hub, Viewer
-from chatapp.turns.storage import in_database
 
 from .faults import Held
 from .watching import (

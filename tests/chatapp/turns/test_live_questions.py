@@ -8,12 +8,12 @@ import pytest
 from django.test import override_settings
 
 from chatapp.models import Member, Question, ToolCall, Turn
+from chatapp.storage import in_database, in_time
 from chatapp.turns import intake, questions
 from chatapp.turns.lease import acquire
 from chatapp.turns.ledger import begin_sending, settle_orphans
 from chatapp.turns.pausing import keep_question
 from chatapp.turns.refusals import Refused
-from chatapp.turns.storage import in_database, in_time
 from chatapp.turns.workplace import Workplace, close_workplace
 from mcpconfig.models import Service
 from mcpconfig.results import InputRequest

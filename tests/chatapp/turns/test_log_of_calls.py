@@ -9,9 +9,9 @@ import pytest
 from django.utils import timezone
 
 from chatapp.models import Approval, LogEntry, Member, Question, ToolCall, Trial, Turn
+from chatapp.storage import in_database
 from chatapp.turns import journal, log, log_of_calls, questions, trials
 from chatapp.turns.answers import deny, grant, resolve
-from chatapp.turns.storage import in_database
 from chatapp.turns.workplace import Workplace
 from mcpconfig import credentials
 from mcpconfig.models import Service

@@ -8,8 +8,8 @@ import pytest
 
 from chatapp.models import LogEntry, Member, PolicyRule, Turn
 from chatapp.rendering.log import line_of
+from chatapp.storage import in_database
 from chatapp.turns import evidence, log
-from chatapp.turns.storage import in_database
 from chatapp.turns.workplace import Workplace
 from mcpconfig.models import Service
 from tests.conftest import signed_in

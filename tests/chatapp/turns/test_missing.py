@@ -3,9 +3,9 @@
 import pytest
 
 from chatapp.models import Member, Part, Turn
+from chatapp.storage import in_database
 from chatapp.turns.lease import acquire
 from chatapp.turns.missing import note_missing
-from chatapp.turns.storage import in_database
 from chatapp.turns.workplace import Workplace
 from mcpconfig.models import Service
 from tests import scripted

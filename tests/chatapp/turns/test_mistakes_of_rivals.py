@@ -12,9 +12,9 @@ from django.test import Client
 from chatapp.models import Approval, Consent, Conversation, Member, Note, ToolCall, Turn
 from chatapp.providers.request import AskedTool, AssistantMessage, ToolOutcome
 from chatapp.rendering import page
+from chatapp.storage import in_database
 from chatapp.turns import answers, history, intake, recovery
 from chatapp.turns.refusals import Refused
-from chatapp.turns.storage import in_database
 from chatapp.turns.waiting import waiting_for
 from chatapp.turns.workplace import Workplace, close_workplace, open_workplace
 from mcpconfig.models import Service

@@ -4,8 +4,8 @@ import pytest
 from django.db import transaction
 
 from chatapp.models import Conversation, LogEntry, Member, ToolCall, Turn
+from chatapp.storage import in_database
 from chatapp.turns import intake
-from chatapp.turns.storage import in_database
 from chatapp.turns.workplace import Workplace
 from mcpconfig.models import Service
 from tests import scripted

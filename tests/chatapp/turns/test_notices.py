@@ -6,11 +6,11 @@ import pytest
 
 from chatapp.models import JournalEvent, Part, ToolCall, Turn
 from chatapp.providers.events import Finished, ProviderError, ReasoningDelta, TextDelta, Usage
+from chatapp.storage import in_database
 from chatapp.turns import intake
 from chatapp.turns.history import history_of
 from chatapp.turns.journal import after
 from chatapp.turns.narration import Narrator, Told
-from chatapp.turns.storage import in_database
 from chatapp.turns.workplace import Workplace
 from mcpconfig.models import Service
 from tests import scripted

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from chatapp.models import Member, Step, ToolCall, Turn
+from chatapp.storage import in_database
 from chatapp.turns import intake
 from chatapp.turns.gauge import gauge_of
-from chatapp.turns.storage import in_database
 from chatapp.turns.workplace import Workplace
 from mcpconfig.models import Service
 from tests import scripted

@@ -7,7 +7,7 @@ import pytest
 from django.test import override_settings
 
 from chatapp.models import ToolCall, Turn
-from chatapp.turns.storage import in_database
+from chatapp.storage import in_database
 from chatapp.turns.workplace import Workplace
 from mcpconfig.models import Service
 from tests import scripted

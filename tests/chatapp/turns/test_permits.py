@@ -3,10 +3,10 @@
 import pytest
 
 from chatapp.models import PolicyRule
+from chatapp.storage import in_database
 from chatapp.turns import ledger
 from chatapp.turns.execution import FROZEN
 from chatapp.turns.next_action import MOST_ATTEMPTS
-from chatapp.turns.storage import in_database
 from tests.peers.gate import Gate
 
 from .test_execution import Asked, State, _served, asked, execute, gate, service

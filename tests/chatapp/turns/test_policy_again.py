@@ -17,9 +17,9 @@ from chatapp.models import (
     ToolLimit,
     Turn,
 )
+from chatapp.storage import in_database
 from chatapp.turns import answers, intake
 from chatapp.turns.refusals import Refused
-from chatapp.turns.storage import in_database
 from chatapp.turns.workplace import Workplace
 from mcpconfig.models import Service, ToolSetting
 from tests import scripted

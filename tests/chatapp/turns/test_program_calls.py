@@ -20,6 +20,7 @@ from chatapp.models import (
     Turn,
 )
 from chatapp.rendering.call_values import service_of
+from chatapp.storage import in_database
 from chatapp.tools.blueprint import CoreTool, Mode
 from chatapp.tools.context import ToolError
 from chatapp.tools.core import core_tool
@@ -28,7 +29,6 @@ from chatapp.turns.history import history_of
 from chatapp.turns.program_outcomes import outcome_for_program
 from chatapp.turns.reading import read_conversation
 from chatapp.turns.refusals import Refused
-from chatapp.turns.storage import in_database
 from chatapp.turns.workplace import Workplace
 from tests import scripted
 

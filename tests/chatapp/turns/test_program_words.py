@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from chatapp.models import AccessToken, JournalEvent, Step, Turn
+from chatapp.storage import in_database
 from chatapp.tools.catalogue import Catalogue
 from chatapp.turns import access_tokens, asking_again, journal
 from chatapp.turns.ending import end
@@ -14,7 +15,6 @@ from chatapp.turns.journal import Entry, Kind
 from chatapp.turns.lease import Lease, acquire
 from chatapp.turns.program_words import BegunAnew, answer_text, words_of
 from chatapp.turns.steps import Answer, OpenStep, SaidPart, close_step, open_step
-from chatapp.turns.storage import in_database
 from tests import scripted
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(30)]

@@ -11,12 +11,12 @@ from django.test import override_settings
 from django.utils import timezone
 
 from chatapp.models import Member, Permit, Question, ToolCall, Turn
+from chatapp.storage import in_database
 from chatapp.turns import intake, questions, recovery, sign_ins
 from chatapp.turns.lease import acquire, drop
 from chatapp.turns.ledger import begin_sending
 from chatapp.turns.narration import waiting_for
 from chatapp.turns.refusals import Refused
-from chatapp.turns.storage import in_database
 from chatapp.turns.workplace import Workplace, close_workplace, open_workplace
 from mcpconfig import vault
 from mcpconfig.models import Service

@@ -11,8 +11,8 @@ import pytest
 from django.utils import timezone
 
 from chatapp.models import Member, ToolCall, Turn
+from chatapp.storage import THREADS, in_database
 from chatapp.turns import questions
-from chatapp.turns.storage import THREADS, in_database
 from chatapp.turns.workplace import Workplace
 from mcpconfig.models import Service, ToolDefinition, ToolSetting
 from tests.peers.questioner import Diary, application

@@ -7,10 +7,10 @@ import pytest
 from django.db import OperationalError
 
 from chatapp.models import Approval, JournalEvent, ToolCall, Turn
+from chatapp.storage import in_database
 from chatapp.turns import recovery
 from chatapp.turns.engine import Engine
 from chatapp.turns.lease import acquire
-from chatapp.turns.storage import in_database
 from chatapp.turns.workplace import Workplace
 from tests import scripted
 from tests.scripted import text

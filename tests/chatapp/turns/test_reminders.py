@@ -12,10 +12,10 @@ import pytest
 from django.utils import timezone
 
 from chatapp.models import Approval, MailPreference, Member, Reminder, ToolCall, Turn
+from chatapp.storage import in_database
 from chatapp.turns import reminders
 from chatapp.turns.refusals import Refused
 from chatapp.turns.reminders import follow_link, link_of, remind_due
-from chatapp.turns.storage import in_database
 from tests.chatapp.views import rows
 from tests.peers.post_office import PostOffice, free_port, lead_to, post_office
 

@@ -9,10 +9,10 @@ import pytest
 from django.utils import timezone
 
 from chatapp.models import Member, RemoteTask, ToolCall, Turn
+from chatapp.storage import in_database
 from chatapp.turns import cancelling, intake, remote_tasks
 from chatapp.turns.narration import waiting_for
 from chatapp.turns.remote_tasks import poll_due
-from chatapp.turns.storage import in_database
 from chatapp.turns.workplace import Workplace
 from mcpconfig.models import Service
 from tests import scripted

@@ -10,9 +10,9 @@ from django.db import connection
 from django.utils import timezone
 
 from chatapp.models import LogEntry, Member, Review, ToolCall, Turn
+from chatapp.storage import in_database
 from chatapp.turns import held_results, history, intake, reviews
 from chatapp.turns.refusals import Refused
-from chatapp.turns.storage import in_database
 from chatapp.turns.workplace import Workplace
 from mcpconfig.models import Service, ToolSetting
 from tests import scripted

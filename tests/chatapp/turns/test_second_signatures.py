@@ -19,10 +19,10 @@ from chatapp.models import (
     ToolCall,
     Turn,
 )
+from chatapp.storage import in_database
 from chatapp.turns import answers, intake, last_check, recovery, second_signatures
 from chatapp.turns.refusals import Refused
 from chatapp.turns.second_signatures import open_for
-from chatapp.turns.storage import in_database
 from chatapp.turns.workplace import Workplace
 from mcpconfig.models import Service
 

@@ -17,8 +17,8 @@ import pytest_asyncio
 from chatapp.models import Approval, ToolCall, Turn
 from chatapp.permissions.binding import canonical_arguments
 from chatapp.rendering import fragments, visible
+from chatapp.storage import in_database
 from chatapp.turns import answers, execution
-from chatapp.turns.storage import in_database
 from chatapp.turns.workplace import Workplace
 from mcpconfig import operations
 from mcpconfig.models import Service, ToolDefinition

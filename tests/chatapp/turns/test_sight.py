@@ -11,10 +11,10 @@ from chatapp.providers.events import FilesLeftOut
 from chatapp.providers.request import AssistantMessage, HistoryItem, Media, SaidText
 from chatapp.providers.request import ToolOutcome as Outcome
 from chatapp.providers.request import UserMessage as Question
+from chatapp.storage import in_database
 from chatapp.turns import intake
 from chatapp.turns.model_choice import chosen_model
 from chatapp.turns.sight import note_unseen, unseen_in, visible_to
-from chatapp.turns.storage import in_database
 from chatapp.turns.uploads import Upload, keep_file
 from chatapp.turns.workplace import Workplace
 from tests import scripted

@@ -12,13 +12,13 @@ import pytest
 from django.utils import timezone
 
 from chatapp.models import Conversation, Member, Permit, ToolCall, Turn
+from chatapp.storage import in_database
 from chatapp.turns import answers, intake, sign_ins
 from chatapp.turns.lease import acquire
 from chatapp.turns.ledger import begin_sending
 from chatapp.turns.narration import waiting_for
 from chatapp.turns.pausing import pause_for_sign_in
 from chatapp.turns.refusals import Refused
-from chatapp.turns.storage import in_database
 from chatapp.turns.workplace import Workplace
 from mcpconfig.models import Service, ToolDefinition, ToolSetting
 from tests import scripted

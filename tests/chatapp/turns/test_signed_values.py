@@ -6,9 +6,9 @@ from functools import partial
 import pytest
 
 from chatapp.models import HousePolicy, Member, PolicyRule, ToolCall, Turn
+from chatapp.storage import in_database
 from chatapp.turns import answers
 from chatapp.turns.refusals import Refused
-from chatapp.turns.storage import in_database
 from chatapp.turns.workplace import Workplace
 from mcpconfig.models import Service
 

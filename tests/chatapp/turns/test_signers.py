@@ -5,9 +5,9 @@ from functools import partial
 import pytest
 
 from chatapp.models import Approval, Member, ToolCall, Turn
+from chatapp.storage import in_database
 from chatapp.turns.refusals import Refused
 from chatapp.turns.second_signatures import open_for
-from chatapp.turns.storage import in_database
 from chatapp.turns.workplace import Workplace
 from mcpconfig.models import Service
 

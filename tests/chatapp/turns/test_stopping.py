@@ -7,11 +7,11 @@ import pytest
 
 from chatapp.models import JournalEvent, Turn
 from chatapp.providers.events import ReasoningDelta, TextDelta
+from chatapp.storage import in_database
 from chatapp.turns import engine as engines
 from chatapp.turns import group_commit, intake, model_call
 from chatapp.turns.ending import finish
 from chatapp.turns.steps import close_step
-from chatapp.turns.storage import in_database
 from chatapp.turns.workplace import Workplace
 from tests import scripted
 from tests.scripted import Pause, Scene, text

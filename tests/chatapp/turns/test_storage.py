@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from django.db import connection, transaction
 
+from chatapp import storage
 from chatapp.models import Conversation, Turn
-from chatapp.turns import storage
-from chatapp.turns.storage import close_threads, in_database, snapshot
+from chatapp.storage import close_threads, in_database, snapshot
 from mcpconfig.results import storable
 
 from .acts import reached

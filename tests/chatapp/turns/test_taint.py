@@ -5,9 +5,9 @@ from functools import partial
 import pytest
 
 from chatapp.models import Member, ToolCall, ToolLimit, Turn
+from chatapp.storage import in_database
 from chatapp.tools.taint import taint_of_chats
 from chatapp.turns import attachments, intake
-from chatapp.turns.storage import in_database
 from chatapp.turns.workplace import Workplace
 from mcpconfig.models import Service
 from mcpconfig.results import ResourceContents, ResourcePart

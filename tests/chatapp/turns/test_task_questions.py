@@ -8,9 +8,9 @@ from django.test import override_settings
 from django.utils import timezone
 
 from chatapp.models import Member, Question, RemoteTask, ToolCall, Turn
+from chatapp.storage import in_database
 from chatapp.turns import questions
 from chatapp.turns.remote_tasks import poll_due
-from chatapp.turns.storage import in_database
 from chatapp.turns.workplace import Workplace
 from mcpconfig.models import Service
 from tests.peers.errands import FORM, Errands, application

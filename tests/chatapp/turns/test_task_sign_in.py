@@ -9,10 +9,10 @@ import pytest
 from django.utils import timezone
 
 from chatapp.models import Member, RemoteTask, ToolCall, Turn
+from chatapp.storage import in_database
 from chatapp.turns import intake, sign_ins
 from chatapp.turns.narration import waiting_for
 from chatapp.turns.remote_tasks import poll_due
-from chatapp.turns.storage import in_database
 from chatapp.turns.workplace import Workplace
 from tests import scripted
 from tests.chatapp.views.dom import Element, parse

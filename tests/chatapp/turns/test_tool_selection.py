@@ -6,9 +6,9 @@ import pytest
 
 from chatapp.models import Conversation, Member, Memory, PolicyRule, ToolCall, Turn
 from chatapp.providers.request import ToolOutcome
+from chatapp.storage import in_database
 from chatapp.tools.core import core_tool
 from chatapp.turns import access_tokens, intake, program_calls
-from chatapp.turns.storage import in_database
 from chatapp.turns.switching import switch, switch_all, switch_as_elsewhere
 from chatapp.turns.workplace import Workplace
 from mcpconfig.models import Service, ToolSetting

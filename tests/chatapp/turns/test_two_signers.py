@@ -11,9 +11,9 @@ from django.db import connection
 from django.db.models import Max
 
 from chatapp.models import Approval, Conversation, LogEntry, Member, Permit, ToolCall, Turn
+from chatapp.storage import in_database
 from chatapp.turns import answers, intake, recovery
 from chatapp.turns.refusals import Refused
-from chatapp.turns.storage import in_database
 from chatapp.turns.workplace import Workplace
 from mcpconfig.models import Service
 

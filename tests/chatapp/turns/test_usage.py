@@ -20,10 +20,10 @@ from chatapp.models import (
 )
 from chatapp.providers.estimate import tokens_in, tokens_of
 from chatapp.providers.events import ArgumentsDelta, Finished, ProviderError, TextDelta, Usage
+from chatapp.storage import in_database
 from chatapp.turns import asking_again, intake, usage
 from chatapp.turns.gauge import gauge_of
 from chatapp.turns.refusals import Refused
-from chatapp.turns.storage import in_database
 from chatapp.turns.workplace import Workplace
 from tests import scripted
 from tests.chatapp.views.dom import parse

@@ -9,13 +9,13 @@ from django.db import transaction
 
 from chatapp.models import Conversation, Part, Step, Turn
 from chatapp.rendering import fragments, page
+from chatapp.storage import in_database
 from chatapp.turns import journal
 from chatapp.turns.feed import Feed
 from chatapp.turns.frames import number_of
 from chatapp.turns.journal import Entry, Kind
 from chatapp.turns.live import Viewer
 from chatapp.turns.reading import read_conversation
-from chatapp.turns.storage import in_database
 from tests.dom import Tab
 
 WORDS = "# Title\n\nSome *words* and `code`.\n\n- one\n- two\n\n```python\nx = 1\n```\n\nThe end."

@@ -18,8 +18,8 @@ from chatapp.models import (
     Note,
 )
 from chatapp.providers import registry
+from chatapp.storage import close_threads
 from chatapp.turns import access_tokens
-from chatapp.turns.storage import close_threads
 from chatapp.turns.workplace import Workplace, close_workplace, open_workplace
 from tests import scripted
 

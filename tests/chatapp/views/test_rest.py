@@ -11,8 +11,8 @@ from httpx2 import ASGITransport, AsyncClient
 
 from chatapp.asgi import application
 from chatapp.models import AccessToken, Approval, Member, PolicyRule, ToolCall, Turn
+from chatapp.storage import close_threads, in_database
 from chatapp.turns import access_tokens, answers, program_calls
-from chatapp.turns.storage import close_threads, in_database
 from chatapp.turns.workplace import Workplace, close_workplace, open_workplace
 from chatapp.views import rest
 

@@ -18,10 +18,10 @@ from chatapp.models import (
     Turn,
 )
 from chatapp.providers.events import ReasoningDelta, TextDelta
+from chatapp.storage import in_database
 from chatapp.turns import answers, program_chats, steps
 from chatapp.turns.lease import Lease
 from chatapp.turns.program_requests import Asked, Said
-from chatapp.turns.storage import in_database
 from chatapp.views import v1
 from chatapp.views.openai_request import Wanted
 from tests import scripted

@@ -16,8 +16,8 @@ from chatapp.models import (
 )
 from chatapp.providers.events import TextDelta
 from chatapp.providers.request import SaidText, UserMessage
+from chatapp.storage import in_database
 from chatapp.turns import intake, journal, program_chats
-from chatapp.turns.storage import in_database
 from chatapp.turns.workplace import Workplace
 from chatapp.views import v1
 from tests import scripted

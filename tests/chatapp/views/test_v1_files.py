@@ -11,8 +11,8 @@ import pytest
 
 from chatapp.files import pdf
 from chatapp.models import Member, Turn
+from chatapp.storage import THREADS, in_database
 from chatapp.turns import file_reading, program_calls
-from chatapp.turns.storage import THREADS, in_database
 from tests import scripted
 from tests.chatapp.files.papers import pdf as paper
 from tests.chatapp.turns.acts import until

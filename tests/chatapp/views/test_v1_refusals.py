@@ -14,8 +14,8 @@ from chatapp.models import (
     Turn,
 )
 from chatapp.providers.events import Finished, ProviderError, TextDelta
+from chatapp.storage import in_database
 from chatapp.turns import intake, program_calls
-from chatapp.turns.storage import in_database
 from tests import scripted
 from tests.scripted import Pause, text
 

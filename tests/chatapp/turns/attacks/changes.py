@@ -8,8 +8,8 @@ from typing import Any
 from django.utils import timezone
 
 from chatapp.models import Approval, HousePolicy, Member, PolicyRule, ToolCall
+from chatapp.storage import in_database
 from chatapp.turns import intake
-from chatapp.turns.storage import in_database
 from mcpconfig import credentials
 from mcpconfig.models import Service, ToolSetting
 from tests import scripted

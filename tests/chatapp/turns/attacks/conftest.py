@@ -6,7 +6,7 @@ import pytest
 import pytest_asyncio
 
 from chatapp.models import Member, Turn
-from chatapp.turns.storage import in_database
+from chatapp.storage import in_database
 from chatapp.turns.workplace import Workplace
 from mcpconfig.ledger import fetch_tools
 from mcpconfig.models import Service

@@ -7,8 +7,8 @@ from django.contrib.sessions.models import Session
 from django.test import Client
 
 from chatapp.models import Member, ToolCall
+from chatapp.storage import in_database
 from chatapp.turns import answers, intake
-from chatapp.turns.storage import in_database
 from mcpconfig import credentials
 from mcpconfig.models import Service
 from tests import scripted

@@ -6,8 +6,8 @@ from contextlib import ExitStack
 
 from chatapp.models import HousePolicy, ToolCall
 from chatapp.rendering import fragments
+from chatapp.storage import in_database
 from chatapp.tools import catalogue
-from chatapp.turns.storage import in_database
 from mcpconfig.ledger import fetch_tools
 from mcpconfig.models import Service, ToolDefinition, ToolSetting
 from tests.peers import turncoat

@@ -3,8 +3,8 @@
 import asyncio
 
 from chatapp.models import ToolCall
+from chatapp.storage import in_database
 from chatapp.turns import answers, intake
-from chatapp.turns.storage import in_database
 from tests.chatapp.turns.acts import until
 
 from . import plants

@@ -4,7 +4,7 @@ import json
 from functools import partial
 
 from chatapp.models import Part, ToolCall
-from chatapp.turns.storage import in_database
+from chatapp.storage import in_database
 from mcpconfig.models import Service, ToolSetting
 from tests.chatapp.views.dom import Element
 

@@ -12,9 +12,9 @@ import pytest
 from django.test import Client
 
 from chatapp.models import Member, ToolCall, Turn
+from chatapp.storage import in_database
 from chatapp.turns import calling, intake
 from chatapp.turns.refusals import Refused
-from chatapp.turns.storage import in_database
 from chatapp.turns.workplace import Workplace
 from mcpconfig.ledger import confirm, fetch_tools, known_tools
 from mcpconfig.models import Service

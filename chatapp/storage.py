@@ -1,4 +1,4 @@
-"""How the turn engine reaches the database: from threads of its own, and in snapshots."""
+"""How turns and their tools reach the database: from threads of their own, and in snapshots."""
 
 import asyncio
 from collections.abc import Callable, Iterator
