@@ -8,12 +8,14 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 FOLDER = Path(__file__).parent / "environments"
 # Preloaded into programs of Node that bind all interfaces, so that they bind loopback only.
 PRELOAD = Path(__file__).parent / "loopback.cjs"
+TRIES = 3
+TRY_SECONDS = 150
 
 # What is kept in each folder.
 PYTHON = {
@@ -106,10 +108,15 @@ def _note(home: Path, packages: list[str]) -> None:
 
 
 def _run(name: str, command: list[str]) -> None:
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
-    except subprocess.TimeoutExpired as error:
-        raise Unavailable(f"{name} was not installed within five minutes") from error
+    """Run a command that installs; a registry that answers nothing is asked anew."""
+    for _ in range(TRIES):
+        with suppress(subprocess.TimeoutExpired):
+            done = subprocess.run(
+                command, capture_output=True, text=True, timeout=TRY_SECONDS, check=False
+            )
+            break
+    else:
+        raise Unavailable(f"{name} was not installed within {TRIES * TRY_SECONDS} seconds")
     if done.returncode != 0:
         raise Unavailable(f"{name} could not be installed: {done.stderr[-500:]}")
 
