@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import random
 import re
 import signal
 import socket
@@ -96,6 +97,16 @@ def free_port() -> int:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
     return port
+
+
+def free_pair() -> int:
+    """A free port with a free one behind it, where the system gives nobody one by itself."""
+    for begin in random.sample(range(20_000, 30_000), 100):
+        with contextlib.suppress(OSError), socket.socket() as first, socket.socket() as second:
+            first.bind(("127.0.0.1", begin))
+            second.bind(("127.0.0.1", begin + 1))
+            return begin
+    raise AssertionError("No two ports are free.")
 
 
 @pytest.fixture(scope="module")
@@ -215,7 +226,7 @@ def test_two_workers_serve_one_port(place: Path) -> None:
 
 
 def test_the_first_free_port_of_the_range_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    begin = free_port()
+    begin = free_pair()
     monkeypatch.setattr(serving, "PORTS", range(begin, begin + 2))
     with serving.listen("127.0.0.1", None) as first, serving.listen("127.0.0.1", None) as second:
         ports = [listener.getsockname()[1] for listener in (first, second)]

@@ -7,7 +7,12 @@ import pytest
 
 from .test_serve import manage
 
-INTERRUPTED = "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n"
+# What a shell starts in the background ignores the signal, and so does what that starts.
+INTERRUPTED = """
+import os, signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+os.kill(os.getpid(), signal.SIGINT)
+"""
 
 
 def started(place: Path, settings: str) -> subprocess.CompletedProcess[str]:

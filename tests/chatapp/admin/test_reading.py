@@ -1,7 +1,6 @@
 """Resources and prompts of a service in the admin: listed, read, and drawn as in the chat."""
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -10,37 +9,13 @@ from django.urls import reverse
 
 from chatapp.models import Attachment, Member
 from mcpconfig.models import Exchange, Service
+from tests.chatapp.views.conftest import _doors, _room, doors, room
 from tests.chatapp.views.dom import Element, parse
-from tests.peers.reading_room import Doors, at_room
-from tests.peers.serving import Served
+from tests.peers.reading_room import Doors
 
+__all__ = ["_doors", "_room", "doors", "room"]
 pytestmark = pytest.mark.timeout(30)
 PAGES = ["resources", "prompts", "prompt"]
-
-
-@pytest.fixture(scope="session")
-def _doors() -> Doors:
-    return Doors()
-
-
-@pytest.fixture(scope="session")
-def _room_served(_doors: Doors) -> Iterator[Served]:
-    with Served(at_room(_doors)) as served:
-        yield served
-
-
-@pytest.fixture
-def doors(_doors: Doors) -> Doors:
-    _doors.shut.clear()
-    return _doors
-
-
-@pytest.fixture
-def room(_room_served: Served, doors: Doors, transactional_db: Any, settings: Any) -> Service:
-    settings.MCP_TOTAL_SECONDS, settings.MCP_IDLE_SECONDS = 20, 10
-    return Service.objects.create(
-        name="room", title="Reading room", url=_room_served.url, allows_private_addresses=True
-    )
 
 
 def address(service: Service, name: str) -> str:

@@ -14,6 +14,8 @@ from chatapp.turns.workplace import Workplace, close_workplace, open_workplace
 from mcpconfig.models import Service
 from tests import scripted
 
+from .signing import member, two_sign
+
 
 @pytest.fixture(autouse=True)
 def _scripted_model(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
@@ -29,6 +31,13 @@ def _scripted_model(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.fixture
 def owner(transactional_db: None) -> Member:
     return Member.objects.create_user("owner", password="a-long-password")
+
+
+@pytest.fixture
+def ada(owner: Member) -> Member:
+    """Whoever else has to sign, where two people do."""
+    two_sign()
+    return member("ada", "Operations")
 
 
 @pytest.fixture

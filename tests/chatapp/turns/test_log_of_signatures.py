@@ -22,18 +22,11 @@ from .signing import (
     sign,
     signed_first,
     stand_in,
-    two_sign,
 )
 from .test_consents import APPEND, asked, confirmed
 
 __all__ = ["confirmed"]
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(90)]
-
-
-@pytest.fixture
-def ada(owner: Member) -> Member:
-    two_sign()
-    return member("ada", "Operations")
 
 
 def entries() -> list[tuple[str, str]]:

@@ -49,12 +49,6 @@ def is_there() -> bool:
     return Note.objects.filter(title="Old ideas").exists()
 
 
-@pytest.fixture
-def ada(owner: Member) -> Member:
-    two_sign()
-    return member("ada", "Operations")
-
-
 # --- the way of a call ---------------------------------------------------------------------
 async def test_nothing_runs_before_both_have_signed(
     workplace: Workplace, turn: Turn, confirmed: Service, ada: Member

@@ -13,18 +13,12 @@ from chatapp.turns.workplace import Workplace
 from mcpconfig.models import Service
 
 from .acts import DELETE, only_call, rest
-from .signing import member, second_signature, sign, two_sign
+from .signing import member, second_signature, sign
 from .test_consents import APPEND, asked, confirmed
 
 __all__ = ["confirmed"]
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True), pytest.mark.timeout(90)]
 State = ToolCall.State
-
-
-@pytest.fixture
-def ada(owner: Member) -> Member:
-    two_sign()
-    return member("ada", "Operations")
 
 
 async def test_the_second_sees_and_signs_the_values_that_the_first_chose(

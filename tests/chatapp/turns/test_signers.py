@@ -21,7 +21,6 @@ from .signing import (
     sign,
     signed_first,
     stand_in,
-    two_sign,
     waiting_for_second,
 )
 from .test_consents import asked, confirmed
@@ -29,12 +28,6 @@ from .test_consents import asked, confirmed
 __all__ = ["confirmed"]
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True), pytest.mark.timeout(90)]
 State = ToolCall.State
-
-
-@pytest.fixture
-def ada(owner: Member) -> Member:
-    two_sign()
-    return member("ada", "Operations")
 
 
 def outsider(name: str) -> Member:
