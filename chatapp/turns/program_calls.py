@@ -19,11 +19,14 @@ from django.utils import timezone
 from chatapp.models import AccessToken, Conversation, ToolCall, Turn
 from chatapp.permissions.binding import UnreadableArguments, canonical_arguments
 from chatapp.storage import in_database
+from chatapp.tools.catalogue import Catalogue
 from chatapp.tools.context import ToolError
 from chatapp.tools.core import core_tool, core_tools
+from chatapp.tools.core_catalogue import may_use, with_core_tools
 from mcpconfig.results import storable
 
 from .direct_calls import begin
+from .forbidden_tools import without_forbidden
 from .refusals import Refused
 
 if TYPE_CHECKING:
@@ -45,17 +48,17 @@ OTHER_REQUEST = "This Idempotency-Key came with another request before. Use a ne
 
 
 def usable_tools(token: AccessToken, mode: "Mode") -> "list[CoreTool]":
-    """The tools that this token's program may be offered at a face of this mode, by name."""
-    return [tool for tool in core_tools() if _is_usable(token, tool, mode)]
+    """The tools that this token's program is offered at a face of this mode, by name. One that an
+    admin's rule forbids in any case is not among them; a call of it is refused by that rule."""
+    offered = without_forbidden(with_core_tools(Catalogue(), token.person, mode), token.person)
+    return [tool for tool in core_tools() if tool.name in offered]
 
 
 def usable_tool(token: AccessToken, name: str, mode: "Mode") -> "CoreTool | None":
+    """The tool of this name, if a call of it is decided at such a face."""
     tool = core_tool(name)
-    return tool if tool is not None and _is_usable(token, tool, mode) else None
-
-
-def _is_usable(token: AccessToken, tool: "CoreTool", mode: "Mode") -> bool:
-    return mode in tool.modes and (token.person.is_staff or not tool.is_for_admins)
+    is_there = tool is not None and mode in tool.modes and may_use(token.person, tool)
+    return tool if is_there else None
 
 
 def receive(

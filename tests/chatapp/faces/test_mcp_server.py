@@ -206,6 +206,9 @@ async def test_an_admins_rule_counts_here_too(
     workplace: Workplace, program: Program, mode: str
 ) -> None:
     await in_database(PolicyRule.objects.create, name="No", effect="deny", tool="current-time")
+    async with program.client(mode=mode) as client:
+        listed = {tool.name for tool in (await client.list_tools()).tools}
+    assert "list-services" in listed and "current-time" not in listed
     refused = await program.call("current-time", TOKYO, mode=mode)
     assert refused.is_error and "policy" in said(refused)
 

@@ -136,6 +136,22 @@ async def test_a_denied_call_and_a_refused_one_are_403_with_the_reason(
     assert refused.json()["call"]
 
 
+async def test_what_a_rule_forbids_in_any_case_is_not_listed_and_a_call_of_it_says_why(
+    workplace: Workplace, program: Program
+) -> None:
+    sometimes = {"name": "Big", "effect": "deny", "tool": "recall", "condition": "limit > 5"}
+    never = {"name": "No", "effect": "deny", "tool": "current-time"}
+    for values in (sometimes, never):
+        await in_database(PolicyRule.objects.create, **values)
+    listed = (await program.get("/api/tools/")).json()["tools"]
+    paths = (await program.get("/api/openapi.json")).json()["paths"]
+    for names in ({each["name"] for each in listed}, {path.split("/")[-1] for path in paths}):
+        assert "recall" in names and "current-time" not in names
+    refused = await program.call("current-time", TOKYO)
+    assert fault(refused) == (403, "refused")
+    assert "an admin's rule forbids this tool" in refused.json()["error"]["message"]
+
+
 async def test_a_tool_that_fails_is_422_with_its_words(
     workplace: Workplace, program: Program
 ) -> None:
