@@ -1,7 +1,7 @@
 """What a person allows in advance: giving a consent, using it, taking it back."""
 
 import uuid
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -10,23 +10,28 @@ from django.db.models import F
 from django.db.models.functions import Now
 
 from chatapp.models import Consent, HousePolicy, Member, ToolCall
+from chatapp.permissions.findings import Level
 from chatapp.tools.catalogue import risk_of
-from mcpconfig.models import ToolDefinition
+from mcpconfig.models import ToolDefinition, ToolSetting
 
 from . import log, log_of_changes
 
 Scope = Consent.Scope
 ONCE = "once"
+# The risk of each tool that is offered now, by service, name and hash.
+Levels = Mapping[tuple[int, str, str], Level]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """A consent as it counts by now: `dead_because` says why it does not at all, `changed` are
-    those of its tools for which it does not."""
+    """A consent as it counts by now: `dead_because` says why it does not at all. It does not for
+    those of its tools that are `changed`, and for `high` ones, whose risk must be allowed each
+    time."""
 
     consent: Consent
     tools: Sequence[str]
     changed: Sequence[str]
+    high: Sequence[str]
     dead_because: str
 
 
@@ -76,35 +81,57 @@ def revoke(consent: Consent) -> None:
 
 
 def standings(consents: Iterable[Consent], house: HousePolicy) -> list[Standing]:
-    """How these stand by now, with their services loaded. One query."""
+    """How these stand by now, with their services loaded. Two queries."""
     given = list(consents)
-    current = ToolDefinition.objects.filter(
-        is_current=True, service__in={consent.service_id for consent in given}
-    )
-    known = set(current.values_list("service", "name", "hash"))
-    return [_standing(consent, house, known) for consent in given]
+    services = {consent.service_id: consent.service for consent in given}
+    covered = {hash_ for consent in given for hash_ in _definitions(consent).values()}
+    current = ToolDefinition.objects.filter(is_current=True, service__in=services, hash__in=covered)
+    settings = {
+        (each.service_id, each.name): each
+        for each in ToolSetting.objects.filter(service__in=services).exclude(level="")
+    }
+    levels = {
+        (each.service_id, each.name, each.hash): risk_of(
+            services[each.service_id], each, settings.get((each.service_id, each.name))
+        ).level
+        for each in current
+    }
+    return [_standing(consent, house, levels) for consent in given]
 
 
-def _standing(
-    consent: Consent, house: HousePolicy, known: Collection[tuple[int, str, str]]
-) -> Standing:
-    definitions = cast(Mapping[str, str], consent.definitions)
-    changed = sorted(
-        name
-        for name, covered in definitions.items()
-        if (consent.service_id, name, covered) not in known
-    )
-    why = ""
-    if consent.scope not in house.lasting_scopes():
-        why = "an admin does not let people allow this in advance any more"
-    elif consent.endpoint != consent.service.endpoint:
-        why = "the service has another address since"
-    elif len(changed) == len(definitions):
-        what = "the tool" if len(changed) == 1 else "each of its tools"
-        why = f"{what} was changed or removed since"
+def _standing(consent: Consent, house: HousePolicy, levels: Levels) -> Standing:
+    changed, high = [], []
+    for name, hash_ in sorted(_definitions(consent).items()):
+        level = levels.get((consent.service_id, name, hash_))
+        if level is None:
+            changed.append(name)
+        elif level == "high" and not house.consents_to_high:
+            high.append(name)
+    why = _why_dead(consent, house, changed, high)
     return Standing(
         consent=consent,
-        tools=sorted(definitions),
+        tools=sorted(_definitions(consent)),
         changed=[] if why else changed,
+        high=[] if why else high,
         dead_because=why,
     )
+
+
+def _why_dead(
+    consent: Consent, house: HousePolicy, changed: Sequence[str], high: Sequence[str]
+) -> str:
+    all_of_them = len(_definitions(consent))
+    what = "the tool" if all_of_them == 1 else "each of its tools"
+    if consent.scope not in house.lasting_scopes():
+        return "an admin does not let people allow this in advance any more"
+    if consent.endpoint != consent.service.endpoint:
+        return "the service has another address since"
+    if len(changed) == all_of_them:
+        return f"{what} was changed or removed since"
+    if len(high) == all_of_them:
+        return f"the risk of {what} is high by now, and high risks are allowed once only"
+    return ""
+
+
+def _definitions(consent: Consent) -> Mapping[str, str]:
+    return cast(Mapping[str, str], consent.definitions)

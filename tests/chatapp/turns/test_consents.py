@@ -237,12 +237,17 @@ def listed(owner: Member) -> str:
         ({"endpoint": "https://elsewhere.example/mcp"}, "the service has another address since"),
         ({"hash": "older"}, "the tool was changed or removed since"),
         ({"widest": "conversation"}, "an admin does not let people allow this in advance any more"),
+        ({"level": "high"}, "the risk of the tool is high by now, and high risks are allowed once"),
+        ({"level": "high", "to_high": "yes"}, ""),
     ],
 )
 def test_a_consent_that_no_longer_counts_is_listed_with_the_reason(
     turn: Turn, owner: Member, confirmed: Service, change: dict[str, str], words: str
 ) -> None:
-    HousePolicy(widest_consent=change.get("widest", "service")).save()
+    house = {"widest_consent": change.get("widest", "service")}
+    HousePolicy(**house, consents_to_high="to_high" in change).save()
+    settings = ToolSetting.objects.filter(service=confirmed, name="append_to_note")
+    settings.update(level=change.get("level", ""))
     tool = ToolDefinition.objects.get(service=confirmed, name="append_to_note")
     Consent.objects.create(
         person=owner,
@@ -269,6 +274,10 @@ def test_a_consent_for_a_service_says_for_which_tools_it_no_longer_counts(
         definitions=definitions,
     )
     assert "No longer counts for read_note, changed or removed since." in listed(owner)
+    assert "high risk" not in listed(owner)
+    ToolSetting.objects.filter(service=confirmed, name=tool.name).update(level="high")
+    said = f"No longer counts for {tool.name}: high risk by now, allowed once only."
+    assert said in listed(owner)
 
 
 # --- policy counts again just before it runs ------------------------------------------------
