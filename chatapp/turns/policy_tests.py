@@ -35,13 +35,29 @@ class Failing:
     decision: Decision
 
     @property
+    def found(self) -> str:
+        """What comes of it instead, as what a test expects is stored; more than one way to ask is
+        joined, as in `type+two`."""
+        if self.decision.effect != "ask":
+            return self.decision.effect
+        wanted = {Expected.TYPE: self.decision.wants_typing, Expected.TWO: self.decision.demand}
+        return "+".join(way.value for way, is_wanted in wanted.items() if is_wanted) or "ask"
+
+    @property
     def decided(self) -> str:
-        """What comes of it instead, in words."""
-        if self.decision.effect == "ask" and self.expected == Expected.TYPE:
-            return "it asks and wants no name typed"
-        if self.decision.effect == "ask" and self.expected == Expected.TWO:
-            return "it asks one person"
-        return DECIDED[self.decision.effect]
+        """The same in words."""
+        if self.decision.effect != "ask":
+            return DECIDED[self.decision.effect]
+        whom = typed = ""
+        if self.decision.demand is not None:
+            whom = " two people"
+        elif self.expected == Expected.TWO:
+            whom = " one person"
+        if self.decision.wants_typing:
+            typed = " and has the tool’s name typed"
+        elif self.expected == Expected.TYPE:
+            typed = " and wants no name typed"
+        return f"it asks{whom}{typed}"
 
     @property
     def sentence(self) -> str:

@@ -88,7 +88,7 @@ def _failing_value(failure: Failing) -> dict[str, Any]:
         "id": failure.test_id,
         "name": failure.name,
         "expected": failure.expected,
-        "decided": failure.decision.effect,
+        "decided": failure.found,
         "reason": failure.decision.reason,
     }
 

@@ -140,6 +140,34 @@ def test_policy_tests_are_tried_and_a_failing_one_ends_with_1(
     }
 
 
+@pytest.mark.parametrize(
+    ("expected", "demands", "found", "words"),
+    [
+        ("type", (), "ask", "but it asks and wants no name typed."),
+        ("type", ("second",), "two", "but it asks two people and wants no name typed."),
+        ("two", (), "ask", "but it asks one person."),
+        ("two", ("wants_typing",), "type", "but it asks one person and has the tool’s name typed."),
+        ("deny", ("wants_typing", "second"), "type+two", "but it asks two people and has"),
+        ("allow", (), "ask", "but it asks."),
+    ],
+)
+def test_a_failing_test_is_told_with_exactly_what_was_expected_and_what_was_found(
+    owner: Member,
+    service: Service,
+    expected: str,
+    demands: tuple[str, ...],
+    found: str,
+    words: str,
+) -> None:
+    values = {"person": owner, "service": service, "tool": "change_label"}
+    PolicyTest.objects.create(name="One", expected=expected, **values)
+    ways = {"wants_typing": True, "second": second_signature()}
+    PolicyRule.objects.create(name="R", effect="ask", **{way: ways[way] for way in demands})
+    (failing,) = told("test")["failing"]
+    assert (failing["expected"], failing["decided"]) == (expected, found)
+    assert words in Ran("policy", "test").out
+
+
 def test_past_calls_are_replayed_under_a_draft(service: Service) -> None:
     off = PolicyRule.objects.create(name="Off", effect="deny", is_enabled=False)
     on = PolicyRule.objects.create(name="On", effect="allow", tool="change_label")
