@@ -51,7 +51,7 @@ def remember_listing(service: Service, listing: Listing) -> list[ToolDefinition]
     known = known_tools(service)
     if locked.new_tools == Service.NewTools.PASS:
         with _by_setting():
-            confirm(_unconfirmed(locked, known))
+            confirm(unconfirmed(locked, known))
     return known
 
 
@@ -69,7 +69,8 @@ def _by_setting() -> Iterator[None]:
         _passing.reset(token)
 
 
-def _unconfirmed(service: Service, known: list[ToolDefinition]) -> list[ToolDefinition]:
+def unconfirmed(service: Service, known: list[ToolDefinition]) -> list[ToolDefinition]:
+    """Those that no admin has confirmed as they are, switched off or not."""
     settled = set(service.settings.values_list("name", "confirmed_hash"))
     return [each for each in known if (each.name, each.hash) not in settled]
 

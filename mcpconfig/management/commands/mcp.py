@@ -10,6 +10,7 @@ from mcpconfig import console, console_trace, ledger
 from mcpconfig.errors import OperationError
 from mcpconfig.management.calling import CallingVerbs, add_calling_verbs
 from mcpconfig.management.configuring import ConfiguringVerbs, add_configuring_verbs
+from mcpconfig.management.confirming import ConfirmingVerbs, add_confirming_verbs
 from mcpconfig.management.failures import Failure
 from mcpconfig.management.identity_providers import (
     IdentityProviderVerbs,
@@ -23,7 +24,6 @@ from mcpconfig.management.verbs import (
     VerbParser,
     acting,
     named_service,
-    named_tool,
 )
 from mcpconfig.models import Service
 from mcpconfig.on_first_use import operations
@@ -35,6 +35,7 @@ class Command(
     ConfiguringVerbs,
     ImportingVerbs,
     IdentityProviderVerbs,
+    ConfirmingVerbs,
     CallingVerbs,
     ReadingVerbs,
     UpkeepVerbs,
@@ -69,8 +70,7 @@ class Command(
         trace = verb("trace", "what was exchanged lately, newest first")
         trace.add_argument("--limit", type=int, default=20, help="how many exchanges; 20")
         trace.add_argument("--operation", metavar="ID", default="", help="one only, with bodies")
-        confirm = asking("confirm", "let its tools, or one, be offered without a warning")
-        confirm.add_argument("tool", nargs="?", help="without it all of them")
+        add_confirming_verbs(asking)
         add_calling_verbs(asking)
         add_reading_verbs(asking)
         add_upkeep_verbs(verb, asking)
@@ -120,12 +120,3 @@ class Command(
         found = console_trace.exchanges_of(named_service(options), operation, options["limit"])
         lines = console_trace.trace_lines(found, has_bodies=bool(operation))
         self._print(options, [console_trace.exchange_value(each) for each in found], lines)
-
-    def _confirm(self, options: Options) -> None:
-        service = named_service(options)
-        tools = async_to_sync(ledger.fresh_tools)(service, acting=acting(options))
-        if options["tool"]:
-            tools = [named_tool(service, tools, options["tool"])]
-        confirmed = ledger.confirm(tools)
-        logger.info("%d tools of service %s were confirmed.", confirmed, service.name)
-        self._print(options, {"confirmed": confirmed}, [f"{confirmed} tools are confirmed."])
