@@ -53,6 +53,8 @@ def receive(
         with transaction.atomic():
             begun = conversation or _begun(person, text, model, mode, tools)
             turn = _accept(begun, text, model, client_id, services, files, conversation is None)
+            if conversation is None:
+                log_first_mode(begun)
     except (IntegrityError, Refused) as problem:  # perhaps the same message came at this moment
         if client_id is not None and (known := _already_accepted(person, client_id)):
             return known
@@ -213,6 +215,13 @@ def switch_mode(conversation: Conversation, mode: str) -> None:
         if has_switched:
             log.append([_switched(conversation, mode)])
     conversation.mode = mode
+
+
+def log_first_mode(conversation: Conversation) -> None:
+    """A chat that plans from its beginning is logged as one that was switched to it: without this,
+    nothing in the log would say in which mode its first calls were decided."""
+    if conversation.mode != Conversation.Mode.ACT:
+        log.append([_switched(conversation, conversation.mode)])
 
 
 def _switched(conversation: Conversation, mode: str) -> Happening:

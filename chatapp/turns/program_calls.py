@@ -27,6 +27,7 @@ from mcpconfig.results import storable
 
 from .direct_calls import begin
 from .forbidden_tools import without_forbidden
+from .intake import log_first_mode
 from .refusals import Refused
 
 if TYPE_CHECKING:
@@ -118,8 +119,10 @@ def _accept(
     # One call of a token is accepted at a time, so that the bounds hold.
     AccessToken.objects.select_for_update().get(pk=token.pk)
     check_pace(token)
-    return begin(
-        _place(token, mode),
+    free = _free_chat(token, mode)
+    chat = free or _new_chat(token, mode)
+    call = begin(
+        chat,
         words=f"The program of the access token “{token.name}” asks for {tool.name}.",
         turn={
             "model": "",
@@ -130,6 +133,9 @@ def _accept(
         },
         call={"tool_id": tool.name, "tool_name": tool.name, "arguments": arguments},
     )
+    if free is None:
+        log_first_mode(chat)
+    return call
 
 
 def check_pace(token: AccessToken) -> None:
@@ -145,19 +151,29 @@ def check_rate(token: AccessToken) -> None:
         raise Refused(TOO_MANY, 429)
 
 
-def _place(token: AccessToken, mode: "Mode") -> Conversation:
-    """A chat of this token in which nothing is under way, or a new one. One that its person went on
-    with has a model, and is theirs."""
-    plans = Conversation.Mode.PLAN if mode == "mcp_plan" else Conversation.Mode.ACT
-    mine = Conversation.objects.filter(token=token, owner=token.person, model="", mode=plans)
+def _free_chat(token: AccessToken, mode: "Mode") -> Conversation | None:
+    """A chat of this token in which nothing is under way. One that its person went on with has a
+    model, and is theirs."""
+    mine = Conversation.objects.filter(
+        token=token, owner=token.person, model="", mode=_mode_of_chat(mode)
+    )
     counted = mine.annotate(
         count=Count("turns"), live=Count("turns", filter=Q(turns__state__in=Turn.LIVE))
     )
-    free = counted.filter(live=0, count__lt=MOST_IN_A_CHAT).order_by("-active_at").first()
-    if free is not None:
-        return free
-    title = f"{token.name} (program)"
-    return Conversation.objects.create(owner=token.person, title=title, mode=plans, token=token)
+    return counted.filter(live=0, count__lt=MOST_IN_A_CHAT).order_by("-active_at").first()
+
+
+def _new_chat(token: AccessToken, mode: "Mode") -> Conversation:
+    return Conversation.objects.create(
+        owner=token.person,
+        title=f"{token.name} (program)",
+        mode=_mode_of_chat(mode),
+        token=token,
+    )
+
+
+def _mode_of_chat(mode: "Mode") -> Conversation.Mode:
+    return Conversation.Mode.PLAN if mode == "mcp_plan" else Conversation.Mode.ACT
 
 
 def calls_alike(

@@ -76,7 +76,13 @@ def test_a_new_chat_begins_as_its_form_says(owner: Member, transactional_db: Non
     client = signed_in(owner)
     fields = {"text": "Plan this", "model": scripted.MODEL, "mode": "plan"}
     client.post("/c/new/messages", fields)
-    assert Conversation.objects.get(owner=owner).mode == "plan"
+    chat = Conversation.objects.get(owner=owner)
+    assert chat.mode == "plan"
+    (entry,) = LogEntry.objects.filter(kind="chat.mode")
+    assert (entry.actor_id, entry.person_id) == (owner.pk, owner.pk)
+    assert (entry.conversation_id, entry.data) == (chat.pk, '{"mode":"plan"}')
+    client.post("/c/new/messages", fields | {"mode": "act"})
+    assert LogEntry.objects.filter(kind="chat.mode").count() == 1
 
 
 @pytest.mark.parametrize(

@@ -177,6 +177,8 @@ async def test_the_plan_face_runs_in_a_chat_that_plans(
     # Even where a face failed to check the tool's modes, policy refuses what writes.
     written = await asked(token, "remember", FACT, "mcp_plan")
     assert written.state == ToolCall.State.REFUSED
+    told = await in_database(lambda: list(LogEntry.objects.filter(kind="chat.mode")))
+    assert [each.conversation_id for each in told] == [read.turn.conversation_id]
 
 
 async def test_calls_beside_one_that_waits_go_on_in_another_chat(
