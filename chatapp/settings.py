@@ -188,6 +188,8 @@ FORMAT_MODULE_PATH = "chatapp.formats"
 TIME_ZONE = env.time_zone("TIME_ZONE", default="UTC")
 USE_TZ = True
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2_500_000
+# The page that confirms a service's tools sends a field for each, and there may be a thousand.
+DATA_UPLOAD_MAX_NUMBER_FIELDS = 1_100
 
 # --- models --------------------------------------------------------------------------------
 DEMO = env.bool("DEMO", default=True)

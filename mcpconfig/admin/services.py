@@ -24,7 +24,7 @@ from mcpconfig.models import Service
 from mcpconfig.on_first_use import operations
 from mcpconfig.retries import retry_now
 
-from . import health, importing, service_status, sign_ins
+from . import confirming, health, importing, service_status, sign_ins
 from .service_form import ServiceForm
 from .tools import CurrentToolsInline, ToolSettingInline
 
@@ -91,6 +91,7 @@ class ServiceAdmin(admin.ModelAdmin):
 
     def get_urls(self) -> list[URLPattern]:
         revoke, forget = partial(sign_ins.revoke, self), partial(sign_ins.forget, self)
+        confirm = partial(confirming.confirm, self)
         own = [
             path("health/", self.admin_site.admin_view(self.health), name=NAME.format("health")),
             self._page_of_all("import", partial(importing.opened, self)),
@@ -98,7 +99,7 @@ class ServiceAdmin(admin.ModelAdmin):
             self.address_of("test/", "test", self.test, "POST"),
             self.address_of("retry/", "retry", self.retry, "POST"),
             self.address_of("fetch-tools/", "fetch_tools", self.fetch, "POST"),
-            self.address_of("confirm-tools/", "confirm_tools", self.confirm, "POST"),
+            self.address_of("confirm-tools/", "confirm_tools", confirm, "POST"),
             self.address_of("tools/", "tools", self.offered),
             self.address_of("sign-ins/", "sign_ins", partial(sign_ins.listed, self)),
             self.address_of("sign-ins/revoke/", "revoke", revoke, "POST"),
@@ -209,36 +210,38 @@ class ServiceAdmin(admin.ModelAdmin):
             )
         except OperationError as error:
             return self._result(request, service, "The tools could not be fetched", error=error)
-        return self._tools(request, service, f"{len(tools)} tools were fetched")
-
-    def confirm(self, request: HttpRequest, service: Service) -> HttpResponse:
-        """Confirms the definitions that the page showed, not what may have come since."""
-        shown = service.definitions.filter(
-            is_current=True, hash__in=request.POST.getlist("definition")
-        )
-        return self._tools(request, service, f"{ledger.confirm(shown)} tools are confirmed")
+        return self.tools_page(request, service, f"{len(tools)} tools were fetched")
 
     def offered(self, request: HttpRequest, service: Service) -> HttpResponse:
         """The tools as they were listed last."""
-        return self._tools(request, service, f"Tools of {service}")
+        return self.tools_page(request, service, f"Tools of {service}")
 
     def health(self, request: HttpRequest) -> HttpResponse:
         if not self.has_change_permission(request):
             raise PermissionDenied
         return health.page(self, request)
 
-    def _tools(self, request: HttpRequest, service: Service, title: str) -> HttpResponse:
+    def tools_page(
+        self, request: HttpRequest, service: Service, title: str, status: int = 200, **said: Any
+    ) -> HttpResponse:
+        """The tools with a tick at each that waits: those in `ticked`, or all where it is not said.
+        `problem` is what went wrong with the ticks."""
         tools = self.listed(service)
-        return self._result(request, service, title, tab="tools", tools=tools)
+        said |= {"tab": "tools", "tools": tools, "waits": any(tool["waits"] for tool in tools)}
+        return self._result(request, service, title, status, **said)
 
     def listed(self, service: Service) -> list[Json]:
         """What the page of tools shows of each."""
-        return tool_values(service, ledger.known_tools(service))
+        known = ledger.known_tools(service)
+        waiting = {tool.hash for tool in ledger.unconfirmed(service, known)}
+        values = tool_values(service, known)
+        return [{**value, "waits": value["hash"] in waiting} for value in values]
 
     def _result(
-        self, request: HttpRequest, service: Service, title: str, **found: Any
+        self, request: HttpRequest, service: Service, title: str, status: int = 200, **found: Any
     ) -> HttpResponse:
-        return self.page(request, "result", {"service": service, "title": title, **found})
+        context = {"service": service, "title": title, **found}
+        return self.page(request, "result", context, status)
 
     def page(
         self, request: HttpRequest, name: str, context: dict[str, Any], status: int = 200

@@ -32,7 +32,8 @@ def test_tools_are_shown_as_they_were_listed_last(admin_client: Client) -> None:
     for words in ("look", "confirmed", "low", "<b>Looks."):
         assert words in row.text
     assert row.one("a")["href"] == reverse("admin:mcpconfig_service_try", args=[service.pk, "h1"])
-    assert page.button("Confirm these tools")
+    assert "All of them are confirmed." in page.text
+    assert "Confirm these tools" not in page.text
     assert not Exchange.objects.exists()
 
 
