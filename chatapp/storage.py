@@ -4,7 +4,9 @@ import asyncio
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import copy_context
 from datetime import timedelta
+from functools import partial
 from threading import Barrier
 from typing import ParamSpec, TypeVar
 
@@ -24,10 +26,12 @@ async def in_database(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -
     """Run blocking database work off the event loop, on a connection that its thread keeps.
 
     Work that has begun runs to its end even when the caller is cancelled: a transaction commits
-    whole or not at all, and the caller's successor reads what became of it.
+    whole or not at all, and the caller's successor reads what became of it. It is done in the
+    caller's context, so that the log names whoever acts there.
     """
-    loop = asyncio.get_running_loop()
-    return await loop.run_in_executor(_pool, lambda: _guarded(work, *args, **kwargs))
+    loop, context = asyncio.get_running_loop(), copy_context()
+    guarded = partial(_guarded, work, *args, **kwargs)
+    return await loop.run_in_executor(_pool, context.run, guarded)
 
 
 def _guarded(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:

@@ -32,6 +32,7 @@ from .execution import UNDER_WAY, cancel, execute
 from .group_commit import GroupCommit
 from .lease import Lease, LeaseLost, acquire, drop, release, renew
 from .ledger import settle_orphans
+from .log import SERVER, acting_as
 from .milestones import passed
 from .missing import note_missing
 from .model_call import call_model
@@ -304,8 +305,10 @@ async def _taken(turn_id: uuid.UUID) -> Lease | None:
 
 
 async def _logged(work: Callable[[*Ts], Coroutine[Any, Any, None]], *args: *Ts) -> None:
-    """What goes wrong outside a turn (the database is away) is logged; the sweep tries again."""
+    """What goes wrong outside a turn (the database is away) is logged; the sweep tries again. What
+    it changes meanwhile the server does by itself, and nobody at a page or a command line."""
     try:
-        await work(*args)
+        with acting_as(lambda: SERVER):
+            await work(*args)
     except Exception:
         log.exception("A look at a turn failed; the sweep tries again")

@@ -42,8 +42,8 @@ class Who:
 SERVER = Who()
 # Whoever is at the server's own command line.
 OPERATOR = Who(name="operator")
-# Who is at the page that changes a row. Only the log asks, and only about rows that people
-# configure: nothing is decided by it.
+# Who is at the page that changes a row, or the server where it works by itself. Only the log asks,
+# and only about rows that people configure: nothing is decided by it.
 _acting: ContextVar[Callable[[], Who]] = ContextVar("acting", default=lambda: OPERATOR)
 
 

@@ -230,7 +230,8 @@ def _of_consent(consent: Consent, kind: log.Kind) -> Happening:
 def _of_sign_in(
     row: OAuthGrant | CompanySignIn, act: str, changed: Mapping[str, Any]
 ) -> Happening | None:
-    """A sign-in to a service or a company and its end; that a token was renewed is neither."""
+    """A sign-in to a service or a company and its end; that a token was renewed is neither. Only
+    the person signs in, whoever may end it."""
     is_new = act != "removed" and "connected_at" in changed and row.connected_at is not None
     if act != "removed" and not is_new:
         return None
@@ -238,7 +239,7 @@ def _of_sign_in(
     return Happening(
         kind=Kind.CONNECTED if is_new else Kind.DISCONNECTED,
         data={"issuer": row.issuer, **_where(row)},
-        actor=log.acting() if log.acting().id else person,
+        actor=person if is_new and log.acting().id is None else log.acting(),
         person=person,
     )
 

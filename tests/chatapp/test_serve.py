@@ -1,6 +1,7 @@
 """`manage.py serve` and the commands beside it, run as people run them."""
 
 import contextlib
+import json
 import os
 import random
 import re
@@ -24,7 +25,8 @@ from chatapp.models import Member, SignInLink
 from tests.commands import Ran
 
 ROOT = Path(__file__).resolve().parents[2]
-START_SECONDS = 40  # some 3 on an idle machine; the tests share theirs
+# Promised are 15 for a first start and 3 for a warm one, on a machine that does nothing else.
+START_SECONDS, WARM_SECONDS = 40, 12
 STOP_SECONDS = 25
 
 
@@ -137,6 +139,15 @@ def test_a_first_start_sets_up_serves_and_prints_the_way_in(
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("first_start")
+def test_what_the_server_sets_up_is_logged_as_its_own_act(place: Path) -> None:
+    told = [json.loads(line) for line in manage(place, "log", "export").stdout.splitlines()]
+    demo = [entry for entry in told if entry["kind"] in ("service.changed", "tool.changed")]
+    assert {entry["kind"] for entry in demo} == {"service.changed", "tool.changed"}
+    assert {(entry["actor"]["id"], entry["actor"]["name"]) for entry in demo} == {(None, "")}
+
+
+@pytest.mark.slow
 def test_sigterm_ends_the_server_as_done(first_start: tuple[Served, int, dict[str, int]]) -> None:
     assert first_start[1] == 0
 
@@ -147,6 +158,7 @@ def test_a_warm_start_is_quick_and_prints_a_new_link_until_a_password_is_set(
 ) -> None:
     with serve(place, "--port", str(free_port())) as again:
         assert again.status("/sign-in/") == 200
+        assert again.seconds < WARM_SECONDS
         assert again.lines[1].startswith("First sign-in: ")
         assert again.lines[1].rsplit("/", 2)[1] != first_start[0].lines[1].rsplit("/", 2)[1]
     added = manage(place, "member", "add", "kim", "--password-env", "PW", PW="a long enough phrase")

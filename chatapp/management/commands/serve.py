@@ -9,6 +9,7 @@ from django.db import connections
 
 from chatapp import links, serving, static_files
 from chatapp.demo.seed import seed
+from chatapp.turns import log
 from mcpconfig.management.database import pending_migrations
 from mcpconfig.management.ending import OperatorCommand
 
@@ -28,7 +29,7 @@ class Command(OperatorCommand):
 
     def handle(self, *, host: str, port: int | None, workers: int, **options: Any) -> None:
         serving.refuse_to_serve(host, workers)
-        with serving.listen(host, port) as listener:
+        with serving.listen(host, port) as listener, log.acting_as(lambda: log.SERVER):
             self.serve_on(listener, host, workers)
 
     def serve_on(self, listener: socket.socket, host: str, workers: int) -> None:
