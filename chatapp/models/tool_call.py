@@ -103,6 +103,19 @@ class ToolCall(models.Model):
 
     class Meta:
         ordering = ["step", "position"]
+        indexes = [
+            # Few calls wait, and each page counts those of its person. SQLite finds a state among
+            # these where they stand one by one, and not in a list.
+            models.Index(
+                fields=["state"],
+                condition=models.Q(state="awaiting_approval")
+                | models.Q(state="awaiting_input")
+                | models.Q(state="awaiting_sign_in")
+                | models.Q(state="awaiting_task")
+                | models.Q(state="unknown"),
+                name="calls_that_wait",
+            )
+        ]
         constraints = [
             models.UniqueConstraint(
                 fields=["turn", "step", "position"], name="one_call_at_a_position"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import DateTimeField, Exists, F, OuterRef, QuerySet, Subquery, Value
+from django.db.models import DateTimeField, F, OuterRef, QuerySet, Subquery, Value
 from django.db.models.expressions import Combinable
 from django.utils import timezone
 
@@ -22,7 +22,7 @@ MOST_SHOWN = 50
 # Nobody settles an outcome that is older: it is in the log, and on its card, where it still can be.
 OUTCOMES_KEPT = timedelta(days=30)
 # Asked in the same query as the calls: between two, a question may be answered.
-ASKED = Question.objects.filter(tool_call=OuterRef("pk"), state=Question.State.OPEN)
+OPEN = Question.objects.filter(state=Question.State.OPEN)
 
 
 def waiting_for(person: Member) -> list[Pile]:
@@ -47,8 +47,9 @@ def with_calls(found: Sequence[Found]) -> list[Waiting]:
 
 
 def count_for(person: Member) -> int:
-    """How many things wait for this person."""
-    return sum(source.calls(person).count() for source in SOURCES.values())
+    """How many things wait for this person: one query, for every page shows it."""
+    first, *more = (source.calls(person).order_by().values("pk") for source in SOURCES.values())
+    return first.union(*more, all=True).count()
 
 
 def old_outcomes(person: Member) -> int:
@@ -120,7 +121,8 @@ def _approvals(person: Member) -> QuerySet[ToolCall]:
 
 def _asked(person: Member) -> QuerySet[ToolCall]:
     """Calls that wait for answers, also those whose connection is open meanwhile."""
-    return _own(person).filter(Exists(ASKED), state__in=[State.AWAITING_INPUT, State.SENDING])
+    asking = [State.AWAITING_INPUT, State.SENDING]
+    return _own(person).filter(pk__in=OPEN.values("tool_call"), state__in=asking)
 
 
 def _sign_ins(person: Member) -> QuerySet[ToolCall]:
@@ -144,7 +146,7 @@ class Source:
     expires_at: Combinable
 
 
-LATEST = ASKED.order_by("-round")
+LATEST = OPEN.filter(tool_call=OuterRef("pk")).order_by("-round")
 SOURCES: dict[Kind, Source] = {
     "approval": Source(
         calls=_approvals, since=F("approval__created_at"), expires_at=F("approval__expires_at")

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group
+from django.db import connection
 from django.utils import timezone
 
 from chatapp.models import Approval, Member, Question, Review, SecondSignature, ToolCall
@@ -206,3 +207,24 @@ def test_each_signal_changes_the_mark_whatever_was_cleared_before(
     assert marks([owner.pk]) == {}
     tell(owner.pk)
     assert marks([owner.pk])[owner.pk] not in seen
+
+
+def test_the_number_on_every_page_costs_one_query_that_reads_no_call_which_does_not_wait(
+    owner: Member, approver: Member, django_assert_num_queries: Any
+) -> None:
+    reviewed(owner)
+    rows.call(rows.turn(owner), state=State.UNKNOWN)
+    rows.call(rows.turn(owner), state=State.AWAITING_SIGN_IN)
+    rows.call(rows.turn(owner), state=State.SUCCEEDED)
+    asked(owner)
+    rows.question(rows.turn(owner))
+    signed_first(owner, approver)
+    with django_assert_num_queries(1) as counted:
+        assert count_for(owner) == 5
+    assert count_for(approver) == 1
+    if connection.vendor == "sqlite":
+        with connection.cursor() as cursor:
+            cursor.execute(f"EXPLAIN QUERY PLAN {counted.captured_queries[0]['sql']}")
+            plan = [step for *_numbers, step in cursor.fetchall()]
+        assert sum("INDEX calls_that_wait" in step for step in plan) == 3
+        assert not [step for step in plan if "chatapp_conversation_owner" in step], plan
