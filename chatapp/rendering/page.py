@@ -87,6 +87,22 @@ class Gauge:
             return None
         return min(100, -(-100 * self.tokens // self.context_tokens))
 
+    @property
+    def words(self) -> int:
+        """What the last model call weighs, for people: about."""
+        return about_words(self.tokens)
+
+    @property
+    def saved_words(self) -> int:
+        return about_words(self.saved_tokens)
+
+
+def about_words(tokens: int) -> int:
+    """So many English words as the tokens are, in two figures: the rule of thumb is three words to
+    four tokens."""
+    words = -(-3 * tokens // 4)
+    return round(words, min(0, 2 - len(str(words))))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageView:

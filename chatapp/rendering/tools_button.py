@@ -5,12 +5,16 @@ from django.template.loader import render_to_string
 from . import page
 
 
-def tools_button(count: int, keep: str, *, is_off: bool, is_live: bool = False) -> str:
-    """`keep` differs whenever the menu would; `is_live`: the socket brings it, because of that."""
+def tools_button(
+    count: int, keep: str, *, is_new: bool, is_off: bool, is_live: bool = False
+) -> str:
+    """`keep` differs whenever the menu would; `is_live`: the socket brings it, because of that.
+    `is_new`: its chat is not begun, so that a box on the page says whether tools are off."""
     context = {
         "element_id": page.TOOLS_ID,
         "count": count,
         "keep": keep,
+        "is_new": is_new,
         "is_off": is_off,
         "is_live": is_live,
     }

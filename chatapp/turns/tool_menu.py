@@ -126,7 +126,8 @@ def button_of(person: Member, conversation: Conversation | None, *, is_live: boo
     is_off = conversation is not None and not conversation.uses_tools
     whole = repr((names, catalogue.missing, switches, is_off))
     keep = hashlib.sha256(whole.encode()).hexdigest()[:16]
-    return tools_button(len(names), keep, is_off=is_off, is_live=is_live)
+    is_new = conversation is None
+    return tools_button(len(names), keep, is_new=is_new, is_off=is_off, is_live=is_live)
 
 
 class _About:

@@ -1,6 +1,8 @@
 """A person switches tools in the menu by keyboard, in two tabs, on a phone and without
 JavaScript, in a real browser."""
 
+import re
+
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
@@ -106,3 +108,17 @@ def test_without_javascript_the_menu_is_a_page(visit: Visit) -> None:
     expect(all_of(tab)).to_be_checked()
     button(tab, "Back to the message").click()
     expect(box(tab)).to_have_value("Half a thought")
+
+
+@pytest.mark.parametrize("has_scripts", [True, False])
+def test_a_new_chat_that_uses_no_tools_says_so_on_its_button(
+    visit: Visit, has_scripts: bool
+) -> None:
+    tab = visit.tab(java_script_enabled=has_scripts)
+    tab.goto("/")
+    expect(entry(tab)).to_have_accessible_name(re.compile(r"^Tools: \d+ on$"))
+    tab.get_by_role("checkbox", name="Use no tools").check()
+    expect(entry(tab)).to_have_accessible_name("Tools: off in this chat")
+    expect(entry(tab)).to_have_text(re.compile(r"Tools\s+off"))
+    entry(tab).click()
+    expect(tab.get_by_role("searchbox", name="Search the tools")).to_be_visible()

@@ -20,6 +20,8 @@ from chatapp.models import (
 )
 from chatapp.providers.estimate import tokens_in, tokens_of
 from chatapp.providers.events import ArgumentsDelta, Finished, ProviderError, TextDelta, Usage
+from chatapp.rendering import fragments
+from chatapp.rendering.page import about_words
 from chatapp.storage import in_database
 from chatapp.turns import asking_again, intake, usage
 from chatapp.turns.gauge import gauge_of
@@ -147,15 +149,27 @@ def test_a_page_says_what_an_answer_cost_and_how_full_the_chat_is(
     page = parse(signed_in(owner).get(f"/c/{turn.conversation_id}/").content.decode())
     gauge = page.one("p", id="gauge")
     assert gauge.one("meter")["value"] == "35"
-    assert "35 % of what the model can read" in gauge.text
+    assert "35 % of what the model can read at once" in gauge.text
+    exact = "3,401 of 10,000 tokens"
+    assert exact in gauge.all("span")[0]["title"] and exact in gauge.one("meter")["aria-label"]
     assert "0.012 EUR" in gauge.text
     assert page.one("div", id=f"status-{turn.answer_id}").text.endswith("401 tokens · 0.012 EUR")
 
 
-def test_a_chat_whose_model_has_no_known_size_says_how_many_tokens_it_read(turn: Turn) -> None:
-    closed_step(turn, input_tokens=30, output_tokens=4)
+def test_a_chat_whose_model_has_no_known_size_says_in_words_how_much_it_reads(turn: Turn) -> None:
+    closed_step(turn, input_tokens=1_230, output_tokens=4)
     gauge = gauge_of(turn.conversation)
-    assert (gauge.percent, gauge.tokens, gauge.costs) == (None, 34, ())
+    assert (gauge.percent, gauge.tokens, gauge.costs) == (None, 1_234, ())
+    shown = parse(fragments.gauge(gauge)).one("p")
+    assert "The model reads about 930 words in this chat" in shown.text
+    assert "1,234 tokens" in shown.all("span")[0]["title"]
+
+
+@pytest.mark.parametrize(
+    ("tokens", "words"), [(0, 0), (1, 1), (9, 7), (134, 100), (1_234, 930), (81_000, 61_000)]
+)
+def test_tokens_are_told_in_about_as_many_words(tokens: int, words: int) -> None:
+    assert about_words(tokens) == words
 
 
 # --- allowances ----------------------------------------------------------------------------

@@ -156,6 +156,19 @@ def test_a_chat_without_tools_says_so_in_the_menu_and_on_its_button(
     assert shown.one("div", id=page.TOOLS_ID).text.split() == ["Tools", "2"]
 
 
+def test_only_a_chat_that_is_not_begun_has_both_words_for_its_button(
+    owner_client: Client, memos: Service, chat: Conversation
+) -> None:
+    """Which of the two is seen follows the box that says so; the style sheet picks it."""
+
+    def labels(address: str) -> list[str]:
+        place = parse(owner_client.get(address).content.decode()).one("div", id=page.TOOLS_ID)
+        return [button["aria-label"] for button in place.all("button")]
+
+    assert labels("/") == ["Tools: 2 on", "Tools: off in this chat"]
+    assert labels(f"/c/{chat.pk}/") == ["Tools: 2 on"]
+
+
 def test_a_search_finds_by_all_its_words_in_names_and_descriptions(
     owner_client: Client, memos: Service, mail: Service
 ) -> None:
