@@ -118,6 +118,7 @@ urlpatterns = [
     path("services/told/<slug:name>/", guidance.guidance, name="guidance"),
     path("oauth/mcp/<slug:name>/start", service_sign_in.start, name="connect"),
     path("oauth/mcp/<slug:name>/callback", service_sign_in.callback, name="connected"),
+    path("oauth/mcp/~<int:pk>/callback", service_sign_in.callback, name="connected-unnamed"),
     path("oauth/mcp/<slug:name>/disconnect", service_sign_in.disconnect, name="disconnect"),
     path("oauth/company/<slug:name>/callback", service_sign_in.company_callback, name="signed-in"),
     path("oauth/client.json", service_sign_in.client_document, name="client-document"),

@@ -61,7 +61,7 @@ def start(request: MemberRequest, name: str) -> HttpResponse:
     A redirect would be stopped by the content policy, which lets forms go to this site only; and
     people see where they are being sent before they go.
     """
-    service = _connectable(request, name)
+    service = _connectable(request, name=name)
     call = _waiting(request)
     try:
         asked = async_to_sync(sign_in.begin)(
@@ -80,10 +80,11 @@ def start(request: MemberRequest, name: str) -> HttpResponse:
 
 
 @for_members("GET")
-def callback(request: MemberRequest, name: str) -> HttpResponse:
+def callback(request: MemberRequest, **which: str | int) -> HttpResponse:
     """What an authorization server sent the person back with. The state in it is the proof that
-    this person asked for it in this browser: no other request of theirs can be forged into one."""
-    service = _connectable(request, name)
+    this person asked for it in this browser: no other request of theirs can be forged into one.
+    The address names the service, or says its number where the document keeps the name back."""
+    service = _connectable(request, **which)
     session_key = request.session.session_key or ""
     try:
         async_to_sync(sign_in.finish)(
@@ -117,7 +118,7 @@ def company_callback(request: MemberRequest, name: str) -> HttpResponse:
 
 @for_members("POST")
 def disconnect(request: MemberRequest, name: str) -> HttpResponse:
-    removal.disconnect(_connectable(request, name), Acting.of(request.user))
+    removal.disconnect(_connectable(request, name=name), Acting.of(request.user))
     return redirect("services")
 
 
@@ -139,9 +140,9 @@ def _returned(request: MemberRequest) -> "Returned":
     )
 
 
-def _connectable(request: MemberRequest, name: str) -> Service:
-    """The service of this name that this person may use and sign in to, or 404 or 403."""
-    service = get_object_or_404(Service.objects.for_member(request.user), name=name)
+def _connectable(request: MemberRequest, **which: str | int) -> Service:
+    """The service that this person may use and sign in to, or 404 or 403."""
+    service = get_object_or_404(Service.objects.for_member(request.user), **which)
     if not may_connect(service, request.user):
         raise PermissionDenied
     return service

@@ -18,7 +18,7 @@ from mcpconfig.models import Credential, OAuthClient, Service
 
 from . import sealed
 from .discovery import Authority
-from .document import GRANT_TYPES, NAME, document_url
+from .document import GRANT_TYPES, NAME, document_url, published_redirect_uri
 from .door import THIS_MACHINE, Answer, Door, unusable
 from .token_requests import Client
 
@@ -26,11 +26,12 @@ from .token_requests import Client
 async def client_for(
     door: Door, service: Service, authority: Authority, *, redirect: str, scope: str
 ) -> OAuthClient:
-    """Our name at this server: entered, our document, known, or registered now; in this order."""
+    """Our name at this server: entered, our document, known, or registered now; in this order.
+    People come back to the address that is in it, which is the wanted one but for the document."""
     if service.client_id:
         return await database_sync_to_async(_entered)(service, authority, redirect)
     if authority.metadata.client_id_metadata_document_supported and document_url():
-        return await database_sync_to_async(_by_document)(service, authority, redirect)
+        return await database_sync_to_async(_by_document)(service, authority)
     known = await database_sync_to_async(_registered)(service, authority, redirect, scope)
     if known is not None:
         return known
@@ -86,12 +87,12 @@ def method_of(metadata: OAuthMetadata, secret: str) -> str:
     return "client_secret_post" if wants_post else "client_secret_basic"
 
 
-def _by_document(service: Service, authority: Authority, redirect: str) -> OAuthClient:
+def _by_document(service: Service, authority: Authority) -> OAuthClient:
     return OAuthClient.objects.get_or_create(
         service=service,
         kind=OAuthClient.Kind.DOCUMENT,
         issuer=authority.issuer,
-        redirect_uri=redirect,
+        redirect_uri=published_redirect_uri(service),
         client_id=document_url(),
     )[0]
 

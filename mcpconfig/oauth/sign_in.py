@@ -36,7 +36,6 @@ class _Plan:
 
     authority: Authority
     client: OAuthClient
-    redirect: str
     scope: str
     challenge: Challenge
 
@@ -61,9 +60,7 @@ async def begin(
         scope = chosen(service, challenge, authority, grant)
         redirect = redirect_uri(service, base_url)
         client = await client_for(door, service, authority, redirect=redirect, scope=scope)
-        plan = _Plan(
-            authority=authority, client=client, redirect=redirect, scope=scope, challenge=challenge
-        )
+        plan = _Plan(authority=authority, client=client, scope=scope, challenge=challenge)
     return await database_sync_to_async(_prepare)(service, acting, session_key, plan)
 
 
@@ -93,7 +90,7 @@ def _request(plan: _Plan, state: str, code_challenge: str) -> AuthorizationReque
     query = {
         "response_type": "code",
         "client_id": plan.client.client_id,
-        "redirect_uri": plan.redirect,
+        "redirect_uri": plan.client.redirect_uri,
         "state": state,
         "code_challenge": code_challenge,
         "code_challenge_method": "S256",

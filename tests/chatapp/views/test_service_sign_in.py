@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 
 import httpx2
 import pytest
+from django.contrib.auth.models import Group
 from django.test import Client, override_settings
 
 from chatapp.models import Member
@@ -44,6 +45,15 @@ def vault(peers: tuple[Authority, Vault]) -> Service:
 def page(answer: Any) -> Element:
     assert answer["Content-Type"].startswith("text/html")
     return parse(answer.content.decode())
+
+
+def keep_for_a_group_of(member: Member) -> None:
+    """The vault is no longer for everyone, and this member's still."""
+    group = Group.objects.create(name="keepers")
+    member.groups.add(group)
+    service = Service.objects.get()
+    service.groups.add(group)
+    Service.objects.update(visibility="groups")
 
 
 def leave(client: Client) -> tuple[Any, str]:
@@ -282,6 +292,59 @@ def test_the_document_of_this_application_is_open_to_everybody(
     assert answer["Content-Type"] == "application/json"
     assert answer.json()["client_id"] == "https://chat.example.org/oauth/client.json"
     assert answer.json()["redirect_uris"] == ["https://chat.example.org/oauth/mcp/vault/callback"]
+
+
+@override_settings(PUBLIC_URL="https://chat.example.org")
+@pytest.mark.parametrize("visibility", ["private", "groups"])
+def test_the_document_names_no_service_that_is_not_for_every_member(
+    owner: Member, vault: Service, visibility: str
+) -> None:
+    kept_back = Service.objects.create(
+        name="takeover-plans",
+        url="https://two.example/",
+        authentication="oauth_user",
+        visibility=visibility,
+        owner=owner,
+    )
+
+    answer = Client().get("/oauth/client.json")
+
+    assert b"takeover" not in answer.content
+    assert answer.json()["redirect_uris"] == [
+        "https://chat.example.org/oauth/mcp/vault/callback",
+        f"https://chat.example.org/oauth/mcp/~{kept_back.pk}/callback",
+    ]
+
+
+@override_settings(PUBLIC_URL="https://chat.example.org")
+def test_a_sign_in_to_a_groups_service_comes_back_to_the_address_in_the_document(
+    owner: Member, stranger: Member, vault: Service, peers: tuple[Authority, Vault]
+) -> None:
+    keep_for_a_group_of(owner)
+    peers[0].says["client_id_metadata_document_supported"] = True
+    peers[0].know({**Client().get("/oauth/client.json").json(), "scope": "tools"})
+    client = signed_in(owner)
+    path = came_back(leave(client)[1])
+    assert path.startswith(f"/oauth/mcp/~{vault.pk}/callback?")
+
+    assert signed_in(stranger).get(path).status_code == 404
+    assert client.get(f"/oauth/mcp/~{10**30}/callback").status_code == 404
+    assert client.get(path).status_code == 200
+
+    assert "Connected as you since" in standing_of(client).text
+
+
+def test_a_groups_service_that_is_registered_by_name_keeps_its_address(
+    owner: Member, vault: Service
+) -> None:
+    """An admin may have typed it in at the server by hand; nobody else reads it there."""
+    keep_for_a_group_of(owner)
+    client = signed_in(owner)
+
+    path = came_back(leave(client)[1])
+
+    assert path.startswith("/oauth/mcp/vault/callback?")
+    assert client.get(path).status_code == 200
 
 
 def test_there_is_no_document_without_a_public_address(client: Client, db: None) -> None:
