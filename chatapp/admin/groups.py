@@ -10,6 +10,8 @@ from django.http import HttpRequest
 
 from chatapp.models import Member, PolicyRule, ToolLimit
 
+from .tested_saves import TestedSaves
+
 Membership = Member.groups.through
 
 
@@ -26,7 +28,7 @@ admin.site.unregister(Group)
 
 
 @admin.register(Group)
-class GroupAdmin(PermissionGroupAdmin):
+class GroupAdmin(TestedSaves, PermissionGroupAdmin):
     filter_horizontal = ()
     fields = ("name",)
     inlines = (MembershipInline,)
@@ -34,7 +36,8 @@ class GroupAdmin(PermissionGroupAdmin):
     search_fields = ("name",)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Group]:
-        return super().get_queryset(request).annotate(size=Count("user"))
+        groups: QuerySet[Group] = super().get_queryset(request)
+        return groups.annotate(size=Count("user"))
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         """A rule without its groups would be for everybody, and a limit would be gone: a group that

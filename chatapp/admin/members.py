@@ -15,6 +15,8 @@ from django.utils.html import format_html
 from chatapp.links import sign_in_link
 from chatapp.models import Member
 
+from .tested_saves import TestedSaves
+
 IS_ADMIN = "May configure everything in this admin, and read what was said and decided."
 
 
@@ -55,7 +57,7 @@ class MemberForm(UserChangeForm):
 
 
 @admin.register(Member)
-class MemberAdmin(UserAdmin):
+class MemberAdmin(TestedSaves, UserAdmin):
     """Admins are superusers: there is no right in between to get wrong."""
 
     add_form = NewMemberForm

@@ -27,12 +27,14 @@ UNKNOWN = Risk(level="high", reasons=("The tool is not known, so it counts as hi
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failing:
-    """A test whose call is decided otherwise than it must be."""
+    """A test whose call is decided otherwise than it must be. `is_cut_off`: whatever policy says,
+    for its person or its tool is out of use."""
 
     test_id: int
     name: str
     expected: str
     decision: Decision
+    is_cut_off: bool = False
 
     @property
     def found(self) -> str:
@@ -74,6 +76,7 @@ class Case:
     facts: CallFacts
     risk: Risk
     refusal: str
+    is_cut_off: bool
 
     def decision_under(self, word: AdminsWord) -> Decision:
         """Consents do not count: a test is about what admins say, not about what people allowed."""
@@ -92,11 +95,17 @@ def cases(rows: Sequence[PolicyTest] | None = None) -> list[Case]:
 
 def failing(word: AdminsWord, tried: Sequence[Case]) -> list[Failing]:
     """Those that fail under this policy, in their order."""
-    decided = [(case.row, case.decision_under(word)) for case in tried]
+    decided = [(case, case.decision_under(word)) for case in tried]
     return [
-        Failing(test_id=row.pk, name=row.name, expected=row.expected, decision=decision)
-        for row, decision in decided
-        if not _is_as_expected(decision, row.expected)
+        Failing(
+            test_id=case.row.pk,
+            name=case.row.name,
+            expected=case.row.expected,
+            decision=decision,
+            is_cut_off=case.is_cut_off,
+        )
+        for case, decision in decided
+        if not _is_as_expected(decision, case.row.expected)
     ]
 
 
@@ -123,7 +132,16 @@ def _case(row: PolicyTest) -> Case:
     facts, risk, refusal = about
     if not person.is_active:
         refusal = "Refused because this person is not active."
-    return Case(row=row, person=facts_of(person), facts=facts, risk=risk, refusal=refusal)
+    # Our own tools are refused only to those who are no admins any more.
+    is_cut_off = not person.is_active or bool(facts.obstacle or (refusal and not row.service))
+    return Case(
+        row=row,
+        person=facts_of(person),
+        facts=facts,
+        risk=risk,
+        refusal=refusal,
+        is_cut_off=is_cut_off,
+    )
 
 
 # What is known of the call, the risk of its tool, and why the person is not offered it, or nothing.
