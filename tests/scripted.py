@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 
 from chatapp.providers.account import Account
+from chatapp.providers.estimate import tokens_of
 from chatapp.providers.events import (
     Finished,
     FinishReason,
@@ -17,9 +18,11 @@ from chatapp.providers.events import (
     ToolCallReady,
     Usage,
 )
+from chatapp.providers.failures import ProviderNames, provider_error
 from chatapp.providers.request import ModelRequest
 
 MODEL = "scripted:model"
+NAMES = ProviderNames(label="Scripted", key_variable="its key", url_variable="its address")
 
 
 @dataclass(eq=False)
@@ -32,7 +35,17 @@ class Pause:
 
 Scene = list[ModelEvent | Exception | Pause]
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limit:
+    """The model reads so many tokens and complains of a longer request, which is no scene."""
+
+    tokens: int
+    complaint: str = "The prompt is too long"
+
+
 scenes: list[Scene] = []
+limits: list[Limit] = []
 requests: list[ModelRequest] = []
 closed: list[bool] = []
 
@@ -55,6 +68,9 @@ def calls(*asked: tuple[str, str]) -> Scene:
 
 async def stream(request: ModelRequest, account: Account) -> AsyncGenerator[ModelEvent, None]:
     requests.append(request)
+    for limit in limits:
+        if tokens_of(request) > limit.tokens:
+            raise provider_error("too_long", NAMES, detail=limit.complaint)
     scene = scenes.pop(0) if scenes else text("Nothing more was scripted.")
     try:
         for item in scene:

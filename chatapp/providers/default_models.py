@@ -34,6 +34,16 @@ DEFAULT_MODELS: dict[str, dict[str, str]] = {
         "amazon.nova-lite-v1:0": "Amazon Nova Lite",
     },
 }
+# How many tokens of a request each reads at once, where its provider has published it. What others
+# read shows when one of them refuses.
+CONTEXT_TOKENS = {
+    **dict.fromkeys(("gpt-6-sol", "gpt-6-luna", "gpt-6-astra"), 922_000),
+    **dict.fromkeys(("gpt-6.1-sol", "gpt-6.1-terra"), 922_000),
+    **dict.fromkeys(("claude-sonnet-5-5", "claude-opus-5-5", "claude-haiku-5-5"), 1_000_000),
+    "gemini-4-argon": 1_048_576,
+    "amazon.nova-pro-v1:0": 300_000,
+    "amazon.nova-lite-v1:0": 300_000,
+}
 # By the beginning of the name: a dated name ends with the one that it is a version of.
 ENDS: dict[str, date] = {
     "claude-sonnet-4-5": date(2026, 11, 30),

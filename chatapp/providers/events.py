@@ -115,7 +115,8 @@ ModelEvent = (
 class ProviderError(Exception):
     """A model call failed. `message` and `hint` are fit to be shown to a member.
 
-    `retry_after` is the wait in seconds that the provider asked for. `detail` is the provider's own
+    `retry_after` is the wait in seconds that the provider asked for, `limit_tokens` what it said
+    that the model reads at once, of a request that is too long. `detail` is the provider's own
     text, for the log and for admins.
     """
 
@@ -123,6 +124,7 @@ class ProviderError(Exception):
     message: str
     hint: str = ""
     retry_after: float | None = None
+    limit_tokens: int | None = None
     detail: str = field(default="", repr=False)
 
     def __str__(self) -> str:

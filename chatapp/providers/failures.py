@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from chatapp.providers.events import ErrorKind, ProviderError
+from chatapp.providers.named_limit import named_limit
 
 SHORT_DETAIL = 240
 LONGEST_DETAIL = 4_000
@@ -23,6 +24,15 @@ TOO_LONG = (
     "exceed context limit",
     "too many tokens",
     "reduce the length of the messages",
+    # llama.cpp, its Python server, LM Studio (four sentences) and Mistral.
+    "exceed_context_size_error",
+    "available context size",
+    "exceed context window",
+    "loaded with context length of only",
+    "reached context length of",
+    "context size has been exceeded",
+    "cannot truncate prompt with n_keep",
+    "too large for model with",
 )
 OUT_OF_QUOTA = (
     "insufficient_quota",
@@ -161,6 +171,7 @@ def provider_error(
         message=message,
         hint=hint.format(**words),
         retry_after=retry_after,
+        limit_tokens=named_limit(detail) if kind == "too_long" else None,
         detail=detail[:LONGEST_DETAIL],
     )
 

@@ -153,7 +153,9 @@ def _own_words(error: Exception) -> str:
     """What the provider said, without the page of HTML that a proxy says instead."""
     body = getattr(error, "body", None)
     if isinstance(body, dict):
-        return str(body.get("message") or body.get("detail") or body)
+        words = str(body.get("message") or body.get("detail") or body)
+        # llama.cpp names its size beside the sentence.
+        return f"{words} (n_ctx: {body['n_ctx']})" if "n_ctx" in body else words
     if isinstance(body, str) and body and not body.lstrip().startswith("<"):
         return body
     return str(getattr(error, "message", "") or error)

@@ -38,7 +38,8 @@ def _model(row: object) -> ListedModel | None:
             row,
             ("context_length",),
             ("max_model_len",),
-            ("meta", "n_ctx_train"),
+            # What llama.cpp was started with; `n_ctx_train` is what the model was trained for.
+            ("meta", "n_ctx"),
             ("context_window",),
         ),
         output_tokens=_number(

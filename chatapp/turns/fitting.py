@@ -26,45 +26,52 @@ from .usage import price_of
 
 # Of what a model can read, kept free for its answer where an admin set no limit for that.
 MOST_FOR_ANSWER = 8_192
-# After a provider refused a request as too long, how much of it is tried next.
-AFTER_REFUSAL = 0.7
+# After a provider refused a request as too long without saying what it reads: how much of that
+# request is tried next. Together they come to a tenth.
+AFTER_REFUSALS = (0.7, 0.45, 0.33)
 SUMMARY_TOKENS = 4_000
 LEAST_TRANSCRIPT_TOKENS = 350
 MOST_ROUNDS = 10
 CHARACTERS_A_TOKEN = 3
-ONE_QUESTION_TOO_LONG = ProviderError(
+
+
+class CannotFit(ProviderError):
+    """Nothing that fits is left to be asked, so nothing smaller is tried."""
+
+
+ONE_QUESTION_TOO_LONG = CannotFit(
     kind="too_long",
     message="The latest messages, with what tools gave for them, are longer than the model reads.",
     hint="Start a new chat with less, switch off some tools, or choose a model that reads more.",
 )
-STILL_TOO_LONG = ProviderError(
+STILL_TOO_LONG = CannotFit(
     kind="too_long",
     message="This chat is longer than the model can read, even with its older part summarised.",
     hint="Start a new chat, switch off some tools, or choose a model that reads more.",
 )
-NO_ROOM_TO_SUMMARISE = ProviderError(
+NO_ROOM_TO_SUMMARISE = CannotFit(
     kind="too_long",
     message="This chat is longer than the model can read, which is too little to summarise it.",
     hint="Start a new chat, or choose a model that reads more.",
 )
-NOT_SUMMARISED = ProviderError(
+NOT_SUMMARISED = CannotFit(
     kind="too_long",
     message="This chat is longer than the model can read, and it wrote no summary of its older "
     "part.",
     hint="Try again, start a new chat, or choose another model.",
 )
-SUMMARY_CUT_OFF = ProviderError(
+SUMMARY_CUT_OFF = CannotFit(
     kind="too_long",
     message="This chat is longer than the model can read, and the summary of its older part was "
     "cut off, so it is not used.",
     hint="Try again, start a new chat, or choose another model.",
 )
-NOT_ALL_YET = ProviderError(
+NOT_ALL_YET = CannotFit(
     kind="too_long",
     message="This chat is much longer than the model can read; a part of it is summarised so far.",
     hint="Try again to go on from there, or choose a model that reads more.",
 )
-UNDONE = ProviderError(
+UNDONE = CannotFit(
     kind="too_long",
     message="This chat is longer than the model can read, and you took its summary back.",
     hint="Use the summary again, start a new chat, or choose a model that reads more.",
@@ -103,15 +110,25 @@ class Fitted:
 
 def room_of(model: ChosenModel) -> int | None:
     """How many tokens a request may have; None where nobody knows."""
+    return _room_in(model, model.context_tokens) if model.context_tokens else None
+
+
+def _room_in(model: ChosenModel, context_tokens: int) -> int:
+    """What of its context is left beside its answer."""
     facts = model.facts
-    if facts is None or not facts.context_tokens:
-        return None
-    wanted = facts.asked_tokens or facts.output_tokens or MOST_FOR_ANSWER
-    return max(1, facts.context_tokens - min(wanted, MOST_FOR_ANSWER, facts.context_tokens // 4))
+    said = (facts.asked_tokens or facts.output_tokens) if facts else None
+    return max(
+        1, context_tokens - min(said or MOST_FOR_ANSWER, MOST_FOR_ANSWER, context_tokens // 4)
+    )
 
 
-def room_after_refusal(request: ModelRequest) -> int:
-    return int(tokens_of(request) * AFTER_REFUSAL)
+def room_after_refusal(
+    model: ChosenModel, refused: int, share: float, limit_tokens: int | None
+) -> int:
+    """Less than the `refused` tokens: what the provider said that it reads, else a share of them.
+    That it names more than it refused means that its tokens are smaller than those counted here."""
+    named = _room_in(model, limit_tokens) if limit_tokens else refused
+    return named if named < refused else int(refused * share)
 
 
 async def fitted(asking: Asking, request: ModelRequest, room: int | None) -> Fitted:

@@ -28,9 +28,8 @@ def gauge_of(conversation: Conversation | None) -> Gauge:
 
 
 def _context_of(conversation: Conversation) -> int | None:
-    """What an admin said that the chosen model can read."""
+    """What the chosen model can read, where somebody said so."""
     try:
-        facts = chosen_model(conversation.model, conversation.owner).facts
+        return chosen_model(conversation.model, conversation.owner).context_tokens
     except ProviderError:
         return None
-    return facts.context_tokens if facts else None

@@ -13,6 +13,7 @@ from typing import Any
 from django.conf import settings
 
 from chatapp.models import Conversation, Turn
+from chatapp.providers.estimate import tokens_of
 from chatapp.providers.events import (
     ArgumentsDelta,
     FilesLeftOut,
@@ -34,7 +35,7 @@ from chatapp.tools.catalogue import Catalogue
 from mcpconfig.results import storable
 
 from .asking_again import tell_wait, wait_visibly
-from .fitting import Asking, fitted, room_after_refusal, room_of
+from .fitting import AFTER_REFUSALS, Asking, CannotFit, fitted, room_after_refusal, room_of
 from .group_commit import Draft, GroupCommit
 from .guidance import guidance_for
 from .history import history_of
@@ -186,15 +187,20 @@ async def _listen(
 
 
 async def _ask_with_what_fits(asking: Asking, whole: ModelRequest, listener: Listener) -> None:
-    """Where the provider finds it too long all the same, once more with less."""
-    request = await _fitted(asking, whole, room_of(asking.model), listener.answer)
-    try:
-        return await _hear_out(asking, request, listener)
-    except ProviderError as error:
-        if error.kind != "too_long" or listener.answer.has_begun:
-            raise
-    less = await _fitted(asking, whole, room_after_refusal(request), listener.answer)
-    await _hear_out(asking, less, listener)
+    """Where the provider finds it too long all the same, again with less, a few times."""
+    room = room_of(asking.model)
+    for share in (*AFTER_REFUSALS, None):
+        refused = room or 0
+        try:
+            request = await _fitted(asking, whole, room, listener.answer)
+            refused = tokens_of(request)
+            return await _hear_out(asking, request, listener)
+        except ProviderError as error:
+            is_other = error.kind != "too_long" or isinstance(error, CannotFit)
+            if share is None or is_other or listener.answer.has_begun:
+                raise
+            room = room_after_refusal(asking.model, refused, share, error.limit_tokens)
+            log.info("Model call of turn %s was too long, again with %s", asking.turn.pk, room)
 
 
 async def _fitted(

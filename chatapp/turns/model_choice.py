@@ -13,7 +13,7 @@ from chatapp.models import ChatModel, Member, ModelProvider
 from chatapp.providers import environment
 from chatapp.providers.abilities import Abilities, known_abilities
 from chatapp.providers.account import Account
-from chatapp.providers.default_models import DEFAULT_MODELS
+from chatapp.providers.default_models import CONTEXT_TOKENS, DEFAULT_MODELS
 from chatapp.providers.registry import (
     DEMO_MODEL,
     LABELS,
@@ -48,6 +48,12 @@ class ChosenModel:
             pictures=said.takes_pictures if said else None,
             documents=said.takes_documents if said else None,
         )
+
+    @property
+    def context_tokens(self) -> int | None:
+        """How many tokens it reads at once, as an admin or its provider said."""
+        said = self.facts.context_tokens if self.facts else None
+        return said or CONTEXT_TOKENS.get(self.name)
 
     @property
     def takes_tools(self) -> bool:

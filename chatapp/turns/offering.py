@@ -81,8 +81,7 @@ def _loaded(turn: Turn) -> list[str]:
 
 def room_for_tools(model: ChosenModel) -> int:
     """How many tokens the descriptions of tools may take: beyond, they are left to be found."""
-    context = model.facts.context_tokens if model.facts else None
-    return int((context or USUAL_CONTEXT) * settings.TOOL_SHARE_PERCENT / 100)
+    return int((model.context_tokens or USUAL_CONTEXT) * settings.TOOL_SHARE_PERCENT / 100)
 
 
 def _instructions(usable: list[CatalogueTool]) -> str:

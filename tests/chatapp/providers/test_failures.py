@@ -91,3 +91,29 @@ def test_a_limit_on_requests_is_no_limit_of_the_model(
     status: int | None, codes: tuple[str, ...], text: str, kind: ErrorKind
 ) -> None:
     assert classify(status, codes, text) == kind
+
+
+SIZES = {
+    "This model's maximum context length is 8,192 tokens. However, you asked for 9000.": 8192,
+    "prompt is too long: 205000 tokens > 200000 maximum": 200_000,
+    "input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000": 200_000,
+    "The input token count (99) exceeds the maximum number of tokens allowed (98).": 98,
+    "request (8210 tokens) exceeds the available context size (8192 tokens)": 8192,
+    "the request exceeds the available context size, try increasing it (n_ctx: 4096)": 4096,
+    "exceed_context_size_error": None,
+    "Trying to keep the first 10136 tokens when context the overflows. However, the model is "
+    "loaded with context length of only 7866 tokens, which is not enough.": 7866,
+    "Reached context length of 4096 tokens with model (arch: qwen3vlmoe) that does not currently "
+    "support mid-generation context overflow.": 4096,
+    "Cannot truncate prompt with n_keep (15028) >= n_ctx (7424)": 7424,
+    "Context size has been exceeded.": None,
+    "Requested tokens (2285) exceed context window of 2048": 2048,
+    "Prompt contains 40000 tokens, too large for model with 32768 maximum context length": 32_768,
+    f"maximum context length is {'9' * 5_000} tokens": None,
+}
+
+
+@pytest.mark.parametrize("complaint", SIZES)
+def test_what_servers_say_of_a_request_that_is_too_long_is_understood(complaint: str) -> None:
+    assert classify(400, (), complaint) == "too_long"
+    assert provider_error("too_long", NAMED, detail=complaint).limit_tokens == SIZES[complaint]

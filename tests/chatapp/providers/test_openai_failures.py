@@ -69,6 +69,15 @@ async def test_an_error_inside_the_stream_has_its_kind(
     assert (error.kind, error.detail) == (kind, "It broke")
 
 
+async def test_a_size_beside_the_sentence_is_read(wire: WireServer) -> None:
+    """As llama.cpp says it."""
+    error = {"code": 400, "message": "the request exceeds the available context size"}
+    error |= {"type": "exceed_context_size_error", "n_prompt_tokens": 14_429, "n_ctx": 8_192}
+    wire.play(Answer(status=400, error=error))
+    failure = await failure_of("openai-chat")
+    assert (failure.kind, failure.limit_tokens) == ("too_long", 8_192)
+
+
 async def test_a_failed_response_says_why(wire: WireServer) -> None:
     error = {"code": "rate_limit_exceeded", "message": "Slow down"}
     wire.play(Answer(events=({"type": "response.failed", "response": {"error": error}},)))

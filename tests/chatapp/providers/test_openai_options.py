@@ -287,7 +287,11 @@ async def listed(wire: WireServer, document: str) -> list[Any]:
     [
         ('{"id": "m"}', (None, None, None, None, None)),
         ('{"id": "m", "max_model_len": 8192}', (8192, None, None, None, None)),
-        ('{"id": "m", "meta": {"n_ctx_train": 4096}}', (4096, None, None, None, None)),
+        (
+            '{"id": "m", "meta": {"n_ctx": 4096, "n_ctx_train": 131072}}',
+            (4096, None, None, None, None),
+        ),
+        ('{"id": "m", "meta": {"n_ctx_train": 131072}}', (None, None, None, None, None)),
         (
             '{"id": "m", "context_length": 9, "top_provider": {"max_completion_tokens": 5},'
             '"architecture": {"input_modalities": ["text", "file", "image"]},'
@@ -305,7 +309,15 @@ async def listed(wire: WireServer, document: str) -> list[Any]:
             (None, None, None, None, False),
         ),
     ],
-    ids=["openai", "vllm", "llama.cpp", "openrouter", "openrouter, words only", "nonsense"],
+    ids=[
+        "openai",
+        "vllm",
+        "llama.cpp",
+        "older llama.cpp",
+        "openrouter",
+        "openrouter, words only",
+        "nonsense",
+    ],
 )
 async def test_what_servers_say_of_a_model_is_read(
     wire: WireServer, row: str, facts: tuple[Any, ...]

@@ -23,6 +23,7 @@ def _scripted_model(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("OPENAI_API_KEY", "a-key-that-is-never-used")
     scripted.scenes.clear()
     scripted.requests.clear()
+    scripted.limits.clear()
     scripted.closed.clear()
     yield
     close_threads()
