@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from channels.db import database_sync_to_async
@@ -25,6 +25,7 @@ from .wire import ExchangeRecord, Wire
 logger = logging.getLogger(__name__)
 
 PRUNE_EVERY = 50
+PRUNE_AT_ONCE = 100
 MOST_WAITING = 100
 
 _round_id: ContextVar[str] = ContextVar("round_id", default="")
@@ -206,8 +207,29 @@ def _line(text: str, secrets: list[str]) -> str:
 
 def prune(service: Service) -> None:
     """Keep only the newest exchanges of a service, and none that are old."""
-    kept = Exchange.objects.filter(service=service)
-    kept.filter(created_at__lt=timezone.now() - timedelta(days=settings.TRACE_DAYS)).delete()
+    Exchange.objects.filter(service=service, created_at__lt=_oldest_kept()).delete()
+    _keep_newest(service.pk)
+
+
+def prune_all() -> None:
+    """As `prune`, for every service, also those that nobody uses any more. From the oldest
+    exchange to the first young one: no index leads to their dates, and their bodies are long."""
+    while True:
+        oldest = Exchange.objects.order_by("pk").values_list("pk", "created_at")[:PRUNE_AT_ONCE]
+        old = [pk for pk, created_at in oldest if created_at < _oldest_kept()]
+        Exchange.objects.filter(pk__in=old).delete()
+        if len(old) < PRUNE_AT_ONCE:
+            break
+    for service_id in Service.objects.values_list("pk", flat=True):
+        _keep_newest(service_id)
+
+
+def _oldest_kept() -> datetime:
+    return timezone.now() - timedelta(days=settings.TRACE_DAYS)
+
+
+def _keep_newest(service_id: int) -> None:
+    kept = Exchange.objects.filter(service_id=service_id)
     newest = kept.order_by("-pk").values_list("pk", flat=True)
     oldest_kept = newest[max(0, settings.TRACE_EXCHANGES - 1) :][:1]
     for pk in list(oldest_kept):

@@ -22,6 +22,7 @@ from chatapp.tools.catalogue import Catalogue, catalogue_for
 from chatapp.tools.core_catalogue import with_core_tools
 from mcpconfig.retries import retry_due
 from mcpconfig.tool_apps import Audience
+from mcpconfig.trace import prune_all
 
 from . import calling, recovery
 from .budgets import read_turn
@@ -51,6 +52,7 @@ MOST_DROPS = 5
 STOP_LOOK_SECONDS = 0.5
 RETRY_LOOK_SECONDS = 1.0
 TASK_LOOK_SECONDS = 1.0
+TRACE_LOOK_SECONDS = 3600.0
 REFUSED = (
     f"The database refused something of this turn {MOST_DROPS} times, so it was ended. An admin "
     "finds the reason in the log."
@@ -95,6 +97,7 @@ class Engine:
             self._watch(self._every, settings.SWEEP_SECONDS, remind_due)
             self._watch(self._every, RETRY_LOOK_SECONDS, retry_due)
             self._watch(self._every, TASK_LOOK_SECONDS, poll_due)
+            self._watch(self._every, TRACE_LOOK_SECONDS, partial(in_database, prune_all))
 
     async def close(self) -> None:
         """Stop working and let other workers go on at once; no turn is lost or ended by this."""

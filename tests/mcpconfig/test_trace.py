@@ -171,6 +171,23 @@ def test_exchanges_that_are_old_go(settings: LazySettings) -> None:
     assert list(Exchange.objects.all()) == [young]
 
 
+def test_all_services_are_pruned_from_the_oldest_exchange_on(
+    settings: LazySettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.TRACE_EXCHANGES = 4
+    monkeypatch.setattr(trace, "PRUNE_AT_ONCE", 2)
+    for name in ("quiet", "busy"):
+        service = Service.objects.create(name=name, url=f"https://{name}.example/mcp")
+        values = {"service": service, "operation": "x", "operation_id": "0" * 32, "method": "POST"}
+        old = [Exchange.objects.create(**values).pk for _unused in range(3)]
+        Exchange.objects.filter(pk__in=old).update(created_at=timezone.now() - timedelta(days=15))
+    young = [Exchange.objects.create(**values).pk for _unused in range(6)]
+
+    trace.prune_all()
+
+    assert set(Exchange.objects.values_list("pk", flat=True)) == set(young[2:])
+
+
 async def test_pruning_happens_by_itself(
     modern: Served, service_at: MakeService, settings: LazySettings
 ) -> None:

@@ -2,9 +2,12 @@
 work."""
 
 import asyncio
+import uuid
+from datetime import timedelta
 
 import pytest
 from django.db import OperationalError
+from django.utils import timezone
 
 from chatapp.models import Approval, JournalEvent, ToolCall, Turn
 from chatapp.storage import in_database
@@ -12,6 +15,7 @@ from chatapp.turns import recovery
 from chatapp.turns.engine import Engine
 from chatapp.turns.lease import acquire
 from chatapp.turns.workplace import Workplace
+from mcpconfig.models import Exchange, Service
 from tests import scripted
 from tests.scripted import text
 
@@ -165,3 +169,22 @@ async def test_a_sweep_that_cannot_take_up_turns_still_does_the_rest(
         await until(lambda: len(done) > 2)
     finally:
         await engine.close()
+
+
+async def test_the_sweep_drops_old_traces_of_services_that_nobody_uses() -> None:
+    quiet = await Service.objects.acreate(name="quiet", url="https://quiet.example/")
+    off = await Service.objects.acreate(name="off", url="https://off.example/", is_enabled=False)
+    for service in (quiet, off):
+        await Exchange.objects.acreate(service=service, operation="x", operation_id=uuid.uuid4())
+    await Exchange.objects.aupdate(created_at=timezone.now() - timedelta(days=15))
+    young = await Exchange.objects.acreate(service=quiet, operation="x", operation_id=uuid.uuid4())
+
+    engine = Engine()
+    engine.start()
+    try:
+        async with asyncio.timeout(10):
+            while await Exchange.objects.acount() > 1:
+                pass
+    finally:
+        await engine.close()
+    assert await Exchange.objects.aget() == young
