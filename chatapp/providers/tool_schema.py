@@ -17,7 +17,7 @@ Schema = dict[str, Any]
 def compile_schema(schema: Schema) -> Schema:
     """A schema that guides the model. The service checks the arguments itself, so a lost constraint
     costs one failed call at most, while a refused schema fails every request that carries it."""
-    compiled = _flattened(_Compiler(schema).schema(schema, ()))
+    compiled = flattened(_Compiler(schema).schema(schema, ()))
     compiled["type"] = "object"
     properties = compiled.setdefault("properties", {})
     required = [name for name in compiled.pop("required", []) if name in properties]
@@ -148,13 +148,13 @@ def _as_list(value: object) -> list[object]:
     return value if isinstance(value, list) else [value]
 
 
-def _flattened(schema: Schema) -> Schema:
-    """The root without unions, which providers refuse there: every property that some branch knows,
-    required where all branches agree, the choice told in words."""
+def flattened(schema: Schema) -> Schema:
+    """An object without unions, which providers refuse at the root: every property that some branch
+    knows, required where all branches agree, the choice told in words."""
     flat = {k: v for k, v in schema.items() if k not in (*UNIONS, "enum", "const", "not")}
     required = list(flat.pop("required", []))
     for union in UNIONS:
-        branches = [_flattened(branch) for branch in schema.get(union, [])]
+        branches = [flattened(branch) for branch in schema.get(union, [])]
         for branch in branches:
             _join(flat, branch)
         names = [set(branch.get("required", [])) for branch in branches]
@@ -167,7 +167,10 @@ def _flattened(schema: Schema) -> Schema:
 
 
 def _join(flat: Schema, branch: Schema) -> None:
+    is_open = any(each.get("additionalProperties", False) is not False for each in (flat, branch))
     flat.pop("additionalProperties", None)
+    if is_open or branch.get("patternProperties"):
+        flat["additionalProperties"] = True
     known = flat.setdefault("properties", {})
     for name, schema in branch.get("properties", {}).items():
         if known.setdefault(name, schema) != schema:

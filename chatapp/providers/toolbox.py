@@ -138,8 +138,11 @@ def preflight(dialect: Dialect, spec: ToolSpec) -> tuple[str, tuple[str, ...]]:
         changes.append(f"It is called {wire.to_wire(spec.name)} there.")
     if shape.names:
         changes.append(f"Renamed arguments: {', '.join(sorted(shape.names))}.")
-    if replace(shape, names={}) != PLAIN:
-        changes.append("Free-form arguments are written as JSON text.")
+    if shape.inside:
+        free = ", ".join(sorted(shape.inside))
+        changes.append(f"Free-form arguments are written as JSON text: {free}.")
+    if shape.further:
+        changes.append(f"Arguments without a description are written into {shape.further}.")
     if simple != _as_said(spec.input_schema):
         changes.append("Parts of its argument description are simplified.")
     return "", tuple(changes)

@@ -215,7 +215,12 @@ def test_the_preflight_says_what_a_provider_changes() -> None:
     assert reason == ""
     assert changes == (
         "Renamed arguments: $filter, filter[id].",
-        "Free-form arguments are written as JSON text.",
+        "Free-form arguments are written as JSON text: body, deep, rows.",
+        "Parts of its argument description are simplified.",
+    )
+    open_root = spec({"a": {"type": "string"}}, additionalProperties=True)
+    assert preflight(GEMINI, open_root)[1] == (
+        "Arguments without a description are written into additional_properties.",
         "Parts of its argument description are simplified.",
     )
     assert preflight(OPENAI, spec({"a": {"type": "string"}})) == ("", ())
