@@ -1,5 +1,5 @@
-"""Whether a request was refused for its files. Complaints about anything else name tools that deal
-with files, and many end with a word on documentation."""
+"""Whether a request was refused for its files, or for having tools. Complaints about anything else
+name tools that deal with files, and many end with a word on documentation."""
 
 import re
 
@@ -10,6 +10,13 @@ REFUSES = re.compile(
     r"|(not|n't) (be )?(valid|allowed|permitted|accept|enabled|process)"
     r"|unexpected|unknown|unrecogni[sz]ed"
 )
+# In the words of Ollama, OpenRouter and vLLM, and of others that say it alike.
+ANY_TOOLS = re.compile(
+    r"(does not|doesn't) support (tools|tool use|tool calling|function calling)\b"
+    r"|endpoints found that support tool use"
+    r"|tool choice requires --enable-auto-tool-choice"
+    r"|\b(tools|tool use|tool calling|function calling) (is|are) not supported"
+)
 
 
 def refuses_pictures(complaint: str) -> bool:
@@ -18,6 +25,11 @@ def refuses_pictures(complaint: str) -> bool:
 
 def refuses_documents(complaint: str) -> bool:
     return _refuses(DOCUMENTS, complaint)
+
+
+def refuses_tools(complaint: str) -> bool:
+    """Any at all: not one of them, or its shape."""
+    return bool(ANY_TOOLS.search(complaint.lower()))
 
 
 def _refuses(files: re.Pattern[str], complaint: str) -> bool:

@@ -79,6 +79,11 @@ class FilesLeftOut:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ToolsLeftOut:
+    """The model cannot use tools, and was asked again without any."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
     """Tokens of this call. `input_tokens` includes those read from and written to the cache,
     `output_tokens` the reasoning."""
@@ -106,6 +111,7 @@ ModelEvent = (
     | OpaqueData
     | ToolLeftOut
     | FilesLeftOut
+    | ToolsLeftOut
     | Usage
     | Finished
 )

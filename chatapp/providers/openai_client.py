@@ -93,7 +93,12 @@ class _Reader:
                     stream=True,
                     stream_cls=openai.AsyncStream[object],
                 )
-            except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
+            # OpenRouter finds no model of this name that takes such a request.
+            except (
+                openai.BadRequestError,
+                openai.NotFoundError,
+                openai.UnprocessableEntityError,
+            ) as error:
                 complaint = f"{error.code} {error.param} {error.message}"
                 smaller = self._simpler(self._body, complaint)
                 if smaller is None:

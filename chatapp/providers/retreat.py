@@ -1,9 +1,11 @@
-"""What is asked for again without the files that a model refused, so that people can be told."""
+"""What is asked for again without the files or the tools that a model refused, so that people can
+be told."""
 
 from collections.abc import Callable
 from typing import Any
 
-from .events import FilesLeftOut
+from .complaints import refuses_tools
+from .events import FilesLeftOut, ToolsLeftOut
 
 Body = dict[str, Any]
 Simpler = Callable[[Body, str], Body | None]
@@ -14,19 +16,24 @@ KEYS = {"inline_data", "image", "document"}
 
 
 class Retreat:
-    """Makes a request simpler as `simpler` says, and notes whether that took files away."""
+    """Makes a request simpler, as `simpler` says where it is not for its tools, and notes whether
+    that took files or tools away."""
 
     def __init__(self, simpler: Simpler) -> None:
         self._simpler = simpler
-        self._untold: tuple[FilesLeftOut, ...] = ()
+        self._untold: tuple[FilesLeftOut | ToolsLeftOut, ...] = ()
 
     def __call__(self, body: Body, complaint: str) -> Body | None:
+        if "tools" in body and refuses_tools(complaint):
+            self._untold = (*self._untold, ToolsLeftOut())
+            return {key: value for key, value in body.items() if key != "tools"}
         smaller = self._simpler(body, complaint)
         if smaller is not None and files_in(smaller) < files_in(body):
-            self._untold = (FilesLeftOut(),)
+            others = (each for each in self._untold if each != FilesLeftOut())
+            self._untold = (*others, FilesLeftOut())
         return smaller
 
-    def told(self) -> tuple[FilesLeftOut, ...]:
+    def told(self) -> tuple[FilesLeftOut | ToolsLeftOut, ...]:
         """What is to be said and was not yet."""
         untold, self._untold = self._untold, ()
         return untold

@@ -26,6 +26,7 @@ from chatapp.providers.events import (
     ToolCallReady,
     ToolCallStarted,
     ToolLeftOut,
+    ToolsLeftOut,
     Usage,
 )
 from chatapp.providers.registry import provider_module
@@ -47,7 +48,7 @@ from .milestones import passed
 from .model_choice import ChosenModel, chosen_model
 from .offering import offered_tools
 from .patience import kept_trying, uninterrupted
-from .sight import FILES_REFUSED, unseen_in, visible_to
+from .sight import FILES_REFUSED, TOOLS_REFUSED, unseen_in, visible_to
 from .steps import Answer, OpenStep, SaidPart, close_step
 from .usage import price_of
 
@@ -86,6 +87,8 @@ class Listener:
                 self.answer.left_out[event.name] = event
             case FilesLeftOut():
                 self.answer.unseen = (*self.answer.unseen, FILES_REFUSED)
+            case ToolsLeftOut():
+                self.answer.unseen = (*self.answer.unseen, TOOLS_REFUSED)
             case OpaqueData(kind=kind, data=data):
                 self._keep(kind, data)
             case Finished(reason=reason):

@@ -14,6 +14,7 @@ from .journal import Entry
 from .top_notices import UNSEEN, note_once
 
 MOST_NAMED = 5
+TOOLS_REFUSED = "This model cannot use tools, so it was offered none."
 FILES_REFUSED = "The model was shown none of the files: its provider refused them."
 
 

@@ -1,8 +1,8 @@
-"""Which refusals are about files."""
+"""Which refusals are about files, and which about tools."""
 
 import pytest
 
-from chatapp.providers.complaints import refuses_documents, refuses_pictures
+from chatapp.providers.complaints import refuses_documents, refuses_pictures, refuses_tools
 
 COMPLAINTS = {
     "This model does not support image input": (True, False),
@@ -24,3 +24,19 @@ COMPLAINTS = {
 @pytest.mark.parametrize("complaint", COMPLAINTS)
 def test_a_complaint_is_about_files_or_it_is_not(complaint: str) -> None:
     assert (refuses_pictures(complaint), refuses_documents(complaint)) == COMPLAINTS[complaint]
+
+
+NO_TOOLS = {
+    "registry.ollama.ai/library/gemma3:4b does not support tools": True,
+    "No endpoints found that support tool use. Try disabling tools.": True,
+    '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set': True,
+    "Function calling is not supported by this model": True,
+    "Invalid schema for function 'file_read': not supported": False,
+    "tools.3.does_not_support_tools: Extra inputs are not permitted": False,
+    "tools[0].function.strict is not supported": False,
+}
+
+
+@pytest.mark.parametrize("complaint", NO_TOOLS)
+def test_a_model_without_tools_is_told_from_a_tool_that_is_refused(complaint: str) -> None:
+    assert refuses_tools(complaint) == NO_TOOLS[complaint]

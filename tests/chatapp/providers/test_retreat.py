@@ -4,11 +4,12 @@ import base64
 
 import pytest
 
-from chatapp.providers.events import FilesLeftOut
+from chatapp.providers.events import FilesLeftOut, ToolsLeftOut
 from chatapp.providers.request import Media, ToolOutcome, UserMessage
 from chatapp.providers.retreat import files_in
 from tests.chatapp.providers.stories import (
     HELLO,
+    OPENAI_FORMS,
     a_request,
     as_history,
     failure_of,
@@ -62,3 +63,31 @@ async def test_nothing_is_said_where_nothing_was_refused(wire: WireServer, form:
     wire.play(Answer(text="A dot."))
     events = await said_by(form, a_request((ASKED,)))
     assert not [event for event in events if isinstance(event, FilesLeftOut)]
+
+
+@pytest.mark.parametrize("form", OPENAI_FORMS)
+@pytest.mark.parametrize(
+    ("status", "complaint"),
+    [
+        (400, "registry.ollama.ai/library/gemma3:4b does not support tools"),
+        (404, "No endpoints found that support tool use."),
+    ],
+)
+async def test_a_model_that_cannot_use_tools_is_asked_without_them_and_it_is_said(
+    wire: WireServer, form: str, status: int, complaint: str
+) -> None:
+    wire.play(refusal(status, "", complaint), Answer(text="I know that by heart."))
+    events = await said_by(form)
+    assert text_of(events) == "I know that by heart."
+    assert events.count(ToolsLeftOut()) == 1
+    first, second = (request.body for request in wire.requests)
+    assert first.keys() - second.keys() == {"tools"}
+
+
+@pytest.mark.parametrize("form", OPENAI_FORMS)
+async def test_pictures_and_tools_may_both_be_refused(wire: WireServer, form: str) -> None:
+    no_tools = refusal(400, "", "This model does not support tools")
+    wire.play(refusal(400, "", REFUSED), no_tools, Answer(text="Neither."))
+    events = await said_by(form, a_request((ASKED,)))
+    told = [event for event in events if isinstance(event, FilesLeftOut | ToolsLeftOut)]
+    assert told == [FilesLeftOut(), ToolsLeftOut()]

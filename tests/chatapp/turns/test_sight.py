@@ -7,7 +7,7 @@ import pytest
 
 from chatapp.models import ChatModel, Member, ModelProvider, Part, Turn
 from chatapp.providers.abilities import Abilities, known_abilities
-from chatapp.providers.events import FilesLeftOut
+from chatapp.providers.events import FilesLeftOut, ToolsLeftOut
 from chatapp.providers.request import AssistantMessage, HistoryItem, Media, SaidText
 from chatapp.providers.request import ToolOutcome as Outcome
 from chatapp.providers.request import UserMessage as Question
@@ -213,3 +213,15 @@ async def test_files_that_a_provider_refuses_are_named_to_the_person(
     await rest(workplace, turn)
     (note,) = await in_database(notes, owner, turn)
     assert "its provider refused them" in note.text
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_a_model_that_cannot_use_tools_says_so_to_the_person(
+    workplace: Workplace, turn: Turn, owner: Member
+) -> None:
+    scripted.scenes.append([ToolsLeftOut(), *scripted.text("By heart, then.")])
+    done = await rest(workplace, turn)
+    assert done.state == Turn.State.DONE
+    (note,) = await in_database(notes, owner, turn)
+    assert "This model cannot use tools, so it was offered none." in note.text
+    assert "Choose another model" in note.text
