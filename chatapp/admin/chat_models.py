@@ -33,7 +33,10 @@ class ChatModelAdmin(admin.ModelAdmin):
         ("How it is asked", {"fields": ("effort", "asked_tokens", "temperature", "system_prompt")}),
         (
             "What it costs",
-            {"fields": ("input_price", "cached_price", "output_price", "currency")},
+            {
+                "fields": ("input_price", "cached_price", "cache_write_price", "output_price")
+                + ("currency",)
+            },
         ),
     )
 

@@ -142,7 +142,7 @@ class ModelForm(forms.ModelForm):
             *("provider", "name", "label", "is_enabled", "position", "audience", "groups"),
             *("context_tokens", "output_tokens", "takes_pictures", "takes_documents"),
             *("takes_tools", "reasons", "effort", "asked_tokens", "temperature", "system_prompt"),
-            *("input_price", "cached_price", "output_price", "currency"),
+            *("input_price", "cached_price", "cache_write_price", "output_price", "currency"),
         )
         widgets = {
             "groups": forms.CheckboxSelectMultiple,

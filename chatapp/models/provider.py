@@ -195,6 +195,14 @@ class ChatModel(models.Model):
         blank=True,
         help_text="A million tokens read from the provider's cache. Empty: as the others.",
     )
+    cache_write_price = models.DecimalField(
+        max_digits=12,
+        decimal_places=6,
+        null=True,
+        blank=True,
+        help_text="A million tokens read and written into the provider's cache. Empty: a quarter "
+        "more than the others for Claude, else as the others.",
+    )
     output_price = models.DecimalField(
         max_digits=12,
         decimal_places=6,

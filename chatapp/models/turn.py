@@ -144,6 +144,10 @@ class Step(models.Model):
     cached_tokens = models.PositiveIntegerField(default=0)
     output_tokens = models.PositiveIntegerField(default=0)
     reasoning_tokens = models.PositiveIntegerField(default=0)
+    summary_input_tokens = models.PositiveIntegerField(
+        default=0, help_text="Read to summarise older turns before this call."
+    )
+    summary_output_tokens = models.PositiveIntegerField(default=0)
     saved_tokens = models.PositiveIntegerField(
         default=0, help_text="Of tools that were left to be found, about."
     )
@@ -163,6 +167,15 @@ class Step(models.Model):
 
     def __str__(self) -> str:
         return f"step {self.number} of {self.turn_id}"
+
+    @property
+    def read_tokens(self) -> int:
+        """All that the model read for this step, summaries included."""
+        return self.input_tokens + self.summary_input_tokens
+
+    @property
+    def written_tokens(self) -> int:
+        return self.output_tokens + self.summary_output_tokens
 
 
 class JournalEvent(models.Model):

@@ -2,6 +2,9 @@
 when providers said that a model ends."""
 
 from datetime import date
+from decimal import Decimal
+
+from .bedrock_history import CLAUDE, family_of
 
 OPENAI_MODELS = {
     "gpt-6-sol": "GPT-6 Sol",
@@ -57,6 +60,15 @@ ENDS: dict[str, date] = {
     "gpt-5.1": date(2027, 4, 1),
 }
 ENDS_EXACTLY: dict[str, date] = {"gpt-5": date(2026, 12, 11)}
+
+# What Anthropic asks for a token that it keeps for five minutes, as a share of one that it reads.
+WRITTEN_BY_CLAUDE = Decimal("1.25")
+
+
+def cache_write_share(kind: str, model: str) -> Decimal:
+    """What a token costs that is written into the provider's cache, as a share of one read."""
+    is_claude = kind == "anthropic" or (kind == "bedrock" and family_of(model) == CLAUDE)
+    return WRITTEN_BY_CLAUDE if is_claude else Decimal(1)
 
 
 def end_of(model: str) -> date | None:

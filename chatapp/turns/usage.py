@@ -9,6 +9,7 @@ from django.db.models import F, Sum
 from django.utils import timezone
 
 from chatapp.models import Allowance, ChatModel, Member, UsageOfDay
+from chatapp.providers.default_models import cache_write_share
 from chatapp.providers.events import Usage
 
 MILLION = Decimal(1_000_000)
@@ -16,17 +17,21 @@ MILLION = Decimal(1_000_000)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Price:
-    """What a million tokens cost. `cached` is for those that the provider had kept."""
+    """What a million tokens cost. `cached` is for those that the provider had kept, `kept` for
+    those that it keeps from now on."""
 
     input: Decimal
     cached: Decimal
+    kept: Decimal
     output: Decimal
     currency: str
 
     def of(self, usage: Usage) -> Decimal:
         cached = min(usage.cached_tokens, usage.input_tokens)
-        fresh = usage.input_tokens - cached
-        total = fresh * self.input + cached * self.cached + usage.output_tokens * self.output
+        kept = min(usage.cache_write_tokens, usage.input_tokens - cached)
+        fresh = usage.input_tokens - cached - kept
+        total = fresh * self.input + cached * self.cached + kept * self.kept
+        total += usage.output_tokens * self.output
         return (total / MILLION).quantize(Decimal("0.00000001"))
 
 
@@ -34,10 +39,13 @@ def price_of(facts: ChatModel | None) -> Price | None:
     """What an admin says that a model costs; None unless both ways have a price."""
     if facts is None or facts.input_price is None or facts.output_price is None:
         return None
-    cached = facts.input_price if facts.cached_price is None else facts.cached_price
+    cached, kept = facts.cached_price, facts.cache_write_price
+    if kept is None:
+        kept = facts.input_price * cache_write_share(facts.provider.kind, facts.name)
     return Price(
         input=facts.input_price,
-        cached=cached,
+        cached=facts.input_price if cached is None else cached,
+        kept=kept,
         output=facts.output_price,
         currency=facts.currency,
     )

@@ -48,7 +48,12 @@ def priced(**values: Any) -> ChatModel:
         "cached_price": Decimal("0.3"),
         "output_price": Decimal(15),
     }
-    return ChatModel(name="m", **{**prices, **values})
+    provider = ModelProvider(slug="house", kind=values.pop("kind", "openai"))
+    return ChatModel(provider=provider, **{"name": "m", **prices, **values})
+
+
+KEPT = Usage(input_tokens=1_000_000, cached_tokens=400_000, cache_write_tokens=200_000)
+NOVA, CLAUDE = "amazon.nova-pro-v1:0", "eu.anthropic.claude-sonnet-5-5-v1:0"
 
 
 @pytest.mark.parametrize(
@@ -56,6 +61,12 @@ def priced(**values: Any) -> ChatModel:
     [
         (priced(), USED, "4.92"),  # 0.6 × 3 + 0.4 × 0.3 + 0.2 × 15
         (priced(cached_price=None), USED, "6"),
+        (priced(), KEPT, "1.92"),  # 0.6 × 3 + 0.4 × 0.3
+        (priced(kind="anthropic"), KEPT, "2.07"),  # 0.4 × 3 + 0.2 × 3.75 + 0.4 × 0.3
+        (priced(kind="bedrock", name=CLAUDE), KEPT, "2.07"),
+        (priced(kind="bedrock", name=NOVA), KEPT, "1.92"),
+        (priced(kind="anthropic", cache_write_price=Decimal(6)), KEPT, "2.52"),
+        (priced(kind="anthropic"), Usage(input_tokens=1, cache_write_tokens=5), "0.00000375"),
         (priced(), Usage(input_tokens=1), "0.000003"),
         (priced(), Usage(input_tokens=1, cached_tokens=5), "0.0000003"),
     ],
