@@ -6,14 +6,15 @@ from typing import Any
 
 from asgiref.sync import iscoroutinefunction
 from django.conf import settings
-from django.http import HttpRequest, HttpResponseBase
-from django.shortcuts import redirect
+from django.core.exceptions import RequestDataTooBig
+from django.http import HttpRequest, HttpResponseBase, UnreadablePostError
+from django.shortcuts import redirect, render
 from django.utils.decorators import sync_and_async_middleware
 from django.utils.deprecation import MiddlewareMixin
 from django.views.csrf import csrf_failure
 
-from .turns import log
-from .views import health, sign_in
+from .turns import intake, log
+from .views import health, messages, sign_in
 
 # All that a page of ours never asks a browser for; copying is the one thing it does.
 UNUSED_FEATURES = (
@@ -57,6 +58,38 @@ class IsolationHeaders(MiddlewareMixin):
         for name, value in self.HEADERS.items():
             response.headers.setdefault(name, value)
         return response
+
+
+class TextWithinBounds(MiddlewareMixin):
+    """Answers a form with more text than is read in one piece, in words and beside the box, so that
+    what was typed stays there. It stands before the check of the token, which is in the form."""
+
+    WORDS = "This is more text than can be sent at once. Go back, shorten it, and try again."
+
+    def process_view(
+        self,
+        request: HttpRequest,
+        view: Callable[..., HttpResponseBase],
+        _args: tuple[Any, ...],
+        _kwargs: dict[str, Any],
+    ) -> HttpResponseBase | None:
+        if request.method != "POST" or getattr(view, "csrf_exempt", False):
+            return None
+        try:
+            request.POST  # noqa: B018  it is read here
+        except UnreadablePostError:
+            return None
+        except RequestDataTooBig:
+            sentence = intake.too_long() if view is messages.send else self.WORDS
+            return self._answer(request, sentence)
+        return None
+
+    def _answer(self, request: HttpRequest, sentence: str) -> HttpResponseBase:
+        is_htmx = request.headers.get("HX-Request") == "true"
+        template = "chat/_refusal.html" if is_htmx else "413.html"
+        answer = render(request, template, {"sentence": sentence}, status=413)
+        answer["HX-Retarget"] = "#composer-notice"
+        return answer
 
 
 class OwnPagesOnly(MiddlewareMixin):

@@ -87,6 +87,7 @@ MIDDLEWARE = [
     "django.middleware.gzip.GZipMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
+    "chatapp.middleware.TextWithinBounds",
     "django.middleware.csrf.CsrfViewMiddleware",
     "chatapp.middleware.OwnPagesOnly",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
@@ -187,7 +188,6 @@ USE_I18N = False
 FORMAT_MODULE_PATH = "chatapp.formats"
 TIME_ZONE = env.time_zone("TIME_ZONE", default="UTC")
 USE_TZ = True
-DATA_UPLOAD_MAX_MEMORY_SIZE = 2_500_000
 # The page that confirms a service's tools sends a field for each, and there may be a thousand.
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 1_100
 
@@ -195,6 +195,9 @@ DATA_UPLOAD_MAX_NUMBER_FIELDS = 1_100
 DEMO = env.bool("DEMO", default=True)
 DEFAULT_MODEL = env.str("DEFAULT_MODEL", default="")
 MESSAGE_MAX_CHARACTERS = env.int("MESSAGE_MAX_CHARACTERS", default=100_000)
+# The text of a form, in bytes. A browser sends twelve at most for a character, so what is more than
+# this is too long for a message.
+DATA_UPLOAD_MAX_MEMORY_SIZE = max(2_500_000, 13 * MESSAGE_MAX_CHARACTERS)
 
 # --- files that people add to a message ------------------------------------------------------
 FILE_MAX_BYTES = env.int("FILE_MAX_BYTES", default=20_000_000)

@@ -68,12 +68,18 @@ def check_text(text: str) -> None:
     if not text.strip():
         raise Refused("Write a message first.")
     if len(text) > settings.MESSAGE_MAX_CHARACTERS:
-        raise Refused(
-            f"This message has {len(text):,} characters; the limit is "
-            f"{settings.MESSAGE_MAX_CHARACTERS:,}. Shorten it, or send it in parts."
-        )
+        raise Refused(too_long(f"{len(text):,}"))
     if "\x00" in text:
         raise Refused("This message contains a character that cannot be stored. Remove it.")
+
+
+def too_long(count: str = "too many") -> str:
+    """Why a message is refused that has so many characters, or more than anybody counted."""
+    most = settings.MESSAGE_MAX_CHARACTERS
+    return (
+        f"This message has {count} characters; the limit is {most:,}. Shorten it, or send it in "
+        "parts."
+    )
 
 
 def check_may_ask(person: Member, model: str) -> None:

@@ -2,11 +2,13 @@
 
 import uuid
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
-from django.conf import LazySettings
+from django.conf import LazySettings, settings
 from django.http import HttpResponse
 from django.test import Client
+from django.test.client import MULTIPART_CONTENT
 
 from chatapp.models import Conversation, Member, Message, Turn
 from tests.chatapp.views import rows
@@ -130,6 +132,54 @@ def test_a_refused_message_stays_in_the_box_with_the_reason_beside_it(
         assert form["text"] == values.get("text", "Hello")
         assert form["model"] == (values.get("model", rows.MODEL) or rows.MODEL)
     assert Turn.objects.count() == 1
+
+
+@pytest.mark.parametrize("content_type", [MULTIPART_CONTENT, "application/x-www-form-urlencoded"])
+def test_a_text_beyond_what_a_form_may_hold_is_refused_in_the_words_for_a_long_message(
+    owner_client: Client, caplog: pytest.LogCaptureFixture, content_type: str
+) -> None:
+    values: Any = {"text": "ä" * 2_000_000, "model": rows.MODEL}
+    body = values if content_type == MULTIPART_CONTENT else urlencode(values)
+    answer = owner_client.post("/c/new/messages", body, content_type=content_type, headers=HTMX)
+
+    assert (answer.status_code, answer["HX-Retarget"]) == (413, "#composer-notice")
+    assert parse(answer.content.decode()).one("p").text == (
+        "This message has too many characters; the limit is 100,000. Shorten it, or send it in "
+        "parts."
+    )
+    assert [record.exc_info for record in caplog.records] == [None]
+    assert not Turn.objects.exists()
+
+
+def test_too_long_a_text_is_refused_on_a_page_of_its_own_without_javascript(
+    owner_client: Client,
+) -> None:
+    answer = send(owner_client, text="x" * 3_000_000)
+
+    card = parse(answer.content.decode()).one("main")
+    assert answer.status_code == 413
+    assert card.one("h1").text == "This is too long"
+    assert "the limit is 100,000" in card.text and "Go back" in card.text
+
+
+def test_too_long_a_text_in_another_form_is_not_called_a_message(owner_client: Client) -> None:
+    answer = owner_client.post("/memory/", {"text": "x" * 3_000_000})
+
+    text = parse(answer.content.decode()).one("main").text
+    assert answer.status_code == 413
+    assert "more text than can be sent at once" in text and "message" not in text
+
+
+def test_a_longest_message_fits_whatever_its_characters_weigh(owner_client: Client) -> None:
+    text = "\N{OLD ITALIC LETTER A}" * settings.MESSAGE_MAX_CHARACTERS
+    body = urlencode({"text": text, "model": rows.MODEL})
+
+    answer = owner_client.post(
+        "/c/new/messages", body, content_type="application/x-www-form-urlencoded"
+    )
+
+    assert answer.status_code == 302
+    assert settings.DATA_UPLOAD_MAX_MEMORY_SIZE > 12 * settings.MESSAGE_MAX_CHARACTERS
 
 
 def test_htmx_gets_the_reason_alone(owner_client: Client) -> None:
