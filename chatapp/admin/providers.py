@@ -4,8 +4,9 @@ from collections.abc import Callable
 from typing import Any
 
 from asgiref.sync import async_to_sync
+from django import forms
 from django.contrib import admin, messages
-from django.core.exceptions import PermissionDenied
+from django.core.exceptions import PermissionDenied, ValidationError
 from django.db.models import Count, QuerySet
 from django.forms import ModelForm
 from django.http import Http404, HttpRequest, HttpResponse
@@ -22,6 +23,7 @@ from chatapp.providers import local_servers
 from chatapp.providers.account import ListedModel
 from chatapp.providers.default_models import end_of
 from chatapp.providers.events import ProviderError
+from chatapp.providers.words import LARGEST_COUNT
 from chatapp.turns import fetched_models
 from chatapp.turns.accounts import account_of, key_place_of
 
@@ -32,6 +34,11 @@ from .read_only import ReadOnly
 
 FOLDER = "admin/chatapp/modelprovider"
 SEES_SERVICES = "mcpconfig.view_service"
+SIZE = forms.IntegerField(required=False, min_value=1, max_value=LARGEST_COUNT)
+UNSIZED = (
+    "{} cuts long chats without a word. Enter on the page of each of its models how much it reads "
+    "(“context”), and chats are shortened in time and visibly."
+)
 
 
 class ModelsInline(ReadOnly, admin.TabularInline):
@@ -193,8 +200,15 @@ class ModelProviderAdmin(admin.ModelAdmin):
         if server is None:
             messages.error(request, "That server does not answer any more. Look again.")
             return redirect("admin:chatapp_modelprovider_changelist")
+        try:
+            server = server.sized(SIZE.clean(request.POST.get("context_tokens", "")))
+        except ValidationError as error:
+            messages.error(request, f"How much its models read: {' '.join(error.messages)}")
+            return redirect("admin:chatapp_modelprovider_changelist")
         provider = fetched_models.keep_server(server)
         messages.success(request, f"{provider} was added with {_counted(len(server.models))}.")
+        if server.cuts_silently and server.has_unsized:
+            messages.warning(request, UNSIZED.format(server.label))
         return redirect("admin:chatapp_modelprovider_change", provider.pk)
 
     def _page(self, request: HttpRequest, title: str, **found: Any) -> HttpResponse:

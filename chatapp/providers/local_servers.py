@@ -1,7 +1,7 @@
 """Model servers on this machine, found at the ports that they usually have."""
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from chatapp.providers.account import Account, ListedModel
 from chatapp.providers.events import ProviderError
@@ -13,6 +13,8 @@ KIND = "openai-chat"
 # Inside a container, what runs beside it has another name.
 HOSTS = ("127.0.0.1", "host.docker.internal")
 PORTS = {"Ollama": 11434, "LM Studio": 1234, "llama.cpp": 8080, "vLLM": 8000}
+# Others refuse a request that is longer than what a model reads.
+CUTS_SILENTLY = "Ollama"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +22,23 @@ class LocalServer:
     label: str
     base_url: str
     models: tuple[ListedModel, ...]
+
+    @property
+    def cuts_silently(self) -> bool:
+        return self.label == CUTS_SILENTLY
+
+    @property
+    def has_unsized(self) -> bool:
+        """Whether it has a model of which it does not say how much it reads."""
+        return not all(model.context_tokens for model in self.models)
+
+    def sized(self, context_tokens: int | None) -> "LocalServer":
+        """With what a person says of the models of which it does not."""
+        models = (
+            model if model.context_tokens else replace(model, context_tokens=context_tokens)
+            for model in self.models
+        )
+        return replace(self, models=tuple(models))
 
 
 async def look() -> tuple[LocalServer, ...]:
