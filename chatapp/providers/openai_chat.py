@@ -33,6 +33,7 @@ from chatapp.providers.openai_client import (
     events,
     is_openai,
     listed_models,
+    reported,
 )
 from chatapp.providers.openai_media import (
     chat_content,
@@ -83,7 +84,9 @@ async def stream(request: ModelRequest, account: Account) -> AsyncGenerator[Mode
         async for chunk in chunks:
             for said in chain(retreat.told(), answer.take(chunk)):
                 yield said
-            if answer.has_reason:
+            if answer.reason == "error":
+                raise reported(account, answer.error)
+            if answer.reason:
                 break
         else:
             raise unfinished(account.names)
@@ -231,13 +234,10 @@ class _Answer:
         self._calls: list[_Call] = []
         self._call_at: dict[int, _Call] = {}
         self._usage = Usage()
-        self._reason = ""
+        self.reason = ""
+        self.error: dict[str, Any] = {}
         self._reasoning_field = ""
         self._is_refusal = False
-
-    @property
-    def has_reason(self) -> bool:
-        return bool(self._reason)
 
     def take(self, chunk: Event) -> Iterator[ModelEvent]:
         if isinstance(usage := chunk.get("usage"), dict):
@@ -245,7 +245,8 @@ class _Answer:
         for choice in as_list(chunk.get("choices")):
             if isinstance(choice, dict):
                 yield from self._delta(as_object(choice.get("delta")))
-                self._reason = storable(choice.get("finish_reason")) or self._reason
+                self.reason = storable(choice.get("finish_reason")) or self.reason
+                self.error |= as_object(choice.get("error"))
 
     def _delta(self, delta: dict[str, Any]) -> Iterator[ModelEvent]:
         yield from self._reasoning(delta)
@@ -309,7 +310,7 @@ class _Answer:
     def finish(self) -> Iterator[ModelEvent]:
         yield from self._close_reasoning()
         whole = [call for call in self._calls if call.name]
-        if self._reason in CUT_SHORT:
+        if self.reason in CUT_SHORT:
             # Arguments that were cut off never parse: such a call was not made.
             whole = [call for call in whole if _is_json(call.arguments)]
         for call in whole:
@@ -325,8 +326,8 @@ class _Answer:
 
     def _finish_reason(self, has_calls: bool) -> FinishReason:
         """What was said decides: servers call it "stop", or anything, when tools are called."""
-        if self._reason in CUT_SHORT:
-            return CUT_SHORT[self._reason]
+        if self.reason in CUT_SHORT:
+            return CUT_SHORT[self.reason]
         if has_calls:
             return "tool_calls"
         return "refused" if self._is_refusal else "stop"

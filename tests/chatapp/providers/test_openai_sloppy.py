@@ -126,6 +126,19 @@ async def test_a_field_of_another_kind_says_nothing(
     assert finish_of(events) == ("stop" if form == "openai-chat" else "length")
 
 
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [({}, "server"), ({"error": {"code": 429, "message": "Slow down"}}, "rate_limit")],
+)
+async def test_an_answer_that_ends_with_an_error_is_none(
+    wire: WireServer, error: dict[str, Any], kind: str
+) -> None:
+    half = {"choices": [{"delta": {"content": "Half an"}}]}
+    end = {"choices": [{"delta": {}, "finish_reason": "error", **error}]}
+    wire.play(Answer(events=(half, end)))
+    assert (await failure_of("openai-chat")).kind == kind
+
+
 @pytest.mark.parametrize("strange", STRANGE, ids=repr)
 async def test_a_failure_that_says_nothing_is_one(wire: WireServer, strange: Any) -> None:
     for response in (strange, {"error": strange}):
