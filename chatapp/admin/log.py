@@ -1,6 +1,7 @@
 """The log, to read, and the evidence of one conversation as a file."""
 
 import json
+from collections.abc import Iterator
 from typing import Any
 from uuid import UUID
 
@@ -19,10 +20,18 @@ from chatapp.turns import evidence, log
 from .read_only import ReadOnly
 
 
+class Named(admin.AllValuesFieldListFilter):
+    """By name. Some entries have none, and a link needs words."""
+
+    def choices(self, changelist: Any) -> Iterator[Any]:
+        for choice in super().choices(changelist):
+            yield {**choice, "display": choice["display"] or "nobody"}
+
+
 @admin.register(LogEntry)
 class LogAdmin(ReadOnly, admin.ModelAdmin):
     list_display = ("position", "moment", "kind", "about", "said", "who")
-    list_filter = ("kind", "at", "actor_name", "person_name")
+    list_filter = ("kind", "at", ("actor_name", Named), ("person_name", Named))
     search_fields = ("data", "actor_name", "person_name", "=hash")
     date_hierarchy = "at"
     ordering = ("-position",)

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 from django.contrib import admin
 from django.db.models import TextField
-from django.forms import Textarea
+from django.forms import BaseInlineFormSet, ModelForm, Textarea
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
@@ -85,15 +85,26 @@ class CurrentToolsInline(ReadOnly, admin.TabularInline):
         return definition.description.strip().split("\n", 1)[0][:100]
 
 
+class NamedFields(BaseInlineFormSet):
+    """A table of forms names its columns only; here each field is, for who cannot see them."""
+
+    def add_fields(self, form: ModelForm, index: int | None) -> None:
+        super().add_fields(form, index)
+        for field in form.fields.values():
+            if not field.widget.is_hidden:
+                field.widget.attrs["aria-label"] = field.label
+
+
 class ToolSettingInline(admin.TabularInline):
     """What admins decided about a tool, by its name and whatever its definition."""
 
     model = ToolSetting
+    formset = NamedFields
     verbose_name_plural = "decisions about tools"
     fields = (
         *("name", "is_enabled", "level", "is_safe_to_repeat", "wants_review"),
         *("guidance", "confirmed_hash"),
     )
-    formfield_overrides: ClassVar = {TextField: {"widget": Textarea(attrs={"rows": 2})}}
+    formfield_overrides: ClassVar = {TextField: {"widget": Textarea(attrs={"rows": 2, "cols": 24})}}
     readonly_fields = ("confirmed_hash",)
     extra = 1

@@ -18,7 +18,9 @@ from chatapp.models import (
     ToolCall,
     Turn,
 )
+from mcpconfig import ledger
 from mcpconfig.models import Service, ToolDefinition
+from mcpconfig.results import Tool
 from tests.chatapp.rendering.test_questions import form
 from tests.chatapp.views import rows
 
@@ -92,6 +94,23 @@ def fill_service(name: str = "owner", service: str = "garden") -> Service:
         added_by=person,
         visibility=Service.Visibility.PRIVATE,
     )
+
+
+def fill_waiting(name: str = "waits") -> Service:
+    """A service that people sign in to, with a tool that is confirmed, one that changed, and one
+    that is new and dangerous."""
+    made = Service.objects.create(
+        name=name,
+        url="https://waits.example/mcp",
+        authentication=Service.Authentication.OAUTH_USER,
+    )
+    schema = {"type": "object"}
+    found, listed = (Tool(name=each, input_schema=schema) for each in ("find", "list"))
+    ledger.confirm(ledger.remember_tools(made, [found, listed]))
+    changed = Tool(name="find", description="Finds it.", input_schema=schema)
+    new = Tool(name="delete_all", input_schema=schema)
+    ledger.remember_tools(made, [listed, changed, new])
+    return made
 
 
 def take_service_back(service: str = "garden") -> None:

@@ -17,9 +17,10 @@ from .browser import House, Visit, region
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 SIZES = {"laptop": {"width": 1280, "height": 800}, "phone": {"width": 390, "height": 844}}
 SCHEMES = ["light", "dark"]
-# Without the box in which Django's admin searches for a person: its words are Django's own.
+# Without the box in which Django's admin searches for a person, and the head of a column that it
+# keeps for deleting where nothing is deleted: both are Django's own.
 FIND = """async () => {
-  const about = { exclude: [".select2-container"] };
+  const about = { exclude: [".select2-container", ".tabular thead th:last-child"] };
   const found = await axe.run(about, { resultTypes: ["violations"] });
   return found.violations.flatMap((rule) => rule.nodes.map((node) =>
     `${rule.id}: ${node.target.join(" ")}: ${node.failureSummary.split("\\n")[1]?.trim()}`));
@@ -54,8 +55,22 @@ ADMIN_PAGES = [
     "/admin/chatapp/standin/add/",
     "/admin/mcpconfig/service/",
     "/admin/mcpconfig/service/import/",
+    "/admin/mcpconfig/service/health/",
+    "/admin/mcpconfig/service/{things}/change/",
     "/admin/mcpconfig/service/{things}/tools/",
+    "/admin/mcpconfig/service/{things}/resources/",
+    "/admin/mcpconfig/service/{things}/prompts/",
+    "/admin/mcpconfig/service/{waits}/tools/",
+    "/admin/mcpconfig/service/{waits}/sign-ins/",
+    "/admin/chatapp/logentry/",
+    "/admin/chatapp/toollimit/add/",
+    "/admin/chatapp/accesstoken/",
 ]
+# What a person lands on who followed a link that does not count any more.
+LATE = {
+    "owner": ["/approvals/from-mail/late/", "/oauth/mcp/waits/callback?state=late&code=late"],
+    "": ["/sign-in/late/"],
+}
 # Calls that have something to answer on their own page, and one that is over.
 ON_THEIR_OWN = ("awaiting_approval", "awaiting_input", "unknown", "succeeded")
 
@@ -96,6 +111,17 @@ def things(house: House) -> str:
     """The number of the service."""
     script = "from mcpconfig.models import Service; print(Service.objects.get(name='things').pk)"
     return house.installation.manage("shell", "-v", "0", "-c", script).split()[-1]
+
+
+@pytest.fixture(scope="module")
+def waits(house: House) -> Iterator[str]:
+    """The number of a service that people sign in to, with tools that wait for an admin. Taken back
+    afterwards."""
+    script = "from tests.flows.all_states import fill_waiting, take_service_back; {}"
+    fill = script.format("print(fill_waiting().pk)")
+    yield house.installation.manage("shell", "-v", "0", "-c", fill).split()[-1]
+    take_back = script.format("take_service_back('waits')")
+    house.installation.manage("shell", "-v", "0", "-c", take_back)
 
 
 @pytest.fixture(scope="module")
@@ -185,15 +211,33 @@ def test_the_tools_menu_is(visit: Visit, axe: str, filled: str, size: str, schem
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-def test_the_pages_of_admins_are(visit: Visit, axe: str, things: str, scheme: Any) -> None:
+def test_the_pages_of_admins_are(
+    visit: Visit, axe: str, things: str, waits: str, scheme: Any
+) -> None:
     tab = visit.tab("admin", viewport=SIZES["laptop"], color_scheme=scheme)
     found = {}
     for address in ADMIN_PAGES:
-        answer = tab.goto(address.format(things=things))
+        answer = tab.goto(address.format(things=things, waits=waits))
         assert answer is not None and answer.ok, address
         found[address] = objections(tab, axe)
     # axe tries a style of its own to measure with, which the page's policy rightly blocks.
     visit.witness.violations.clear()
+    assert {address: words for address, words in found.items() if words} == {}
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("name", LATE)
+@pytest.mark.usefixtures("waits")
+def test_the_page_behind_a_link_that_is_too_late_is(
+    visit: Visit, axe: str, name: str, scheme: Any
+) -> None:
+    tab = visit.tab(name, viewport=SIZES["phone"], color_scheme=scheme)
+    visit.witness.excuse("status of 4")
+    found = {}
+    for address in LATE[name]:
+        answer = tab.goto(address)
+        assert answer is not None and answer.status in (404, 409, 410), address
+        found[address] = objections(tab, axe)
     assert {address: words for address, words in found.items() if words} == {}
 
 

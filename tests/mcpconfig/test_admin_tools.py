@@ -66,3 +66,15 @@ def test_only_admins_see_the_tools(stranger: Member, stranger_client: Client) ->
     stranger.is_staff = True
     stranger.save()
     assert stranger_client.get(url).status_code == 403
+
+
+def test_each_field_of_a_decision_about_a_tool_says_what_it_is(admin_client: Client) -> None:
+    """A table of forms names its columns, which nobody hears who has no eyes for them."""
+    service = make()
+    ToolSetting.objects.create(service=service, name="look")
+    url = reverse("admin:mcpconfig_service_change", args=[service.pk])
+    row = parse(admin_client.get(url).content.decode()).one("tr", id="settings-0")
+    fields = [each for tag in ("input", "select", "textarea") for each in row.all(tag)]
+    seen = [each for each in fields if each.attributes.get("type") != "hidden"]
+    assert {each["aria-label"] for each in seen} >= {"Name", "Level", "Review results", "Delete"}
+    assert all("aria-label" in each for each in seen)

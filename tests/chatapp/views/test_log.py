@@ -93,15 +93,28 @@ def test_a_consent_says_in_words_how_far_it_reaches(owner_client: Client, owner:
     assert "this service, always" in entry
 
 
+# What the words of every kind are made from.
+ENOUGH = {
+    "tool": "t", "service": "s", "effect": "ask", "reason": "r", "verdict": "worked",
+    "state": "failed", "error": {"message": "m"}, "action": "accept", "act": "added",
+    "changed": {"owner_id": {}}, "scope": "always", "granted_by": "policy", "mode": "plan",
+}  # fmt: skip
+
+
 def test_every_kind_has_words(owner_client: Client, owner: Member) -> None:
     """Whatever an entry says, its page is shown."""
-    data = {
-        "tool": "t", "service": "s", "effect": "ask", "reason": "r", "verdict": "worked",
-        "state": "failed", "error": {"message": "m"}, "action": "accept", "act": "added",
-        "changed": {"owner_id": {}}, "scope": "always", "granted_by": "policy", "mode": "plan",
-    }  # fmt: skip
-    log.append([Happening(kind=kind, data=data, person=Who.of(owner)) for kind in Kind])
+    log.append([Happening(kind=kind, data=ENOUGH, person=Who.of(owner)) for kind in Kind])
     assert len(entries(owner_client)) >= len(Kind)
+
+
+def test_every_filter_of_the_log_has_words(admin_client: Client, owner: Member) -> None:
+    """Some entries name nobody, and a link without words is none."""
+    people = (Who.of(owner), Who())
+    log.append([Happening(kind=Kind.DECIDED, data=ENOUGH, person=each) for each in people])
+    page = admin_client.get("/admin/chatapp/logentry/").content.decode()
+    links = BeautifulSoup(page, "html.parser").select("#changelist-filter a")
+    words = [link.get_text(strip=True) for link in links]
+    assert all(words) and "nobody" in words
 
 
 def test_admins_read_the_log_and_change_nothing(admin_client: Client, call: ToolCall) -> None:
