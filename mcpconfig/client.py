@@ -260,7 +260,9 @@ class _Opener:
 
     def _transport(self, transport: str) -> Transport:
         if transport == SSE:
-            return sse_client(self._target.url, httpx_client_factory=self._sse_http_client)
+            # As the HTTP library writes it, which is what the endpoint's origin is compared with.
+            url = str(httpx2.URL(self._target.url))
+            return sse_client(url, httpx_client_factory=self._sse_http_client)
         return self._streamable_http()
 
     def _sse_http_client(

@@ -23,6 +23,7 @@ from .errors import OperationError, Refusal, attach, broken_off, of_transport, t
 from .limits import LIMITS
 from .pipe import Connections, MeteredStream
 from .refusals import refusal
+from .sse_endpoint import AnnouncingStream
 from .wire import ExchangeRecord, Wire
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -225,7 +226,11 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
             raise self._wire.end(refused)
         cast(MeteredStream, response.extensions["network_stream"]).expect_body(self._most_bytes)
         stream = cast(httpx2.AsyncByteStream, response.stream)
-        response.stream = WatchedStream(stream, self._wire, exchange, self._most_bytes)
+        watched = WatchedStream(stream, self._wire, exchange, self._most_bytes)
+        announces = self._is_sse and exchange.method == "GET"
+        response.stream = (
+            AnnouncingStream(watched, self._wire, exchange.url) if announces else watched
+        )
         return response
 
     async def aclose(self) -> None:

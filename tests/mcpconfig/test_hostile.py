@@ -140,7 +140,7 @@ async def test_a_listing_of_evil_schemas_costs_little(
     ("misdeed", "kind"),
     [
         ("sse_mute", "timeout"),
-        ("sse_elsewhere", "timeout"),
+        ("sse_elsewhere", "protocol"),
         ("sse_to_h500", "server_error"),
         ("sse_to_drop", "server_error"),
         ("stream_comments", "too_large"),
