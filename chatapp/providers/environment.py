@@ -96,9 +96,16 @@ def account(kind: str) -> Account:
 
 
 def check_address(base_url: str, name: str) -> None:
-    """Raise ProviderError for what is no web address; empty is the provider's own."""
+    """Raise ProviderError for what is no web address; empty is the provider's own. Paths are added
+    behind it, which nothing that follows a path survives."""
     if base_url and not _is_address(base_url):
         raise _misconfigured("bad_request", f"{name} is not an http or https address.")
+    if "?" in base_url or "#" in base_url:
+        sentence = (
+            f"{name} has a “?” or a “#”: leave it out, with what follows. "
+            "One at Azure ends in /openai/v1 and needs no api-version."
+        )
+        raise _misconfigured("bad_request", sentence)
 
 
 def _is_address(text: str) -> bool:

@@ -166,7 +166,7 @@ def test_a_secret_that_is_not_used_any_more_is_not_kept(
     [
         ({"slug": "demo"}, "The demo assistant has this name"),
         ({"slug": "openai"}, "short name of the environment's account"),
-        ({"base_url": "ftp://llm.example"}, "not an http or https address"),
+        ({"base_url": "https://llm.example/d/?api-version=2024-10-21"}, "leave it out, with what"),
         ({"base_url": "http://[x"}, "not an http or https address"),
         ({"key": ""}, "Enter it"),
         ({"key": "“quoted”"}, "characters that no key has"),

@@ -69,6 +69,16 @@ def test_an_address_that_is_none_is_named(
     assert BASE_URLS[kind] in refused(kind).message
 
 
+@pytest.mark.parametrize("kind", BASE_URLS)
+@pytest.mark.parametrize("end", ["/?api-version=2024-10-21", "?", "#v1"])
+def test_an_address_with_a_query_is_refused_in_words(
+    monkeypatch: pytest.MonkeyPatch, kind: str, end: str
+) -> None:
+    with_keys(monkeypatch, kind)
+    monkeypatch.setenv(BASE_URLS[kind], f"https://x.example/openai/deployments/d{end}")
+    assert f"{BASE_URLS[kind]} has a “?” or a “#”: leave it out" in refused(kind).message
+
+
 @pytest.mark.parametrize(("kind", "variable"), [("google", "GEMINI_API_KEY")])
 def test_a_key_that_no_header_holds_is_named(
     monkeypatch: pytest.MonkeyPatch, kind: str, variable: str
