@@ -10,6 +10,7 @@ ErrorKind = Literal[
     "rate_limit",
     "overloaded",
     "too_long",
+    "filtered",
     "bad_request",
     "not_found",
     "network",

@@ -34,6 +34,19 @@ TOO_LONG = (
     "cannot truncate prompt with n_keep",
     "too large for model with",
 )
+# Azure, OpenAI and the gateways before others; in words, OpenRouter and Anthropic as well.
+FILTER_CODES = {
+    *("content_filter", "content_policy_violation", "moderation_blocked"),
+    "responsibleaipolicyviolation",
+}
+FILTERED = (
+    "content management policy",
+    "content filtering policy",
+    "requires moderation",
+    "input was flagged",
+    "flagged as potentially violating",
+    "violation of provider terms of service",
+)
 OUT_OF_QUOTA = (
     "insufficient_quota",
     "billing_hard_limit_reached",
@@ -109,6 +122,10 @@ SENTENCES: dict[ErrorKind, tuple[str, str]] = {
         "This conversation is longer than the model can read.",
         "Start a new chat, switch off some tools, or choose a model with a larger context.",
     ),
+    "filtered": (
+        "A content filter of {label} stopped this.",
+        "Ask in another way, or choose another model; an admin may be able to change the filter.",
+    ),
     "bad_request": (
         "{label} did not accept the request.",
         "Choose another model; an admin finds the details in the log.",
@@ -139,6 +156,8 @@ def classify(status: int | None, codes: tuple[str, ...], text: str) -> ErrorKind
     is_limited = status == 429 or "throttlingexception" in codes
     if CONTEXT_CODE in words or (not is_limited and any(mark in words for mark in TOO_LONG)):
         return "too_long"
+    if is_filtered(codes, words):
+        return "filtered"
     if any(mark in words for mark in OUT_OF_QUOTA):
         return "quota"
     if is_limited:
@@ -149,6 +168,12 @@ def classify(status: int | None, codes: tuple[str, ...], text: str) -> ErrorKind
         known = (KIND_OF_CODE[code] for code in codes if code in KIND_OF_CODE)
         return next(known, "server")
     return KIND_OF_STATUS.get(status) or ("server" if status >= 500 else "bad_request")
+
+
+def is_filtered(codes: tuple[str, ...], words: str) -> bool:
+    """Whether what was asked, or the answer, was held back for what it is about."""
+    is_named = not FILTER_CODES.isdisjoint(code.lower() for code in codes)
+    return is_named or any(mark in words for mark in FILTERED)
 
 
 def provider_error(
@@ -164,7 +189,7 @@ def provider_error(
         "when": when,
     }
     message = _begun(message.format(**words))
-    if detail and kind in {"bad_request", "not_found"} and len(detail) <= SHORT_DETAIL:
+    if detail and kind in {"bad_request", "filtered", "not_found"} and len(detail) <= SHORT_DETAIL:
         message = f"{message} It said: {detail}"
     return ProviderError(
         kind=kind,

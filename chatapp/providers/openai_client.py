@@ -141,7 +141,7 @@ def _translated(error: Exception, account: Account) -> ProviderError | None:
         case openai.APIError():
             response = getattr(error, "response", None)
             status = response.status_code if response else None
-            codes = tuple(code for code in (error.code, error.type) if code)
+            codes = tuple(code for code in (error.code, error.type, _filter(error.body)) if code)
             wait = retry_after_seconds(response.headers) if response else None
             kind = classify(status, codes, detail)
             return provider_error(kind, account.names, detail=detail, retry_after=wait)
@@ -152,6 +152,14 @@ def _translated(error: Exception, account: Account) -> ProviderError | None:
         case openai.OpenAIError() | OSError():
             return provider_error("network", account.names, detail=detail)
     return None
+
+
+def _filter(body: object) -> str:
+    """OpenRouter names only beside its sentence what it was that its moderation flagged."""
+    match body:
+        case {"metadata": {"flagged_input": _}}:
+            return "content_filter"
+    return ""
 
 
 def _own_words(error: Exception) -> str:

@@ -31,6 +31,10 @@ SENTENCES = {
     "stopped": ("Stopped by you.", ""),
     "length": ("The answer reached the model's length limit.", "Send “go on” for the rest."),
     "refused": ("The model refused to answer this.", "Ask in another way, or ask another model."),
+    "filtered": (
+        "The provider's content filter stopped this answer.",
+        "Ask in another way, or ask another model; an admin may be able to change the filter.",
+    ),
 }
 
 

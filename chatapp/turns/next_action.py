@@ -6,7 +6,7 @@ from typing import Literal
 
 from .snapshot import StepState, TurnState
 
-Reason = Literal["complete", "stopped", "failed", "budget", "length", "refused"]
+Reason = Literal["complete", "stopped", "failed", "budget", "length", "refused", "filtered"]
 
 UNDECIDED = "proposed"
 ASKING = "awaiting_approval"
@@ -124,7 +124,9 @@ def _reason_of(step: StepState) -> Reason:
     match step.finish_reason:
         case "length":
             return "length"
-        case "refused" | "filtered":
+        case "refused":
             return "refused"
+        case "filtered":
+            return "filtered"
         case _:
             return "complete"

@@ -15,7 +15,10 @@ from .bearer import Problem
 
 TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 # How a turn ended, as OpenAI says it; all else is a plain stop.
-FINISHES = {"length": "length", "budget": "length", "refused": "content_filter"}
+FINISHES = {
+    **dict.fromkeys(("length", "budget"), "length"),
+    **dict.fromkeys(("refused", "filtered"), "content_filter"),
+}
 
 
 def refusal(problem: Problem) -> HttpResponse:

@@ -25,6 +25,14 @@ CODES: list[tuple[ErrorKind, Answer]] = [
     ("overloaded", refusal(500, "", "The engine is overloaded")),
     ("too_long", refusal(400, "context_length_exceeded", "Too many words")),
     ("too_long", refusal(400, "", "This model's maximum context length is 10 tokens")),
+    ("filtered", refusal(400, "content_filter", "The response was filtered.")),
+    ("filtered", refusal(400, "", "It is triggering Azure OpenAI's content management policy.")),
+    (
+        "filtered",
+        refusal(400, "invalid_prompt", "Flagged as potentially violating a policy"),
+    ),
+    ("filtered", refusal(403, "403", "This model requires moderation. Your input was flagged.")),
+    ("bad_request", refusal(400, "", "Invalid schema for function 'content_filter'")),
     ("bad_request", refusal(400, "invalid_value", "Wrong value")),
     ("bad_request", refusal(422, "", "Unprocessable")),
     ("not_found", refusal(404, "model_not_found", "The model does not exist")),
@@ -67,6 +75,16 @@ async def test_an_error_inside_the_stream_has_its_kind(
     wire.play(Answer(text="Half an", in_stream_error={"code": code, "message": "It broke"}))
     error = await failure_of(form)
     assert (error.kind, error.detail) == (kind, "It broke")
+
+
+async def test_what_openrouter_flags_is_no_bad_key(wire: WireServer) -> None:
+    flagged = {"reasons": ["harassment"], "flagged_input": "You", "provider_name": "OpenAI"}
+    error = {"code": 403, "message": "Forbidden", "metadata": flagged}
+    wire.play(Answer(status=403, error=error))
+    failure = await failure_of("openai-chat")
+    assert failure.kind == "filtered"
+    assert "content filter" in failure.message
+    assert "Ask in another way" in failure.hint
 
 
 async def test_a_size_beside_the_sentence_is_read(wire: WireServer) -> None:

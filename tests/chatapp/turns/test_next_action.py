@@ -95,7 +95,7 @@ def test_the_model_is_asked_again_when_every_call_has_an_outcome() -> None:
 
 @pytest.mark.parametrize(
     ("finish_reason", "reason"),
-    [("stop", "complete"), ("length", "length"), ("refused", "refused"), ("filtered", "refused")],
+    [("stop", "complete"), ("length", "length"), ("refused", "refused"), ("filtered", "filtered")],
 )
 def test_an_answer_without_calls_ends_the_turn(finish_reason: str, reason: str) -> None:
     action = next_action(replace(FRESH, step=a_step(finish_reason=finish_reason)))

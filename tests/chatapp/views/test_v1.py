@@ -116,7 +116,11 @@ async def test_a_stream_whose_answer_was_begun_anew_ends_with_a_clear_error(
 
 
 @pytest.mark.parametrize(
-    ("reason", "finish"), [("length", "length"), ("refused", "content_filter"), ("stop", "stop")]
+    ("reason", "finish"),
+    [
+        *(("length", "length"), ("stop", "stop")),
+        *(("refused", "content_filter"), ("filtered", "content_filter")),
+    ],
 )
 async def test_the_way_an_answer_ended_is_told(program: Program, reason: Any, finish: str) -> None:
     scripted.scenes.append(text("Half", reason=reason))
