@@ -18,10 +18,11 @@ def figures_of(turns: Iterable[Turn]) -> dict[uuid.UUID, Figures]:
     spent: dict[uuid.UUID, dict[str, Decimal]] = defaultdict(dict)
     worked: dict[uuid.UUID, float] = defaultdict(float)
     steps = Step.objects.filter(turn__in=known)
-    for turn_id, tokens, began, ended, cost, currency in steps.values_list(
-        "turn_id", "output_tokens", "started_at", "finished_at", "cost", "currency"
+    for turn_id, said, noted, began, ended, cost, currency in steps.values_list(
+        *("turn_id", "output_tokens", "summary_output_tokens"),
+        *("started_at", "finished_at", "cost", "currency"),
     ):
-        made[turn_id] += tokens
+        made[turn_id] += said + noted
         worked[turn_id] += _seconds(began, ended)
         if cost:
             spent[turn_id][currency] = spent[turn_id].get(currency, Decimal(0)) + cost

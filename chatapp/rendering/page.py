@@ -72,12 +72,13 @@ class Figures:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gauge:
     """How full a conversation is: the tokens of its last model call, those that its model can read
-    at once where that is known, what it cost so far by currency, and what the tools weigh that were
-    not told because they can be found."""
+    at once where that is known, those of all its calls, what these cost by currency, and what the
+    tools weigh that were not told because they can be found."""
 
     tokens: int = 0
     saved_tokens: int = 0
     context_tokens: int | None = None
+    total_tokens: int = 0
     costs: tuple[tuple[Decimal, str], ...] = ()
 
     @property
@@ -91,6 +92,10 @@ class Gauge:
     def words(self) -> int:
         """What the last model call weighs, for people: about."""
         return about_words(self.tokens)
+
+    @property
+    def total_words(self) -> int:
+        return about_words(self.total_tokens)
 
     @property
     def saved_words(self) -> int:

@@ -81,6 +81,6 @@ def _used(turn: Turn, steps: list[Step], calls: list[ToolCall]) -> Budget:
     return Budget(
         steps=sum(step.state != Step.State.CALLING for step in steps),
         seconds=figures_of([turn])[turn.pk].seconds,
-        tokens=sum(step.input_tokens + step.output_tokens for step in steps),
+        tokens=sum(step.read_tokens + step.written_tokens for step in steps),
         calls=sum(call.attempt for call in calls),
     )

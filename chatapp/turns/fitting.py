@@ -229,3 +229,4 @@ def _count(asking: Asking, used: Usage) -> None:
         with fenced(asking.lease):
             price = price_of(asking.model.facts)
             usage.count(asking.turn.conversation.owner_id, asking.turn.model, used, price)
+            usage.count_summary(asking.turn.pk, used, price)

@@ -50,9 +50,9 @@ class Narrator:
         yield from _notices(event, event.data["positions"])
         yield {
             "type": "usage",
-            "input_tokens": step.input_tokens,
+            "input_tokens": step.read_tokens,
             "cached_tokens": step.cached_tokens,
-            "output_tokens": step.output_tokens,
+            "output_tokens": step.written_tokens,
             "reasoning_tokens": step.reasoning_tokens,
         }
 

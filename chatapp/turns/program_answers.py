@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from django.db.models import Q, Sum
+from django.db.models import F, Q, Sum
 from django.urls import reverse
 
 from chatapp.links import base_url
@@ -84,7 +84,11 @@ def error_of(turn: Turn) -> str:
 
 
 def tokens_of(turn: Turn) -> dict[str, int]:
-    """The tokens of all steps, as OpenAI counts them."""
-    names = ("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens")
-    sums = turn.steps.aggregate(**{name: Sum(name, default=0) for name in names})
-    return {name: int(sums[name] or 0) for name in names}
+    """The tokens of all steps, as OpenAI counts them, with those of summaries."""
+    sums = turn.steps.aggregate(
+        input_tokens=Sum(F("input_tokens") + F("summary_input_tokens"), default=0),
+        output_tokens=Sum(F("output_tokens") + F("summary_output_tokens"), default=0),
+        cached_tokens=Sum("cached_tokens", default=0),
+        reasoning_tokens=Sum("reasoning_tokens", default=0),
+    )
+    return {name: int(sum_ or 0) for name, sum_ in sums.items()}

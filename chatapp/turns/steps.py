@@ -115,8 +115,7 @@ def close_step(lease: Lease, step: OpenStep, answer: Answer, catalogue: Catalogu
             output_tokens=answer.usage.output_tokens,
             reasoning_tokens=answer.usage.reasoning_tokens,
             saved_tokens=answer.saved_tokens,
-            cost=answer.price.of(answer.usage) if answer.price else None,
-            currency=answer.price.currency if answer.price else "",
+            **usage.cost_added(answer.price, answer.usage),
             finished_at=Now(),
         )
         if not closed_now:

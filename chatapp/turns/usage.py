@@ -4,11 +4,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
+from typing import Any
+from uuid import UUID
 
 from django.db.models import F, Sum
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 
-from chatapp.models import Allowance, ChatModel, Member, UsageOfDay
+from chatapp.models import Allowance, ChatModel, Member, Step, UsageOfDay
 from chatapp.providers.default_models import cache_write_share
 from chatapp.providers.events import Usage
 
@@ -68,6 +71,23 @@ def count(person_id: int, model: str, usage: Usage, price: Price | None) -> None
         unpriced_tokens=F("unpriced_tokens") + (0 if price else tokens),
         cost=F("cost") + (price.of(usage) if price else Decimal(0)),
     )
+
+
+def count_summary(turn_id: UUID, used: Usage, price: Price | None) -> None:
+    """Add what a summary took to the step of this turn that needs it."""
+    Step.objects.filter(turn=turn_id, state=Step.State.CALLING).update(
+        summary_input_tokens=F("summary_input_tokens") + used.input_tokens,
+        summary_output_tokens=F("summary_output_tokens") + used.output_tokens,
+        **cost_added(price, used),
+    )
+
+
+def cost_added(price: Price | None, used: Usage) -> dict[str, Any]:
+    """The changed fields of a step for which one more model call was made."""
+    if price is None:
+        return {}
+    cost = Coalesce(F("cost"), Decimal(0)) + price.of(used)
+    return {"cost": cost, "currency": price.currency}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

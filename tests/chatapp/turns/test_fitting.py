@@ -1,7 +1,7 @@
 """Conversations that outgrow their model: shortened, then summarised, said, and taken back."""
 
 import asyncio
-from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -17,12 +17,16 @@ from chatapp.models import (
     Turn,
     UsageOfDay,
 )
-from chatapp.providers.estimate import tokens_in, tokens_of, tokens_of_item
-from chatapp.providers.events import ProviderError, TextDelta
-from chatapp.providers.request import Media, ModelRequest, UserMessage
+from chatapp.providers.estimate import tokens_in, tokens_of
+from chatapp.providers.events import Finished, ProviderError, TextDelta, Usage
+from chatapp.providers.request import ModelRequest
+from chatapp.rendering.figures import figures_of
 from chatapp.storage import in_database
 from chatapp.turns import fitting, intake, model_choice, shortening, summaries
+from chatapp.turns.budgets import read_turn
+from chatapp.turns.gauge import gauge_of
 from chatapp.turns.lease import acquire, fenced
+from chatapp.turns.program_answers import tokens_of as tokens_of_program
 from chatapp.turns.shortening import turn_starts
 from chatapp.turns.top_notices import CHANGED, SUMMARISED, note_once
 from chatapp.turns.workplace import Workplace
@@ -37,30 +41,6 @@ from .acts import notices, rest
 LONG = "Line of a log. " * 400
 
 
-# --- the estimate --------------------------------------------------------------------------
-def test_an_estimate_is_never_below_what_tokenisers_count() -> None:
-    assert tokens_in("") == 0
-    assert tokens_in("a") == 1
-    assert tokens_in("word " * 100) >= 125
-    assert tokens_in("漢字" * 100) >= 130
-    assert tokens_in('{"a":1,"b":[2,3]}' * 10) >= 45
-
-
-def test_files_count_although_they_have_no_words() -> None:
-    picture = Media(media_type="image/png", base64="A" * 8)
-    pages = Media(media_type="application/pdf", base64="A" * 400_000)
-    bare = tokens_of_item(UserMessage(text="Look"))
-    assert tokens_of_item(UserMessage(text="Look", media=(picture,))) > bare + 1_000
-    assert tokens_of_item(UserMessage(text="Look", media=(pages,))) > bare + 10_000
-
-
-def test_a_scan_counts_by_its_pages_where_they_are_known() -> None:
-    scan = Media(media_type="application/pdf", base64="A" * 8_000_000, pages=20)
-    assert tokens_of_item(UserMessage(text="", media=(scan,))) < 60_000
-    assert tokens_of_item(UserMessage(text="", media=(replace(scan, pages=None),))) > 200_000
-
-
-# --- whole turns ---------------------------------------------------------------------------
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True), pytest.mark.timeout(60)]
 
 
@@ -227,6 +207,32 @@ async def test_a_stranger_cannot_take_a_summary_back(
         return status, Summary.objects.get().is_used
 
     assert await in_database(strange) == (404, True)
+
+
+async def test_a_summary_counts_for_its_answer_its_chat_and_its_turn(
+    workplace: Workplace, owner: Member, small: ChatModel
+) -> None:
+    small.input_price, small.output_price = Decimal(1_000), Decimal(10_000)
+    conversation = await in_database(lambda: long_chat(owner, words=WORDY))
+    for words, used in ("Notes.", (70, 7)), ("Fine.", (30, 3)):
+        told = Usage(input_tokens=used[0], output_tokens=used[1])
+        scripted.scenes.append([TextDelta(text=words), told, Finished(reason="stop")])
+    turn = await asked(workplace, owner, conversation)
+
+    def check() -> None:
+        cost = (Decimal("0.2"), "USD")  # (70 + 30) × 0.001 + (7 + 3) × 0.01
+        figures = figures_of([turn])[turn.pk]
+        assert (figures.output_tokens, figures.costs) == (10, (cost,))
+        gauge = gauge_of(conversation)
+        assert (gauge.tokens, gauge.total_tokens, gauge.costs) == (33, 110, (cost,))
+        spent = tokens_of_program(turn)
+        assert (spent["input_tokens"], spent["output_tokens"]) == (100, 10)
+        assert UsageOfDay.objects.get().cost == Decimal("0.2")
+        Turn.objects.filter(pk=turn.pk).update(state=Turn.State.QUEUED, lease_until=None)
+        lease = acquire(turn.pk)
+        assert lease and read_turn(lease)[1].used.tokens == 110
+
+    await in_database(check)
 
 
 @pytest.mark.parametrize(

@@ -146,7 +146,7 @@ def with_prices() -> str:
 
 
 def closed_step(turn: Turn, **values: Any) -> Step:
-    return Step.objects.create(turn=turn, number=1, state=Step.State.DONE, **values)
+    return Step.objects.create(turn=turn, state=Step.State.DONE, **{"number": 1, **values})
 
 
 def test_a_page_says_what_an_answer_cost_and_how_full_the_chat_is(
@@ -163,6 +163,7 @@ def test_a_page_says_what_an_answer_cost_and_how_full_the_chat_is(
     assert "35 % of what the model can read at once" in gauge.text
     exact = "3,401 of 10,000 tokens"
     assert exact in gauge.all("span")[0]["title"] and exact in gauge.one("meter")["aria-label"]
+    assert "about 2,600 words read and written so far: 3,401 tokens" in gauge.text
     assert "0.012 EUR" in gauge.text
     assert page.one("div", id=f"status-{turn.answer_id}").text.endswith("401 tokens · 0.012 EUR")
 
@@ -174,6 +175,15 @@ def test_a_chat_whose_model_has_no_known_size_says_in_words_how_much_it_reads(tu
     shown = parse(fragments.gauge(gauge)).one("p")
     assert "The model reads about 930 words in this chat" in shown.text
     assert "1,234 tokens" in shown.all("span")[0]["title"]
+
+
+def test_a_chat_whose_model_has_no_price_says_how_much_it_took_in_all(turn: Turn) -> None:
+    closed_step(turn, input_tokens=1_000, output_tokens=200)
+    closed_step(turn, number=2, input_tokens=1_500, output_tokens=300, summary_input_tokens=4_000)
+    gauge = gauge_of(turn.conversation)
+    assert (gauge.tokens, gauge.total_tokens, gauge.costs) == (1_800, 7_000, ())
+    shown = parse(fragments.gauge(gauge)).one("p")
+    assert "about 5,200 words read and written so far: 7,000 tokens" in shown.text
 
 
 @pytest.mark.parametrize(
