@@ -2,7 +2,9 @@
 
 import gc
 import os
+from collections import defaultdict
 from collections.abc import Generator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -43,6 +45,16 @@ def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -
     introspection.django_table_names = lambda **how: [
         name for name in all_names(**how) if name not in KEPT_TABLES
     ]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The file that holds the test that may take longest begins first, so that no process is left
+    with it when the others are through."""
+    longest: defaultdict[Path, float] = defaultdict(float)
+    for item in items:
+        for limit in item.iter_markers("timeout"):
+            longest[item.path] = max(longest[item.path], *limit.args)
+    items.sort(key=lambda item: -longest[item.path])
 
 
 def pytest_collection_finish() -> None:
