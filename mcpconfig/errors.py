@@ -3,7 +3,7 @@ exceptions mean. What the SDK's mean is in `explain.py`: loading the SDK takes m
 
 import socket
 import ssl
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -187,22 +187,30 @@ def switched_off() -> OperationError:
     )
 
 
-def lacks_a_capability(code: int) -> OperationError:
+def lacks_a_capability(code: int, wanted: Collection[str]) -> OperationError:
+    """`wanted` are the protocol's names of what the service says it cannot do without."""
+    if "elicitation" in wanted:
+        return asks_a_question(code)
+    hint = "Ask whoever runs the service whether it can do without."
+    if not wanted or {"sampling", "roots"} & set(wanted):
+        hint = "Models and folders of this application are not lent to services."
     return OperationError(
         kind="protocol",
         message="The service demands something of this application that it does not offer.",
-        hint="Models and folders of this application are not lent to services.",
+        hint=hint,
         is_definite=True,
         code=code,
     )
 
 
-def asks_a_question() -> OperationError:
+def asks_a_question(code: int | None = None) -> OperationError:
     return OperationError(
         kind="protocol",
         message="The service wants to ask a person something first, which is not supported here.",
-        hint="Give all values that it needs at once.",
+        hint="A question is answered while a tool is called, and not while a resource or a prompt "
+        "is read. Give all values that it needs at once, or use a tool of the service.",
         is_definite=True,
+        code=code,
     )
 
 

@@ -2,6 +2,7 @@
 `errors.py` has in words."""
 
 from collections.abc import Iterator
+from typing import Any
 
 from mcp import MCPError
 from pydantic import ValidationError
@@ -92,7 +93,7 @@ def _protocol_error(error: MCPError, status: int | None) -> OperationError:
         disagreement.is_definite, disagreement.code = True, error.code
         return disagreement
     if error.code == MISSING_CAPABILITY:
-        return lacks_a_capability(error.code)
+        return lacks_a_capability(error.code, _wanted(error.data))
     said = " ".join(error.message.split())[:300]
     return OperationError(
         kind="rpc_error",
@@ -100,6 +101,12 @@ def _protocol_error(error: MCPError, status: int | None) -> OperationError:
         is_definite=True,
         code=error.code,
     )
+
+
+def _wanted(data: Any) -> list[str]:
+    """The names of the capabilities that a service says are missing here."""
+    named = data.get("requiredCapabilities") if isinstance(data, dict) else None
+    return list(named) if isinstance(named, dict) else []
 
 
 def _no_answer(error: MCPError, status: int | None) -> OperationError:

@@ -98,13 +98,36 @@ async def test_a_read_without_a_proper_answer_is_explained(
     assert hostile.requests == ["server/discover", "resources/read"]
 
 
-async def test_a_question_of_the_service_is_named(
-    hostile: Hostile, service_at: MakeService
+@pytest.mark.parametrize("misdeed", ["asks", "needs_a_person"])
+@pytest.mark.parametrize("act", [read, fill])
+async def test_a_question_of_the_service_is_named_and_where_it_could_be_answered(
+    hostile: Hostile, service_at: MakeService, misdeed: str, act: Act
 ) -> None:
-    service = await service_at(hostile.url("reading_asks"))
+    service = await service_at(hostile.url(f"reading_{misdeed}"))
 
-    for act in (read, fill):
-        assert "wants to ask a person" in (await failure(service, act)).message
+    error = await failure(service, act)
+
+    assert "wants to ask a person" in error.message
+    assert "while a tool is called" in error.hint
+    assert "Models" not in error.hint
+
+
+@pytest.mark.parametrize(
+    ("misdeed", "hint"),
+    [
+        ("needs_a_model", "Models and folders"),
+        ("needs_oddly", "Models and folders"),
+        ("needs_more", "Ask whoever runs the service"),
+    ],
+)
+async def test_what_else_a_service_cannot_do_without_has_a_hint_that_fits(
+    hostile: Hostile, service_at: MakeService, misdeed: str, hint: str
+) -> None:
+    error = await failure(await service_at(hostile.url(f"reading_{misdeed}")), read)
+
+    assert (error.kind, error.code) == ("protocol", -32021)
+    assert "that it does not offer" in error.message
+    assert error.hint.startswith(hint)
 
 
 @pytest.mark.parametrize("act", LISTS)

@@ -1,6 +1,7 @@
 """What a hostile server may answer to somebody who reads its resources and prompts."""
 
 import base64
+import json
 from itertools import count
 from typing import Any
 
@@ -72,6 +73,17 @@ async def asks(writer: Writer, message: Json) -> None:
     await answer(writer, message, {"resultType": "input_required", "requestState": "x"})
 
 
+def _lacking(data: Any) -> Misdeed:
+    """Refuses because the client did not say that it can do something."""
+
+    async def refuse(writer: Writer, message: Json) -> None:
+        error = {"code": -32021, "message": "Missing required client capability", "data": data}
+        body = {"jsonrpc": "2.0", "id": message["id"], "error": error}
+        await respond(writer, status=400, body=json.dumps(body).encode())
+
+    return refuse
+
+
 async def unknown(writer: Writer, message: Json) -> None:
     body = b'{"jsonrpc":"2.0","id":%d,"error":{"code":-32601,"message":"Method not found"}}'
     await respond(writer, status=404, body=body % message["id"])
@@ -108,6 +120,10 @@ READING_MISDEEDS: dict[str, Misdeed] = {
     "reading_wordy": _result({"completion": {"values": ["short", "x" * 9_000]}}),
     "reading_shapes": shapes,
     "reading_asks": asks,
+    "reading_needs_a_person": _lacking({"requiredCapabilities": {"elicitation": {"form": {}}}}),
+    "reading_needs_a_model": _lacking({"requiredCapabilities": {"sampling": {}}}),
+    "reading_needs_more": _lacking({"requiredCapabilities": {"extensions": {"x.example/y": {}}}}),
+    "reading_needs_oddly": _lacking(["elicitation"]),
     "reading_unknown": unknown,
     "reading_h500": h500,
     "reading_html": html,
