@@ -4,7 +4,7 @@ import uuid
 
 from django.db import models
 
-from .conversation import Conversation, Message
+from .conversation import Conversation, Message, Part
 
 
 class Turn(models.Model):
@@ -25,6 +25,8 @@ class Turn(models.Model):
         FAILED = "failed"
 
     LIVE = (State.QUEUED, State.RUNNING, State.WAITING)
+    # Reasons of a turn that is done with something else than the answer that was asked for.
+    UNANSWERED = ("refused", "filtered")
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     conversation = models.ForeignKey(Conversation, on_delete=models.CASCADE, related_name="turns")
@@ -115,6 +117,23 @@ class Turn(models.Model):
     @property
     def is_live(self) -> bool:
         return self.state in self.LIVE
+
+    @property
+    def may_be_tried_again(self) -> bool:
+        """Whether it ended without the answer that was asked for."""
+        return self.state in (self.State.FAILED, self.State.STOPPED) or self.is_unanswered
+
+    @property
+    def is_unanswered(self) -> bool:
+        return self.state == self.State.DONE and self.reason in self.UNANSWERED
+
+    @property
+    def may_go_on(self) -> bool:
+        """Whether it was cut short, with something said to go on from."""
+        if self.state == self.State.FAILED:
+            said = Part.objects.filter(message_id=self.answer_id, kind=Part.Kind.TEXT)
+            return said.exclude(text="").exists()
+        return self.reason in ("stopped", "length", "budget")
 
     @property
     def rests(self) -> bool:

@@ -1,5 +1,5 @@
 """Asking the model again: by itself before the first word, counted where people see it; and by a
-person, after an answer that failed or was stopped."""
+person, after an answer that failed, was stopped, refused or held back by a filter."""
 
 import asyncio
 import math
@@ -19,7 +19,6 @@ from .patience import kept_trying
 from .refusals import Refused
 from .steps import OpenStep
 
-ENDED_EARLY = (Turn.State.FAILED, Turn.State.STOPPED)
 GO_ON = "Go on where you stopped."
 
 
@@ -56,9 +55,10 @@ def _note(lease: Lease, step: OpenStep, sentence: str) -> None:
 
 
 def ask_again(conversation: Conversation, person: Member, model: str) -> Turn:
-    """Begin the last answer anew where it failed or was stopped, perhaps with another model.
+    """Begin the last answer anew where it is none, perhaps with another model.
 
-    What was said stays on the page; the model is not told of words that were cut off.
+    What was said stays on the page; the model is not told of words that were cut off, nor of a
+    refusal.
     """
     check_may_ask(person, model)
     try:
@@ -70,7 +70,7 @@ def ask_again(conversation: Conversation, person: Member, model: str) -> Turn:
 
 def _begin_anew(conversation: Conversation, model: str) -> Turn:
     turn = lock_latest(conversation)
-    if turn is None or turn.state not in ENDED_EARLY or turn.is_direct:
+    if turn is None or not turn.may_be_tried_again or turn.is_direct:
         raise Refused("There is no answer here that could be tried again.", 409)
     _open_next_step(turn)
     Turn.objects.filter(pk=turn.pk).update(
@@ -96,6 +96,9 @@ def _open_next_step(turn: Turn) -> None:
     if last is None:
         noted = Part.objects.filter(message_id=turn.answer_id).aggregate(last=Max("step"))["last"]
         Step.objects.create(turn=turn, number=(noted or 0) + 1, attempt=0)
+    elif turn.is_unanswered:
+        Step.objects.filter(pk=last.pk).update(state=Step.State.INTERRUPTED)
+        Step.objects.create(turn=turn, number=last.number + 1, attempt=0)
     elif last.state == Step.State.DONE:
         return
     elif last.state == Step.State.CALLING:

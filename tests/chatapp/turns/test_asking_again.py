@@ -7,7 +7,7 @@ from django.db import transaction
 from django.test import Client
 
 from chatapp.models import Conversation, Member, Part, Step, Turn
-from chatapp.providers.events import ProviderError, TextDelta
+from chatapp.providers.events import FinishReason, ProviderError, TextDelta
 from chatapp.providers.request import AssistantMessage, SaidText, UserMessage
 from chatapp.storage import in_database
 from chatapp.turns import asking_again, ending, intake, journal
@@ -144,6 +144,69 @@ def test_a_step_that_begins_anew_does_not_say_that_it_waits(turn: Turn, owner: M
     assert "Asking again" in status_line(owner, turn)
     open_step(lease, 1)
     assert "Asking again" not in status_line(owner, turn)
+
+
+def buttons(owner: Member, turn: Turn) -> list[str]:
+    page = parse(signed_in(owner).get(f"/c/{turn.conversation_id}/").content.decode())
+    line = page.one("div", id=f"status-{turn.answer_id}")
+    return [word for word in ("Try again", "Continue") if word in line.text]
+
+
+@pytest.mark.parametrize(
+    ("reason", "sentence"),
+    [("refused", "The model refused to answer"), ("filtered", "The provider's content filter")],
+)
+async def test_an_answer_that_was_refused_or_filtered_is_tried_again_by_another_model(
+    workplace: Workplace, turn: Turn, owner: Member, reason: FinishReason, sentence: str
+) -> None:
+    scripted.scenes.append(text("I cannot help.", reason=reason))
+    done = await rest(workplace, turn)
+    assert (done.state, done.reason) == (Turn.State.DONE, reason)
+    (notice,) = await in_database(notices, turn)
+    assert sentence in notice
+    assert await in_database(buttons, owner, done) == ["Try again"]
+    scripted.scenes.append(text("Gladly."))
+    await again(done, "scripted:other")
+    done = await rest(workplace, turn)
+    assert (done.state, done.reason, done.model) == (Turn.State.DONE, "complete", "scripted:other")
+    assert scripted.requests[-1].history == (UserMessage(text="Tidy up, please"),)
+    assert await in_database(said, turn) == "I cannot help.Gladly."
+    assert await in_database(buttons, owner, done) == []
+
+
+async def test_an_answer_that_was_given_is_not_tried_again(
+    workplace: Workplace, turn: Turn
+) -> None:
+    scripted.scenes.append(text("Done."))
+    await rest(workplace, turn)
+    with pytest.raises(Refused, match="no answer here"):
+        await again(turn)
+
+
+async def test_what_a_failed_answer_said_is_gone_on_from(
+    workplace: Workplace, turn: Turn, owner: Member
+) -> None:
+    done = await failed(workplace, turn)
+    assert await in_database(buttons, owner, done) == ["Try again", "Continue"]
+    scripted.scenes.append(text(" answer."))
+
+    def go_on() -> Turn:
+        answer = signed_in(owner).post(
+            f"/c/{turn.conversation_id}/go-on", {"model": scripted.MODEL}
+        )
+        assert answer.status_code < 400, answer.content
+        return Turn.objects.exclude(pk=turn.pk).get()
+
+    await rest(workplace, await in_database(go_on))
+    assert AssistantMessage(parts=(SaidText(text="Half an"),)) in scripted.requests[-1].history
+
+
+async def test_without_a_word_there_is_nothing_to_go_on_from(
+    workplace: Workplace, turn: Turn, owner: Member
+) -> None:
+    scripted.scenes.append([REFUSED])
+    done = await rest(workplace, turn)
+    assert await in_database(buttons, owner, done) == ["Try again"]
 
 
 async def test_another_model_may_try(workplace: Workplace, turn: Turn) -> None:
