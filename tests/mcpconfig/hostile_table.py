@@ -170,6 +170,63 @@ listing_doubling A63
 listing_ring A63
 """
 
+# The same two fates of a call that is under way at a server of the handshake era.
+HANDSHAKE_UNKNOWN = """
+hang timeout F23
+drop_at_once server_error F25
+drop_in_body server_error F25
+drop_in_stream server_error F25
+half_closed server_error F25
+stream_empty server_error F25
+h500 server_error F26
+h401 sign_in_needed A56
+h403 forbidden A56
+redirect configuration C7
+redirect_here configuration A56
+giant too_large A60
+bomb protocol A59
+stream_progress too_large A61
+stream_comments too_large A61
+stream_event_heavy too_large C7
+stream_line_endless too_large C7
+wrong_id protocol C7
+id_null protocol F26
+garbage protocol F26
+"""
+HANDSHAKE_DEFINITE = """
+h400 not_mcp F26
+h404 not_mcp F26
+no_such_tool rpc_error F26
+"""
+# And over HTTP+SSE: where its POST is answered, or on the stream that was open before it.
+SSE_UNKNOWN = """
+hang timeout F23
+says_nothing timeout F23
+drop_at_once server_error F25
+closed_before_headers server_error F25
+closes server_error F25
+aborts server_error F25
+breaks_off server_error F25
+h500 server_error F26
+h401 sign_in_needed A56
+h403 forbidden A56
+h429 rate_limited F26
+redirect configuration C7
+redirect_here configuration A56
+giant_announced too_large A60
+floods_progress too_large A61
+floods_changes too_large A61
+floods_comments too_large A61
+heavy_event protocol C7
+endless_line protocol C7
+other_id protocol C7
+no_json protocol F26
+"""
+SSE_DEFINITE = """
+h400 not_mcp F26
+h404 not_mcp F26
+"""
+
 
 def rows(table: str) -> list[tuple[str, ...]]:
     return [tuple(line.split()) for line in table.strip().splitlines()]

@@ -11,9 +11,13 @@ from mcpconfig.models import Service, ToolDefinition
 from mcpconfig.operations import call_tool, list_tools
 from tests.mcpconfig.hostile_table import (
     DEFINITE,
+    HANDSHAKE_DEFINITE,
+    HANDSHAKE_UNKNOWN,
     HARMLESS,
     LISTINGS,
     MODEST_LISTINGS,
+    SSE_DEFINITE,
+    SSE_UNKNOWN,
     UNKNOWN,
     rows,
 )
@@ -63,13 +67,15 @@ async def suffer(
 ) -> OperationError | None:
     """What the operation comes to, within the bounds. Time and lag are the best of a few tries: a
     machine that is busy elsewhere is slow at times, a missing bound is slow always."""
-    way = str(fields.pop("way", ""))
+    way, sends = str(fields.pop("way", "")), fields.pop("sends", None)
+    fields |= {"transport": "sse"} if way == "sse" else {}
     for tries_left in reversed(range(TRIES)):
         service = await make(process.url(misdeed, way=way), **fields)
         process.counts()
         error, cost = await attempt(act, service)
         effects, requests = process.counts()
         assert effects == requests.count("tools/call") <= 1
+        assert sends in (None, effects)
         assert cost.extra_bytes < MOST_EXTRA_BYTES
         is_prompt = cost.seconds < TOTAL_SECONDS + 1
         if is_prompt and cost.lag_seconds < MOST_LAG_SECONDS * SLACK:
@@ -155,6 +161,44 @@ async def test_an_sse_server_that_misbehaves_at_once_costs_little(
 
     assert error is not None
     assert (error.kind, error.was_sent) == (kind, False)
+
+
+WAYS = {
+    "handshake": (HANDSHAKE_UNKNOWN, HANDSHAKE_DEFINITE),
+    "sse": (SSE_UNKNOWN, SSE_DEFINITE),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_a_server_of_the_handshake_era_that_behaves_is_understood(
+    process: HostileProcess, service_at: MakeService, way: str
+) -> None:
+    assert await suffer(process, service_at, call, "well_behaved", way=way, sends=1) is None
+
+
+@pytest.mark.parametrize(
+    ("way", "misdeed", "kind", "threat", "is_definite"),
+    [
+        (way, *row, is_definite)
+        for way, tables in WAYS.items()
+        for is_definite, table in enumerate(tables)
+        for row in rows(table)
+    ],
+)
+async def test_a_call_under_way_at_a_server_of_the_handshake_era_is_sent_once_and_judged_rightly(
+    process: HostileProcess,
+    service_at: MakeService,
+    way: str,
+    misdeed: str,
+    kind: str,
+    threat: str,
+    is_definite: int,
+) -> None:
+    error = await suffer(process, service_at, call, misdeed, way=way, sends=1)
+
+    assert error is not None
+    assert (error.kind, error.was_sent, error.is_definite) == (kind, True, bool(is_definite))
+    assert 0 < len(error.message) < 500
 
 
 async def test_a_server_that_does_not_read_what_is_sent_ends_in_time(

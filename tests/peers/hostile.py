@@ -9,7 +9,8 @@ from .asking_misdeeds import ASKING_MISDEEDS
 from .message_misdeeds import MESSAGE_MISDEEDS
 from .misdeeds import DONE, MISDEEDS, TOOL, Writer, answer, listing, respond
 from .reading_misdeeds import CAPABILITIES, READING, READING_MISDEEDS
-from .stream_misdeeds import SESSION_MISDEEDS, STREAM_MISDEEDS
+from .sse_misdeeds import SSE_MISDEEDS
+from .stream_misdeeds import HANDSHAKE, HEAD, SESSION_MISDEEDS, STREAM_MISDEEDS, event, reply
 from .threaded import Threaded
 from .wire_misdeeds import WIRE_MISDEEDS
 
@@ -33,6 +34,7 @@ class Hostile(Threaded):
     counted. Misdeeds that begin with `listing_` come at `tools/list`, those with `reading_` at
     whatever reads resources or prompts, those with `session_` at every request. With `at_once` in
     the path it comes at the first request; with `deaf` the server does not even read the call.
+    With `handshake` it speaks the handshake era, with `sse` it does so over HTTP+SSE.
     """
 
     def __init__(self) -> None:
@@ -40,6 +42,7 @@ class Hostile(Threaded):
         self.effects = 0
         self.requests: list[str] = []
         self.asked = threading.Event()
+        self._streams: list[Writer] = []
 
     def url(self, misdeed: str, *, at_once: bool = False) -> str:
         return f"http://127.0.0.1:{self.port}/{misdeed}{'/at_once' if at_once else ''}"
@@ -85,12 +88,53 @@ class Hostile(Threaded):
             self.clear()
             return True
         self.effects += method == "tools/call"
+        if path.endswith("/sse"):
+            return await self._over_sse(writer, message, path)
         deed = ALL_MISDEEDS.get(misdeed)
         if deed and method in self._due(misdeed, at_once=path.endswith("/at_once")):
             await deed(writer, message)
             return misdeed.startswith(("listing_", "reading_", "session_"))
-        await self._behave(writer, message, misdeed)
+        if path.endswith("/handshake"):
+            await self._shake_hands(writer, message)
+        else:
+            await self._behave(writer, message, misdeed)
         return True
+
+    async def _over_sse(self, writer: Writer, message: dict[str, Any], path: str) -> bool:
+        """The stream, or a message that belongs to one: its number is in the path."""
+        misdeed, *number, _ = path.strip("/").split("/")
+        if not number:
+            writer.write(HEAD + f"event: endpoint\ndata: /{misdeed}/".encode())
+            writer.write(f"{len(self._streams)}/sse\n\n".encode())
+            self._streams.append(writer)
+            await writer.drain()
+            return True
+        is_call = message["method"] == "tools/call"
+        if is_call and misdeed in ALL_MISDEEDS:
+            await ALL_MISDEEDS[misdeed](writer, message)
+            return False
+        await respond(writer, status=202)
+        stream = self._streams[int(number[0])]
+        if is_call and misdeed in SSE_MISDEEDS:
+            await SSE_MISDEEDS[misdeed](stream, message)
+        elif "id" in message:
+            stream.write(event(reply(message, self._agreed(message["method"]))))
+            await stream.drain()
+        return True
+
+    async def _shake_hands(self, writer: Writer, message: dict[str, Any]) -> None:
+        method = message.get("method", "")
+        if method == "server/discover":
+            error = {"code": -32000, "message": "Bad Request: Server not initialized"}
+            body = json.dumps({"jsonrpc": "2.0", "id": None, "error": error}).encode()
+            await respond(writer, status=400, body=body)
+        elif "id" in message:
+            await answer(writer, message, self._agreed(method))
+        else:
+            await respond(writer, status=202 if method else 405)
+
+    def _agreed(self, method: str) -> dict[str, Any]:
+        return HANDSHAKE if method == "initialize" else self._proper(method, {"tools": {}})
 
     def _due(self, misdeed: str, *, at_once: bool) -> set[str]:
         """The methods at which this misdeed happens."""

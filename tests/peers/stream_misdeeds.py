@@ -17,11 +17,11 @@ HANDSHAKE = {
 }
 
 
-def _event(message: Json, *, end: str = "\n", before: str = "") -> bytes:
+def event(message: Json, *, end: str = "\n", before: str = "") -> bytes:
     return f"{before}data: {json.dumps(message)}{end}{end}".encode()
 
 
-def _reply(message: Json, result: Json = DONE) -> Json:
+def reply(message: Json, result: Json = DONE) -> Json:
     return {"jsonrpc": "2.0", "id": message.get("id"), "result": result}
 
 
@@ -44,7 +44,7 @@ def _then_answer(parts: Iterable[bytes]) -> Misdeed:
     oddities = b"".join(parts)
 
     async def send(writer: Writer, message: Json) -> None:
-        writer.write(HEAD + oddities + _event(_reply(message)))
+        writer.write(HEAD + oddities + event(reply(message)))
         await writer.drain()
 
     return send
@@ -55,22 +55,22 @@ def _note(method: str, params: Any) -> Json:
 
 
 async def answer_twice(writer: Writer, message: Json) -> None:
-    other = _reply(message, DONE | {"content": [{"type": "text", "text": "changed"}]})
-    writer.write(HEAD + _event(_reply(message)) + _event(other))
+    other = reply(message, DONE | {"content": [{"type": "text", "text": "changed"}]})
+    writer.write(HEAD + event(reply(message)) + event(other))
     await writer.drain()
 
 
-_PROGRESS = _note("notifications/progress", {"progressToken": 0, "progress": 1})
+PROGRESS = _note("notifications/progress", {"progressToken": 0, "progress": 1})
 _PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
-_LIST_CHANGED = _note("notifications/tools/list_changed", {})
+LIST_CHANGED = _note("notifications/tools/list_changed", {})
 
 STREAM_MISDEEDS: dict[str, Misdeed] = {
     "stream_comments": _stream(b": still here\n" * 1_000, count=2_000),
     "stream_blank": _stream(b"\n" * 10_000, count=2_000),
-    "stream_returns": _stream(_event(_PROGRESS, end="\r") * 100, count=100),
-    "stream_progress": _stream(_event(_PROGRESS) * 100, count=100),
-    "stream_changes": _stream(_event(_LIST_CHANGED) * 100, count=100),
-    "stream_pings": _stream(_event(_PING) * 50, count=100),
+    "stream_returns": _stream(event(PROGRESS, end="\r") * 100, count=100),
+    "stream_progress": _stream(event(PROGRESS) * 100, count=100),
+    "stream_changes": _stream(event(LIST_CHANGED) * 100, count=100),
+    "stream_pings": _stream(event(_PING) * 50, count=100),
     "stream_names": _stream(b"event: x\ndata\n\n" * 1_000, count=100),
     "stream_event_heavy": _stream(b"data: " + b"x" * 1_500_000 + b"\n\n"),
     "stream_event_endless": _stream(b"data: x\n" * 400, count=100),
@@ -85,10 +85,10 @@ STREAM_MISDEEDS: dict[str, Misdeed] = {
     "stream_id_heavy": _stream(b"id: " + b"x" * 60_000 + b"\ndata:\n\n", ends=True),
     "stream_odd_notes": _then_answer(
         (
-            _event(_note("notifications/message", {"level": 7})),
-            _event(_note("notifications/progress", {"progress": "far"})),
-            _event(_note("notifications/unheard", {})),
-            _event({"jsonrpc": "2.0", "id": "x", "method": "sampling/createMessage"}),
+            event(_note("notifications/message", {"level": 7})),
+            event(_note("notifications/progress", {"progress": "far"})),
+            event(_note("notifications/unheard", {})),
+            event({"jsonrpc": "2.0", "id": "x", "method": "sampling/createMessage"}),
             b': a comment with a " in it\n\n',
         )
     ),
@@ -101,12 +101,12 @@ def _session(extra: str) -> Misdeed:
 
     async def speak(writer: Writer, message: Json) -> None:
         if message.get("method") == "initialize":
-            body = json.dumps(_reply(message, HANDSHAKE)).encode()
+            body = json.dumps(reply(message, HANDSHAKE)).encode()
             await respond(writer, body=body, extra=extra)
         elif message.get("method") == "server/discover":
             await respond(writer, status=404, kind="text/plain", body=b"no")
         elif "id" in message:
-            await respond(writer, body=json.dumps(_reply(message)).encode())
+            await respond(writer, body=json.dumps(reply(message)).encode())
         else:
             await respond(writer, status=202)
 
@@ -116,7 +116,7 @@ def _session(extra: str) -> Misdeed:
 def _initialized_as(result: Any) -> Misdeed:
     async def speak(writer: Writer, message: Json) -> None:
         if message.get("method") == "initialize":
-            await respond(writer, body=json.dumps(_reply(message, result)).encode())
+            await respond(writer, body=json.dumps(reply(message, result)).encode())
         else:
             await respond(writer, status=404, kind="text/plain", body=b"no")
 
