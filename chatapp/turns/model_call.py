@@ -71,9 +71,18 @@ class Listener:
     answer: Answer = field(default_factory=Answer)
     meter: Meter = field(default_factory=Meter)
     is_kept: bool = False
-    began: float = field(default_factory=time.monotonic)
+    heard: float = 0.0
+    part_began: float = 0.0
+
+    def open(self) -> None:
+        """A stream begins, and with it the time of the first thought."""
+        self.heard = time.monotonic()
 
     def take(self, event: ModelEvent) -> None:
+        self._take(event)
+        self.heard = time.monotonic()
+
+    def _take(self, event: ModelEvent) -> None:
         match event:
             case TextDelta(text=text):
                 self._say("text", Kind.TEXT, text)
@@ -102,13 +111,15 @@ class Listener:
         text = storable(text)
         part = self._part(kind)
         part.text += text
-        part.seconds = round(time.monotonic() - self.began, 1)
+        part.seconds = round(time.monotonic() - self.part_began, 1)
         self.commit.say(self.draft, event_kind, part.position, text)
 
     def _part(self, kind: Any) -> SaidPart:
         parts = self.answer.parts
         if not parts or parts[-1].kind != kind or parts[-1].opaque is not None:
             parts.append(SaidPart(kind=kind, position=len(parts)))
+            # The silence before it belongs to it: what is shown may be a summary of long thought.
+            self.part_began = self.heard
         return parts[-1]
 
     def _keep(self, kind: Any, data: dict[str, Any]) -> None:
@@ -249,6 +260,7 @@ def _mode(turn: Turn) -> str:
 
 async def _hear_out(asking: Asking, request: ModelRequest, listener: Listener) -> None:
     passed("K4")
+    listener.open()
     async with aclosing(listener.meter.read(request, asking.stream(request))) as events:
         async for event in events:
             listener.take(event)
