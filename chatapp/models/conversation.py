@@ -88,10 +88,11 @@ class Message(models.Model):
 
 
 class Part(models.Model):
-    """One typed piece of a message, in the order in which it was said.
+    """One typed piece of a message, in the order in which pages show it.
 
-    `step` is the model call that said it (0 for a person's message). `opaque` is provider data that
-    must travel back unchanged, as {"provider": …, "data": …}.
+    `step` is the model call that said it (0 for a person's message). A page shows the calls of a
+    step behind its words; `place` says how many parts the model had begun before it asked for this
+    one. `opaque` is provider data that must travel back unchanged, as {"provider": …, "data": …}.
     """
 
     class Kind(models.TextChoices):
@@ -111,6 +112,7 @@ class Part(models.Model):
     message = models.ForeignKey(Message, on_delete=models.CASCADE, related_name="parts")
     step = models.PositiveIntegerField(default=0)
     position = models.PositiveIntegerField()
+    place = models.PositiveIntegerField(null=True)
     kind = models.CharField(max_length=12, choices=Kind.choices)
     notice_kind = models.CharField(max_length=7, choices=NoticeKind.choices, blank=True)
     text = models.TextField(blank=True)

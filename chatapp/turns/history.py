@@ -109,12 +109,20 @@ def _user_message(parts: list[Part], enclosed: Enclosures) -> UserMessage:
 
 
 def _step_items(parts: list[Part], enclosed: Enclosures) -> Iterator[HistoryItem]:
+    parts = sorted(parts, key=_place)
     said = tuple(said for part in parts if (said := _said(part)) is not None)
     if said:
         yield AssistantMessage(parts=said)
     for part in parts:
         if part.tool_call is not None:
             yield replace(outcome_of(part.tool_call), media=enclosed.of(part))
+
+
+def _place(part: Part) -> tuple[int, bool, int]:
+    """Where in its step the model said it: calls among words, which pages show behind them."""
+    is_call = part.kind == Part.Kind.TOOL_CALL
+    place = part.position if part.place is None else part.place
+    return place, not is_call, part.position
 
 
 def _said(part: Part) -> AssistantPart | None:

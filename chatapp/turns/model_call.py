@@ -91,7 +91,10 @@ class Listener:
             case ToolCallReady():
                 if not self.answer.calls:
                     passed("K7")
+                self._begin_call(event.index)
                 self.answer.calls.append(event)
+            case ToolCallStarted(index=index):
+                self._begin_call(index)
             case ToolLeftOut():
                 self.answer.left_out[event.name] = event
             case FilesLeftOut():
@@ -102,8 +105,8 @@ class Listener:
                 self._keep(kind, data)
             case Finished(reason=reason):
                 self.answer.finish_reason = reason
-            case ToolCallStarted() | ArgumentsDelta() | Usage():
-                pass  # the row appears when the call is whole; `meter` counts
+            case ArgumentsDelta() | Usage():
+                pass  # a call's row appears when the call is whole; `meter` counts
 
     def _say(self, kind: Any, event_kind: Kind, text: str) -> None:
         if not text:
@@ -114,9 +117,14 @@ class Listener:
         part.seconds = round(time.monotonic() - self.part_began, 1)
         self.commit.say(self.draft, event_kind, part.position, text)
 
+    def _begin_call(self, index: int) -> None:
+        self.answer.places.setdefault(index, len(self.answer.parts))
+
     def _part(self, kind: Any) -> SaidPart:
+        """The open part of this kind; sealed data and the beginning of a call close one."""
         parts = self.answer.parts
-        if not parts or parts[-1].kind != kind or parts[-1].opaque is not None:
+        is_closed = len(parts) in self.answer.places.values()
+        if is_closed or not parts or parts[-1].kind != kind or parts[-1].opaque is not None:
             parts.append(SaidPart(kind=kind, position=len(parts)))
             # The silence before it belongs to it: what is shown may be a summary of long thought.
             self.part_began = self.heard
@@ -261,6 +269,7 @@ def _mode(turn: Turn) -> str:
 async def _hear_out(asking: Asking, request: ModelRequest, listener: Listener) -> None:
     passed("K4")
     listener.open()
+    listener.answer.places.clear()
     async with aclosing(listener.meter.read(request, asking.stream(request))) as events:
         async for event in events:
             listener.take(event)

@@ -1,7 +1,6 @@
 """Steps in the database: opening one, and turning what the model said into parts and tool calls."""
 
 import uuid
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -41,10 +40,12 @@ class SaidPart:
 
 @dataclass(slots=True, kw_only=True)
 class Answer:
-    """All that one model call said. `finish_reason` is empty when it was interrupted."""
+    """All that one model call said. `places` holds of each call that was begun how many parts were
+    begun before it. `finish_reason` is empty when it was interrupted."""
 
     parts: list[SaidPart] = field(default_factory=list)
     calls: list[ToolCallReady] = field(default_factory=list)
+    places: dict[int, int] = field(default_factory=dict)
     left_out: dict[str, ToolLeftOut] = field(default_factory=dict)
     unseen: tuple[str, ...] = ()
     usage: Usage = field(default_factory=Usage)
@@ -56,6 +57,19 @@ class Answer:
     @property
     def has_begun(self) -> bool:
         return bool(self.parts or self.calls)
+
+    @property
+    def in_vain(self) -> set[int]:
+        """The positions of thoughts that led to nothing but calls that nobody will run: without
+        those no provider takes them back."""
+        kept = {self.places.get(call.index) for call in self.calls}
+        ends = {*self.places.values()}
+        found: set[int] = set()
+        for part in reversed(self.parts):
+            following = part.position + 1
+            if part.kind == "reasoning" and following in ends | found and following not in kept:
+                found.add(part.position)
+        return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +136,7 @@ def close_step(lease: Lease, step: OpenStep, answer: Answer, catalogue: Catalogu
             return
         if answer.usage.input_tokens or answer.usage.output_tokens:
             usage.count(turn.conversation.owner_id, turn.model, answer.usage, answer.price)
-        Part.objects.bulk_create(_part_rows(turn, step.number, answer.parts))
+        Part.objects.bulk_create(_part_rows(turn, step.number, answer))
         calls = _store_calls(turn, step.number, answer, catalogue)
         closed = journal.step_entry(turn, step.number, [part.position for part in answer.parts])
         proposed = [
@@ -143,7 +157,8 @@ def note_shortened(turn: Turn, count: int) -> list[Entry]:
     return note_once(turn, SHORTENED, text if count else "")
 
 
-def _part_rows(turn: Turn, step: int, parts: Sequence[SaidPart]) -> list[Part]:
+def _part_rows(turn: Turn, step: int, answer: Answer) -> list[Part]:
+    in_vain = answer.in_vain
     return [
         Part(
             message_id=turn.answer_id,
@@ -155,9 +170,9 @@ def _part_rows(turn: Turn, step: int, parts: Sequence[SaidPart]) -> list[Part]:
             text=part.text,
             seconds=part.seconds,
             hint=part.hint,
-            opaque=storable(part.opaque),
+            opaque=None if part.position in in_vain else storable(part.opaque),
         )
-        for part in parts
+        for part in answer.parts
     ]
 
 
@@ -174,6 +189,7 @@ def _store_calls(turn: Turn, step: int, answer: Answer, catalogue: Catalogue) ->
             message_id=turn.answer_id,
             step=step,
             position=call.position,
+            place=answer.places.get(ready.index),
             kind=Part.Kind.TOOL_CALL,
             tool_call=call,
             opaque=storable(ready.opaque),
