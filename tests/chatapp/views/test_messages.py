@@ -162,12 +162,16 @@ def test_too_long_a_text_is_refused_on_a_page_of_its_own_without_javascript(
     assert "the limit is 100,000" in card.text and "Go back" in card.text
 
 
-def test_too_long_a_text_in_another_form_is_not_called_a_message(owner_client: Client) -> None:
-    answer = owner_client.post("/memory/", {"text": "x" * 3_000_000})
+def test_too_long_a_text_in_another_form_is_not_called_a_message(
+    owner_client: Client, client: Client
+) -> None:
+    memory = owner_client.post("/memory/", {"text": "x" * 3_000_000})
+    sign_in = client.post("/sign-in/", {"username": "x" * 3_000_000})
 
-    text = parse(answer.content.decode()).one("main").text
-    assert answer.status_code == 413
-    assert "more text than can be sent at once" in text and "message" not in text
+    for answer in (memory, sign_in):
+        text = parse(answer.content.decode()).one("main").text
+        assert answer.status_code == 413
+        assert "more text than can be sent at once" in text and "message" not in text
 
 
 def test_a_longest_message_fits_whatever_its_characters_weigh(owner_client: Client) -> None:
