@@ -20,6 +20,8 @@ OPENAI_HOST = "api.openai.com"
 OPENAI_URL = f"https://{OPENAI_HOST}/v1"
 DRAIN_SECONDS = 0.2
 LIST_SECONDS = 20.0
+# OpenRouter, of a model that is there and does not take what the request has.
+NO_ENDPOINT = "No endpoints found that support"
 EFFORTS = {"off": "none", "low": "low", "medium": "medium", "high": "high"}
 
 Body = dict[str, Any]
@@ -93,14 +95,14 @@ class _Reader:
                     stream=True,
                     stream_cls=openai.AsyncStream[object],
                 )
-            # OpenRouter finds no model of this name that takes such a request.
             except (
                 openai.BadRequestError,
                 openai.NotFoundError,
                 openai.UnprocessableEntityError,
             ) as error:
                 complaint = f"{error.code} {error.param} {error.message}"
-                smaller = self._simpler(self._body, complaint)
+                is_about_name = error.status_code == 404 and NO_ENDPOINT not in complaint
+                smaller = None if is_about_name else self._simpler(self._body, complaint)
                 if smaller is None:
                     raise
                 self._body = smaller

@@ -77,6 +77,14 @@ async def test_an_error_inside_the_stream_has_its_kind(
     assert (error.kind, error.detail) == (kind, "It broke")
 
 
+async def test_a_model_that_is_not_there_is_asked_for_once(wire: WireServer, form: str) -> None:
+    """Its name is no complaint about an option."""
+    wire.play(refusal(404, "", "The model reasoning_effort-2 does not exist."), Answer(text="?"))
+    request = replace(a_request(), parameters=Parameters(effort="high"))
+    assert (await failure_of(form, request)).kind == "not_found"
+    assert len(wire.requests) == 1
+
+
 async def test_what_openrouter_flags_is_no_bad_key(wire: WireServer) -> None:
     flagged = {"reasons": ["harassment"], "flagged_input": "You", "provider_name": "OpenAI"}
     error = {"code": 403, "message": "Forbidden", "metadata": flagged}
