@@ -35,7 +35,7 @@ class WatchedStream(httpx2.AsyncByteStream):
         self._is_event_stream = EVENT_STREAM in kind
         self._is_parsed = any(parsed in kind for parsed in _PARSED)
         self._pieces = 0
-        self._events = 0
+        self._events = self._lines = 0
         self._line_start = b"\n"
         self._open_string = b""
 
@@ -68,12 +68,16 @@ class WatchedStream(httpx2.AsyncByteStream):
             self._count_values(chunk)
 
     def _count_events(self, chunk: bytes) -> None:
-        """Counts `data` at the start of a line, also where a chunk's border cuts it."""
+        """Counts `data` at the start of a line, also where a chunk's border cuts it; and the lines
+        themselves, because each costs a parser something, also an empty one."""
         text = self._line_start + chunk
         self._events += text.count(b"\ndata") + text.count(b"\rdata")
         self._line_start = text[-4:]
         if self._events > LIMITS.events:
             raise self._wire.end(_too_many(f"{LIMITS.events} messages"))
+        self._lines += chunk.count(b"\n") + chunk.count(b"\r")
+        if self._lines > LIMITS.event_lines:
+            raise self._wire.end(_too_many(f"{LIMITS.event_lines} lines"))
 
     def _count_values(self, chunk: bytes) -> None:
         """Counts what begins or follows a value, outside strings: a million empty objects are

@@ -27,6 +27,7 @@ class Limits:
     entries_at_once: int = 3_000
     event_bytes: int = 1024 * 1024
     events: int = 1_000
+    event_lines: int = 20_000
 
     pages: int = 50
     tools: int = 1_000

@@ -228,6 +228,18 @@ async def test_more_tools_than_the_limit_are_left_out_and_shown_as_such(
     assert len((await Service.objects.aget(pk=service.pk)).left_out) == 200
 
 
+@pytest.mark.parametrize("misdeed", ["stream_blank", "stream_comments"])
+async def test_a_stream_of_lines_that_say_nothing_ends_before_it_costs_much(
+    hostile: Hostile, service_at: MakeService, misdeed: str
+) -> None:
+    service = await service_at(hostile.url(misdeed))
+
+    with pytest.raises(OperationError) as caught:
+        await call_tool(service, ToolDefinition(**ACT), {})
+
+    assert "more than 20000 lines" in caught.value.message
+
+
 async def test_an_sse_server_without_an_endpoint_ends_in_time(
     hostile: Hostile, service_at: MakeService
 ) -> None:
