@@ -58,6 +58,12 @@ class _Story:
         return {
             "id": "resp_1",
             "object": "response",
+            "created_at": 1_790_000_000,
+            "instructions": None,
+            "metadata": {},
+            "parallel_tool_calls": True,
+            "tool_choice": "auto",
+            "tools": [],
             "model": self._model,
             "status": status,
             "output": list(self._output),
@@ -80,7 +86,8 @@ class _Story:
         """A comment, an event of the future, and a tool that the provider would run itself."""
         yield ": a comment keeps the line open\n\n"
         yield {"type": "response.something.new", "delta": "not for anybody", "output_index": 0}
-        hosted = {"id": "ws_1", "type": "web_search_call", "status": "completed"}
+        hosted: Item = {"id": "ws_1", "type": "web_search_call", "status": "completed"}
+        hosted |= {"action": {"type": "search", "query": "weather"}}
         yield from self._item(hosted, [{"type": "response.web_search_call.searching"}])
 
     def _sloppy(self) -> Iterator[Event]:
@@ -115,10 +122,15 @@ class _Story:
             {"type": f"{kind}_text.delta", "summary_index": 0, "delta": piece}
             for piece in pieces(text, self._answer.chunk)
         ]
-        opened = {"type": f"{kind}_part.added", "summary_index": 0}
-        closed = {"type": f"{kind}_text.done", "summary_index": 0, "text": text}
+        at = {"summary_index": 0}
+        none, part = ({"type": "summary_text", "text": words} for words in ("", text))
+        opened = {"type": f"{kind}_part.added", **at, "part": none}
+        closed = [
+            {"type": f"{kind}_text.done", **at, "text": text},
+            {"type": f"{kind}_part.done", **at, "part": part},
+        ]
         partial = {**item, "summary": [], "encrypted_content": "gAAAA-part"}
-        yield from self._item(item, [opened, *deltas, closed], partial)
+        yield from self._item(item, [opened, *deltas, *closed], partial)
 
     def _message(self) -> Iterator[Event]:
         parts: list[Item] = []
@@ -128,15 +140,19 @@ class _Story:
             ("refusal", "refusal", self._answer.refusal),
         ):
             if text:
-                part = {"type": kind, key: text}
-                at = {"content_index": len(parts)}
-                between.append({"type": "response.content_part.added", **at, "part": part})
+                is_text = kind == "output_text"
+                more: Item = {"annotations": [], "logprobs": []} if is_text else {}
+                part, none = ({"type": kind, key: words, **more} for words in (text, ""))
+                at: Event = {"content_index": len(parts)}
+                worded = at | ({"logprobs": []} if is_text else {})
+                between.append({"type": "response.content_part.added", **at, "part": none})
                 between += [
-                    {"type": f"response.{kind}.delta", **at, "delta": piece}
+                    {"type": f"response.{kind}.delta", **worded, "delta": piece}
                     for piece in pieces(text, self._answer.chunk)
                 ]
-                between.append({"type": f"response.{kind}.done", **at, key: text})
-                parts.append(part | ({"annotations": []} if kind == "output_text" else {}))
+                between.append({"type": f"response.{kind}.done", **worded, key: text})
+                between.append({"type": "response.content_part.done", **at, "part": part})
+                parts.append(part)
         item: Item = {"id": "msg_1", "type": "message", "role": "assistant"}
         item |= {"status": "completed", "phase": "final_answer", "content": parts}
         yield from self._item(item, between, {**item, "content": []})
@@ -167,7 +183,7 @@ class _Story:
                 {"type": f"{kind}.delta", **at, "delta": piece}
                 for piece in pieces(arguments, self._answer.chunk)
             ),
-            {"type": f"{kind}.done", **at, "arguments": arguments},
+            {"type": f"{kind}.done", **at, "name": tool.name, "arguments": arguments},
             {"type": "response.output_item.done", "output_index": place, "item": done},
         ]
 
