@@ -2,6 +2,7 @@
 
 import gc
 import os
+import signal
 from collections import defaultdict
 from collections.abc import Generator
 from pathlib import Path
@@ -26,6 +27,11 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
         report.outcome = "failed"
         report.longrepr = f"{report.nodeid} was skipped, and CI skips nothing: {report.longrepr}"
     return report
+
+
+def pytest_configure() -> None:
+    """What a shell starts in the background ignores Ctrl+C, and so would all that tests start."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 # Their rows follow from the models. Made anew after each flush they were a tenth of all the time.

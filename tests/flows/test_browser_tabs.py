@@ -181,7 +181,7 @@ def test_a_reader_who_scrolled_up_is_not_pulled_down(visit: Visit) -> None:
     ask_anew(tab, tale(visit, "scrolled"))
     has_come_to(tab, 12)
     region(tab).hover()
-    tab.mouse.wheel(0, -4_000)
+    tab.mouse.wheel(0, -100_000)
     expect(region(tab)).to_have_js_property("scrollTop", 0)
     assert_streaming(tab)
     is_complete(tab, "scrolled")
