@@ -26,7 +26,7 @@ SDKS = {
     "google": "google.genai",
     "bedrock": "botocore",
 }
-LAG_SECONDS = 0.05
+LAG_SECONDS = 0.1
 # As a server stands when the first question comes: everything else is loaded, and the garbage
 # collector is set as the application sets it.
 FIRST_CALLS = """
