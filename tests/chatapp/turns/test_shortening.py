@@ -1,6 +1,11 @@
 """Histories that are made shorter: results, turns that a summary stands for, transcripts."""
 
-from hypothesis import given
+import asyncio
+import base64
+from collections.abc import Callable, Iterator, Sequence
+
+import pytest
+from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
@@ -14,14 +19,21 @@ from chatapp.providers.request import (
     UserMessage,
 )
 from chatapp.turns.shortening import (
+    KEPT_RESULTS,
     results_shortened,
     transcript,
     turn_starts,
     turns_to_summarise,
     with_summary,
 )
+from tests.chatapp.providers.accounts import forget_environment, point_at
+from tests.chatapp.providers.stories import a_request, finish_of, said_by
+from tests.peers.reading_room import PNG
+from tests.wire.formats import FORMATS
+from tests.wire.server import wire_server
 
 LONG = "Line of a log. " * 400
+PICTURE = Media(media_type="image/png", base64=base64.b64encode(PNG).decode())
 
 
 def a_turn(question: str, result: str = "", answer: str = "Done.") -> list[HistoryItem]:
@@ -90,6 +102,63 @@ def test_whatever_is_shortened_or_summarised_keeps_a_history_valid(
     left = max(0, len(made) - turns)
     assert len(turn_starts(told)) == (left or len(made))
     assert ("Notes." in told[0].text) is (left > 0)
+
+
+def a_turn_of_calls(question: str, outcomes: Sequence[tuple[str, bool]]) -> list[HistoryItem]:
+    """A turn whose model asks for all of these results at once, some with a picture."""
+    ids = [f"call_{number}" for number in range(len(outcomes))]
+    asked = [AskedTool(call_id=call_id, name="read", arguments="{}") for call_id in ids]
+    results = [
+        ToolOutcome(call_id=call_id, name="read", text=text, media=(PICTURE,) * is_shown)
+        for call_id, (text, is_shown) in zip(ids, outcomes, strict=True)
+    ]
+    return [UserMessage(text=question), AssistantMessage(parts=(*asked,)), *results]
+
+
+OUTCOMES = st.tuples(st.sampled_from([" ", "short", LONG]), st.booleans())
+QUESTIONS = st.text(min_size=1, max_size=20)
+TURNS_OF_CALLS = st.builds(
+    a_turn_of_calls, QUESTIONS, st.lists(OUTCOMES, min_size=1, max_size=KEPT_RESULTS + 2)
+)
+Ask = Callable[[str, tuple[HistoryItem, ...]], str]
+
+
+@pytest.fixture(scope="module")
+def ask() -> Iterator[Ask]:
+    """Ask a model of this form to go on with a history; how its answer ended. The model server
+    refuses what the real one would."""
+    with asyncio.Runner() as runner, pytest.MonkeyPatch.context() as patch:
+        forget_environment(patch)
+        serving = wire_server()
+        point_at(patch, runner.run(serving.__aenter__()).url)
+        yield lambda form, history: finish_of(runner.run(said_by(form, a_request(history))))
+        runner.run(serving.__aexit__(None, None, None))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", FORMATS)
+@hypothesis_settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    made=st.lists(TURNS | TURNS_OF_CALLS.map(lambda turn: [turn]), min_size=1, max_size=4),
+    is_asked=st.booleans(),
+    turns=st.integers(0, 7),
+    of_this_turn=st.booleans(),
+)
+def test_whatever_is_shortened_or_summarised_is_taken_by_every_provider(
+    ask: Ask,
+    form: str,
+    made: list[list[list[HistoryItem]]],
+    is_asked: bool,
+    turns: int,
+    of_this_turn: bool,
+) -> None:
+    items = [item for some in made for turn in some for item in turn]
+    is_asked = is_asked or not isinstance(items[-1], ToolOutcome)
+    items += [UserMessage(text="And now?")] * is_asked
+    short = results_shortened(items, of_this_turn=of_this_turn).items
+    assert ask(form, with_summary(short, turns, "Notes.")) == "stop"
 
 
 def test_a_transcript_has_room_for_everybody_and_keeps_within_its_bound() -> None:
