@@ -1,6 +1,7 @@
 """Bedrock's Converse: a request for any of its models, and its events as ours."""
 
 import json
+import re
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing
 from dataclasses import dataclass, field
@@ -15,7 +16,15 @@ from chatapp.providers.bedrock_client import (
     failed,
     listed_models,
 )
-from chatapp.providers.bedrock_history import CLAUDE, OWN, Block, Messages, family_of, to_json
+from chatapp.providers.bedrock_history import (
+    CLAUDE,
+    OWN,
+    THOUGHT,
+    Block,
+    Messages,
+    family_of,
+    to_json,
+)
 from chatapp.providers.bedrock_reader import Event
 from chatapp.providers.complaints import refuses_documents, refuses_pictures
 from chatapp.providers.events import (
@@ -132,13 +141,14 @@ def _tool(name: str, description: str, schema: dict[str, Any]) -> Block:
 
 
 def _simpler(body: Body, complaint: str) -> Body | None:
-    """Models differ in what they take: caches, ways to think, limits, media."""
+    """Models differ in what they take: caches, ways to think, limits, media, and in the end
+    thoughts of their own."""
     complaint = complaint.lower()
     smaller: Body | None = None
     if "cach" in complaint:
         smaller = _without_cache_points(body)
     elif "signature" in complaint or "reasoningcontent" in complaint:
-        smaller = _without(body, lambda block: "reasoningContent" in block)
+        smaller = _thoughtless(body)
     elif "temperature" in complaint and "temperature" in body.get("inferenceConfig", {}):
         smaller = _unlimited(body, "temperature")
     elif any(mark in complaint for mark in ("thinking", "output_config", "effort")):
@@ -147,7 +157,13 @@ def _simpler(body: Body, complaint: str) -> Body | None:
         smaller = _unlimited(body, "maxTokens")
     elif refuses_pictures(complaint) or refuses_documents(complaint):
         smaller = _without(body, lambda block: "image" in block or "document" in block)
+    if smaller in (None, body) and re.search(r"thinking|thought|reasoning", complaint):
+        smaller = _thoughtless(body)
     return smaller if smaller != body else None
+
+
+def _thoughtless(body: Body) -> Body:
+    return _without(body, lambda block: THOUGHT in block)
 
 
 def _unlimited(body: Body, name: str) -> Body:

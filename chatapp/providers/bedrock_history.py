@@ -31,6 +31,7 @@ Message = dict[str, Any]
 OWN = "bedrock"
 CLAUDE = "anthropic"
 WRITER = "writer"
+THOUGHT = "reasoningContent"
 REGIONS = {"us", "us-gov", "eu", "apac", "global", "jp", "au", "ca"}
 CALL_IDS = NameRule(letters="a-zA-Z0-9_.:-", longest=64)
 PICTURES = {f"image/{kind}": kind for kind in ("png", "jpeg", "gif", "webp")}
@@ -87,8 +88,11 @@ class Messages:
             case ToolOutcome():
                 yield {"toolResult": self._result(said)}
             case AssistantMessage():
-                for part in said.parts:
-                    yield from self._part(part)
+                blocks = [block for part in said.parts for block in self._part(part)]
+                # Thoughts that led to nothing, because somebody stopped the answer, are refused.
+                while blocks and THOUGHT in blocks[-1]:
+                    blocks.pop()
+                yield from blocks
 
     def _part(self, part: AssistantPart) -> Iterator[Block]:
         match part:
@@ -111,7 +115,7 @@ class Messages:
     def _own_reasoning(self, part: SaidReasoning) -> Iterator[Block]:
         match part.opaque:
             case {"provider": "bedrock", "data": {"family": self._family, "block": dict(block)}}:
-                yield {"reasoningContent": from_json(block)}
+                yield {THOUGHT: from_json(block)}
 
     def _result(self, outcome: ToolOutcome) -> Block:
         said = (

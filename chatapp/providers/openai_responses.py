@@ -63,6 +63,14 @@ Item = dict[str, Any]
 # Where an input item has parts.
 CONTENTS = ("content", "output")
 CALL_IDS = NameRule(letters="!-~", longest=64)
+# What complaints about the reasoning in a history say, and none about the option of that name.
+OF_ITEMS = (
+    "invalid_encrypted_content",
+    "easoning input items",
+    "of type 'reasoning'",
+    "required following item",
+    "required 'reasoning' item",
+)
 INCOMPLETE: dict[str, FinishReason] = {"content_filter": "filtered"}
 
 
@@ -126,11 +134,11 @@ def _options(request: ModelRequest, account: Account) -> Body:
 
 
 def _simpler(body: Body, complaint: str) -> Body | None:
-    """Models that do not reason refuse to be asked for reasoning, compatible servers what they do
-    not know, many models pictures, and every account the encrypted reasoning of another."""
-    if "invalid_encrypted_content" in complaint:
-        kept = [item for item in body["input"] if item.get("type") != "reasoning"]
-        return {**body, "input": kept} if len(kept) < len(body["input"]) else None
+    """Models that do not reason refuse to be asked for reasoning and to be told any, compatible
+    servers what they do not know, many models pictures, and every account the encrypted reasoning
+    of another."""
+    if any(mark in complaint for mark in OF_ITEMS):
+        return _without_reasoning(body)
     kinds = complained_about(complaint)
     if any(has_parts(item.get(place), kinds) for item in body["input"] for place in CONTENTS):
         return {**body, "input": [_without(item, kinds) for item in body["input"]]}
@@ -147,7 +155,20 @@ def _simpler(body: Body, complaint: str) -> Body | None:
     }.items():
         if option in body and any(mark in complaint for mark in marks):
             return {key: value for key, value in body.items() if key != option}
-    return None
+    return _without_reasoning(body) if "reasoning" in complaint.lower() else None
+
+
+def _without_reasoning(body: Body) -> Body | None:
+    """Under its id, what reasoning led to is refused without it."""
+    if not any(map(_is_reasoning, body["input"])):
+        return None
+    kept = [item for item in body["input"] if not _is_reasoning(item)]
+    nameless = [{key: value for key, value in item.items() if key != "id"} for item in kept]
+    return {**body, "input": nameless}
+
+
+def _is_reasoning(item: Item) -> bool:
+    return item.get("type") == "reasoning"
 
 
 def _without(item: Item, kinds: tuple[str, ...]) -> Item:
@@ -163,10 +184,11 @@ def _items(said: HistoryItem, box: Toolbox) -> Iterator[Item]:
             output = responses_content(text, said.media)
             yield {"type": "function_call_output", "call_id": said.call_id, "output": output}
         case AssistantMessage():
-            if any(not isinstance(part, SaidReasoning) for part in said.parts):
-                # Reasoning is refused without what it led to.
-                for part in said.parts:
-                    yield from _part_items(part, box)
+            items = [item for part in said.parts for item in _part_items(part, box)]
+            # Reasoning is refused without what it led to.
+            while items and _is_reasoning(items[-1]):
+                items.pop()
+            yield from items
 
 
 def _part_items(part: AssistantPart, box: Toolbox) -> Iterator[Item]:

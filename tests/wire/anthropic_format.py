@@ -47,7 +47,7 @@ def anthropic_events(answer: Answer, model: str) -> Iterator[Event]:
 
 
 def _end(answer: Answer) -> Iterator[Event]:
-    reason = "tool_use" if answer.tools else "end_turn"
+    reason = "tool_use" if answer.all_tools else "end_turn"
     reason = STOP_REASONS.get(answer.finish, reason)
     delta: dict[str, Any] = {"stop_reason": reason, "stop_sequence": None, "stop_details": None}
     if answer.refusal:
@@ -61,25 +61,30 @@ def _end(answer: Answer) -> Iterator[Event]:
 
 def _blocks(answer: Answer) -> Iterator[tuple[Block, list[Block]]]:
     """Each block as it starts, and what is added to it."""
-    if answer.reasoning:
+    calls = 0
+    for said in answer.rounds:
+        yield from _thoughts_and_words(said, answer)
+        for index, tool in enumerate(said.tools, start=calls):
+            yield _call(tool, index, answer)
+        calls += len(said.tools)
+
+
+def _thoughts_and_words(said: Answer, answer: Answer) -> Iterator[tuple[Block, list[Block]]]:
+    if said.reasoning:
         thoughts = [
             {"type": "thinking_delta", "thinking": piece}
-            for piece in pieces(answer.reasoning, answer.chunk)
+            for piece in pieces(said.reasoning, answer.chunk)
         ]
         signed = {"type": "signature_delta", "signature": "EqQB-signed"}
         yield {"type": "thinking", "thinking": "", "signature": ""}, [*thoughts, signed]
-    if answer.is_strange:
+    if said.is_strange:
         search = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}}
         yield search, [{"type": "input_json_delta", "partial_json": '{"query": "x"}'}]
         found = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
         yield found, [{"type": "something_delta", "text": "not for anybody"}]
-    if answer.text:
-        words = [
-            {"type": "text_delta", "text": piece} for piece in pieces(answer.text, answer.chunk)
-        ]
+    if said.text:
+        words = [{"type": "text_delta", "text": piece} for piece in pieces(said.text, answer.chunk)]
         yield {"type": "text", "text": ""}, words
-    for index, tool in enumerate(answer.tools):
-        yield _call(tool, index, answer)
 
 
 def _call(tool: Tool, index: int, answer: Answer) -> tuple[Block, list[Block]]:

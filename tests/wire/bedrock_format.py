@@ -11,6 +11,8 @@ from tests.wire.demands.bedrock import check_bedrock
 from tests.wire.form import Event, Format
 from tests.wire.script import Answer, Tool, pieces
 
+Block = tuple[dict[str, Any] | None, list[dict[str, Any]]]
+
 EVENT_STREAM = "application/vnd.amazon.eventstream"
 USAGE = {
     "inputTokens": 40,
@@ -79,7 +81,7 @@ def bedrock_events(answer: Answer, _: str) -> Iterator[Event]:
 
 def _end(answer: Answer) -> Iterator[Event]:
     """The count of tokens comes after the end, or just before it."""
-    reason = "tool_use" if answer.tools else "end_turn"
+    reason = "tool_use" if answer.all_tools else "end_turn"
     reason = STOP_REASONS.get(answer.finish, reason)
     stop: Event = {"messageStop": {"stopReason": "refusal" if answer.refusal else reason}}
     counted: Event = {"metadata": {"usage": USAGE, "metrics": {"latencyMs": 12}}}
@@ -95,26 +97,31 @@ def exception_of(error: dict[str, Any]) -> dict[str, Any]:
     return {name: {"message": error.get("message", "")}}
 
 
-def _blocks(answer: Answer) -> Iterator[tuple[dict[str, Any] | None, list[dict[str, Any]]]]:
+def _blocks(answer: Answer) -> Iterator[Block]:
     """What announces each block, if anything, and what is added to it."""
-    if answer.reasoning:
+    calls = 0
+    for said in answer.rounds:
+        yield from _thoughts_and_words(said, answer)
+        for index, tool in enumerate(said.tools, start=calls):
+            yield _call(tool, index, answer)
+        calls += len(said.tools)
+
+
+def _thoughts_and_words(said: Answer, answer: Answer) -> Iterator[Block]:
+    if said.reasoning:
         thoughts: list[dict[str, Any]] = [
-            {"reasoningContent": {"text": piece}}
-            for piece in pieces(answer.reasoning, answer.chunk)
+            {"reasoningContent": {"text": piece}} for piece in pieces(said.reasoning, answer.chunk)
         ]
         signed = {"reasoningContent": {"signature": "EqQB-signed"}}
         yield None, thoughts if answer.is_sloppy else [*thoughts, signed]
-    if answer.is_strange:
+    if said.is_strange:
         yield None, [{"reasoningContent": {"redactedContent": REDACTED}}]
         yield {"somethingNew": {"id": "x"}}, [{"somethingNew": {"text": "not for anybody"}}]
-    if answer.text or answer.refusal:
-        said = answer.text + answer.refusal
-        yield None, [{"text": piece} for piece in pieces(said, answer.chunk)]
-    for index, tool in enumerate(answer.tools):
-        yield _call(tool, index, answer)
+    if words := said.text + said.refusal:
+        yield None, [{"text": piece} for piece in pieces(words, answer.chunk)]
 
 
-def _call(tool: Tool, index: int, answer: Answer) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+def _call(tool: Tool, index: int, answer: Answer) -> Block:
     start = {"toolUse": {"toolUseId": tool.id or f"call_{index}", "name": tool.name}}
     return start, [{"toolUse": {"input": p}} for p in pieces(tool.arguments_text, answer.chunk)]
 

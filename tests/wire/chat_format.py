@@ -20,18 +20,22 @@ def chat_events(answer: Answer, model: str) -> Iterator[Event | str]:
     if answer.is_strange:
         yield ": a comment keeps the line open\n\n"
         yield {"id": "x", "object": "something.new", "model": model, "novelty": {"a": 1}}
-    for piece in pieces(answer.reasoning, answer.chunk):
-        yield _chunk(model, {"reasoning_content": piece})
-    for piece in pieces(answer.text, answer.chunk):
-        yield _chunk(model, {"content": piece})
-    for piece in pieces(answer.refusal, answer.chunk):
-        yield _chunk(model, {"refusal": piece})
-    for delta in _tool_deltas(answer):
-        yield _chunk(model, {"tool_calls": [delta]})
+    calls = 0
+    for said in answer.rounds:
+        for name, text in (
+            ("reasoning_content", said.reasoning),
+            ("content", said.text),
+            ("refusal", said.refusal),
+        ):
+            for piece in pieces(text, answer.chunk):
+                yield _chunk(model, {name: piece})
+        for delta in _tool_deltas(said, calls):
+            yield _chunk(model, {"tool_calls": [delta]})
+        calls += len(said.tools)
     if answer.in_stream_error:
         yield {"error": answer.in_stream_error, "choices": []}
         return
-    yield _chunk(model, {}, answer.finish or ("tool_calls" if answer.tools else "stop"))
+    yield _chunk(model, {}, answer.finish or ("tool_calls" if answer.all_tools else "stop"))
     yield {**_chunk(model, {}), "choices": [], "usage": USAGE}
     yield "data: [DONE]\n\n"
 
@@ -56,10 +60,10 @@ def _chunk(model: str, delta: Event, finish: str | None = None) -> Event:
     }
 
 
-def _tool_deltas(answer: Answer) -> Iterator[Event]:
+def _tool_deltas(answer: Answer, first_index: int) -> Iterator[Event]:
     """What a call is called comes first, then its arguments; interleaved ones take turns."""
     rows = []
-    for index, tool in enumerate(answer.tools):
+    for index, tool in enumerate(answer.tools, start=first_index):
         head = {"id": tool.id or f"call_{index}", "type": "function"}
         first = {"index": index, **head, "function": {"name": tool.name, "arguments": ""}}
         rest = [

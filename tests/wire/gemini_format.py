@@ -53,16 +53,19 @@ def _last_chunk(answer: Answer, model: str) -> dict[str, Any]:
 
 
 def _is_signed_last(answer: Answer) -> bool:
-    return bool(answer.reasoning and answer.text and not answer.tools)
+    return bool(answer.reasoning and answer.text and not answer.all_tools)
 
 
 def _parts(answer: Answer) -> Iterator[Part]:
-    for piece in pieces(answer.reasoning, answer.chunk):
-        yield {"text": piece, "thought": True}
-    for piece in pieces(answer.text + answer.refusal, answer.chunk):
-        yield {"text": piece}
-    for index, tool in enumerate(answer.tools):
-        yield _call(tool, index, answer)
+    calls = 0
+    for said in answer.rounds:
+        for piece in pieces(said.reasoning, answer.chunk):
+            yield {"text": piece, "thought": True}
+        for piece in pieces(said.text + said.refusal, answer.chunk):
+            yield {"text": piece}
+        for index, tool in enumerate(said.tools, start=calls):
+            yield _call(tool, index, answer)
+        calls += len(said.tools)
 
 
 def _call(tool: Tool, index: int, answer: Answer) -> Part:

@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.wire.demands.openai import check_responses
 from tests.wire.form import Format
-from tests.wire.script import Answer, pieces
+from tests.wire.script import Answer, Tool, pieces
 
 Event = dict[str, Any]
 Item = dict[str, Any]
@@ -33,6 +33,7 @@ class _Story:
         self._answer = answer
         self._model = model
         self._output: list[Item] = []
+        self._calls = 0
 
     def events(self) -> Iterator[Event | str]:
         answer = self._answer
@@ -43,12 +44,13 @@ class _Story:
             return
         if answer.is_strange:
             yield from self._strange()
-        if answer.reasoning:
-            yield from self._reasoning()
-        if answer.text or answer.refusal:
-            yield from self._message()
-        if answer.tools:
-            yield from self._tools()
+        for number, said in enumerate(answer.rounds, start=1):
+            if said.reasoning:
+                yield from self._reasoning(said, number)
+            if said.text or said.refusal:
+                yield from self._message(said, number)
+            if said.tools:
+                yield from self._tools(said)
         if answer.in_stream_error:
             yield {"type": "error", "param": None, **answer.in_stream_error}
             return
@@ -92,7 +94,8 @@ class _Story:
 
     def _sloppy(self) -> Iterator[Event]:
         """What gateways get wrong: empty deltas, whole items in the last event only, no usage."""
-        said = [*self._reasoning(), *self._message(), *self._tools()]
+        answer = self._answer
+        said = [*self._reasoning(answer, 1), *self._message(answer, 1), *self._tools(answer)]
         yield {"type": "response.output_text.delta", "delta": None, "output_index": 0}
         yield {"type": "response.output_item.added", "item": None}
         response = self._response("completed", output=_items_done(said))
@@ -109,11 +112,11 @@ class _Story:
         self._output.append(item)
         yield {"type": "response.output_item.done", "output_index": place, "item": item}
 
-    def _reasoning(self) -> Iterator[Event]:
-        text = self._answer.reasoning
+    def _reasoning(self, said: Answer, number: int) -> Iterator[Event]:
+        text = said.reasoning
         kind = "response.reasoning_summary"
         item = {
-            "id": "rs_1",
+            "id": f"rs_{number}",
             "type": "reasoning",
             "summary": [{"type": "summary_text", "text": text}],
             "encrypted_content": "gAAAA-sealed",
@@ -132,12 +135,12 @@ class _Story:
         partial = {**item, "summary": [], "encrypted_content": "gAAAA-part"}
         yield from self._item(item, [opened, *deltas, *closed], partial)
 
-    def _message(self) -> Iterator[Event]:
+    def _message(self, spoken: Answer, number: int) -> Iterator[Event]:
         parts: list[Item] = []
         between: list[Event] = []
         for kind, key, text in (
-            ("output_text", "text", self._answer.text),
-            ("refusal", "refusal", self._answer.refusal),
+            ("output_text", "text", spoken.text),
+            ("refusal", "refusal", spoken.refusal),
         ):
             if text:
                 is_text = kind == "output_text"
@@ -153,29 +156,30 @@ class _Story:
                 between.append({"type": f"response.{kind}.done", **worded, key: text})
                 between.append({"type": "response.content_part.done", **at, "part": part})
                 parts.append(part)
-        item: Item = {"id": "msg_1", "type": "message", "role": "assistant"}
+        item: Item = {"id": f"msg_{number}", "type": "message", "role": "assistant"}
         item |= {"status": "completed", "phase": "final_answer", "content": parts}
         yield from self._item(item, between, {**item, "content": []})
 
-    def _tools(self) -> Iterator[Event]:
-        rows = [self._call(index) for index in range(len(self._answer.tools))]
+    def _tools(self, said: Answer) -> Iterator[Event]:
+        place = len(self._output)
+        rows = [self._call(tool, place + index) for index, tool in enumerate(said.tools)]
         self._output += [row[-1]["item"] for row in rows]
+        self._calls += len(rows)
         if self._answer.is_interleaved:
             turns = itertools.zip_longest(*rows)
             yield from (event for turn in turns for event in turn if event is not None)
         else:
             yield from itertools.chain(*rows)
 
-    def _call(self, index: int) -> list[Event]:
-        tool = self._answer.tools[index]
-        place = len(self._output) + index
+    def _call(self, tool: Tool, place: int) -> list[Event]:
+        index = self._calls + place - len(self._output)
         arguments = tool.arguments_text
         item = {"id": f"fc_{index}", "type": "function_call", "name": tool.name}
         item |= {"call_id": tool.id or f"call_{index}"}
         at = {"output_index": place, "item_id": item["id"]}
         kind = "response.function_call_arguments"
         started = {**item, "arguments": "", "status": "in_progress"}
-        is_cut = self._answer.finish == "length" and index == len(self._answer.tools) - 1
+        is_cut = self._answer.finish == "length" and index == len(self._answer.all_tools) - 1
         done = {**item, "arguments": arguments, "status": "incomplete" if is_cut else "completed"}
         return [
             {"type": "response.output_item.added", "output_index": place, "item": started},

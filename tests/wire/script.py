@@ -23,7 +23,8 @@ class Tool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """One answer. What is said comes in the order reasoning, text, refusal, tools.
+    """One answer. What is said comes in the order reasoning, text, refusal, tools; then what the
+    answers in `then` say, of which nothing else counts.
 
     `cut` breaks the stream off after `cut_after` events (before the first byte when negative).
     `write` splits the bytes of the stream into HTTP chunks of that size, or at those places.
@@ -34,6 +35,7 @@ class Answer:
     reasoning: str = ""
     refusal: str = ""
     tools: tuple[Tool, ...] = ()
+    then: tuple["Answer", ...] = ()
     is_interleaved: bool = False
     finish: Literal["", "length", "content_filter"] = ""
     chunk: int = 5
@@ -53,6 +55,14 @@ class Answer:
     write: int | tuple[int, ...] | None = None
 
     @property
+    def rounds(self) -> tuple["Answer", ...]:
+        return (self, *self.then)
+
+    @property
+    def all_tools(self) -> tuple[Tool, ...]:
+        return tuple(tool for each in self.rounds for tool in each.tools)
+
+    @property
     def is_document(self) -> bool:
         """Whether this is no stream but an error or a page."""
         return self.status != 200 or bool(self.document)
@@ -67,7 +77,9 @@ def answer_from_json(value: dict[str, Any]) -> Answer:
     if unknown:
         raise ValueError(f"A script answer has no {', '.join(sorted(unknown))}.")
     tools = tuple(Tool(**tool) for tool in value.get("tools", []))
-    return Answer(**{**value, "tools": tools, "events": tuple(value.get("events", []))})
+    then = tuple(map(answer_from_json, value.get("then", [])))
+    events = tuple(value.get("events", []))
+    return Answer(**{**value, "tools": tools, "then": then, "events": events})
 
 
 def read_script(path: Path) -> list[Answer]:

@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import replace
+from operator import itemgetter
 
 import pytest
 
@@ -14,6 +15,7 @@ from chatapp.providers.events import (
     ReasoningDelta,
     TextDelta,
     ToolCallReady,
+    ToolCallStarted,
     Usage,
 )
 from chatapp.providers.registry import provider_for
@@ -50,6 +52,20 @@ STORIES = {
         ),
         is_interleaved=True,
     ),
+    "thoughts_among_calls": Answer(
+        reasoning="First this.",
+        tools=(Tool(name="notes_write", arguments={"a": 1}),),
+        then=(
+            Answer(
+                reasoning="Then that.",
+                text="Now the other.",
+                tools=(Tool(name="notes_write", arguments={"a": 2}),),
+            ),
+        ),
+    ),
+    "thoughts_among_words": Answer(
+        reasoning="First this.", text="Said.", then=(Answer(reasoning="Then that.", text="Done."),)
+    ),
     "refusal": Answer(refusal="I cannot help with that."),
     "length": Answer(text="This goes on and", finish="length"),
     "content_filter": Answer(text="This was", finish="content_filter"),
@@ -58,8 +74,9 @@ STORIES = {
 # Why each answer ends, and in which forms a story ends otherwise: Anthropic has one word for all
 # that its filters stop, Gemini knows no refusal.
 REASONS: dict[str | tuple[str, str], str] = {
-    **dict.fromkeys(("text", "reasoning", "strange"), "stop"),
+    **dict.fromkeys(("text", "reasoning", "strange", "thoughts_among_words"), "stop"),
     **dict.fromkeys(("one_tool", "no_arguments", "parallel_tools"), "tool_calls"),
+    "thoughts_among_calls": "tool_calls",
     "refusal": "refused",
     "length": "length",
     "content_filter": "filtered",
@@ -137,12 +154,14 @@ def finish_of(events: list[ModelEvent]) -> str:
 
 
 def as_history(events: list[ModelEvent]) -> AssistantMessage:
-    """The parts as the engine stores them: opaque data stays with the part that came before it, and
-    calls follow what was said."""
+    """The parts as the engine tells them: opaque data stays with the part that came before it, and
+    calls stand where they began."""
     said: list[SaidText | SaidReasoning] = []
+    places: dict[int, int] = {}
 
     def more(kind: type[SaidText] | type[SaidReasoning], text: str) -> None:
-        if not said or type(said[-1]) is not kind or said[-1].opaque is not None:
+        is_closed = len(said) in places.values()
+        if is_closed or not said or type(said[-1]) is not kind or said[-1].opaque is not None:
             said.append(kind(text=""))
         said[-1] = replace(said[-1], text=said[-1].text + text)
 
@@ -152,12 +171,32 @@ def as_history(events: list[ModelEvent]) -> AssistantMessage:
                 more(SaidText, event.text)
             case ReasoningDelta():
                 more(SaidReasoning, event.text)
+            case ToolCallStarted():
+                places.setdefault(event.index, len(said))
             case OpaqueData():
                 more(SaidText if event.kind == "text" else SaidReasoning, "")
                 said[-1] = replace(said[-1], opaque=event.data)
+    ready = [event for event in events if isinstance(event, ToolCallReady)]
     calls = [
         AskedTool(call_id=e.call_id, name=e.name, arguments=e.arguments or "{}", opaque=e.opaque)
-        for e in events
-        if isinstance(e, ToolCallReady)
+        for e in ready
     ]
-    return AssistantMessage(parts=(*said, *calls))
+    placed = [(places[event.index], 0, call) for event, call in zip(ready, calls, strict=True)]
+    among = [*placed, *((place, 1, part) for place, part in enumerate(said))]
+    return AssistantMessage(parts=tuple(part for *_, part in sorted(among, key=itemgetter(0, 1))))
+
+
+def as_stopped(answer: AssistantMessage) -> AssistantMessage:
+    """As the engine tells it when its calls were not run: thoughts that led to them are no longer
+    sealed."""
+    kept: list[SaidText | SaidReasoning] = []
+    leads_nowhere = False
+    for part in reversed(answer.parts):
+        if isinstance(part, AskedTool):
+            leads_nowhere = True
+        elif isinstance(part, SaidReasoning) and leads_nowhere:
+            kept.append(replace(part, opaque=None))
+        else:
+            leads_nowhere = False
+            kept.append(part)
+    return AssistantMessage(parts=tuple(reversed(kept)))

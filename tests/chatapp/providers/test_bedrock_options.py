@@ -131,7 +131,7 @@ async def test_what_a_model_does_not_take_is_left_out(
     with pytest.raises(ProviderError) as raised:
         await said_by("bedrock", request)
     assert raised.value.kind == "bad_request"
-    assert len(wire.requests) <= 6
+    assert len(wire.requests) <= 7
 
 
 ADAPTIVE = {"type": "adaptive", "display": "summarized"}
@@ -153,6 +153,26 @@ async def test_older_models_think_within_a_budget_and_the_oldest_not_at_all(
     await body_of(wire, parameters=Parameters(effort="medium", output_tokens=most))
     fields = [each.body.get("additionalModelRequestFields") or {} for each in wire.requests]
     assert [each.get("thinking") for each in fields] == thinking
+
+
+@pytest.mark.parametrize(
+    "complaint",
+    [
+        "messages.1.content.0: The final block in an assistant message cannot be `thinking`.",
+        "reasoningContent is not supported",
+        "Expected `text`, but found a thought",
+    ],
+)
+async def test_in_the_end_a_model_is_told_none_of_its_thoughts(
+    wire: WireServer, complaint: str
+) -> None:
+    block = {"reasoningText": {"text": "Hm", "signature": "sealed"}}
+    said = reasoning("bedrock", {"family": "anthropic", "block": block})
+    wire.play(refusal(400, "ValidationException", complaint))
+    body = await body_of(wire, *HELLO, said, *HELLO)
+    assert "sealed" in repr(wire.requests[0].body)
+    assert "sealed" not in repr(body)
+    assert {"text": "Well"} in body["messages"][1]["content"]
 
 
 async def test_half_characters_are_sent_as_whole_ones(wire: WireServer) -> None:

@@ -75,6 +75,20 @@ def twice(*path: str | int) -> Callable[[Body], None]:
     return change
 
 
+def put(*path: str | int, values: list[Any]) -> Callable[[Body], None]:
+    """Values come in before a place of a list."""
+
+    def change(body: Body) -> None:
+        holder: Any = body
+        for step in path[:-1]:
+            holder = holder[step]
+        holder[path[-1] : path[-1]] = values
+
+    return change
+
+
+SEALED = {"type": "reasoning", "id": "rs_1", "encrypted_content": "x", "summary": []}
+THOUGHT = {"reasoningContent": {"reasoningText": {"text": "Hm", "signature": "x"}}}
 SCHEMA = {"type": "array"}
 UNION = {"type": "object", "anyOf": []}
 BREAKS: dict[str, list[Callable[[Body], None]]] = {
@@ -94,6 +108,9 @@ BREAKS: dict[str, list[Callable[[Body], None]]] = {
         gone("input", 4),
         at("input", 4, "call_id", value="nobody"),
         at("input", 4, "output", value=[]),
+        put("input", 7, values=[SEALED]),
+        put("input", 6, values=[SEALED, SEALED]),
+        put("input", 4, values=[{"role": "user", "content": "Wait"}]),
     ],
     "openai-chat": [
         at("messages", value=[]),
@@ -157,6 +174,8 @@ BREAKS: dict[str, list[Callable[[Body], None]]] = {
         at("messages", 1, "content", 1, "toolUse", "toolUseId", value="two"),
         gone("messages", 2, "content", 0),
         at("messages", 2, "content", 0, "toolResult", "content", value=[]),
+        put("messages", 1, "content", 3, values=[THOUGHT]),
+        put("messages", 3, "content", 1, values=[THOUGHT]),
     ],
 }
 

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,6 @@ from chatapp.providers.request import (
     AskedTool,
     AssistantMessage,
     HistoryItem,
-    SaidReasoning,
     ToolOutcome,
     UserMessage,
 )
@@ -21,6 +21,7 @@ from tests.chatapp.providers.stories import (
     STORIES,
     a_request,
     as_history,
+    as_stopped,
     failure_of,
     finish_of,
     said_by,
@@ -45,12 +46,10 @@ RICH = Answer(
 
 
 def and_what_is_kept_when_stopped(answer: AssistantMessage) -> Iterator[AssistantMessage]:
-    """The whole answer, then without its calls, then its thoughts alone."""
+    """The whole answer, then stopped before its end, and after each of its parts."""
     yield answer
-    yield AssistantMessage(parts=tuple(p for p in answer.parts if not isinstance(p, AskedTool)))
-    thoughts = tuple(part for part in answer.parts if isinstance(part, SaidReasoning))
-    if thoughts:
-        yield AssistantMessage(parts=thoughts)
+    for length in range(1, len(answer.parts) + 1):
+        yield as_stopped(AssistantMessage(parts=answer.parts[:length]))
 
 
 async def answers_of_all() -> list[AssistantMessage]:
@@ -91,6 +90,50 @@ async def test_answers_of_all_providers_go_to_each(
     sent = json.dumps(wire.requests[-1].body)
     for provider, sealed in SEALED.items():
         assert (sealed in sent) is (provider == form), provider
+
+
+ORDER = {
+    "thoughts_among_calls": ["First this.", "a1", "Then that.", "Now the other.", "a2"],
+    "thoughts_among_words": ["First this.", "Said.", "Then that.", "Done."],
+}
+SIGNS = {"First this.", "Then that.", "Said.", "Now the other.", "Done."}
+
+
+def order_sent(body: Any) -> list[str]:
+    """What a model said in `thoughts_…`, wherever a request holds it, in its order."""
+    found: list[str] = []
+
+    def look(value: Any) -> None:
+        if isinstance(value, list):
+            for each in value:
+                look(each)
+        elif isinstance(value, dict):
+            if "a" in value:
+                found.append(f"a{value['a']}")
+            for each in value.values():
+                look(each)
+        elif value in SIGNS:
+            found.append(value)
+        elif isinstance(value, str) and value.startswith('{"a"'):
+            look(json.loads(value))
+
+    look(body)
+    return found
+
+
+@pytest.mark.parametrize("story", ORDER)
+@pytest.mark.parametrize("form", sorted({*FORMATS} - {"openai-chat"}))
+async def test_what_was_said_goes_back_in_its_order(
+    wire: WireServer, form: str, story: str
+) -> None:
+    wire.play(STORIES[story])
+    said = as_history(await said_by(form))
+    history = (*with_results([said]), *HELLO)
+    assert finish_of(await said_by(form, a_request(history))) == "stop"
+    # Gemini's own thoughts come as summaries, which only their signature brings back.
+    unsent = {"First this.", "Then that."} if form == "google" else set()
+    expected = [word for word in ORDER[story] if word not in unsent]
+    assert order_sent(wire.requests[-1].body) == expected
 
 
 async def test_what_the_real_provider_would_refuse_is_refused(wire: WireServer, form: str) -> None:

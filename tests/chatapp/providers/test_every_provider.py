@@ -83,13 +83,13 @@ async def test_each_story_arrives_whole_and_the_same(
     story = STORIES[name]
     wire.play(story)
     events = await said_by(form)
-    assert text_of(events) == story.text + story.refusal
-    assert reasoning_of(events) == story.reasoning
+    assert text_of(events) == "".join(said.text + said.refusal for said in story.rounds)
+    assert reasoning_of(events) == "".join(said.reasoning for said in story.rounds)
     assert finish_of(events) == REASONS.get((form, name), REASONS[name])
     assert [(index, call_id, called) for index, call_id, called, _ in calls_of(events)] == [
-        (index, f"call_{index}", tool.name) for index, tool in enumerate(story.tools)
+        (index, f"call_{index}", tool.name) for index, tool in enumerate(story.all_tools)
     ]
-    for index, (tool, call) in enumerate(zip(story.tools, calls_of(events), strict=True)):
+    for index, (tool, call) in enumerate(zip(story.all_tools, calls_of(events), strict=True)):
         assert json.loads(call[3] or "{}") == (tool.arguments or {})
         assert arguments_of(events, index) in ("", call[3])
 

@@ -122,6 +122,23 @@ async def test_words_around_a_signature_stay_parts_of_their_own(
     ]
 
 
+async def test_signed_words_between_two_calls_stay_between_them(wire: WireServer) -> None:
+    parts = [
+        call(0, thoughtSignature=SIGNATURE),
+        {"text": "Now the other.", "thoughtSignature": SIGNATURE},
+        call(1, thoughtSignature=SIGNATURE),
+        {"text": "", "thoughtSignature": SIGNATURE},
+    ]
+    chunks = [{"candidates": [{"content": {"parts": [part]}}]} for part in parts]
+    wire.play(Answer(events=(*chunks, {"candidates": [{"finishReason": "STOP"}]})))
+    said = as_history(await said_by("google"))
+    contents = await contents_of(wire, *HELLO, said, outcome(0), outcome(1))
+    assert contents[1]["parts"] == [
+        part | ({"thoughtSignature": SIGNED} if "thoughtSignature" in part else {})
+        for part in parts
+    ]
+
+
 async def test_a_call_without_an_id_is_answered_without_one(wire: WireServer) -> None:
     wire.play(replace(STORY, is_sloppy=True))
     said = as_history(await said_by("google"))

@@ -20,7 +20,9 @@ from tests.chatapp.providers.stories import (
     a_request,
     as_history,
     calls_of,
+    failure_of,
     opaque_of,
+    refusal,
     said_by,
     text_of,
 )
@@ -179,6 +181,49 @@ async def test_reasoning_of_another_account_is_dropped_when_it_is_refused(wire: 
     first, second = (request.body["input"] for request in wire.requests)
     assert len(first) == len(second) + 1
     assert "rs_9" not in repr(second)
+
+
+NO_REASONER = (
+    "Unsupported parameter: 'reasoning.effort' is not supported with this model.",
+    "Reasoning input items can only be provided to a reasoning or computer use model. Remove "
+    "reasoning items from your input and try again.",
+)
+
+
+@pytest.mark.parametrize(
+    ("complaints", "is_asked_to_reason"),
+    [
+        (NO_REASONER, False),
+        (NO_REASONER[::-1], False),
+        (
+            ("Item 'rs_1' of type 'reasoning' was provided without its required following item",),
+            True,
+        ),
+        (("Item 'fc_0' was provided without its required 'reasoning' item: 'rs_0'.",), True),
+        (("No reasoning here", "No reasoning here"), False),
+    ],
+)
+async def test_a_model_that_takes_no_reasoning_is_told_none(
+    wire: WireServer, complaints: tuple[str, ...], is_asked_to_reason: bool
+) -> None:
+    wire.play(STORY)
+    said = as_history(await said_by("openai"))
+    wire.play(*(refusal(400, "unsupported", each) for each in complaints), Answer(text="fine"))
+    history = (*HELLO, said, *OUTCOMES)
+    assert text_of(await said_by("openai", a_request(history))) == "fine"
+    bodies = [request.body for request in wire.requests[1:]]
+    assert [item.get("type") for item in bodies[0]["input"]][1] == "reasoning"
+    left = [item.get("type") for item in bodies[-1]["input"]]
+    assert left == [None, "message", *["function_call"] * 2, *["function_call_output"] * 2]
+    # OpenAI keeps no item, but knows by its id what a reasoning led to.
+    assert not any("id" in item for item in bodies[-1]["input"])
+    assert ("reasoning" in bodies[-1]) is is_asked_to_reason
+
+
+async def test_a_complaint_about_reasoning_that_nobody_sent_is_heard(wire: WireServer) -> None:
+    wire.play(refusal(400, "unsupported", NO_REASONER[1]))
+    assert (await failure_of("openai")).kind == "bad_request"
+    assert len(wire.requests) == 1
 
 
 async def test_tools_travel_under_names_that_the_provider_takes(

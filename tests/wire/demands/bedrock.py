@@ -104,6 +104,8 @@ def _check_block(before: Value, block: Value) -> None:
 
 
 def _check_assistant(blocks: list[Value]) -> list[str]:
+    said = [kind for kind in map(_kind, blocks) if kind != "cachePoint"]
+    demand(said[-1:] != ["reasoningContent"], "a turn that ends in reasoning")
     calls = []
     for block in blocks:
         kind = _kind(block)
