@@ -315,6 +315,17 @@ def test_people_see_what_they_used_and_nobody_elses(owner: Member) -> None:
 
 
 # --- the admin -----------------------------------------------------------------------------
+def test_an_admin_may_say_what_tokens_cost_that_a_provider_keeps(transactional_db: None) -> None:
+    with_prices()
+    admin = Member.objects.create_superuser("admin", password="a-long-password")
+    page = parse(signed_in(admin).get("/admin/chatapp/chatmodel/add/").content.decode())
+    stated = {"provider": str(ModelProvider.objects.get().pk), "name": "kept", "position": "10"}
+    stated |= {"audience": "everyone", "currency": "USD", "cache_write_price": "3.6"}
+    signed_in(admin).post("/admin/chatapp/chatmodel/add/", stated)
+    assert ChatModel.objects.get(name="kept").cache_write_price == Decimal("3.6")
+    assert "a quarter more than the others for Claude" in page.text
+
+
 @pytest.mark.parametrize(
     ("fields", "says"),
     [
