@@ -42,6 +42,8 @@ from chatapp.providers.openai_media import (
     without_parts,
 )
 from chatapp.providers.reading import rest
+from chatapp.providers.reasoning_details import FIELD as DETAILS
+from chatapp.providers.reasoning_details import Detail, details_in, joined, words_of
 from chatapp.providers.request import (
     AskedTool,
     AssistantMessage,
@@ -54,6 +56,7 @@ from chatapp.providers.request import (
     UserMessage,
 )
 from chatapp.providers.retreat import Retreat
+from chatapp.providers.thought_tags import ThoughtTags
 from chatapp.providers.toolbox import OPENAI, Toolbox
 from chatapp.providers.wire_names import NameRule
 from chatapp.providers.words import as_count, as_list, as_object, storable
@@ -67,6 +70,7 @@ OWN = "openai-chat"
 USAGE_SECONDS = 2.0
 CALL_IDS = NameRule(letters="!-~", longest=40)
 REASONING_FIELDS = ("reasoning", "reasoning_content")
+REASONING = (*REASONING_FIELDS, DETAILS)
 CUT_SHORT: dict[str, FinishReason] = {
     "length": "length",
     "max_tokens": "length",
@@ -124,7 +128,7 @@ def _body(request: ModelRequest, account: Account, box: Toolbox) -> Body:
 
 def _simpler(body: Body, complaint: str) -> Body | None:
     """Older compatible servers do not know how to count tokens in a stream, newer models have their
-    own name for the limit of an answer, and many take no pictures or files."""
+    own name for the limit of an answer, many take no pictures or files, and some no reasoning."""
     for option in ("stream_options", "reasoning_effort", "temperature", "prompt_cache_key"):
         if option in body and option in complaint:
             return {key: value for key, value in body.items() if key != option}
@@ -134,7 +138,14 @@ def _simpler(body: Body, complaint: str) -> Body | None:
     kinds = complained_about(complaint)
     if any(has_parts(message.get("content"), kinds) for message in body["messages"]):
         return {**body, "messages": [_without(message, kinds) for message in body["messages"]]}
+    if "reasoning" in complaint.lower():
+        messages = [_without_reasoning(message) for message in body["messages"]]
+        return {**body, "messages": messages} if messages != body["messages"] else None
     return None
+
+
+def _without_reasoning(message: Message) -> Message:
+    return {name: value for name, value in message.items() if name not in REASONING}
 
 
 def _without(message: Message, kinds: tuple[str, ...]) -> Message:
@@ -189,10 +200,14 @@ def _assistant_message(said: AssistantMessage, box: Toolbox) -> Iterator[Message
     text = "".join(part.text for part in said.parts if isinstance(part, SaidText))
     calls = [_tool_call(part, box) for part in said.parts if isinstance(part, AskedTool)]
     message: Message = {"role": "assistant", "content": text}
-    if calls:
+    if details := joined(_details(said)):
+        message[DETAILS] = details
+    elif calls:
         # Servers that show their reasoning want it back beside the calls that it led to, and some
         # refuse it anywhere else.
-        message |= _reasoning_fields(said) | {"tool_calls": calls}
+        message |= _reasoning_fields(said)
+    if calls:
+        message["tool_calls"] = calls
     if text or calls:
         yield message
 
@@ -204,6 +219,12 @@ def _reasoning_fields(said: AssistantMessage) -> dict[str, str]:
         if isinstance(part, SaidReasoning) and own.get("field") in REASONING_FIELDS:
             shown[own["field"]] = shown.get(own["field"], "") + part.text
     return shown
+
+
+def _details(said: AssistantMessage) -> Iterator[Detail]:
+    for part in said.parts:
+        if isinstance(part, SaidReasoning):
+            yield from _own_data(part.opaque).get(DETAILS) or []
 
 
 def _tool_call(asked: AskedTool, box: Toolbox) -> dict[str, Any]:
@@ -237,6 +258,8 @@ class _Answer:
         self.reason = ""
         self.error: dict[str, Any] = {}
         self._reasoning_field = ""
+        self._details: list[Detail] = []
+        self._tags = ThoughtTags()
         self._is_refusal = False
 
     def take(self, chunk: Event) -> Iterator[ModelEvent]:
@@ -252,28 +275,36 @@ class _Answer:
         yield from self._reasoning(delta)
         if text := _text(delta.get("content")):
             yield from self._close_reasoning()
-            yield TextDelta(text=text)
+            yield from self._tags.hear(text)
         if refusal := storable(delta.get("refusal")):
             self._is_refusal = True
+            yield from self._tags.let_go()
             yield TextDelta(text=refusal)
         for piece in as_list(delta.get("tool_calls")):
             if isinstance(piece, dict):
+                yield from self._tags.let_go()
                 yield from self._close_reasoning()
                 yield from self._piece(piece)
 
     def _reasoning(self, delta: dict[str, Any]) -> Iterator[ModelEvent]:
-        """Servers that name the same words twice (old and new field) are heard once."""
+        """Servers that name the same words twice (old and new field, details) are heard once."""
+        details = details_in(delta)
+        self._details += details
         for name in REASONING_FIELDS:
             if text := storable(delta.get(name)):
                 self._reasoning_field = name
                 yield ReasoningDelta(text=text)
                 return
+        if text := words_of(details):
+            yield ReasoningDelta(text=text)
 
     def _close_reasoning(self) -> Iterator[ModelEvent]:
-        if self._reasoning_field:
-            data = {"provider": OWN, "data": {"field": self._reasoning_field}}
-            self._reasoning_field = ""
-            yield OpaqueData(kind="reasoning", data=data)
+        """What must come back of the reasoning so far, if anything."""
+        own: dict[str, Any] = {"field": self._reasoning_field} if self._reasoning_field else {}
+        own |= {DETAILS: joined(self._details)} if self._details else {}
+        self._reasoning_field, self._details = "", []
+        if own:
+            yield OpaqueData(kind="reasoning", data={"provider": OWN, "data": own})
 
     def _piece(self, piece: dict[str, Any]) -> Iterator[ModelEvent]:
         """More of a call. A name is told once it is there, and what came before it after it."""
@@ -308,6 +339,7 @@ class _Answer:
         return call
 
     def finish(self) -> Iterator[ModelEvent]:
+        yield from self._tags.let_go()
         yield from self._close_reasoning()
         whole = [call for call in self._calls if call.name]
         if self.reason in CUT_SHORT:
