@@ -5,14 +5,13 @@ Those servers keep to the form loosely: whatever a chunk leaves out or misnames 
 
 import json
 import uuid
-from collections.abc import AsyncGenerator, Iterable, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
 from chatapp.providers.account import Account
-from chatapp.providers.call_ids import with_fitting_ids
 from chatapp.providers.events import (
     ArgumentsDelta,
     Finished,
@@ -26,6 +25,13 @@ from chatapp.providers.events import (
     Usage,
 )
 from chatapp.providers.failures import unfinished
+from chatapp.providers.openai_chat_history import (
+    OWN,
+    REASONING_FIELDS,
+    Message,
+    conversation,
+    without_reasoning,
+)
 from chatapp.providers.openai_client import (
     EFFORTS,
     Body,
@@ -36,7 +42,6 @@ from chatapp.providers.openai_client import (
     reported,
 )
 from chatapp.providers.openai_media import (
-    chat_content,
     complained_about,
     has_parts,
     without_parts,
@@ -44,33 +49,16 @@ from chatapp.providers.openai_media import (
 from chatapp.providers.reading import rest
 from chatapp.providers.reasoning_details import FIELD as DETAILS
 from chatapp.providers.reasoning_details import Detail, details_in, joined, words_of
-from chatapp.providers.request import (
-    AskedTool,
-    AssistantMessage,
-    HistoryItem,
-    Media,
-    ModelRequest,
-    SaidReasoning,
-    SaidText,
-    ToolOutcome,
-    UserMessage,
-)
+from chatapp.providers.request import ModelRequest
 from chatapp.providers.retreat import Retreat
 from chatapp.providers.thought_tags import ThoughtTags
 from chatapp.providers.toolbox import OPENAI, Toolbox
-from chatapp.providers.wire_names import NameRule
 from chatapp.providers.words import as_count, as_list, as_object, storable
 
 __all__ = ["listed_models", "stream"]
 
-Message = dict[str, Any]
-
-OWN = "openai-chat"
 # Some servers keep the line open after the end.
 USAGE_SECONDS = 2.0
-CALL_IDS = NameRule(letters="!-~", longest=40)
-REASONING_FIELDS = ("reasoning", "reasoning_content")
-REASONING = (*REASONING_FIELDS, DETAILS)
 CUT_SHORT: dict[str, FinishReason] = {
     "length": "length",
     "max_tokens": "length",
@@ -106,7 +94,7 @@ def _body(request: ModelRequest, account: Account, box: Toolbox) -> Body:
     messages = [{"role": "system", "content": request.system}] if request.system else []
     body: Body = {
         "model": request.model,
-        "messages": [*messages, *_conversation(request.history, box)],
+        "messages": [*messages, *conversation(request.history, box)],
         "stream": True,
         "stream_options": {"include_usage": True},
         **_options(request, account),
@@ -139,13 +127,9 @@ def _simpler(body: Body, complaint: str) -> Body | None:
     if any(has_parts(message.get("content"), kinds) for message in body["messages"]):
         return {**body, "messages": [_without(message, kinds) for message in body["messages"]]}
     if "reasoning" in complaint.lower():
-        messages = [_without_reasoning(message) for message in body["messages"]]
+        messages = [without_reasoning(message) for message in body["messages"]]
         return {**body, "messages": messages} if messages != body["messages"] else None
     return None
-
-
-def _without_reasoning(message: Message) -> Message:
-    return {name: value for name, value in message.items() if name not in REASONING}
 
 
 def _without(message: Message, kinds: tuple[str, ...]) -> Message:
@@ -165,77 +149,6 @@ def _options(request: ModelRequest, account: Account) -> Body:
     if request.cache_key and is_openai(account):
         options["prompt_cache_key"] = request.cache_key
     return options
-
-
-def _conversation(history: Iterable[HistoryItem], box: Toolbox) -> Iterator[Message]:
-    """A result is text only in this form: what else tools gave follows the results of its step."""
-    shown: list[Media] = []
-    for said in with_fitting_ids(history, CALL_IDS):
-        if shown and not isinstance(said, ToolOutcome):
-            yield _of_tools(shown)
-            shown = []
-        yield from _messages(said, box)
-        if isinstance(said, ToolOutcome):
-            shown += said.media
-    if shown:
-        yield _of_tools(shown)
-
-
-def _of_tools(media: list[Media]) -> Message:
-    return {"role": "user", "content": chat_content("What the tools returned beside text:", media)}
-
-
-def _messages(said: HistoryItem, box: Toolbox) -> Iterator[Message]:
-    match said:
-        case UserMessage():
-            yield {"role": "user", "content": chat_content(said.text, said.media)}
-        case ToolOutcome():
-            content = f"Error: {said.text}" if said.is_error else said.text
-            yield {"role": "tool", "tool_call_id": said.call_id, "content": content}
-        case AssistantMessage():
-            yield from _assistant_message(said, box)
-
-
-def _assistant_message(said: AssistantMessage, box: Toolbox) -> Iterator[Message]:
-    text = "".join(part.text for part in said.parts if isinstance(part, SaidText))
-    calls = [_tool_call(part, box) for part in said.parts if isinstance(part, AskedTool)]
-    message: Message = {"role": "assistant", "content": text}
-    if details := joined(_details(said)):
-        message[DETAILS] = details
-    elif calls:
-        # Servers that show their reasoning want it back beside the calls that it led to, and some
-        # refuse it anywhere else.
-        message |= _reasoning_fields(said)
-    if calls:
-        message["tool_calls"] = calls
-    if text or calls:
-        yield message
-
-
-def _reasoning_fields(said: AssistantMessage) -> dict[str, str]:
-    shown: dict[str, str] = {}
-    for part in said.parts:
-        own = _own_data(part.opaque)
-        if isinstance(part, SaidReasoning) and own.get("field") in REASONING_FIELDS:
-            shown[own["field"]] = shown.get(own["field"], "") + part.text
-    return shown
-
-
-def _details(said: AssistantMessage) -> Iterator[Detail]:
-    for part in said.parts:
-        if isinstance(part, SaidReasoning):
-            yield from _own_data(part.opaque).get(DETAILS) or []
-
-
-def _tool_call(asked: AskedTool, box: Toolbox) -> dict[str, Any]:
-    arguments = box.arguments_to_wire(asked.name, asked.arguments)
-    function = {"name": box.to_wire(asked.name), "arguments": arguments}
-    own = {"id": asked.call_id, "type": "function", "function": function}
-    return _own_data(asked.opaque) | own
-
-
-def _own_data(opaque: dict[str, Any] | None) -> dict[str, Any]:
-    return opaque["data"] if opaque and opaque.get("provider") == OWN else {}
 
 
 @dataclass(slots=True, eq=False)
