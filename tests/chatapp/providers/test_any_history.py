@@ -1,5 +1,6 @@
-"""Conversations as the rows hold them, whatever became of their turns: what is made of them is
-valid for every provider. The model server refuses what the real ones would."""
+"""Conversations as the rows hold them, whatever became of their turns, and however they were made
+to fit: what is made of them is valid for every provider. The model server refuses what the real
+ones would."""
 
 import asyncio
 import base64
@@ -11,14 +12,27 @@ from hypothesis import HealthCheck, Phase, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from chatapp.models import Attachment, Conversation, File, Member, Message, Part, ToolCall, Turn
+from chatapp.models import (
+    Attachment,
+    Conversation,
+    File,
+    Member,
+    Message,
+    Part,
+    Review,
+    Step,
+    ToolCall,
+    Turn,
+)
 from chatapp.providers.abilities import known_abilities
 from chatapp.providers.request import AskedTool, AssistantMessage, Media, SaidText, UserMessage
+from chatapp.storage import in_time
 from chatapp.turns.history import history_of
+from chatapp.turns.shortening import results_shortened, with_summary
 from chatapp.turns.sight import visible_to
 from tests.chatapp.files.papers import pdf
 from tests.chatapp.providers.accounts import forget_environment, point_at
-from tests.chatapp.providers.stories import NOTES, a_request, finish_of, said_by
+from tests.chatapp.providers.stories import NOTES, a_request, as_stopped, finish_of, said_by
 from tests.chatapp.providers.test_every_history import answers_of_all
 from tests.peers.reading_room import PNG
 from tests.wire.formats import FORMATS
@@ -56,6 +70,7 @@ RESULTS: tuple[dict[str, Any] | None, ...] = (
     {"content": [], "structured": {"$ref": "#/x"}},
     {"content": [{"type": "text", "text": "Here"}, PICTURE, PAPER]},
     {"content": [PICTURE, BROKEN]},
+    {"content": [{"type": "text", "text": "A long story. " * 200}, PICTURE]},
 )
 STATES = [*ToolCall.FINAL, ToolCall.State.UNKNOWN]
 
@@ -74,15 +89,31 @@ PLAIN = st.builds(
     st.sampled_from(["", " ", "Well \u2028 🙂"]),
     CALLS,
 )
-# A number stands for an answer of one of the providers, with all that it sealed.
-STEPS = st.lists(st.one_of(PLAIN, st.integers(0, 10_000)), max_size=3)
+# A number stands for an answer of one of the providers, with all that it sealed. Stop or a failure
+# leaves so many parts of it, None all.
+STEPS = st.lists(
+    st.tuples(
+        st.one_of(PLAIN, st.integers(0, 10_000)),
+        st.one_of(st.none(), st.integers(min_value=0, max_value=4)),
+    ),
+    max_size=3,
+)
 TURNS = st.lists(
     st.tuples(st.lists(st.sampled_from(sorted(FILES)), max_size=3, unique=True), STEPS),
     min_size=1,
     max_size=3,
 )
+# What became of a call, whether a person changed its values, and who may see its result.
+Outcome = tuple[str, dict[str, Any] | None, bool, str | None]
 OUTCOMES = st.lists(
-    st.tuples(st.sampled_from(STATES), st.sampled_from(RESULTS)), min_size=1, max_size=5
+    st.tuples(
+        st.sampled_from(STATES),
+        st.sampled_from(RESULTS),
+        st.booleans(),
+        st.sampled_from([None, *Review.State.values]),
+    ),
+    min_size=1,
+    max_size=5,
 )
 
 
@@ -116,29 +147,54 @@ def attach(message: Message, owner: Member, name: str) -> None:
     File.objects.create(attachment=file, data=data, words=words, characters=len(words), pages=pages)
 
 
-def say(
-    turn: Turn, number: int, said: AssistantMessage, outcome: Iterator[tuple[str, Any]]
-) -> None:
-    for position, part in enumerate(said.parts):
-        row = Part(message=turn.answer, step=number, position=position, opaque=part.opaque)
+def say(turn: Turn, number: int, said: AssistantMessage, outcomes: Iterator[Outcome]) -> None:
+    """As the engine stores it: calls behind the words, with the place where they were asked for."""
+    words = [part for part in said.parts if not isinstance(part, AskedTool)]
+    place, position = 0, len(words)
+    for part in said.parts:
+        row = Part(message=turn.answer, step=number, opaque=part.opaque)
         if isinstance(part, AskedTool):
-            state, result = next(outcome)
-            row.kind = Part.Kind.TOOL_CALL
-            row.tool_call = ToolCall.objects.create(
-                turn=turn,
-                step=number,
-                position=position,
-                provider_call_id=part.call_id,
-                tool_id=part.name,
-                arguments=part.arguments,
-                state=state,
-                result=result,
-            )
+            row.kind, row.position, row.place = Part.Kind.TOOL_CALL, position, place
+            row.tool_call = call(turn, number, position, part, next(outcomes))
+            position += 1
         else:
             is_text = isinstance(part, SaidText)
             row.kind = Part.Kind.TEXT if is_text else Part.Kind.REASONING
-            row.text = part.text
+            row.text, row.position = part.text, place
+            place += 1
         row.save()
+
+
+def call(turn: Turn, number: int, position: int, asked: AskedTool, outcome: Outcome) -> ToolCall:
+    state, result, is_changed, review = outcome
+    made = ToolCall.objects.create(
+        turn=turn,
+        step=number,
+        position=position,
+        provider_call_id=asked.call_id,
+        tool_id=asked.name,
+        arguments='{"changed": 1}' if is_changed else asked.arguments,
+        asked_arguments=asked.arguments if is_changed else "",
+        state=state,
+        result=result,
+    )
+    if review and state in (ToolCall.State.SUCCEEDED, ToolCall.State.FAILED):
+        Review.objects.create(tool_call=made, state=review, binding="", expires_at=in_time(days=1))
+    return made
+
+
+def take_step(
+    turn: Turn, number: int, said: AssistantMessage, left: int | None, outcomes: Iterator[Outcome]
+) -> None:
+    Step.objects.create(
+        turn=turn,
+        number=number,
+        state=Step.State.DONE if left is None else Step.State.INTERRUPTED,
+        finish_reason="stop" if left is None else "",
+    )
+    if left is not None:
+        said = as_stopped(AssistantMessage(parts=said.parts[:left]))
+    say(turn, number, said, outcomes)
 
 
 def begin(conversation: Conversation, text: str, files: list[str]) -> Turn:
@@ -160,24 +216,30 @@ def begin(conversation: Conversation, text: str, files: list[str]) -> Turn:
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
-@given(turns=TURNS, outcomes=OUTCOMES)
+@given(turns=TURNS, outcomes=OUTCOMES, is_short=st.booleans(), summarised=st.integers(0, 2))
 def test_what_the_rows_hold_is_valid_for_every_provider(
     owner: Member,
     ask: Ask,
     answers: list[AssistantMessage],
-    turns: list[tuple[list[str], list[AssistantMessage | int]]],
-    outcomes: list[tuple[str, Any]],
+    turns: list[tuple[list[str], list[tuple[AssistantMessage | int, int | None]]]],
+    outcomes: list[Outcome],
+    is_short: bool,
+    summarised: int,
 ) -> None:
     conversation = Conversation.objects.create(owner=owner)
-    outcome = (outcomes[n % len(outcomes)] for n in range(1_000))
+    became = (outcomes[n % len(outcomes)] for n in range(1_000))
     for files, steps in turns:
         turn = begin(conversation, "Look", files)
-        for number, step in enumerate(steps, start=1):
+        for number, (step, left) in enumerate(steps, start=1):
             said = answers[step % len(answers)] if isinstance(step, int) else step
-            say(turn, number, said, outcome)
+            take_step(turn, number, said, left, became)
     history = history_of(begin(conversation, "Go on", []))
     for form in FORMATS:
         seen = visible_to(known_abilities(form, MODELS[form]), history)
+        if is_short:
+            seen = results_shortened(seen, of_this_turn=True).items
+        if summarised:
+            seen = with_summary(seen, summarised, "Earlier notes")
         assert ask(form, seen) == "stop", form
 
 
