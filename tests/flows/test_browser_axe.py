@@ -136,11 +136,19 @@ def own_pages(house: House, filled: str) -> list[str]:
     return [f"/approvals/{each}/" for each in said.splitlines()[-1].split()]
 
 
+# What rises into view is half transparent on its way. Some turn for ever.
+AT_REST = """() => Promise.allSettled(document.getAnimations()
+  .filter((each) => each.effect.getComputedTiming().endTime < Infinity)
+  .map((each) => each.finished))"""
+
+
 def objections(tab: Page, axe: str) -> list[str]:
     """What axe finds on the page as it is, and with all that folds unfolded."""
     tab.evaluate(axe)
+    tab.evaluate(AT_REST)
     folded: list[str] = tab.evaluate(FIND)
     tab.evaluate(OPEN_ALL)
+    tab.evaluate(AT_REST)
     unfolded: list[str] = tab.evaluate(FIND)
     return sorted({*folded, *unfolded})
 
