@@ -25,12 +25,13 @@ $(STAMP): uv.lock pyproject.toml Makefile
 run: setup
 	@exec $(BIN)/python manage.py serve $(if $(PORT),--port $(PORT))
 
-# Three at once on two cores: many tests wait. The slow tests run the migrations, the longest first.
+# Three at once on two cores: some tests wait. The slow tests run the migrations and start servers and
+# browsers, the longest first.
 test: setup
 	$(BIN)/pytest -m "not slow" -n 3 --dist loadfile --no-migrations
 
 test-slow: setup
-	$(BIN)/pytest -m slow -n 3 --dist loadfile --no-loadscope-reorder --durations 40
+	$(BIN)/pytest -m slow -n 2 --dist loadfile --no-loadscope-reorder --durations 40
 
 test-all: lint test test-slow
 

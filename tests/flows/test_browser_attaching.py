@@ -21,6 +21,7 @@ def room(chromium: Browser, house: House) -> Iterator[None]:
         add = ["mcp", "add", "room", served.url, "--allow-private"]
         furnish(house.installation, add, ["mcp", "confirm", "room"])
         yield
+        furnish(house.installation, ["mcp", "remove", "room"])
 
 
 def open_menu(tab: Page) -> None:

@@ -167,7 +167,7 @@ def test_the_three_kinds_of_notice_differ_in_word_sign_and_colour(visit: Visit) 
             expect(tab.locator(".prose")).to_contain_text("Word")
             button(tab, "Stop").click()
         expect_over(tab)
-        notice = tab.locator(".notice[data-kind]")
+        notice = tab.locator(".notice[data-kind]").last
         expect(notice).to_contain_text(word)
         sign = notice.locator("use").get_attribute("href")
         colour = notice.locator(".icon").evaluate("(icon) => getComputedStyle(icon).color")

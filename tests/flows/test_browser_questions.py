@@ -25,6 +25,7 @@ def _service(chromium: Browser, house: House) -> Iterator[Tollgate]:
         low = ["mcp", "tool", "gate", "cross", "--level", "low"]
         furnish(house.installation, add, ["mcp", "confirm", "gate"], low)
         yield gate
+        furnish(house.installation, ["mcp", "remove", "gate"])
 
 
 @pytest.fixture

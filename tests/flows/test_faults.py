@@ -122,9 +122,11 @@ def test_a_server_that_was_frozen_while_it_streamed_writes_nothing_when_it_wakes
     beside: Place,
 ) -> None:
     frozen, other = beside.pair()
+    other.end()  # or it may take the turn before the first has begun
     frozen.strike("K6", 5, signal.SIGSTOP)
     journey = beside.begun("Tell", frozen)
     eventually(lambda: frozen.is_frozen, "the freeze")
+    other.start()
     eventually(lambda: is_over(beside.page(journey, other)), "the end at the other server")
     before = beside.page(journey, other)
     heard = len(frozen.log)
@@ -138,12 +140,14 @@ def test_a_server_that_was_frozen_while_it_streamed_writes_nothing_when_it_wakes
 
 def test_a_server_that_was_frozen_before_the_first_byte_never_sends_it(beside: Place) -> None:
     frozen, other = beside.pair()
+    other.end()
     journey = beside.begun("Delete", frozen)
     eventually(lambda: card_of(beside.page(journey)) == "approval", "the question")
     frozen.strike("K11", 1, signal.SIGSTOP)
     with contextlib.suppress(httpx2.TransportError):  # the answer may freeze with the server
         beside.person.answer(frozen, beside.page(journey), {"decision": "run"}, seconds=3)
     eventually(lambda: frozen.is_frozen, "the freeze")
+    other.start()
     eventually(lambda: card_of(beside.page(journey, other)) == "unknown", "the other server")
     heard = len(frozen.log)
     frozen.send(signal.SIGCONT)
