@@ -4,7 +4,7 @@
 import os
 import sys
 
-from chatapp.start import run
+from chatapp.server.start import run
 
 if __name__ == "__main__":
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "chatapp.settings")

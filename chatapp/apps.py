@@ -1,4 +1,4 @@
-"""Wiring: what the chat tells the layers below it when Django starts."""
+"""Wiring: opens the runtime of the process and the hooks of `mcpconfig` when Django starts."""
 
 from django.apps import AppConfig
 
@@ -8,15 +8,24 @@ class ChatAppConfig(AppConfig):
     verbose_name = "Chat"
 
     def ready(self) -> None:
-        # Models, and what stands on them, can be imported only from here on.
-        from chatapp import checks  # noqa: F401, PLC0415
-        from chatapp.demo import listener  # noqa: PLC0415
-        from chatapp.tools.describe import describe_tool  # noqa: PLC0415
-        from chatapp.turns import log_of_changes, sign_ins  # noqa: PLC0415
-        from mcpconfig import builtin, describe  # noqa: PLC0415
-        from mcpconfig.oauth import listeners  # noqa: PLC0415
+        # These modules import models, which are loaded only now.
+        from chatapp.tools.catalogue import describe_tool  # noqa: PLC0415
+        from mcpconfig.values.hooks import Hooks, open_hooks  # noqa: PLC0415
 
-        builtin.register("notebook", listener.address)
-        describe.set_describer(describe_tool)
-        listeners.when_signed_in(sign_ins.go_on)
-        log_of_changes.watch()
+        from . import checks  # noqa: F401, PLC0415
+        from .approvals.sign_ins import continue_after_sign_in  # noqa: PLC0415
+        from .audit import change_entries  # noqa: PLC0415
+        from .demo import listener  # noqa: PLC0415
+        from .people import ended_sessions  # noqa: PLC0415
+        from .server.runtime import Runtime, open_runtime  # noqa: PLC0415
+
+        open_runtime(Runtime())
+        open_hooks(
+            Hooks(
+                builtin_addresses={"notebook": listener.find_address},
+                describe_tool=describe_tool,
+                sign_in_listeners=(continue_after_sign_in,),
+            )
+        )
+        change_entries.connect_signals()
+        ended_sessions.connect_signals()

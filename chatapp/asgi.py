@@ -1,5 +1,5 @@
-"""The ASGI application: pages, sockets, the MCP faces, the demo service, and the workplace that
-lives as long as the server."""
+"""The ASGI application: pages, sockets, the MCP servers, the demo service, and the engine's runtime
+for the lifetime of the server."""
 
 import gc
 import os
@@ -13,17 +13,18 @@ pages = get_asgi_application()
 from channels.routing import URLRouter  # noqa: E402
 from channels.sessions import CookieMiddleware  # noqa: E402
 from django.conf import settings  # noqa: E402
-from django.urls import path  # noqa: E402
+from django.urls import path, re_path  # noqa: E402
 from starlette.types import Receive, Scope, Send  # noqa: E402
 
-from chatapp.consumers import ConversationConsumer, NoSocket, PersonConsumer  # noqa: E402
-from chatapp.demo import application as demo  # noqa: E402
-from chatapp.faces import mcp_application  # noqa: E402
-from chatapp.request_bodies import within_bounds  # noqa: E402
-from chatapp.turns.workplace import close_workplace, open_workplace  # noqa: E402
+from .consumers import ConversationConsumer, NoSocket, PersonConsumer  # noqa: E402
+from .demo import application as demo  # noqa: E402
+from .engine.runtime import close_engine_runtime, open_engine_runtime  # noqa: E402
+from .server.request_bodies import limit_request_body  # noqa: E402
+from .server.shutdown import end_with_parent, on_end_signals  # noqa: E402
+from .views.api import mcp  # noqa: E402
 
-# Each word makes and drops some thousand objects. Looking for cycles among them after every 700, as
-# Python does by itself, takes a twentieth of the time that relaying answers takes.
+# Each delta creates and drops some thousand objects. Python's own threshold, a search for cycles
+# after every 700, takes a twentieth of the time of streaming.
 GARBAGE_OBJECTS = 50_000
 
 sockets = CookieMiddleware(
@@ -31,14 +32,14 @@ sockets = CookieMiddleware(
         [
             path("ws/c/<uuid:conversation_id>/", ConversationConsumer.as_asgi()),  # type: ignore[arg-type, list-item]
             path("ws/me/", PersonConsumer.as_asgi()),  # type: ignore[arg-type, list-item]
-            path("<path:anything>", NoSocket.as_asgi()),  # type: ignore[arg-type, list-item]
+            re_path(r"^", NoSocket.as_asgi()),  # type: ignore[arg-type, list-item]
         ]
     )
 )
 
 
 async def application(scope: Scope, receive: Receive, send: Send) -> None:
-    """Pass on by kind of connection; the lifespan is ours."""
+    """Dispatch a connection by its kind."""
     match scope["type"]:
         case "lifespan":
             await lifespan(receive, send)
@@ -46,21 +47,23 @@ async def application(scope: Scope, receive: Receive, send: Send) -> None:
             await sockets(scope, receive, send)  # type: ignore[arg-type]
         case "http" if settings.DEMO and scope["path"] == "/demo/mcp":
             await demo.application(scope, receive, send)
-        case "http" if scope["path"] in mcp_application.PATHS:
-            await mcp_application.application(scope, receive, send)
+        case "http" if scope["path"] in mcp.PATHS:
+            await mcp.application(scope, receive, send)
         case _:
-            await within_bounds(pages, scope, receive, send)  # type: ignore[arg-type]
+            await limit_request_body(pages, scope, receive, send)  # type: ignore[arg-type]
 
 
 async def lifespan(receive: Receive, send: Send) -> None:
     await receive()
-    workplace = await open_workplace()
+    runtime = await open_engine_runtime()
     gc.collect()
     gc.set_threshold(GARBAGE_OBJECTS)
-    gc.freeze()  # looking through all that start-up made would stop every stream for 0.1 s
+    gc.freeze()  # a search through the objects of the start would stop every stream for 0.1 s
     await send({"type": "lifespan.startup.complete"})
-    await receive()
-    await close_workplace(workplace)
+    end_with_parent()
+    with on_end_signals(lambda at_once: runtime.engine.begin_shutdown(at_once=at_once)):
+        await receive()
+        await close_engine_runtime(runtime, wait_seconds=settings.SHUTDOWN_SECONDS)
     await demo.close()
-    await mcp_application.close()
+    await mcp.close()
     await send({"type": "lifespan.shutdown.complete"})

@@ -1,4 +1,4 @@
-"""System checks: settings that would make an installation unsafe stop every command."""
+"""System checks of the settings. Unsafe settings are errors, which stop every command."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,11 +22,11 @@ NETWORK_FILE_SYSTEMS = {
     "smb3",
 }
 KNOWN_SECRETS = ("django-insecure", "change", "secret", "example", "insecure", "your-")
-ENGINES = {"django.db.backends.sqlite3", "django.db.backends.postgresql"}
+ENGINES = {"django.db.backends.sqlite3", "chatapp.server.postgresql"}
 
 
 @register(Tags.security)
-def hosts_are_named(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[CheckMessage]:
+def check_allowed_hosts(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[CheckMessage]:
     if settings.DEBUG or "*" not in settings.ALLOWED_HOSTS:
         return []
     return [
@@ -39,7 +39,7 @@ def hosts_are_named(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[C
 
 
 @register(Tags.security)
-def secret_key_is_secret(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[CheckMessage]:
+def check_secret_key(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[CheckMessage]:
     key = settings.SECRET_KEY
     if len(key) >= 32 and len(set(key)) >= 8 and not key.lower().startswith(KNOWN_SECRETS):
         return []
@@ -53,7 +53,7 @@ def secret_key_is_secret(app_configs: Sequence[AppConfig] | None, **_: Any) -> l
 
 
 @register(Tags.security)
-def encryption_keys_work(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[CheckMessage]:
+def check_encryption_keys(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[CheckMessage]:
     try:
         if [Fernet(key) for key in settings.ENCRYPTION_KEYS]:
             return []
@@ -69,7 +69,7 @@ def encryption_keys_work(app_configs: Sequence[AppConfig] | None, **_: Any) -> l
 
 
 @register(Tags.security)
-def origins_are_exact(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[CheckMessage]:
+def check_origins(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[CheckMessage]:
     addresses = [*settings.ALLOWED_ORIGINS, *([settings.PUBLIC_URL] if settings.PUBLIC_URL else [])]
     return [
         Error(
@@ -94,9 +94,7 @@ def is_origin(address: str) -> bool:
 
 
 @register(Tags.database)
-def database_keeps_its_word(
-    app_configs: Sequence[AppConfig] | None, **_: Any
-) -> list[CheckMessage]:
+def check_database(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[CheckMessage]:
     database = settings.DATABASES["default"]
     if database["ENGINE"] not in ENGINES:
         hint = "DATABASE_URL takes sqlite:///… or postgresql://…"
@@ -113,7 +111,7 @@ def database_keeps_its_word(
 
 
 def is_on_network(path: Path, mounts: Path = Path("/proc/mounts")) -> bool:
-    """Whether the longest mount point above `path` is a network file system (Linux only)."""
+    """Return whether the longest mount point above `path` is a network file system (Linux only)."""
     if not mounts.exists():
         return False
     lines = [line.split() for line in mounts.read_text().splitlines()]

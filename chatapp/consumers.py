@@ -1,36 +1,253 @@
-"""One browser's socket. It only informs: it authorises, resumes and streams frames, and takes
-no commands."""
+"""The sockets of a browser: who may open one, and what it streams.
+
+A socket only informs. It checks the person's rights, sends the frames of a conversation from the
+number after the last one that the tab has, and sends the fragments that pages show beside it, such
+as the inbox. It accepts no commands: those are HTTP posts.
+"""
 
 import asyncio
+import contextlib
 import logging
+import re
 import uuid
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any, cast
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, urlsplit
 
 from channels.generic.websocket import AsyncWebsocketConsumer
 from django.conf import settings
+from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
+from django.contrib.sessions.models import Session
+from django.http import Http404
+from django.http.request import split_domain_port, validate_host
+from django.utils import timezone
+from django.utils.crypto import constant_time_compare
 
-from chatapp.person_socket import follow
-from chatapp.socket_access import is_own_origin, watcher
-from chatapp.storage import in_database
-from chatapp.turns import workplace
-from chatapp.turns.feed import Unresumable
-from chatapp.turns.frames import frame_of, number_of
-from chatapp.turns.live import Viewer
+from chatapp.live.page_facts import load_call_facts, render_call
+from chatapp.rendering.pages import inbox
+
+from .approvals.inbox import count_old_outcomes, count_waiting, list_others, list_waiting
+from .live.feed import Unresumable
+from .live.frames import build_frame, build_state_frame, parse_number
+from .live.hub import Viewer, current_hub
+from .models import Conversation, Member
+from .people.second_signers import get_call
+from .rendering import page_values
+from .rendering.pages import fragments, second_signature
+from .server.database import in_database
+from .tool_menu.menu import render_button
 
 log = logging.getLogger(__name__)
 HEARTBEAT_SECONDS = 20.0
-LOOK_SECONDS = 20.0
 SEND_SECONDS = 10.0
+# How often the person's rights are checked again without a signal.
+RIGHTS_SECONDS = 20.0
+# How often fragments are rendered again without a signal, and the shortest time between two times.
+REFRESH_SECONDS = 20.0
+PACE_SECONDS = 0.1
+MAX_FRAGMENTS = 8
+# Close codes.
 SIGNED_OUT = 4401
 UNRESUMABLE = 4409
 FELL_BEHIND = 1013
+# What sending raises after the browser has left: an OSError as ASGI demands, also if it does not
+# read any more, or uvicorn's RuntimeError if the closing handshake has begun.
+CONNECTION_GONE = (OSError, RuntimeError)
+
+
+# --- access --------------------------------------------------------------------------------
+def is_own_origin(scope: dict[str, Any]) -> bool:
+    """Whether the page that opens the socket has this server's exact scheme, host and port."""
+    headers = scope["headers"]
+    origins = [value.decode("latin-1") for name, value in headers if name == b"origin"]
+    hosts = [value.decode("latin-1") for name, value in headers if name == b"host"]
+    if len(origins) != 1 or len(hosts) != 1:
+        return False
+    if settings.ALLOWED_ORIGINS:
+        return origins[0] in settings.ALLOWED_ORIGINS
+    host, _port = split_domain_port(hosts[0])
+    origin = urlsplit(origins[0])
+    scheme = "https" if scope.get("scheme") == "wss" else "http"
+    return (
+        validate_host(host, settings.ALLOWED_HOSTS)
+        and (origin.scheme, origin.netloc) == (scheme, hosts[0])
+        and origins[0] == f"{scheme}://{hosts[0]}"
+    )
+
+
+def load_person(session_key: str) -> Member | None:
+    """Return the active member of this session, unless it has expired or was revoked."""
+    session = Session.objects.filter(
+        session_key=session_key, expire_date__gt=timezone.now()
+    ).first()
+    if session is None:
+        return None
+    data = session.get_decoded()
+    person = Member.objects.filter(pk=data.get(SESSION_KEY, 0), is_active=True).first()
+    if person is None or data.get(BACKEND_SESSION_KEY) not in settings.AUTHENTICATION_BACKENDS:
+        return None
+    if not constant_time_compare(data.get(HASH_SESSION_KEY, ""), person.get_session_auth_hash()):
+        return None
+    return person
+
+
+def load_watcher(session_key: str, conversation_id: uuid.UUID | None) -> Member | None:
+    """Return the person of this session if they own this conversation, or if there is none."""
+    person = load_person(session_key)
+    if person is None or conversation_id is None:
+        return person
+    owns = Conversation.objects.filter(pk=conversation_id, owner=person).exists()
+    return person if owns else None
+
+
+# --- fragments beside a conversation -------------------------------------------------------
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """Whose page it is, the conversation that is open on it, and the id of the row that the element
+    shows."""
+
+    person: Member
+    conversation_id: uuid.UUID | None
+    row_id: uuid.UUID | None
+
+    @property
+    def row(self) -> uuid.UUID:
+        if self.row_id is None:
+            raise Http404("This element belongs to a row.")
+        return self.row_id
+
+
+def _render_badge(page: Page) -> str:
+    # A new card in the open conversation announces itself.
+    return inbox.render_badge(count_waiting(page.person), says=page.conversation_id is None)
+
+
+def _render_inbox(page: Page) -> str:
+    return inbox.render_inbox(list_waiting(page.person), count_old_outcomes(page.person))
+
+
+def _render_next(page: Page) -> str:
+    return inbox.render_next(list_others(page.person, page.row), page.row)
+
+
+def _render_tool_call(page: Page) -> str:
+    call = get_call(page.person, page.row)
+    is_own = call.turn.conversation.owner_id == page.person.pk
+    if is_own:
+        return render_call(call)
+    return second_signature.render_card(call, load_call_facts(call))
+
+
+def _render_tools(page: Page) -> str:
+    chat = Conversation.of(page.person, page.conversation_id) if page.conversation_id else None
+    return render_button(page.person, chat, is_live=True)
+
+
+# The fragments that a page may name in `shows` of its socket's address, by the id of their root
+# element without the id of a row that may follow. With `data-keep` on it, the page replaces it only
+# when it changes.
+FRAGMENTS: dict[str, Callable[[Page], str]] = {
+    page_values.WAITING_ID: _render_badge,
+    page_values.INBOX_ID: _render_inbox,
+    "next": _render_next,
+    "tool-call": _render_tool_call,
+    page_values.TOOLS_ID: _render_tools,
+}
+ELEMENT_ID = re.compile(r"([a-z-]+?)(?:-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}))?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Element:
+    """An element of the page that shows a fragment."""
+
+    id: str
+    fragment: str
+    row_id: uuid.UUID | None
+
+
+def parse_elements(element_ids: Iterable[str]) -> list[Element]:
+    """Return the elements that show a known fragment, at most `MAX_FRAGMENTS`."""
+    matches = [match for each in element_ids if (match := ELEMENT_ID.fullmatch(each))]
+    return [
+        Element(id=match[0], fragment=match[1], row_id=uuid.UUID(match[2]) if match[2] else None)
+        for match in matches
+        if match[1] in FRAGMENTS
+    ][:MAX_FRAGMENTS]
+
+
+def render_elements(
+    person_id: int, conversation_id: uuid.UUID | None, elements: Iterable[Element]
+) -> dict[str, str]:
+    """Return the HTML of each element by its id, without those that are gone or that this person
+    may not see."""
+    person = Member.objects.get(pk=person_id)
+    rendered = {}
+    for each in elements:
+        page = Page(person=person, conversation_id=conversation_id, row_id=each.row_id)
+        with contextlib.suppress(Http404):
+            rendered[each.id] = FRAGMENTS[each.fragment](page)
+    return rendered
+
+
+async def stream_fragments(
+    person_id: int, conversation_id: uuid.UUID | None, element_ids: Iterable[str], viewer: Viewer
+) -> None:
+    """Send these fragments at once, then each time they change, until cancelled.
+
+    A fragment is sent whole and unnumbered, so the next one makes up for one that was lost. It is
+    rendered again after `signals.notify` and, because some of it depends on the time, every
+    `REFRESH_SECONDS`.
+    """
+    elements = parse_elements(element_ids)
+    if not elements:
+        return
+    hub = current_hub()
+    changed = await hub.join_person(person_id)
+    shown: dict[str, str] = {}
+    try:
+        while True:
+            changed.clear()
+            fresh = await _render_or_skip(person_id, conversation_id, elements)
+            # The time at which a card was rendered is no change: the page keeps the first one.
+            timeless = {key: fragments.strip_shown_at(html) for key, html in fresh.items()}
+            keys = [key for key, html in timeless.items() if shown.get(key) != html]
+            if keys:
+                viewer.take(build_state_frame([("o", key, fresh[key]) for key in keys]))
+            shown |= timeless
+            await _wait_for_change(changed)
+    finally:
+        hub.leave_person(person_id, changed)
+
+
+async def _render_or_skip(
+    person_id: int, conversation_id: uuid.UUID | None, elements: Iterable[Element]
+) -> dict[str, str]:
+    """Render the elements; return none of them while the database fails."""
+    try:
+        return await in_database(render_elements, person_id, conversation_id, elements)
+    except Exception:
+        log.exception("What is shown to person %s could not be read; it is tried again", person_id)
+        return {}
+
+
+async def _wait_for_change(changed: asyncio.Event) -> None:
+    """Return after the event or after `REFRESH_SECONDS`, but not before `PACE_SECONDS`."""
+    await asyncio.sleep(PACE_SECONDS)
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(REFRESH_SECONDS):
+            await changed.wait()
+
+
+# --- sockets -------------------------------------------------------------------------------
+class TabLeft(Exception):
+    """The browser closed the connection. The server may find that out only when it sends."""
 
 
 class PersonConsumer(AsyncWebsocketConsumer):
-    """Streams what a person's pages are shown wherever they are, as the state that it is in.
+    """The socket of a page without a conversation: streams the fragments that it shows.
 
-    It does not use the channel layer: losing that must not close a socket.
+    It does not use the channel layer, whose loss must not close a socket.
     """
 
     channel_layer_alias = "none"
@@ -42,28 +259,27 @@ class PersonConsumer(AsyncWebsocketConsumer):
         scope = cast(dict[str, Any], self.scope)
         self.conversation_id = scope["url_route"]["kwargs"].get("conversation_id")
         self.session_key = scope["cookies"].get(settings.SESSION_COOKIE_NAME, "")
-        if not is_own_origin(scope) or await self._objection():
+        if not is_own_origin(scope) or await self._check_rights():
             await self.close()
             return
         await self.accept()
-        asked = parse_qs(scope["query_string"].decode("latin-1"))
-        self._task = asyncio.create_task(self._stream(asked))
+        query = parse_qs(scope["query_string"].decode("latin-1"))
+        self._task = asyncio.create_task(self._run(query))
 
     async def disconnect(self, code: int) -> None:
         if self._task is not None:
             self._task.cancel()
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
-        """What people do travels as HTTP posts; a frame from the browser means nothing here."""
+        """Ignore what the browser sends: commands are HTTP posts."""
 
-    async def _objection(self) -> int:
-        """The code to close with if this session may not watch, else 0.
+    async def _check_rights(self) -> int:
+        """Return 0, or the close code if this session may not watch.
 
-        Where nobody can tell (the database is away) the socket is closed as well; the tab comes
-        back, and is asked again.
+        While the database is away the socket is closed too: the tab reconnects and is checked then.
         """
         try:
-            person = await in_database(watcher, self.session_key, self.conversation_id)
+            person = await in_database(load_watcher, self.session_key, self.conversation_id)
         except Exception:
             log.exception("Who may watch %s could not be looked up", self.conversation_id)
             return FELL_BEHIND
@@ -72,31 +288,36 @@ class PersonConsumer(AsyncWebsocketConsumer):
         self.person_id = person.pk
         return 0
 
-    async def _stream(self, asked: dict[str, list[str]]) -> None:
-        """The one place where a socket ends: it is closed, with a reason."""
+    async def _run(self, query: dict[str, list[str]]) -> None:
+        """Stream until there is a reason to close, then close with its code."""
         try:
-            code = await self._show(asked)
+            code = await self._stream(query)
+        except TabLeft as left:
+            return log.debug("A tab of %s left: %r", self.conversation_id, left.__cause__)
         except Unresumable:
             code = UNRESUMABLE
         except Exception:
             log.exception("A socket of %s ended early", self.conversation_id)
             code = FELL_BEHIND
-        await self.close(code=code)
+        with contextlib.suppress(*CONNECTION_GONE):
+            await self.close(code=code)
 
-    async def _show(self, asked: dict[str, list[str]]) -> int:
-        return await self._show_to(Viewer(), 0, asked)
+    async def _stream(self, query: dict[str, list[str]]) -> int:
+        return await self._stream_to(Viewer(), 0, query)
 
-    async def _show_to(self, viewer: Viewer, last: int, asked: dict[str, list[str]]) -> int:
-        """Send frames until there is a reason to close; its code."""
-        shows = asked.get("shows", [""])[0].split(",")
-        watch = asyncio.create_task(self._watch_rights(viewer))
-        person = asyncio.create_task(follow(self.person_id, self.conversation_id, shows, viewer))
+    async def _stream_to(self, viewer: Viewer, last: int, query: dict[str, list[str]]) -> int:
+        """Send frames until there is a reason to close; return its code."""
+        ids = query.get("shows", [""])[0].split(",")
+        rights = asyncio.create_task(self._watch_rights(viewer))
+        person = asyncio.create_task(
+            stream_fragments(self.person_id, self.conversation_id, ids, viewer)
+        )
         try:
             await self._send_frames(viewer, last)
         finally:
-            watch.cancel()
+            rights.cancel()
             person.cancel()
-        return watch.result() if watch.done() and not watch.cancelled() else FELL_BEHIND
+        return rights.result() if rights.done() and not rights.cancelled() else FELL_BEHIND
 
     async def _send_frames(self, viewer: Viewer, last: int) -> None:
         while not viewer.fell_behind:
@@ -104,39 +325,54 @@ class PersonConsumer(AsyncWebsocketConsumer):
                 async with asyncio.timeout(HEARTBEAT_SECONDS):
                     frame = await viewer.frames.get()
             except TimeoutError:
-                frame = frame_of(last, [])
+                frame = build_frame(last, [])
             if viewer.fell_behind:
                 break
-            last = number_of(frame, last)
-            async with asyncio.timeout(SEND_SECONDS):
-                await self.send(text_data=frame)
+            last = parse_number(frame, last)
+            try:
+                async with asyncio.timeout(SEND_SECONDS):
+                    await self.send(text_data=frame)
+            except CONNECTION_GONE as error:
+                raise TabLeft from error
 
     async def _watch_rights(self, viewer: Viewer) -> int:
-        """A person who signed out, or lost the account, stops receiving within seconds (A4)."""
-        code = 0
-        while not code:
-            await asyncio.sleep(LOOK_SECONDS)
-            code = await self._objection()
+        """Drop the viewer once the person has signed out or lost the account.
+
+        The end of a session is signalled. A change of the account is found by the next check.
+        """
+        hub, code = current_hub(), 0
+        changed = await hub.join_person(self.person_id)
+        try:
+            # The session may have ended while the person was joined, before any signal arrives.
+            code = await self._check_rights()
+            while not code:
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(RIGHTS_SECONDS):
+                        await changed.wait()
+                changed.clear()
+                code = await self._check_rights()
+        finally:
+            hub.leave_person(self.person_id, changed)
         viewer.drop()
         return code
 
 
 class ConversationConsumer(PersonConsumer):
-    """Streams one conversation's frames to its owner too, from the number after the last one
-    seen."""
+    """The socket of a conversation's page: streams its frames to its owner too."""
 
-    async def _show(self, asked: dict[str, list[str]]) -> int:
-        assert self.conversation_id is not None  # noqa: S101  the address has one
-        hub, after = workplace.current().hub, _after(asked)
+    conversation_id: uuid.UUID
+
+    async def _stream(self, query: dict[str, list[str]]) -> int:
+        hub, after = current_hub(), _parse_after(query)
         viewer = await hub.join(self.conversation_id, after)
         try:
-            return await self._show_to(viewer, after, asked)
+            return await self._stream_to(viewer, after, query)
         finally:
             hub.leave(self.conversation_id, viewer)
 
 
 class NoSocket(AsyncWebsocketConsumer):
-    """Any other address: refused without a trace in the log."""
+    """Refuses a socket at any other address, without an entry in the log."""
 
     channel_layer_alias = "none"
 
@@ -144,7 +380,7 @@ class NoSocket(AsyncWebsocketConsumer):
         await self.close()
 
 
-def _after(asked: dict[str, list[str]]) -> int:
-    """The last frame that the tab has seen; anything unreadable counts as none."""
-    given = asked.get("after", ["0"])[0]
-    return int(given) if given.isascii() and given.isdigit() and len(given) < 18 else 0
+def _parse_after(query: dict[str, list[str]]) -> int:
+    """Return the number of the last frame that the tab has, or 0."""
+    text = query.get("after", ["0"])[0]
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 18 else 0

@@ -1,4 +1,4 @@
-"""What the chat's pages send, read strictly. What a message may say, `turns/intake.py` checks."""
+"""The forms of the chat pages. `conversations/intake.py` checks the content of messages."""
 
 import uuid
 from collections.abc import Collection
@@ -6,13 +6,14 @@ from typing import Any
 
 from django import forms
 
-from chatapp.models import AccessToken, Consent, Conversation
-from chatapp.turns.answers import REASON_CHARACTERS
-from mcpconfig.models.service import GUIDANCE_CHARACTERS
+from mcpconfig.models.service import MAX_GUIDANCE_CHARACTERS
+
+from .approvals.decisions import REASON_CHARACTERS
+from .models import AccessToken, Consent, Conversation
 
 
 class IdsField(forms.Field):
-    """Ids in any number, each a field of its own with the same name."""
+    """Any number of ids, each in a separate field with the same name."""
 
     widget = forms.MultipleHiddenInput
 
@@ -24,15 +25,14 @@ class IdsField(forms.Field):
 
 
 class TypedField(forms.CharField):
-    """Text of several lines. Browsers end a line in a form with two characters, whatever was typed,
-    and count one."""
+    """Text of several lines. Browsers send two characters for each line end but count one."""
 
     def to_python(self, value: Any) -> str:
         return (super().to_python(value) or "").replace("\r\n", "\n")
 
 
 class MessageForm(forms.Form):
-    """A message. `client_id` is made with the page, so that sending twice is accepted once."""
+    """A message. `client_id` is created with the page, so that a repeated post is accepted once."""
 
     text = TypedField(required=False, strip=False)
     model = forms.CharField(required=False, max_length=200)
@@ -43,13 +43,13 @@ class MessageForm(forms.Form):
 
 
 class GuidanceForm(forms.Form):
-    """What a person tells the assistant about a service, or about the tool that is named."""
+    """A person's guidance about a service, or about the named tool."""
 
     text = TypedField(
         required=False,
-        max_length=GUIDANCE_CHARACTERS,
+        max_length=MAX_GUIDANCE_CHARACTERS,
         error_messages={
-            "max_length": f"At most {GUIDANCE_CHARACTERS} characters: this has %(show_value)d."
+            "max_length": f"At most {MAX_GUIDANCE_CHARACTERS} characters: this has %(show_value)d."
         },
     )
     tool = forms.CharField(required=False, strip=False)
@@ -59,7 +59,7 @@ class GuidanceForm(forms.Form):
         self.tools = tools
 
     def clean_tool(self) -> str:
-        """What was said of a tool that is gone can still be taken away."""
+        """Accept the name of a removed tool if its guidance is deleted."""
         tool: str = self.cleaned_data["tool"]
         if tool and tool not in self.tools and self.cleaned_data.get("text") != "":
             raise forms.ValidationError("The service has no tool of this name.")
@@ -67,8 +67,8 @@ class GuidanceForm(forms.Form):
 
 
 class DecisionForm(forms.Form):
-    """An answer to an approval card. `version` is the binding of what was shown. A button of the
-    card says with `decision` for how long; programs say it with `scope`."""
+    """An answer to an approval card. `version` is the binding of what was shown. The buttons of the
+    card send how long to allow the call as `decision`, programs as `scope`."""
 
     decision = forms.ChoiceField(
         choices=[
@@ -87,7 +87,8 @@ class DecisionForm(forms.Form):
 
 
 class TokenForm(forms.Form):
-    """A new access token. `form_id` is made with the page, so that one form makes one token."""
+    """A new access token. `form_id` is created with the page, so that one form creates one
+    token."""
 
     DAYS = ((7, "a week"), (30, "a month"), (90, "three months"), (366, "a year"))
 
@@ -108,7 +109,7 @@ class TokenForm(forms.Form):
 
 
 class ListField(forms.Field):
-    """Texts in any number up to a bound, each a field of its own with the same name."""
+    """A bounded number of texts, each in a separate field with the same name."""
 
     widget = forms.MultipleHiddenInput
     MOST = 200
@@ -121,8 +122,8 @@ class ListField(forms.Field):
 
 
 class BatchForm(forms.Form):
-    """One answer to several calls of a chat. `shown` has a text from each card that waits, `run`
-    the ids of those that are ticked."""
+    """One answer to several calls of a chat. `shown` has the text of each waiting card, `run` the
+    ids of the ticked ones."""
 
     decision = forms.ChoiceField(
         choices=[("run", "Run"), ("select", "Select all"), ("deny", "Do not run any")]
@@ -133,8 +134,7 @@ class BatchForm(forms.Form):
 
 
 class ReviewForm(forms.Form):
-    """What a person says about a result that the assistant has not seen. `version` is the hash of
-    what was shown."""
+    """A decision about a result that waits for review. `version` is the hash of what was shown."""
 
     decision = forms.ChoiceField(choices=[("give", "Give it"), ("hold", "Hold it back")])
     reason = TypedField(required=False, max_length=REASON_CHARACTERS)
@@ -143,7 +143,7 @@ class ReviewForm(forms.Form):
 
 
 class DayInput(forms.DateInput):
-    """A day as browsers take it."""
+    """A date in the format of browsers."""
 
     input_type = "date"
 
@@ -151,8 +151,8 @@ class DayInput(forms.DateInput):
         super().__init__(format="%Y-%m-%d")
 
 
-class StandInForm(forms.Form):
-    """Who signs in an approver's place, and on which days."""
+class DelegateForm(forms.Form):
+    """A delegate of an approver, with the first and the last day."""
 
     username = forms.CharField(
         max_length=150, label="User name", widget=forms.TextInput(attrs={"autocapitalize": "off"})
@@ -162,7 +162,7 @@ class StandInForm(forms.Form):
 
 
 class ResolutionForm(forms.Form):
-    """What a person says became of a call whose outcome is unknown."""
+    """The answer to a call whose outcome is unknown."""
 
     verdict = forms.ChoiceField(choices=[(word, word) for word in ("worked", "did-not", "again")])
     shown_at = forms.CharField(required=False, max_length=200)

@@ -1,4 +1,4 @@
-"""What every answer carries, and the page that a member without a password must pass first."""
+"""Middleware: headers, limits of forms, cross-site requests, first passwords, actors of the log."""
 
 from collections.abc import Callable
 from types import MappingProxyType
@@ -9,14 +9,18 @@ from django.conf import settings
 from django.core.exceptions import RequestDataTooBig
 from django.http import HttpRequest, HttpResponseBase, UnreadablePostError
 from django.shortcuts import redirect, render
+from django.utils.cache import add_never_cache_headers
 from django.utils.decorators import sync_and_async_middleware
 from django.utils.deprecation import MiddlewareMixin
 from django.views.csrf import csrf_failure
 
-from .turns import intake, log
-from .views import health, messages, sign_in
+from .audit import audit_log
+from .conversations import intake
+from .views import health
+from .views.account import sign_in
+from .views.chat import messages
 
-# All that a page of ours never asks a browser for; copying is the one thing it does.
+# Browser features that no page uses. Writing to the clipboard is the only one that is used.
 UNUSED_FEATURES = (
     "accelerometer",
     "autoplay",
@@ -42,8 +46,8 @@ UNUSED_FEATURES = (
 
 
 class IsolationHeaders(MiddlewareMixin):
-    """The headers that Django has no setting for. First of all middleware, so that no answer goes
-    without them: not a file, not a refusal, not an error."""
+    """Adds the headers that Django has no setting for. It is the first middleware, so that every
+    answer has them, including files, refusals and errors."""
 
     HEADERS = MappingProxyType(
         {
@@ -60,9 +64,24 @@ class IsolationHeaders(MiddlewareMixin):
         return response
 
 
-class TextWithinBounds(MiddlewareMixin):
-    """Answers a form with more text than is read in one piece, in words and beside the box, so that
-    what was typed stays there. It stands before the check of the token, which is in the form."""
+class NoStore(MiddlewareMixin):
+    """Forbids to keep answers to a browser with a session, whatever view or error gave them.
+
+    After the sign-out, neither the browser nor a cache between has a page of the person. Files of
+    this project are the same for all and are answered before.
+    """
+
+    def process_response(
+        self, request: HttpRequest, response: HttpResponseBase
+    ) -> HttpResponseBase:
+        if settings.SESSION_COOKIE_NAME in request.COOKIES:
+            add_never_cache_headers(response)
+        return response
+
+
+class FormTextLimit(MiddlewareMixin):
+    """Answers a form with too much text with a message beside the box, so that the typed text
+    stays. It runs before the CSRF check, whose token is in the form."""
 
     WORDS = "This is more text than can be sent at once. Go back, shorten it, and try again."
 
@@ -76,11 +95,11 @@ class TextWithinBounds(MiddlewareMixin):
         if request.method != "POST" or getattr(view, "csrf_exempt", False):
             return None
         try:
-            request.POST  # noqa: B018  it is read here
+            request.POST  # noqa: B018  parses the form
         except UnreadablePostError:
             return None
         except RequestDataTooBig:
-            sentence = intake.too_long() if view is messages.send else self.WORDS
+            sentence = intake.explain_too_long() if view is messages.send else self.WORDS
             return self._answer(request, sentence)
         return None
 
@@ -92,16 +111,17 @@ class TextWithinBounds(MiddlewareMixin):
         return answer
 
 
-class OwnPagesOnly(MiddlewareMixin):
-    """What a browser sends to change something comes from a page of ours that is in no frame (A35).
+class SameOriginOnly(MiddlewareMixin):
+    """Refuses requests of a browser that change something but come from another site or from a
+    frame.
 
-    It stands beside the CSRF token and the frame policy, so that either may fail. Browsers say
-    where a request comes from and nothing on a page can change that; programs, and browsers over
-    plain HTTP, do not say it, and are judged by their token and their `Origin`.
+    A second defence beside the CSRF token and the frame policy. Browsers send where a request comes
+    from, and no page can change that. Programs, and browsers over plain HTTP, do not send it; their
+    token and `Origin` are checked.
     """
 
     READING = ("GET", "HEAD", "OPTIONS", "TRACE")
-    # A form that is sent, and a script that fetches; the others are frames and plug-ins.
+    # Submitted forms and requests of scripts. Other destinations are frames and plug-ins.
     PLACES = ("document", "empty")
 
     def process_view(
@@ -121,15 +141,15 @@ class OwnPagesOnly(MiddlewareMixin):
 
 
 class PasswordFirst(MiddlewareMixin):
-    """Sends a person who came by a link to the password page; the OPEN views stay reachable."""
+    """Redirects a person without a password to the password page. The OPEN views stay reachable."""
 
     OPEN = (
         sign_in.set_password,
         sign_in.sign_out,
         sign_in.sign_in,
-        sign_in.by_link,
-        health.alive,
-        health.ready,
+        sign_in.sign_in_by_link,
+        health.liveness,
+        health.readiness,
     )
 
     def process_view(
@@ -145,20 +165,20 @@ class PasswordFirst(MiddlewareMixin):
 
 
 @sync_and_async_middleware
-def named_in_the_log(get_response: Any) -> Callable[[HttpRequest], Any]:
-    """What a page changes is logged as the act of whoever is at it."""
+def set_log_actor(get_response: Any) -> Callable[[HttpRequest], Any]:
+    """Record the person of a request as the actor of the changes that it makes."""
 
-    def who(request: HttpRequest) -> Callable[[], log.Who]:
-        return lambda: log.Who.of(request.user)
+    def who(request: HttpRequest) -> Callable[[], audit_log.Who]:
+        return lambda: audit_log.Who.of(request.user)
 
-    def at_once(request: HttpRequest) -> HttpResponseBase:
-        with log.acting_as(who(request)):
+    def run_sync(request: HttpRequest) -> HttpResponseBase:
+        with audit_log.acting_as(who(request)):
             answer: HttpResponseBase = get_response(request)
         return answer
 
-    async def awaited(request: HttpRequest) -> HttpResponseBase:
-        with log.acting_as(who(request)):
+    async def run_async(request: HttpRequest) -> HttpResponseBase:
+        with audit_log.acting_as(who(request)):
             answer: HttpResponseBase = await get_response(request)
         return answer
 
-    return awaited if iscoroutinefunction(get_response) else at_once
+    return run_async if iscoroutinefunction(get_response) else run_sync

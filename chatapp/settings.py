@@ -7,7 +7,8 @@ from pathlib import Path
 from cryptography.fernet import Fernet
 from csp.constants import NONE, SELF
 
-from chatapp.environment import Environment, unusable
+from .server.environment import Environment, make_error
+from .server.private_files import make_private_database, make_private_folder
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
@@ -17,12 +18,12 @@ Environment.read_env(BASE_DIR / ".env")
 VAR_DIR = Path(env.str("VAR_DIR", default=str(BASE_DIR / "var")))
 
 
-def kept_secret(name: str, make: str) -> str:
-    """A secret that the operator did not set: made once, kept in a file that only its owner
-    reads."""
+def load_secret(name: str, make: str) -> str:
+    """Return a secret that the operator did not set. It is created once and stored in a file that
+    only its owner can read."""
     path = VAR_DIR / name
     if not path.exists():
-        VAR_DIR.mkdir(parents=True, exist_ok=True)
+        make_private_folder(VAR_DIR)
         path.touch(mode=0o600)
         path.write_text(make)
     return path.read_text().strip()
@@ -30,11 +31,11 @@ def kept_secret(name: str, make: str) -> str:
 
 # --- identity and safety -------------------------------------------------------------------
 DEBUG = env.bool("DEBUG", default=False)
-SECRET_KEY = env.str("SECRET_KEY", default="") or kept_secret(
+SECRET_KEY = env.str("SECRET_KEY", default="") or load_secret(
     "secret_key", secrets.token_urlsafe(50)
 )
 ENCRYPTION_KEYS = env.list("ENCRYPTION_KEYS", default=[]) or [
-    kept_secret("encryption_key", Fernet.generate_key().decode())
+    load_secret("encryption_key", Fernet.generate_key().decode())
 ]
 PUBLIC_URL = env.str("PUBLIC_URL", default="").rstrip("/")
 ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=["127.0.0.1", "localhost", "[::1]"])
@@ -85,14 +86,15 @@ MIDDLEWARE = [
     "csp.middleware.CSPMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.middleware.gzip.GZipMiddleware",
+    "chatapp.middleware.NoStore",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
-    "chatapp.middleware.TextWithinBounds",
+    "chatapp.middleware.FormTextLimit",
     "django.middleware.csrf.CsrfViewMiddleware",
-    "chatapp.middleware.OwnPagesOnly",
+    "chatapp.middleware.SameOriginOnly",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "chatapp.middleware.PasswordFirst",
-    "chatapp.middleware.named_in_the_log",
+    "chatapp.middleware.set_log_actor",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "axes.middleware.AxesMiddleware",
@@ -109,7 +111,7 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
-                "chatapp.views.access.place_of_page",
+                "chatapp.views.access.add_live_address",
             ],
         },
     }
@@ -132,7 +134,7 @@ LOGIN_REDIRECT_URL = "/"
 AXES_FAILURE_LIMIT = env.int("SIGN_IN_FAILURE_LIMIT", default=10)
 AXES_COOLOFF_TIME = timedelta(minutes=15)
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
-AXES_LOCKOUT_CALLABLE = "chatapp.views.sign_in.too_many_tries"
+AXES_LOCKOUT_CALLABLE = "chatapp.views.account.sign_in.too_many_tries"
 AXES_ENABLE_ADMIN = False
 
 # --- storage -------------------------------------------------------------------------------
@@ -142,9 +144,10 @@ DATABASES = {
 DATABASES["default"]["CONN_HEALTH_CHECKS"] = True
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
-    VAR_DIR.mkdir(parents=True, exist_ok=True)
+    make_private_folder(VAR_DIR)
+    make_private_database(str(DATABASES["default"]["NAME"]))
     # IMMEDIATE waits for the write lock instead of failing half-way; FULL keeps a committed
-    # `sending` row across a power cut, which promise 2 rests on.
+    # `sending` row across a power cut. Without it a call that was sent could be sent again.
     DATABASES["default"]["OPTIONS"] = DATABASES["default"].get("OPTIONS", {}) | {
         "transaction_mode": "IMMEDIATE",
         "timeout": 20,
@@ -153,16 +156,17 @@ if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
         ),
     }
 elif DATABASES["default"]["ENGINE"] == "django.db.backends.postgresql":
-    # A process that froze inside a transaction must not hold its rows for ever.
+    DATABASES["default"]["ENGINE"] = "chatapp.server.postgresql"
+    # A process that freezes inside a transaction must not keep its locks.
     DATABASES["default"]["OPTIONS"] = DATABASES["default"].get("OPTIONS", {}) | {
         "options": "-c idle_in_transaction_session_timeout=15000 -c lock_timeout=20000",
-        # A server that is gone without a word must not hold a thread until TCP gives up.
+        # A server that disappears must not block a thread until TCP gives up.
         "connect_timeout": 5,
         "tcp_user_timeout": 15_000,
     }
 REDIS_URL = env.str("REDIS_URL", default="")
 CHANNEL_LAYERS: dict[str, dict[str, object]] = {}
-if REDIS_URL:  # one process alone has nobody to send hints to
+if REDIS_URL:  # a single process has no other process to send hints to
     CHANNEL_LAYERS["default"] = {
         "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
         "CONFIG": {"hosts": [REDIS_URL]},
@@ -175,7 +179,7 @@ STATICFILES_DIRS = [BASE_DIR / "static"]
 STATICFILES_FINDERS = [
     "django.contrib.staticfiles.finders.FileSystemFinder",
     "django.contrib.staticfiles.finders.AppDirectoriesFinder",
-    "chatapp.static_files.BundleFinder",
+    "chatapp.server.static_files.BundleFinder",
 ]
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
@@ -185,18 +189,18 @@ WHITENOISE_KEEP_ONLY_HASHED_FILES = True
 WHITENOISE_ALLOW_ALL_ORIGINS = False
 LANGUAGE_CODE = "en"
 USE_I18N = False
-FORMAT_MODULE_PATH = "chatapp.formats"
+FORMAT_MODULE_PATH = "chatapp.server.formats"
 TIME_ZONE = env.time_zone("TIME_ZONE", default="UTC")
 USE_TZ = True
-# The page that confirms a service's tools sends a field for each, and there may be a thousand.
+# The page that confirms a service's tools sends a field for each tool, up to a thousand.
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 1_100
 
 # --- models --------------------------------------------------------------------------------
 DEMO = env.bool("DEMO", default=True)
 DEFAULT_MODEL = env.str("DEFAULT_MODEL", default="")
 MESSAGE_MAX_CHARACTERS = env.int("MESSAGE_MAX_CHARACTERS", default=100_000)
-# The text of a form, in bytes. A browser sends twelve at most for a character, so what is more than
-# this is too long for a message.
+# The size of a form's text in bytes. A browser sends at most twelve bytes for a character, so more
+# than this is too long for a message.
 DATA_UPLOAD_MAX_MEMORY_SIZE = max(2_500_000, 13 * MESSAGE_MAX_CHARACTERS)
 
 # --- files that people add to a message ------------------------------------------------------
@@ -207,18 +211,20 @@ DRAFTS_MAX_BYTES = env.int("DRAFTS_MAX_BYTES", default=200_000_000)
 REQUEST_MAX_BYTES = env.int("REQUEST_MAX_BYTES", default=100_000_000)
 PDF_MAX_PAGES = env.int("PDF_MAX_PAGES", default=100)
 PDF_SECONDS = env.float("PDF_SECONDS", default=20)
-FILE_UPLOAD_HANDLERS = ["chatapp.views.bounded_upload.BoundedUpload"]
+FILE_UPLOAD_HANDLERS = ["chatapp.views.chat.uploads.BoundedUpload"]
 
-# --- bounds (DESIGN: every turn reaches a final or waiting state within one) ----------------
+# --- bounds: every turn reaches a final or waiting state within one -------------------------
 LEASE_SECONDS = env.float("LEASE_SECONDS", default=15)
 SWEEP_SECONDS = env.float("SWEEP_SECONDS", default=5)
+SHUTDOWN_SECONDS = env.float("SHUTDOWN_SECONDS", default=20)
 MODEL_FIRST_BYTE_SECONDS = env.float("MODEL_FIRST_BYTE_SECONDS", default=60)
 MODEL_IDLE_SECONDS = env.float("MODEL_IDLE_SECONDS", default=60)
-# How many answers of Bedrock one process reads at a time, each in a thread of its own.
+# How many answers of Bedrock one process reads at the same time, each in its own thread.
 BEDROCK_STREAMS = env.int("BEDROCK_STREAMS", default=100)
 MCP_TOTAL_SECONDS = env.float("MCP_TOTAL_SECONDS", default=60)
 MCP_IDLE_SECONDS = env.float("MCP_IDLE_SECONDS", default=30)
-MCP_QUESTION_ROUNDS = env.int("MCP_QUESTION_ROUNDS", default=5)
+# How old the list of tools may be when an approved call that is not of low risk is sent.
+TOOL_LIST_SECONDS = env.float("TOOL_LIST_SECONDS", default=30)
 OUTBOUND_PROXY = env.str("OUTBOUND_PROXY", default="")
 TRACE_DELAY_SECONDS = env.float("TRACE_DELAY_SECONDS", default=0.25)
 TRACE_DAYS = env.float("TRACE_DAYS", default=14)
@@ -234,10 +240,10 @@ TURN_MAX_STEPS = env.int("TURN_MAX_STEPS", default=25)
 TURN_MAX_SECONDS = env.float("TURN_MAX_SECONDS", default=1_800)
 TURN_MAX_TOKENS = env.int("TURN_MAX_TOKENS", default=2_000_000)
 TURN_MAX_CALLS = env.int("TURN_MAX_CALLS", default=100)
-# Of what a model can read, in percent: tools that weigh more are found by words, not told at once.
+# In percent of a model's context. Tools that need more are found by a search instead of listed.
 TOOL_SHARE_PERCENT = env.float("TOOL_SHARE_PERCENT", default=5.0)
 
-# --- mail about what waits; none without a server --------------------------------------------
+# --- mail about open approvals; not sent without a server ------------------------------------
 mail_server = env.mail_server("EMAIL_URL")
 SENDS_MAIL = bool(mail_server)
 EMAIL_HOST = mail_server.get("EMAIL_HOST", "")
@@ -249,7 +255,7 @@ EMAIL_USE_SSL = mail_server.get("EMAIL_USE_SSL", False)
 EMAIL_TIMEOUT = 10
 DEFAULT_FROM_EMAIL = env.str("EMAIL_FROM", default="")
 if SENDS_MAIL and not DEFAULT_FROM_EMAIL:
-    raise unusable("EMAIL_FROM", "the address that mails come from, since EMAIL_URL is set")
+    raise make_error("EMAIL_FROM", "the address that mails come from, since EMAIL_URL is set")
 MAIL_AFTER_MINUTES = env.float("MAIL_AFTER_MINUTES", default=5)
 
 # --- logs: one line an event; the SDKs say too much (bodies, session ids) below WARNING ------
@@ -257,12 +263,22 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
-    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "filters": {
+        "outages": {"()": "chatapp.server.log_filters.OutageFilter"},
+        "departures": {"()": "chatapp.server.log_filters.DepartureFilter"},
+    },
+    "handlers": {
+        "console": {
+            "class": "logging.StreamHandler",
+            "formatter": "line",
+            "filters": ["outages", "departures"],
+        }
+    },
     "root": {"handlers": ["console"], "level": env.log_level("LOG_LEVEL", default="INFO")},
     "loggers": {
         name: {"level": "WARNING"}
         for name in ("mcp", "httpx2", "httpcore2", "openai", "axes", "uvicorn.access")
     }
-    # Without Redis it repeats its trace each second; the hub says in words that it polls instead.
+    # Without Redis it logs a traceback each second. The hub logs that it polls instead.
     | {"channels_redis": {"level": "CRITICAL"}},
 }

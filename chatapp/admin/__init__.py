@@ -1,26 +1,14 @@
-"""The admin's pages about people and conversations; `mcpconfig.admin` has those about services."""
+"""The Django admin of the chat. `mcpconfig.admin` holds the admin of services."""
 
 from django.contrib import admin
 
-from chatapp.views.sign_in import to_sign_in
+from chatapp.views.account.sign_in import redirect_to_sign_in
 
-from . import (
-    access_tokens,
-    approvals,
-    chat_models,
-    conversations,
-    groups,
-    log,
-    members,
-    policy,
-    providers,
-    second_signatures,
-    services,
-    tools,
-    trials,
-    turns,
-    usage,
-)
+from .activity import approvals, conversations, log, trials, turns
+from .models import chat_models, providers
+from .people import access_tokens, groups, members, usage
+from .policy import policy, second_signatures
+from .services import services, tools
 
 __all__ = [
     "access_tokens",
@@ -43,5 +31,6 @@ __all__ = [
 admin.site.site_header = "Countersign admin"
 admin.site.site_title = "Countersign"
 admin.site.index_title = "Overview"
-# One door for everybody: throttled, the same answer for an unknown name, one look.
-admin.site.login = to_sign_in  # type: ignore[method-assign]
+# The admin uses the sign-in page of the chat, which limits attempts and gives the same answer for
+# an unknown name as for a wrong password.
+admin.site.login = redirect_to_sign_in  # type: ignore[method-assign]

@@ -1,4 +1,4 @@
-"""Coloured words in lists; the colour repeats what the word says."""
+"""Badges of states and risks in admin lists. The colour only repeats what the text says."""
 
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -26,9 +26,9 @@ TONES: dict[str, str] = {
 }
 
 
-def badge(value: str, words: str = "") -> SafeString | str:
-    """`value` chooses the tone, `words` are what is read."""
+def render_badge(value: str, label: str = "") -> SafeString | str:
+    """Return a badge whose colour depends on `value`. The text is `label`, or else `value`."""
     if not value:
         return EMPTY
     tone = TONES.get(value, "quiet")
-    return format_html('<span class="badge" data-tone="{}">{}</span>', tone, words or value)
+    return format_html('<span class="badge" data-tone="{}">{}</span>', tone, label or value)

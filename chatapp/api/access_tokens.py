@@ -1,4 +1,4 @@
-"""What happens to access tokens: made, used and revoked; both ends of it are logged."""
+"""The life of access tokens: created, used and revoked. Creation and revocation are logged."""
 
 import uuid
 from collections.abc import Sequence
@@ -8,19 +8,18 @@ from django.db import IntegrityError, transaction
 from django.db.models.functions import Now
 from django.utils import timezone
 
+from chatapp.audit import audit_log
+from chatapp.audit.audit_log import AuditEvent, Who
 from chatapp.models import AccessToken, Member
+from chatapp.people.refused import Refused
 
-from . import log
-from .log import Happening, Who
-from .refusals import Refused
-
-MOST_TOKENS = 50
-MOST_DAYS = 366
+MAX_TOKENS = 50
+MAX_DAYS = 366
 NOTED_EVERY = timedelta(minutes=1)
-Kind = log.Kind
+Kind = audit_log.Kind
 
 
-def make(
+def create(
     person: Member,
     *,
     name: str,
@@ -28,10 +27,12 @@ def make(
     days: int,
     form_id: uuid.UUID | None = None,
 ) -> tuple[AccessToken, str]:
-    """A new token and its text, which is told this once. `form_id` becomes its id, so that one form
-    makes one token. Raises Refused."""
-    if AccessToken.objects.live().filter(person=person).count() >= MOST_TOKENS:
-        raise Refused(f"There are {MOST_TOKENS} tokens in use already. Revoke one first.")
+    """Return a new token and its text, which is shown only this once.
+
+    `form_id` becomes its id, so that one form creates one token. Raise Refused.
+    """
+    if AccessToken.objects.live().filter(person=person).count() >= MAX_TOKENS:
+        raise Refused(f"There are {MAX_TOKENS} tokens in use already. Revoke one first.")
     try:
         with transaction.atomic():
             token, text = AccessToken.make(
@@ -48,7 +49,7 @@ def make(
 
 
 def revoke(token: AccessToken) -> bool:
-    """From the next request on it opens nothing. Whether it was still in use."""
+    """Revoke the token for all further requests. Return whether it was still in use."""
     with transaction.atomic():
         mine = AccessToken.objects.filter(pk=token.pk, revoked_at=None)
         if not mine.update(revoked_at=Now()):
@@ -58,15 +59,15 @@ def revoke(token: AccessToken) -> bool:
 
 
 def note_use(token: AccessToken) -> None:
-    """Keep when it was last used, to the minute: a row for each request would cost more than the
-    request."""
+    """Store when the token was last used, to the minute: a write for each request would cost
+    more than the request."""
     before = timezone.now() - NOTED_EVERY
     if token.last_used_at is None or token.last_used_at < before:
         same = AccessToken.objects.filter(pk=token.pk, last_used_at=token.last_used_at)
         same.update(last_used_at=timezone.now())
 
 
-def _log(token: AccessToken, kind: log.Kind) -> None:
+def _log(token: AccessToken, kind: audit_log.Kind) -> None:
     person = Who.of(token.person)
     data = {
         "of": f"access token {token.name}",
@@ -76,4 +77,4 @@ def _log(token: AccessToken, kind: log.Kind) -> None:
         "expires_at": token.expires_at.isoformat(),
         "reason": ", ".join(token.scopes),
     }
-    log.append([Happening(kind=kind, data=data, actor=log.acting(), person=person)])
+    audit_log.append([AuditEvent(kind=kind, data=data, actor=audit_log.get_actor(), person=person)])

@@ -1,5 +1,8 @@
-"""What an app may have: its page, what its tool was given and answered, and calls of its service's
-tools. A call that an app asks for is a turn like any other, but the model is not asked."""
+"""What MCP Apps may use: their page, the input and result of their tool, and calls of their
+service's tools.
+
+A call that an app requests is a turn like any other, without a model call.
+"""
 
 import json
 import uuid
@@ -11,59 +14,52 @@ from django.db import IntegrityError, transaction
 from django.http import Http404
 from django.utils import timezone
 
-from chatapp.models import (
-    App,
-    AppContents,
-    Conversation,
-    Member,
-    ToolCall,
-    Turn,
-)
+from chatapp.context.withheld_results import describe_withheld, is_visible_to_model
+from chatapp.conversations.intake import lock_latest
+from chatapp.models import App, AppContents, Conversation, Member, ToolCall, Turn
+from chatapp.people.refused import Refused
 from chatapp.permissions.binding import UnreadableArguments, canonical_arguments
-from chatapp.rendering.apps import app_uri_of
+from chatapp.rendering.call_values import find_app_uri
 from chatapp.tools.tool_id import tool_id
-from mcpconfig.acting import Acting
 from mcpconfig.models import Service, ToolDefinition, ToolSetting
-from mcpconfig.on_first_use import reading
-from mcpconfig.tool_apps import app_page, is_for
+from mcpconfig.operations.lazy import reading
+from mcpconfig.values.acting import Acting
+from mcpconfig.values.tool_apps import is_for, parse_app_page
 
-from .direct_calls import begin
-from .held_results import may_be_told, told_instead
-from .intake import lock_latest
-from .refusals import Refused
+from .direct_calls import begin_turn
 
-MOST_CALLS = 200
-MOST_CALLS_A_MINUTE = 20
+MAX_CALLS = 200
+MAX_CALLS_A_MINUTE = 20
 BUSY = "The assistant is still working on this chat."
 TOO_MANY = "This app has asked for too many tools. Wait a minute."
 NO_SUCH_TOOL = "The service of this app offers apps no tool of this name."
 
 
-def call_with_app(person: Member, call_id: uuid.UUID) -> ToolCall:
-    """A call of this person whose app may be shown now, or 404."""
+def find_call_with_app(person: Member, call_id: uuid.UUID) -> ToolCall:
+    """Return a call of this person whose app may be shown now, or raise 404."""
     call = ToolCall.of(person, call_id)
     usable = Service.objects.for_member(person)
-    if call.service not in usable or not app_uri_of(call):
+    if call.service not in usable or not find_app_uri(call):
         raise Http404("There is no app here.")
     return call
 
 
 def read_app(person: Member, call: ToolCall) -> App:
-    """The call's app as it was first shown; read from the service if it was not yet. Raises
-    OperationError."""
+    """Return the call's app as it was first shown; the first time, read it from the service.
+    Raise OperationError."""
     known = App.objects.select_related("contents").filter(tool_call=call).first()
     if known is not None:
         return known
     if call.service is None:
         raise Http404("There is no app here.")
-    uri = app_uri_of(call)
+    uri = find_app_uri(call)
     acting = Acting.of(person, call.turn.conversation_id)
-    page = app_page(async_to_sync(reading.read_resource)(call.service, uri, acting=acting))
+    page = parse_app_page(async_to_sync(reading.read_resource)(call.service, uri, acting=acting))
     with transaction.atomic():
         contents, _ = AppContents.objects.get_or_create(
             hash=page.hash, defaults={"html": page.html}
         )
-        return App.objects.get_or_create(  # a second tab may have been faster: it shows the same
+        return App.objects.get_or_create(  # another tab may have stored the same app
             tool_call=call,
             defaults={
                 "contents": contents,
@@ -74,16 +70,16 @@ def read_app(person: Member, call: ToolCall) -> App:
         )[0]
 
 
-def told_to_app(call: ToolCall) -> dict[str, Any]:
-    """What the app is told of the call that it belongs to."""
-    return {"arguments": json.loads(call.arguments), "result": result_of(call)}
+def build_app_input(call: ToolCall) -> dict[str, Any]:
+    """Return what the app gets about the call that it belongs to."""
+    return {"arguments": json.loads(call.arguments), "result": build_app_result(call)}
 
 
-def result_of(call: ToolCall) -> dict[str, Any]:
-    """A call that is over as a tool's result. What kept it from running is a failure in words; what
-    a person has not given is not told."""
-    if not may_be_told(call):
-        words = [{"type": "text", "text": told_instead(call)}]
+def build_app_result(call: ToolCall) -> dict[str, Any]:
+    """Return a finished call in the form of a tool result. If it did not run, the reason is an
+    error text; a result that a person has not released is left out."""
+    if not is_visible_to_model(call):
+        words = [{"type": "text", "text": describe_withheld(call)}]
         return {"content": words, "isError": call.state == ToolCall.State.FAILED}
     if call.result is not None:
         given = {"content": call.content, "isError": bool(call.result.get("is_error"))}
@@ -94,9 +90,9 @@ def result_of(call: ToolCall) -> dict[str, Any]:
 
 
 def receive_from_app(person: Member, shown: ToolCall, name: str, arguments: Any) -> ToolCall:
-    """Accept a call that the app of `shown` asks for; policy decides about it as about the
-    model's. Raises Refused."""
-    definition = _tool(shown, name)
+    """Accept a call that the app of `shown` requests. Policy decides about it as about a call of
+    the model. Raise Refused."""
+    definition = _find_tool(shown, name)
     try:
         text = canonical_arguments(json.dumps(arguments))
     except UnreadableArguments as problem:
@@ -104,12 +100,12 @@ def receive_from_app(person: Member, shown: ToolCall, name: str, arguments: Any)
     try:
         with transaction.atomic():
             return _accept(person, shown, definition, text)
-    except IntegrityError:  # another turn began at this moment
+    except IntegrityError:  # another turn began meanwhile
         raise Refused(BUSY, 409) from None
 
 
-def _tool(shown: ToolCall, name: str) -> ToolDefinition:
-    """A tool that apps of the same service may use."""
+def _find_tool(shown: ToolCall, name: str) -> ToolDefinition:
+    """Return a tool that apps of the same service may use."""
     off = ToolSetting.objects.filter(service=shown.service_id, name=name, is_enabled=False)
     found = ToolDefinition.objects.filter(service=shown.service_id, name=name, is_current=True)
     definition = found.first()
@@ -124,13 +120,13 @@ def _accept(
     lock_latest(shown.turn.conversation)
     conversation = Conversation.objects.select_for_update().get(pk=shown.turn.conversation_id)
     _check_pace(shown)
-    # Unlike a person's message an app's wish ends nothing that waits for an answer.
+    # Unlike a person's message, an app's request ends no open question.
     if Turn.objects.filter(conversation=conversation, state__in=Turn.LIVE).exists():
         raise Refused(BUSY, 409)
     asked = tool_id(definition.service.name, definition.name)
-    return begin(
+    return begin_turn(
         conversation,
-        # Ids, which hold letters and digits only: the model reads this sentence too.
+        # Ids have only letters and digits, so the model can read this sentence safely.
         words=f"The app of {shown.tool_id} asks for {asked}.",
         turn={
             "model": conversation.model,
@@ -150,5 +146,5 @@ def _accept(
 def _check_pace(shown: ToolCall) -> None:
     asked = Turn.objects.filter(app_of=shown)
     lately = asked.filter(created_at__gt=timezone.now() - timedelta(minutes=1))
-    if asked.count() >= MOST_CALLS or lately.count() >= MOST_CALLS_A_MINUTE:
+    if asked.count() >= MAX_CALLS or lately.count() >= MAX_CALLS_A_MINUTE:
         raise Refused(TOO_MANY, 429)

@@ -1,5 +1,8 @@
 """Tool calls of programs: each is one turn in a chat of its person, decided, asked about and logged
-like any other. The chats of a token are for these calls alone, one live call in each."""
+like any other.
+
+The chats of a token hold only these calls, one live call each.
+"""
 
 import asyncio
 import contextlib
@@ -16,47 +19,49 @@ from django.db.models import Count, Q, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 
+from chatapp.conversations.intake import log_first_mode
 from chatapp.models import AccessToken, Conversation, ToolCall, Turn
+from chatapp.people.refused import Refused
 from chatapp.permissions.binding import UnreadableArguments, canonical_arguments
-from chatapp.storage import in_database
+from chatapp.policy.forbidden_tools import remove_forbidden
+from chatapp.server.database import in_database
 from chatapp.tools.catalogue import Catalogue
 from chatapp.tools.context import ToolError
 from chatapp.tools.core import core_tool, core_tools
-from chatapp.tools.core_catalogue import may_use, with_core_tools
-from mcpconfig.results import storable
+from chatapp.tools.core_catalogue import add_core_tools, may_use
+from mcpconfig.values.results import make_storable
 
-from .direct_calls import begin
-from .forbidden_tools import without_forbidden
-from .intake import log_first_mode
-from .refusals import Refused
+from .direct_calls import begin_turn
 
 if TYPE_CHECKING:
     from chatapp.tools.blueprint import CoreTool, Mode
 
-MOST_TRIES = 5
-MOST_LIVE = 20
-MOST_A_MINUTE = 120
-MOST_IN_A_CHAT = 100
+MAX_TRIES = 5
+MAX_LIVE = 20
+MAX_A_MINUTE = 120
+MAX_IN_A_CHAT = 100
 FIRST_LOOK_SECONDS = 0.01
 LAST_LOOK_SECONDS = 0.25
-# A face has answered by then, so the program may have been told to ask again.
+# By then the interface has answered, and the program may have been told to ask again.
 LONG_SECONDS = 10.0
-Tell = Callable[[ToolCall], Awaitable[None]]
-TOO_MANY_LIVE = f"{MOST_LIVE} calls of this token run or wait for a person. Let some end first."
-TOO_MANY = f"This token may call {MOST_A_MINUTE} times a minute. Wait a minute."
+Report = Callable[[ToolCall], Awaitable[None]]
+TOO_MANY_LIVE = f"{MAX_LIVE} calls of this token run or wait for a person. Let some end first."
+TOO_MANY = f"This token may call {MAX_A_MINUTE} times a minute. Wait a minute."
 TOO_MUCH = "Too much happens at once. Try again in a moment."
 OTHER_REQUEST = "This Idempotency-Key came with another request before. Use a new one."
 
 
-def usable_tools(token: AccessToken, mode: "Mode") -> "list[CoreTool]":
-    """The tools that this token's program is offered at a face of this mode, by name. One that an
-    admin's rule forbids in any case is not among them; a call of it is refused by that rule."""
-    offered = without_forbidden(with_core_tools(Catalogue(), token.person, mode), token.person)
+def list_usable_tools(token: AccessToken, mode: "Mode") -> "list[CoreTool]":
+    """Return the tools that this token's program is offered in this mode, by name.
+
+    A tool that a rule always forbids is not offered; a call of it is refused by that rule.
+    """
+    offered = remove_forbidden(add_core_tools(Catalogue(), token.person, mode), token.person)
     return [tool for tool in core_tools() if tool.name in offered]
 
 
-def usable_tool(token: AccessToken, name: str, mode: "Mode") -> "CoreTool | None":
-    """The tool of this name, if a call of it is decided at such a face."""
+def find_usable_tool(token: AccessToken, name: str, mode: "Mode") -> "CoreTool | None":
+    """Return the tool of this name if a call of it is decided in this mode."""
     tool = core_tool(name)
     is_there = tool is not None and mode in tool.modes and may_use(token.person, tool)
     return tool if is_there else None
@@ -70,23 +75,23 @@ def receive(
     mode: "Mode",
     key: str = "",
 ) -> ToolCall:
-    """Accept a call. The same `key` again gives the call of the first time. Raises ToolError where
-    the arguments do not fit, and Refused."""
-    tool.validated(arguments)
-    text = _canonical(arguments)
+    """Accept a call. The same `key` again returns the first call. Raise ToolError if the
+    arguments do not fit, and Refused."""
+    tool.validate(arguments)
+    text = _canonicalise(arguments)
     request_hash = hashlib.sha256(f"{mode} {tool.name} {text}".encode()).hexdigest()
-    for _ in range(MOST_TRIES):
-        if key and (known := _known(token, key, request_hash)):
+    for _ in range(MAX_TRIES):
+        if key and (known := _find_known_call(token, key, request_hash)):
             return known
-        # An integrity error: the same key came at this moment, or its person began something in
-        # the chosen chat.
+        # An integrity error means that the same key came at the same time, or that the person began
+        # something in the chosen chat.
         with contextlib.suppress(IntegrityError), transaction.atomic():
             return _accept(token, tool, text, mode, key, request_hash)
     raise Refused(TOO_MUCH, 409)
 
 
-def _canonical(arguments: Mapping[str, Any]) -> str:
-    if storable(arguments) != arguments:
+def _canonicalise(arguments: Mapping[str, Any]) -> str:
+    if make_storable(arguments) != arguments:
         raise ToolError(message="The arguments hold a character that cannot be stored.")
     try:
         return canonical_arguments(json.dumps(arguments))
@@ -94,34 +99,34 @@ def _canonical(arguments: Mapping[str, Any]) -> str:
         raise ToolError(message=str(problem)) from None
 
 
-def _known(token: AccessToken, key: str, request_hash: str) -> ToolCall | None:
-    turn = turn_of_key(token, key)
+def _find_known_call(token: AccessToken, key: str, request_hash: str) -> ToolCall | None:
+    turn = find_turn_by_key(token, key)
     if turn is None:
         return None
     if turn.request_hash != request_hash:
         raise Refused(OTHER_REQUEST)
-    return calls_of(token).get(turn=turn)
+    return filter_calls(token).get(turn=turn)
 
 
-def turn_of_key(token: AccessToken, key: str) -> Turn | None:
-    """The turn, of any face, that this token's program began with this key."""
+def find_turn_by_key(token: AccessToken, key: str) -> Turn | None:
+    """Return the turn, of any interface, that this token's program began with this key."""
     return Turn.objects.filter(token=token, idempotency_key=key).first()
 
 
-def calls_of(token: AccessToken) -> QuerySet[ToolCall]:
-    """The calls that this token's programs asked for, and nobody else's."""
-    return _whole().filter(turn__token=token, turn__model="")
+def filter_calls(token: AccessToken) -> QuerySet[ToolCall]:
+    """Return the calls of this token's programs."""
+    return _select_calls().filter(turn__token=token, turn__model="")
 
 
 def _accept(
     token: AccessToken, tool: "CoreTool", arguments: str, mode: "Mode", key: str, request_hash: str
 ) -> ToolCall:
-    # One call of a token is accepted at a time, so that the bounds hold.
+    # Accept one call of a token at a time, so that the limits hold.
     AccessToken.objects.select_for_update().get(pk=token.pk)
     check_pace(token)
-    free = _free_chat(token, mode)
-    chat = free or _new_chat(token, mode)
-    call = begin(
+    free = _find_free_chat(token, mode)
+    chat = free or _create_chat(token, mode)
+    call = begin_turn(
         chat,
         words=f"The program of the access token “{token.name}” asks for {tool.name}.",
         turn={
@@ -139,102 +144,107 @@ def _accept(
 
 
 def check_pace(token: AccessToken) -> None:
-    """Whether one more may begin. Raises Refused."""
-    if Turn.objects.filter(token=token, state__in=Turn.LIVE).count() >= MOST_LIVE:
+    """Raise Refused if no further turn may begin now."""
+    if Turn.objects.filter(token=token, state__in=Turn.LIVE).count() >= MAX_LIVE:
         raise Refused(TOO_MANY_LIVE, 429)
     check_rate(token)
 
 
 def check_rate(token: AccessToken) -> None:
     since = timezone.now() - timedelta(minutes=1)
-    if Turn.objects.filter(token=token, created_at__gt=since).count() >= MOST_A_MINUTE:
+    if Turn.objects.filter(token=token, created_at__gt=since).count() >= MAX_A_MINUTE:
         raise Refused(TOO_MANY, 429)
 
 
-def _free_chat(token: AccessToken, mode: "Mode") -> Conversation | None:
-    """A chat of this token in which nothing is under way. One that its person went on with has a
-    model, and is theirs."""
+def _find_free_chat(token: AccessToken, mode: "Mode") -> Conversation | None:
+    """Return a chat of this token without a live turn. A chat that its person continued has a
+    model and is no longer used."""
     mine = Conversation.objects.filter(
-        token=token, owner=token.person, model="", mode=_mode_of_chat(mode)
+        token=token, owner=token.person, model="", mode=_to_chat_mode(mode)
     )
     counted = mine.annotate(
         count=Count("turns"), live=Count("turns", filter=Q(turns__state__in=Turn.LIVE))
     )
-    return counted.filter(live=0, count__lt=MOST_IN_A_CHAT).order_by("-active_at").first()
+    return counted.filter(live=0, count__lt=MAX_IN_A_CHAT).order_by("-active_at").first()
 
 
-def _new_chat(token: AccessToken, mode: "Mode") -> Conversation:
+def _create_chat(token: AccessToken, mode: "Mode") -> Conversation:
     return Conversation.objects.create(
         owner=token.person,
         title=f"{token.name} (program)",
-        mode=_mode_of_chat(mode),
+        mode=_to_chat_mode(mode),
         token=token,
     )
 
 
-def _mode_of_chat(mode: "Mode") -> Conversation.Mode:
+def _to_chat_mode(mode: "Mode") -> Conversation.Mode:
     return Conversation.Mode.PLAN if mode == "mcp_plan" else Conversation.Mode.ACT
 
 
-def calls_alike(
+def filter_same_calls(
     token: AccessToken, tool: "CoreTool", arguments: Mapping[str, Any]
 ) -> QuerySet[ToolCall]:
-    """The calls that this token's programs asked for in these very words. Raises ToolError."""
-    text = _canonical(arguments)
-    # A person may have changed the values; what the program asked for stays the same.
+    """Return the calls that this token's programs requested with exactly these arguments. Raise
+    ToolError."""
+    text = _canonicalise(arguments)
+    # A person may have edited the arguments; those that the program sent stay the same.
     asked = Q(asked_arguments=text) | Q(asked_arguments="", arguments=text)
-    return calls_of(token).filter(asked, tool_id=tool.name)
+    return filter_calls(token).filter(asked, tool_id=tool.name)
 
 
-def still_open(calls: QuerySet[ToolCall]) -> ToolCall | None:
-    """The oldest of these of which the program was told to ask again, and whose outcome it has not
-    been given. An outcome is kept for it as long as an approval would be: the same words much later
-    ask for something new."""
-    had_to_wait = Q(approval__isnull=False) | Q(questions__isnull=False) | _took_long()
+def find_undelivered(calls: QuerySet[ToolCall]) -> ToolCall | None:
+    """Return the oldest of these calls that the program was told to ask about again and whose
+    outcome it has not received.
+
+    An outcome is kept for as long as an approval; the same arguments later mean a new call.
+    """
+    had_to_wait = Q(approval__isnull=False) | Q(questions__isnull=False) | _is_long_running()
     since = timezone.now() - timedelta(days=settings.APPROVAL_DAYS)
     is_young = Q(turn__state__in=Turn.LIVE) | Q(turn__finished_at__gt=since)
     undelivered = calls.filter(had_to_wait, is_young, turn__delivered_at=None)
     return undelivered.order_by("turn__created_at").distinct().first()
 
 
-def _took_long() -> Q:
+def _is_long_running() -> Q:
     since = timezone.now() - timedelta(seconds=LONG_SECONDS)
     return Q(turn__state__in=Turn.LIVE, turn__created_at__lt=since)
 
 
-def deliver(call: ToolCall) -> bool:
-    """The program is given the outcome now. Whether it had not been before."""
+def mark_delivered(call: ToolCall) -> bool:
+    """Record that the program gets the outcome now. Return whether it was the first time."""
     mine = Turn.objects.filter(pk=call.turn_id, delivered_at=None)
     return bool(mine.update(delivered_at=Now()))
 
 
-async def settled(
-    call: ToolCall, seconds: float, *, tell: Tell | None = None, for_people: bool = False
+async def wait_until_settled(
+    call: ToolCall, seconds: float, *, report: Report | None = None, for_people: bool = False
 ) -> ToolCall:
-    """The call once it is over or waits for a person, or as it is after that long; `for_people`
-    waits for them too. Another process may move it, so its row is looked at."""
+    """Return the call once it is over or waits for a person, or as it is after `seconds`.
+
+    `for_people` waits for people too. Another process may run the call, so its row is polled.
+    """
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(seconds):
-            await _settling(call.pk, tell, for_people)
-    return await in_database(read, call.pk)
+            await _poll_until_settled(call.pk, report, for_people)
+    return await in_database(load_call, call.pk)
 
 
-async def _settling(call_id: uuid.UUID, tell: Tell | None, for_people: bool) -> None:
+async def _poll_until_settled(call_id: uuid.UUID, report: Report | None, for_people: bool) -> None:
     told, look = "", FIRST_LOOK_SECONDS
     while True:
-        call = await in_database(read, call_id)
-        if tell is not None and call.state != told:
+        call = await in_database(load_call, call_id)
+        if report is not None and call.state != told:
             told = call.state
-            await tell(call)
+            await report(call)
         if call.turn.rests and not (for_people and call.turn.is_live):
             return
         await asyncio.sleep(look)
         look = min(1.5 * look, LAST_LOOK_SECONDS)
 
 
-def read(call_id: uuid.UUID) -> ToolCall:
-    return _whole().get(pk=call_id)
+def load_call(call_id: uuid.UUID) -> ToolCall:
+    return _select_calls().get(pk=call_id)
 
 
-def _whole() -> QuerySet[ToolCall]:
+def _select_calls() -> QuerySet[ToolCall]:
     return ToolCall.objects.select_related("turn__conversation__owner", "approval", "review")

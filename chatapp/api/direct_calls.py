@@ -1,5 +1,5 @@
-"""Turns of one tool call that an app or a program wants: no model is asked. All else is as in any
-turn: policy decides, people are asked, the ledger runs it."""
+"""Turns of a single tool call that an app or a program requested, without a model call.
+Otherwise they are turns like any other."""
 
 import uuid
 from typing import Any
@@ -7,32 +7,30 @@ from typing import Any
 from django.db import transaction
 from django.db.models.functions import Now
 
+from chatapp.calls.transitions import new_call
+from chatapp.engine.next_action import BY_APP
+from chatapp.journal import journal
+from chatapp.journal.journal import wake
 from chatapp.models import Conversation, Message, Part, Step, ToolCall, Turn
 
-from . import journal
-from .calling import wake
-from .next_action import BY_APP
 
-
-def begin(
+def begin_turn(
     conversation: Conversation, *, words: str, turn: dict[str, Any], call: dict[str, Any]
 ) -> ToolCall:
-    """Store the turn and its call in the caller's transaction, and have it moved after the commit.
+    """Store the turn and its call in the caller's transaction, and wake the engine after the
+    commit.
 
-    `words` say in the chat who wants what; `turn` and `call` are the values of those rows. Another
-    live turn in this conversation is an IntegrityError.
+    `words` is the message in the chat; `turn` and `call` are the values of those rows. Another live
+    turn in this conversation raises IntegrityError.
     """
-    begun = _turn(conversation, words, turn)
+    begun = _create_turn(conversation, words, turn)
     Step.objects.create(
         turn=begun, number=1, state=Step.State.DONE, finish_reason=BY_APP, finished_at=Now()
     )
-    made = ToolCall.objects.create(
-        turn=begun,
-        step=1,
-        position=0,
-        provider_call_id=f"app_{uuid.uuid4().hex[:24]}",
-        **call,
+    made = new_call(
+        turn=begun, step=1, position=0, provider_call_id=f"app_{uuid.uuid4().hex[:24]}", **call
     )
+    made.save(force_insert=True)
     Part.objects.create(
         message=begun.answer, step=1, position=0, kind=Part.Kind.TOOL_CALL, tool_call=made
     )
@@ -48,7 +46,7 @@ def begin(
     return made
 
 
-def _turn(conversation: Conversation, words: str, values: dict[str, Any]) -> Turn:
+def _create_turn(conversation: Conversation, words: str, values: dict[str, Any]) -> Turn:
     latest = conversation.messages.order_by("created_seq").last()
     question = Message.objects.create(
         conversation=conversation, parent=latest, role=Message.Role.USER

@@ -1,8 +1,11 @@
-"""Our own tools as an MCP server: what it lists, and how a call of one becomes a tool call of ours.
+"""The MCP server: it lists the core tools, and turns a call of one into a governed tool call.
 
-Each call is decided, asked about and logged as every other. One that waits for a person is an input
-request with a link where the program can show one, else a failure that says where to go; asked
-again with the same arguments, it is the same call.
+A call that waits for a person is answered with an input request and a link if the program supports
+it, otherwise with an error that names the page. The same arguments again return the same call.
+
+An input request is answered once. To decline or cancel it withdraws the call. To accept it means
+that the person has the page: if the call still waits for the same decision after WAIT_SECONDS, the
+answer is the error that names the page, and not the same request again.
 """
 
 import contextlib
@@ -19,16 +22,18 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.shared.exceptions import MCPError
 from starlette.requests import Request
 
+from chatapp.conversations.intake import stop
 from chatapp.models import AccessToken, ToolCall
-from chatapp.storage import in_database
+from chatapp.people.refused import Refused
+from chatapp.server.database import in_database
 from chatapp.tools.blueprint import CoreTool, Mode
 from chatapp.tools.context import ToolError
-from chatapp.turns import program_calls
-from chatapp.turns.program_outcomes import CallOutcome, outcome_for_program
-from chatapp.turns.refusals import Refused
+from mcpconfig.values.version import VERSION
 
-SHOWN = "countersign.shown"
-VERSION = "1"
+from . import calls
+from .outcomes import CallOutcome, describe_outcome
+
+SCOPE_ENTRY = "countersign.shown"
 WAIT_SECONDS = 20.0
 LIST_FRESH_MS = 60_000
 ANSWER = "answer"
@@ -43,8 +48,9 @@ Asked = ServerRequestContext[Any, Request]
 Answer = types.CallToolResult | types.InputRequiredResult
 
 
-def server(mode: Mode) -> Server[Any]:
-    """A new server for this face: `mcp_act` with all tools, `mcp_plan` with those that read."""
+def create_server(mode: Mode) -> Server[Any]:
+    """Return a new server for this mode: `mcp_act` with all tools, `mcp_plan` with those that
+    read."""
     return Server(
         "countersign" if mode == "mcp_act" else "countersign-plan",
         version=VERSION,
@@ -56,41 +62,43 @@ def server(mode: Mode) -> Server[Any]:
     )
 
 
-def manager(mode: Mode, most_bytes: int) -> StreamableHTTPSessionManager:
-    """What answers HTTP requests to this face, each for itself."""
+def create_session_manager(mode: Mode, most_bytes: int) -> StreamableHTTPSessionManager:
+    """Return the handler of HTTP requests for this mode. Each request stands alone."""
     return StreamableHTTPSessionManager(
-        app=server(mode), stateless=True, max_request_body_size=most_bytes
+        app=create_server(mode), stateless=True, max_request_body_size=most_bytes
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Face:
-    """One of the two addresses. Whose program speaks stands in the request's scope."""
+    """One of the two endpoints. The access token is in the scope of the request."""
 
     mode: Mode
 
     async def list_tools(
         self, asked: Asked, _params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
-        tools = await in_database(program_calls.usable_tools, _token(asked), self.mode)
-        return types.ListToolsResult(tools=[described(tool) for tool in tools])
+        tools = await in_database(calls.list_usable_tools, _read_token(asked), self.mode)
+        return types.ListToolsResult(tools=[describe_tool(tool) for tool in tools])
 
     async def call_tool(self, asked: Asked, params: types.CallToolRequestParams) -> Answer:
-        token = _token(asked)
-        tool = await in_database(program_calls.usable_tool, token, params.name, self.mode)
+        token = _read_token(asked)
+        tool = await in_database(calls.find_usable_tool, token, params.name, self.mode)
         if tool is None:
             raise MCPError(types.INVALID_PARAMS, f"There is no tool {params.name!r} here.")
         try:
             call = await in_database(self._call, token, tool, asked, params)
         except (ToolError, Refused) as problem:
-            return _failed(str(problem))
-        call = await program_calls.settled(
+            return _build_failure(str(problem))
+        if _is_declined(params):
+            await in_database(_withdraw, call, params.request_state)
+        call = await calls.wait_until_settled(
             call,
             WAIT_SECONDS,
-            tell=_Progress(asked=asked).tell,
+            report=_Progress(asked=asked).report,
             for_people=bool(params.request_state),
         )
-        return await in_database(_answer, call, _can_be_asked(asked))
+        return await in_database(_build_answer, call, _can_be_asked(asked), params.request_state)
 
     def _call(
         self,
@@ -99,31 +107,32 @@ class Face:
         asked: Asked,
         params: types.CallToolRequestParams,
     ) -> ToolCall:
-        """The call that is meant: one that waited, or a new one."""
+        """Return the call that is meant: one that waited, or a new one. Programs that can be asked
+        come back with its state, and without it after an input request that led to no decision."""
         arguments = params.arguments or {}
-        alike = program_calls.calls_alike(token, tool, arguments)
+        alike = calls.filter_same_calls(token, tool, arguments)
         if params.request_state is not None:
-            return _resumed(alike, params.request_state)
-        if not _can_be_asked(asked) and (open_call := program_calls.still_open(alike)):
+            return _find_resumed(alike, params.request_state)
+        if open_call := calls.find_undelivered(alike):
             return open_call
-        return program_calls.receive(token, tool, arguments, mode=self.mode)
+        return calls.receive(token, tool, arguments, mode=self.mode)
 
 
 @dataclass(slots=True, kw_only=True)
 class _Progress:
-    """Tells a program that wants to know how its call stands, once for each state."""
+    """Reports the state of a call to a program that asked for progress, once per state."""
 
     asked: Asked
-    told: int = 0
+    count: int = 0
 
-    async def tell(self, call: ToolCall) -> None:
-        self.told += 1
+    async def report(self, call: ToolCall) -> None:
+        self.count += 1
         words = call.get_state_display()
-        await self.asked.session.report_progress(self.told, message=words)
+        await self.asked.session.report_progress(self.count, message=words)
 
 
-def described(tool: CoreTool) -> types.Tool:
-    """What a program and its model read of a tool."""
+def describe_tool(tool: CoreTool) -> types.Tool:
+    """Return what a program and its model read about a tool."""
     told = tool.documentation
     return types.Tool(
         name=tool.name,
@@ -148,54 +157,72 @@ def described(tool: CoreTool) -> types.Tool:
     )
 
 
-def _token(asked: Asked) -> AccessToken:
-    """Who asks. The server answers only to requests that were admitted with one."""
-    token = asked.request.scope.get(SHOWN) if asked.request is not None else None
+def _read_token(asked: Asked) -> AccessToken:
+    """Return the access token of the request. Only requests with a valid one get here."""
+    token = asked.request.scope.get(SCOPE_ENTRY) if asked.request is not None else None
     if not isinstance(token, AccessToken):
         raise MCPError(types.INVALID_REQUEST, "This needs an access token.")
     return token
 
 
 def _can_be_asked(asked: Asked) -> bool:
-    """Whether the program shows a person an address to open and comes back afterwards."""
+    """Return whether the program can show a person a link and come back afterwards."""
     told = asked.session.client_capabilities
     elicitation = told.elicitation if told is not None else None
     return elicitation is not None and elicitation.url is not None
 
 
-def _resumed(alike: QuerySet[ToolCall], state: str) -> ToolCall:
-    """The call of this state, if it is one of these."""
+def _find_resumed(alike: QuerySet[ToolCall], state: str) -> ToolCall:
+    """Return the call of this request state, if it is among these."""
     with contextlib.suppress(ValueError):
-        if found := alike.filter(pk=uuid.UUID(state)).first():
+        if found := alike.filter(pk=uuid.UUID(state.partition(" ")[0])).first():
             return found
     raise MCPError(types.INVALID_PARAMS, "Invalid or expired requestState.")
 
 
-def _answer(call: ToolCall, can_be_asked: bool) -> Answer:
-    outcome = outcome_for_program(call)
-    match outcome.standing:
+def _describe_wait(call: ToolCall) -> str:
+    """Return the request state of what the call waits for: the call's id, which is no secret, as
+    only this token finds the call by it, and which of its waits this is."""
+    return f"{call.pk} {call.state} {call.attempt} {call.questions.count()}"
+
+
+def _withdraw(call: ToolCall, state: str | None) -> None:
+    """End the turn of a call that still waits for what was declined."""
+    if _describe_wait(call) == state:
+        stop(call.turn.conversation)
+
+
+def _is_declined(params: types.CallToolRequestParams) -> bool:
+    """Whether somebody declined or cancelled the input request of the last answer."""
+    answer = (params.input_responses or {}).get(ANSWER)
+    return isinstance(answer, types.ElicitResult) and answer.action != "accept"
+
+
+def _build_answer(call: ToolCall, can_be_asked: bool, asked_state: str | None) -> Answer:
+    """Return the answer. `asked_state` is the state of the input request that was answered."""
+    outcome = describe_outcome(call)
+    match outcome.status:
         case "done":
-            program_calls.deliver(call)
+            calls.mark_delivered(call)
             return types.CallToolResult(
                 content=[types.TextContent(type="text", text=outcome.text)],
                 structured_content=outcome.structured,
             )
         case "failed":
-            program_calls.deliver(call)
-            return _failed(outcome.text)
-        case "waits" if can_be_asked:
-            return _input_required(call, outcome)
+            calls.mark_delivered(call)
+            return _build_failure(outcome.text)
+        case "waits" if can_be_asked and (state := _describe_wait(call)) != asked_state:
+            return _build_input_required(outcome, state)
         case _:
-            return _failed(f"{outcome.text} {AGAIN}")
+            return _build_failure(f"{outcome.text} {AGAIN}")
 
 
-def _input_required(call: ToolCall, outcome: CallOutcome) -> types.InputRequiredResult:
-    """The state is the call's id. It is no secret: only this token finds the call by it."""
+def _build_input_required(outcome: CallOutcome, state: str) -> types.InputRequiredResult:
     params = types.ElicitRequestURLParams(message=outcome.text, url=outcome.url)
     return types.InputRequiredResult(
-        input_requests={ANSWER: types.ElicitRequest(params=params)}, request_state=str(call.pk)
+        input_requests={ANSWER: types.ElicitRequest(params=params)}, request_state=state
     )
 
 
-def _failed(text: str) -> types.CallToolResult:
+def _build_failure(text: str) -> types.CallToolResult:
     return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=True)

@@ -1,9 +1,8 @@
-"""What a person answers: run this call, do not run it, or what became of one whose outcome is
-unknown.
+"""A person's decisions about a call: allow, deny, cancel, or resolve an unknown outcome.
 
-The first committed decision counts. A decision names the binding that was shown; it is refused when
-anything of it has changed, when it is too late, and when it comes too soon to have been read.
-Where policy wants two people, the requester signs first, and nothing runs until the other has.
+The first committed decision counts. A decision names the binding that was shown. It is refused if
+anything of that has changed, if it is too late, and if it comes too soon to have been read. Where
+policy demands two signatures, the requester signs first, and nothing runs before the other does.
 """
 
 from typing import Literal
@@ -13,17 +12,29 @@ from django.db.models import QuerySet
 from django.db.models.functions import Least, Now
 from django.utils import timezone
 
-from chatapp.models import Approval, HousePolicy, Member, SecondSignature, ToolCall, Turn
-from chatapp.storage import in_time
+from chatapp.calls.own_tool_calls import find_core_tool
+from chatapp.calls.pausing import end_pause
+from chatapp.calls.recheck import decide_now, reload_as_shown
+from chatapp.calls.transitions import Actor, move_call
+from chatapp.journal import journal
+from chatapp.journal.fault_points import FaultPoint, reach
+from chatapp.journal.journal import signal_turn, wake
+from chatapp.models import (
+    Approval,
+    HousePolicy,
+    Member,
+    Question,
+    RemoteTask,
+    SecondSignature,
+    ToolCall,
+    Turn,
+)
+from chatapp.people import second_signers
+from chatapp.people.refused import CHANGED, Refused, refuse_haste
+from chatapp.policy import consents
+from chatapp.server.database import from_now
 
-from . import consents, journal, second_signatures
-from .calling import wake
-from .changed_values import ask_about, changed_values, judged
-from .core_calls import core_tool_of
-from .decided_anew import as_it_is, decision_by_now
-from .ending import signal
-from .milestones import passed
-from .refusals import CHANGED, Refused, refuse_haste
+from .edited_arguments import judge_values, read_changed_values, replace_arguments
 
 State = ToolCall.State
 Verdict = Literal["worked", "did-not", "again"]
@@ -49,8 +60,9 @@ def grant(
     arguments: str | None = None,
     typed: str = "",
 ) -> None:
-    """Allow this call to run, and with a `scope` others like it in advance; where it takes two, the
-    requester's word is the first signature, and any other person's the second.
+    """Allow this call to run, and with a `scope` others like it in advance.
+
+    Where policy demands two signatures, the requester's is the first, another person's the second.
 
     `shown_at` is when the card was made (Unix time), None for no card. `arguments` are other values
     than the model asked for, as JSON text; `typed` confirms what must be typed.
@@ -63,31 +75,31 @@ def grant(
         return
     if scope != consents.ONCE and scope not in HousePolicy.current().scopes_for(call):
         raise Refused(ONCE_ONLY)
-    changed = changed_values(call, arguments)
+    changed = read_changed_values(call, arguments)
     with transaction.atomic():
         second_id = approval.second_id if approval is not None else None
         if changed is not None:
-            decision = judged(call, changed, by)
+            decision = judge_values(call, changed, by)
             if scope != consents.ONCE and decision.is_once_only:
                 raise Refused(ONCE_ONLY)
             _check_typed(call, typed, is_wanted=decision.wants_typing)
-            _hold_open(call, binding)
-            binding = ask_about(call, changed, by, binding, decision)
+            _lock_open(call, binding)
+            binding = replace_arguments(call, changed, by, binding, decision)
             second_id = decision.demand.id if decision.demand else second_id
         _sign(call, by, binding, second_id, scope)
         if scope != consents.ONCE:
-            consents.give(as_it_is(call, by, binding), by=by, scope=scope)
+            consents.grant(reload_as_shown(call, by, binding), by=by, scope=scope)
 
 
-def _hold_open(call: ToolCall, binding: str) -> None:
-    """Nobody else answers this question before the caller's transaction ends, nor has already."""
+def _lock_open(call: ToolCall, binding: str) -> None:
+    """Lock the open approval until the caller's transaction ends, or raise Refused."""
     Turn.objects.select_for_update().get(pk=call.turn_id)
-    if not _open(call, binding).exists():
-        raise Refused(_why_too_late(call, binding), 409)
+    if not _filter_open(call, binding).exists():
+        raise Refused(_explain_too_late(call, binding), 409)
 
 
 def _sign(call: ToolCall, by: Member, binding: str, second_id: int | None, scope: str) -> None:
-    """The requester's word: all that it takes, or the first of two signatures."""
+    """Store the requester's decision to allow: the only signature, or the first of two."""
     if second_id is None:
         _decide(call, by, binding, Approval.State.GRANTED, State.APPROVED, "")
     elif scope == consents.ONCE:
@@ -106,54 +118,54 @@ def _check_typed(call: ToolCall, typed: str, *, is_wanted: bool) -> None:
 
 
 def _sign_first(call: ToolCall, by: Member, binding: str, second_id: int) -> None:
-    """The requester signs; the call then waits for somebody else, for as long as is said."""
+    """Store the first signature. The call then waits for the second until a deadline."""
     second = SecondSignature.objects.get(pk=second_id)
     hours = second.escalates_after_hours
     with transaction.atomic():
         turn = Turn.objects.select_for_update().get(pk=call.turn_id)
         signed = (
-            _open(call, binding)
+            _filter_open(call, binding)
             .filter(first_at=None)
             .update(
                 second=second,
                 first_by=by,
                 first_at=Now(),
-                expires_at=Least("expires_at", in_time(hours=second.deadline_hours)),
-                escalates_at=None if hours is None else in_time(hours=hours),
+                expires_at=Least("expires_at", from_now(hours=second.deadline_hours)),
+                escalates_at=None if hours is None else from_now(hours=hours),
             )
         )
         if not signed:
-            raise Refused(_why_too_late(call, binding), 409)
+            raise Refused(_explain_too_late(call, binding), 409)
         told = journal.call_entry(call.pk, turn.answer_id, State.AWAITING_APPROVAL)
-        waits = journal.turn_entry(turn, turn.state)  # for somebody else now
+        waits = journal.turn_entry(turn, turn.state)  # for another person
         journal.append(turn.conversation_id, turn.pk, [told, waits])
 
 
 def _sign_second(call: ToolCall, by: Member, binding: str, *, is_as_shown: bool) -> None:
     if not is_as_shown:
         raise Refused("A second signature is for this once, and for the values that are shown.")
-    right = _right_of(call, by)
+    right = _find_right(call, by)
     _decide(call, by, binding, Approval.State.GRANTED, State.APPROVED, "", right)
 
 
-def _right_of(call: ToolCall, by: Member) -> Member:
-    right = second_signatures.right_of(by, call)
+def _find_right(call: ToolCall, by: Member) -> Member:
+    right = second_signers.find_right(by, call)
     if right is None:
         raise Refused("You may not sign this.", 403)
     return right
 
 
-def _open(call: ToolCall, binding: str) -> QuerySet[Approval]:
+def _filter_open(call: ToolCall, binding: str) -> QuerySet[Approval]:
     return Approval.objects.filter(
         tool_call=call, state=Approval.State.OPEN, binding=binding, expires_at__gt=Now()
     )
 
 
 def deny(call: ToolCall, *, by: Member, binding: str, reason: str = "") -> None:
-    """Do not run this call; `reason` is a word to the assistant."""
+    """Deny this call; `reason` is a note to the assistant."""
     if len(reason) > REASON_CHARACTERS:
         raise Refused(f"Keep the word to the assistant under {REASON_CHARACTERS:,} characters.")
-    right = None if _is_requester(call, by) else _right_of(call, by)
+    right = None if _is_requester(call, by) else _find_right(call, by)
     _decide(call, by, binding, Approval.State.DENIED, State.DENIED, reason.strip(), right)
 
 
@@ -166,28 +178,26 @@ def _decide(
     reason: str,
     right: Member | None = None,
 ) -> None:
-    """`right` is in whose right a second person decides; then the requester has to have signed."""
-    asked = _open(call, binding)
+    """Store a decision. `right`: the person in whose right a second signer decides, which needs the
+    requester's signature first."""
+    asked = _filter_open(call, binding)
     if right is not None:
         asked = asked.filter(first_at__isnull=False)
     elif decision == Approval.State.GRANTED:
         asked = asked.filter(second=None)
     with transaction.atomic():
-        turn = signal(call.turn_id)
+        turn = signal_turn(call.turn_id)
         decided = asked.update(
             state=decision, reason=reason, decided_by=by, decided_at=Now(), signed_for=right
         )
-        moved = decided and ToolCall.objects.filter(
-            pk=call.pk, state=State.AWAITING_APPROVAL
-        ).update(state=state)
-        if not moved:
-            raise Refused(_why_too_late(call, binding), 409)
-        journal.tell_call(turn, call.pk, state)
-        transaction.on_commit(lambda: passed("K10"))
+        waiting = [State.AWAITING_APPROVAL]
+        if not decided or not move_call(turn, call.pk, state, by=Actor.PERSON, was=waiting):
+            raise Refused(_explain_too_late(call, binding), 409)
+        transaction.on_commit(lambda: reach(FaultPoint.APPROVAL_ANSWERED))
         transaction.on_commit(lambda: wake(turn.pk))
 
 
-def _why_too_late(call: ToolCall, binding: str) -> str:
+def _explain_too_late(call: ToolCall, binding: str) -> str:
     related = ("decided_by", "first_by", "second")
     approval = Approval.objects.select_related(*related).filter(tool_call=call).first()
     if approval is None:
@@ -214,34 +224,37 @@ def resolve(
     shown_at: float | None = None,
     typed: str = "",
 ) -> None:
-    """Say what became of a call whose outcome is unknown, or have it sent once more."""
+    """Store the outcome of a call whose outcome is unknown, or let it be sent once more."""
     refuse_haste(shown_at)
     if verdict == "again":
         _check_again(call, by, typed)
     state = STATE_OF_VERDICT[verdict]
     with transaction.atomic():
-        turn = signal(call.turn_id)
+        turn = signal_turn(call.turn_id)
         if verdict == "again" and not turn.is_live:
             raise Refused("This turn is over, so it cannot run again. Ask for it anew.", 409)
-        moved = ToolCall.objects.filter(pk=call.pk, state=State.UNKNOWN).update(
-            state=state, resolution=verdict, resolved_by=by
-        )
-        if not moved:
+        if not move_call(
+            turn,
+            call.pk,
+            state,
+            by=Actor.PERSON,
+            was=[State.UNKNOWN],
+            resolution=verdict,
+            resolved_by=by,
+        ):
             raise Refused("The outcome of this call is already known.", 409)
-        journal.tell_call(turn, call.pk, state)
         transaction.on_commit(lambda: wake(turn.pk))
 
 
 def _check_again(call: ToolCall, by: Member, typed: str) -> None:
-    """What was allowed once is sent again only where policy as it is by now still lets one person
-    allow it."""
+    """Raise Refused unless the present policy lets one person allow the call."""
     approval = Approval.objects.filter(tool_call=call).first()
     if approval is not None and approval.second_id is not None:
         raise Refused(TWO_SIGNED)
     _check_typed(call, typed, is_wanted=approval is not None and approval.wants_typing)
-    if call.service is None and core_tool_of(call) is None:
-        return  # it is not there any more, and whoever would send it says so
-    decision, _risk = decision_by_now(call, by)
+    if call.service is None and find_core_tool(call) is None:
+        return  # the tool is gone, and the check before the run says so
+    decision, _risk = decide_now(call, by)
     if decision.effect == "deny":
         raise Refused(" ".join(filter(None, ["Policy forbids it by now.", decision.note])))
     if decision.demand is not None:
@@ -251,3 +264,36 @@ def _check_again(call: ToolCall, by: Member, typed: str) -> None:
     if decision.wants_typing:
         Approval.objects.filter(tool_call=call).update(wants_typing=True)  # the card asks for it
         _check_typed(call, typed, is_wanted=True)
+
+
+def cancel_call(call: ToolCall) -> None:
+    """Cancel a call that runs, or that is about to. The model then reads its outcome.
+
+    The worker that runs the call reads the request twice a second and cancels it at the service. A
+    long task is cancelled by the next poll.
+    """
+    with transaction.atomic():
+        turn = signal_turn(call.turn_id)
+        running = ToolCall.objects.filter(pk=call.pk)
+        is_sending = running.filter(state=State.SENDING).update(cancel_requested=True)
+        if is_sending or _is_task(call):
+            running.update(cancel_requested=True)
+            RemoteTask.objects.filter(tool_call=call).update(wants_cancel=True, next_poll_at=Now())
+            journal.append_call(turn, call.pk, State.SENDING if is_sending else State.AWAITING_TASK)
+            transaction.on_commit(lambda: wake(turn.pk))
+        elif not _drop(call):
+            raise Refused("This call does not run any more.", 409)
+
+
+def _is_task(call: ToolCall) -> bool:
+    return RemoteTask.objects.filter(tool_call=call, tool_call__state=State.AWAITING_TASK).exists()
+
+
+def _drop(call: ToolCall) -> bool:
+    """End a call that is not sent yet, or is between two legs. Return whether it was one."""
+    state = State.UNKNOWN if call.may_have_run else State.CANCELLED
+    for waiting in (State.APPROVED, State.AWAITING_TASK):
+        if end_pause(call, waiting, state, by=Actor.PERSON, finished_at=Now()):
+            Question.withdraw_open(call)
+            return True
+    return False

@@ -1,4 +1,4 @@
-"""What a person answers to a service's question. The first answer counts; the call then goes on."""
+"""A person's answers to the questions of services. The first answer counts; the call continues."""
 
 import uuid
 from collections.abc import Mapping
@@ -8,15 +8,16 @@ from django.db import transaction
 from django.db.models.functions import Now
 from django.http import Http404
 
+from chatapp.audit import call_entries
+from chatapp.calls.pausing import end_pause
+from chatapp.calls.transitions import Actor
+from chatapp.journal import journal
+from chatapp.journal.fault_points import FaultPoint, reach
+from chatapp.journal.journal import signal_turn
 from chatapp.models import Member, Question, RemoteTask, ToolCall
-from mcpconfig.questions import problems_of
-from mcpconfig.results import Answer, InputRequest
-
-from . import journal, log_of_calls
-from .ending import signal
-from .milestones import passed
-from .pausing import leave
-from .refusals import Refused
+from chatapp.people.refused import Refused
+from mcpconfig.values.questions import find_problems
+from mcpconfig.values.results import Answer, InputRequest
 
 State = ToolCall.State
 Action = Literal["accept", "decline", "cancel"]
@@ -29,17 +30,17 @@ Values = Mapping[str, Mapping[str, Any]]
 Problems = dict[str, dict[str, str]]
 
 
-class Misfit(Refused):
-    """The values do not fit what was asked. `problems` has a sentence for each field, by the key of
-    the request."""
+class InvalidAnswer(Refused):
+    """The values do not match the questions. `problems` has a sentence for each field, by the key
+    of the request."""
 
     def __init__(self, problems: Problems) -> None:
         super().__init__("Some values do not fit yet. Nothing was sent.")
         self.problems = problems
 
 
-def question_of(person: Member, question_id: uuid.UUID) -> Question:
-    """A question about a call in a conversation of this person, or 404."""
+def get_question(person: Member, question_id: uuid.UUID) -> Question:
+    """Return a question about a call in a conversation of this person, or raise 404."""
     found = (
         Question.objects.select_related("tool_call__turn__conversation", "tool_call__service")
         .filter(pk=question_id, tool_call__turn__conversation__owner=person)
@@ -50,59 +51,64 @@ def question_of(person: Member, question_id: uuid.UUID) -> Question:
     return found
 
 
-def requests_of(question: Question) -> list[InputRequest]:
+def read_requests(question: Question) -> list[InputRequest]:
     return [InputRequest.from_json(request) for request in question.requests]
 
 
 def answer(question: Question, *, by: Member, action: Action, values: Values) -> None:
-    """Answer all of a round at once. Values are checked here, whoever sends them."""
-    requests = requests_of(question)
+    """Answer all requests of a round. The values are checked here for pages and programs alike."""
+    requests = read_requests(question)
     if action == "accept":
-        _check(requests, values)
-    answers = {each.key: _answer(each, action, values).to_json() for each in requests}
+        _check_values(requests, values)
+    answers = {each.key: _build_answer(each, action, values).to_json() for each in requests}
     call = question.tool_call
     with transaction.atomic():
-        turn = signal(call.turn_id)
+        turn = signal_turn(call.turn_id)
         counted = Question.objects.filter(
             pk=question.pk, state=Question.State.OPEN, expires_at__gt=Now()
         ).update(state=STATE_OF_ACTION[action], answers=answers, answered_by=by, answered_at=Now())
-        if not counted or not _goes_on(question, call):
-            raise Refused(_why_too_late(question), 409)
+        if not counted or not _forward_answer(question, call):
+            raise Refused(_explain_too_late(question), 409)
         if question.source == Question.Source.LIVE:
-            journal.tell_call(turn, call.pk, State.SENDING)
-        log_of_calls.answered(question, by, action)
-        transaction.on_commit(lambda: passed("K21"))
+            journal.append_call(turn, call.pk, State.SENDING)
+        call_entries.log_answer(question, by, action)
+        transaction.on_commit(lambda: reach(FaultPoint.QUESTION_ANSWERED))
 
 
-def _check(requests: list[InputRequest], values: Values) -> None:
+def _check_values(requests: list[InputRequest], values: Values) -> None:
     problems = {
         request.key: found
         for request in requests
-        if request.mode == "form" and (found := problems_of(request, values.get(request.key, {})))
+        if request.mode == "form" and (found := find_problems(request, values.get(request.key, {})))
     }
     if problems:
-        raise Misfit(problems)
+        raise InvalidAnswer(problems)
 
 
-def _answer(request: InputRequest, action: Action, values: Values) -> Answer:
+def _build_answer(request: InputRequest, action: Action, values: Values) -> Answer:
     has_content = action == "accept" and request.mode == "form"
     content = dict(values.get(request.key, {})) if has_content else None
     return Answer(action=action, content=content)
 
 
-def _goes_on(question: Question, call: ToolCall) -> bool:
-    """Where the answer goes; False when the call does not wait for it any more."""
+def _forward_answer(question: Question, call: ToolCall) -> bool:
+    """Let the call continue with the answer. Return False if it no longer waits for it."""
     match question.source:
         case Question.Source.LEG:
-            return leave(call, State.AWAITING_INPUT, State.APPROVED) is not None
+            return (
+                end_pause(call, State.AWAITING_INPUT, State.APPROVED, by=Actor.PERSON) is not None
+            )
         case Question.Source.TASK:
             RemoteTask.objects.filter(tool_call=call).update(next_poll_at=Now())
-            return leave(call, State.AWAITING_INPUT, State.AWAITING_TASK) is not None
+            return (
+                end_pause(call, State.AWAITING_INPUT, State.AWAITING_TASK, by=Actor.PERSON)
+                is not None
+            )
         case _:
             return ToolCall.objects.filter(pk=call.pk, state=State.SENDING).exists()
 
 
-def _why_too_late(question: Question) -> str:
+def _explain_too_late(question: Question) -> str:
     now = Question.objects.select_related("answered_by").get(pk=question.pk)
     if now.state in Question.GIVEN:
         return f"Already answered by {now.answered_by or 'somebody'}."
@@ -112,7 +118,7 @@ def _why_too_late(question: Question) -> str:
 
 
 def expire_questions() -> None:
-    """Close the questions whose time ran out; the model is told, and a task behind one ended."""
+    """Expire the questions whose time has run out. A task that asked one is cancelled."""
     late = Question.objects.filter(state=Question.State.OPEN, expires_at__lte=Now())
     waiting = late.filter(tool_call__state=State.AWAITING_INPUT)
     for question in waiting.select_related("tool_call")[:100]:
@@ -125,7 +131,10 @@ def _expire(question: Question, call: ToolCall) -> None:
     message = f"Nobody answered {asked} in time."
     error = {"kind": "expired", "message": message, "hint": ""}
     state = State.UNKNOWN if call.may_have_run else State.EXPIRED
-    if leave(call, State.AWAITING_INPUT, state, error=error, finished_at=Now()) is None:
+    if (
+        end_pause(call, State.AWAITING_INPUT, state, by=Actor.SWEEP, error=error, finished_at=Now())
+        is None
+    ):
         return
     Question.objects.filter(pk=question.pk, state=Question.State.OPEN).update(
         state=Question.State.EXPIRED
@@ -133,14 +142,14 @@ def _expire(question: Question, call: ToolCall) -> None:
     RemoteTask.objects.filter(tool_call=call).update(wants_cancel=True, next_poll_at=Now())
 
 
-def ask_again_later() -> None:
-    """Approve the calls that a service wanted once more after a while, without a question."""
+def approve_postponed_calls() -> None:
+    """Approve the calls that a service wanted to receive again after some time."""
     due = ToolCall.objects.filter(
         state=State.AWAITING_TASK, remote_task__isnull=True, waits_until__lte=Now()
     )
     for call in due[:100]:
         with transaction.atomic():
-            if leave(call, State.AWAITING_TASK, State.APPROVED):
+            if end_pause(call, State.AWAITING_TASK, State.APPROVED, by=Actor.SWEEP):
                 call.questions.filter(state=Question.State.OPEN).update(
                     state=Question.State.ANSWERED, answers={}, answered_at=Now()
                 )

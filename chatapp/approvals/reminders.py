@@ -1,5 +1,5 @@
-"""Mail about what waits: who gets one and when, and the links in it, which open a card and nothing
-else. A mail is sent again until a server has taken it, and then never about the same thing."""
+"""Mail about what waits: who gets it, when, and the links in it, which only open a card. A mail is
+sent again until a mail server accepts it, and then never again about the same thing."""
 
 import asyncio
 import logging
@@ -16,22 +16,21 @@ from django.db.models import F, Q
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from chatapp.links import base_url
 from chatapp.models import Approval, MailPreference, Member, Reminder, Turn
-from chatapp.rendering.inbox import Found
-from chatapp.rendering.reminder_mail import Item, letter_of
-from chatapp.storage import in_database, in_time
+from chatapp.people.refused import Refused
+from chatapp.people.second_signers import find_people_asked
+from chatapp.rendering.pages.inbox import Item, WaitingItem, render_mail
+from chatapp.server.address import base_url
+from chatapp.server.database import from_now, in_database
 
-from .refusals import Refused
-from .second_signatures import people_asked
-from .waiting import all_waiting_for, with_calls
+from .inbox import add_calls, list_all_waiting
 
 log = logging.getLogger(__name__)
 SEND_SECONDS = 30.0
 RETRY_SECONDS = 60.0
-# An address that is refused is tried again twice as late each time, for two hours in all.
-MOST_REFUSALS = 8
-MOST_IN_A_MAIL = 50
+# After each refusal of an address the time to the next attempt doubles, up to two hours in all.
+MAX_REFUSALS = 8
+MAX_PER_MAIL = 50
 KEPT = timedelta(days=7)
 _LINK = Signer(salt="chatapp.reminder")
 
@@ -46,37 +45,39 @@ class Letter:
 
 
 async def remind_due() -> None:
-    """Write to everybody who has waited for long enough; a server that is away is tried later."""
+    """Send the mail that is due. While the mail server is away, it is sent later."""
     if not settings.SENDS_MAIL:
         return
-    for person_id in await in_database(people_due):
-        letter = await in_database(claim, person_id)
-        if letter is not None and not await _is_settled(letter):
+    for person_id in await in_database(find_people_due):
+        letter = await in_database(claim_letter, person_id)
+        if letter is not None and not await _send_letter(letter):
             return
 
 
-async def _is_settled(letter: Letter) -> bool:
-    """Whether a server took it, or wants nothing to that address; either way it can be asked about
-    the next. Sending has a thread of its own: none of the database waits."""
+async def _send_letter(letter: Letter) -> bool:
+    """Send one mail. Return False if the mail server is away, so that no other is sent now.
+
+    Sending uses a thread of its own, so that no thread of the database waits.
+    """
     try:
         async with asyncio.timeout(SEND_SECONDS):
             await asyncio.to_thread(letter.message.send)
-    except (SMTPRecipientsRefused, ValueError):  # or it is no address at all
-        await in_database(_refused, letter.person_id)
+    except (SMTPRecipientsRefused, ValueError):  # ValueError: it is not an address
+        await in_database(_count_refusal, letter.person_id)
         return True
     except (OSError, TimeoutError) as error:  # smtplib's errors are among them
         log.warning("No mail server took a mail (%s); it is tried again", type(error).__name__)
-        await in_database(_put_off, letter.person_id, RETRY_SECONDS)
+        await in_database(_postpone, letter.person_id, RETRY_SECONDS)
         return False
-    await in_database(_note, letter)
+    await in_database(_mark_sent, letter)
     return True
 
 
-def people_due() -> list[int]:
-    """Those who want mail, have had none for a while, and for whom something may wait."""
+def find_people_due() -> list[int]:
+    """Return the people who want mail, had none lately, and for whom something may wait."""
     owners = Turn.objects.filter(state__in=Turn.LIVE).values("conversation__owner")
     signed = Approval.objects.filter(state=Approval.State.OPEN, first_at__isnull=False)
-    signers = people_asked(signed.values_list("pk", flat=True))
+    signers = find_people_asked(signed.values_list("pk", flat=True))
     wanted = MailPreference.objects.filter(
         Q(person__in=owners) | Q(person__in=signers),
         is_on=True,
@@ -86,19 +87,19 @@ def people_due() -> list[int]:
     return list(wanted.order_by("next_at").values_list("pk", flat=True))
 
 
-def claim(person_id: int) -> Letter | None:
-    """The mail that is due to this person now, for one process only."""
+def claim_letter(person_id: int) -> Letter | None:
+    """Return the mail that is due to this person, for one process only."""
     person = Member.objects.get(pk=person_id)
-    due = with_calls(_not_told(person, all_waiting_for(person))[:MOST_IN_A_MAIL])
+    due = add_calls(_filter_new(person, list_all_waiting(person))[:MAX_PER_MAIL])
     mine = MailPreference.objects.filter(pk=person_id, is_on=True, next_at__lte=Now())
-    if not due or not mine.update(next_at=in_time(minutes=settings.MAIL_AFTER_MINUTES)):
+    if not due or not mine.update(next_at=from_now(minutes=settings.MAIL_AFTER_MINUTES)):
         return None
-    reminders = [_reminder(person, each) for each in due]
+    reminders = [_get_reminder(person, each) for each in due]
     items = [
-        Item(waiting=each, link=link_of(reminder))
+        Item(waiting=each, link=build_link(reminder))
         for each, reminder in zip(due, reminders, strict=True)
     ]
-    subject, body = letter_of(person, items, base_url())
+    subject, body = render_mail(person, items, base_url())
     return Letter(
         message=EmailMessage(subject=subject, body=body, to=[person.email]),
         person_id=person_id,
@@ -106,8 +107,8 @@ def claim(person_id: int) -> Letter | None:
     )
 
 
-def _not_told(person: Member, waiting: Sequence[Found]) -> list[Found]:
-    """What has waited for long enough without a mail about it."""
+def _filter_new(person: Member, waiting: Sequence[WaitingItem]) -> list[WaitingItem]:
+    """Return what has waited for long enough without a mail about it."""
     before = timezone.now() - timedelta(minutes=settings.MAIL_AFTER_MINUTES)
     sent = Reminder.objects.filter(person=person, sent_at__isnull=False)
     told = set(sent.values_list("call_id", "thing"))
@@ -118,7 +119,7 @@ def _not_told(person: Member, waiting: Sequence[Found]) -> list[Found]:
     ]
 
 
-def _reminder(person: Member, waiting: Found) -> Reminder:
+def _get_reminder(person: Member, waiting: WaitingItem) -> Reminder:
     expires_at = waiting.expires_at or timezone.now() + KEPT
     return Reminder.objects.get_or_create(
         person=person,
@@ -128,28 +129,28 @@ def _reminder(person: Member, waiting: Found) -> Reminder:
     )[0]
 
 
-def _note(letter: Letter) -> None:
+def _mark_sent(letter: Letter) -> None:
     Reminder.objects.filter(pk__in=letter.reminders).update(sent_at=Now())
     MailPreference.objects.filter(pk=letter.person_id).update(refusals=0)
 
 
-def _put_off(person_id: int, seconds: float) -> None:
-    MailPreference.objects.filter(pk=person_id).update(next_at=in_time(seconds=seconds))
+def _postpone(person_id: int, seconds: float) -> None:
+    MailPreference.objects.filter(pk=person_id).update(next_at=from_now(seconds=seconds))
 
 
-def _refused(person_id: int) -> None:
-    """Try this address later, or give it up: nothing goes to it until its person says so again."""
+def _count_refusal(person_id: int) -> None:
+    """Try this address later. After too many refusals, mail is switched off for its person."""
     mine = MailPreference.objects.filter(pk=person_id)
     mine.update(refusals=F("refusals") + 1)
     refusals = mine.values_list("refusals", flat=True).get()
-    _put_off(person_id, RETRY_SECONDS * 2 ** (refusals - 1))
-    if refusals >= MOST_REFUSALS and mine.filter(is_on=True).update(is_on=False):
+    _postpone(person_id, RETRY_SECONDS * 2 ** (refusals - 1))
+    if refusals >= MAX_REFUSALS and mine.filter(is_on=True).update(is_on=False):
         log.warning("The mail server refused the address of person %s; it is given up", person_id)
 
 
-# --- what people say about it ------------------------------------------------------------------
-def switch(person: Member, *, is_on: bool) -> None:
-    """Tell this person by mail when something waits, or no longer."""
+# --- preferences -------------------------------------------------------------------------------
+def switch_mail(person: Member, *, is_on: bool) -> None:
+    """Switch mail about what waits on or off for this person."""
     MailPreference.objects.update_or_create(person=person, defaults={"is_on": is_on, "refusals": 0})
 
 
@@ -158,19 +159,19 @@ def is_on(person: Member) -> bool:
 
 
 def is_given_up(person: Member) -> bool:
-    """Whether the mail server refused this person's address so often that it is asked no more."""
+    """Whether mail was switched off because the mail server refused this person's address."""
     return MailPreference.objects.filter(
-        person=person, is_on=False, refusals__gte=MOST_REFUSALS
+        person=person, is_on=False, refusals__gte=MAX_REFUSALS
     ).exists()
 
 
 # --- links -------------------------------------------------------------------------------------
-def link_of(reminder: Reminder) -> str:
+def build_link(reminder: Reminder) -> str:
     return f"{base_url()}/approvals/from-mail/{_LINK.sign(str(reminder.pk))}/"
 
 
 def follow_link(person: Member, token: str) -> uuid.UUID:
-    """The call that this link of theirs leads to, once. Raises Refused with a sentence."""
+    """Return the call that this person's link leads to, once. Raises Refused."""
     try:
         reminder = Reminder.objects.get(pk=uuid.UUID(_LINK.unsign(token)), person=person)
     except (BadSignature, ValueError, Reminder.DoesNotExist):

@@ -1,23 +1,22 @@
-"""What a person says about a result that the assistant has not seen: give it, or hold it back. The
-first word counts, about exactly what was shown; silence never gives anything away."""
+"""A person's reviews of results that the model has not read: give a result, or hold it back. The
+first review counts, for exactly what was shown. Without a review in time it is held back."""
 
 from django.db import transaction
 from django.db.models import QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 
+from chatapp.context.withheld_results import hash_result
+from chatapp.journal import journal
+from chatapp.journal.journal import signal_turn, wake
 from chatapp.models import Member, Review, ToolCall
+from chatapp.people.refused import CHANGED, Refused, refuse_haste
 
-from . import journal
-from .answers import REASON_CHARACTERS
-from .calling import wake
-from .ending import signal
-from .held_results import binding_of_result
-from .refusals import CHANGED, Refused, refuse_haste
+from .decisions import REASON_CHARACTERS
 
 
-def open_reviews(person: Member) -> QuerySet[ToolCall]:
-    """The calls of this person's chats whose results wait for their look, the oldest first."""
+def filter_open_reviews(person: Member) -> QuerySet[ToolCall]:
+    """Return the calls of this person's chats whose results wait for review, oldest first."""
     return (
         ToolCall.objects.filter(turn__conversation__owner=person, review__state=Review.State.OPEN)
         .select_related("turn__conversation", "service", "definition", "approval", "review")
@@ -25,14 +24,14 @@ def open_reviews(person: Member) -> QuerySet[ToolCall]:
     )
 
 
-def give(call: ToolCall, *, by: Member, binding: str, shown_at: float | None) -> None:
-    """Let the assistant see this result. `shown_at` as for `answers.grant`."""
+def give_result(call: ToolCall, *, by: Member, binding: str, shown_at: float | None) -> None:
+    """Let the model read this result. `shown_at` as for `decisions.grant`."""
     refuse_haste(shown_at)
     _settle(call, Review.State.GIVEN, by, binding, "")
 
 
-def hold_back(call: ToolCall, *, by: Member, binding: str, reason: str = "") -> None:
-    """Keep this result from the assistant; `reason` is a word to it."""
+def withhold_result(call: ToolCall, *, by: Member, binding: str, reason: str = "") -> None:
+    """Keep this result from the model; `reason` is a note to it."""
     if len(reason) > REASON_CHARACTERS:
         raise Refused(f"Keep the word to the assistant under {REASON_CHARACTERS:,} characters.")
     _settle(call, Review.State.HELD_BACK, by, binding, reason.strip())
@@ -40,19 +39,19 @@ def hold_back(call: ToolCall, *, by: Member, binding: str, reason: str = "") -> 
 
 def _settle(call: ToolCall, state: Review.State, by: Member, binding: str, reason: str) -> None:
     with transaction.atomic():
-        turn = signal(call.turn_id)
+        turn = signal_turn(call.turn_id)
         stored = ToolCall.objects.get(pk=call.pk)
-        is_same = binding_of_result(stored) == binding
+        is_same = hash_result(stored) == binding
         settled = is_same and Review.objects.filter(
             tool_call=call, state=Review.State.OPEN, binding=binding, expires_at__gt=Now()
         ).update(state=state, reason=reason, decided_by=by, decided_at=Now())
         if not settled:
-            raise Refused(_why_too_late(call), 409)
-        journal.tell_call(turn, call.pk, stored.state)
+            raise Refused(_explain_too_late(call), 409)
+        journal.append_call(turn, call.pk, stored.state)
         transaction.on_commit(lambda: wake(turn.pk))
 
 
-def _why_too_late(call: ToolCall) -> str:
+def _explain_too_late(call: ToolCall) -> str:
     review = Review.objects.select_related("decided_by").filter(tool_call=call).first()
     if review is None:
         return "Nobody was asked about this result."
@@ -70,7 +69,7 @@ def _why_too_late(call: ToolCall) -> str:
 
 
 def expire_reviews() -> None:
-    """Hold back what nobody looked at in time; the model is told."""
+    """Hold back the results that were not reviewed in time. The model reads that."""
     late = Review.objects.filter(state=Review.State.OPEN, expires_at__lte=Now())
     for review in late.select_related("tool_call")[:100]:
         _expire(review)
@@ -79,9 +78,9 @@ def expire_reviews() -> None:
 def _expire(review: Review) -> None:
     call = review.tool_call
     with transaction.atomic():
-        turn = signal(call.turn_id)
+        turn = signal_turn(call.turn_id)
         closed = Review.objects.filter(pk=review.pk, state=Review.State.OPEN).update(
             state=Review.State.EXPIRED, decided_at=Now()
         )
         if closed:
-            journal.tell_call(turn, call.pk, call.state)
+            journal.append_call(turn, call.pk, call.state)

@@ -1,20 +1,20 @@
-"""Calls that wait until somebody has signed in to their service: going on, and giving up."""
+"""Calls that wait for a sign-in to their service: continuing them, and giving them up."""
 
 from channels.db import database_sync_to_async
 from django.db import transaction
 from django.db.models.functions import Now
 
+from chatapp.calls.pausing import build_acting, end_pause, has_signed_in
+from chatapp.calls.transitions import Actor
 from chatapp.models import Member, RemoteTask, ToolCall
+from chatapp.people.refused import Refused
 from mcpconfig.models import Service
-
-from .pausing import acting_for, has_signed_in, leave
-from .refusals import Refused
 
 State = ToolCall.State
 
 
-async def go_on(service: Service, person_id: int | None) -> None:
-    """Somebody has signed in (None: for everybody), so what waited for that goes on."""
+async def continue_after_sign_in(service: Service, person_id: int | None) -> None:
+    """Continue the calls that waited for this sign-in; `person_id` is None for a shared one."""
     await database_sync_to_async(approve_waiting)(service, person_id)
 
 
@@ -23,46 +23,48 @@ def approve_waiting(service: Service, person_id: int | None) -> None:
     if person_id is not None:
         waiting = waiting.filter(turn__conversation__owner=person_id)
     for call in waiting:
-        _go_on(call)
+        _continue(call, by=Actor.PERSON)
 
 
-def notice_sign_ins() -> None:
-    """Send again what a sign-in has come for whose news was lost: the process that stored it died.
-    Tasks are asked after in any case."""
+def approve_missed_sign_ins() -> None:
+    """Approve the calls whose sign-in came, but whose process died before it continued them. Tasks
+    are polled anyway."""
     waiting = ToolCall.objects.filter(
         state=State.AWAITING_SIGN_IN, service__isnull=False, remote_task__isnull=True
     )
     for call in waiting.select_related("service", "turn__conversation__owner")[:100]:
-        assert call.service is not None  # noqa: S101  filtered
-        if has_signed_in(call.service, acting_for(call), call.pk):
-            _go_on(call)
+        service = call.service
+        if service is not None and has_signed_in(service, build_acting(call), call.pk):
+            _continue(call, by=Actor.SWEEP)
 
 
-def _go_on(call: ToolCall) -> None:
-    """Send the call again; where it has become a task by now, ask after that."""
+def _continue(call: ToolCall, *, by: Actor) -> None:
+    """Approve the call again, or poll its task if it has become one."""
     task = RemoteTask.objects.filter(tool_call=call)
     state = State.AWAITING_TASK if task.exists() else State.APPROVED
     with transaction.atomic():
-        if leave(call, State.AWAITING_SIGN_IN, state, error=None):
+        if end_pause(call, State.AWAITING_SIGN_IN, state, by=by, error=None):
             task.update(next_poll_at=Now())
 
 
-def decline(call: ToolCall, *, by: Member) -> None:
-    """The person does not want to sign in for this."""
-    if not _give_up(call, State.WITHDRAWN, "The person chose not to sign in to the service."):
+def decline_sign_in(call: ToolCall, *, by: Member) -> None:
+    """Withdraw the call: the person does not want to sign in."""
+    message = "The person chose not to sign in to the service."
+    if not _give_up(call, State.WITHDRAWN, message, by=Actor.PERSON):
         raise Refused("This does not wait for a sign-in any more.", 409)
 
 
 def expire_sign_ins() -> None:
-    """Give up the calls for which nobody has signed in in time; the model is told."""
+    """Expire the calls whose sign-in did not come in time."""
     late = ToolCall.objects.filter(state=State.AWAITING_SIGN_IN, waits_until__lte=Now())
     for call in late.select_related("service")[:100]:
-        _give_up(call, State.EXPIRED, f"Nobody signed in to {call.service} in time.")
+        message = f"Nobody signed in to {call.service} in time."
+        _give_up(call, State.EXPIRED, message, by=Actor.SWEEP)
 
 
-def _give_up(call: ToolCall, state: ToolCall.State, message: str) -> bool:
+def _give_up(call: ToolCall, state: ToolCall.State, message: str, *, by: Actor) -> bool:
     state = State.UNKNOWN if call.may_have_run else state
     error = {"kind": "sign_in_needed", "message": message, "hint": ""}
     with transaction.atomic():
-        left = leave(call, State.AWAITING_SIGN_IN, state, error=error, finished_at=Now())
+        left = end_pause(call, State.AWAITING_SIGN_IN, state, by=by, error=error, finished_at=Now())
     return left is not None

@@ -1,5 +1,4 @@
-"""Writing to the log: inside the transaction of what happened, so that neither is without the
-other."""
+"""The audit log: entries are written in the transaction of the event that they record."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,19 +14,19 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from chatapp.models import LogEntry, LogHead, Member
-from chatapp.storage import snapshot
-from mcpconfig.results import canonical_json, storable
+from chatapp.server.database import snapshot
+from mcpconfig.values.results import canonical_json, make_storable
 
-from .chain import FIELDS, START, Mark, Sealed, digest_of, first_break, linked
+from .hash_chain import FIELDS, START, Mark, Sealed, compute_digest, find_break, link_hash
 
 Kind = LogEntry.Kind
 ROWS_AT_ONCE = 5_000
-EVERY = Q()
+ALL_ENTRIES = Q()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Who:
-    """A member as the log names them for good; without an id it is the server or its operator."""
+    """A member as the log records them. Without an id it is the server or its operator."""
 
     id: int | None = None
     name: str = ""
@@ -40,16 +39,17 @@ class Who:
 
 
 SERVER = Who()
-# Whoever is at the server's own command line.
+# A person at the command line of the server.
 OPERATOR = Who(name="operator")
-# Who is at the page that changes a row, or the server where it works by itself. Only the log asks,
-# and only about rows that people configure: nothing is decided by it.
+# The person whose request changes a row, or the server. Used only for entries about rows that
+# people configure; no decision depends on it.
 _acting: ContextVar[Callable[[], Who]] = ContextVar("acting", default=lambda: OPERATOR)
 
 
 @contextmanager
 def acting_as(who: Callable[[], Who]) -> Iterator[None]:
-    """What is changed meanwhile, this person changes; they are looked up when something is."""
+    """Record this person as the actor of changes inside the block. `who` is called at each
+    change."""
     token = _acting.set(who)
     try:
         yield
@@ -57,13 +57,13 @@ def acting_as(who: Callable[[], Who]) -> Iterator[None]:
         _acting.reset(token)
 
 
-def acting() -> Who:
+def get_actor() -> Who:
     return _acting.get()()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Happening:
-    """Something to be logged. `data` holds JSON and no secret."""
+class AuditEvent:
+    """An event to log. `data` is JSON without secrets."""
 
     kind: LogEntry.Kind
     data: Mapping[str, Any]
@@ -74,27 +74,27 @@ class Happening:
     call_id: UUID | None = None
 
 
-def append(happenings: Sequence[Happening]) -> None:
-    """Add these, in order, in the caller's transaction.
+def append(events: Sequence[AuditEvent]) -> None:
+    """Append these events in the caller's transaction.
 
-    The end of the log stays locked until that transaction ends, so this comes last in it: after
-    rows that another transaction might hold while it waits for the end of the log.
+    The end of the log stays locked until that transaction ends, so this is its last lock. Another
+    transaction might hold an earlier row while it waits for the end of the log.
     """
-    if not happenings:
+    if not events:
         return
     with transaction.atomic(savepoint=False):
-        head, now = _locked_end()
+        head, now = _lock_end()
         entries = []
-        for happening in happenings:
-            entry = _sealed(happening, head, now)
+        for event in events:
+            entry = _seal(event, head, now)
             head = Mark(position=entry.position, hash=entry.hash)
             entries.append(entry)
         LogEntry.objects.bulk_create(entries)
         LogHead.objects.filter(pk=1).update(position=head.position, hash=head.hash)
 
 
-def _locked_end() -> tuple[Mark, datetime]:
-    """Where the log ends and what time it is there, locked."""
+def _lock_end() -> tuple[Mark, datetime]:
+    """Lock the end of the log. Return it with the database's time."""
     ends = LogHead.objects.select_for_update().annotate(now=Now())
     found = ends.filter(pk=1).first()
     if found is None:
@@ -105,43 +105,43 @@ def _locked_end() -> tuple[Mark, datetime]:
     return Mark(position=found.position, hash=found.hash), found.now
 
 
-def _sealed(happening: Happening, head: Mark, now: datetime) -> LogEntry:
+def _seal(event: AuditEvent, head: Mark, now: datetime) -> LogEntry:
     entry = LogEntry(
         position=head.position + 1,
         at=now,
-        kind=happening.kind.value,
-        actor_id=happening.actor.id,
-        actor_name=happening.actor.name,
-        person_id=happening.person.id,
-        person_name=happening.person.name,
-        conversation_id=happening.conversation_id,
-        turn_id=happening.turn_id,
-        call_id=happening.call_id,
-        data=canonical_json(storable(dict(happening.data))).decode(),
+        kind=event.kind.value,
+        actor_id=event.actor.id,
+        actor_name=event.actor.name,
+        person_id=event.person.id,
+        person_name=event.person.name,
+        conversation_id=event.conversation_id,
+        turn_id=event.turn_id,
+        call_id=event.call_id,
+        data=canonical_json(make_storable(dict(event.data))).decode(),
         previous=head.hash,
     )
-    entry.hash = linked(head.hash, digest_of(entry))
+    entry.hash = link_hash(head.hash, compute_digest(entry))
     return entry
 
 
-def end() -> Mark:
-    """Where the log ends: to be written down where nobody who may write to this database can."""
+def read_end() -> Mark:
+    """Return the end of the log. Stored elsewhere, it shows later whether an entry was changed."""
     found = LogHead.objects.filter(pk=1).first()
     return Mark(position=found.position if found else 0, hash=found.hash if found else START)
 
 
-def entries(chosen: Q = EVERY, *, after: int = 0, **narrowed: Any) -> Iterator[Sealed]:
-    """Entries in order, read a few thousand at a time."""
+def iter_entries(chosen: Q = ALL_ENTRIES, *, after: int = 0, **narrowed: Any) -> Iterator[Sealed]:
+    """Yield entries in order; reads a few thousand at a time."""
     rows = LogEntry.objects.filter(chosen, position__gt=after, **narrowed).values_list(*FIELDS)
     for row in rows.iterator(chunk_size=ROWS_AT_ONCE):
         yield Sealed(**dict(zip(FIELDS, row, strict=True)))
 
 
 def verify(known: Sequence[Mark] = ()) -> tuple[Mark, str]:
-    """The end of a log that is whole, and nothing; or where it first is not, and why."""
+    """Return the end of an intact log and an empty string, or the first break and its reason."""
     with snapshot():
-        head = end()
-        found = first_break(entries(), head, known)
+        head = read_end()
+        found = find_break(iter_entries(), head, known)
     if found is None:
         return head, ""
     return Mark(position=found.position, hash=""), found.why

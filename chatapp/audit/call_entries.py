@@ -1,35 +1,35 @@
-"""What the log says of tool calls. It follows the journal, so that no state escapes it."""
+"""The log's entries about tool calls. The journal calls this module, so each state is recorded."""
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 from uuid import UUID
 
 from chatapp.models import Approval, Member, Permit, Question, Review, ToolCall, Trial
-from mcpconfig import credentials
-from mcpconfig.errors import OperationError
-from mcpconfig.masking import forms_of, masked
 from mcpconfig.models import Credential, Service
-from mcpconfig.results import canonical_json
+from mcpconfig.secrets import credentials
+from mcpconfig.values.errors import OperationError
+from mcpconfig.values.masking import list_secret_forms, mask_secrets
+from mcpconfig.values.results import canonical_json
 
-from . import log
-from .log import Happening, Who
+from . import audit_log
+from .audit_log import AuditEvent, Who
 
 State = ToolCall.State
-Kind = log.Kind
-MOST_CHARACTERS = 8_000
+Kind = audit_log.Kind
+MAX_CHARACTERS = 8_000
 EFFECTS = {State.AWAITING_APPROVAL: "ask", State.REFUSED: "deny", State.APPROVED: "allow"}
 ENDS = (*ToolCall.FINAL, State.UNKNOWN)
-TOLD = frozenset((*EFFECTS, *ENDS))
+LOGGED = frozenset((*EFFECTS, *ENDS))
 RESOLUTIONS = {"worked": State.SUCCEEDED, "did-not": State.FAILED, "again": State.APPROVED}
-# The entry about an approval, by what became of it, and the state that its call has then.
+# The entry about the end of an approval, by the state of its call and its own.
 APPROVALS = {
     (State.APPROVED, Approval.State.GRANTED): Kind.GRANTED,
     (State.DENIED, Approval.State.DENIED): Kind.DENIED,
     (State.EXPIRED, Approval.State.EXPIRED): Kind.EXPIRED,
     (State.WITHDRAWN, Approval.State.WITHDRAWN): Kind.WITHDRAWN,
 }
-# The entry about a review, by what became of it.
+# The entry about the end of a review.
 REVIEWS = {
     Review.State.GIVEN: Kind.REVIEW_GIVEN,
     Review.State.HELD_BACK: Kind.REVIEW_HELD_BACK,
@@ -38,40 +38,63 @@ REVIEWS = {
 }
 
 
-def moved(states: Mapping[UUID, str]) -> None:
-    """Log that these calls have these states now, where that decides, ends or settles something."""
-    telling = {pk: State(state) for pk, state in states.items() if state in TOLD}
-    if not telling:
+def log_state_changes(states: Mapping[UUID, str], *, sent: Collection[UUID] = ()) -> None:
+    """Log the states that decide, end or resolve a call. For those in `sent`, first log that the
+    permit of their attempt was used."""
+    logged = {pk: State(state) for pk, state in states.items() if state in LOGGED or pk in sent}
+    if not logged:
         return
-    calls = ToolCall.objects.filter(pk__in=telling).select_related(
+    calls = ToolCall.objects.filter(pk__in=logged).select_related(
         "turn__conversation__owner", "service", "definition", "rule", "resolved_by"
     )
-    log.append([each for call in calls for each in _told(call, telling[call.pk])])
+    events: list[AuditEvent] = []
+    for call in calls:
+        if call.pk in sent:
+            events.append(_build_permit_use(call))
+        if logged[call.pk] in LOGGED:
+            events += _build_events(call, logged[call.pk])
+    audit_log.append(events)
 
 
-def _told(call: ToolCall, state: ToolCall.State) -> Iterator[Happening]:
+def _build_permit_use(call: ToolCall) -> AuditEvent:
+    """Build the entry for a call that is sent, or runs here, with the permit of its attempt."""
+    permit = Permit.objects.filter(tool_call=call, attempt=call.attempt).first()
+    used = {
+        "binding": permit.binding if permit else "",
+        "granted_by": permit.granted_by if permit else "",
+        "arguments_hash": compute_hash(call.arguments),
+    }
+    return _build_event(call, Kind.SENT, used)
+
+
+def _build_events(call: ToolCall, state: ToolCall.State) -> Iterator[AuditEvent]:
     if RESOLUTIONS.get(call.resolution) == state:
-        yield _about(call, Kind.RESOLVED, {"verdict": call.resolution}, Who.of(call.resolved_by))
+        yield _build_event(
+            call, Kind.RESOLVED, {"verdict": call.resolution}, Who.of(call.resolved_by)
+        )
         return
     review = Review.objects.filter(tool_call=call).select_related("decided_by").first()
-    if review is not None and review.state != Review.State.OPEN:  # its end is logged already
-        yield _of_review(call, review)
+    if review is not None and review.state != Review.State.OPEN:
+        # The end of the call is logged already.
+        yield _build_review(call, review)
         return
     people = ("decided_by", "first_by", "signed_for", "second")
     approval = Approval.objects.filter(tool_call=call).select_related(*people).first()
-    kind = _kind_of(approval, call, state)
+    kind = _find_approval_kind(approval, call, state)
     if approval is not None and kind is not None:
-        yield _of_approval(call, approval, kind)
+        yield _build_approval(call, approval, kind)
     elif state in EFFECTS and not (state == State.APPROVED and call.attempt):
-        yield from _decision(call, EFFECTS[state])
+        yield from _build_decision(call, EFFECTS[state])
     if state in ENDS:
-        ended = outcome(call.result, call.error, call.service)
-        yield _about(call, Kind.ENDED, {"state": state.value} | ended)
+        ended = describe_outcome(call.result, call.error, call.service)
+        yield _build_event(call, Kind.ENDED, {"state": state.value} | ended)
 
 
-def _kind_of(approval: Approval | None, call: ToolCall, state: ToolCall.State) -> log.Kind | None:
-    """What became of an approval just now. One that was given before the call was sent last is not
-    given again when the call goes on after a pause."""
+def _find_approval_kind(
+    approval: Approval | None, call: ToolCall, state: ToolCall.State
+) -> audit_log.Kind | None:
+    """Return the kind of entry for what just happened to the approval, if anything. An approval
+    that was granted before the call was last sent is not logged again when the call continues."""
     if approval is None:
         return None
     if state == State.AWAITING_APPROVAL and approval.waits_for_second:
@@ -83,10 +106,10 @@ def _kind_of(approval: Approval | None, call: ToolCall, state: ToolCall.State) -
     return APPROVALS.get((state, Approval.State(approval.state)))
 
 
-def _about(
-    call: ToolCall, kind: log.Kind, data: Mapping[str, Any], actor: Who = log.SERVER
-) -> Happening:
-    return Happening(
+def _build_event(
+    call: ToolCall, kind: audit_log.Kind, data: Mapping[str, Any], actor: Who = audit_log.SERVER
+) -> AuditEvent:
+    return AuditEvent(
         kind=kind,
         data={
             "tool": call.tool_name or call.tool_id,
@@ -102,7 +125,7 @@ def _about(
     )
 
 
-def _decision(call: ToolCall, effect: str) -> Iterator[Happening]:
+def _build_decision(call: ToolCall, effect: str) -> Iterator[AuditEvent]:
     decision = {
         "effect": effect,
         "reason": call.why,
@@ -111,32 +134,32 @@ def _decision(call: ToolCall, effect: str) -> Iterator[Happening]:
         "risk_reasons": call.reasons,
         "rule": call.rule and {"id": call.rule.pk, "name": call.rule.name},
         "consent": call.consent_id and str(call.consent_id),
-        "endpoint": masked(call.service.endpoint, ()) if call.service else "",
+        "endpoint": mask_secrets(call.service.endpoint, ()) if call.service else "",
         "definition": call.definition.hash if call.definition else "",
         "binding": call.binding,
-        **_arguments(call.arguments, call.service),
+        **_describe_arguments(call.arguments, call.service),
     }
-    yield _about(call, Kind.DECIDED, decision)
+    yield _build_event(call, Kind.DECIDED, decision)
     used = ToolCall.objects.filter(consent=call.consent_id).exclude(pk=call.pk)
     if call.consent_id and not used.exists():
-        yield _about(call, Kind.CONSENT_USED, {"consent": str(call.consent_id)})
+        yield _build_event(call, Kind.CONSENT_USED, {"consent": str(call.consent_id)})
 
 
-def _of_approval(call: ToolCall, approval: Approval, kind: log.Kind) -> Happening:
-    """Who decided about exactly what."""
+def _build_approval(call: ToolCall, approval: Approval, kind: audit_log.Kind) -> AuditEvent:
+    """Build the entry with the person who decided and exactly what they decided about."""
     data = {
-        "reason": masked(approval.reason, known_secrets(call.service)),
+        "reason": mask_secrets(approval.reason, list_secrets(call.service)),
         "binding": approval.binding,
         "asked_at": approval.created_at.isoformat(),
-        **_second_of(approval),
-        **_arguments(call.arguments, call.service),
+        **_describe_second_signature(approval),
+        **_describe_arguments(call.arguments, call.service),
     }
     by = approval.first_by if kind == Kind.SIGNED else approval.decided_by
-    return _about(call, kind, data, Who.of(by))
+    return _build_event(call, kind, data, Who.of(by))
 
 
-def _second_of(approval: Approval) -> dict[str, Any]:
-    """Who has to sign second, and whom whoever did stood in for."""
+def _describe_second_signature(approval: Approval) -> dict[str, Any]:
+    """Return who has to sign second and, if a delegate did, for whom."""
     if approval.second is None:
         return {}
     right = approval.signed_for
@@ -148,96 +171,88 @@ def _second_of(approval: Approval) -> dict[str, Any]:
     }
 
 
-def _of_review(call: ToolCall, review: Review) -> Happening:
-    """Who gave the assistant exactly what, or held it back."""
+def _build_review(call: ToolCall, review: Review) -> AuditEvent:
+    """Build the entry with the person who released or withheld exactly this result."""
     data = {
-        "reason": masked(review.reason, known_secrets(call.service)),
+        "reason": mask_secrets(review.reason, list_secrets(call.service)),
         "binding": review.binding,
         "asked_at": review.created_at.isoformat(),
-        **outcome(call.result, call.error, call.service),
+        **describe_outcome(call.result, call.error, call.service),
     }
-    return _about(call, REVIEWS[Review.State(review.state)], data, Who.of(review.decided_by))
+    return _build_event(call, REVIEWS[Review.State(review.state)], data, Who.of(review.decided_by))
 
 
-def values_changed(call_id: UUID, by: Member) -> None:
-    """Log that whoever allowed this call chose other values than the assistant."""
+def log_edited_values(call_id: UUID, by: Member) -> None:
+    """Log that the person who allowed this call edited the values of the assistant."""
     related = ("tool_call__service", "tool_call__turn__conversation__owner")
     approval = Approval.objects.select_related(*related).get(tool_call=call_id)
     call = approval.tool_call
-    data = {"binding": approval.binding, "asked_arguments_hash": hash_of(call.asked_arguments)}
-    data |= _arguments(call.arguments, call.service)
-    log.append([_about(call, Kind.VALUES_CHANGED, data, Who.of(by))])
+    data = {"binding": approval.binding, "asked_arguments_hash": compute_hash(call.asked_arguments)}
+    data |= _describe_arguments(call.arguments, call.service)
+    audit_log.append([_build_event(call, Kind.VALUES_CHANGED, data, Who.of(by))])
 
 
-def sent(call_id: UUID, attempt: int) -> None:
-    """Log that a call is about to be sent, once, under the permit of this attempt."""
-    call = ToolCall.objects.select_related("service", "turn__conversation__owner").get(pk=call_id)
-    permit = Permit.objects.filter(tool_call=call, attempt=attempt).first()
-    used = {
-        "attempt": attempt,
-        "binding": permit.binding if permit else "",
-        "granted_by": permit.granted_by if permit else "",
-        "arguments_hash": hash_of(call.arguments),
-    }
-    log.append([_about(call, Kind.SENT, used)])
-
-
-def answered(question: Question, by: Member, action: str) -> None:
-    """Log that somebody answered a service's question; of the values only a hash is kept."""
+def log_answer(question: Question, by: Member, action: str) -> None:
+    """Log that somebody answered a service's question, with only a hash of the values."""
     given = Question.objects.get(pk=question.pk).given
-    values = {"action": action, "round": question.round, "answers_hash": hash_of(given)}
-    log.append([_about(question.tool_call, Kind.ANSWERED, values, Who.of(by))])
+    values = {"action": action, "round": question.round, "answers_hash": compute_hash(given)}
+    audit_log.append([_build_event(question.tool_call, Kind.ANSWERED, values, Who.of(by))])
 
 
-def tried(trial: Trial) -> None:
-    """Log what became of a tool that an admin runs by hand: that it is sent, or how it ended."""
+def log_trial(trial: Trial) -> None:
+    """Log that a tool which an admin runs by hand was sent, or how it ended."""
     is_over = trial.state != State.SENDING
     data: dict[str, Any] = {"tool": trial.tool_name, "trial": str(trial.pk), "state": trial.state}
     data["service"] = trial.service.name if trial.service else ""
     if is_over:
-        data |= outcome(trial.result, trial.error, trial.service)
+        data |= describe_outcome(trial.result, trial.error, trial.service)
     else:
         data |= {"reason": trial.why, "risk": trial.risk, "binding": trial.binding}
-        data |= {"confirmed": trial.was_confirmed, **_arguments(trial.arguments, trial.service)}
+        data |= {
+            "confirmed": trial.was_confirmed,
+            **_describe_arguments(trial.arguments, trial.service),
+        }
     kind = Kind.TRIAL_ENDED if is_over else Kind.TRIAL_SENT
     who = Who.of(trial.person)
-    log.append([Happening(kind=kind, data=data, actor=who, person=who)])
+    audit_log.append([AuditEvent(kind=kind, data=data, actor=who, person=who)])
 
 
-def outcome(
+def describe_outcome(
     result: Any, error: Mapping[str, Any] | None, service: Service | None
 ) -> dict[str, Any]:
-    """A result by its hash: what a tool returned may hold anything. An error in masked words."""
-    said = None
+    """Return the hash of the result, which may contain anything, and the masked error."""
+    reported = None
     if error is not None:
-        message = masked(str(error.get("message", "")), known_secrets(service))
-        said = {"kind": error.get("kind", ""), "message": message}
-    return {"result_hash": None if result is None else hash_of(result), "error": said}
+        message = mask_secrets(str(error.get("message", "")), list_secrets(service))
+        reported = {"kind": error.get("kind", ""), "message": message}
+    return {"result_hash": None if result is None else compute_hash(result), "error": reported}
 
 
-def _arguments(text: str, service: Service | None) -> dict[str, Any]:
-    return {"arguments_hash": hash_of(text), "arguments": masked_arguments(text, service)}
+def _describe_arguments(text: str, service: Service | None) -> dict[str, Any]:
+    return {"arguments_hash": compute_hash(text), "arguments": mask_arguments(text, service)}
 
 
-def masked_arguments(text: str, service: Service | None) -> str:
-    """The arguments as the trace would show them; the end of very long ones is left out."""
-    shown = masked(text, known_secrets(service))
-    return shown if len(shown) <= MOST_CHARACTERS else f"{shown[:MOST_CHARACTERS]}…"
+def mask_arguments(text: str, service: Service | None) -> str:
+    """Return the arguments with secrets masked. Very long ones are cut."""
+    shown = mask_secrets(text, list_secrets(service))
+    return shown if len(shown) <= MAX_CHARACTERS else f"{shown[:MAX_CHARACTERS]}…"
 
 
-def known_secrets(service: Service | None) -> list[str]:
-    """What opens the service, as it may stand in a text."""
+def list_secrets(service: Service | None) -> list[str]:
+    """Return the service's secrets in the forms in which a text may contain them."""
     stored = Credential.objects.filter(service=service).first() if service else None
     if service is None or stored is None:
         return []
     try:
-        headers = credentials.request_headers(service, stored)
-    except OperationError:  # the keys do not open it any more, so nobody knows it
+        headers = credentials.load_request_headers(service, stored)
+    except OperationError:  # the encryption keys no longer decrypt it
         return []
-    return forms_of(part for value in headers.values() for part in (value, value.split()[-1]))
+    return list_secret_forms(
+        part for value in headers.values() for part in (value, value.split()[-1])
+    )
 
 
-def hash_of(value: Any) -> str:
-    """Of a text as it is, of anything else in its canonical form."""
+def compute_hash(value: Any) -> str:
+    """Return the SHA-256 of a text, or of the canonical JSON of any other value."""
     known = value.encode("utf-8", "surrogatepass") if isinstance(value, str) else None
     return hashlib.sha256(canonical_json(value) if known is None else known).hexdigest()

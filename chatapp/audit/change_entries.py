@@ -1,6 +1,6 @@
-"""What the log says of what admins and people configure: before and after, and by whom.
+"""The log's entries about changes of the configuration: the values before and after, and by whom.
 
-It follows the rows themselves, so that it makes no difference which page or command changed them.
+They are written by model signals, whichever page or command changes a row.
 """
 
 from collections.abc import Iterable, Mapping
@@ -34,8 +34,6 @@ from chatapp.models import (
     StandIn,
     ToolLimit,
 )
-from mcpconfig.ledger import is_by_setting
-from mcpconfig.masking import masked
 from mcpconfig.models import (
     CompanySignIn,
     Credential,
@@ -44,20 +42,22 @@ from mcpconfig.models import (
     Service,
     ToolSetting,
 )
+from mcpconfig.services.tool_definitions import is_confirmed_by_setting
+from mcpconfig.values.masking import mask_secrets
 
-from . import log
-from .log import Happening, Who
+from . import audit_log
+from .audit_log import AuditEvent, Who
 
-Kind = log.Kind
-MOST_CHARACTERS = 500
-# Whoever happened to have the tools fetched has confirmed nothing.
+Kind = audit_log.Kind
+MAX_CHARACTERS = 500
+# The person who had the tools fetched has not confirmed them.
 BY_SETTING = Who(name="Countersign, by the service’s setting")
 SECRETS = (
     *("bearer", "headers", "client_secret", "password", "secret"),
     *("key_id", "sealed_key", "sealed_headers"),
 )
-# What is logged of which rows. What is learned of a service changes all day, and is no act.
-WATCHED: dict[type[Model], tuple[log.Kind, tuple[str, ...]]] = {
+# The logged fields of each model, () for all. Discovered facts about a service are not logged.
+WATCHED: dict[type[Model], tuple[audit_log.Kind, tuple[str, ...]]] = {
     PolicyRule: (Kind.POLICY, ()),
     HousePolicy: (Kind.POLICY, ()),
     ToolLimit: (Kind.POLICY, ()),
@@ -98,40 +98,44 @@ MEMBERSHIPS = {
     ChatModel.groups.through: Kind.MODELS,
     Member.groups.through: Kind.MEMBER,
 }
-REGROUPED = {"post_add": "put into", "post_remove": "taken from", "pre_clear": "taken from all"}
-# Taking one back and its uses are told by whoever does that.
-OF_CONSENT = {"added": Kind.CONSENT_GIVEN, "removed": Kind.CONSENT_REVOKED}
+MEMBERSHIP_ACTS = {
+    "post_add": "put into",
+    "post_remove": "taken from",
+    "pre_clear": "taken from all",
+}
+# The code that revokes or uses a consent logs that itself.
+CONSENT_KINDS = {"added": Kind.CONSENT_GIVEN, "removed": Kind.CONSENT_REVOKED}
 SIGN_INS: tuple[type[Model], ...] = (OAuthGrant, CompanySignIn)
 Values = dict[str, Any]
 
 
-def watch() -> None:
-    """Follow the rows from now on."""
+def connect_signals() -> None:
+    """Connect the signals of the logged models."""
     models: list[type[Model]] = [*WATCHED, Consent, *SIGN_INS]
     for model in models:
         name = f"log-{model.__name__}"
         pre_save.connect(remember, sender=model, dispatch_uid=name)
-        post_save.connect(saved, sender=model, dispatch_uid=name)
-        pre_delete.connect(going, sender=model, dispatch_uid=name)
-        post_delete.connect(deleted, sender=model, dispatch_uid=name)
+        post_save.connect(log_saved, sender=model, dispatch_uid=name)
+        pre_delete.connect(load_relations, sender=model, dispatch_uid=name)
+        post_delete.connect(log_deleted, sender=model, dispatch_uid=name)
     for through in MEMBERSHIPS:
-        m2m_changed.connect(regrouped, sender=through, dispatch_uid=f"log-{through.__name__}")
-    user_logged_in.connect(signed_in, dispatch_uid="log-signed-in")
-    user_logged_out.connect(signed_out, dispatch_uid="log-signed-out")
+        m2m_changed.connect(log_membership, sender=through, dispatch_uid=f"log-{through.__name__}")
+    user_logged_in.connect(log_sign_in, dispatch_uid="log-signed-in")
+    user_logged_out.connect(log_sign_out, dispatch_uid="log-signed-out")
 
 
 def remember(sender: type[Model], instance: Any, **facts: Any) -> None:
-    """Keep the row as it is stored, for `saved` to compare."""
-    now, written = _values(instance), facts.get("update_fields")
+    """Remember the stored values of the row, for `log_saved` to compare."""
+    now, written = _read_values(instance), facts.get("update_fields")
     if not any(_is_written(name, written) for name in now):
         instance._before_in_log = now
         return
     stored = sender._default_manager.filter(pk=instance.pk).first()
-    instance._before_in_log = None if stored is None else _values(stored)
+    instance._before_in_log = None if stored is None else _read_values(stored)
 
 
-def saved(sender: type[Model], instance: Any, **facts: Any) -> None:
-    before, now = instance._before_in_log, _values(instance)
+def log_saved(sender: type[Model], instance: Any, **facts: Any) -> None:
+    before, now = instance._before_in_log, _read_values(instance)
     written = facts.get("update_fields")
     changed = {
         name: {"before": (before or {}).get(name), "after": value}
@@ -146,19 +150,21 @@ def _is_written(name: str, written: Iterable[str] | None) -> bool:
     return written is None or name in written or name.removesuffix("_id") in written
 
 
-def going(sender: type[Model], instance: Any, **_facts: Any) -> None:
-    """Read whose it is while that can be read: a person or a service takes its rows along."""
+def load_relations(sender: type[Model], instance: Any, **_facts: Any) -> None:
+    """Load the related rows while they exist: deleting a person or service deletes its rows too."""
     for field in sender._meta.concrete_fields:
         if field.is_relation:
             getattr(instance, field.name)
 
 
-def deleted(sender: type[Model], instance: Any, **_facts: Any) -> None:
-    gone = {name: {"before": value, "after": None} for name, value in _values(instance).items()}
+def log_deleted(sender: type[Model], instance: Any, **_facts: Any) -> None:
+    gone = {
+        name: {"before": value, "after": None} for name, value in _read_values(instance).items()
+    }
     _log(sender, instance, "removed", gone)
 
 
-def regrouped(
+def log_membership(
     sender: type[Model],
     instance: Any,
     action: str,
@@ -166,38 +172,48 @@ def regrouped(
     pk_set: set[int] | None,
     **_facts: Any,
 ) -> None:
-    """Groups of a rule, a service, a model or a member, or the other way round."""
-    if action not in REGROUPED or not (pk_set or action == "pre_clear"):
+    """Log a change of the groups of a rule, service, model or member."""
+    if action not in MEMBERSHIP_ACTS or not (pk_set or action == "pre_clear"):
         return
     names = [str(row) for row in model._default_manager.filter(pk__in=pk_set or ())]
-    data = {"of": _titled(instance), "act": REGROUPED[action], "groups": sorted(names)}
-    person = Who.of(instance) if isinstance(instance, Member) else log.SERVER
-    log.append([Happening(kind=MEMBERSHIPS[sender], data=data, actor=log.acting(), person=person)])
+    data = {"of": _make_title(instance), "act": MEMBERSHIP_ACTS[action], "groups": sorted(names)}
+    person = Who.of(instance) if isinstance(instance, Member) else audit_log.SERVER
+    audit_log.append(
+        [
+            AuditEvent(
+                kind=MEMBERSHIPS[sender], data=data, actor=audit_log.get_actor(), person=person
+            )
+        ]
+    )
 
 
 def _log(sender: type[Model], instance: Any, act: str, changed: Mapping[str, Any]) -> None:
     if sender is Consent:
-        happening = _of_consent(instance, OF_CONSENT[act]) if act in OF_CONSENT else None
+        event = _build_consent_event(instance, CONSENT_KINDS[act]) if act in CONSENT_KINDS else None
     elif sender in SIGN_INS:
-        happening = _of_sign_in(instance, act, changed)
+        event = _build_sign_in_event(instance, act, changed)
     else:
-        happening = Happening(
+        event = AuditEvent(
             kind=WATCHED[sender][0],
-            data={"of": _titled(instance), "act": act, "changed": _readable(changed)},
-            actor=BY_SETTING if is_by_setting() else log.acting(),
-            person=Who.of(instance) if isinstance(instance, Member) else log.SERVER,
+            data={
+                "of": _make_title(instance),
+                "act": act,
+                "changed": _make_changes_readable(changed),
+            },
+            actor=BY_SETTING if is_confirmed_by_setting() else audit_log.get_actor(),
+            person=Who.of(instance) if isinstance(instance, Member) else audit_log.SERVER,
         )
-    if happening is not None:
-        log.append([happening])
+    if event is not None:
+        audit_log.append([event])
 
 
-def consent_ended(consent: Consent, kind: log.Kind) -> None:
-    """Log that a person has taken a consent back, or that it lapsed for want of use."""
-    log.append([_of_consent(consent, kind)])
+def log_consent_end(consent: Consent, kind: audit_log.Kind) -> None:
+    """Log that a person revoked a consent or that it lapsed."""
+    audit_log.append([_build_consent_event(consent, kind)])
 
 
-def note_lapsed() -> None:
-    """Log, once each, the consents that nobody used for so long that they count no more."""
+def log_lapsed_consents() -> None:
+    """Log each consent once that lapsed because nobody used it."""
     since = timezone.now() - timedelta(days=HousePolicy.current().consent_days)
     unused = Consent.objects.filter(revoked_at=None, lapse_noted_at=None).select_related("service")
     lapsed = unused.annotate(last_seen=Coalesce("last_used_at", "created_at"))
@@ -205,68 +221,68 @@ def note_lapsed() -> None:
         with transaction.atomic():
             mine = Consent.objects.filter(pk=consent.pk, lapse_noted_at=None)
             if mine.update(lapse_noted_at=Now()):
-                consent_ended(consent, Kind.CONSENT_LAPSED)
+                log_consent_end(consent, Kind.CONSENT_LAPSED)
 
 
-def _of_consent(consent: Consent, kind: log.Kind) -> Happening:
+def _build_consent_event(consent: Consent, kind: audit_log.Kind) -> AuditEvent:
     person = Who.of(consent.person)
-    by_somebody = log.acting() if log.acting().id else person
+    by_somebody = audit_log.get_actor() if audit_log.get_actor().id else person
     data = {
         "consent": str(consent.pk),
         "scope": consent.scope,
         "service": consent.service.name,
-        "endpoint": masked(consent.endpoint, ()),
+        "endpoint": mask_secrets(consent.endpoint, ()),
         "definitions": consent.definitions,
     }
-    return Happening(
+    return AuditEvent(
         kind=kind,
         data=data,
-        actor=log.SERVER if kind == Kind.CONSENT_LAPSED else by_somebody,
+        actor=audit_log.SERVER if kind == Kind.CONSENT_LAPSED else by_somebody,
         person=person,
         conversation_id=consent.conversation_id,
     )
 
 
-def _of_sign_in(
+def _build_sign_in_event(
     row: OAuthGrant | CompanySignIn, act: str, changed: Mapping[str, Any]
-) -> Happening | None:
-    """A sign-in to a service or a company and its end; that a token was renewed is neither. Only
-    the person signs in, whoever may end it."""
+) -> AuditEvent | None:
+    """Build the entry for a sign-in to a service or company, or for its end; None for a renewed
+    token. Only the person can sign in; others may end it."""
     is_new = act != "removed" and "connected_at" in changed and row.connected_at is not None
     if act != "removed" and not is_new:
         return None
     person = Who.of(row.person)
-    return Happening(
+    return AuditEvent(
         kind=Kind.CONNECTED if is_new else Kind.DISCONNECTED,
-        data={"issuer": row.issuer, **_where(row)},
-        actor=person if is_new and log.acting().id is None else log.acting(),
+        data={"issuer": row.issuer, **_describe_place(row)},
+        actor=person if is_new and audit_log.get_actor().id is None else audit_log.get_actor(),
         person=person,
     )
 
 
-def _where(row: OAuthGrant | CompanySignIn) -> Values:
+def _describe_place(row: OAuthGrant | CompanySignIn) -> Values:
     if isinstance(row, CompanySignIn):
         return {"company": row.identity_provider.name, "for": "one person"}
     return {
         "service": row.service.name,
-        "endpoint": masked(row.endpoint, ()),
+        "endpoint": mask_secrets(row.endpoint, ()),
         "scope": row.scope,
         "for": "everybody" if row.person_id is None else "one person",
     }
 
 
-def signed_in(user: Member, **_facts: Any) -> None:
+def log_sign_in(user: Member, **_facts: Any) -> None:
     who = Who.of(user)
-    log.append([Happening(kind=Kind.SIGNED_IN, data={}, actor=who, person=who)])
+    audit_log.append([AuditEvent(kind=Kind.SIGNED_IN, data={}, actor=who, person=who)])
 
 
-def signed_out(user: Member | None, **_facts: Any) -> None:
+def log_sign_out(user: Member | None, **_facts: Any) -> None:
     if user is not None:
         who = Who.of(user)
-        log.append([Happening(kind=Kind.SIGNED_OUT, data={}, actor=who, person=who)])
+        audit_log.append([AuditEvent(kind=Kind.SIGNED_OUT, data={}, actor=who, person=who)])
 
 
-def _values(instance: Any) -> Values:
+def _read_values(instance: Any) -> Values:
     fields = instance._meta.concrete_fields
     names = WATCHED.get(type(instance), (None, ()))[1] or tuple(
         field.attname for field in fields if not getattr(field, "auto_now", False)
@@ -274,23 +290,23 @@ def _values(instance: Any) -> Values:
     return {name: getattr(instance, name) for name in names}
 
 
-def _readable(changed: Mapping[str, Any]) -> dict[str, Any]:
-    """Before and after as a person may read them: of a secret only whether it is set."""
+def _make_changes_readable(changed: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values before and after without secrets: of those only whether they are set."""
     return {
-        name: {when: _shown(name, value) for when, value in pair.items()}
+        name: {when: _make_readable(name, value) for when, value in pair.items()}
         for name, pair in changed.items()
     }
 
 
-def _shown(name: str, value: Any) -> Any:
+def _make_readable(name: str, value: Any) -> Any:
     if name in SECRETS:
         return "set" if value else "not set"
     if value is None or isinstance(value, bool | int | list | dict):
         return value
-    return masked(str(value), ())[:MOST_CHARACTERS]
+    return mask_secrets(str(value), ())[:MAX_CHARACTERS]
 
 
-def _titled(instance: Any) -> str:
+def _make_title(instance: Any) -> str:
     match instance:
         case ToolSetting():
             return f"tool {instance.name} of {instance.service.name}"

@@ -1,5 +1,5 @@
-"""The evidence of one conversation, as one file: what the log says of it, the approvals as they
-were shown, and the proof that these entries stand in the log whose end is named."""
+"""The evidence of one conversation as one file: its log entries, the approvals as they were shown,
+and the proof that the entries belong to the log with the given end."""
 
 import hashlib
 import json
@@ -10,32 +10,34 @@ from uuid import UUID
 from django.utils import timezone
 
 from chatapp.models import Approval, LogEntry, Member
-from chatapp.storage import snapshot
-from mcpconfig.masking import masked
-from mcpconfig.results import canonical_json
+from chatapp.server.database import snapshot
+from mcpconfig.values.masking import mask_secrets
+from mcpconfig.values.results import canonical_json
 
-from . import log
-from .chain import Break, Mark, Sealed, digest_of, exported, linked, stamp
-from .log_of_calls import hash_of, known_secrets, masked_arguments
+from . import audit_log
+from .call_entries import compute_hash, list_secrets, mask_arguments
+from .hash_chain import Break, Mark, Sealed, compute_digest, export_entry, format_time, link_hash
 
 FORMAT = "countersign-evidence-1"
 SEALS = ("previous", "hash")
-# What an entry and the approval that goes with it both say.
+# The fields that an entry shares with its approval.
 BOUND = ("binding", "arguments_hash")
 
 
-def of_conversation(conversation_id: UUID) -> dict[str, Any]:
-    """All of it as of one moment. Of other people's entries it has digests, and nothing else."""
+def collect_evidence(conversation_id: UUID) -> dict[str, Any]:
+    """Return the evidence as of one moment. Other people's entries appear only as digests."""
     with snapshot():
-        head = log.end()
+        head = audit_log.read_end()
         first = LogEntry.objects.filter(conversation_id=conversation_id).first()
         after = first.position - 1 if first else head.position
-        chain = [_link(each, conversation_id) for each in log.entries(after=after)]
-        approvals = list(_approvals(conversation_id))
+        chain = [
+            _export_link(each, conversation_id) for each in audit_log.iter_entries(after=after)
+        ]
+        approvals = list(_export_approvals(conversation_id))
     return {
         "format": FORMAT,
         "conversation": str(conversation_id),
-        "made_at": stamp(timezone.now()),
+        "made_at": format_time(timezone.now()),
         "start": {"position": after, "hash": first.previous if first else head.hash},
         "chain": chain,
         "head": {"position": head.position, "hash": head.hash},
@@ -43,23 +45,23 @@ def of_conversation(conversation_id: UUID) -> dict[str, Any]:
     }
 
 
-def _link(entry: Sealed, conversation_id: UUID) -> dict[str, Any]:
+def _export_link(entry: Sealed, conversation_id: UUID) -> dict[str, Any]:
     if entry.conversation_id == conversation_id:
-        return {"entry": exported(entry)}
-    return {"digest": digest_of(entry)}
+        return {"entry": export_entry(entry)}
+    return {"digest": compute_digest(entry)}
 
 
-def _approvals(conversation_id: UUID) -> Iterator[dict[str, Any]]:
-    """What a person was shown, and what they said; `binding` is the hash of it all."""
+def _export_approvals(conversation_id: UUID) -> Iterator[dict[str, Any]]:
+    """Yield what each person was shown and what they decided. `binding` is the hash of it."""
     asked = Approval.objects.filter(tool_call__turn__conversation=conversation_id)
     related = ("service", "definition", "turn__conversation__owner")
     people = ("decided_by", "first_by", "signed_for", "second")
     asked = asked.select_related(*people, *(f"tool_call__{name}" for name in related))
     for approval in asked.order_by("created_at"):
-        yield _shown(approval)
+        yield _export_approval(approval)
 
 
-def _shown(approval: Approval) -> dict[str, Any]:
+def _export_approval(approval: Approval) -> dict[str, Any]:
     call = approval.tool_call
     service, definition = call.service, call.definition
     return {
@@ -68,43 +70,43 @@ def _shown(approval: Approval) -> dict[str, Any]:
         "description": definition.description if definition else "",
         "definition": definition.hash if definition else "",
         "service": service.name if service else "",
-        "endpoint": masked(service.endpoint, ()) if service else "",
+        "endpoint": mask_secrets(service.endpoint, ()) if service else "",
         "as": call.turn.conversation.owner.username,
         "why": call.why,
         "note": call.note,
         "risk": call.risk,
         "risk_reasons": call.reasons,
-        "arguments": masked_arguments(call.arguments, service),
-        "arguments_hash": hash_of(call.arguments),
+        "arguments": mask_arguments(call.arguments, service),
+        "arguments_hash": compute_hash(call.arguments),
         "binding": approval.binding,
-        "asked_at": stamp(approval.created_at),
+        "asked_at": format_time(approval.created_at),
         "state": approval.state,
         "second_signature": approval.second.name if approval.second else "",
-        "first_by": _name(approval.first_by),
-        "first_at": stamp(approval.first_at) if approval.first_at else None,
-        "decided_by": _name(approval.decided_by),
-        "signed_for": _name(approval.signed_for),
-        "decided_at": stamp(approval.decided_at) if approval.decided_at else None,
-        "word": masked(approval.reason, known_secrets(service)),
+        "first_by": _get_name(approval.first_by),
+        "first_at": format_time(approval.first_at) if approval.first_at else None,
+        "decided_by": _get_name(approval.decided_by),
+        "signed_for": _get_name(approval.signed_for),
+        "decided_at": format_time(approval.decided_at) if approval.decided_at else None,
+        "word": mask_secrets(approval.reason, list_secrets(service)),
     }
 
 
-def _name(person: Member | None) -> str:
+def _get_name(person: Member | None) -> str:
     return person.username if person else ""
 
 
-def as_text(evidence: dict[str, Any]) -> str:
+def format_evidence(evidence: dict[str, Any]) -> str:
     return json.dumps(evidence, ensure_ascii=False, indent=1) + "\n"
 
 
-def first_break(evidence: dict[str, Any], known: Iterable[Mark] = ()) -> Break | None:
-    """Where the file is not what the log would say; None where it proves what it holds. It asks no
-    database, so that it can be checked anywhere."""
+def find_break(evidence: dict[str, Any], known: Iterable[Mark] = ()) -> Break | None:
+    """Return the first place where the file contradicts its chain, or None. Needs no database, so a
+    file can be checked anywhere."""
     marks = {mark.position: mark.hash for mark in known}
     position, last = evidence["start"]["position"], evidence["start"]["hash"]
     for link in evidence["chain"]:
         position += 1
-        last = linked(last, _digest(link))
+        last = link_hash(last, _compute_digest(link))
         entry = link.get("entry")
         if entry is not None and (entry["position"], entry["hash"]) != (position, last):
             return Break(position=position, why="It was changed, or stands in a wrong place.")
@@ -112,11 +114,11 @@ def first_break(evidence: dict[str, Any], known: Iterable[Mark] = ()) -> Break |
             return Break(position=position, why="It is not the entry whose hash was written down.")
     if (position, last) != (evidence["head"]["position"], evidence["head"]["hash"]):
         return Break(position=position, why="The chain does not lead to the end that is named.")
-    return _broken_card(evidence)
+    return _find_broken_approval(evidence)
 
 
-def _broken_card(evidence: dict[str, Any]) -> Break | None:
-    """An approval that is not what the log says was asked or answered about."""
+def _find_broken_approval(evidence: dict[str, Any]) -> Break | None:
+    """Return an approval that differs from its log entries, if any."""
     cards = {card["call"]: card for card in evidence["approvals"]}
     entries = [link["entry"] for link in evidence["chain"] if "entry" in link]
     last = {entry["call"]: entry for entry in entries if "binding" in entry["data"]}
@@ -128,7 +130,7 @@ def _broken_card(evidence: dict[str, Any]) -> Break | None:
     return None
 
 
-def _digest(link: dict[str, Any]) -> str:
+def _compute_digest(link: dict[str, Any]) -> str:
     if "entry" not in link:
         return str(link["digest"])
     entry = {name: link["entry"][name] for name in link["entry"] if name not in SEALS}

@@ -1,8 +1,8 @@
-"""The hash chain of the log: what an entry's hash is made of, and where a chain first breaks.
+"""The hash chain of the log: how an entry's hash is computed, and where a chain first breaks.
 
-An entry's digest is the SHA-256 of its canonical JSON; its hash is the SHA-256 of the hash before
-it followed by that digest, as lower-case hexadecimal. So a chain can be shown to lead from an entry
-to the end by digests alone, without a word of what other people did.
+An entry's digest is the SHA-256 of its canonical JSON. Its hash is the SHA-256 of the hash before
+it followed by that digest, in lower-case hexadecimal. So digests alone prove that a chain leads
+from an entry to the end, without the entries of other people.
 """
 
 import hashlib
@@ -18,7 +18,7 @@ START = "0" * 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
-    """A place in the log and the hash there: what is written down elsewhere."""
+    """A position in the log and its hash, as kept elsewhere."""
 
     position: int
     hash: str
@@ -26,7 +26,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Break:
-    """The first position at which the log is not what was written, and why."""
+    """The first position at which the log differs from what was written, and why."""
 
     position: int
     why: str
@@ -34,7 +34,7 @@ class Break:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sealed:
-    """An entry as it was stored; `data` is canonical JSON."""
+    """A stored entry. `data` is canonical JSON."""
 
     position: int
     at: datetime
@@ -54,86 +54,86 @@ class Sealed:
 FIELDS = tuple(Sealed.__dataclass_fields__)
 
 
-def digest_of(entry: Any) -> str:
-    return hashlib.sha256(canonical(entry).encode()).hexdigest()
+def compute_digest(entry: Any) -> str:
+    return hashlib.sha256(canonicalize(entry).encode()).hexdigest()
 
 
-def linked(previous: str, digest: str) -> str:
-    """The hash of the entry with this digest that follows the hash `previous`."""
+def link_hash(previous: str, digest: str) -> str:
+    """Return the hash of the entry with this digest that follows the hash `previous`."""
     return hashlib.sha256(f"{previous}{digest}".encode()).hexdigest()
 
 
-def canonical(entry: Any) -> str:
-    """The entry without its hashes, in RFC 8785 form. Written by hand, member by member, because a
-    whole log is read at a time; a test compares it with the library's."""
+def canonicalize(entry: Any) -> str:
+    """Return the entry without its hashes in RFC 8785 form. Written by hand for speed, since a
+    whole log is read at a time; a test compares it with the library."""
     return (
-        f'{{"actor":{_who(entry.actor_id, entry.actor_name)},"at":"{stamp(entry.at)}",'
-        f'"call":{_id(entry.call_id)},"conversation":{_id(entry.conversation_id)},'
-        f'"data":{entry.data},"kind":{_text(entry.kind)},'
-        f'"person":{_who(entry.person_id, entry.person_name)},'
-        f'"position":{entry.position},"turn":{_id(entry.turn_id)}}}'
+        f'{{"actor":{_format_who(entry.actor_id, entry.actor_name)},"at":"{format_time(entry.at)}",'
+        f'"call":{_format_id(entry.call_id)},"conversation":{_format_id(entry.conversation_id)},'
+        f'"data":{entry.data},"kind":{_format_text(entry.kind)},'
+        f'"person":{_format_who(entry.person_id, entry.person_name)},'
+        f'"position":{entry.position},"turn":{_format_id(entry.turn_id)}}}'
     )
 
 
-def exported(entry: Any) -> dict[str, Any]:
-    """The entry with its hashes, as JSON has it: without them it is what `canonical` says."""
-    value: dict[str, Any] = json.loads(canonical(entry))
+def export_entry(entry: Any) -> dict[str, Any]:
+    """Return the entry with its hashes as JSON. Without them it is what `canonicalize` returns."""
+    value: dict[str, Any] = json.loads(canonicalize(entry))
     return value | {"previous": entry.previous, "hash": entry.hash}
 
 
-def stamp(at: datetime) -> str:
+def format_time(at: datetime) -> str:
     return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-def _who(number: int | None, name: str) -> str:
-    return f'{{"id":{"null" if number is None else number},"name":{_text(name)}}}'
+def _format_who(number: int | None, name: str) -> str:
+    return f'{{"id":{"null" if number is None else number},"name":{_format_text(name)}}}'
 
 
-def _id(value: UUID | None) -> str:
+def _format_id(value: UUID | None) -> str:
     return "null" if value is None else f'"{value}"'
 
 
-def _text(value: str) -> str:
+def _format_text(value: str) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def first_break(entries: Iterable[Any], head: Mark, known: Iterable[Mark] = ()) -> Break | None:
-    """Where the entries, oldest first, stop being what was written; None where they are whole.
+def find_break(entries: Iterable[Any], head: Mark, known: Iterable[Mark] = ()) -> Break | None:
+    """Return the first break of the entries, oldest first, or None.
 
-    `head` is where the log says that it ends. Somebody who may write to the database could write
-    the whole chain anew, and its head; `known` marks, kept elsewhere, show that as well.
+    `head` is the end that the log records. A person with write access to the database could rewrite
+    the whole chain and its head; `known` marks, kept elsewhere, reveal that too.
     """
     marks = {mark.position: mark.hash for mark in known}
     last = Mark(position=0, hash=START)
     for entry in entries:
-        if why := _why_broken(entry, last, marks):
+        if why := _explain_break(entry, last, marks):
             missing = entry.position != last.position + 1
             return Break(position=last.position + 1 if missing else entry.position, why=why)
         last = Mark(position=entry.position, hash=entry.hash)
-    return _end_broken(last, head, max(marks, default=0))
+    return _check_end(last, head, max(marks, default=0))
 
 
-def _why_broken(entry: Any, last: Mark, marks: dict[int, str]) -> str:
+def _explain_break(entry: Any, last: Mark, marks: dict[int, str]) -> str:
     if entry.position != last.position + 1:
         return "It is missing."
     if entry.previous != last.hash:
         return "It does not follow the entry before it."
-    if entry.hash != linked(last.hash, _digest_or_nothing(entry)):
+    if entry.hash != link_hash(last.hash, _try_digest(entry)):
         return "It was changed."
     if marks.get(entry.position, entry.hash) != entry.hash:
         return "It is not the entry whose hash was written down."
     return ""
 
 
-def _digest_or_nothing(entry: Any) -> str:
-    """Nothing where the entry holds what cannot be encoded: nobody wrote that here."""
+def _try_digest(entry: Any) -> str:
+    """Return an empty string for an entry that cannot be encoded: this program did not write it."""
     try:
-        return digest_of(entry)
+        return compute_digest(entry)
     except (UnicodeEncodeError, ValueError):
         return ""
 
 
-def _end_broken(last: Mark, head: Mark, furthest: int) -> Break | None:
+def _check_end(last: Mark, head: Mark, furthest: int) -> Break | None:
     if max(head.position, furthest) > last.position:
         return Break(position=last.position + 1, why="It is missing, with all that followed it.")
     if head.position < last.position:

@@ -1,4 +1,4 @@
-"""Running approved calls: together, each through the ledger, and never one twice."""
+"""Running the approved calls of a step in parallel, each through the ledger and never twice."""
 
 import asyncio
 import json
@@ -9,29 +9,40 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, assert_never
 
-from chatapp.models import ToolCall
-from chatapp.storage import in_database
-from mcpconfig import trace
-from mcpconfig.errors import OperationError
-from mcpconfig.on_first_use import operations
-from mcpconfig.results import InputRequired, Progress, TaskStarted
-
-from .lease import Lease, LeaseLost, renew
-from .ledger import (
+from chatapp.calls.ledger import (
+    CANCELLED,
+    FROZEN,
     STOPPED,
     UNFORESEEN,
+    Outcome,
     Sending,
     begin_sending,
+    build_stored_result,
+    describe_error,
     is_permitted,
     record_outcome,
     record_progress,
     settle_cut_off,
 )
+from chatapp.calls.recheck import refresh_tool_lists
+from chatapp.journal.db_retry import (
+    DATABASE_AWAY,
+    keep_for_database,
+    retry_in_database,
+    run_uninterrupted,
+)
+from chatapp.journal.fault_points import FaultPoint, reach
+from chatapp.journal.lease import Lease, LeaseLost, renew
+from chatapp.models import ToolCall
+from chatapp.server.database import in_database
+from chatapp.server.runtime import current_runtime
+from mcpconfig.operations.lazy import operations
+from mcpconfig.trace import recording
+from mcpconfig.values.errors import OperationError
+from mcpconfig.values.results import InputRequired, Progress, TaskStarted
+
+from .attempts import MAX_ATTEMPTS
 from .live_questions import LiveQuestions
-from .milestones import passed
-from .next_action import MOST_ATTEMPTS
-from .outcomes import Outcome, shown, stored_result
-from .patience import AWAY, kept_trying, uninterrupted
 from .pausing import (
     PermitExpired,
     SignInWanted,
@@ -44,45 +55,43 @@ from .pausing import (
 
 log = logging.getLogger(__name__)
 State = ToolCall.State
-AT_ONCE = 4
+MAX_PARALLEL = 4
 PROGRESS_SECONDS = 0.5
-CANCELLED = {
-    "kind": "cancelled",
-    "message": "Cancelled by you while it ran, so nobody knows whether it took effect.",
-    "hint": "Check at the service, then say what you found.",
-}
-FROZEN = {
-    "kind": "not_sent",
-    "message": "The server was busy for too long before this could be sent. It was not sent.",
-    "hint": "Ask again.",
-}
-
 
 Ending = Outcome | SignInWanted | PermitExpired | InputRequired | TaskStarted
-# The calls that this process is sending: a person may cut one of them off.
-UNDER_WAY: dict[uuid.UUID, asyncio.Task[Ending]] = {}
 
 
 async def execute(
-    lease: Lease, call_ids: tuple[uuid.UUID, ...], was_stopped: Callable[[], bool]
+    lease: Lease,
+    call_ids: tuple[uuid.UUID, ...],
+    *,
+    was_stopped: Callable[[], bool],
+    may_begin: Callable[[], bool],
 ) -> None:
-    """Run these calls, a few at a time; each has its outcome stored before this returns. Cancelled
-    by Stop, what was cut off is not run again; because the process ends, the next worker may.
+    """Run these calls, a few at a time, and store the outcome of each.
 
-    What goes wrong with one is raised only when the others are through: they were sent, and what
-    came of them is to be known.
+    Calls that have not begun when `may_begin` turns false stay approved. A cancellation by Stop
+    gives interrupted calls an unknown outcome; one because the process ends leaves them to the next
+    worker. An error with one call is raised when the others have ended:
+    they were sent, and their outcomes must be stored.
     """
-    places = asyncio.Semaphore(AT_ONCE)
+    places = asyncio.Semaphore(MAX_PARALLEL)
     failures: list[Exception] = []
 
     async def one(call_id: uuid.UUID) -> None:
+        has_to_wait = places.locked()
         async with places:
+            if not may_begin():
+                return
             try:
+                if has_to_wait:  # perhaps for longer than a list stays fresh
+                    await refresh_tool_lists(lease, [call_id])
                 await _execute_one(lease, call_id, was_stopped)
             except Exception as failure:
                 log.warning("Tool call %s could not be brought to its end: %r", call_id, failure)
                 failures.append(failure)
 
+    await refresh_tool_lists(lease, call_ids)
     async with asyncio.TaskGroup() as group:
         for call_id in call_ids:
             group.create_task(one(call_id))
@@ -94,63 +103,66 @@ async def _execute_one(lease: Lease, call_id: uuid.UUID, was_stopped: Callable[[
     sending = await in_database(begin_sending, lease, call_id)
     if sending is None:
         return
-    passed("K11")
-    if not await _still_held(lease):
-        return await _store(lease, sending, _frozen(sending))
-    task = asyncio.create_task(_outcome_of(lease, sending))
-    UNDER_WAY[call_id] = task
+    reach(FaultPoint.CALL_STORED_AS_SENDING)
+    if not await _is_still_held(lease):
+        return await _store(lease, sending, _build_frozen_outcome(sending))
+    task = asyncio.create_task(_send_call(lease, sending))
+    running = current_runtime().running_calls
+    running[call_id] = task
     try:
         await asyncio.wait([task])
     except asyncio.CancelledError:
         task.cancel()
         cut_off = STOPPED if was_stopped() else None
-        await uninterrupted(_stored_end(lease, sending, task, cut_off))
+        await run_uninterrupted(_store_end(lease, sending, task, cut_off))
         raise
     finally:
-        del UNDER_WAY[call_id]
-    # Stop comes second from here on: what has come is stored first.
-    await uninterrupted(_stored_end(lease, sending, task, CANCELLED))
+        del running[call_id]
+    # From here on the outcome is stored first, also when the turn is stopped.
+    await run_uninterrupted(_store_end(lease, sending, task, CANCELLED))
 
 
-async def _still_held(lease: Lease) -> bool:
-    """Whether nobody else moves the turn. On a busy machine it may have taken long to get here."""
+async def _is_still_held(lease: Lease) -> bool:
+    """Whether this worker still holds the turn. On a busy machine it may have been slow."""
     if not lease.is_fresh:
-        await kept_trying(lease, renew, [lease])
+        await retry_in_database(lease, renew, [lease])
     return lease.is_fresh
 
 
-async def _stored_end(
+async def _store_end(
     lease: Lease, sending: Sending, task: asyncio.Task[Ending], cut_off: dict[str, Any] | None
 ) -> None:
-    """Store what came of it; what was cut off before anything came has an unknown outcome, for the
-    reason `cut_off`. Without one it is as if the worker had died."""
+    """Store the outcome. A call that was cancelled before its answer has an unknown outcome with
+    the error `cut_off`, or without one is treated like a call whose worker died."""
     await asyncio.wait([task])
     if not task.cancelled():
         await _store(lease, sending, task.result())
     elif cut_off is None:
-        await kept_trying(lease, settle_cut_off, lease, sending)
+        await retry_in_database(lease, settle_cut_off, lease, sending)
     else:
         await _store(lease, sending, Outcome(state=State.UNKNOWN, error=cut_off))
 
 
-def cancel(call_ids: Iterable[uuid.UUID]) -> None:
-    """Cut these calls off, those of them that run here; the service is told."""
+def cancel_running(call_ids: Iterable[uuid.UUID]) -> None:
+    """Cancel those of these calls that this process runs. The request to the service is cancelled,
+    too."""
+    running = current_runtime().running_calls
     for call_id in call_ids:
-        if task := UNDER_WAY.get(call_id):
+        if task := running.get(call_id):
             task.cancel()
 
 
-def _frozen(sending: Sending) -> Outcome:
+def _build_frozen_outcome(sending: Sending) -> Outcome:
     state = State.UNKNOWN if sending.may_have_run else State.FAILED
     return Outcome(state=state, error=FROZEN)
 
 
-async def _outcome_of(lease: Lease, sending: Sending) -> Ending:
-    """Send the call while its permit holds, and say what came of it, whatever that is."""
-    if not await kept_trying(lease, is_permitted, sending):
-        return PermitExpired() if sending.attempt < MOST_ATTEMPTS else _frozen(sending)
+async def _send_call(lease: Lease, sending: Sending) -> Ending:
+    """Send the call if its permit has not expired, and return how it ended."""
+    if not await retry_in_database(lease, is_permitted, sending):
+        return PermitExpired() if sending.attempt < MAX_ATTEMPTS else _build_frozen_outcome(sending)
     try:
-        with trace.round_of(str(sending.call_id)):
+        with recording.use_round(str(sending.call_id)):
             answer = await operations.call_tool(
                 sending.service,
                 sending.definition,
@@ -158,58 +170,58 @@ async def _outcome_of(lease: Lease, sending: Sending) -> Ending:
                 acting=sending.acting,
                 answers=sending.resumption.answers or None,
                 request_state=sending.resumption.request_state,
-                on_progress=ProgressTeller(lease, sending).tell,
+                on_progress=ProgressReporter(lease, sending).report,
                 on_question=LiveQuestions(lease=lease, sending=sending).ask,
             )
     except OperationError as error:
         if wants_sign_in(sending.service, error):
-            return SignInWanted(error=shown(error))
+            return SignInWanted(error=describe_error(error))
         state = State.FAILED if error.is_definite else State.UNKNOWN
-        return Outcome(state=state, error=shown(error))
+        return Outcome(state=state, error=describe_error(error))
     except Exception:
         log.exception("Tool call %s ended in a way that nobody foresaw", sending.call_id)
         return Outcome(state=State.UNKNOWN, error=UNFORESEEN)
-    passed("K13")
+    reach(FaultPoint.CALL_ANSWERED)
     if isinstance(answer, InputRequired | TaskStarted):
         return answer
     state = State.FAILED if answer.result.is_error else State.SUCCEEDED
-    return Outcome(state=state, result=stored_result(answer.result))
+    return Outcome(state=state, result=build_stored_result(answer.result))
 
 
 async def _store(lease: Lease, sending: Sending, ending: Ending) -> None:
-    """Nothing short of the lease keeps an outcome from being stored: not Stop, which comes second
-    then, and not a database that is away for a moment."""
+    """Store how a call ended, also while the turn is stopped, and when the database comes back
+    after the lease ran out. Only a worker that has taken the turn meanwhile prevents it."""
     match ending:
         case SignInWanted(error=error):
-            work = kept_trying(lease, pause_for_sign_in, lease, sending, error)
+            work = keep_for_database(lease, pause_for_sign_in, lease, sending, error)
         case PermitExpired():
-            work = kept_trying(lease, pause_for_decision, lease, sending)
+            work = keep_for_database(lease, pause_for_decision, lease, sending)
         case InputRequired():
-            work = kept_trying(lease, pause_for_answer, lease, sending, ending)
+            work = keep_for_database(lease, pause_for_answer, lease, sending, ending)
         case TaskStarted():
-            work = kept_trying(lease, pause_for_task, lease, sending, ending)
+            work = keep_for_database(lease, pause_for_task, lease, sending, ending)
         case Outcome(state=state, result=result, error=error):
-            work = kept_trying(
+            work = keep_for_database(
                 lease, record_outcome, lease, sending, state, result=result, error=error
             )
         case _:
             assert_never(ending)
-    await uninterrupted(work)
+    await run_uninterrupted(work)
 
 
 @dataclass(slots=True)
-class ProgressTeller:
-    """Passes a tool's progress on, at most twice a second."""
+class ProgressReporter:
+    """Stores a tool's progress, at most twice a second."""
 
     lease: Lease
     sending: Sending
     last: float = 0.0
 
-    async def tell(self, progress: Progress) -> None:
+    async def report(self, progress: Progress) -> None:
         if time.monotonic() - self.last < PROGRESS_SECONDS:
             return
         self.last = time.monotonic()
         try:
             await in_database(record_progress, self.lease, self.sending, progress)
-        except (LeaseLost, *AWAY) as error:  # the call itself goes on, and is what matters
-            log.info("Progress of tool call %s was not kept: %r", self.sending.call_id, error)
+        except (LeaseLost, *DATABASE_AWAY) as error:  # the call itself continues
+            log.info("Progress of tool call %s was not stored: %r", self.sending.call_id, error)

@@ -1,5 +1,5 @@
-"""Long tasks of services: the sweep asks how each stands, at the service's pace, from any process.
-No turn is held meanwhile; what comes of a task settles its call and wakes the turn."""
+"""Long tasks of services. The sweep of any process polls each at the pace that the service asks
+for; no turn is held meanwhile. The result of a task ends its call and wakes the turn."""
 
 import asyncio
 import logging
@@ -8,163 +8,182 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 
+from chatapp.calls.ledger import Outcome, build_stored_result, describe_error
+from chatapp.context.withheld_results import hold_result
+from chatapp.journal import journal
+from chatapp.journal.db_retry import run_uninterrupted
+from chatapp.journal.journal import Entry, signal_turn, wake
 from chatapp.models import Question, RemoteTask, ToolCall
-from chatapp.storage import in_database, in_time
-from mcpconfig.errors import OperationError
+from chatapp.server.database import from_now, in_database
 from mcpconfig.models import Service
-from mcpconfig.on_first_use import tasks
-from mcpconfig.results import InputRequest, TaskReport
+from mcpconfig.operations.lazy import tasks
+from mcpconfig.values.errors import OperationError
+from mcpconfig.values.results import InputRequest, TaskReport
 
-from . import journal
-from .calling import wake
-from .deciding import binding_of
-from .ending import signal
-from .held_results import hold_result
-from .outcomes import Outcome, shown, stored_result
-from .patience import uninterrupted
-from .pausing import acting_for, can_sign_in, keep_question, leave
-from .resuming import answers_of
+from .deciding import compute_binding
+from .pausing import build_acting, can_sign_in, end_pause
+from .question_rounds import read_answers, store_question
+from .transitions import Actor, move_call
 
 log = logging.getLogger(__name__)
 State = ToolCall.State
-AT_ONCE = 20
+MAX_PARALLEL = 20
 LONGEST_WAIT_SECONDS = 300.0
-# A service that repeats a question for longer has not overlooked the answer.
+# A service that repeats a question for longer wants another answer.
 REPEATED = timedelta(minutes=1)
-# After Stop nobody knows what becomes of the task, until the service says it.
+# A call that was stopped is unknown until the service reports the end of its task.
 OPEN = (*ToolCall.PAUSED, State.UNKNOWN)
-GONE = "The service no longer knows this task, so nobody knows whether it took effect."
-TOO_LATE = "The service did not bring this to an end in time, so nobody knows what came of it."
+GONE = "The service no longer knows this task, so it may or may not have taken effect."
+TOO_LATE = "The service did not finish this in time, so its outcome is unknown."
 NO_SERVICE = "The service was removed while it worked on this."
 MOVED = "The service's address was changed while it worked on this, so nobody can ask after it."
 CHECK = "Check at the service, then say what you found."
 
 
 async def poll_due() -> None:
-    """Ask after every task whose time has come; one that fails holds up no other."""
-    due = await in_database(claimed)
+    """Poll every task that is due. An error with one does not delay the others."""
+    due = await in_database(claim_due)
     outcomes = await asyncio.gather(*map(_poll, due), return_exceptions=True)
     for task, outcome in zip(due, outcomes, strict=True):
         if isinstance(outcome, Exception):
-            log.error("Task %s could not be asked after.", task, exc_info=outcome)
+            log.error("Task %s could not be polled.", task, exc_info=outcome)
             if timezone.now() >= task.deadline:
-                await in_database(settle, task, _unknown(TOO_LATE))
+                await in_database(settle_task, task, _build_unknown(TOO_LATE))
 
 
-def claimed() -> list[RemoteTask]:
-    """The tasks that are due and that no other process asks after now: one conditional UPDATE
-    each."""
+def claim_due() -> list[RemoteTask]:
+    """Return the tasks that are due and that no other process polls now. Each is claimed by one
+    conditional UPDATE."""
     due = RemoteTask.objects.filter(next_poll_at__lte=Now()).select_related(
         "tool_call__service", "tool_call__definition", "tool_call__turn__conversation__owner"
     )
-    return [task for task in due.order_by("next_poll_at")[:AT_ONCE] if _claim(task)]
+    return [task for task in due.order_by("next_poll_at")[:MAX_PARALLEL] if _claim(task)]
 
 
 def _claim(task: RemoteTask) -> bool:
-    """Should this process die, another asks when two operations would be over."""
+    """Claim the task for this process. If it dies, the claim ends after the time of two
+    operations."""
     mine = RemoteTask.objects.filter(pk=task.pk, next_poll_at__lte=Now())
     longest = 2 * settings.MCP_TOTAL_SECONDS + 30
-    return bool(mine.update(next_poll_at=in_time(seconds=longest)))
+    return bool(mine.update(next_poll_at=from_now(seconds=longest)))
 
 
-def _give_back(task: RemoteTask) -> None:
-    """This process ends, so another one is to ask at once."""
-    _same(task).filter(next_poll_at__isnull=False).update(next_poll_at=Now())
+def _release(task: RemoteTask) -> None:
+    """Let another process poll the task at once, as this one ends."""
+    _filter_same(task).filter(next_poll_at__isnull=False).update(next_poll_at=Now())
 
 
 async def _poll(task: RemoteTask) -> None:
     service = task.tool_call.service
     if service is None:
-        return await in_database(settle, task, _unknown(NO_SERVICE))
-    if _has_moved(task.tool_call, service):  # what a person answers is not for whoever is there now
-        return await in_database(settle, task, _unknown(MOVED))
+        return await in_database(settle_task, task, _build_unknown(NO_SERVICE))
+    if _has_moved(task.tool_call, service):  # a person's answer must not go to another service
+        return await in_database(settle_task, task, _build_unknown(MOVED))
     try:
-        answered = await _tell(task, service)
-        report = await tasks.get_task(service, task.task_id, acting=acting_for(task.tool_call))
+        answered = await _deliver(task, service)
+        report = await tasks.get_task(service, task.task_id, acting=build_acting(task.tool_call))
     except OperationError as error:
         await in_database(note_failure, task, error)
     except asyncio.CancelledError:
-        await uninterrupted(in_database(_give_back, task))
+        await run_uninterrupted(in_database(_release, task))
         raise
     else:
-        await in_database(take, task, report, was_just_answered=answered)
+        await in_database(accept_report, task, report, was_just_answered=answered)
 
 
 def _has_moved(call: ToolCall, service: Service) -> bool:
-    """Whether this is another service than the one that the call was decided about."""
+    """Whether the service differs from the one that the call was decided about."""
     if call.definition is None:
         return False
     person = call.turn.conversation.owner
-    now = binding_of(call, service.pk, service.endpoint, call.definition.hash, person)
+    now = compute_binding(call, service.pk, service.endpoint, call.definition.hash, person)
     return call.binding not in ("", now)
 
 
-async def _tell(task: RemoteTask, service: Service) -> bool:
-    """Tell the service what it has not heard yet. Whether that was a person's answer."""
-    acting = acting_for(task.tool_call)
-    given = await in_database(_undelivered, task)
+async def _deliver(task: RemoteTask, service: Service) -> bool:
+    """Send a cancellation or a person's answer that the service does not have. Return whether it
+    was an answer."""
+    acting = build_acting(task.tool_call)
+    given = await in_database(_find_undelivered, task)
     if task.wants_cancel and not task.is_cancelled:
         await tasks.cancel_task(service, task.task_id, acting=acting)
-        await in_database(_same(task).update, is_cancelled=True)
+        await in_database(_filter_same(task).update, is_cancelled=True)
     elif given is not None:
-        await tasks.answer_task(service, task.task_id, answers_of(given), acting=acting)
+        await tasks.answer_task(service, task.task_id, read_answers(given), acting=acting)
         await in_database(Question.objects.filter(pk=given.pk).update, is_delivered=True)
         return True
     return False
 
 
-def _same(task: RemoteTask) -> QuerySet[RemoteTask]:
-    """The row of this task, unless its call has been sent anew since: that made another task."""
+def _filter_same(task: RemoteTask) -> QuerySet[RemoteTask]:
+    """Return the row of this task, or none if its call was sent again and made another task."""
     return RemoteTask.objects.filter(pk=task.pk, task_id=task.task_id)
 
 
-def _undelivered(task: RemoteTask) -> Question | None:
+def _find_undelivered(task: RemoteTask) -> Question | None:
     rounds = Question.objects.filter(tool_call=task.tool_call_id, source=Question.Source.TASK)
     return rounds.filter(state__in=Question.GIVEN, is_delivered=False).last()
 
 
-def take(task: RemoteTask, report: TaskReport, *, was_just_answered: bool = False) -> None:
-    """Store how the task stands, and what follows from it for its call."""
+def accept_report(task: RemoteTask, report: TaskReport, *, was_just_answered: bool = False) -> None:
+    """Store the state of the task, and what follows from it for its call."""
     match report.status:
         case "completed" if report.result is not None:
             state = State.FAILED if report.result.is_error else State.SUCCEEDED
-            settle(task, Outcome(state=state, result=stored_result(report.result)))
+            settle_task(task, Outcome(state=state, result=build_stored_result(report.result)))
         case "failed" | "completed":
-            settle(task, _ended(State.FAILED, "failed", report.error or "The task failed."))
+            settle_task(
+                task, _build_ended(State.FAILED, "failed", report.error or "The task failed.")
+            )
         case "cancelled":
-            settle(task, _ended(State.CANCELLED, "cancelled", "The service cancelled the task."))
+            settle_task(
+                task, _build_ended(State.CANCELLED, "cancelled", _describe_cancellation(report))
+            )
         case "unknown":
-            settle(task, _unknown(GONE))
+            settle_task(task, _build_unknown(GONE))
         case _ if timezone.now() >= task.deadline:
-            settle(task, _unknown(TOO_LATE))
+            settle_task(task, _build_unknown(TOO_LATE))
         case "input_required" if report.error:
-            settle(task, _ended(State.FAILED, "protocol", report.error), cancels=True)
+            settle_task(task, _build_ended(State.FAILED, "protocol", report.error), cancels=True)
         case _:
-            _goes_on(task, report, was_just_answered)
+            _continue(task, report, was_just_answered)
 
 
-def _ended(state: ToolCall.State, kind: str, message: str) -> Outcome:
+def _describe_cancellation(report: TaskReport) -> str:
+    if not report.message:
+        return "The service cancelled the task."
+    return f"The service cancelled the task and said: “{report.message}”"
+
+
+def _build_ended(state: ToolCall.State, kind: str, message: str) -> Outcome:
     return Outcome(state=state, error={"kind": kind, "message": message, "hint": ""})
 
 
-def _unknown(message: str) -> Outcome:
+def _build_unknown(message: str) -> Outcome:
     error = {"kind": "task_lost", "message": message, "hint": CHECK}
     return Outcome(state=State.UNKNOWN, error=error)
 
 
-def settle(task: RemoteTask, outcome: Outcome, *, cancels: bool = False) -> None:
-    """The call has its outcome. `cancels`: the service is to give the task up, in case it can."""
+def settle_task(task: RemoteTask, outcome: Outcome, *, cancels: bool = False) -> None:
+    """End the call of a task. `cancels`: ask the service to cancel the task, if it can."""
     call = task.tool_call
     with transaction.atomic():
-        turn = signal(call.turn_id)
-        if not _same(task).exists():
+        turn = signal_turn(call.turn_id)
+        if not _filter_same(task).exists():
             return
-        moved = ToolCall.objects.filter(pk=call.pk, state__in=OPEN, resolution="").update(
-            state=outcome.state,
+        entries: list[Entry] = []
+        moved = move_call(
+            turn,
+            call.pk,
+            outcome.state,
+            by=Actor.SERVICE,
+            was=OPEN,
+            when=Q(resolution=""),
+            entries=entries,
             result=outcome.result,
             error=outcome.error,
             finished_at=Now(),
@@ -174,45 +193,52 @@ def settle(task: RemoteTask, outcome: Outcome, *, cancels: bool = False) -> None
         RemoteTask.objects.filter(pk=task.pk).update(
             status=outcome.state,
             wants_cancel=cancels,
-            next_poll_at=in_time(seconds=0) if cancels else None,
+            next_poll_at=from_now(seconds=0) if cancels else None,
         )
         if moved:
             Question.withdraw_open(call)
             hold_result(call.pk)
-            journal.tell_call(turn, call.pk, outcome.state)
+            journal.append(turn.conversation_id, turn.pk, entries)
             transaction.on_commit(lambda: wake(turn.pk))
 
 
-def _goes_on(task: RemoteTask, report: TaskReport, was_just_answered: bool) -> None:
+def _continue(task: RemoteTask, report: TaskReport, was_just_answered: bool) -> None:
     call = task.tool_call
     asked = report.requests if report.status == "input_required" else ()
     with transaction.atomic():
-        turn = signal(call.turn_id)
-        if not _same(task).exists():
+        turn = signal_turn(call.turn_id)
+        if not _filter_same(task).exists():
             return
-        leave(call, State.AWAITING_SIGN_IN, State.AWAITING_TASK, error=None)
-        if not asked and leave(call, State.AWAITING_INPUT, State.AWAITING_TASK):
+        end_pause(call, State.AWAITING_SIGN_IN, State.AWAITING_TASK, by=Actor.SERVICE, error=None)
+        if not asked and end_pause(
+            call, State.AWAITING_INPUT, State.AWAITING_TASK, by=Actor.SERVICE
+        ):
             Question.withdraw_open(call)
         elif asked and _is_new(task, asked, was_just_answered):
             _ask(task, asked)
-        _plan(task, report.poll_seconds, status=report.status, message=report.message, failures=0)
+        _schedule(
+            task, report.poll_seconds, status=report.status, message=report.message, failures=0
+        )
         told = ToolCall.objects.filter(pk=call.pk, state=State.AWAITING_TASK)
         if told.exclude(progress=report.message).update(progress=report.message[:200]):
-            journal.tell_call(turn, call.pk, State.AWAITING_TASK)
+            journal.append_call(turn, call.pk, State.AWAITING_TASK)
 
 
 def _ask(task: RemoteTask, asked: tuple[InputRequest, ...]) -> None:
-    """Put the task's question to the person; one that asks too often is given up."""
+    """Ask the person the task's question. A task that asks too often is cancelled."""
     call = task.tool_call
     if call.questions.filter(source=Question.Source.TASK).count() >= settings.QUESTION_ROUNDS:
         RemoteTask.objects.filter(pk=task.pk).update(wants_cancel=True)
-    elif leave(call, State.AWAITING_TASK, State.AWAITING_INPUT):
-        keep_question(call.pk, asked, source=Question.Source.TASK)
+    elif end_pause(call, State.AWAITING_TASK, State.AWAITING_INPUT, by=Actor.SERVICE):
+        store_question(call.pk, asked, source=Question.Source.TASK)
 
 
 def _is_new(task: RemoteTask, asked: tuple[InputRequest, ...], was_just_answered: bool) -> bool:
-    """Whether these are to be put to the person. A service may repeat a question until it has read
-    the answer; one that has gone on meanwhile, or repeats it for long, wants another answer."""
+    """Whether the person has to be asked.
+
+    A service may repeat a question until it has read the answer. If the task continued meanwhile,
+    or the service repeats the question for longer, it wants another answer.
+    """
     rounds = list(task.tool_call.questions.filter(source=Question.Source.TASK))
     known = [request for question in rounds for request in question.requests]
     if any(request.to_json() not in known for request in asked):
@@ -227,29 +253,35 @@ def _is_new(task: RemoteTask, asked: tuple[InputRequest, ...], was_just_answered
 
 
 def note_failure(task: RemoteTask, error: OperationError) -> None:
-    """The service could not be asked. It is asked less often then, up to the task's deadline."""
+    """Store a failed poll. The service is polled less often then, up to the task's deadline."""
     if timezone.now() >= task.deadline:
-        return settle(task, _unknown(TOO_LATE))
+        return settle_task(task, _build_unknown(TOO_LATE))
     failures = task.failures + 1
     wait = min(task.poll_seconds * 2 ** min(failures, 10), LONGEST_WAIT_SECONDS)
-    log.info("Task %s: %s", task, shown(error))
+    log.info("Task %s: %s", task, describe_error(error))
     with transaction.atomic():
-        turn = signal(task.tool_call.turn_id)
-        if not _same(task).exists():
+        turn = signal_turn(task.tool_call.turn_id)
+        if not _filter_same(task).exists():
             return
-        _plan(task, wait, failures=failures)
+        _schedule(task, wait, failures=failures)
         if can_sign_in(task.tool_call.service, error):
-            leave(task.tool_call, State.AWAITING_TASK, State.AWAITING_SIGN_IN, error=shown(error))
+            end_pause(
+                task.tool_call,
+                State.AWAITING_TASK,
+                State.AWAITING_SIGN_IN,
+                by=Actor.SERVICE,
+                error=describe_error(error),
+            )
             return
         waiting = ToolCall.objects.filter(pk=task.tool_call_id, state=State.AWAITING_TASK)
         if waiting.update(progress=error.message[:200]):
-            journal.tell_call(turn, task.tool_call_id, State.AWAITING_TASK)
+            journal.append_call(turn, task.tool_call_id, State.AWAITING_TASK)
 
 
-def _plan(task: RemoteTask, seconds: float, **values: Any) -> None:
-    """When to ask next; what somebody wants cancelled meanwhile is asked after at once."""
+def _schedule(task: RemoteTask, seconds: float, **values: Any) -> None:
+    """Store when to poll next. A task that a person has cancelled meanwhile stays due at once."""
     planned = RemoteTask.objects.filter(pk=task.pk)
-    planned.filter(wants_cancel=task.wants_cancel).update(next_poll_at=in_time(seconds=seconds))
+    planned.filter(wants_cancel=task.wants_cancel).update(next_poll_at=from_now(seconds=seconds))
     if "message" in values:
         values["message"] = values["message"][:200]
     planned.update(**values)

@@ -1,42 +1,44 @@
-"""A request that the model can read: what is too long is shortened, then summarised, and said."""
+"""Making a request fit the model's context: long results are shortened, then older turns are
+summarised, and the page says so."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 
+from chatapp.journal.db_retry import run_uninterrupted
+from chatapp.journal.lease import Lease, lock_turn
 from chatapp.models import Turn
-from chatapp.providers.estimate import tokens_in, tokens_of
+from chatapp.providers.access import usage
+from chatapp.providers.access.model_choice import ChosenModel
+from chatapp.providers.access.usage import find_price
+from chatapp.providers.estimate import count_text_tokens, count_tokens
 from chatapp.providers.events import Finished, ModelEvent, ProviderError, TextDelta, Usage
 from chatapp.providers.request import ModelRequest, UserMessage
-from chatapp.storage import in_database
+from chatapp.server.database import in_database
 
-from . import summaries, usage
-from .lease import Lease, fenced
+from . import summaries
 from .metering import Meter
-from .model_choice import ChosenModel
-from .patience import uninterrupted
 from .shortening import (
     INSTRUCTIONS,
-    results_shortened,
-    transcript,
-    turns_to_summarise,
-    with_summary,
+    insert_summary,
+    list_turns_to_summarise,
+    shorten_results,
+    write_transcript,
 )
-from .usage import price_of
 
-# Of what a model can read, kept free for its answer where an admin set no limit for that.
-MOST_FOR_ANSWER = 8_192
-# After a provider refused a request as too long without saying what it reads: how much of that
-# request is tried next. Together they come to a tenth.
+# Tokens of the context kept free for the answer if an admin set no limit for it.
+MAX_FOR_ANSWER = 8_192
+# After a provider refused a request as too long without naming its limit: the share of that request
+# to try next. Multiplied, the three come to a tenth.
 AFTER_REFUSALS = (0.7, 0.45, 0.33)
 SUMMARY_TOKENS = 4_000
-LEAST_TRANSCRIPT_TOKENS = 350
-MOST_ROUNDS = 10
+MIN_TRANSCRIPT_TOKENS = 350
+MAX_ROUNDS = 10
 CHARACTERS_A_TOKEN = 3
 
 
 class CannotFit(ProviderError):
-    """Nothing that fits is left to be asked, so nothing smaller is tried."""
+    """Nothing smaller can be sent, so no smaller request is tried."""
 
 
 ONE_QUESTION_TOO_LONG = CannotFit(
@@ -81,9 +83,9 @@ Stream = Callable[[ModelRequest], AsyncGenerator[ModelEvent, None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asking:
-    """One model call about to be made. `stream` asks the provider; `say` tells the page why that
-    takes a moment."""
+class PendingCall:
+    """One model call about to be made. `stream` calls the provider; `say` shows on the page why
+    it takes a moment."""
 
     lease: Lease
     turn: Turn
@@ -93,128 +95,134 @@ class Asking:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Memory:
-    """What the model is told instead of the first `turns` turns."""
+class SummaryText:
+    """The text that replaces the first `turns` turns."""
 
     turns: int = 0
     text: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fitted:
+class FittedRequest:
     """The request to send. `shortened` counts the results that were cut in it."""
 
     request: ModelRequest
     shortened: int = 0
 
 
-def room_of(model: ChosenModel) -> int | None:
-    """How many tokens a request may have; None where nobody knows."""
-    return _room_in(model, model.context_tokens) if model.context_tokens else None
+def calculate_room(model: ChosenModel) -> int | None:
+    """Return how many tokens a request may have; None if the context size is unknown."""
+    return _calculate_room_in(model, model.context_tokens) if model.context_tokens else None
 
 
-def _room_in(model: ChosenModel, context_tokens: int) -> int:
-    """What of its context is left beside its answer."""
+def _calculate_room_in(model: ChosenModel, context_tokens: int) -> int:
+    """Return the tokens of the context without those for the answer."""
     facts = model.facts
     said = (facts.asked_tokens or facts.output_tokens) if facts else None
-    return max(
-        1, context_tokens - min(said or MOST_FOR_ANSWER, MOST_FOR_ANSWER, context_tokens // 4)
-    )
+    return max(1, context_tokens - min(said or MAX_FOR_ANSWER, MAX_FOR_ANSWER, context_tokens // 4))
 
 
-def room_after_refusal(
-    model: ChosenModel, refused: int, share: float, limit_tokens: int | None
-) -> int:
-    """Less than the `refused` tokens: what the provider said that it reads, else a share of them.
-    That it names more than it refused means that its tokens are smaller than those counted here."""
-    named = _room_in(model, limit_tokens) if limit_tokens else refused
+def reduce_room(model: ChosenModel, refused: int, share: float, limit_tokens: int | None) -> int:
+    """Return less than the `refused` tokens: the limit that the provider named, otherwise a share
+    of them.
+
+    A named limit above the refused size means that the provider's tokens are smaller than those
+    counted here.
+    """
+    named = _calculate_room_in(model, limit_tokens) if limit_tokens else refused
     return named if named < refused else int(refused * share)
 
 
-async def fitted(asking: Asking, request: ModelRequest, room: int | None) -> Fitted:
-    """The request as it is, or with as little left out as makes it fit. Raises ProviderError."""
-    memory = await in_database(_memory_of, asking.turn)
-    return _with_less(request, memory, room) or await _summarised(asking, request, memory, room)
+async def fit_request(
+    asking: PendingCall, request: ModelRequest, room: int | None
+) -> FittedRequest:
+    """Return the request as it is, or shortened as little as needed. Raise ProviderError."""
+    summary = await in_database(_load_summary, asking.turn)
+    return _shorten(request, summary, room) or await _summarise(asking, request, summary, room)
 
 
-def _memory_of(turn: Turn) -> Memory:
-    summary = summaries.summary_for(turn.conversation)
-    return Memory(turns=summary.turns, text=summary.text) if summary else Memory()
+def _load_summary(turn: Turn) -> SummaryText:
+    summary = summaries.load_summary(turn.conversation)
+    return SummaryText(turns=summary.turns, text=summary.text) if summary else SummaryText()
 
 
-def _with_less(request: ModelRequest, memory: Memory, room: int | None) -> Fitted | None:
-    """The request with what is known by heart and, where that is still too long, with short
-    results; None where that is not enough."""
-    if memory.turns:
-        history = with_summary(request.history, memory.turns, memory.text)
+def _shorten(request: ModelRequest, summary: SummaryText, room: int | None) -> FittedRequest | None:
+    """Return the request with the stored summary and, if that is not enough, with short results;
+    None if it still does not fit."""
+    if summary.turns:
+        history = insert_summary(request.history, summary.turns, summary.text)
         request = replace(request, history=history)
-    if room is None or tokens_of(request) <= room:
-        return Fitted(request=request)
-    short = _with_short_results(request, room)
-    return short if tokens_of(short.request) <= room else None
+    if room is None or count_tokens(request) <= room:
+        return FittedRequest(request=request)
+    short = _shorten_results(request, room)
+    return short if count_tokens(short.request) <= room else None
 
 
-def _with_short_results(request: ModelRequest, room: int) -> Fitted:
-    """Results of earlier turns first; those of this turn only where that is not enough."""
-    short = results_shortened(request.history, of_this_turn=False)
-    if tokens_of(replace(request, history=short.items)) > room:
-        short = results_shortened(request.history, of_this_turn=True)
-    return Fitted(request=replace(request, history=short.items), shortened=short.count)
+def _shorten_results(request: ModelRequest, room: int) -> FittedRequest:
+    """Shorten results of earlier turns first; those of this turn only if that is not enough."""
+    short = shorten_results(request.history, of_this_turn=False)
+    if count_tokens(replace(request, history=short.items)) > room:
+        short = shorten_results(request.history, of_this_turn=True)
+    return FittedRequest(request=replace(request, history=short.items), shortened=short.count)
 
 
-async def _summarised(
-    asking: Asking, request: ModelRequest, memory: Memory, room: int | None
-) -> Fitted:
-    """Have the model note its older turns, as many at a time as it can read, until what is left
-    fits. Each round is kept, so that what fails later need not be done again."""
-    if room is None or not turns_to_summarise(request.history, memory.turns):
-        raise replace(STILL_TOO_LONG if memory.turns else ONE_QUESTION_TOO_LONG)
+async def _summarise(
+    asking: PendingCall, request: ModelRequest, summary: SummaryText, room: int | None
+) -> FittedRequest:
+    """Have the model summarise its older turns, as many at a time as it can read, until the rest
+    fits. Each round is stored, so that a later failure does not repeat it."""
+    if room is None or not list_turns_to_summarise(request.history, summary.turns):
+        raise replace(STILL_TOO_LONG if summary.turns else ONE_QUESTION_TOO_LONG)
     if await in_database(summaries.was_undone, asking.turn.conversation):
         raise replace(UNDONE)
     await asking.say("Summarising the older part of this chat, so that it fits.")
     try:
-        for _ in range(MOST_ROUNDS):
-            memory = await _extended(asking, request, memory, room)
-            if found := _with_less(request, memory, room):
+        for _ in range(MAX_ROUNDS):
+            summary = await _extend_summary(asking, request, summary, room)
+            if found := _shorten(request, summary, room):
                 return found
-            if not turns_to_summarise(request.history, memory.turns):
+            if not list_turns_to_summarise(request.history, summary.turns):
                 raise replace(STILL_TOO_LONG)
     finally:
         await asking.say("")
     raise replace(NOT_ALL_YET)
 
 
-async def _extended(asking: Asking, request: ModelRequest, memory: Memory, room: int) -> Memory:
-    """The memory with the turns that follow on it, stored."""
+async def _extend_summary(
+    asking: PendingCall, request: ModelRequest, summary: SummaryText, room: int
+) -> SummaryText:
+    """Summarise the turns that follow the summary, store the result and return it."""
     most = min(SUMMARY_TOKENS, room // 4)
-    left = room - tokens_in(INSTRUCTIONS) - tokens_in(memory.text) - most
-    if left < LEAST_TRANSCRIPT_TOKENS:
+    left = room - count_text_tokens(INSTRUCTIONS) - count_text_tokens(summary.text) - most
+    if left < MIN_TRANSCRIPT_TOKENS:
         raise replace(NO_ROOM_TO_SUMMARISE)
-    turns = turns_to_summarise(request.history, memory.turns)
-    told = transcript(turns, left * CHARACTERS_A_TOKEN)
-    before = f"The notes so far:\n\n{memory.text}\n\n" if memory.turns else ""
+    turns = list_turns_to_summarise(request.history, summary.turns)
+    told = write_transcript(turns, left * CHARACTERS_A_TOKEN)
+    before = f"The notes so far:\n\n{summary.text}\n\n" if summary.turns else ""
     words = f"Write at most {most // 2:,} words.\n\n{before}The transcript:\n\n{told.text}"
     question = ModelRequest(
         model=request.model,
         system=INSTRUCTIONS,
         history=(UserMessage(text=words),),
-        # Thoughts would count as part of an answer that is short on purpose.
+        # Reasoning would count against the small answer limit.
         parameters=replace(request.parameters, output_tokens=most, effort="off"),
     )
-    text = await _noted(asking, question)
-    longer = Memory(turns=memory.turns + told.turns, text=text)
-    await in_database(summaries.keep, asking.lease, longer.turns, longer.text, asking.turn.model)
+    text = await _write_notes(asking, question)
+    longer = SummaryText(turns=summary.turns + told.turns, text=text)
+    await in_database(
+        summaries.store_summary, asking.lease, longer.turns, longer.text, asking.turn.model
+    )
     return longer
 
 
-async def _noted(asking: Asking, question: ModelRequest) -> str:
-    """The notes, whole. What they took is counted in any case."""
+async def _write_notes(asking: PendingCall, question: ModelRequest) -> str:
+    """Return the complete notes. Their tokens are counted also if this fails."""
     meter = Meter()
     try:
         async with aclosing(meter.read(question, asking.stream(question))) as stream:
             events = [event async for event in stream]
     finally:
-        await uninterrupted(in_database(_count, asking, meter.used))
+        await run_uninterrupted(in_database(_count_usage, asking, meter.used))
     text = "".join(event.text for event in events if isinstance(event, TextDelta)).strip()
     reason = next((event.reason for event in events if isinstance(event, Finished)), "")
     if reason in {"refused", "filtered"} or not text:
@@ -224,9 +232,9 @@ async def _noted(asking: Asking, question: ModelRequest) -> str:
     return text
 
 
-def _count(asking: Asking, used: Usage) -> None:
+def _count_usage(asking: PendingCall, used: Usage) -> None:
     if used.input_tokens or used.output_tokens:
-        with fenced(asking.lease):
-            price = price_of(asking.model.facts)
-            usage.count(asking.turn.conversation.owner_id, asking.turn.model, used, price)
-            usage.count_summary(asking.turn.pk, used, price)
+        with lock_turn(asking.lease):
+            price = find_price(asking.model.facts)
+            usage.add_usage(asking.turn.conversation.owner_id, asking.turn.model, used, price)
+            usage.add_summary_usage(asking.turn.pk, used, price)

@@ -1,7 +1,7 @@
-"""What the model is told: the conversation so far as plain values, valid for every provider.
+"""The history for a model: the conversation so far as plain values, valid for every provider.
 
-Each call that the model made has exactly one outcome, in the order of the calls: a denial, an
-expiry and an unknown outcome are told as such.
+Each call of the model has exactly one outcome, in the order of the calls, also if it was denied,
+expired or unknown.
 """
 
 import json
@@ -26,9 +26,8 @@ from chatapp.providers.request import (
     UserMessage,
 )
 
-from .attachment_text import attachment_text, within_bounds
-from .enclosures import Enclosures
-from .held_results import may_be_told, told_instead
+from .files import ModelFiles, cut_to_limit, render_attachment
+from .withheld_results import describe_withheld, is_visible_to_model
 
 State = ToolCall.State
 
@@ -40,25 +39,27 @@ SENTENCES = {
 NO_ANSWER = "The call was sent, but no answer came back."
 
 
-def history_of(turn: Turn) -> tuple[HistoryItem, ...]:
-    """Everything from the start of the conversation to the latest finished step of `turn`."""
-    parts = _parts(turn)
-    left_behind, path = given_up(turn), _path_to(turn)
+def build_history(turn: Turn) -> tuple[HistoryItem, ...]:
+    """Return everything from the start of the conversation to the latest finished step of
+    `turn`."""
+    parts = _load_parts(turn)
+    left_behind, path = list_abandoned_steps(turn), _find_path(turn)
     told = {
         message_id: [
             part for part in parts[message_id] if (message_id, part.step) not in left_behind
         ]
         for message_id in path
     }
-    enclosed = Enclosures(chain.from_iterable(told.values()))
+    files = ModelFiles(chain.from_iterable(told.values()))
     items: list[HistoryItem] = []
     for message_id, role in path.items():
-        items.extend(_items_of(role, told[message_id], enclosed))
+        items.extend(_build_items(role, told[message_id], files))
     return tuple(items)
 
 
-def given_up(turn: Turn) -> set[tuple[uuid.UUID, int]]:
-    """Answers and steps that were cut off and asked for anew: the model says it all again."""
+def list_abandoned_steps(turn: Turn) -> set[tuple[uuid.UUID, int]]:
+    """Return the answers and steps that were interrupted and repeated: the model says their
+    content again."""
     later = Step.objects.filter(turn=OuterRef("turn"), number__gt=OuterRef("number"))
     cut_off = Step.objects.filter(
         Exists(later), turn__conversation_id=turn.conversation_id, state=Step.State.INTERRUPTED
@@ -66,8 +67,8 @@ def given_up(turn: Turn) -> set[tuple[uuid.UUID, int]]:
     return set(cut_off.values_list("turn__answer_id", "number"))
 
 
-def _path_to(turn: Turn) -> dict[uuid.UUID, str]:
-    """The messages from the root to the turn's own two, with their roles, in that order."""
+def _find_path(turn: Turn) -> dict[uuid.UUID, str]:
+    """Return the messages from the root to the turn's own two with their roles, in that order."""
     rows = Message.objects.filter(conversation_id=turn.conversation_id)
     found = {pk: (parent, role) for pk, parent, role in rows.values_list("pk", "parent_id", "role")}
     path: list[uuid.UUID] = []
@@ -78,8 +79,8 @@ def _path_to(turn: Turn) -> dict[uuid.UUID, str]:
     return {pk: found[pk][1] for pk in reversed(path)}
 
 
-def _parts(turn: Turn) -> dict[uuid.UUID, list[Part]]:
-    """The parts of the whole conversation by message, each message's in order."""
+def _load_parts(turn: Turn) -> dict[uuid.UUID, list[Part]]:
+    """Return the parts of the whole conversation by message, in order."""
     rows = Part.objects.filter(message__conversation_id=turn.conversation_id)
     parts: dict[uuid.UUID, list[Part]] = defaultdict(list)
     rows = rows.select_related("tool_call__approval", "tool_call__review", "attachment__file")
@@ -88,44 +89,45 @@ def _parts(turn: Turn) -> dict[uuid.UUID, list[Part]]:
     return parts
 
 
-def _items_of(role: str, parts: list[Part], enclosed: Enclosures) -> Iterator[HistoryItem]:
+def _build_items(role: str, parts: list[Part], files: ModelFiles) -> Iterator[HistoryItem]:
     if role == Message.Role.USER:
-        yield _user_message(parts, enclosed)
+        yield _build_user_message(parts, files)
         return
     by_step: dict[int, list[Part]] = defaultdict(list)
     for part in parts:
         by_step[part.step].append(part)
     for step in sorted(by_step):
-        yield from _step_items(by_step[step], enclosed)
+        yield from _build_step_items(by_step[step], files)
 
 
-def _user_message(parts: list[Part], enclosed: Enclosures) -> UserMessage:
-    """The person's words, then what they attached, each marked as data that somebody else gave."""
+def _build_user_message(parts: list[Part], files: ModelFiles) -> UserMessage:
+    """Return the person's text, then the attachments, each marked as data from somebody else."""
     words = [part.text for part in parts if part.kind == Part.Kind.TEXT]
-    files = [part for part in parts if part.kind == Part.Kind.FILE]
-    words += [attachment_text(part.attachment) for part in files]
-    media = tuple(each for part in files for each in enclosed.of(part))
+    attached = [part for part in parts if part.kind == Part.Kind.FILE]
+    words += [render_attachment(part.attachment) for part in attached]
+    media = tuple(each for part in attached for each in files.list_media(part))
     return UserMessage(text="\n\n".join(words), media=media)
 
 
-def _step_items(parts: list[Part], enclosed: Enclosures) -> Iterator[HistoryItem]:
-    parts = sorted(parts, key=_place)
-    said = tuple(said for part in parts if (said := _said(part)) is not None)
+def _build_step_items(parts: list[Part], files: ModelFiles) -> Iterator[HistoryItem]:
+    parts = sorted(parts, key=_build_sort_key)
+    said = tuple(said for part in parts if (said := _build_part(part)) is not None)
     if said:
         yield AssistantMessage(parts=said)
     for part in parts:
         if part.tool_call is not None:
-            yield replace(outcome_of(part.tool_call), media=enclosed.of(part))
+            yield replace(build_outcome(part.tool_call), media=files.list_media(part))
 
 
-def _place(part: Part) -> tuple[int, bool, int]:
-    """Where in its step the model said it: calls among words, which pages show behind them."""
+def _build_sort_key(part: Part) -> tuple[int, bool, int]:
+    """Return the position of the part in the model's answer: calls between texts, which pages
+    show after them."""
     is_call = part.kind == Part.Kind.TOOL_CALL
     place = part.position if part.place is None else part.place
     return place, not is_call, part.position
 
 
-def _said(part: Part) -> AssistantPart | None:
+def _build_part(part: Part) -> AssistantPart | None:
     match part.kind:
         case Part.Kind.TEXT:
             return SaidText(text=part.text, opaque=part.opaque)
@@ -136,15 +138,15 @@ def _said(part: Part) -> AssistantPart | None:
             return AskedTool(
                 call_id=call.provider_call_id,
                 name=call.tool_id,
-                arguments=_asked(call),
+                arguments=_read_asked_arguments(call),
                 opaque=part.opaque,
             )
         case _:
             return None
 
 
-def _asked(call: ToolCall) -> str:
-    """The values that the model asked for; what a person made of them, the outcome says."""
+def _read_asked_arguments(call: ToolCall) -> str:
+    """Return the arguments that the model asked for. The outcome tells it what a person changed."""
     asked = call.asked_arguments or call.arguments
     return asked if _is_object(asked) else "{}"
 
@@ -156,44 +158,46 @@ def _is_object(text: str) -> bool:
         return False
 
 
-def outcome_of(call: ToolCall) -> ToolOutcome:
-    """What the model is told came of `call`."""
-    text, is_error = _told(call)
+def build_outcome(call: ToolCall) -> ToolOutcome:
+    """Return the outcome of `call` as the model reads it."""
+    text, is_error = _describe_outcome(call)
     if call.asked_arguments:
         text = f"[The person changed the values before it ran, to: {call.arguments}]\n{text}"
     return ToolOutcome(
         call_id=call.provider_call_id,
         name=call.tool_id,
-        text=within_bounds(text),
+        text=cut_to_limit(text),
         is_error=is_error,
     )
 
 
-def _told(call: ToolCall) -> tuple[str, bool]:
-    if not may_be_told(call):
-        return told_instead(call), call.state == State.FAILED
+def _describe_outcome(call: ToolCall) -> tuple[str, bool]:
+    if not is_visible_to_model(call):
+        return describe_withheld(call), call.state == State.FAILED
     match call.state:
         case State.SUCCEEDED if call.resolution == "worked":
             return "A person checked: it worked. The result itself was lost.", False
         case State.FAILED if call.resolution == "did-not":
             return "A person checked: it did not take effect.", True
         case State.SUCCEEDED:
-            return result_text(call) or "Done. The tool returned nothing.", False
+            return render_result(call) or "Done. The tool returned nothing.", False
         case State.FAILED:
-            return failure_text(call), True
+            return render_failure(call), True
         case State.DENIED:
-            return _denial(call), True
+            return _describe_denial(call), True
         case State.EXPIRED | State.WITHDRAWN if call.error:
-            return f"Not run. {failure_text(call)}", True
+            return f"Not run. {render_failure(call)}", True
         case State.UNKNOWN:
-            return _unknown(call), True
+            return _describe_unknown(call), True
+        case State.CANCELLED if call.may_have_run:
+            return _describe_cancelled(call), True
         case State.REFUSED:
             return f"Refused by policy: {call.why}", True
         case _:
             return SENTENCES.get(State(call.state), "Not run."), True
 
 
-def _unknown(call: ToolCall) -> str:
+def _describe_unknown(call: ToolCall) -> str:
     came = (call.error or {}).get("message") or NO_ANSWER
     return (
         f"The outcome is unknown. {came} It may or may not have taken effect. Do not assume "
@@ -201,29 +205,38 @@ def _unknown(call: ToolCall) -> str:
     )
 
 
-def _denial(call: ToolCall) -> str:
+def _describe_cancelled(call: ToolCall) -> str:
+    """Describe a call that was cancelled after it was sent: a long task of its service."""
+    came = (call.error or {}).get("message") or "It was cancelled while it ran."
+    return (
+        f"Cancelled, but not before it was sent: it ran for a while. {came} It may have taken "
+        "effect, wholly or in part. Do not assume either, and do not repeat it without asking."
+    )
+
+
+def _describe_denial(call: ToolCall) -> str:
     approval = getattr(call, "approval", None)
     word = approval.reason if approval is not None else ""
     return f"Denied by the person. They said: {word}" if word else "Denied by the person."
 
 
-def failure_text(call: ToolCall) -> str:
-    """A failed call in words: what the tool itself said, or why it could not be used."""
+def render_failure(call: ToolCall) -> str:
+    """Return a failed call as text: the tool's own error, or why it could not be used."""
     error = call.error or {}
     sentence = " ".join(filter(None, [error.get("message"), error.get("hint")]))
-    return sentence or result_text(call) or "The tool failed without saying why."
+    return sentence or render_result(call) or "The tool failed without saying why."
 
 
-def result_text(call: ToolCall) -> str:
-    """The result as text: its text blocks, a word for what is not text, else the structured
-    value."""
-    texts = [_block_text(block) for block in call.content]
+def render_result(call: ToolCall) -> str:
+    """Return the result as text: its text blocks, a placeholder for other blocks, otherwise the
+    structured value."""
+    texts = [_render_block(block) for block in call.content]
     if not any(texts) and call.result and call.result.get("structured") is not None:
         return json.dumps(call.result["structured"], ensure_ascii=False)
     return "\n\n".join(filter(None, texts))
 
 
-def _block_text(block: dict[str, Any]) -> str:
+def _render_block(block: dict[str, Any]) -> str:
     match block.get("type"):
         case "text":
             return str(block.get("text", ""))

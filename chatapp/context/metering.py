@@ -1,10 +1,10 @@
-"""What one model call used: as its provider says or, where it did not come to say so, about."""
+"""The tokens of one model call: as the provider reports them, otherwise estimated."""
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
-from chatapp.providers.estimate import tokens_in, tokens_of
+from chatapp.providers.estimate import count_text_tokens, count_tokens
 from chatapp.providers.events import (
     ArgumentsDelta,
     ModelEvent,
@@ -18,24 +18,29 @@ from chatapp.providers.request import ModelRequest
 
 @dataclass(slots=True, kw_only=True)
 class Meter:
-    """Reads along. Providers tell what was used last, so an answer that was stopped or that failed
-    is estimated, on the side of too many: otherwise Stop would make it free."""
+    """Counts the tokens of a stream.
+
+    Providers report usage last. An answer that was stopped or failed before that is estimated,
+    rather too high than too low, so that Stop does not make it free.
+    """
 
     asked_tokens: int = 0
     words: list[str] = field(default_factory=list)
-    told: Usage = field(default_factory=Usage)
+    reported: Usage = field(default_factory=Usage)
 
     @property
     def used(self) -> Usage:
-        if self.told.input_tokens or self.told.output_tokens:
-            return self.told
-        return Usage(input_tokens=self.asked_tokens, output_tokens=tokens_in("".join(self.words)))
+        if self.reported.input_tokens or self.reported.output_tokens:
+            return self.reported
+        return Usage(
+            input_tokens=self.asked_tokens, output_tokens=count_text_tokens("".join(self.words))
+        )
 
     async def read(
         self, request: ModelRequest, events: AsyncGenerator[ModelEvent, None]
     ) -> AsyncGenerator[ModelEvent, None]:
-        """The same events. A request that was refused before the first word used nothing."""
-        self.asked_tokens = tokens_of(request)
+        """Yield the same events. A request that was refused before the first text used nothing."""
+        self.asked_tokens = count_tokens(request)
         try:
             async with aclosing(events):
                 async for event in events:
@@ -51,6 +56,6 @@ class Meter:
             case TextDelta(text=text) | ReasoningDelta(text=text) | ArgumentsDelta(text=text):
                 self.words.append(text)
             case Usage():
-                self.told = event
+                self.reported = event
             case _:
                 pass

@@ -1,5 +1,5 @@
-"""Making a conversation shorter for a model that could not read all of it: old results of tools
-first, then the older turns as a summary. Pure; nothing is cut without saying so."""
+"""Shortening a conversation that does not fit the model: old tool results first, then older
+turns as a summary. Pure; every cut is marked."""
 
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -20,10 +20,10 @@ KEPT_TAIL = 200
 WORTH_SHORTENING = 1_200
 KEPT_TURNS = 2
 KEPT_RESULTS = 4
-LEAST_OF_AN_ITEM = 200
-MOST_OF_AN_ITEM = 10_000
+MIN_ITEM_CHARACTERS = 200
+MAX_ITEM_CHARACTERS = 10_000
 GAP = "\n\n"
-# Half of the words that say how much was left out, rounded up.
+# Half the length of the note that says how much was left out, rounded up.
 ROOM_FOR_MARK = 30
 
 INSTRUCTIONS = (
@@ -36,8 +36,8 @@ INSTRUCTIONS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shortened:
-    """A history whose results of tools were shortened; `count` says how many."""
+class ShortenedHistory:
+    """A history with shortened results of tools; `count` is their number."""
 
     items: tuple[HistoryItem, ...]
     count: int
@@ -45,36 +45,36 @@ class Shortened:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transcript:
-    """The first `turns` turns of some as text."""
+    """The first `turns` of some turns as text."""
 
     text: str
     turns: int
 
 
-def turn_starts(items: Sequence[HistoryItem]) -> list[int]:
-    """Where each turn begins: a person's message."""
+def find_turn_starts(items: Sequence[HistoryItem]) -> list[int]:
+    """Return where each turn begins: at a person's message."""
     return [place for place, item in enumerate(items) if isinstance(item, UserMessage)]
 
 
-def results_shortened(items: Sequence[HistoryItem], *, of_this_turn: bool) -> Shortened:
-    """Long results of earlier turns cut to beginning and end, and those of this one but for its
-    latest."""
-    starts = turn_starts(items)
+def shorten_results(items: Sequence[HistoryItem], *, of_this_turn: bool) -> ShortenedHistory:
+    """Cut long results of earlier turns to beginning and end; with `of_this_turn` also those of
+    this turn, except for its latest."""
+    starts = find_turn_starts(items)
     this_turn = starts[-1] if starts else 0
     results = [place for place, item in enumerate(items) if isinstance(item, ToolOutcome)]
     latest = set(results[-KEPT_RESULTS:])
     shortened = [
-        _shortened(item)
+        _shorten_outcome(item)
         if isinstance(item, ToolOutcome)
         and (place < this_turn or (of_this_turn and place not in latest))
         else item
         for place, item in enumerate(items)
     ]
     count = sum(new is not old for new, old in zip(shortened, items, strict=True))
-    return Shortened(items=tuple(shortened), count=count)
+    return ShortenedHistory(items=tuple(shortened), count=count)
 
 
-def _shortened(outcome: ToolOutcome) -> ToolOutcome:
+def _shorten_outcome(outcome: ToolOutcome) -> ToolOutcome:
     text = outcome.text
     if len(text) <= WORTH_SHORTENING and not outcome.media:
         return outcome
@@ -88,35 +88,42 @@ def _shortened(outcome: ToolOutcome) -> ToolOutcome:
     return replace(outcome, text="\n".join([text, *notes]), media=())
 
 
-def turns_to_summarise(items: Sequence[HistoryItem], known: int) -> list[tuple[HistoryItem, ...]]:
-    """The turns after the first `known` that may become a summary; the latest ones stay as they
-    are."""
-    starts = turn_starts(items)
+def list_turns_to_summarise(
+    items: Sequence[HistoryItem], known: int
+) -> list[tuple[HistoryItem, ...]]:
+    """Return the turns after the first `known` that may be summarised. The latest turns stay as
+    they are."""
+    starts = find_turn_starts(items)
     ends = [*starts[1:], len(items)]
     turns = [tuple(items[start:end]) for start, end in zip(starts, ends, strict=True)]
     return turns[known:-KEPT_TURNS]
 
 
-def transcript(turns: Sequence[Sequence[HistoryItem]], most_characters: int) -> Transcript:
-    """As many of the first turns as there is room for with LEAST_OF_AN_ITEM of each item, and as
-    much of each as then fits. A turn that is too long alone says what it lacks."""
-    ends = list(accumulate(len(_told(turn, LEAST_OF_AN_ITEM)) + len(GAP) for turn in turns))
+def write_transcript(turns: Sequence[Sequence[HistoryItem]], most_characters: int) -> Transcript:
+    """Return as many of the first turns as fit with MIN_ITEM_CHARACTERS of each item, with as much
+    of each item as then fits.
+
+    A single turn that is too long is cut in the middle, with a note.
+    """
+    ends = list(
+        accumulate(len(_render_items(turn, MIN_ITEM_CHARACTERS)) + len(GAP) for turn in turns)
+    )
     count = max(1, bisect_right(ends, most_characters))
     told = [item for turn in turns[:count] for item in turn]
     more = bisect_right(
-        range(LEAST_OF_AN_ITEM + 1, MOST_OF_AN_ITEM + 1),
+        range(MIN_ITEM_CHARACTERS + 1, MAX_ITEM_CHARACTERS + 1),
         most_characters,
-        key=lambda most: len(_told(told, most)),
+        key=lambda most: len(_render_items(told, most)),
     )
-    text = _told(told, LEAST_OF_AN_ITEM + more)
-    return Transcript(text=_within(text, most_characters), turns=count)
+    text = _render_items(told, MIN_ITEM_CHARACTERS + more)
+    return Transcript(text=_cut_middle(text, most_characters), turns=count)
 
 
-def _told(items: Sequence[HistoryItem], most: int) -> str:
-    return GAP.join(line for item in items if (line := _line(item, most)))
+def _render_items(items: Sequence[HistoryItem], most: int) -> str:
+    return GAP.join(line for item in items if (line := _render_item(item, most)))
 
 
-def _within(text: str, most_characters: int) -> str:
+def _cut_middle(text: str, most_characters: int) -> str:
     if len(text) <= most_characters:
         return text
     half = max(1, most_characters // 2 - ROOM_FOR_MARK)
@@ -124,7 +131,7 @@ def _within(text: str, most_characters: int) -> str:
     return f"{text[:half]}\n[{cut:,} characters were left out here.]\n{text[-half:]}"
 
 
-def _line(item: HistoryItem, most: int) -> str:
+def _render_item(item: HistoryItem, most: int) -> str:
     match item:
         case UserMessage(text=text):
             return f"Person: {_cut(text, most)}"
@@ -140,9 +147,11 @@ def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[:most]} […]"
 
 
-def with_summary(items: Sequence[HistoryItem], turns: int, summary: str) -> tuple[HistoryItem, ...]:
-    """The history with its first turns replaced by a summary before the next message."""
-    starts = turn_starts(items)
+def insert_summary(
+    items: Sequence[HistoryItem], turns: int, summary: str
+) -> tuple[HistoryItem, ...]:
+    """Return the history with its first turns replaced by a summary before the next message."""
+    starts = find_turn_starts(items)
     if turns >= len(starts):
         return tuple(items)
     kept = list(items[starts[turns] :])

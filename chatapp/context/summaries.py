@@ -1,16 +1,14 @@
-"""Summaries as rows: which one counts, keeping a new one with its notice, undoing it."""
+"""Summaries as rows: the one in use, storing a new one with its notice, and undoing it."""
 
 import uuid
 
 from django.db import transaction
 
+from chatapp.journal import journal
+from chatapp.journal.journal import NOTICE_STEP, SUMMARISED, Entry, Kind
+from chatapp.journal.lease import Lease, lock_turn
 from chatapp.models import Conversation, Part, Summary, Turn
-from mcpconfig.results import storable
-
-from . import journal
-from .journal import Entry, Kind
-from .lease import Lease, fenced
-from .top_notices import STEP, SUMMARISED
+from mcpconfig.values.results import make_storable
 
 NOTICE = (
     "The older part of this chat was summarised, because all of it is longer than the model can "
@@ -18,44 +16,47 @@ NOTICE = (
 )
 
 
-def summary_for(conversation: Conversation) -> Summary | None:
-    """The one that a model is told now: the widest, unless the person took it back."""
-    widest = _widest(conversation.pk)
+def load_summary(conversation: Conversation) -> Summary | None:
+    """Return the summary that replaces the older turns: the widest, unless the person undid it."""
+    widest = _load_widest(conversation.pk)
     return widest if widest is not None and widest.is_used else None
 
 
 def was_undone(conversation: Conversation) -> bool:
-    """Whether the person took the summary back: then no other is made behind their back."""
-    widest = _widest(conversation.pk)
+    """Return whether the person undid the summary. No other one is made then."""
+    widest = _load_widest(conversation.pk)
     return widest is not None and not widest.is_used
 
 
-def _widest(conversation_id: uuid.UUID) -> Summary | None:
+def _load_widest(conversation_id: uuid.UUID) -> Summary | None:
     summaries = Summary.objects.filter(conversation_id=conversation_id)
     return summaries.select_related("part").last()
 
 
-def keep(lease: Lease, turns: int, text: str, model: str) -> None:
-    """Store a summary and tell of it at the top of the answer that needed it. One that this answer
-    needed before grows; one of an earlier answer no longer counts, and its notice says so."""
-    with fenced(lease) as turn:
-        values = {"turns": turns, "text": storable(text), "model": model}
-        known = _widest(turn.conversation_id)
+def store_summary(lease: Lease, turns: int, text: str, model: str) -> None:
+    """Store a summary, with a notice at the top of the answer that needed it.
+
+    A summary that this answer already has is extended. One of an earlier answer no longer counts,
+    and its notice says so.
+    """
+    with lock_turn(lease) as turn:
+        values = {"turns": turns, "text": make_storable(text), "model": model}
+        known = _load_widest(turn.conversation_id)
         if known is not None and known.part.message_id == turn.answer_id:
             Summary.objects.filter(pk=known.pk).update(**values)
-            entries = [_entry(known.part, is_new=False)]
+            entries = [_build_entry(known.part, is_new=False)]
         else:
-            entries = [_entry(known.part, is_new=False)] if known else []
-            part = _notice(turn)
+            entries = [_build_entry(known.part, is_new=False)] if known else []
+            part = _create_notice(turn)
             Summary.objects.create(conversation_id=turn.conversation_id, part=part, **values)
-            entries.append(_entry(part))
+            entries.append(_build_entry(part))
         journal.append(turn.conversation_id, turn.pk, entries)
 
 
-def _notice(turn: Turn) -> Part:
+def _create_notice(turn: Turn) -> Part:
     return Part.objects.create(
         message_id=turn.answer_id,
-        step=STEP,
+        step=NOTICE_STEP,
         position=SUMMARISED,
         kind=Part.Kind.NOTICE,
         notice_kind=Part.NoticeKind.SUMMARY,
@@ -63,19 +64,20 @@ def _notice(turn: Turn) -> Part:
     )
 
 
-def use(summary: Summary, *, is_used: bool) -> None:
-    """Let the model be told this summary from the next question on, or the whole chat again."""
+def switch_summary(summary: Summary, *, is_used: bool) -> None:
+    """Use this summary from the next model call on, or the whole chat again."""
     with transaction.atomic():
-        # The turn first, as everywhere: its worker holds it when it wants the conversation.
+        # Lock the turn first, as everywhere: its worker holds the turn when it locks the
+        # conversation.
         turn = Turn.objects.select_for_update().get(answer_id=summary.part.message_id)
         changed = Summary.objects.filter(pk=summary.pk).exclude(is_used=is_used)
         if not changed.update(is_used=is_used):
             return
-        entry = _entry(summary.part, is_new=False)
+        entry = _build_entry(summary.part, is_new=False)
         journal.append(summary.conversation_id, turn.pk, [entry])
     summary.is_used = is_used
 
 
-def _entry(part: Part, *, is_new: bool = True) -> Entry:
+def _build_entry(part: Part, *, is_new: bool = True) -> Entry:
     data = {"message": str(part.message_id), "step": part.step, "position": part.position}
     return Entry(kind=Kind.NOTICE, data=data if is_new else {**data, "is_new": False})

@@ -1,16 +1,15 @@
-"""Results that a person sees before the assistant does: when one is held, whether the assistant may
-be told, and what it is told instead."""
+"""Results that a person reviews before the assistant sees them: when one is held, whether the
+model may see it, and what it sees instead."""
 
 import uuid
 
 from django.conf import settings
 from django.db.models.functions import Now
 
+from chatapp.audit.call_entries import compute_hash
 from chatapp.models import Review, ToolCall, Turn
-from chatapp.storage import in_time
+from chatapp.server.database import from_now
 from mcpconfig.models import ToolSetting
-
-from .log_of_calls import hash_of
 
 State = ToolCall.State
 ENDS = {
@@ -24,14 +23,14 @@ BECAUSE = {
 
 
 def hold_result(call_id: uuid.UUID) -> None:
-    """Open the review of what a call has just brought back, where an admin wants one: inside the
-    transaction that stores it, so that nobody can read it in between."""
+    """Open the review of a call's result if an admin wants one, inside the transaction that
+    stores the result."""
     call = ToolCall.objects.get(pk=call_id)
     if call.state in ENDS and _wants_review(call):
         Review.objects.create(
             tool_call=call,
-            binding=binding_of_result(call),
-            expires_at=in_time(days=settings.APPROVAL_DAYS),
+            binding=hash_result(call),
+            expires_at=from_now(days=settings.APPROVAL_DAYS),
         )
 
 
@@ -40,24 +39,24 @@ def _wants_review(call: ToolCall) -> bool:
     return settings_of_tool.filter(wants_review=True).exists()
 
 
-def binding_of_result(call: ToolCall) -> str:
-    """The hash of what a person is shown of a result."""
-    return hash_of(
+def hash_result(call: ToolCall) -> str:
+    """Return the hash of what a person sees of a result."""
+    return compute_hash(
         {"call": str(call.pk), "state": call.state, "result": call.result, "error": call.error}
     )
 
 
-def may_be_told(call: ToolCall) -> bool:
-    """Whether the assistant may see what the call brought back: nobody has to look at it first, or
-    a person gave it exactly this."""
+def is_visible_to_model(call: ToolCall) -> bool:
+    """Return whether the model may see the result: it needs no review, or a person released
+    exactly this result."""
     review: Review | None = getattr(call, "review", None)
     if review is None:
         return True
-    return review.state == Review.State.GIVEN and review.binding == binding_of_result(call)
+    return review.state == Review.State.GIVEN and review.binding == hash_result(call)
 
 
-def told_instead(call: ToolCall) -> str:
-    """What the model reads of a call whose result it may not see."""
+def describe_withheld(call: ToolCall) -> str:
+    """Return what the model reads about a call whose result it may not see."""
     review = call.review
     words = [ENDS[State(call.state)], BECAUSE.get(Review.State(review.state), "")]
     if review.reason:
@@ -65,9 +64,9 @@ def told_instead(call: ToolCall) -> str:
     return " ".join(filter(None, words))
 
 
-def withdraw_open(turn: Turn) -> list[ToolCall]:
-    """The turn ends, so nobody is asked about its results any more, and the assistant does not see
-    them. Returns the calls that they are of."""
+def withdraw_open_reviews(turn: Turn) -> list[ToolCall]:
+    """Withdraw the open reviews of a turn that ends: the model does not see those results.
+    Return their calls."""
     held = ToolCall.objects.filter(turn=turn, review__state=Review.State.OPEN)
     calls = list(held)
     Review.objects.filter(tool_call__in=calls, state=Review.State.OPEN).update(

@@ -1,4 +1,4 @@
-"""What a person asks of a conversation: a new message, and Stop."""
+"""Accepts what a person does to a conversation: a new message, Stop, and a switch of its mode."""
 
 import uuid
 from collections.abc import Sequence
@@ -7,18 +7,20 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models.functions import Now
 
+from chatapp.audit import audit_log
+from chatapp.audit.audit_log import AuditEvent, Who
+from chatapp.calls.transitions import Actor
+from chatapp.context import attachments as attaching
+from chatapp.engine.ending import end_turn
+from chatapp.journal import journal
+from chatapp.journal.fault_points import FaultPoint, reach
+from chatapp.journal.journal import wake
 from chatapp.models import Attachment, Conversation, LogEntry, Member, Message, Part, Turn
+from chatapp.people.refused import Refused
+from chatapp.providers.access import usage
+from chatapp.providers.access.model_choice import choose_model
 from chatapp.providers.events import ProviderError
 from mcpconfig.models import Service
-
-from . import attachments as attaching
-from . import journal, log, usage
-from .calling import wake
-from .ending import end
-from .log import Happening, Who
-from .milestones import passed
-from .model_choice import chosen_model
-from .refusals import Refused
 
 TITLE_CHARACTERS = 60
 STILL_WORKING = (
@@ -38,25 +40,26 @@ def receive(
     mode: str = "",
     tools: str = "",
 ) -> Turn:
-    """Accept a message and queue its turn; None starts a conversation. Raises Refused.
+    """Accept a message and queue its turn. Without a conversation, create one. Raises Refused.
 
-    The same `client_id` again gives the turn of the first time. A turn that waits for an answer is
-    ended: what it asked for is withdrawn, and the model is told so. `mode` and `tools`
-    (“off”: it uses none) are those of a new conversation.
+    A `client_id` that was accepted before returns the turn of that message. A turn that waits for a
+    person is ended: its open questions are withdrawn, and the model is told so. `mode` and `tools`
+    (“off” for none) apply to a new conversation.
     """
-    if client_id is not None and (known := _already_accepted(person, client_id)):
+    if client_id is not None and (known := _find_accepted(person, client_id)):
         return known
     check_text(text)
     check_may_ask(person, model)
-    files = attaching.chosen(person, attachments)
+    files = attaching.load_drafts(person, attachments)
     try:
         with transaction.atomic():
-            begun = conversation or _begun(person, text, model, mode, tools)
+            begun = conversation or _create_conversation(person, text, model, mode, tools)
             turn = _accept(begun, text, model, client_id, services, files, conversation is None)
             if conversation is None:
                 log_first_mode(begun)
-    except (IntegrityError, Refused) as problem:  # perhaps the same message came at this moment
-        if client_id is not None and (known := _already_accepted(person, client_id)):
+    except (IntegrityError, Refused) as problem:
+        # The same message may have been accepted at this moment.
+        if client_id is not None and (known := _find_accepted(person, client_id)):
             return known
         if isinstance(problem, Refused):
             raise
@@ -68,13 +71,14 @@ def check_text(text: str) -> None:
     if not text.strip():
         raise Refused("Write a message first.")
     if len(text) > settings.MESSAGE_MAX_CHARACTERS:
-        raise Refused(too_long(f"{len(text):,}"))
+        raise Refused(explain_too_long(f"{len(text):,}"))
     if "\x00" in text:
         raise Refused("This message contains a character that cannot be stored. Remove it.")
 
 
-def too_long(count: str = "too many") -> str:
-    """Why a message is refused that has so many characters, or more than anybody counted."""
+def explain_too_long(count: str = "too many") -> str:
+    """Return why a message with this many characters is refused; by default, with an unknown
+    count."""
     most = settings.MESSAGE_MAX_CHARACTERS
     return (
         f"This message has {count} characters; the limit is {most:,}. Shorten it, or send it in "
@@ -83,25 +87,26 @@ def too_long(count: str = "too many") -> str:
 
 
 def check_may_ask(person: Member, model: str) -> None:
-    """Refuse a model that this person cannot ask, and one more question once an allowance of theirs
-    is used up, in words."""
+    """Raise Refused if this person may not use the model, or has used up an allowance."""
     try:
-        chosen_model(model, person)
+        choose_model(model, person)
     except ProviderError as error:
         raise Refused(" ".join(filter(None, [error.message, error.hint]))) from None
-    if sentence := usage.used_up(person):
-        raise Refused(f"{sentence} {usage.hint()}", 409)
+    if sentence := usage.find_used_up_allowance(person):
+        raise Refused(f"{sentence} {usage.describe_renewal()}", 409)
 
 
-def _already_accepted(person: Member, client_id: uuid.UUID) -> Turn | None:
+def _find_accepted(person: Member, client_id: uuid.UUID) -> Turn | None:
     return Turn.objects.filter(question__client_id=client_id, conversation__owner=person).first()
 
 
-def _begun(person: Member, text: str, model: str, mode: str, tools: str) -> Conversation:
+def _create_conversation(
+    person: Member, text: str, model: str, mode: str, tools: str
+) -> Conversation:
     known = mode if mode in Conversation.Mode.values else Conversation.Mode.ACT
     return Conversation.objects.create(
         owner=person,
-        title=title_of(text),
+        title=make_title(text),
         model=model,
         mode=known,
         uses_tools=tools != "off",
@@ -119,14 +124,14 @@ def _accept(
 ) -> Turn:
     latest = None
     if not is_new:
-        _make_way(conversation)
-        # A chat of a program that a person writes in is theirs from here on.
+        _end_waiting_turn(conversation)
+        # A program's chat becomes the person's own when they write in it.
         Conversation.objects.filter(pk=conversation.pk).update(
             active_at=Now(), model=model, token=None
         )
         latest = conversation.messages.order_by("created_seq").last()
     question, answer = _store_messages(conversation, latest, text, client_id)
-    attaching.send_with(question, files)
+    attaching.attach_to_message(question, files)
     turn = Turn.objects.create(
         conversation=conversation,
         question=question,
@@ -141,31 +146,33 @@ def _accept(
     ]
     journal.append(conversation.pk, turn.pk, entries)
     transaction.on_commit(lambda: wake(turn.pk))
-    passed("K1")
+    reach(FaultPoint.MESSAGE_STORED_UNCOMMITTED)
     return turn
 
 
 def lock_latest(conversation: Conversation) -> Turn | None:
-    """The latest turn, locked until the caller's commit: what a person does to a chat comes one
-    after another, and the turn before the conversation, as everywhere."""
+    """Lock the latest turn until the caller's commit and return it, so that what a person does to a
+    chat happens one after another. Like everywhere, the turn is locked before the conversation."""
     turns = Turn.objects.select_for_update().filter(conversation=conversation)
     return turns.order_by("created_at").last()
 
 
-def _make_way(conversation: Conversation) -> None:
-    """End a turn that waits for a person, who has written something else; a working one refuses."""
+def _end_waiting_turn(conversation: Conversation) -> None:
+    """End the turn that waits for this person, who has sent a new message. Raises Refused if a turn
+    is running."""
     lock_latest(conversation)
     live = Turn.objects.select_for_update().filter(conversation=conversation, state__in=Turn.LIVE)
     for turn in live:
         if turn.state != Turn.State.WAITING:
             raise Refused(STILL_WORKING, 409)
-        end(turn, "stopped", "You wrote a new message, so the open question was withdrawn.")
+        sentence = "You wrote a new message, so the open question was withdrawn."
+        end_turn(turn, "stopped", sentence, by=Actor.PERSON)
 
 
 def _store_messages(
     conversation: Conversation, latest: Message | None, text: str, client_id: uuid.UUID | None
 ) -> tuple[Message, Message]:
-    """The person's message after the latest one, and the answer that will follow it."""
+    """Store the person's message after the latest one, and the empty answer that follows it."""
     question = Message(
         conversation=conversation, parent=latest, role=Message.Role.USER, client_id=client_id
     )
@@ -175,8 +182,8 @@ def _store_messages(
     return question, answer
 
 
-def title_of(text: str) -> str:
-    """A conversation's title: the first words of its first message, on one line."""
+def make_title(text: str) -> str:
+    """Return a conversation's title: the first words of its first message, on one line."""
     words = " ".join(text.split())
     if len(words) <= TITLE_CHARACTERS:
         return words
@@ -184,7 +191,7 @@ def title_of(text: str) -> str:
 
 
 def stop(conversation: Conversation) -> None:
-    """Stop the live turn, if there is one: at once when nobody moves it, else its worker does."""
+    """Stop the live turn, if there is one. A running turn is stopped by its worker."""
     with transaction.atomic():
         turn = (
             Turn.objects.select_for_update()
@@ -197,18 +204,18 @@ def stop(conversation: Conversation) -> None:
             Turn.objects.filter(pk=turn.pk).update(stop_requested=True, signals=turn.signals + 1)
             transaction.on_commit(lambda: wake(turn.pk))
         else:
-            end(turn, "stopped")
-    # A running turn's worker is told in this process at once, elsewhere by its next look.
+            end_turn(turn, "stopped", by=Actor.PERSON)
+    # A worker in this process sees the request at once, another one when it looks next.
 
 
-def unknown_services(person: Member, names: list[str]) -> list[str]:
-    """Of these names, the ones that no service has which this person may use."""
+def find_unknown_services(person: Member, names: list[str]) -> list[str]:
+    """Return the names that belong to no service that this person may use."""
     known = Service.objects.for_member(person).filter(name__in=names)
     return sorted(set(names) - set(known.values_list("name", flat=True)))
 
 
 def switch_mode(conversation: Conversation, mode: str) -> None:
-    """Let a chat plan or act, from the next call of a model or a tool on. Its owner does."""
+    """Switch a chat between planning and acting, from its next model or tool call on."""
     if mode not in Conversation.Mode.values:
         raise Refused("A chat plans or acts.")
     with transaction.atomic():
@@ -219,20 +226,20 @@ def switch_mode(conversation: Conversation, mode: str) -> None:
             entry = journal.turn_entry(latest, latest.state)
             journal.append(conversation.pk, latest.pk, [entry])
         if has_switched:
-            log.append([_switched(conversation, mode)])
+            audit_log.append([_build_mode_entry(conversation, mode)])
     conversation.mode = mode
 
 
 def log_first_mode(conversation: Conversation) -> None:
-    """A chat that plans from its beginning is logged as one that was switched to it: without this,
-    nothing in the log would say in which mode its first calls were decided."""
+    """Log the mode of a new chat that plans, as if it had been switched. The log then has the mode
+    in which its first calls were decided."""
     if conversation.mode != Conversation.Mode.ACT:
-        log.append([_switched(conversation, conversation.mode)])
+        audit_log.append([_build_mode_entry(conversation, conversation.mode)])
 
 
-def _switched(conversation: Conversation, mode: str) -> Happening:
+def _build_mode_entry(conversation: Conversation, mode: str) -> AuditEvent:
     owner = Who.of(conversation.owner)
-    return Happening(
+    return AuditEvent(
         kind=LogEntry.Kind.MODE,
         data={"mode": mode},
         actor=owner,

@@ -1,18 +1,17 @@
-"""What a person adds, changes and forgets of what is remembered about them. The log has each act
-and no words: what is forgotten is gone."""
+"""Memory: a person adds, changes and deletes the facts that are stored about them. Each act is
+logged without the text of the fact, so that a deleted fact is gone."""
 
 from django.db import transaction
 
+from chatapp.audit import audit_log
+from chatapp.audit.audit_log import AuditEvent, Who
 from chatapp.models import LogEntry, Member, Memory
-from chatapp.models.memory import AlreadyRemembered
-
-from . import log
-from .log import Happening, Who
+from chatapp.models.conversations.memory import AlreadyRemembered
 
 
 @transaction.atomic
 def add(person: Member, text: str) -> None:
-    """Raises MemoryFull and AlreadyRemembered."""
+    """Add a fact. Raises MemoryFull and AlreadyRemembered."""
     fact, is_new = Memory.keep(person, text)
     if not is_new:
         raise AlreadyRemembered
@@ -21,8 +20,8 @@ def add(person: Member, text: str) -> None:
 
 @transaction.atomic
 def change(person: Member, fact: Memory, text: str) -> None:
-    """Whose words led to it stays with it: a few letters do not make it this person's idea. Raises
-    AlreadyRemembered where another fact says the same."""
+    """Change the text of a fact. Its source stays the same, since a small edit does not make it
+    this person's own. Raises AlreadyRemembered if another fact has the same text."""
     if fact.change(text):
         _log(person, fact.pk, "Changed")
 
@@ -36,4 +35,4 @@ def forget(person: Member, fact: Memory) -> None:
 
 def _log(person: Member, number: int, act: str) -> None:
     who, data = Who.of(person), {"of": f"fact {number}", "reason": f"{act} on the page."}
-    log.append([Happening(kind=LogEntry.Kind.MEMORY, data=data, actor=who, person=who)])
+    audit_log.append([AuditEvent(kind=LogEntry.Kind.MEMORY, data=data, actor=who, person=who)])

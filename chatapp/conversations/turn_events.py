@@ -1,18 +1,17 @@
-"""A turn told as plain events, one JSON object each: what the `chat` command prints."""
+"""A turn as plain events, one JSON object each, as the `chat` command prints them."""
 
 from collections.abc import Iterator
 from typing import Any
 
 from django.db.models import Q
 
+from chatapp.context.history import render_failure
+from chatapp.journal.journal import Event, Kind
 from chatapp.models import Approval, Part, Review, Step, ToolCall, Turn
 
-from .history import failure_text
-from .journal import Event, Kind
-
-Told = dict[str, Any]
+TurnEvent = dict[str, Any]
 State = ToolCall.State
-KINDS = {
+WAITING_KINDS = {
     State.AWAITING_APPROVAL: "approval",
     State.UNKNOWN: "approval",
     State.AWAITING_INPUT: "question",
@@ -21,13 +20,14 @@ KINDS = {
 }
 
 
-class Narrator:
-    """Turns journal events into told events; remembers which states it has told."""
+class EventTranslator:
+    """Translates the journal events of a turn. Keeps the last state of each call, so that a state
+    is reported once."""
 
     def __init__(self) -> None:
-        self._told_states: dict[str, str] = {}
+        self._states: dict[str, str] = {}
 
-    def tell(self, event: Event) -> Iterator[Told]:
+    def translate(self, event: Event) -> Iterator[TurnEvent]:
         match event.kind:
             case Kind.TEXT:
                 yield {"type": "text", "text": event.data["text"]}
@@ -37,17 +37,17 @@ class Narrator:
                 text = "The answer begins anew: the process that wrote it is gone."
                 yield {"type": "notice", "kind": "restart", "text": text}
             case Kind.STEP:
-                yield from self._step(event)
+                yield from self._translate_step(event)
             case Kind.TOOL_CALL:
-                yield from self._call(event.data["call"], event.data["state"])
+                yield from self._translate_call(event.data["call"], event.data["state"])
             case Kind.NOTICE:
-                yield from _notices(event, [event.data["position"]])
+                yield from _translate_notices(event, [event.data["position"]])
             case _:
                 return
 
-    def _step(self, event: Event) -> Iterator[Told]:
+    def _translate_step(self, event: Event) -> Iterator[TurnEvent]:
         step = Step.objects.get(turn__answer=event.data["message"], number=event.data["step"])
-        yield from _notices(event, event.data["positions"])
+        yield from _translate_notices(event, event.data["positions"])
         yield {
             "type": "usage",
             "input_tokens": step.read_tokens,
@@ -56,10 +56,10 @@ class Narrator:
             "reasoning_tokens": step.reasoning_tokens,
         }
 
-    def _call(self, call_id: str, state: str) -> Iterator[Told]:
-        if self._told_states.get(call_id) == state:
+    def _translate_call(self, call_id: str, state: str) -> Iterator[TurnEvent]:
+        if self._states.get(call_id) == state:
             return
-        self._told_states[call_id] = state
+        self._states[call_id] = state
         call = ToolCall.objects.select_related("service").get(pk=call_id)
         yield {
             "type": "tool_call",
@@ -72,15 +72,18 @@ class Narrator:
             "state": state,
         }
         if state in State and state == call.state and call.state in ToolCall.FINAL:
-            yield result_of(call)
+            yield build_result_event(call)
 
 
-def result_of(call: ToolCall) -> Told:
-    """What came of a call that is over."""
+def build_result_event(call: ToolCall) -> TurnEvent:
+    """Return the event for the result of a finished call."""
     content = call.content
     if not content and call.state != State.SUCCEEDED:
         content = [
-            {"type": "text", "text": failure_text(call) if call.error else call.get_state_display()}
+            {
+                "type": "text",
+                "text": render_failure(call) if call.error else call.get_state_display(),
+            }
         ]
     return {
         "type": "tool_result",
@@ -90,7 +93,7 @@ def result_of(call: ToolCall) -> Told:
     }
 
 
-def _notices(event: Event, positions: list[int]) -> Iterator[Told]:
+def _translate_notices(event: Event, positions: list[int]) -> Iterator[TurnEvent]:
     parts = Part.objects.filter(
         message_id=event.data["message"],
         step=event.data["step"],
@@ -104,26 +107,33 @@ def _notices(event: Event, positions: list[int]) -> Iterator[Told]:
         yield {"type": kind, "kind": part.notice_kind, "text": text}
 
 
-def end_of(turn: Turn) -> Told:
-    """The last event of a turn that rests: it waits for a person, or it is over."""
+def build_end_event(turn: Turn) -> TurnEvent:
+    """Return the last event of a turn that rests: it waits for a person or is finished."""
     if turn.state == Turn.State.WAITING:
-        return {"type": "waiting", "for": waiting_for(turn)}
+        return {"type": "waiting", "for": list_waiting(turn)}
     return {"type": "done", "reason": turn.reason}
 
 
-def waiting_for(turn: Turn) -> list[Told]:
-    """What the turn waits for; a call whose outcome is unknown waits for a word as well."""
-    calls = turn.tool_calls.filter(Q(state__in=list(KINDS)) | Q(review__state=Review.State.OPEN))
+def list_waiting(turn: Turn) -> list[TurnEvent]:
+    """Return what the turn waits for. A call with an unknown outcome waits for a person too."""
+    calls = turn.tool_calls.filter(
+        Q(state__in=list(WAITING_KINDS)) | Q(review__state=Review.State.OPEN)
+    )
     return [
-        {"kind": kind_of(call), "id": str(call.pk), "tool": call.tool_id, "state": call.state}
+        {
+            "kind": get_waiting_kind(call),
+            "id": str(call.pk),
+            "tool": call.tool_id,
+            "state": call.state,
+        }
         for call in calls
     ]
 
 
-def kind_of(call: ToolCall) -> str:
-    """What an open call waits for, in one word."""
-    return KINDS.get(State(call.state), "review")
+def get_waiting_kind(call: ToolCall) -> str:
+    """Return in one word what an open call waits for."""
+    return WAITING_KINDS.get(State(call.state), "review")
 
 
-def open_approval(call: ToolCall) -> Approval | None:
+def find_open_approval(call: ToolCall) -> Approval | None:
     return Approval.objects.filter(tool_call=call, state=Approval.State.OPEN).first()

@@ -1,31 +1,45 @@
-"""Files that a person adds to a message: kept as drafts, or refused by what is in them."""
+"""Files that people and programs add to a message: examined, then stored as drafts or refused."""
 
+import asyncio
+import contextlib
 import hashlib
+import uuid
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from django.conf import settings
 from django.db import transaction
 
-from chatapp.files.kinds import TEXT, kind_of, model_type, text_of
+from chatapp.context.attachments import NAME_CHARACTERS, delete_old_drafts, format_size
+from chatapp.files.kinds import TEXT, decode_text, detect_kind, detect_model_type
 from chatapp.files.pdf import Unreadable, read_pdf
-from chatapp.models import Attachment, File, Member
-from mcpconfig.results import storable
+from chatapp.models import AccessToken, Attachment, File, Member
+from chatapp.people.refused import Refused
+from chatapp.server.runtime import current_runtime
+from mcpconfig.values.results import make_storable
 
-from .attachments import NAME_CHARACTERS, forget_old_drafts, in_words
-from .refusals import Refused
-
-WORDS_CHARACTERS = 64_000
+MAX_TEXT_CHARACTERS = 64_000
 NO_MODEL = (
     "is of a kind that no model takes. Pictures (PNG, JPEG, GIF, WebP), PDF and text files can be "
     "added."
 )
 NO_UTF8 = "is text in another encoding than UTF-8. Save it as UTF-8, and add that."
 
+# Files of programs are examined in threads of their own, so a slow one delays no turn.
+THREADS = 2
+# How many requests of one token may have their files examined at the same time.
+MAX_EXAMINATIONS = 2
+TOO_MANY = (
+    f"Files of {MAX_EXAMINATIONS} requests of this token are being read. Wait for their answers."
+)
+_pool = ThreadPoolExecutor(THREADS, thread_name_prefix="files")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Upload:
-    """A file as it came. `size` is what was sent, of which `data` is only a part when it was too
-    much."""
+    """A file as it was sent. `size` counts all its bytes, `data` has only some of them when it is
+    too large."""
 
     name: str
     size: int
@@ -34,7 +48,7 @@ class Upload:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Content:
-    """What was found in a file."""
+    """What a file contains."""
 
     media_type: str
     words: str = ""
@@ -44,7 +58,7 @@ class Content:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examined:
-    """A file that may be kept: the name under which it is shown, and what was found in it."""
+    """A file that may be stored: the name that pages show, and its content."""
 
     name: str
     upload: Upload
@@ -53,21 +67,21 @@ class Examined:
 
 def keep_file(person: Member, upload: Upload) -> Attachment:
     """Store a file as a draft of this person. Raises Refused, with the file's name."""
-    return keep(person, examined(upload))
+    return keep_examined(person, examine(upload))
 
 
-def examined(upload: Upload) -> Examined:
-    """Look into a file, which may take seconds, and asks no database. Raises Refused, with the
-    file's name."""
-    name = _shown(upload.name)
+def examine(upload: Upload) -> Examined:
+    """Read the content of a file. Takes up to some seconds and uses no database. Raises Refused,
+    with the file's name."""
+    name = _visible_name(upload.name)
     _check_size(name, upload)
     return Examined(name=name, upload=upload, content=_content_of(name, upload.data))
 
 
-def keep(person: Member, file: Examined) -> Attachment:
-    """Store what was examined as a draft of this person."""
+def keep_examined(person: Member, file: Examined) -> Attachment:
+    """Store an examined file as a draft of this person."""
     upload, found = file.upload, file.content
-    forget_old_drafts(person, upload.size)
+    delete_old_drafts(person, upload.size)
     with transaction.atomic():
         kept = Attachment.objects.create(
             owner=person,
@@ -87,8 +101,37 @@ def keep(person: Member, file: Examined) -> Attachment:
     return kept
 
 
-def _shown(name: str) -> str:
-    """The name without characters that hide or turn around what stands beside them."""
+async def examine_files(
+    token: AccessToken, files: Sequence[Sequence[Upload]]
+) -> list[list[Examined]]:
+    """Examine the files of each message of one request. Raises Refused."""
+    if not any(files):
+        return [[] for _ in files]
+    with _count_examination(token.pk):
+        return [[await _examine_in_thread(file) for file in each] for each in files]
+
+
+async def _examine_in_thread(file: Upload) -> Examined:
+    return await asyncio.get_running_loop().run_in_executor(_pool, examine, file)
+
+
+@contextlib.contextmanager
+def _count_examination(token_id: uuid.UUID) -> Iterator[None]:
+    running = current_runtime().file_examinations
+    if running[token_id] >= MAX_EXAMINATIONS:
+        raise Refused(TOO_MANY, 429)
+    running[token_id] += 1
+    try:
+        yield
+    finally:
+        running[token_id] -= 1
+        if not running[token_id]:
+            del running[token_id]
+
+
+def _visible_name(name: str) -> str:
+    """Return the name without characters that are invisible or that reverse the text beside
+    them."""
     plain = "".join(each for each in name if each.isprintable()).strip()
     return plain[:NAME_CHARACTERS] or "File without a name"
 
@@ -98,25 +141,25 @@ def _check_size(name: str, upload: Upload) -> None:
         raise Refused(f"“{name}” is empty.")
     if upload.size > settings.FILE_MAX_BYTES:
         raise Refused(
-            f"“{name}” has {in_words(upload.size)}; a file may have "
-            f"{in_words(settings.FILE_MAX_BYTES)}."
+            f"“{name}” has {format_size(upload.size)}; a file may have "
+            f"{format_size(settings.FILE_MAX_BYTES)}."
         )
     if upload.size > len(upload.data):
         raise Refused(
-            f"“{name}” came with more than the {in_words(settings.MESSAGE_MAX_BYTES)} that a "
+            f"“{name}” came with more than the {format_size(settings.MESSAGE_MAX_BYTES)} that a "
             "message may have. Add it to another one."
         )
 
 
 def _content_of(name: str, data: bytes) -> Content:
-    match kind_of(data):
+    match detect_kind(data):
         case "picture":
-            return Content(media_type=model_type(data))
+            return Content(media_type=detect_model_type(data))
         case "pdf":
             return _pdf(name, data)
         case "text":
-            text = text_of(data) or ""
-            return Content(media_type=TEXT, words=text[:WORDS_CHARACTERS], characters=len(text))
+            text = decode_text(data) or ""
+            return Content(media_type=TEXT, words=text[:MAX_TEXT_CHARACTERS], characters=len(text))
         case "other_encoding":
             raise Refused(f"“{name}” {NO_UTF8}")
     raise Refused(f"“{name}” {NO_MODEL}")
@@ -124,12 +167,12 @@ def _content_of(name: str, data: bytes) -> Content:
 
 def _pdf(name: str, data: bytes) -> Content:
     try:
-        found = read_pdf(data, WORDS_CHARACTERS)
+        found = read_pdf(data, MAX_TEXT_CHARACTERS)
     except Unreadable as problem:
         raise Refused(f"“{name}” {problem}") from None
-    words = storable(found.words)
+    words = make_storable(found.words)
     return Content(
-        media_type=model_type(data),
+        media_type=detect_model_type(data),
         words=words,
         characters=len(words) + found.was_cut,
         pages=found.pages,

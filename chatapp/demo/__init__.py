@@ -1,0 +1,1 @@
+"""The demo service, an MCP server over a notebook, and the demo assistant."""

@@ -1,43 +1,42 @@
-"""The demo service as an ASGI application for `/demo/mcp`, for this program itself and nobody
-else."""
+"""The demo service as an ASGI application at `/demo/mcp`, for this program only."""
 
 from django.conf import settings
 from django.utils.crypto import constant_time_compare
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from chatapp.mcp_mount import Manager, Mount
+from chatapp.server.mcp_mount import Manager, Mount
 
-from .door import PATH, token
+from .address import PATH, compute_token
 from .notebook import notebook_server
 
-__all__ = ["PATH", "application", "close", "token"]
+__all__ = ["PATH", "application", "close"]
 
 
-def _made() -> tuple[ASGIApp, Manager]:
+def _build_app() -> tuple[ASGIApp, Manager]:
     server = notebook_server()
     app = server.streamable_http_app(streamable_http_path=PATH, stateless_http=True)
     return app, server.session_manager
 
 
-_mount = Mount(_made)
+_mount = Mount(_build_app)
 close = _mount.close
 
 
 async def application(scope: Scope, receive: Receive, send: Send) -> None:
-    """Serves one HTTP request to the demo service."""
+    """Serve one HTTP request to the demo service."""
     await (refuse(scope) or _mount)(scope, receive, send)
 
 
 def refuse(scope: Scope) -> PlainTextResponse | None:
-    """The answer to a request that must not reach the server.
+    """Return the response to a request that must not reach the server, or None.
 
-    A browser of this machine, or a page that it shows, can reach a loopback port too; the token is
-    what keeps everybody but this program out. The SDK checks Host and Origin besides.
+    A browser of this machine, and a page in it, can reach a loopback port, too. Only this program
+    has the token. The SDK also checks Host and Origin.
     """
     if not settings.DEMO or scope["path"] != PATH:
         return PlainTextResponse("Not found", status_code=404)
-    if not constant_time_compare(authorization(scope), f"Bearer {token()}"):
+    if not constant_time_compare(read_authorization(scope), f"Bearer {compute_token()}"):
         return PlainTextResponse(
             "The demo service answers to this application only.",
             status_code=401,
@@ -49,6 +48,6 @@ def refuse(scope: Scope) -> PlainTextResponse | None:
     return None
 
 
-def authorization(scope: Scope) -> str:
+def read_authorization(scope: Scope) -> str:
     values = [value for name, value in scope["headers"] if name == b"authorization"]
     return values[0].decode("latin-1") if len(values) == 1 else ""

@@ -1,4 +1,4 @@
-"""The notebook's old volumes: fixed text, so that the slow tool has something true to find."""
+"""The old volumes of the notebook: fixed text in which the slow tool searches."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ class Volume:
     lines: tuple[str, ...]
 
     def lines_about(self, words: str) -> list[str]:
-        """The lines that have every one of the words."""
+        """Return the lines that have all of the words."""
         wanted = words.lower().split()
         return [line for line in self.lines if all(word in line.lower() for word in wanted)]
 

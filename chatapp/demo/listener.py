@@ -1,4 +1,4 @@
-"""Where this process reaches the demo service: its own port, or a loopback listener of its own."""
+"""The address of the demo service in this process: the port of `serve`, or its own listener."""
 
 import atexit
 import os
@@ -7,9 +7,10 @@ import threading
 
 import uvicorn
 
-from mcpconfig.builtin import BuiltinAddress
+from chatapp.server.runtime import current_runtime
+from mcpconfig.values.hooks import BuiltinAddress
 
-from .door import PATH, token
+from .address import PATH, compute_token
 
 
 class Listener:
@@ -23,7 +24,7 @@ class Listener:
         self.url = f"http://127.0.0.1:{listening.getsockname()[1]}{PATH}"
         self._server = uvicorn.Server(
             uvicorn.Config(
-                # By name: only a command that really uses the service pays for loading it.
+                # By name, so that only a command that uses the service loads it.
                 "chatapp.demo.application:application",
                 log_config=None,
                 log_level="warning",
@@ -44,24 +45,24 @@ class Listener:
 
 
 _lock = threading.Lock()
-_listeners: list[Listener] = []
 
 
-async def address() -> BuiltinAddress:
-    """The demo service's address as seen from this process.
+async def find_address() -> BuiltinAddress:
+    """Return the address of the demo service as this process sees it.
 
-    `serve` tells its workers their port in COUNTERSIGN_PORT. A command beside or without a server
-    starts a listener, once, so that it works alone and is never answered by another version.
+    `serve` sets COUNTERSIGN_PORT for its workers. A command starts a listener, once, so that it
+    works without a server and never gets an answer from another version.
     """
     port = os.environ.get("COUNTERSIGN_PORT", "")
-    url = f"http://127.0.0.1:{port}{PATH}" if port else own_listener().url
-    return BuiltinAddress(url=url, bearer=token())
+    url = f"http://127.0.0.1:{port}{PATH}" if port else start_own_listener().url
+    return BuiltinAddress(url=url, bearer=compute_token())
 
 
-def own_listener() -> Listener:
+def start_own_listener() -> Listener:
+    """Return the listener of this process; start it first if there is none."""
+    runtime = current_runtime()
     with _lock:
-        if not _listeners:
-            listener = Listener()
-            atexit.register(listener.stop)
-            _listeners.append(listener)
-        return _listeners[0]
+        if not isinstance(runtime.demo_listener, Listener):
+            runtime.demo_listener = Listener()
+            atexit.register(runtime.demo_listener.stop)
+        return runtime.demo_listener

@@ -1,4 +1,4 @@
-"""The demo service: a real MCP server over a notebook of rows. It ships with the application."""
+"""The demo service: an MCP server over a notebook in the database."""
 
 import functools
 import inspect
@@ -15,10 +15,11 @@ from mcp_types import ToolAnnotations
 from pydantic import BaseModel, Field
 
 from chatapp.models import Note
+from mcpconfig.values.version import VERSION
 
 from .archive import VOLUMES
 
-# How long the slow tool spends on one volume of the archive.
+# The time of the slow tool for one volume of the archive.
 ARCHIVE_VOLUME_SECONDS = 1.2
 
 Given = ParamSpec("Given")
@@ -49,7 +50,7 @@ class WholeNote(BaseModel):
 
 
 class DeletedNote(BaseModel):
-    """What was deleted, in full: the only copy that is left."""
+    """What was deleted, in full, because no other copy is left."""
 
     title: str
     deleted_text: str
@@ -65,8 +66,8 @@ class ArchiveLines(BaseModel):
     found: list[ArchiveLine]
 
 
-def closing_connections(tool: Callable[Given, Returned]) -> Callable[Given, Returned]:
-    """Tools run in the SDK's threads, whose connections no Django request signal ever closes."""
+def close_connections(tool: Callable[Given, Returned]) -> Callable[Given, Returned]:
+    """Close database connections after a tool: Django's signals do not reach the SDK's threads."""
 
     @functools.wraps(tool)
     def run(*args: Given.args, **kwargs: Given.kwargs) -> Returned:
@@ -79,42 +80,42 @@ def closing_connections(tool: Callable[Given, Returned]) -> Callable[Given, Retu
     return run
 
 
-def existing(title: str) -> Note:
-    note = Note.called(title)
+def get_note(title: str) -> Note:
+    note = Note.find(title)
     if note is None:
         raise ToolError(f"title: no note is called “{title}”. list_notes tells what there is.")
     return note
 
 
-def line_of(note: Note, about: str = "") -> NoteLine:
+def build_line(note: Note, about: str = "") -> NoteLine:
     return NoteLine(title=note.title, excerpt=note.excerpt(about=about), changed_at=note.changed_at)
 
 
-def whole(note: Note) -> WholeNote:
+def build_whole_note(note: Note) -> WholeNote:
     return WholeNote(title=note.title, text=note.text, changed_at=note.changed_at)
 
 
-@closing_connections
+@close_connections
 def list_notes() -> NoteLines:
     """Lists all notes of the demo notebook with their first line."""
-    return NoteLines(notes=[line_of(note) for note in Note.objects.all()])
+    return NoteLines(notes=[build_line(note) for note in Note.objects.all()])
 
 
-@closing_connections
+@close_connections
 def read_note(title: Title) -> WholeNote:
     """Reads one note in full. Capital letters in the title do not matter."""
-    return whole(existing(title))
+    return build_whole_note(get_note(title))
 
 
-@closing_connections
+@close_connections
 def search_notes(query: Words) -> NoteLines:
     """Finds the notes whose title or text has every word of the query."""
     if not query.strip():
         raise ToolError("query: needs at least one word.")
-    return NoteLines(notes=[line_of(note, about=query) for note in Note.mentioning(query)])
+    return NoteLines(notes=[build_line(note, about=query) for note in Note.search(query)])
 
 
-@closing_connections
+@close_connections
 def create_note(
     title: Title,
     text: Annotated[str, Field(max_length=Note.TEXT_MAX, description="Its text, Markdown.")] = "",
@@ -123,32 +124,32 @@ def create_note(
     title = " ".join(title.split())
     if not title:
         raise ToolError("title: must not be blank.")
-    if Note.called(title):
+    if Note.find(title):
         raise ToolError(f"title: a note called “{title}” exists. append_to_note adds to it.")
     if Note.objects.count() >= Note.NOTES_MAX:
         raise ToolError(f"The notebook is full: it holds {Note.NOTES_MAX} notes. Delete one first.")
     try:
-        return whole(Note.objects.create(title=title, text=text))
+        return build_whole_note(Note.objects.create(title=title, text=text))
     except IntegrityError:
         raise ToolError(f"title: a note called “{title}” was made this moment.") from None
 
 
-@closing_connections
+@close_connections
 def append_to_note(
     title: Title,
     text: Annotated[str, Field(min_length=1, max_length=2_000, description="The line to add.")],
 ) -> WholeNote:
     """Adds a line at the end of a note and returns the whole note."""
-    note = existing(title)
+    note = get_note(title)
     if not note.append(text):
         raise ToolError(f"text: “{note.title}” would grow beyond {Note.TEXT_MAX} characters.")
-    return whole(note)
+    return build_whole_note(note)
 
 
-@closing_connections
+@close_connections
 def delete_note(title: Title) -> DeletedNote:
     """Deletes a note for good. Returns the text that it had."""
-    note = existing(title)
+    note = get_note(title)
     note.delete()
     return DeletedNote(title=note.title, deleted_text=note.text)
 
@@ -191,12 +192,12 @@ TOOLS: tuple[tuple[Callable[..., Any], str, ToolAnnotations], ...] = (
 
 
 def notebook_server() -> MCPServer:
-    """A new server with all tools. The SDK runs one only once, so each event loop has its own."""
+    """Return a new server with all tools. Each loop needs one: the SDK runs a server once."""
     server = MCPServer(
         "countersign-demo-notebook",
         title="Demo notebook",
         description="A demo service: a small notebook that ships with the application.",
-        version="1",
+        version=VERSION,
         debug=settings.DEBUG,
         log_level="WARNING",
     )

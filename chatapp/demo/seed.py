@@ -1,4 +1,4 @@
-"""Puts the demo service among the services, with a few notes, and takes it away when it is off."""
+"""Adds the demo service and a few notes, and switches the service off when the demo is off."""
 
 import logging
 
@@ -7,10 +7,10 @@ from django.conf import settings
 from django.db import transaction
 
 from chatapp.models import Note
-from mcpconfig import ledger
-from mcpconfig.intake import sort_out
 from mcpconfig.models import Service, ToolDefinition, ToolSetting
-from mcpconfig.results import Tool
+from mcpconfig.operations.tool_parsing import parse_tools
+from mcpconfig.services import tool_definitions
+from mcpconfig.values.results import Tool
 
 from .notebook import notebook_server
 
@@ -23,7 +23,7 @@ DESCRIPTION = (
     "A demo: a small notebook that ships with this application and holds no real data. "
     "An admin can switch it off."
 )
-# Tells a service that DEMO=0 switched off from one that an admin did: only the first comes back.
+# Marks a service that DEMO=0 switched off. One that an admin switched off stays off.
 SWITCHED_OFF = "A demo, switched off by DEMO=0. DEMO=1 brings it back."
 NOTES = {
     "Groceries": "- oat milk\n- bread\n- lemons\n- the good coffee",
@@ -43,7 +43,7 @@ NOTES = {
 
 
 def seed() -> None:
-    """Makes the stored service fit `settings.DEMO`. Any number of times, by any process."""
+    """Make the stored service match `settings.DEMO`. May run any number of times in any process."""
     with transaction.atomic():
         if settings.DEMO:
             offer()
@@ -52,7 +52,7 @@ def seed() -> None:
 
 
 def offer() -> None:
-    """Leaves alone what an admin did: a service of that name, a switch, a tool taken back."""
+    """Add the service. Changes of an admin stay: another service of that name, a switch."""
     service, is_new = Service.objects.get_or_create(
         name=NAME, defaults={"title": TITLE, "description": DESCRIPTION, "url": URL}
     )
@@ -62,7 +62,7 @@ def offer() -> None:
     if service.description == SWITCHED_OFF:
         service.is_enabled, service.description = True, DESCRIPTION
         service.save(update_fields=["is_enabled", "description"])
-    confirm(ledger.remember_tools(service, tools_in_memory()))
+    confirm(tool_definitions.store_tools(service, list_own_tools()))
     if is_new and not Note.objects.exists():
         Note.objects.bulk_create(Note(title=title, text=text) for title, text in NOTES.items())
 
@@ -74,8 +74,10 @@ def withdraw() -> None:
 
 
 def confirm(definitions: list[ToolDefinition]) -> None:
-    """Confirms what this release ships. A tool that was confirmed once and is no more was taken
-    back by an admin, and stays so."""
+    """Confirm the definitions of this release.
+
+    A tool that an admin unconfirmed stays unconfirmed.
+    """
     for definition in definitions:
         setting, is_new = ToolSetting.objects.get_or_create(
             service=definition.service,
@@ -87,7 +89,7 @@ def confirm(definitions: list[ToolDefinition]) -> None:
             setting.save(update_fields=["confirmed_hash"])
 
 
-def tools_in_memory() -> list[Tool]:
-    """The tools as a client would list them, without a connection."""
-    tools, _ = sort_out(async_to_sync(notebook_server().list_tools)())
+def list_own_tools() -> list[Tool]:
+    """Return the tools as a client would list them, without a connection."""
+    tools, _ = parse_tools(async_to_sync(notebook_server().list_tools)())
     return tools

@@ -1,32 +1,23 @@
-"""How a turn comes to rest: waiting for a person, or over. Nothing open is left behind."""
+"""The rest of a turn: waiting for a person, or ended with nothing left open."""
 
-import uuid
-
-from django.db.models import F, Max
+from django.db.models import Max
 from django.db.models.functions import Now
 
-from chatapp.models import (
-    Approval,
-    Conversation,
-    Part,
-    Question,
-    RemoteTask,
-    Step,
-    ToolCall,
-    Turn,
-)
+from chatapp.calls.ledger import STOPPED, UNFORESEEN
+from chatapp.calls.transitions import Actor, Worker, move_call
+from chatapp.context import withheld_results
+from chatapp.journal import journal
+from chatapp.journal.journal import Entry, Kind
+from chatapp.journal.lease import Lease, lock_turn
+from chatapp.live.open_parts import fold
+from chatapp.models import Approval, Conversation, Part, Question, RemoteTask, Step, ToolCall, Turn
 
-from . import held_results, journal
-from .journal import Entry, Kind
-from .lease import Lease, fenced
-from .ledger import STOPPED, UNFORESEEN
 from .next_action import Reason
-from .open_parts import fold
 
 State = ToolCall.State
 STATE_OF_REASON = {"stopped": Turn.State.STOPPED, "failed": Turn.State.FAILED}
 NOTICE_KIND_OF_REASON = {"stopped": Part.NoticeKind.STOPPED, "failed": Part.NoticeKind.ERROR}
-WORDLESS = ("The model ended its answer without a text.", "Ask again, or choose another model.")
+EMPTY_ANSWER = ("The model ended its answer without a text.", "Ask again, or choose another model.")
 SENTENCES = {
     "stopped": ("Stopped by you.", ""),
     "length": ("The answer reached the model's length limit.", "Send “go on” for the rest."),
@@ -38,9 +29,10 @@ SENTENCES = {
 }
 
 
-def park(lease: Lease, signals: int) -> bool:
-    """Let go of a turn that waits for a person. False: something happened since it was read."""
-    with fenced(lease) as turn:
+def park_turn(lease: Lease, signals: int) -> bool:
+    """Release a turn that waits for a person. Return False if it was signalled since it was
+    read."""
+    with lock_turn(lease) as turn:
         if turn.signals != signals:
             return False
         Turn.objects.filter(pk=turn.pk).update(
@@ -51,23 +43,28 @@ def park(lease: Lease, signals: int) -> bool:
         return True
 
 
-def finish(lease: Lease, signals: int, reason: Reason, sentence: str = "", hint: str = "") -> bool:
-    """End the turn that this lease holds. False: something happened since it was read."""
-    with fenced(lease) as turn:
+def finish_turn(
+    lease: Lease, signals: int, reason: Reason, sentence: str = "", hint: str = ""
+) -> bool:
+    """End the turn of this lease. Return False if it was signalled since it was read."""
+    with lock_turn(lease) as turn:
         if turn.signals != signals:
             return False
-        end(turn, reason, sentence, hint)
+        end_turn(turn, reason, sentence, hint, by=lease)
         return True
 
 
-def end(turn: Turn, reason: Reason, sentence: str = "", hint: str = "") -> None:
-    """Close everything that is open and store the final state, inside the caller's transaction."""
-    text, hint = (sentence, hint) if sentence else _closing_words(turn, reason)
+def end_turn(
+    turn: Turn, reason: Reason, sentence: str = "", hint: str = "", *, by: Lease | Actor
+) -> None:
+    """Close everything that is open and store the final state, inside the caller's transaction,
+    which locks the turn. `by`: the lease of the worker, or a person."""
+    text, hint = (sentence, hint) if sentence else _find_closing_notice(turn, reason)
     held = [
         journal.call_entry(call.pk, turn.answer_id, call.state)
-        for call in held_results.withdraw_open(turn)
+        for call in withheld_results.withdraw_open_reviews(turn)
     ]
-    entries = [*keep_said(turn), *close_open_calls(turn, reason), *held]
+    entries = [*store_partial_answer(turn), *close_open_calls(turn, reason, by), *held]
     if text:
         kind = NOTICE_KIND_OF_REASON.get(reason, Part.NoticeKind.INFO)
         entries.append(add_notice(turn, kind, text, hint))
@@ -83,20 +80,20 @@ def end(turn: Turn, reason: Reason, sentence: str = "", hint: str = "") -> None:
     journal.append(turn.conversation_id, turn.pk, entries)
 
 
-def _closing_words(turn: Turn, reason: Reason) -> tuple[str, str]:
-    """What is said about this end, and what to do; nothing where the answer speaks for itself."""
+def _find_closing_notice(turn: Turn, reason: Reason) -> tuple[str, str]:
+    """Return the sentence and the hint about this end; nothing where the answer is complete."""
     if turn.is_direct and reason == "complete":
         return "", ""
     last = turn.steps.last()
     said = Part.objects.filter(message_id=turn.answer_id, step=last.number if last else 0)
     texts = said.filter(kind=Part.Kind.TEXT).values_list("text", flat=True)
     if reason == "complete" and not any(text.strip() for text in texts):
-        return WORDLESS
+        return EMPTY_ANSWER
     return SENTENCES.get(reason, ("", ""))
 
 
-def keep_said(turn: Turn) -> list[Entry]:
-    """What a step that is cut off has said becomes parts: painted words never go away."""
+def store_partial_answer(turn: Turn) -> list[Entry]:
+    """Store the text of an interrupted step as parts: text that was shown never disappears."""
     step = Step.objects.filter(turn=turn, state=Step.State.CALLING).first()
     if step is None:
         return []
@@ -117,10 +114,11 @@ def keep_said(turn: Turn) -> list[Entry]:
     return [journal.step_entry(turn, step.number, [part.position for part in said])]
 
 
-def close_open_calls(turn: Turn, reason: Reason) -> list[Entry]:
-    """What was not run is withdrawn or cancelled; what was being sent has an unknown outcome."""
+def close_open_calls(turn: Turn, reason: Reason, by: Lease | Actor) -> list[Entry]:
+    """Withdraw or cancel the calls that have not run. A call that was sent gets an unknown
+    outcome."""
     unknown = STOPPED if reason == "stopped" else UNFORESEEN
-    entries = []
+    entries: list[Entry] = []
     ends = {
         State.PROPOSED: State.CANCELLED,
         State.APPROVED: State.CANCELLED,
@@ -131,17 +129,25 @@ def close_open_calls(turn: Turn, reason: Reason) -> list[Entry]:
         State.SENDING: State.UNKNOWN,
     }
     for call in ToolCall.objects.filter(turn=turn, state__in=list(ends)):
-        # One that waited to be sent once more was sent before, and nobody knows what came of that.
+        # A call that waits to be sent once more was sent before, and that outcome is unknown.
         state = State.UNKNOWN if call.may_have_run else ends[State(call.state)]
         error = unknown if state == State.UNKNOWN else None
-        ToolCall.objects.filter(pk=call.pk).update(state=state, error=error, finished_at=Now())
-        _close_requests(call)
-        entries.append(journal.call_entry(call.pk, turn.answer_id, state))
+        if move_call(
+            turn,
+            call.pk,
+            state,
+            by=Worker(lease=by, attempt=call.attempt) if isinstance(by, Lease) else by,
+            was=[State(call.state)],
+            entries=entries,
+            error=error,
+            finished_at=Now(),
+        ):
+            _close_requests(call)
     return entries
 
 
 def _close_requests(call: ToolCall) -> None:
-    """Nobody is asked about this call any more, and a task behind it is to be cancelled."""
+    """Withdraw the open approval and questions of this call, and have its task cancelled."""
     Approval.objects.filter(tool_call=call, state=Approval.State.OPEN).update(
         state=Approval.State.WITHDRAWN, decided_at=Now()
     )
@@ -151,7 +157,7 @@ def _close_requests(call: ToolCall) -> None:
 
 
 def add_notice(turn: Turn, kind: Part.NoticeKind, text: str, hint: str) -> Entry:
-    """A sentence of ours at the end of the answer."""
+    """Store a notice at the end of the answer. Return the journal entry to append."""
     last = Part.objects.filter(message_id=turn.answer_id)
     step = last.aggregate(last=Max("step"))["last"] or 1
     position = last.filter(step=step).aggregate(last=Max("position"))["last"]
@@ -166,15 +172,3 @@ def add_notice(turn: Turn, kind: Part.NoticeKind, text: str, hint: str) -> Entry
     )
     data = {"message": str(turn.answer_id), "step": step, "position": part.position}
     return Entry(kind=Kind.NOTICE, data=data)
-
-
-def signal(turn_id: uuid.UUID) -> Turn:
-    """Lock the turn and count one more outside event; a waiting turn is queued by it.
-
-    Must be called inside a transaction, before the turn's other rows are touched.
-    """
-    turn = Turn.objects.select_for_update().get(pk=turn_id)
-    Turn.objects.filter(pk=turn_id).update(signals=F("signals") + 1)
-    if turn.state == Turn.State.WAITING:
-        Turn.objects.filter(pk=turn_id).update(state=Turn.State.QUEUED)
-    return turn

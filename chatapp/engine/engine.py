@@ -1,7 +1,11 @@
-"""The engine: one per process. It moves turns that have something to do, and nothing else does.
+"""The engine of a process. Only an engine moves turns.
 
 A turn's task belongs to no socket and no request. `advance` may be called at any time, by anybody,
 twice: the lease lets one in.
+
+An engine ends in two phases. From `begin_shutdown` on it takes no turn and begins no model call and
+no tool call, and a turn that needs one is released to other workers. `close` waits for the model
+calls and tool calls that are running, up to a limit, and cancels the rest.
 """
 
 import asyncio
@@ -16,45 +20,47 @@ from typing import Any, TypeVarTuple, assert_never
 
 from django.conf import settings
 
+from chatapp.approvals.reminders import remind_due
+from chatapp.audit.audit_log import SERVER, acting_as
+from chatapp.calls.deciding import decide_calls
+from chatapp.calls.execution import cancel_running, execute
+from chatapp.calls.ledger import settle_orphans
+from chatapp.calls.own_tool_execution import run_core_calls
+from chatapp.calls.recheck import reopen_decisions
+from chatapp.calls.remote_tasks import poll_due
+from chatapp.journal.db_retry import DATABASE_AWAY, retry_in_database, run_uninterrupted
+from chatapp.journal.fault_points import FaultPoint, reach
+from chatapp.journal.group_commit import GroupCommit
+from chatapp.journal.lease import Lease, LeaseLost, acquire, drop, release, renew
 from chatapp.models import Member, Turn
-from chatapp.storage import in_database
-from chatapp.tools.catalogue import Catalogue, catalogue_for
-from chatapp.tools.core_catalogue import with_core_tools
-from mcpconfig.retries import retry_due
-from mcpconfig.tool_apps import Audience
-from mcpconfig.trace import prune_all
+from chatapp.server.database import in_database
+from chatapp.server.runtime import Runtime
+from chatapp.tool_menu.turn_selection import choose_tools, note_unmet
+from chatapp.tools.catalogue import Catalogue, build_catalogue
+from chatapp.tools.core_catalogue import add_core_tools
+from mcpconfig.operations.service_retries import retry_due
+from mcpconfig.trace.retention import prune_all
+from mcpconfig.values.tool_apps import Audience
 
-from . import calling, recovery
-from .budgets import read_turn
-from .core_execution import run_core_calls
-from .deciding import decide_calls, reconsider
-from .ending import finish, park
-from .execution import UNDER_WAY, cancel, execute
-from .group_commit import GroupCommit
-from .lease import Lease, LeaseLost, acquire, drop, release, renew
-from .ledger import settle_orphans
-from .log import SERVER, acting_as
-from .milestones import passed
-from .missing import note_missing
+from . import sweep
+from .ending import finish_turn, park_turn
 from .model_call import call_model
 from .next_action import CallModel, Decide, Execute, Finish, Reason, Wait, next_action
-from .patience import AWAY, kept_trying, uninterrupted
-from .relisting import list_anew
-from .reminders import remind_due
-from .remote_tasks import poll_due
+from .notices import note_missing
 from .steps import open_step
-from .tool_selection import chosen, note_unmet
+from .turn_state import read_turn
 
 log = logging.getLogger(__name__)
 Ts = TypeVarTuple("Ts")
 RENEW_PART = 3
-MOST_DROPS = 5
-STOP_LOOK_SECONDS = 0.5
-RETRY_LOOK_SECONDS = 1.0
-TASK_LOOK_SECONDS = 1.0
-TRACE_LOOK_SECONDS = 3600.0
+MAX_DROPS = 5
+STOP_CHECK_SECONDS = 0.5
+SHUTDOWN_CHECK_SECONDS = 0.2
+RETRY_CHECK_SECONDS = 1.0
+TASK_CHECK_SECONDS = 1.0
+PRUNE_SECONDS = 3600.0
 REFUSED = (
-    f"The database refused something of this turn {MOST_DROPS} times, so it was ended. An admin "
+    f"The database refused something of this turn {MAX_DROPS} times, so it was ended. An admin "
     "finds the reason in the log."
 )
 INTERNAL = (
@@ -64,7 +70,7 @@ INTERNAL = (
 
 @dataclass(slots=True, kw_only=True)
 class Run:
-    """A turn in this process's hands."""
+    """A turn that this process moves."""
 
     lease: Lease
     task: asyncio.Task[None] | None = None
@@ -73,64 +79,100 @@ class Run:
 
 
 class Engine:
-    """Moves turns in this process's event loop: `start`, then `wake`; `close` hands everything
-    on."""
+    """Moves turns in this process's event loop: `start`, then `wake`; `close` releases every turn
+    to other workers."""
 
-    def __init__(self) -> None:
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
         self.commit = GroupCommit()
         self._runs: dict[uuid.UUID, Run] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._loop = asyncio.get_running_loop()
-        self._is_closed = False
+        self._shutdown_began: float | None = None  # in the loop's time
+        self._waits_at_shutdown = True
+        self._was_database_away = False
 
     # --- life ------------------------------------------------------------------------------
     def start(self, *, sweeps: bool = True) -> None:
-        """Begin to listen. A command's engine does not sweep: it moves only what it is given."""
-        calling.LISTENERS.append(self.wake)
-        self._watch(self.commit.run)
-        self._watch(self._every, settings.LEASE_SECONDS / RENEW_PART, self._renew)
-        self._watch(self._every, STOP_LOOK_SECONDS, self._look_for_stops)
+        """Start the background tasks. The engine of a command does not sweep."""
+        self._runtime.is_closing = False
+        self._runtime.wake_listeners.append(self.wake)
+        self._spawn(self.commit.run)
+        self._spawn(self._repeat, settings.LEASE_SECONDS / RENEW_PART, self._renew)
+        self._spawn(self._repeat, STOP_CHECK_SECONDS, self._check_stops)
         if sweeps:
-            self._watch(self._every, settings.SWEEP_SECONDS, self._take_up)
-            for job in recovery.JOBS:  # each for itself: one that fails holds up no other
-                self._watch(self._every, settings.SWEEP_SECONDS, partial(in_database, job))
-            self._watch(self._every, settings.SWEEP_SECONDS, remind_due)
-            self._watch(self._every, RETRY_LOOK_SECONDS, retry_due)
-            self._watch(self._every, TASK_LOOK_SECONDS, poll_due)
-            self._watch(self._every, TRACE_LOOK_SECONDS, partial(in_database, prune_all))
+            self._spawn(self._repeat, settings.SWEEP_SECONDS, self._begin_abandoned)
+            for job in sweep.JOBS:  # in a task each, so that an error delays no other job
+                self._spawn(self._repeat, settings.SWEEP_SECONDS, partial(in_database, job))
+            self._spawn(self._repeat, settings.SWEEP_SECONDS, remind_due)
+            self._spawn(self._repeat, RETRY_CHECK_SECONDS, retry_due)
+            self._spawn(self._repeat, TASK_CHECK_SECONDS, poll_due)
+            for prune in (prune_all, sweep.delete_expired_sessions):
+                self._spawn(self._repeat, PRUNE_SECONDS, partial(in_database, prune))
 
-    async def close(self) -> None:
-        """Stop working and let other workers go on at once; no turn is lost or ended by this."""
-        self._is_closed = True
-        calling.LISTENERS.remove(self.wake)
+    @property
+    def is_shutting_down(self) -> bool:
+        return self._shutdown_began is not None
+
+    def begin_shutdown(self, *, at_once: bool = False) -> None:
+        """Begin nothing new. With `at_once`, `close` does not wait for what is running.
+
+        Safe to call from a signal handler and more than once."""
+        if self._shutdown_began is None:
+            self._shutdown_began = self._loop.time()
+        if at_once:
+            self._waits_at_shutdown = False
+
+    async def close(self, *, wait_seconds: float = 0) -> None:
+        """Stop working and let other workers continue. No turn is lost or ended.
+
+        Running model calls and tool calls may end within `wait_seconds`, counted from
+        `begin_shutdown`. What has not ended by then is cancelled."""
+        self.begin_shutdown()
+        await self._wait_for_runs(wait_seconds)
+        self._runtime.is_closing = True
+        self._runtime.wake_listeners.remove(self.wake)
         tasks = [run.task for run in self._runs.values() if run.task] + list(self._tasks)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    # --- asking ----------------------------------------------------------------------------
+    async def _wait_for_runs(self, wait_seconds: float) -> None:
+        """Wait until no turn is moved here. Leases are renewed meanwhile, and Stop works."""
+        end = (self._shutdown_began or 0) + wait_seconds
+        while running := [
+            run.task for run in self._runs.values() if run.task and not run.task.done()
+        ]:
+            left = end - self._loop.time()
+            if left <= 0 or not self._waits_at_shutdown:
+                return
+            await asyncio.wait(running, timeout=min(left, SHUTDOWN_CHECK_SECONDS))
+
+    # --- starting turns --------------------------------------------------------------------
     def wake(self, turn_id: uuid.UUID) -> None:
-        """Look at this turn soon; safe from any thread."""
-        with contextlib.suppress(RuntimeError):  # the loop is closing: the sweep elsewhere finds it
-            # A context of its own: the turn outlives the request that woke it.
+        """Move this turn soon. Safe to call from any thread."""
+        with contextlib.suppress(
+            RuntimeError
+        ):  # the loop is closing, so the sweep of another process takes the turn
+            # In an empty context, as the turn outlives the request that woke it.
             self._loop.call_soon_threadsafe(self._begin, turn_id, context=Context())
 
     def _begin(self, turn_id: uuid.UUID) -> None:
-        if self._is_closed:
+        if self.is_shutting_down:
             return
         if run := self._runs.get(turn_id):
             run.was_woken = True
-            self._watch(self._look_for_stops)
+            self._spawn(self._check_stops)
         else:
-            self._watch(self.advance, turn_id)
+            self._spawn(self.advance, turn_id)
 
     async def advance(self, turn_id: uuid.UUID) -> None:
-        """Move the turn until it is over or waits for somebody; return at once if somebody else
-        does."""
+        """Move the turn until it is over or waits for a person. Return at once if another worker
+        holds it."""
         if turn_id in self._runs:
             return
-        passed("K2")
-        lease = await _taken(turn_id)
+        reach(FaultPoint.TURN_FOUND)
+        lease = await _take(turn_id)
         if lease is None:
             return
         run = Run(lease=lease)
@@ -144,104 +186,104 @@ class Engine:
         finally:
             if run.task.done():
                 self._runs.pop(turn_id, None)
-                if run.was_woken:  # perhaps just after it let go
+                if run.was_woken:  # it may have been after the release
                     self._begin(turn_id)
-
-    async def finished(self, turn_id: uuid.UUID) -> None:
-        """Return when this process does not move the turn any more."""
-        run = self._runs.get(turn_id)
-        if run is not None and run.task is not None:
-            await asyncio.wait([run.task])
 
     # --- moving ----------------------------------------------------------------------------
     async def _move(self, run: Run) -> None:
-        """The one place where whatever goes wrong in a turn ends: it is logged, and the turn
-        ends visibly."""
+        """Run the turn. Every error of a turn is caught here: it is logged, and the turn ends with
+        a notice."""
         try:
-            if run.lease.drops >= MOST_DROPS:
+            if run.lease.drops >= MAX_DROPS:
                 return await self._finish(run, "failed", REFUSED)
             await in_database(settle_orphans, run.lease)
-            await in_database(reconsider, run.lease)
-            await self._loop_of(run)
+            await in_database(reopen_decisions, run.lease)
+            await self._run_actions(run)
         except LeaseLost:
-            log.info("Turn %s belongs to another worker by now", run.lease.turn_id)
+            log.info("Turn %s belongs to another worker", run.lease.turn_id)
         except asyncio.CancelledError:
-            await uninterrupted(self._let_go(run))
-        except AWAY:
+            await run_uninterrupted(self._hand_over(run))
+        except DATABASE_AWAY:
             log.exception("Turn %s goes on when the database is back", run.lease.turn_id)
-            await uninterrupted(self._drop(run))
+            await run_uninterrupted(self._drop(run))
         except Exception:
             log.exception("Turn %s ended in a way that nobody foresaw", run.lease.turn_id)
-            await uninterrupted(self._fail(run))
+            await run_uninterrupted(self._fail(run))
 
-    async def _loop_of(self, run: Run) -> None:
+    async def _run_actions(self, run: Run) -> None:
         while True:
             turn, state = await in_database(read_turn, run.lease)
             action = next_action(state)
             match action:
+                case CallModel() | Execute() if self.is_shutting_down:
+                    return await in_database(release, run.lease)
                 case CallModel(number=number):
                     await self._call_model(run, turn, number)
                 case Decide(calls=calls):
-                    # The catalogue as it is now, not as the model was offered it: a level that was
-                    # raised or a confirmation that was withdrawn meanwhile counts at once.
-                    catalogue = await _catalogue(turn)
+                    # The catalogue as it is now, and not as it was offered to the model: a level
+                    # that was raised or a confirmation that was withdrawn since counts at once.
+                    catalogue = await _build_catalogue(turn)
                     await in_database(decide_calls, run.lease, calls, catalogue)
-                    passed("K8")
+                    reach(FaultPoint.DECISION_COMMITTED)
                 case Execute(calls=calls):
-                    await run_core_calls(run.lease, calls, partial(_catalogue, turn))
-                    await list_anew(turn, calls)
-                    await execute(run.lease, calls, lambda: run.was_stopped)
+                    await run_core_calls(run.lease, calls, partial(_build_catalogue, turn))
+                    await execute(
+                        run.lease,
+                        calls,
+                        was_stopped=lambda: run.was_stopped,
+                        may_begin=lambda: not self.is_shutting_down,
+                    )
                 case Wait():
-                    if await in_database(park, run.lease, turn.signals):
-                        return passed("K9")
+                    if await in_database(park_turn, run.lease, turn.signals):
+                        return reach(FaultPoint.TURN_PARKED)
                 case Finish(reason=reason, sentence=sentence, hint=hint):
-                    passed("K16")
+                    reach(FaultPoint.TURN_END_CHOSEN)
                     words = (sentence, hint)
-                    if await in_database(finish, run.lease, turn.signals, reason, *words):
+                    if await in_database(finish_turn, run.lease, turn.signals, reason, *words):
                         return None
                 case _:
                     assert_never(action)
 
     async def _call_model(self, run: Run, turn: Turn, number: int) -> None:
-        """The step is opened first: whatever ends this process from here on counts as one of its
-        attempts."""
-        passed("K3" if number == 1 else "K14")
+        """Open the step, then call the model. If the process dies from here on, that counts as one
+        attempt of the step."""
+        reach(FaultPoint.FIRST_STEP_CHOSEN if number == 1 else FaultPoint.NEXT_STEP_CHOSEN)
         step = await in_database(open_step, run.lease, number)
-        catalogue = await _catalogue(turn)
+        catalogue = await _build_catalogue(turn)
         if number == 1 and catalogue.missing:
             await in_database(note_missing, run.lease, catalogue.missing)
         if number == 1 and any(catalogue.notice):
             await in_database(note_unmet, run.lease, catalogue)
         await call_model(run.lease, step, catalogue, self.commit, lambda: run.was_stopped)
 
-    async def _let_go(self, run: Run) -> None:
-        """Cancelled: by Stop the turn ends; because the process ends, the next worker takes it
-        at once."""
+    async def _hand_over(self, run: Run) -> None:
+        """Handle a cancellation: Stop ends the turn, and the end of the process hands the turn to
+        the next worker."""
         try:
             if run.was_stopped:
-                passed("K20")
+                reach(FaultPoint.STOP_RECEIVED)
                 await self._finish(run, "stopped")
             else:
                 await in_database(release, run.lease)
         except LeaseLost:
-            log.info("Turn %s belongs to another worker by now", run.lease.turn_id)
-        except AWAY:
+            log.info("Turn %s belongs to another worker", run.lease.turn_id)
+        except DATABASE_AWAY:
             log.exception("Turn %s is let go of when its lease runs out", run.lease.turn_id)
 
     async def _drop(self, run: Run) -> None:
-        """Let the sweep take the turn up again, here or elsewhere; where that cannot be stored, its
-        lease runs out."""
+        """Let a sweep take the turn again, in this or another process. If that cannot be stored,
+        the lease runs out."""
         try:
-            await kept_trying(run.lease, drop, run.lease)
-        except AWAY:
+            await retry_in_database(run.lease, drop, run.lease)
+        except DATABASE_AWAY:
             log.warning("Turn %s is let go of when its lease runs out", run.lease.turn_id)
 
     async def _finish(self, run: Run, reason: Reason, sentence: str = "") -> None:
-        """End it whatever happened meanwhile: nothing overrides Stop or a failure."""
+        """End the turn, also if it was signalled meanwhile: nothing overrides Stop or a failure."""
         is_over = False
         while not is_over:
             turn, _state = await in_database(read_turn, run.lease)
-            is_over = await in_database(finish, run.lease, turn.signals, reason, sentence)
+            is_over = await in_database(finish_turn, run.lease, turn.signals, reason, sentence)
 
     async def _fail(self, run: Run) -> None:
         try:
@@ -249,14 +291,14 @@ class Engine:
         except Exception:
             log.exception("Turn %s could not be ended; the sweep tries again", run.lease.turn_id)
 
-    # --- watching --------------------------------------------------------------------------
-    def _watch(self, work: Callable[[*Ts], Coroutine[Any, Any, None]], *args: *Ts) -> None:
-        task = asyncio.create_task(_logged(work, *args))
+    # --- background tasks ------------------------------------------------------------------
+    def _spawn(self, work: Callable[[*Ts], Coroutine[Any, Any, None]], *args: *Ts) -> None:
+        task = asyncio.create_task(_run_logged(work, *args))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _every(self, seconds: float, work: Callable[[], Awaitable[None]]) -> None:
-        """Do `work` again and again; what goes wrong once is logged and tried again."""
+    async def _repeat(self, seconds: float, work: Callable[[], Awaitable[None]]) -> None:
+        """Repeat `work`. An error is logged, and the work is tried again."""
         while True:
             try:
                 await work()
@@ -267,32 +309,41 @@ class Engine:
     async def _renew(self) -> None:
         await in_database(renew, [run.lease for run in self._runs.values()])
 
-    async def _look_for_stops(self) -> None:
+    async def _check_stops(self) -> None:
         if not self._runs:
             return
-        for turn_id in await in_database(recovery.stopped_turns, list(self._runs)):
+        for turn_id in await in_database(sweep.find_stopped_turns, list(self._runs)):
             run = self._runs.get(turn_id)
             if run is not None and run.task is not None and not run.was_stopped:
                 run.was_stopped = True
                 run.task.cancel()
-        if UNDER_WAY:
-            cancel(await in_database(recovery.cancelled_calls, list(UNDER_WAY)))
+        if calls := list(self._runtime.running_calls):
+            cancel_running(await in_database(sweep.find_cancelled_calls, calls))
 
-    async def _take_up(self) -> None:
-        for turn_id in await in_database(recovery.abandoned_turns):
+    async def _begin_abandoned(self) -> None:
+        try:
+            abandoned = await in_database(sweep.find_abandoned_turns)
+        except DATABASE_AWAY:
+            self._was_database_away = True
+            raise
+        if self._was_database_away:
+            # All leases may have run out in the outage. Other workers first store what they kept.
+            self._was_database_away = False
+            return
+        for turn_id in abandoned:
             self._begin(turn_id)
 
 
-async def _catalogue(turn: Turn) -> Catalogue:
+async def _build_catalogue(turn: Turn) -> Catalogue:
     person = await in_database(Member.objects.get, conversations=turn.conversation_id)
     audience: Audience = "model" if turn.app_of_id is None else "app"
-    found = await catalogue_for(person, turn.services, turn.conversation_id, audience)
-    whole = found if audience == "app" else with_core_tools(found, person)
-    return await in_database(chosen, whole, turn, person)
+    found = await build_catalogue(person, turn.services, turn.conversation_id, audience)
+    whole = found if audience == "app" else add_core_tools(found, person)
+    return await in_database(choose_tools, whole, turn, person)
 
 
-async def _taken(turn_id: uuid.UUID) -> Lease | None:
-    """Take the turn, if it can be had. Cancelled meanwhile, give it back: nobody would move it."""
+async def _take(turn_id: uuid.UUID) -> Lease | None:
+    """Take the turn if it is free. After a cancellation it is released: no task would move it."""
     taking = asyncio.create_task(in_database(acquire, turn_id))
 
     async def give_back() -> None:
@@ -303,13 +354,13 @@ async def _taken(turn_id: uuid.UUID) -> Lease | None:
     try:
         return await asyncio.shield(taking)
     except asyncio.CancelledError:
-        await uninterrupted(give_back())
+        await run_uninterrupted(give_back())
         raise
 
 
-async def _logged(work: Callable[[*Ts], Coroutine[Any, Any, None]], *args: *Ts) -> None:
-    """What goes wrong outside a turn (the database is away) is logged; the sweep tries again. What
-    it changes meanwhile the server does by itself, and nobody at a page or a command line."""
+async def _run_logged(work: Callable[[*Ts], Coroutine[Any, Any, None]], *args: *Ts) -> None:
+    """Run background work, and log its errors: the sweep tries again. In the audit log its changes
+    are the server's own."""
     try:
         with acting_as(lambda: SERVER):
             await work(*args)

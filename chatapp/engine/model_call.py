@@ -1,9 +1,10 @@
-"""One model call: the stream becomes journal entries as it comes, and parts and calls when it
-ends."""
+"""One model call. Its stream becomes journal entries as it arrives, and parts and calls at its
+end."""
 
 import asyncio
 import contextlib
 import logging
+import math
 import time
 from collections.abc import Callable
 from contextlib import aclosing
@@ -12,8 +13,33 @@ from typing import Any
 
 from django.conf import settings
 
-from chatapp.models import Conversation, Turn
-from chatapp.providers.estimate import tokens_of
+from chatapp.context.fitting import (
+    AFTER_REFUSALS,
+    CannotFit,
+    PendingCall,
+    calculate_room,
+    fit_request,
+    reduce_room,
+)
+from chatapp.context.history import build_history
+from chatapp.context.metering import Meter
+from chatapp.context.system_prompt import PLANNING, build_system_prompt, collect_guidance
+from chatapp.context.unsupported_media import (
+    FILES_REFUSED,
+    TOOLS_REFUSED,
+    describe_unsupported,
+    replace_unsupported,
+)
+from chatapp.journal import journal
+from chatapp.journal.db_retry import retry_in_database, run_uninterrupted
+from chatapp.journal.fault_points import FaultPoint, reach
+from chatapp.journal.group_commit import Draft, GroupCommit
+from chatapp.journal.journal import Kind
+from chatapp.journal.lease import Lease, lock_turn
+from chatapp.models import Conversation, Step, Turn
+from chatapp.providers.access.model_choice import ChosenModel, choose_model
+from chatapp.providers.access.usage import find_price
+from chatapp.providers.estimate import count_tokens
 from chatapp.providers.events import (
     ArgumentsDelta,
     FilesLeftOut,
@@ -29,32 +55,18 @@ from chatapp.providers.events import (
     ToolsLeftOut,
     Usage,
 )
-from chatapp.providers.registry import provider_module
+from chatapp.providers.registry import load_provider
 from chatapp.providers.request import ModelRequest
-from chatapp.storage import in_database
+from chatapp.server.database import in_database
+from chatapp.tool_menu.offered_tools import offer_tools
 from chatapp.tools.catalogue import Catalogue
-from mcpconfig.results import storable
+from mcpconfig.values.results import make_storable
 
-from .asking_again import tell_wait, wait_visibly
-from .fitting import AFTER_REFUSALS, Asking, CannotFit, fitted, room_after_refusal, room_of
-from .group_commit import Draft, GroupCommit
-from .guidance import guidance_for
-from .history import history_of
-from .instructions import PLANNING, system_text
-from .journal import Kind
-from .lease import Lease
-from .metering import Meter
-from .milestones import passed
-from .model_choice import ChosenModel, chosen_model
-from .offering import offered_tools
-from .patience import kept_trying, uninterrupted
-from .sight import FILES_REFUSED, TOOLS_REFUSED, unseen_in, visible_to
-from .steps import Answer, OpenStep, SaidPart, close_step
-from .usage import price_of
+from .steps import Answer, AnswerPart, OpenStep, close_step
 
 log = logging.getLogger(__name__)
-ATTEMPTS = 3
-LONGEST_WAIT_SECONDS = 60.0
+MAX_CALLS = 3
+MAX_WAIT_SECONDS = 60.0
 TOO_LONG = ProviderError(
     kind="timeout",
     message="The model was still answering when this turn's time was over.",
@@ -63,34 +75,34 @@ TOO_LONG = ProviderError(
 
 
 @dataclass(slots=True, kw_only=True)
-class Listener:
-    """Turns a model's events into an `Answer`, and passes its words on to the group commit."""
+class AnswerReader:
+    """Turns a model's events into an `Answer`, and passes its text to the group commit."""
 
     draft: Draft
     commit: GroupCommit
     answer: Answer = field(default_factory=Answer)
     meter: Meter = field(default_factory=Meter)
-    is_kept: bool = False
-    heard: float = 0.0
+    is_stored: bool = False
+    last_event: float = 0.0
     part_began: float = 0.0
 
     def open(self) -> None:
-        """A stream begins, and with it the time of the first thought."""
-        self.heard = time.monotonic()
+        """Begin a stream, and with it the time of the first reasoning."""
+        self.last_event = time.monotonic()
 
-    def take(self, event: ModelEvent) -> None:
-        self._take(event)
-        self.heard = time.monotonic()
+    def read(self, event: ModelEvent) -> None:
+        self._read(event)
+        self.last_event = time.monotonic()
 
-    def _take(self, event: ModelEvent) -> None:
+    def _read(self, event: ModelEvent) -> None:
         match event:
             case TextDelta(text=text):
-                self._say("text", Kind.TEXT, text)
+                self._add_text("text", Kind.TEXT, text)
             case ReasoningDelta(text=text):
-                self._say("reasoning", Kind.REASONING, text)
+                self._add_text("reasoning", Kind.REASONING, text)
             case ToolCallReady():
                 if not self.answer.calls:
-                    passed("K7")
+                    reach(FaultPoint.TOOL_CALL_RECEIVED)
                 self._begin_call(event.index)
                 self.answer.calls.append(event)
             case ToolCallStarted(index=index):
@@ -106,33 +118,33 @@ class Listener:
             case Finished(reason=reason):
                 self.answer.finish_reason = reason
             case ArgumentsDelta() | Usage():
-                pass  # a call's row appears when the call is whole; `meter` counts
+                pass  # a call is stored when it is complete; `meter` counts
 
-    def _say(self, kind: Any, event_kind: Kind, text: str) -> None:
+    def _add_text(self, kind: Any, event_kind: Kind, text: str) -> None:
         if not text:
             return
-        text = storable(text)
-        part = self._part(kind)
+        text = make_storable(text)
+        part = self._open_part(kind)
         part.text += text
         part.seconds = round(time.monotonic() - self.part_began, 1)
-        self.commit.say(self.draft, event_kind, part.position, text)
+        self.commit.add(self.draft, event_kind, part.position, text)
 
     def _begin_call(self, index: int) -> None:
         self.answer.places.setdefault(index, len(self.answer.parts))
 
-    def _part(self, kind: Any) -> SaidPart:
-        """The open part of this kind; sealed data and the beginning of a call close one."""
+    def _open_part(self, kind: Any) -> AnswerPart:
+        """Return the open part of this kind, or a new one. Opaque data or a new call closes it."""
         parts = self.answer.parts
         is_closed = len(parts) in self.answer.places.values()
         if is_closed or not parts or parts[-1].kind != kind or parts[-1].opaque is not None:
-            parts.append(SaidPart(kind=kind, position=len(parts)))
-            # The silence before it belongs to it: what is shown may be a summary of long thought.
-            self.part_began = self.heard
+            parts.append(AnswerPart(kind=kind, position=len(parts)))
+            # The time before it counts: what is shown may be a summary of long reasoning.
+            self.part_began = self.last_event
         return parts[-1]
 
     def _keep(self, kind: Any, data: dict[str, Any]) -> None:
-        """Opaque data belongs to the words before it; without any, to a part without words."""
-        self._part(kind).opaque = data
+        """Keep opaque data on the part before it, or on a new part without text."""
+        self._open_part(kind).opaque = data
 
 
 async def call_model(
@@ -142,119 +154,123 @@ async def call_model(
     commit: GroupCommit,
     was_stopped: Callable[[], bool],
 ) -> None:
-    """Ask the model for this step and store what it says. A failure is stored as a notice.
+    """Call the model for this step and store its answer. A failure is stored as a notice.
 
     Cancelled by Stop, it stores what was said as an interrupted step. Cancelled because the process
-    ends, it stores nothing: the next worker asks the model anew.
+    ends, it stores nothing: the next worker calls the model again.
     """
     turn = await in_database(
         Turn.objects.select_related("question", "answer", "conversation__owner").get,
         pk=lease.turn_id,
     )
     draft = Draft(lease=lease, message_id=turn.answer_id, step=step.number, attempt=step.attempt)
-    listener = Listener(draft=draft, commit=commit)
+    reader = AnswerReader(draft=draft, commit=commit)
     try:
-        await _ask(turn, lease, step, catalogue, listener)
-        await _keep(lease, step, listener, catalogue)
+        await _call_in_time(turn, lease, step, catalogue, reader)
+        await _store_answer(lease, step, reader, catalogue)
     except asyncio.CancelledError:
-        if was_stopped() and not listener.is_kept:
-            _cut_off(listener.answer)
-            await _keep(lease, step, listener, catalogue)
+        if was_stopped() and not reader.is_stored:
+            _drop_calls(reader.answer)
+            await _store_answer(lease, step, reader, catalogue)
         raise
     except Exception:
-        with contextlib.suppress(Exception):  # what was said is kept, if that can be stored
+        with contextlib.suppress(Exception):  # keep the text, if it can be stored
             await commit.flush(draft)
         raise
     finally:
         commit.forget(draft)
 
 
-async def _ask(
-    turn: Turn, lease: Lease, step: OpenStep, catalogue: Catalogue, listener: Listener
+async def _call_in_time(
+    turn: Turn, lease: Lease, step: OpenStep, catalogue: Catalogue, reader: AnswerReader
 ) -> None:
-    """Take all that the model says within the time of one turn; what fails becomes a notice."""
+    """Read the answer within the time of one turn. A failure becomes a notice."""
     try:
         async with asyncio.timeout(settings.TURN_MAX_SECONDS):
-            await _listen(turn, lease, step, catalogue, listener)
+            await _call_with_retries(turn, lease, step, catalogue, reader)
     except TimeoutError:
-        _note_failure(listener.answer, TOO_LONG)
+        _note_failure(reader.answer, TOO_LONG)
     except ProviderError as error:
         log.warning("Model call of turn %s failed: %s %s", turn.pk, error.kind, error.detail)
-        _note_failure(listener.answer, error)
+        _note_failure(reader.answer, error)
 
 
-async def _listen(
-    turn: Turn, lease: Lease, step: OpenStep, catalogue: Catalogue, listener: Listener
+async def _call_with_retries(
+    turn: Turn, lease: Lease, step: OpenStep, catalogue: Catalogue, reader: AnswerReader
 ) -> None:
-    """Ask, and ask again where that may help and nothing was said yet."""
-    model, whole = await in_database(_request, turn, catalogue, listener.answer)
-    provider = await provider_module(model.kind)
-    asking = Asking(
+    """Call the model, again after an error that allows it, as long as nothing was received."""
+    model, whole = await in_database(_build_request, turn, catalogue, reader.answer)
+    provider = await load_provider(model.kind)
+    asking = PendingCall(
         lease=lease,
         turn=turn,
         model=model,
         stream=lambda request: provider.stream(request, model.account),
-        say=lambda sentence: tell_wait(lease, step, sentence),
+        say=lambda sentence: store_wait(lease, step, sentence),
     )
-    for attempt in range(1, ATTEMPTS + 1):
+    for attempt in range(1, MAX_CALLS + 1):
         try:
-            return await _ask_with_what_fits(asking, whole, listener)
+            return await _call_with_what_fits(asking, whole, reader)
         except ProviderError as error:
             wait = error.retry_after if error.retry_after is not None else 0.5 * 2**attempt
-            is_last = attempt == ATTEMPTS or wait > LONGEST_WAIT_SECONDS
-            if is_last or not error.is_worth_a_retry or listener.answer.has_begun:
+            is_last = attempt == MAX_CALLS or wait > MAX_WAIT_SECONDS
+            if is_last or not error.is_worth_a_retry or reader.answer.has_begun:
                 raise
             log.info("Model call of turn %s: %s, again in %.1f s", turn.pk, error.kind, wait)
-            await wait_visibly(lease, step, error, wait, f"{attempt + 1} of {ATTEMPTS}")
+            await wait_visibly(lease, step, error, wait, f"{attempt + 1} of {MAX_CALLS}")
 
 
-async def _ask_with_what_fits(asking: Asking, whole: ModelRequest, listener: Listener) -> None:
-    """Where the provider finds it too long all the same, again with less, a few times."""
-    room = room_of(asking.model)
+async def _call_with_what_fits(
+    asking: PendingCall, whole: ModelRequest, reader: AnswerReader
+) -> None:
+    """Call the model with what fits; a few times with less, if the provider finds it too long."""
+    room = calculate_room(asking.model)
     for share in (*AFTER_REFUSALS, None):
         refused = room or 0
         try:
-            request = await _fitted(asking, whole, room, listener.answer)
-            refused = tokens_of(request)
-            return await _hear_out(asking, request, listener)
+            request = await _fit(asking, whole, room, reader.answer)
+            refused = count_tokens(request)
+            return await _read_stream(asking, request, reader)
         except ProviderError as error:
             is_other = error.kind != "too_long" or isinstance(error, CannotFit)
-            if share is None or is_other or listener.answer.has_begun:
+            if share is None or is_other or reader.answer.has_begun:
                 raise
-            room = room_after_refusal(asking.model, refused, share, error.limit_tokens)
+            room = reduce_room(asking.model, refused, share, error.limit_tokens)
             log.info("Model call of turn %s was too long, again with %s", asking.turn.pk, room)
 
 
-async def _fitted(
-    asking: Asking, request: ModelRequest, room: int | None, answer: Answer
+async def _fit(
+    asking: PendingCall, request: ModelRequest, room: int | None, answer: Answer
 ) -> ModelRequest:
-    found = await fitted(asking, request, room)
+    found = await fit_request(asking, request, room)
     answer.shortened = found.shortened
     return found.request
 
 
-def _request(turn: Turn, catalogue: Catalogue, answer: Answer) -> tuple[ChosenModel, ModelRequest]:
-    """What the model is asked. Whether this person may use it is looked up again each time."""
-    model = chosen_model(turn.model, turn.conversation.owner)
-    history = history_of(turn)
-    answer.price = price_of(model.facts)
-    answer.unseen = unseen_in(turn, model.abilities, history)
-    offer = offered_tools(turn, model, catalogue)
+def _build_request(
+    turn: Turn, catalogue: Catalogue, answer: Answer
+) -> tuple[ChosenModel, ModelRequest]:
+    """Build the whole request. Whether this person may use the model is read again each time."""
+    model = choose_model(turn.model, turn.conversation.owner)
+    history = build_history(turn)
+    answer.price = find_price(model.facts)
+    answer.unseen = describe_unsupported(turn, model.abilities, history)
+    offer = offer_tools(turn, model, catalogue)
     answer.saved_tokens = offer.saved_tokens
     request = ModelRequest(
         model=model.name,
-        system=system_text(
+        system=build_system_prompt(
             catalogue,
             model.system_prompt,
-            _mode(turn),
+            _get_mode_instructions(turn),
             turn.instructions,
             offer.instructions,
-            guidance_for(
+            collect_guidance(
                 turn.conversation.owner,
                 (catalogue[spec.name] for spec in offer.tools if spec.name in catalogue),
             ),
         ),
-        history=visible_to(model.abilities, history),
+        history=replace_unsupported(model.abilities, history),
         tools=offer.tools,
         parameters=model.parameters,
         cache_key=str(turn.conversation_id),
@@ -262,18 +278,18 @@ def _request(turn: Turn, catalogue: Catalogue, answer: Answer) -> tuple[ChosenMo
     return model, request
 
 
-def _mode(turn: Turn) -> str:
+def _get_mode_instructions(turn: Turn) -> str:
     return "" if turn.conversation.mode == Conversation.Mode.ACT else PLANNING
 
 
-async def _hear_out(asking: Asking, request: ModelRequest, listener: Listener) -> None:
-    passed("K4")
-    listener.open()
-    listener.answer.places.clear()
-    async with aclosing(listener.meter.read(request, asking.stream(request))) as events:
+async def _read_stream(asking: PendingCall, request: ModelRequest, reader: AnswerReader) -> None:
+    reach(FaultPoint.MODEL_REQUEST_BUILT)
+    reader.open()
+    reader.answer.places.clear()
+    async with aclosing(reader.meter.read(request, asking.stream(request))) as events:
         async for event in events:
-            listener.take(event)
-    if not listener.answer.finish_reason:
+            reader.read(event)
+    if not reader.answer.finish_reason:
         raise ProviderError(
             kind="protocol",
             message="The model stopped in the middle of its answer.",
@@ -282,29 +298,64 @@ async def _hear_out(asking: Asking, request: ModelRequest, listener: Listener) -
 
 
 def _note_failure(answer: Answer, error: ProviderError) -> None:
-    """Keep what was said, drop calls that were not finished, and say what happened."""
-    _cut_off(answer)
+    """Keep the text, drop the calls, and add a notice of the failure."""
+    _drop_calls(answer)
     hint = error.hint
     if any(part.kind == "text" for part in answer.parts):
         hint = f"What it wrote so far is kept. {hint}".strip()
     position = len(answer.parts)
-    answer.parts.append(SaidPart(kind="notice", position=position, text=error.message, hint=hint))
+    answer.parts.append(AnswerPart(kind="notice", position=position, text=error.message, hint=hint))
 
 
-def _cut_off(answer: Answer) -> None:
-    """Keep what was said, but for calls that nobody will run."""
+def _drop_calls(answer: Answer) -> None:
+    """Keep the text, and drop the calls: they will not run."""
     answer.finish_reason = ""
     answer.calls.clear()
 
 
-async def _keep(lease: Lease, step: OpenStep, listener: Listener, catalogue: Catalogue) -> None:
-    """Store the answer, whoever cancels meanwhile: the words first, so that none of them follows
-    the end of its step."""
-    listener.is_kept = True
-    listener.answer.usage = listener.meter.used
+async def _store_answer(
+    lease: Lease, step: OpenStep, reader: AnswerReader, catalogue: Catalogue
+) -> None:
+    """Store the answer, also while it is cancelled. Text is stored first, so that none follows the
+    end of its step."""
+    reader.is_stored = True
+    reader.answer.usage = reader.meter.used
 
     async def store() -> None:
-        await listener.commit.flush(listener.draft)
-        await kept_trying(lease, close_step, lease, step, listener.answer, catalogue)
+        await reader.commit.flush(reader.draft)
+        await retry_in_database(lease, close_step, lease, step, reader.answer, catalogue)
 
-    await uninterrupted(store())
+    await run_uninterrupted(store())
+
+
+# --- the wait before the model is called again ---------------------------------------------------
+async def wait_visibly(
+    lease: Lease, step: OpenStep, error: ProviderError, seconds: float, tries: str
+) -> None:
+    """Wait before the model is called again. `tries` counts the calls ("2 of 3").
+
+    Each second is a row, so that a page that loads meanwhile counts down as well.
+    """
+    left = seconds
+    try:
+        while left > 0:
+            count = math.ceil(left)
+            unit = "second" if count == 1 else "seconds"
+            sentence = f"{error.message} Asking again in {count} {unit} (try {tries})."
+            await store_wait(lease, step, sentence)
+            await asyncio.sleep(min(1.0, left))
+            left -= 1.0
+    finally:
+        await store_wait(lease, step, "")
+
+
+async def store_wait(lease: Lease, step: OpenStep, sentence: str) -> None:
+    """Store the sentence about the wait that the page shows, or nothing."""
+    await retry_in_database(lease, _store_wait_now, lease, step, sentence)
+
+
+def _store_wait_now(lease: Lease, step: OpenStep, sentence: str) -> None:
+    with lock_turn(lease) as turn:
+        Step.objects.filter(pk=step.id).update(waits_because=sentence)
+        entry = journal.turn_entry(turn, Turn.State.RUNNING)
+        journal.append(turn.conversation_id, turn.pk, [entry])

@@ -1,28 +1,86 @@
-"""What a turn does next: a pure function of its rows, so that any worker continues it alike."""
+"""The next action of a turn: a pure function of values, so that any worker continues it alike."""
 
 import uuid
 from dataclasses import dataclass
 from typing import Literal
 
-from .snapshot import StepState, TurnState
+from chatapp.calls.attempts import MAX_ATTEMPTS
 
 Reason = Literal["complete", "stopped", "failed", "budget", "length", "refused", "filtered"]
 
 UNDECIDED = "proposed"
 ASKING = "awaiting_approval"
 READY = "approved"
-# The reason why a step is over whose calls an app asked for: the model is told with its next turn.
+# The finish reason of a step whose calls an app asked for. The model reads of them next turn.
 BY_APP = "app"
-# How often a model call, or a call that is safe to repeat, may take its worker down with it.
-MOST_ATTEMPTS = 5
 GO_ON = "Send “go on” to let it continue."
-UNCERTAIN = frozenset({"sending", "unknown"})
 OVER = frozenset({"succeeded", "failed", "denied", "refused", "expired", "withdrawn", "cancelled"})
 
 
+# --- the state of a turn -------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallState:
+    """One tool call. `state` is one of `ToolCall.State`; `is_held`: its result needs a review."""
+
+    id: uuid.UUID
+    state: str
+    is_held: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepState:
+    """The latest step; `state` is one of `Step.State`, `finish_reason` is the provider's.
+
+    `attempt` counts how often the step was begun, without the times after a worker released the
+    turn in good order.
+    """
+
+    number: int
+    state: str
+    finish_reason: str
+    attempt: int = 1
+    calls: tuple[CallState, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """What a turn may use, or has used. Time that it waits for people does not count as seconds."""
+
+    steps: int
+    seconds: float
+    tokens: int
+    calls: int
+
+    def exceeds(self, limit: "Budget") -> str:
+        """Return a sentence that names the first limit that is reached, or nothing."""
+        if self.steps >= limit.steps:
+            return f"This turn has asked the model {self.steps} times, which is the limit."
+        if self.seconds >= limit.seconds:
+            return f"This turn has worked for {self.seconds:.0f} seconds, which is the limit."
+        if self.tokens >= limit.tokens:
+            return f"This turn has used {self.tokens} tokens, which is the limit."
+        if self.calls >= limit.calls:
+            return f"This turn has used tools {self.calls} times, which is the limit."
+        return ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnState:
+    """A live turn, read under its lease. `step` is the latest one, None before the first.
+
+    `used_up`: a sentence about an allowance of its person that is used up, and a hint."""
+
+    stop_requested: bool
+    step: StepState | None
+    used: Budget
+    limit: Budget
+    used_up: tuple[str, str] | None = None
+
+
+# --- the actions ---------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallModel:
-    """Ask the model. `number` names the step; one that is already there is asked anew."""
+    """Call the model for the step `number`, again if the step exists."""
 
     number: int
 
@@ -43,15 +101,15 @@ class Execute:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wait:
-    """Nothing to do until a person has answered for these calls."""
+    """Do nothing until a person has answered about these calls."""
 
     calls: tuple[uuid.UUID, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finish:
-    """The turn is over; `sentence` tells the person why, where that is not obvious, and `hint`
-    what they can do."""
+    """End the turn. `sentence` says why, where that is not obvious, and `hint` what a person can do
+    about it."""
 
     reason: Reason
     sentence: str = ""
@@ -62,23 +120,23 @@ Action = CallModel | Decide | Execute | Wait | Finish
 
 
 def next_action(turn: TurnState) -> Action:
-    """The next action of a live turn; calling it again without a change gives the same."""
+    """Return the next action of a live turn. Without a change of the turn it is always the same."""
     if turn.stop_requested:
         return Finish(reason="stopped")
     if turn.step is None:
-        return _ask_the_model(turn, 1)
+        return _call_model(turn, 1)
     match turn.step.state:
         case "calling":
-            return _ask_anew(turn.step)
+            return _begin_again(turn.step)
         case "interrupted":
             return Finish(reason="failed")
         case _:
-            return _after_an_answer(turn, turn.step)
+            return _after_answer(turn, turn.step)
 
 
-def _ask_anew(step: StepState) -> Action:
-    """Each attempt so far has ended with its worker; some day that is not a coincidence."""
-    if step.attempt < MOST_ATTEMPTS:
+def _begin_again(step: StepState) -> Action:
+    """Begin the step again, unless too many attempts have ended together with their worker."""
+    if step.attempt < MAX_ATTEMPTS:
         return CallModel(number=step.number)
     sentence = (
         f"The server stopped {step.attempt} times while the model was being asked, so it is not "
@@ -87,31 +145,31 @@ def _ask_anew(step: StepState) -> Action:
     return Finish(reason="failed", sentence=sentence)
 
 
-def _after_an_answer(turn: TurnState, step: StepState) -> Action:
-    if undecided := _in_state(step, {UNDECIDED}):
+def _after_answer(turn: TurnState, step: StepState) -> Action:
+    if undecided := _find_in_state(step, {UNDECIDED}):
         return Decide(calls=undecided)
-    if asking := _in_state(step, {ASKING}):
+    if asking := _find_in_state(step, {ASKING}):
         return Wait(calls=asking)
-    if ready := _in_state(step, {READY}):
+    if ready := _find_in_state(step, {READY}):
         return Execute(calls=ready)
-    if open_calls := _not_over(step):
+    if open_calls := _find_open(step):
         return Wait(calls=open_calls)
     if step.calls and step.finish_reason != BY_APP:
-        return _ask_the_model(turn, step.number + 1)
-    return Finish(reason=_reason_of(step))
+        return _call_model(turn, step.number + 1)
+    return Finish(reason=_choose_reason(step))
 
 
-def _in_state(step: StepState, states: set[str]) -> tuple[uuid.UUID, ...]:
+def _find_in_state(step: StepState, states: set[str]) -> tuple[uuid.UUID, ...]:
     return tuple(call.id for call in step.calls if call.state in states)
 
 
-def _not_over(step: StepState) -> tuple[uuid.UUID, ...]:
-    """Calls whose outcome is unknown, any in a state that this version does not know, and those
-    whose results nobody has looked at yet."""
+def _find_open(step: StepState) -> tuple[uuid.UUID, ...]:
+    """Return the calls with an unknown outcome or a result that waits for review, and those in a
+    state that this version does not have."""
     return tuple(call.id for call in step.calls if call.state not in OVER or call.is_held)
 
 
-def _ask_the_model(turn: TurnState, number: int) -> Action:
+def _call_model(turn: TurnState, number: int) -> Action:
     if turn.used_up is not None:
         sentence, hint = turn.used_up
         return Finish(reason="budget", sentence=sentence, hint=hint)
@@ -120,7 +178,7 @@ def _ask_the_model(turn: TurnState, number: int) -> Action:
     return CallModel(number=number)
 
 
-def _reason_of(step: StepState) -> Reason:
+def _choose_reason(step: StepState) -> Reason:
     match step.finish_reason:
         case "length":
             return "length"

@@ -1,28 +1,28 @@
-"""The sweep: finds what no worker has in hand, so that no turn waits for a process that is gone."""
+"""The sweep: finds turns without a worker, and closes what has expired."""
 
 import uuid
 from datetime import timedelta
 
+from django.contrib.sessions.backends.db import SessionStore
 from django.db import transaction
 from django.db.models.functions import Now
 
+from chatapp.approvals.questions import approve_postponed_calls, expire_questions
+from chatapp.approvals.reviews import expire_reviews
+from chatapp.approvals.sign_ins import approve_missed_sign_ins, expire_sign_ins
+from chatapp.audit.change_entries import log_lapsed_consents
+from chatapp.calls.transitions import Actor, move_call
+from chatapp.journal.journal import signal_turn
+from chatapp.journal.lease import is_free
 from chatapp.models import Approval, JournalEvent, Step, ToolCall, Turn
-
-from . import journal
-from .ending import signal
-from .lease import is_free
-from .log_of_changes import note_lapsed
-from .person_signals import clear_signals
-from .questions import ask_again_later, expire_questions
-from .reviews import expire_reviews
-from .sign_ins import expire_sign_ins, notice_sign_ins
+from chatapp.people.signals import delete_old_signals
 
 KEPT = timedelta(minutes=1)
 State = ToolCall.State
 
 
-def abandoned_turns() -> list[uuid.UUID]:
-    """Turns with something to do and nobody who does it."""
+def find_abandoned_turns() -> list[uuid.UUID]:
+    """Return the turns that have something to do and no worker."""
     waiting_to_run = [Turn.State.QUEUED, Turn.State.RUNNING]
     return list(
         Turn.objects.filter(is_free(), state__in=waiting_to_run)
@@ -32,29 +32,29 @@ def abandoned_turns() -> list[uuid.UUID]:
 
 
 def queue_unsettled() -> None:
-    """A turn that waits although a call of it is `sending` has nobody who will say what became of
-    that call: the next worker does, as with any call that it finds so."""
+    """Queue turns that wait although one of their calls is `sending`: the next worker settles that
+    call."""
     unsettled = Turn.objects.filter(state=Turn.State.WAITING, tool_calls__state=State.SENDING)
     for turn_id in set(unsettled.values_list("pk", flat=True)[:100]):
         with transaction.atomic():
-            signal(turn_id)
+            signal_turn(turn_id)
 
 
-def stopped_turns(turn_ids: list[uuid.UUID]) -> list[uuid.UUID]:
-    """Of these turns, the ones that somebody asked to stop."""
+def find_stopped_turns(turn_ids: list[uuid.UUID]) -> list[uuid.UUID]:
+    """Return those of these turns that a person has stopped."""
     return list(
         Turn.objects.filter(pk__in=turn_ids, stop_requested=True).values_list("pk", flat=True)
     )
 
 
-def cancelled_calls(call_ids: list[uuid.UUID]) -> list[uuid.UUID]:
-    """Of these calls, the ones that somebody asked to cancel."""
+def find_cancelled_calls(call_ids: list[uuid.UUID]) -> list[uuid.UUID]:
+    """Return those of these calls that a person has cancelled."""
     asked = ToolCall.objects.filter(pk__in=call_ids, cancel_requested=True)
     return list(asked.values_list("pk", flat=True))
 
 
 def expire_approvals() -> None:
-    """Close the approvals whose time ran out; silence never runs anything."""
+    """Expire the approvals whose time has run out. Their calls do not run."""
     late = Approval.objects.filter(state=Approval.State.OPEN, expires_at__lte=Now())
     for approval in late.select_related("tool_call")[:100]:
         _expire(approval)
@@ -63,35 +63,43 @@ def expire_approvals() -> None:
 def _expire(approval: Approval) -> None:
     call = approval.tool_call
     with transaction.atomic():
-        turn = signal(call.turn_id)
+        turn = signal_turn(call.turn_id)
         closed = Approval.objects.filter(pk=approval.pk, state=Approval.State.OPEN).update(
             state=Approval.State.EXPIRED, decided_at=Now()
         )
         if not closed:
             return
-        ToolCall.objects.filter(pk=call.pk, state=State.AWAITING_APPROVAL).update(
-            state=State.EXPIRED, finished_at=Now()
+        move_call(
+            turn,
+            call.pk,
+            State.EXPIRED,
+            by=Actor.SWEEP,
+            was=[State.AWAITING_APPROVAL],
+            finished_at=Now(),
         )
-        journal.tell_call(turn, call.pk, State.EXPIRED)
 
 
 def clear_journal() -> None:
-    """Drop events whose words are in parts by now; tabs that are further behind are sent the
-    state."""
+    """Delete events whose text is stored in parts. Tabs that are further behind get the state."""
     calling = Step.objects.filter(state=Step.State.CALLING).values("turn_id")
     JournalEvent.objects.filter(created_at__lt=Now() - KEPT).exclude(turn_id__in=calling).delete()
 
 
-# What the sweep does beside taking up abandoned turns.
+def delete_expired_sessions() -> None:
+    """Delete the sign-ins that have expired; Django only ignores them."""
+    SessionStore.clear_expired()
+
+
+# What the sweep does beside taking abandoned turns.
 JOBS = (
     queue_unsettled,
     expire_approvals,
     expire_reviews,
-    notice_sign_ins,
+    approve_missed_sign_ins,
     expire_sign_ins,
     expire_questions,
-    ask_again_later,
-    note_lapsed,
+    approve_postponed_calls,
+    log_lapsed_consents,
     clear_journal,
-    clear_signals,
+    delete_old_signals,
 )

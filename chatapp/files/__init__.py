@@ -1,1 +1,2 @@
-"""What a person's file is and says: known by its bytes, read without trusting them."""
+"""What an uploaded file is and contains: recognised by its bytes and read without trust. It
+stores nothing."""

@@ -1,4 +1,5 @@
-"""What a file is, by its bytes: the few kinds that models take, and why another is none of them."""
+"""The kind of a file, recognised by its bytes: the few kinds that models take, and why another
+is refused."""
 
 import base64
 import binascii
@@ -12,7 +13,7 @@ TEXT: Final = "text/plain"
 HEAD_BYTES: Final = 64
 _HEAD_CHARACTERS: Final = HEAD_BYTES // 3 * 4
 SAMPLE_BYTES: Final = 4096
-# Containers share their first bytes; what they hold stands a little later.
+# Container formats share their first bytes and differ a little later.
 PICTURES: Final = (
     ("image/png", re.compile(rb"\x89PNG\r\n\x1a\n")),
     ("image/jpeg", re.compile(rb"\xff\xd8\xff")),
@@ -23,35 +24,35 @@ _WIDE: Final = (b"\xff\xfe", b"\xfe\xff")
 _CONTROLS: Final = bytes({*range(32), 127} - {*b"\t\n\v\f\r\x1b"})
 
 
-def model_type(data: bytes) -> str:
-    """The type of a picture or a PDF as models take them, or nothing."""
+def detect_model_type(data: bytes) -> str:
+    """Return the media type of a picture or a PDF that models take, or an empty string."""
     head = data[:HEAD_BYTES]
     if head.lstrip().startswith(b"%PDF-"):
         return PDF
     return next((name for name, begins in PICTURES if begins.match(head)), "")
 
 
-def encoded_type(base64_text: object) -> str:
-    """The same of bytes in base64."""
+def detect_encoded_type(base64_text: object) -> str:
+    """Return the same for bytes in base64."""
     if not isinstance(base64_text, str):
         return ""
     try:
-        return model_type(base64.b64decode(base64_text[:_HEAD_CHARACTERS]))
+        return detect_model_type(base64.b64decode(base64_text[:_HEAD_CHARACTERS]))
     except (binascii.Error, ValueError):
         return ""
 
 
-def kind_of(data: bytes) -> Kind:
-    found = model_type(data)
+def detect_kind(data: bytes) -> Kind:
+    found = detect_model_type(data)
     if found:
         return "pdf" if found == PDF else "picture"
-    if text_of(data) is not None:
+    if decode_text(data) is not None:
         return "text"
     return "other_encoding" if _looks_written(data[:SAMPLE_BYTES]) else "other"
 
 
-def text_of(data: bytes) -> str | None:
-    """The words of a text file; None for what is no text in UTF-8."""
+def decode_text(data: bytes) -> str | None:
+    """Return the text of a file; None if it is not text in UTF-8."""
     if data.translate(None, _CONTROLS) != data:
         return None
     try:

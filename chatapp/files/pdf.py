@@ -1,4 +1,4 @@
-"""The words of a PDF, read in a process of its own within bounds of time, memory and pages."""
+"""The text of a PDF, read in a child process with limits on time, memory and pages."""
 
 import json
 import math
@@ -18,7 +18,7 @@ _AT_ONCE = threading.BoundedSemaphore(2)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PdfText:
-    """`words` are empty where the pages are pictures of text."""
+    """`words` is empty if the pages are pictures of text."""
 
     pages: int
     words: str
@@ -26,15 +26,15 @@ class PdfText:
 
 
 class Unreadable(Exception):
-    """Not a PDF that a model could read. The text says why, about a file that is named before."""
+    """Not a PDF that a model could read. The text says why, and follows the name of the file."""
 
 
 def read_pdf(data: bytes, most_characters: int) -> PdfText:
-    """Read it, or raise Unreadable. Blocks for at most the seconds of the settings."""
+    """Return the text, or raise Unreadable. It blocks for at most the seconds of the settings."""
     limits = (math.ceil(settings.PDF_SECONDS), settings.PDF_MAX_PAGES, most_characters)
     command = [sys.executable, "-I", str(CHILD), *map(str, limits)]
     with _AT_ONCE:
-        found = _answer_of(command, data)
+        found = _run_child(command, data)
     match found.get("problem"):
         case None:
             return PdfText(pages=found["pages"], words=found["words"], was_cut=found["was_cut"])
@@ -48,10 +48,10 @@ def read_pdf(data: bytes, most_characters: int) -> PdfText:
     raise Unreadable("cannot be read as a PDF. Save or print it as PDF anew, and add that.")
 
 
-def _answer_of(command: list[str], data: bytes) -> dict[str, Any]:
-    """What the child says; nothing of it when it was stopped, by us or by its own limits."""
+def _run_child(command: list[str], data: bytes) -> dict[str, Any]:
+    """Return the child's answer, or a problem if it was stopped or failed."""
     try:
-        # The command is ours alone; the file goes in by the pipe, and no secret of ours with it.
+        # The command is fixed; the file is sent through the pipe, and the environment is empty.
         done = subprocess.run(  # noqa: S603
             command, input=data, capture_output=True, timeout=settings.PDF_SECONDS, env={}
         )

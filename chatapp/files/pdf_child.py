@@ -1,7 +1,7 @@
-"""Reads a PDF from standard input, in a process of its own that knows nothing and may little.
+"""Reads a PDF from standard input, in a child process without environment and with limits.
 
-A PDF is a program that somebody else wrote: one that loops or swells ends here, by the limits of
-this process, and takes nobody along. Run by `pdf.py`; writes one JSON object.
+A PDF is untrusted code: one that loops or grows ends here, by the limits of this process, and
+affects no other. Run by `pdf.py`; it writes one JSON object.
 """
 
 import contextlib
@@ -32,7 +32,7 @@ def _limit(seconds: int) -> None:
         (resource.RLIMIT_FSIZE, 0),
         (resource.RLIMIT_CORE, 0),
     ):
-        with contextlib.suppress(ValueError, OSError):  # not every system knows each of them
+        with contextlib.suppress(ValueError, OSError):  # some systems lack some of these limits
             resource.setrlimit(what, (most, most))
 
 
@@ -44,15 +44,15 @@ def _read(data: bytes, most_pages: int, most_characters: int) -> dict[str, objec
         pages = len(reader.pages)
         if not 0 < pages <= most_pages:
             return {"problem": "long" if pages else "broken", "pages": pages}
-        return {"pages": pages, **_words(reader, most_characters)}
+        return {"pages": pages, **_read_words(reader, most_characters)}
     except (PyPdfError, ArithmeticError, LookupError, AttributeError, TypeError, ValueError):
         return {"problem": "broken"}
     except (RecursionError, MemoryError, NotImplementedError):
         return {"problem": "broken"}
 
 
-def _words(reader: PdfReader, most: int) -> dict[str, object]:
-    """The text page by page, as far as it may go. A page that cannot be read has no words."""
+def _read_words(reader: PdfReader, most: int) -> dict[str, object]:
+    """Return the text page by page, up to the limit. A page that cannot be read has no text."""
     texts: list[str] = []
     length = 0
     for number, page in enumerate(reader.pages, start=1):

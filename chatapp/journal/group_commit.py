@@ -1,7 +1,7 @@
-"""The group commit: the deltas of all running turns of this process, in one transaction each tick.
+"""The group commit: one transaction each tick for the deltas of all running turns of this process.
 
-No text is painted that is not stored: listeners hear of an event only after its commit. The first
-text of an answer does not wait for the tick.
+Listeners get an event only after its commit, so no page shows text that is not stored. The first
+text of an answer is committed without waiting for the tick.
 """
 
 import asyncio
@@ -15,14 +15,14 @@ from typing import Any
 
 from django.db import transaction
 
+from chatapp.journal import journal
+from chatapp.journal.journal import Batch, Entry, Kind
 from chatapp.models import JournalEvent
-from chatapp.storage import in_database
+from chatapp.server.database import in_database
 
-from . import journal
-from .journal import Batch, Entry, Kind
-from .lease import Lease, LeaseLost, held_of
-from .milestones import passed
-from .patience import AWAY, is_long_ago, uninterrupted, waits
+from .db_retry import DATABASE_AWAY, backoff_seconds, is_long_ago, run_uninterrupted
+from .fault_points import FaultPoint, reach
+from .lease import Lease, LeaseLost, lock_held_turns
 
 log = logging.getLogger(__name__)
 TICK_SECONDS = 0.075
@@ -30,10 +30,10 @@ TICK_SECONDS = 0.075
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Draft:
-    """What one running step has said and the database does not have yet.
+    """The deltas of one running step that are not known to be stored.
 
-    `stored` counts the events that it has. The first `doubtful` of `entries` were in a commit whose
-    answer was lost, so it may have them, too.
+    `stored` counts the events in the database. The first `doubtful` of `entries` were in a commit
+    whose answer was lost, so they may be stored too.
     """
 
     lease: Lease
@@ -48,7 +48,7 @@ class Draft:
     error: Exception | None = None
 
     def add(self, kind: Kind, position: int, text: str) -> None:
-        """Add a delta; neighbours of one part become one event, unless that may be stored."""
+        """Add a delta. Consecutive deltas of one part become one event, unless it may be stored."""
         if len(self.entries) > self.doubtful and self.entries[-1].kind == kind:
             last = self.entries[-1].data
             if last["position"] == position:
@@ -68,7 +68,7 @@ class Draft:
         return taken
 
     def put_back(self, entries: list[Entry]) -> None:
-        """These were taken, and nobody knows whether they were stored."""
+        """Put entries back after a commit with an unknown outcome."""
         self.entries[:0] = entries
         self.doubtful = len(entries)
 
@@ -77,18 +77,18 @@ Batched = Sequence[tuple[Draft, list[Entry]]]
 
 
 class GroupCommit:
-    """One per process and event loop: `run` as a task, `say` from the turns."""
+    """Commits drafts; one for each event loop. `run` is a task of its own, turns call `add`."""
 
     def __init__(self) -> None:
         self._waiting: set[Draft] = set()
         self._wanted = asyncio.Event()
         self._urgent = asyncio.Event()
         self._committing = asyncio.Lock()
-        self._waits = waits()
+        self._waits = backoff_seconds()
         self._away_since = math.inf
 
-    def say(self, draft: Draft, kind: Kind, position: int, text: str) -> None:
-        """Take a delta for the next commit. Raises what went wrong with this draft's last one."""
+    def add(self, draft: Draft, kind: Kind, position: int, text: str) -> None:
+        """Add a delta to the next commit. Raises the error of this draft's last commit."""
         if draft.error is not None:
             raise draft.error
         draft.add(kind, position, text)
@@ -99,20 +99,20 @@ class GroupCommit:
             self._urgent.set()
 
     async def flush(self, draft: Draft) -> None:
-        """Return when all that this draft has said is stored, or raise why it is not."""
-        while await self._lacks(draft):
+        """Return when every delta of this draft is stored. Raises the error if one cannot be."""
+        while await self._has_unstored(draft):
             await self._commit()
         if draft.error is not None:
             raise draft.error
 
-    async def _lacks(self, draft: Draft) -> bool:
-        """Whether the draft has words that the next commit would store. Asked between two commits:
-        one that fails puts back what it took."""
+    async def _has_unstored(self, draft: Draft) -> bool:
+        """Whether the next commit would store something of this draft. Waits for the current
+        commit, which puts its entries back if it fails."""
         async with self._committing:
             return draft.error is None and draft in self._waiting
 
     def forget(self, draft: Draft) -> None:
-        """Drop what was not stored: nobody has seen it."""
+        """Drop the deltas that are not stored. No page has shown them."""
         draft.is_over = True
         self._waiting.discard(draft)
 
@@ -128,9 +128,9 @@ class GroupCommit:
                 continue
 
     async def _commit(self) -> None:
-        """Store what waits. Whoever is cancelled meanwhile waits for its end: else the next commit
-        might overtake a thread that still writes, and neither would know of the other's words."""
-        await uninterrupted(self._commit_all())
+        """Store the waiting drafts. A cancellation takes effect only afterwards: otherwise the next
+        commit could overtake a thread that still writes."""
+        await run_uninterrupted(self._commit_all())
 
     async def _commit_all(self) -> None:
         async with self._committing:
@@ -139,32 +139,32 @@ class GroupCommit:
             batch = [(draft, draft.take()) for draft in drafts]
             if not batch:
                 return
-            passed("K5")
+            reach(FaultPoint.TEXT_BATCH_COLLECTED)
             try:
-                failures = await self._stored(batch)
-            except AWAY as error:
+                failures = await self._store_batch(batch)
+            except DATABASE_AWAY as error:
                 await self._wait_for_the_database(batch, error)
                 return
-            self._waits, self._away_since = waits(), math.inf
+            self._waits, self._away_since = backoff_seconds(), math.inf
             for draft, entries in batch:
                 draft.error = failures.get(id(draft), draft.error)
                 draft.stored += len(entries)
                 draft.doubtful = 0
 
-    async def _stored(self, batch: Batched) -> dict[int, Exception]:
-        """Store the batch; what went wrong, by the id of the draft."""
+    async def _store_batch(self, batch: Batched) -> dict[int, Exception]:
+        """Store the batch. Return the errors by the `id()` of their draft."""
         is_there = is_long_ago(self._away_since)
         try:
             return await in_database(_store, batch)
         except Exception as error:
-            if isinstance(error, AWAY) and not is_there:
+            if isinstance(error, DATABASE_AWAY) and not is_there:
                 raise
-            # Something in one of the drafts is refused, which concerns no other.
+            # The database refuses one of the drafts. The others can be stored without it.
             log.exception("A group commit failed; its drafts are stored one by one")
-        return await in_database(_store_each, batch, () if is_there else AWAY)
+        return await in_database(_store_each, batch, () if is_there else DATABASE_AWAY)
 
     async def _wait_for_the_database(self, batch: Batched, error: Exception) -> None:
-        """Keep what was said for the next commit, as long as its turn is surely in our hands."""
+        """Keep the entries for the next commit while the lease of their turn is fresh."""
         wait = next(self._waits)
         self._away_since = min(self._away_since, time.monotonic())
         log.warning("The database is away; what was said is stored in %.1f s: %s", wait, error)
@@ -183,16 +183,16 @@ class GroupCommit:
 
 
 def _store(batch: Batched) -> dict[int, Exception]:
-    """Write the batch in one transaction; a draft whose lease is gone is left out and named."""
+    """Write the batch in one transaction, without the drafts whose lease was lost; return those."""
     with transaction.atomic():
-        transaction.on_commit(lambda: passed("K6"))
-        held = held_of([draft.lease for draft, _entries in batch])
+        transaction.on_commit(lambda: reach(FaultPoint.TEXT_BATCH_COMMITTED))
+        held = lock_held_turns([draft.lease for draft, _entries in batch])
         journal.append_all(
             [
                 Batch(
                     conversation_id=draft.lease.conversation_id,
                     turn_id=draft.lease.turn_id,
-                    entries=_unstored(draft, entries),
+                    entries=_drop_stored(draft, entries),
                 )
                 for draft, entries in batch
                 if draft.lease.hold in held
@@ -202,8 +202,8 @@ def _store(batch: Batched) -> dict[int, Exception]:
 
 
 def _store_each(batch: Batched, fatal: tuple[type[Exception], ...]) -> dict[int, Exception]:
-    """Write each draft in a transaction of its own. The ones that cannot be stored are named; an
-    error of the `fatal` types is raised instead."""
+    """Write each draft in a transaction of its own and return the errors. An error of the `fatal`
+    types is raised instead."""
     failures: dict[int, Exception] = {}
     for draft, entries in batch:
         try:
@@ -216,8 +216,8 @@ def _store_each(batch: Batched, fatal: tuple[type[Exception], ...]) -> dict[int,
     return failures
 
 
-def _unstored(draft: Draft, entries: list[Entry]) -> list[Entry]:
-    """The entries without those that an earlier commit stored although its answer was lost."""
+def _drop_stored(draft: Draft, entries: list[Entry]) -> list[Entry]:
+    """Return the entries without those that a commit stored although its answer was lost."""
     if not draft.doubtful:
         return entries
     there = JournalEvent.objects.filter(

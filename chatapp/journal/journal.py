@@ -1,9 +1,9 @@
-"""The journal: what happened in a conversation's live turn, numbered. Persist first, then
-announce."""
+"""The journal: the numbered events of a conversation's live turn. They are stored first, then
+announced."""
 
 import json
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,26 +11,50 @@ from django.db import connection, transaction
 from django.db.models import F
 from django.utils import timezone
 
-from chatapp.models import Conversation, JournalEvent, Message, ToolCall, Turn
+from chatapp.audit import call_entries
+from chatapp.models import Conversation, JournalEvent, Message, Part, ToolCall, Turn
+from chatapp.people import signals
+from chatapp.people.second_signers import find_people_asked
+from chatapp.server.runtime import current_runtime
 
-from . import log_of_calls, person_signals
-from .second_signatures import people_asked
+
+def wake(turn_id: uuid.UUID) -> None:
+    """Wake the engine. Called after the commit that gave the turn something to do, from any
+    thread."""
+    for listener in current_runtime().wake_listeners:
+        listener(turn_id)
+
+
+def signal_turn(turn_id: uuid.UUID) -> Turn:
+    """Lock the turn and count an event from outside. A waiting turn becomes queued.
+
+    Called inside a transaction, before the turn's other rows are locked.
+    """
+    turn = Turn.objects.select_for_update().get(pk=turn_id)
+    Turn.objects.filter(pk=turn_id).update(signals=F("signals") + 1)
+    if turn.state == Turn.State.WAITING:
+        Turn.objects.filter(pk=turn_id).update(state=Turn.State.QUEUED)
+    return turn
+
 
 Kind = JournalEvent.Kind
-LISTENERS: list[Callable[[Sequence["Event"]], None]] = []
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """Something to be written: `data` names rows by id and carries text, never HTML."""
+    """Something to be written: `data` names rows by id and carries text, never HTML.
+
+    `is_sent`: the permit of a call was used. Only the audit log has an entry of that.
+    """
 
     kind: JournalEvent.Kind
     data: dict[str, Any]
+    is_sent: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """Something that is written. `turn_id` is None for what belongs to no turn."""
+    """A written event. `turn_id` is None for one that belongs to no turn."""
 
     conversation_id: uuid.UUID
     seq: int
@@ -41,7 +65,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """Entries of one turn that are written together."""
+    """The entries of one turn that are written together."""
 
     conversation_id: uuid.UUID
     turn_id: uuid.UUID | None
@@ -49,7 +73,7 @@ class Batch:
 
 
 def append(conversation_id: uuid.UUID, turn_id: uuid.UUID | None, entries: Sequence[Entry]) -> None:
-    """Write `entries` inside the caller's transaction; listeners hear of them after its commit."""
+    """Write `entries` inside the caller's transaction. Listeners get them after its commit."""
     append_all([Batch(conversation_id=conversation_id, turn_id=turn_id, entries=entries)])
 
 
@@ -72,43 +96,50 @@ def append_all(batches: Sequence[Batch]) -> None:
     ]
     _insert(events)
     _touch(events)
-    _tell_people(events)
-    log_of_calls.moved(_states(events))
+    _notify_people(events)
+    call_entries.log_state_changes(_states_by_call(events), sent=_sent_calls(written))
     transaction.on_commit(lambda: announce(events))
 
 
-def _states(events: Sequence[Event]) -> dict[uuid.UUID, str]:
-    """The state that each call has now of which something is told."""
-    told = (event.data for event in events if event.kind == Kind.TOOL_CALL)
-    return {uuid.UUID(data["call"]): data["state"] for data in told}
+def _states_by_call(events: Sequence[Event]) -> dict[uuid.UUID, str]:
+    """Return the states of the calls that these events are about, by the call."""
+    calls = (event.data for event in events if event.kind == Kind.TOOL_CALL)
+    return {uuid.UUID(data["call"]): data["state"] for data in calls}
 
 
-def _tell_people(events: Sequence[Event]) -> None:
-    """Whatever a call waits for, or no longer waits for, is shown on every page of its person and
-    of those who may sign it second."""
-    if moved := _states(events):
+def _sent_calls(batches: Sequence[Batch]) -> set[uuid.UUID]:
+    entries = (entry for batch in batches for entry in batch.entries)
+    return {uuid.UUID(entry.data["call"]) for entry in entries if entry.is_sent}
+
+
+def _notify_people(events: Sequence[Event]) -> None:
+    """Signal the owners of the calls whose state changed and those who may sign them second."""
+    if states := _states_by_call(events):
         chats = {event.conversation_id for event in events if event.kind == Kind.TOOL_CALL}
         owners = Conversation.objects.filter(pk__in=chats).values_list("owner_id", flat=True)
-        person_signals.tell(*owners, *people_asked(moved))
+        signals.notify(*owners, *find_people_asked(states))
 
 
-def hold(conversation_id: uuid.UUID) -> None:
-    """Lock what `append` will write to, before anything is logged: whoever holds the end of the log
-    must wait for nobody."""
+def lock_conversation(conversation_id: uuid.UUID) -> None:
+    """Lock the row that `append` writes to. Called before anything is logged: a transaction that
+    has locked the end of the log must not wait for another lock."""
     list(Conversation.objects.select_for_update(no_key=True).filter(pk=conversation_id).only("pk"))
 
 
 def _reserve(counts: dict[uuid.UUID, int]) -> dict[uuid.UUID, int]:
-    """Take so many numbers of each conversation; the first of each. Holds the rows until commit."""
-    for count in set(counts.values()):  # nearly always one: deltas of a part are one event
+    """Reserve this many numbers in each conversation and return the first ones. The rows stay
+    locked until the commit."""
+    for count in set(
+        counts.values()
+    ):  # nearly always one, since the deltas of a part are one event
         alike = [pk for pk, wanted in counts.items() if wanted == count]
         Conversation.objects.filter(pk__in=alike).update(last_seq=F("last_seq") + count)
     lasts = Conversation.objects.filter(pk__in=counts).values_list("pk", "last_seq")
     return {pk: last - counts[pk] + 1 for pk, last in lasts}
 
 
-# The ORM takes longer to phrase this than any database to do it, and every word of an answer passes
-# here. The columns are named by `JournalEvent`; a test compares the two.
+# Every word of an answer is inserted here, and the ORM needs longer to build this statement than a
+# database to run it. A test compares the columns with those of `JournalEvent`.
 _INSERT = (
     "INSERT INTO chatapp_journalevent "
     "(conversation_id, seq, turn_id, kind, data, created_at) VALUES (%s, %s, %s, %s, %s, %s)"
@@ -122,9 +153,9 @@ def _insert(events: Sequence[Event]) -> None:
             _INSERT,
             [
                 (
-                    _key(event.conversation_id),
+                    _to_column(event.conversation_id),
                     event.seq,
-                    _key(event.turn_id),
+                    _to_column(event.turn_id),
                     event.kind.value,
                     json.dumps(event.data),
                     now,
@@ -134,20 +165,20 @@ def _insert(events: Sequence[Event]) -> None:
         )
 
 
-def _key(value: uuid.UUID | None) -> uuid.UUID | str | None:
-    """An id as a column has it: databases without a type for it keep the digits."""
+def _to_column(value: uuid.UUID | None) -> uuid.UUID | str | None:
+    """Return an id as the database stores it: one without a UUID type stores the digits."""
     if value is None or connection.features.has_native_uuid_field:
         return value
     return value.hex
 
 
 def announce(events: Sequence[Event]) -> None:
-    for listener in LISTENERS:
+    for listener in current_runtime().journal_listeners:
         listener(events)
 
 
-def after(conversation_id: uuid.UUID, seq: int, limit: int = 500) -> list[Event]:
-    """The events that follow `seq`, oldest first."""
+def read_events_after(conversation_id: uuid.UUID, seq: int, limit: int = 500) -> list[Event]:
+    """Return the events that follow `seq`, oldest first."""
     rows = JournalEvent.objects.filter(conversation_id=conversation_id, seq__gt=seq)[:limit]
     return [
         Event(
@@ -166,10 +197,16 @@ def message_entry(message: Message) -> Entry:
 
 
 def call_entry(
-    call_id: uuid.UUID, message_id: uuid.UUID, state: str, *, is_new: bool = False
+    call_id: uuid.UUID,
+    message_id: uuid.UUID,
+    state: str,
+    *,
+    is_new: bool = False,
+    is_sent: bool = False,
 ) -> Entry:
     return Entry(
         kind=Kind.TOOL_CALL,
+        is_sent=is_sent,
         data={
             "call": str(call_id),
             "message": str(message_id),
@@ -180,13 +217,13 @@ def call_entry(
 
 
 def plan_entry(call: ToolCall) -> Entry:
-    """The plan that this call made looks different now."""
+    """An entry for a change of the plan that this call made."""
     data = {"message": str(call.turn.answer_id), "call": str(call.pk)}
     return Entry(kind=Kind.PLAN, data=data)
 
 
 def step_entry(turn: Turn, number: int, positions: list[int]) -> Entry:
-    """A step is over; `positions` are its parts but for the tool calls."""
+    """An entry for the end of a step. `positions` are its parts without the tool calls."""
     return Entry(
         kind=Kind.STEP,
         data={"message": str(turn.answer_id), "step": number, "positions": positions},
@@ -200,18 +237,18 @@ def turn_entry(turn: Turn, state: str, reason: str = "") -> Entry:
     )
 
 
-def tell_call(turn: Turn, call_id: uuid.UUID, state: str) -> None:
-    """Say, inside the caller's transaction, that a call of this turn has this state now."""
+def append_call(turn: Turn, call_id: uuid.UUID, state: str) -> None:
+    """Append the state of a call of this turn, inside the caller's transaction."""
     append(turn.conversation_id, turn.pk, [call_entry(call_id, turn.answer_id, state)])
 
 
 def _touch(events: Sequence[Event]) -> None:
-    """Keep, on each message, which frame made it and which changed it last."""
+    """Store on each message the numbers of the events that created it and that changed it last."""
     made: dict[str, int] = {}
     touched: dict[str, int] = {}
     for event in events:
         if event.kind in (Kind.TEXT, Kind.REASONING):
-            continue  # an open message counts as changed in any case
+            continue  # an open message always counts as changed
         message: str = event.data["message"]
         touched[message] = event.seq
         if event.kind == Kind.MESSAGE:
@@ -219,3 +256,28 @@ def _touch(events: Sequence[Event]) -> None:
     for message, seq in touched.items():
         first = {"created_seq": made[message]} if message in made else {}
         Message.objects.filter(pk=message).update(touched_seq=seq, **first)
+
+
+NOTICE_STEP = 0
+# Each kind of notice has a position of its own, so that a restarted turn has it once.
+MISSING, LEFT_OUT, UNSEEN, SHORTENED, MENTIONED, CHANGED, SUMMARISED = 0, 1, 2, 3, 4, 5, 100
+INFO = Part.NoticeKind.INFO
+
+
+def add_notice(
+    turn: Turn, position: int, text: str, hint: str = "", kind: Part.NoticeKind = INFO
+) -> list[Entry]:
+    """Store the notice inside the caller's transaction and return its journal entries. Do nothing
+    if it exists or `text` is empty."""
+    place = {"message_id": turn.answer_id, "step": NOTICE_STEP, "position": position}
+    if not text or Part.objects.filter(**place).exists():
+        return []
+    Part.objects.create(
+        **place,
+        kind=Part.Kind.NOTICE,
+        notice_kind=kind,
+        text=text,
+        hint=hint,
+    )
+    data = {"message": str(turn.answer_id), "step": NOTICE_STEP, "position": position}
+    return [Entry(kind=Kind.NOTICE, data=data)]

@@ -1,7 +1,7 @@
-"""Leases: at most one worker moves a turn, and one that lost its lease can write nothing more.
+"""Leases: at most one worker moves a turn, and a worker that lost its lease cannot write to it.
 
-Times are the database's. A transaction that changes rows of a turn locks the turn first, then its
-calls, then the conversation: one order everywhere, so that no two can wait for each other.
+Times are those of the database. A transaction that changes rows of a turn locks the turn first,
+then its calls, then the conversation. The same order everywhere prevents deadlocks.
 """
 
 import time
@@ -16,20 +16,23 @@ from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Coalesce, Now
 
 from chatapp.models import Turn
-from chatapp.storage import in_time
+from chatapp.server.database import from_now
 
 Hold = tuple[uuid.UUID, int]
 
 
 class LeaseLost(Exception):
-    """Somebody else moves this turn now; what this worker was about to write is not written."""
+    """Another worker has the lease of this turn now. Nothing was written."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Lease:
-    """The right to move one turn. `renewed` is this process's monotonic clock, for a last check
-    before sending. `was_handed_on`: the last worker gave the turn away in good order. `drops`: how
-    often it was dropped instead since it rested last."""
+    """The right to move one turn.
+
+    `renewed` is this process's monotonic clock at the last renewal, for a check before sending.
+    `was_handed_on` says that the last worker released the turn. `drops` counts how often the turn
+    was dropped instead since it last rested.
+    """
 
     turn_id: uuid.UUID
     conversation_id: uuid.UUID
@@ -41,23 +44,23 @@ class Lease:
 
     @property
     def hold(self) -> Hold:
-        """Which hold on which turn this is: a turn may be held, lost and held again."""
+        """The turn and its fencing number, which differs each time the turn is acquired."""
         return self.turn_id, self.fence
 
     @property
     def is_fresh(self) -> bool:
-        """Whether nobody else can have taken it: a process that was frozen finds out here."""
+        """Whether no other worker can have the lease, even if this process was frozen."""
         limit: float = settings.LEASE_SECONDS * 0.8
         return time.monotonic() - self.renewed < limit
 
 
 def is_free() -> Q:
-    """Turns that nobody moves."""
+    """Match turns without a valid lease."""
     return Q(lease_until=None) | Q(lease_until__lt=Now())
 
 
 def acquire(turn_id: uuid.UUID) -> Lease | None:
-    """Take the turn, or None when somebody has it or there is nothing to move."""
+    """Lease the turn. Return None if another worker has it or it has nothing to do."""
     owner = uuid.uuid4().hex
     began = time.monotonic()
     is_queued = _take(turn_id, Turn.State.QUEUED, owner)
@@ -81,7 +84,7 @@ def _take(turn_id: uuid.UUID, state: Turn.State, owner: str) -> bool:
         free.update(
             state=Turn.State.RUNNING,
             lease_owner=owner,
-            lease_until=in_time(seconds=settings.LEASE_SECONDS),
+            lease_until=from_now(seconds=settings.LEASE_SECONDS),
             fence=F("fence") + 1,
             started_at=Coalesce("started_at", Now()),
         )
@@ -89,23 +92,23 @@ def _take(turn_id: uuid.UUID, state: Turn.State, owner: str) -> bool:
 
 
 def renew(leases: Iterable[Lease]) -> None:
-    """Extend every lease that is still held, in one commit; any other goes stale by itself."""
+    """Extend the leases that are still held, in one commit. The others become stale."""
     known = list(leases)
     if not known:
         return
     began = time.monotonic()
     with transaction.atomic():
-        held = held_of(known)
+        held = lock_held_turns(known)
         Turn.objects.filter(pk__in=[turn_id for turn_id, _fence in held]).update(
-            lease_until=in_time(seconds=settings.LEASE_SECONDS)
+            lease_until=from_now(seconds=settings.LEASE_SECONDS)
         )
     for lease in known:
         if lease.hold in held:
             lease.renewed = began
 
 
-def held_of(leases: Iterable[Lease]) -> set[Hold]:
-    """Lock the turns of these leases, in the order of their ids; the holds that are still true."""
+def lock_held_turns(leases: Iterable[Lease]) -> set[Hold]:
+    """Lock the turns of these leases in the order of their ids. Return the holds that are valid."""
     owners = {lease.hold: lease.owner for lease in leases}
     turns = {turn_id for turn_id, _fence in owners}
     rows = Turn.objects.select_for_update().filter(pk__in=turns).order_by("pk")
@@ -117,18 +120,19 @@ def held_of(leases: Iterable[Lease]) -> set[Hold]:
 
 
 def release(lease: Lease) -> None:
-    """Hand the turn on in good order: the next worker need not wait for the lease to run out."""
-    _held(lease).update(state=Turn.State.QUEUED, lease_owner="", lease_until=None)
+    """Release the turn, so that the next worker need not wait until the lease runs out."""
+    _filter_held(lease).update(state=Turn.State.QUEUED, lease_owner="", lease_until=None)
 
 
 def drop(lease: Lease) -> None:
-    """Let go of a turn that cannot go on here: to the next worker it is as if this one had died."""
-    _held(lease).update(lease_owner="", lease_until=None, drops=F("drops") + 1)
+    """Drop a turn that cannot continue here. The next worker treats it as if this one had died."""
+    _filter_held(lease).update(lease_owner="", lease_until=None, drops=F("drops") + 1)
 
 
 @contextmanager
-def fenced(lease: Lease) -> Iterator[Turn]:
-    """A transaction that holds the turn's row, or LeaseLost."""
+def lock_turn(lease: Lease) -> Iterator[Turn]:
+    """Open a transaction in which this worker has the lease and the turn's row is locked. Raises
+    LeaseLost."""
     with transaction.atomic():
         turn = (
             Turn.objects.select_for_update()
@@ -140,5 +144,5 @@ def fenced(lease: Lease) -> Iterator[Turn]:
         yield turn
 
 
-def _held(lease: Lease) -> QuerySet[Turn]:
+def _filter_held(lease: Lease) -> QuerySet[Turn]:
     return Turn.objects.filter(pk=lease.turn_id, lease_owner=lease.owner, fence=lease.fence)

@@ -1,6 +1,6 @@
-"""One conversation's frames in this process: a fold of its journal, in order, handed to its tabs.
+"""A feed: folds the journal of one conversation into frames and gives them to its tabs in order.
 
-One event is one frame, except that words of a very long open block are painted together.
+An event is one frame, except that several deltas of a very long open block are one.
 """
 
 import asyncio
@@ -11,27 +11,27 @@ from collections.abc import Callable, Sequence
 from itertools import zip_longest
 from typing import Protocol, TypeVar
 
+from chatapp.journal import journal
+from chatapp.journal.journal import Event, Kind
 from chatapp.models import Conversation
-from chatapp.rendering.page import ConversationView
-from chatapp.storage import in_database
+from chatapp.rendering.page_values import ConversationView
+from chatapp.server.database import in_database
 
-from . import journal
-from .changes import changes_of, changes_since, parts_of_step
-from .frames import KeptFrames, Op, frame_of, number_of
-from .journal import Event, Kind
-from .open_parts import WORDS, OpenPart, OpenParts, is_of_same_part, read_open
-from .reading import read_whole
+from .frames import Op, RecentFrames, build_frame, parse_number
+from .open_parts import TEXT_KINDS, OpenPart, OpenParts, is_of_same_part, load_open_parts
+from .page_changes import render_changes, render_changes_since, render_step_parts
+from .page_view import load_view_and_open_parts
 
 log = logging.getLogger(__name__)
 R = TypeVar("R")
 
 
 class Unresumable(Exception):
-    """The conversation is gone, or lacks frames that the tab has seen: the page must load anew."""
+    """The conversation is gone, or the tab has a later frame: the page must be loaded again."""
 
 
 class Watcher(Protocol):
-    """A tab: it takes frames, until it is dropped and has to come back."""
+    """A tab that gets frames until it is dropped and has to reconnect."""
 
     def take(self, frame: str) -> None: ...
 
@@ -39,11 +39,11 @@ class Watcher(Protocol):
 
 
 class Feed:
-    """Frames of one conversation. Tabs join with the number of the last frame that they have
-    seen.
+    """The frames of one conversation in this process. A tab joins with the number of its last
+    frame.
 
-    `seq` is the event that every watching tab has come to, -1 while nothing is loaded. It moves
-    only under the lock. `joined` is the hub's count of those who want this feed.
+    `seq` is the last event that every watching tab has, -1 while nothing is loaded. It changes only
+    under the lock. `joined` is the hub's count of the viewers of this feed.
     """
 
     def __init__(self, conversation_id: uuid.UUID) -> None:
@@ -51,7 +51,7 @@ class Feed:
         self.seq = -1
         self.joined = 0
         self._open = OpenParts()
-        self._frames = KeptFrames()
+        self._frames = RecentFrames()
         self._watching: set[Watcher] = set()
         self._inbox: list[Event] = []
         self._target = 0
@@ -62,14 +62,14 @@ class Feed:
 
     # --- tabs ------------------------------------------------------------------------------
     async def join(self, tab: Watcher, after: int) -> None:
-        """Add a tab and bring it up to date; raises Unresumable."""
+        """Bring a tab up to date and add it. Raises Unresumable."""
         async with self._turning:
             if self.seq < 0:
-                self._begin(*await self._read(read_open))
+                self._begin(*await self._read(load_open_parts))
             if after > self.seq and after > await self._read(_latest_seq):
                 raise Unresumable
             while after != self.seq:
-                after = await self._bring(tab, after)
+                after = await self._bring_up(tab, after)
             self._watching.add(tab)
         self.nudge(self._target)
 
@@ -80,35 +80,36 @@ class Feed:
         if self._task is not None:
             self._task.cancel()
 
-    async def _bring(self, tab: Watcher, seen: int) -> int:
-        """Bring a tab on by the frames themselves or by the state as it is; what it has then."""
+    async def _bring_up(self, tab: Watcher, seen: int) -> int:
+        """Send a tab the frames that it lacks, or the whole state. Return the number that it has
+        then."""
         if seen > self.seq:
             await self._read_up_to(seen)
             return seen
         frames = self._frames.since(seen)
         if frames is None:
-            view, _parts = await self._read(_whole)
-            frames = [frame_of(view.seq, await in_database(changes_since, view, seen))]
+            view, _parts = await self._read(_load_view)
+            frames = [build_frame(view.seq, await in_database(render_changes_since, view, seen))]
         for frame in frames:
             tab.take(frame)
-        return number_of(frames[-1])
+        return parse_number(frames[-1])
 
     # --- events ----------------------------------------------------------------------------
     def offer(self, events: Sequence[Event]) -> None:
-        """Events that were committed in this process."""
+        """Add events that were committed in this process."""
         if self.seq >= 0:
             self._inbox.extend(events)
-        if any(event.kind not in WORDS for event in events):
+        if any(event.kind not in TEXT_KINDS for event in events):
             self._cannot_wait.set()
         self.nudge(events[-1].seq)
 
     def nudge(self, seq: int) -> None:
-        """The conversation has come to `seq`; whatever is missing is read."""
+        """Read what is missing up to `seq`, the last event of the conversation."""
         self._target = max(self._target, seq)
         if self._target > self.seq >= 0 and (self._task is None or self._task.done()):
-            self._task = asyncio.create_task(self._turn())
+            self._task = asyncio.create_task(self._catch_up())
 
-    async def _turn(self) -> None:
+    async def _catch_up(self) -> None:
         try:
             while self._target > self.seq >= 0:  # the first join loads everything
                 await self._wait_for_more()
@@ -119,7 +120,7 @@ class Feed:
             log.exception("The feed of %s is read anew", self.conversation_id)
 
     async def _wait_for_more(self) -> None:
-        """A long open block is painted less often; what is not words never waits."""
+        """Wait while a long open block should not be painted yet, unless an event is no text."""
         if interval := self._open.interval_seconds:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout_at(self._painted_at + interval):
@@ -132,35 +133,35 @@ class Feed:
             if self.seq < 0:
                 return
             try:
-                await self._send_all(_in_turn(events, self.seq, self._target))
+                await self._send_all(_order_events(events, self.seq, self._target))
                 if self._target > self.seq:
                     await self._read_up_to(self._target)
             except Exception:
-                self._drop_everybody()
+                self._drop_all()
                 raise
 
     async def _read_up_to(self, seq: int) -> None:
-        """Apply what the journal has up to `seq`; when it no longer has it, start from the
+        """Apply the journal's events up to `seq`. If some were deleted, start over from the
         state."""
-        events = await in_database(journal.after, self.conversation_id, self.seq)
-        await self._send_all(_in_turn(events, self.seq, seq))
+        events = await in_database(journal.read_events_after, self.conversation_id, self.seq)
+        await self._send_all(_order_events(events, self.seq, seq))
         if self.seq < seq:
             await self._start_over()
 
     async def _start_over(self) -> None:
-        """Every tab is sent the state: nobody knows any more what led to it."""
+        """Send every tab the whole state, where the events that led to it are gone."""
         before = self.seq
-        view, parts = await self._read(_whole)
-        ops = await in_database(changes_since, view, before)
+        view, parts = await self._read(_load_view)
+        ops = await in_database(render_changes_since, view, before)
         self._begin(view.seq, parts)
-        self._hand(frame_of(view.seq, ops))
+        self._send_to_all(build_frame(view.seq, ops))
 
     def _begin(self, seq: int, parts: list[OpenPart]) -> None:
         self.seq, self._open = seq, OpenParts(parts)
         self._frames.clear()
 
-    def _drop_everybody(self) -> None:
-        """Let every tab come back after its last frame; the first one has everything read anew."""
+    def _drop_all(self) -> None:
+        """Make every tab reconnect with its last frame. The first one causes a full read."""
         self.seq = -1
         self._frames.clear()
         self._inbox.clear()
@@ -173,30 +174,30 @@ class Feed:
         try:
             for event, following in zip_longest(events, events[1:]):
                 if following is not None and self._can_wait(event, following):
-                    self._open.hear(event)
+                    self._open.feed(event)
                 else:
-                    self._send(event.seq, await self._ops(event))
+                    self._send(event.seq, await self._render(event))
         except BaseException:
-            # Whoever asked for this went away, or it failed: half an event is in the fold, and it
-            # must not be applied again.
-            self._drop_everybody()
+            # Cancelled or failed: half of an event may be in the fold, so it must not be applied
+            # again.
+            self._drop_all()
             raise
 
     def _can_wait(self, event: Event, following: Event) -> bool:
-        """Whether the paint of the following event brings this one as well."""
+        """Whether the paint of the following event includes this one."""
         return self._open.interval_seconds > 0 and is_of_same_part(event, following)
 
     def _send(self, last: int, ops: list[Op]) -> None:
-        frame = frame_of(last, ops)
+        frame = build_frame(last, ops)
         self._frames.add(self.seq + 1, last, frame)
         self.seq = last
-        self._hand(frame)
+        self._send_to_all(frame)
 
-    def _hand(self, frame: str) -> None:
+    def _send_to_all(self, frame: str) -> None:
         for tab in self._watching:
             tab.take(frame)
 
-    async def _ops(self, event: Event) -> list[Op]:
+    async def _render(self, event: Event) -> list[Op]:
         match event.kind:
             case Kind.TEXT | Kind.REASONING:
                 return await self._paint(event)
@@ -205,10 +206,10 @@ class Feed:
             case Kind.STEP:
                 return await in_database(_close_step, self._open, event)
             case _:
-                return await in_database(changes_of, event)
+                return await in_database(render_changes, event)
 
     async def _paint(self, event: Event) -> list[Op]:
-        part, message = self._open.hear(event), uuid.UUID(event.data["message"])
+        part, message = self._open.feed(event), uuid.UUID(event.data["message"])
         if part.stream.is_costly:
             ops = await asyncio.to_thread(part.paint, message)
         else:
@@ -223,8 +224,8 @@ class Feed:
             raise Unresumable from None
 
 
-def _in_turn(events: Sequence[Event], seq: int, last: int) -> list[Event]:
-    """Those from after `seq` to `last`, each once, as far as none is missing."""
+def _order_events(events: Sequence[Event], seq: int, last: int) -> list[Event]:
+    """Return the events after `seq` up to `last` in order, each once, up to the first gap."""
     found: list[Event] = []
     for event in sorted(events, key=lambda event: event.seq):
         if event.seq == seq + len(found) + 1 <= last:
@@ -233,14 +234,15 @@ def _in_turn(events: Sequence[Event], seq: int, last: int) -> list[Event]:
 
 
 def _close_step(parts: OpenParts, event: Event) -> list[Op]:
-    """The end of a long text takes a while, so this too is done in a thread of the database."""
+    """Close the parts of a step. Runs in a database thread, as the end of a long text takes
+    time."""
     ops, seen = parts.close(event)
-    return ops + parts_of_step(event, seen)
+    return ops + render_step_parts(event, seen)
 
 
 def _latest_seq(conversation_id: uuid.UUID) -> int:
     return Conversation.objects.values_list("last_seq", flat=True).get(pk=conversation_id)
 
 
-def _whole(conversation_id: uuid.UUID) -> tuple[ConversationView, list[OpenPart]]:
-    return read_whole(Conversation.objects.get(pk=conversation_id))
+def _load_view(conversation_id: uuid.UUID) -> tuple[ConversationView, list[OpenPart]]:
+    return load_view_and_open_parts(Conversation.objects.get(pk=conversation_id))

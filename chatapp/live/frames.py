@@ -1,5 +1,5 @@
-"""Frames: numbered changes of a page as a socket sends them, and the latest ones, for tabs that
-come back."""
+"""Frames: numbered changes of a page as a socket sends them, and the recent ones for tabs that
+reconnect."""
 
 import json
 from collections import deque
@@ -7,26 +7,27 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 Op = tuple[str, str, str]
-KEPT_FRAMES = 512
-MOST_REPLAYED = 128
+MAX_RECENT_FRAMES = 512
+MAX_REPLAYED_FRAMES = 128
 
 
-def frame_of(number: int, ops: Sequence[Op]) -> str:
+def build_frame(number: int, ops: Sequence[Op]) -> str:
+    """Build the frame that brings a page to event `number`."""
     return json.dumps({"n": number, "f": ops}, ensure_ascii=False, separators=(",", ":"))
 
 
-def state_frame_of(ops: Sequence[Op]) -> str:
-    """A frame of what is not numbered: each is whole, and the latest counts."""
+def build_state_frame(ops: Sequence[Op]) -> str:
+    """Build a frame without a number. Its fragments are whole, so only the latest counts."""
     return json.dumps({"f": ops}, ensure_ascii=False, separators=(",", ":"))
 
 
-def number_of(frame: str, otherwise: int = 0) -> int:
-    """What `frame_of` put first."""
+def parse_number(frame: str, otherwise: int = 0) -> int:
+    """Return the number of a frame, or `otherwise` if it has none."""
     return int(frame[5 : frame.index(",")]) if frame.startswith('{"n"') else otherwise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Kept:
+class _NumberedFrame:
     """A frame that brings a page from just before event `first` to after event `last`."""
 
     first: int
@@ -34,25 +35,25 @@ class _Kept:
     frame: str
 
 
-class KeptFrames:
-    """The latest frames of one conversation, without a gap."""
+class RecentFrames:
+    """The recent frames of one conversation, without a gap."""
 
     def __init__(self) -> None:
-        self._kept: deque[_Kept] = deque(maxlen=KEPT_FRAMES)
+        self._kept: deque[_NumberedFrame] = deque(maxlen=MAX_RECENT_FRAMES)
 
     def add(self, first: int, last: int, frame: str) -> None:
-        self._kept.append(_Kept(first=first, last=last, frame=frame))
+        self._kept.append(_NumberedFrame(first=first, last=last, frame=frame))
 
     def clear(self) -> None:
         self._kept.clear()
 
     def since(self, seen: int) -> list[str] | None:
-        """What brings a page that has come to `seen` to the latest frame.
+        """Return the frames that a page lacks that has come to event `seen`.
 
-        None where that is not known, or more than a tab is sent: it is then given the state. A page
-        that has come to the middle of a frame would get some of its words twice.
+        Return None if some are gone, or if they are more than a tab is sent: it gets the state
+        instead. So does a page in the middle of a frame, which would get some text twice.
         """
         missed = [kept for kept in self._kept if kept.last > seen]
-        if not missed or missed[0].first != seen + 1 or len(missed) > MOST_REPLAYED:
+        if not missed or missed[0].first != seen + 1 or len(missed) > MAX_REPLAYED_FRAMES:
             return None
         return [kept.frame for kept in missed]

@@ -1,8 +1,7 @@
-"""The live stream: journal events become numbered frames, once per process, for every tab that
-watches; and people's pages hear that something changed for them.
+"""The hub: gives the events of a process to the feeds and the pages of people that it serves.
 
-Events of this process come from memory, others through a hint or the slow poll; the sequence number
-repairs what is lost, doubled or out of order.
+Events of this process come from memory, those of others after a hint of the channel layer or a slow
+poll. Hints may be lost, doubled or out of order: the sequence number repairs that.
 """
 
 import asyncio
@@ -17,13 +16,13 @@ from typing import Any
 
 from channels.layers import get_channel_layer
 
+from chatapp.journal.journal import Event
 from chatapp.models import Conversation
-from chatapp.storage import in_database
+from chatapp.people.signals import PersonPages, load_marks
+from chatapp.server.database import in_database
+from chatapp.server.runtime import Runtime, current_runtime
 
-from . import journal, person_signals
 from .feed import Feed
-from .journal import Event
-from .people import Bell, People
 
 log = logging.getLogger(__name__)
 POLL_SECONDS = 1.0
@@ -33,8 +32,8 @@ QUEUE_FRAMES = 256
 
 @dataclass(eq=False, slots=True)
 class Viewer:
-    """One tab. `fell_behind` is set when it reads too slowly; it then starts again from its
-    last number."""
+    """The frames that wait to be sent to one tab. `fell_behind` says that it reads too slowly and
+    has to reconnect with its last number."""
 
     frames: asyncio.Queue[str] = field(default_factory=lambda: asyncio.Queue(QUEUE_FRAMES))
     fell_behind: bool = False
@@ -46,33 +45,34 @@ class Viewer:
             self.fell_behind = True
 
     def drop(self) -> None:
-        """Wake the reader, so that it comes back after the last frame that it has seen."""
+        """Make the tab reconnect with the last frame that it has."""
         self.fell_behind = True
         with contextlib.suppress(asyncio.QueueFull):
             self.frames.put_nowait("")
 
 
 class Hub:
-    """All feeds of this process. `start` once per event loop; tabs `join` and `leave`."""
+    """The feeds of this process and its pages of people, in one event loop."""
 
-    def __init__(self) -> None:
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
         self._feeds: dict[uuid.UUID, Feed] = {}
-        self._people = People()
+        self._pages = PersonPages()
         self._tasks: set[asyncio.Task[None]] = set()
         self._loop = asyncio.get_running_loop()
         self._layer: Any = get_channel_layer()
         self._channel = ""
 
     def start(self) -> None:
-        journal.LISTENERS.append(self.publish)
-        person_signals.LISTENERS.append(self.publish_people)
+        self._runtime.journal_listeners.append(self.publish)
+        self._runtime.person_listeners.append(self.publish_people)
         self._keep(self._poll())
         if self._layer is not None:
-            self._keep(self._hear_hints())
+            self._keep(self._receive_hints())
 
     async def close(self) -> None:
-        journal.LISTENERS.remove(self.publish)
-        person_signals.LISTENERS.remove(self.publish_people)
+        self._runtime.journal_listeners.remove(self.publish)
+        self._runtime.person_listeners.remove(self.publish_people)
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
@@ -82,14 +82,14 @@ class Hub:
 
     # --- tabs ------------------------------------------------------------------------------
     async def join(self, conversation_id: uuid.UUID, after: int) -> Viewer:
-        """A viewer whose first frames bring the tab from `after` to now."""
+        """Return a viewer whose first frames bring the tab from event `after` to now."""
         viewer = Viewer()
         feed = self._feeds.get(conversation_id)
         if feed is None:
             feed = self._feeds[conversation_id] = Feed(conversation_id)
         feed.joined += 1
         try:
-            await self._subscribe(_group(conversation_id))
+            await self._subscribe(_conversation_group(conversation_id))
             await feed.join(viewer, after)
         except BaseException:
             self.leave(conversation_id, viewer)
@@ -103,28 +103,28 @@ class Hub:
         if not feed.joined:
             feed.close()
             del self._feeds[conversation_id]
-            self._forget(_group(conversation_id))
+            self._forget(_conversation_group(conversation_id))
 
-    async def join_person(self, person_id: int) -> Bell:
-        """A bell for one page of this person: it rings when what they are shown may have
-        changed."""
-        bell = self._people.join(person_id)
+    async def join_person(self, person_id: int) -> asyncio.Event:
+        """Return an event for one page of this person. It is set when the page may have changed."""
+        changed = self._pages.join(person_id)
         try:
-            await self._subscribe(_group_of_person(person_id))
+            await self._subscribe(_person_group(person_id))
         except BaseException:
-            self.leave_person(person_id, bell)
+            self.leave_person(person_id, changed)
             raise
-        return bell
+        return changed
 
-    def leave_person(self, person_id: int, bell: Bell) -> None:
-        self._people.leave(person_id, bell)
-        self._forget(_group_of_person(person_id))
+    def leave_person(self, person_id: int, changed: asyncio.Event) -> None:
+        self._pages.leave(person_id, changed)
+        self._forget(_person_group(person_id))
 
     # --- events ----------------------------------------------------------------------------
     def publish(self, events: Sequence[Event]) -> None:
-        """Committed events of this process, from whichever thread committed them."""
+        """Accept committed events of this process. Called in the thread that committed them."""
         with contextlib.suppress(RuntimeError):  # the loop is closing
-            # A context of its own: what begins here outlives the request that wrote the events.
+            # A context of its own, since what starts here outlives the request that wrote the
+            # events.
             self._loop.call_soon_threadsafe(self._publish, events, context=Context())
 
     def _publish(self, events: Sequence[Event]) -> None:
@@ -136,49 +136,52 @@ class Hub:
                 self._keep(self._send_hint(conversation_id, mine[-1].seq))
 
     def publish_people(self, person_ids: Iterable[int]) -> None:
-        """Committed signals of this process, likewise."""
+        """Accept committed signals of this process, as `publish` accepts events."""
         with contextlib.suppress(RuntimeError):  # the loop is closing
             self._loop.call_soon_threadsafe(self._publish_people, person_ids, context=Context())
 
     def _publish_people(self, person_ids: Iterable[int]) -> None:
         for person_id in person_ids:
-            self._people.ring(person_id)
+            self._pages.notify(person_id)
             if self._layer is not None:
                 self._keep(self._send_person_hint(person_id))
 
     async def _send_person_hint(self, person_id: int) -> None:
         hint = {"type": "person.hint", "person": person_id}
-        await self._on_layer(lambda layer: layer.group_send(_group_of_person(person_id), hint))
+        await self._on_layer(lambda layer: layer.group_send(_person_group(person_id), hint))
 
     async def _send_hint(self, conversation_id: uuid.UUID, seq: int) -> None:
         hint = {"type": "journal.hint", "conversation": str(conversation_id), "seq": seq}
-        await self._on_layer(lambda layer: layer.group_send(_group(conversation_id), hint))
+        await self._on_layer(
+            lambda layer: layer.group_send(_conversation_group(conversation_id), hint)
+        )
 
-    async def _hear_hints(self) -> None:
+    async def _receive_hints(self) -> None:
         while True:
             try:
-                await self._hear_one()
+                await self._receive_hint()
             except Exception:
                 log.warning("The channel layer is away; changes elsewhere are found by polling")
                 self._channel = ""
-                await self._on_layer(lambda layer: layer.flush())  # or each channel stays for ever
+                # Otherwise the channels of a lost connection stay in the layer.
+                await self._on_layer(lambda layer: layer.flush())
                 await asyncio.sleep(RETRY_SECONDS)
 
-    async def _hear_one(self) -> None:
+    async def _receive_hint(self) -> None:
         if not self._channel:
             self._channel = await self._layer.new_channel()
             for group in self._groups():
                 await self._subscribe(group)
         hint = await self._layer.receive(self._channel)
         if hint["type"] == "person.hint":
-            self._people.ring(hint["person"])
+            self._pages.notify(hint["person"])
         else:
             self._nudge(uuid.UUID(hint["conversation"]), hint["seq"])
 
     def _groups(self) -> set[str]:
-        """What the tabs of this process want to hear of."""
-        return {_group(each) for each in self._feeds} | {
-            _group_of_person(each) for each in self._people.here
+        """Return the groups of the feeds and people of this process."""
+        return {_conversation_group(each) for each in self._feeds} | {
+            _person_group(each) for each in self._pages.people
         }
 
     async def _subscribe(self, group: str) -> None:
@@ -190,14 +193,14 @@ class Hub:
             self._keep(self._unsubscribe(group, self._channel))
 
     async def _unsubscribe(self, group: str, channel: str) -> None:
-        """Nobody watches it any more; a tab that has come meanwhile stays subscribed."""
+        """Leave the group unless a tab has joined it meanwhile."""
         if group not in self._groups():
             await self._on_layer(lambda layer: layer.group_discard(group, channel))
         if group in self._groups():
             await self._subscribe(group)
 
     async def _on_layer(self, act: Callable[[Any], Awaitable[None]]) -> None:
-        """A layer that fails costs latency only."""
+        """Call the channel layer and ignore its failures: they cost latency only."""
         with contextlib.suppress(Exception):
             async with asyncio.timeout(RETRY_SECONDS):
                 await act(self._layer)
@@ -212,10 +215,10 @@ class Hub:
 
     async def _look(self) -> None:
         if self._feeds:
-            for conversation_id, seq in await in_database(_latest, list(self._feeds)):
+            for conversation_id, seq in await in_database(_read_latest_seqs, list(self._feeds)):
                 self._nudge(conversation_id, seq)
-        if here := self._people.here:
-            self._people.compare(await in_database(person_signals.marks, here))
+        if here := self._pages.people:
+            self._pages.compare(await in_database(load_marks, here))
 
     def _nudge(self, conversation_id: uuid.UUID, seq: int) -> None:
         if feed := self._feeds.get(conversation_id):
@@ -227,13 +230,21 @@ class Hub:
         task.add_done_callback(self._tasks.discard)
 
 
-def _group(conversation_id: uuid.UUID) -> str:
+def current_hub() -> Hub:
+    """Return the hub of this process's server."""
+    hub = current_runtime().hub
+    if not isinstance(hub, Hub):
+        raise RuntimeError("No server runs in this process.")
+    return hub
+
+
+def _conversation_group(conversation_id: uuid.UUID) -> str:
     return f"conversation.{conversation_id.hex}"
 
 
-def _group_of_person(person_id: int) -> str:
+def _person_group(person_id: int) -> str:
     return f"person.{person_id}"
 
 
-def _latest(conversation_ids: list[uuid.UUID]) -> list[tuple[uuid.UUID, int]]:
+def _read_latest_seqs(conversation_ids: list[uuid.UUID]) -> list[tuple[uuid.UUID, int]]:
     return list(Conversation.objects.filter(pk__in=conversation_ids).values_list("pk", "last_seq"))

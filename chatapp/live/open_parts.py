@@ -1,25 +1,27 @@
-"""The parts of the step that a model is saying: a fold of its words, at once or event by event."""
+"""The open parts of the step that a model is answering in: a fold of its deltas, at once or event
+by event."""
 
 import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from html import escape
 
+from chatapp.journal.journal import Event, Kind
 from chatapp.models import Conversation, JournalEvent, Step, Turn
-from chatapp.rendering import fragments, page
-from chatapp.rendering.markdown import MIN_INTERVAL_SECONDS, MarkdownStream
-from chatapp.rendering.page import PartView, ReasoningView, TextView
-from chatapp.storage import snapshot
+from chatapp.rendering import page_values
+from chatapp.rendering.markdown.stream import MIN_INTERVAL_SECONDS, MarkdownStream
+from chatapp.rendering.page_values import PartView, ReasoningView, TextView
+from chatapp.rendering.pages import fragments
+from chatapp.server.database import snapshot
 
 from .frames import Op
-from .journal import Event, Kind
 
-WORDS = (Kind.TEXT, Kind.REASONING)
+TEXT_KINDS = (Kind.TEXT, Kind.REASONING)
 
 
 @dataclass(slots=True, kw_only=True)
 class OpenPart:
-    """One part. `words` are all that was said; pages that have its element lack `unsent`."""
+    """One part. `words` is its whole text; pages that show the part do not have `unsent` yet."""
 
     step: int
     position: int
@@ -29,7 +31,7 @@ class OpenPart:
     is_shown: bool = False
     stream: MarkdownStream = field(default_factory=MarkdownStream)
 
-    def hear(self, words: str) -> None:
+    def feed(self, words: str) -> None:
         self.words += words
         if self.kind == Kind.TEXT:
             self.stream.feed(words)
@@ -37,45 +39,47 @@ class OpenPart:
             self.unsent += words
 
     def paint(self, message: uuid.UUID) -> list[Op]:
-        """What brings a page up to the words that were heard."""
+        """Return the operations that bring a page up to the current text."""
         if not self.is_shown:
             self.catch_up()
-            return [("a", page.parts_id(message), fragments.part(message, self.view()))]
+            return [
+                ("a", page_values.parts_id(message), fragments.render_part(message, self.view()))
+            ]
         if self.kind == Kind.TEXT:
-            return self._grown(message)
+            return self._paint_text(message)
         words, self.unsent = escape(self.unsent), ""
-        return [("a", page.blocks_id(message, self.step, self.position), words)]
+        return [("a", page_values.blocks_id(message, self.step, self.position), words)]
 
     def catch_up(self) -> None:
-        """A page is about to be given the part as it is."""
+        """Mark everything as painted. Called when pages are given the part as it is."""
         self.is_shown, self.unsent = True, ""
         self.stream.frame()
 
-    def _grown(self, message: uuid.UUID) -> list[Op]:
+    def _paint_text(self, message: uuid.UUID) -> list[Op]:
         place = (message, self.step, self.position)
         update = self.stream.frame()
         ops: list[Op] = []
         if update.closed:
-            ops.append(("a", page.blocks_id(*place), update.closed))
+            ops.append(("a", page_values.blocks_id(*place), update.closed))
         if update.tail is not None:
-            ops.append(("r", page.tail_id(*place), update.tail))
+            ops.append(("r", page_values.tail_id(*place), update.tail))
         if update.code:
-            ops.append(("x", page.tail_id(*place), update.code))
+            ops.append(("x", page_values.tail_id(*place), update.code))
         return ops
 
     def close(self, message: uuid.UUID) -> list[Op]:
-        """The end of a text: all of it is closed blocks."""
+        """Return the operations for the end of a text, when all of it is closed blocks."""
         place = (message, self.step, self.position)
         update = self.stream.finish()
         ops: list[Op] = []
         if update.whole is not None:
-            ops.append(("r", page.blocks_id(*place), update.whole))
+            ops.append(("r", page_values.blocks_id(*place), update.whole))
         elif update.closed:
-            ops.append(("a", page.blocks_id(*place), update.closed))
-        return [*ops, ("r", page.tail_id(*place), "")]
+            ops.append(("a", page_values.blocks_id(*place), update.closed))
+        return [*ops, ("r", page_values.tail_id(*place), "")]
 
     def view(self) -> PartView:
-        """The part as it was last painted, but with all that was thought."""
+        """Return the part as it was last painted; reasoning is returned whole."""
         step, position = self.step, self.position
         if self.kind == Kind.REASONING:
             return ReasoningView(step=step, position=position, text=self.words, is_open=True)
@@ -84,67 +88,71 @@ class OpenPart:
 
 
 class OpenParts:
-    """The open parts of one conversation; words go in, what changes on its pages comes out."""
+    """The open parts of one conversation."""
 
     def __init__(self, parts: Iterable[OpenPart] = ()) -> None:
         self._parts = {(part.step, part.position): part for part in parts}
 
     @property
     def interval_seconds(self) -> float:
-        """How long after a paint the next one should come: at once, unless a long block is open."""
+        """The shortest time between two paints: 0 unless a long block is open."""
         streams = (part.stream for part in self._parts.values())
         longest = max((stream.suggested_interval_seconds for stream in streams), default=0.0)
         return longest if longest > MIN_INTERVAL_SECONDS else 0.0
 
-    def hear(self, event: Event | JournalEvent) -> OpenPart:
-        """Take the words of an event; its part remains to be painted."""
+    def feed(self, event: Event | JournalEvent) -> OpenPart:
+        """Add the text of an event and return its part, which is not painted."""
         key = (event.data["step"], event.data["position"])
         if key not in self._parts:
             self._parts[key] = OpenPart(step=key[0], position=key[1], kind=Kind(event.kind))
-        self._parts[key].hear(event.data["text"])
+        self._parts[key].feed(event.data["text"])
         return self._parts[key]
 
     def as_loaded(self) -> list[OpenPart]:
-        """The parts as a page has them that is loaded now: nothing remains to be painted."""
+        """Mark the parts as painted and return them, for a page that is loaded now."""
         for part in self._parts.values():
             part.catch_up()
         return list(self._parts.values())
 
     def restart(self, event: Event) -> list[Op]:
-        """A step begins anew: what its dead attempt said leaves the page."""
-        gone = self._take_step(event)
-        return [("d", page.part_id(_message(event), part.step, part.position), "") for part in gone]
+        """Return the operations that remove the parts of an attempt that was given up."""
+        gone = self._pop_step(event)
+        return [
+            ("d", page_values.part_id(_message(event), part.step, part.position), "")
+            for part in gone
+        ]
 
     def close(self, event: Event) -> tuple[list[Op], set[int]]:
-        """A step is over: its texts are closed. Also the positions that pages have of it."""
-        parts = self._take_step(event)
+        """Close the texts of a finished step. Return the operations, and the positions that pages
+        have."""
+        parts = self._pop_step(event)
         ops = [op for part in parts if part.kind == Kind.TEXT for op in part.close(_message(event))]
         return ops, {part.position for part in parts}
 
-    def _take_step(self, event: Event) -> list[OpenPart]:
+    def _pop_step(self, event: Event) -> list[OpenPart]:
         keys = [key for key in self._parts if key[0] == event.data["step"]]
         return [self._parts.pop(key) for key in keys]
 
 
 def is_of_same_part(event: Event, other: Event) -> bool:
-    """Whether both are words of one part, so that one paint brings them."""
-    return event.kind in WORDS and _part_of(event) == _part_of(other)
+    """Whether both are text of one part, so that one paint can include both."""
+    return event.kind in TEXT_KINDS and _part_key(event) == _part_key(other)
 
 
 def fold(turn: Turn) -> list[OpenPart]:
-    """The parts of the step that is running, from the journal: the same for every reader."""
+    """Return the parts of the running step from the journal, the same for every reader."""
     step = Step.objects.filter(turn=turn, state=Step.State.CALLING).first()
     if step is None:
         return []
     parts = OpenParts()
-    for event in JournalEvent.objects.filter(turn=turn, kind__in=WORDS).order_by("seq"):
+    for event in JournalEvent.objects.filter(turn=turn, kind__in=TEXT_KINDS).order_by("seq"):
         if (event.data["step"], event.data["attempt"]) == (step.number, step.attempt):
-            parts.hear(event)
+            parts.feed(event)
     return parts.as_loaded()
 
 
-def read_open(conversation_id: uuid.UUID) -> tuple[int, list[OpenPart]]:
-    """The latest frame's number, and the open parts as of that frame."""
+def load_open_parts(conversation_id: uuid.UUID) -> tuple[int, list[OpenPart]]:
+    """Return the number of the latest frame and the open parts as of it."""
     with snapshot():
         seq = Conversation.objects.values_list("last_seq", flat=True).get(pk=conversation_id)
         live = Turn.objects.filter(conversation_id=conversation_id, state__in=Turn.LIVE).first()
@@ -155,5 +163,5 @@ def _message(event: Event) -> uuid.UUID:
     return uuid.UUID(event.data["message"])
 
 
-def _part_of(event: Event) -> tuple[str, int | None, int | None]:
+def _part_key(event: Event) -> tuple[str, int | None, int | None]:
     return event.kind, event.data.get("step"), event.data.get("position")

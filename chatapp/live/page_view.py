@@ -1,7 +1,7 @@
-"""A conversation as a page shows it: parts from the rows, and the open step's words from the
+"""A conversation as a page shows it: parts from the rows, the text of the open step from the
 journal.
 
-Read in one snapshot, so that the page and the number of its last frame belong together.
+It is read in one snapshot, so that the page matches the number of its last frame.
 """
 
 import uuid
@@ -12,10 +12,10 @@ from typing import Literal
 
 from django.utils import timezone
 
+from chatapp.live.page_facts import count_figures, load_call_facts, load_turn_facts
 from chatapp.models import Attachment, Conversation, Member, Message, Part, Turn
-from chatapp.rendering.figures import figures_of
-from chatapp.rendering.markdown import render
-from chatapp.rendering.page import (
+from chatapp.rendering.markdown.stream import render_markdown
+from chatapp.rendering.page_values import (
     ConversationView,
     Figures,
     MessageView,
@@ -25,40 +25,40 @@ from chatapp.rendering.page import (
     TextView,
     ToolCallView,
 )
-from chatapp.storage import snapshot
+from chatapp.server.database import snapshot
 
 from .open_parts import OpenPart, fold
 
 
-def read_conversation(conversation: Conversation) -> ConversationView:
-    """The whole conversation as of its latest frame."""
-    return read_whole(conversation)[0]
+def load_conversation_view(conversation: Conversation) -> ConversationView:
+    """Return the whole conversation as of its latest frame."""
+    return load_view_and_open_parts(conversation)[0]
 
 
-def read_whole(conversation: Conversation) -> tuple[ConversationView, list[OpenPart]]:
-    """The whole conversation, and its open parts as of the same frame."""
+def load_view_and_open_parts(conversation: Conversation) -> tuple[ConversationView, list[OpenPart]]:
+    """Return the whole conversation and its open parts as of the same frame."""
     with snapshot():
         conversation.refresh_from_db()
         messages = list(conversation.messages.order_by("created_seq"))
-        turns = _turns(conversation)
-        parts = _parts(messages)
-        figures = figures_of(turns.values())
+        turns = _load_turns(conversation)
+        parts = _load_parts(messages)
+        figures = count_figures(turns.values())
         live = next((turn for turn in turns.values() if turn.is_live), None)
         open_parts = fold(live) if live else []
     views = tuple(
-        _message_view(message, parts[message.pk], turns.get(message.pk), open_parts, figures)
+        _build_message_view(message, parts[message.pk], turns.get(message.pk), open_parts, figures)
         for message in messages
     )
     asking = {turn.question_id: turn for turn in turns.values()}
-    views = tuple(_with_asker(view, asking.get(view.id)) for view in views)
+    views = tuple(_add_asker(view, asking.get(view.id)) for view in views)
     view = ConversationView(
         conversation=conversation, seq=conversation.last_seq, messages=views, live_turn=live
     )
     return view, open_parts
 
 
-def _with_asker(view: MessageView, turn: Turn | None) -> MessageView:
-    """Who asked. A question that no turn answers was said to a program before."""
+def _add_asker(view: MessageView, turn: Turn | None) -> MessageView:
+    """Add who asked. A question that no turn answers belongs to the history that a program sent."""
     if view.role != "user":
         return view
     if turn is None:
@@ -66,12 +66,12 @@ def _with_asker(view: MessageView, turn: Turn | None) -> MessageView:
     return replace(view, is_of_program=turn.is_of_program, instructions=turn.instructions)
 
 
-def _turns(conversation: Conversation) -> dict[uuid.UUID, Turn]:
-    """The turns by the id of their answer."""
+def _load_turns(conversation: Conversation) -> dict[uuid.UUID, Turn]:
+    """Return the turns by the id of their answer."""
     return {turn.answer_id: turn for turn in conversation.turns.all()}
 
 
-def _parts(messages: list[Message]) -> dict[uuid.UUID, list[Part]]:
+def _load_parts(messages: list[Message]) -> dict[uuid.UUID, list[Part]]:
     by_message: dict[uuid.UUID, list[Part]] = defaultdict(list)
     rows = (
         Part.objects.filter(message__in=messages)
@@ -92,7 +92,7 @@ def _parts(messages: list[Message]) -> dict[uuid.UUID, list[Part]]:
     return by_message
 
 
-def _message_view(
+def _build_message_view(
     message: Message,
     parts: list[Part],
     turn: Turn | None,
@@ -104,11 +104,11 @@ def _message_view(
             id=message.pk,
             role="user",
             text="\n\n".join(part.text for part in parts if part.kind == Part.Kind.TEXT),
-            attachments=attachments_of(parts),
+            attachments=get_attachments(parts),
             created_seq=message.created_seq,
             touched_seq=message.touched_seq,
         )
-    views = [view for part in parts if (view := part_view(part)) is not None]
+    views = [view for part in parts if (view := build_part_view(part)) is not None]
     if turn is not None and turn.is_live:
         views.extend(part.view() for part in open_parts)
     return MessageView(
@@ -116,14 +116,14 @@ def _message_view(
         role="assistant",
         parts=tuple(views),
         turn=turn,
-        figures=figures[turn.pk] if turn else None,
+        facts=load_turn_facts(turn, figures[turn.pk]) if turn else None,
         created_seq=message.created_seq,
         touched_seq=message.touched_seq,
     )
 
 
-def person_message(message_id: uuid.UUID) -> MessageView:
-    """One message of a person, as it was sent."""
+def load_person_message(message_id: uuid.UUID) -> MessageView:
+    """Return one message of a person as it was sent."""
     sent = Part.objects.filter(message_id=message_id).select_related("attachment")
     parts = list(sent.defer("attachment__contents"))
     words = [part.text for part in parts if part.kind == Part.Kind.TEXT]
@@ -131,25 +131,30 @@ def person_message(message_id: uuid.UUID) -> MessageView:
         id=message_id,
         role="user",
         text="\n\n".join(words),
-        attachments=attachments_of(parts),
+        attachments=get_attachments(parts),
     )
-    return _with_asker(view, Turn.objects.filter(question=message_id).first())
+    return _add_asker(view, Turn.objects.filter(question=message_id).first())
 
 
-def attachments_of(parts: list[Part]) -> tuple[Attachment, ...]:
+def get_attachments(parts: list[Part]) -> tuple[Attachment, ...]:
     return tuple(part.attachment for part in parts if part.kind == Part.Kind.FILE)
 
 
-def part_view(part: Part) -> PartView | None:
-    """A stored part; None for one that only carries a provider's opaque data."""
+def build_part_view(part: Part) -> PartView | None:
+    """Return the view of a stored part, or None if it has only a provider's opaque data."""
     step, position = part.step, part.position
     match part.kind:
         case Part.Kind.TEXT if part.text:
-            return TextView(step=step, position=position, blocks=render(part.text))
+            return TextView(step=step, position=position, blocks=render_markdown(part.text))
         case Part.Kind.REASONING if part.text:
             return ReasoningView(step=step, position=position, text=part.text, seconds=part.seconds)
         case Part.Kind.TOOL_CALL if part.tool_call is not None:
-            return ToolCallView(step=step, position=position, call=part.tool_call)
+            return ToolCallView(
+                step=step,
+                position=position,
+                call=part.tool_call,
+                facts=load_call_facts(part.tool_call),
+            )
         case Part.Kind.NOTICE:
             return NoticeView(
                 step=step,
@@ -165,7 +170,8 @@ def part_view(part: Part) -> PartView | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SidebarLink:
-    """One conversation in the sidebar; `dot` says whether it works or waits for this person."""
+    """One conversation in the sidebar. `dot` says whether it is running or waits for this
+    person."""
 
     conversation: Conversation
     dot: Literal["", "running", "waiting"]
@@ -186,9 +192,9 @@ DOTS: dict[str, Literal["", "running", "waiting"]] = {
 }
 
 
-def sidebar(person: Member) -> list[SidebarGroup]:
-    """This person's latest conversations, grouped by when they were last active; at the end those
-    that their programs began, which may be many."""
+def load_sidebar(person: Member) -> list[SidebarGroup]:
+    """Return this person's latest conversations, grouped by when they were last active. Those that
+    programs started, which may be many, come last."""
     chats = Conversation.objects.filter(owner=person).order_by("-active_at")
     own = list(chats.filter(token=None)[:SIDEBAR_LENGTH])
     of_programs = list(chats.exclude(token=None).select_related("token")[:PROGRAMS_LENGTH])
@@ -202,11 +208,11 @@ def sidebar(person: Member) -> list[SidebarGroup]:
         link = SidebarLink(
             conversation=conversation, dot=DOTS.get(live.get(conversation.pk, ""), "")
         )
-        groups[FROM_PROGRAMS if conversation.token_id else _age(conversation)].append(link)
+        groups[FROM_PROGRAMS if conversation.token_id else _name_age(conversation)].append(link)
     return [SidebarGroup(label=label, links=tuple(links)) for label, links in groups.items()]
 
 
-def _age(conversation: Conversation) -> str:
+def _name_age(conversation: Conversation) -> str:
     today = timezone.localdate()
     day = timezone.localdate(conversation.active_at)
     if day >= today:
@@ -218,6 +224,6 @@ def _age(conversation: Conversation) -> str:
     return "Earlier"
 
 
-def dot_of(live: Turn | None) -> Literal["", "running", "waiting"]:
-    """The sidebar's dot of a conversation with this live turn."""
+def get_dot(live: Turn | None) -> Literal["", "running", "waiting"]:
+    """Return the sidebar's dot for a conversation with this live turn."""
     return DOTS.get(live.state, "") if live else ""

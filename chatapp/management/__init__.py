@@ -1,0 +1,1 @@
+"""The management commands of the chat. A command parses options, calls one verb and prints."""

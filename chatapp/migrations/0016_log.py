@@ -4,15 +4,15 @@ from typing import Any
 
 from django.db import migrations, models
 
-from chatapp.models import log_guards
+from chatapp.models.policy import audit_log_guards
 
 
 def guard(_apps: Any, schema_editor: Any) -> None:
-    log_guards.install(schema_editor.connection)
+    audit_log_guards.install(schema_editor.connection)
 
 
 def unguard(_apps: Any, schema_editor: Any) -> None:
-    log_guards.remove(schema_editor.connection)
+    audit_log_guards.remove(schema_editor.connection)
 
 
 class Migration(migrations.Migration):

@@ -1,29 +1,29 @@
-"""What the chat stores."""
+"""The rows of the chat: conversations, people, policy, turns, model providers and usage. Models
+check and compute; what happens to them is in the rooms above."""
 
-from .access_token import AccessToken
-from .app import App, AppContents
-from .attachment import Attachment, File
-from .conversation import Conversation, Message, Part
-from .guidance import Guidance
-from .log import AppendOnly, LogEntry, LogHead
-from .member import Member, SignInLink
-from .memory import Memory
-from .notebook import Note
-from .person_signal import PersonSignal
-from .plan import Plan
-from .policy import Consent, HousePolicy, PolicyRule, PolicyTest, ToolLimit
-from .provider import ChatModel, ModelProvider
-from .question import Question
-from .reminder import MailPreference, Reminder
-from .remote_task import RemoteTask
-from .review import Review
-from .second_signature import SecondSignature, StandIn
-from .summary import Summary
-from .tool_call import Approval, Permit, ToolCall
-from .tool_switch import ToolSwitch
-from .trial import Trial
-from .turn import JournalEvent, Step, Turn
+from chatapp.models.people.member import Member, PersonSignal, SignInLink
+from chatapp.models.turns.tool_call import Approval, Permit, RemoteTask, Review, ToolCall
+
+from .conversations.app import App, AppContents
+from .conversations.attachment import Attachment, File
+from .conversations.conversation import Conversation, Message, Part
+from .conversations.guidance import Guidance
+from .conversations.memory import Memory
+from .conversations.notebook import Note
+from .conversations.plan import Plan
+from .conversations.summary import Summary
+from .model_provider import ChatModel, ModelProvider
+from .people.access_token import AccessToken
+from .people.reminder import MailPreference, Reminder
+from .policy.audit_log import AppendOnly, LogEntry, LogHead
+from .policy.policy import Consent, HousePolicy, PolicyRule, PolicyTest, ToolLimit
+from .policy.second_signature import SecondSignature, StandIn
+from .policy.tool_switch import ToolSwitch
+from .turns.question import Question
+from .turns.trial import Trial
+from .turns.turn import JournalEvent, Step, Turn
 from .usage import Allowance, UsageOfDay
+from .write_probe import WriteProbe
 
 __all__ = [
     "AccessToken",
@@ -69,4 +69,5 @@ __all__ = [
     "Trial",
     "Turn",
     "UsageOfDay",
+    "WriteProbe",
 ]

@@ -1,4 +1,4 @@
-"""Model providers and models, as admins set them up beside what the environment offers."""
+"""Model providers and models, as admins configure them beside what the environment offers."""
 
 import json
 from collections.abc import Iterable
@@ -11,9 +11,9 @@ from django.db.models import Q
 from django.db.models.base import ModelBase
 from django.utils import timezone
 
-from mcpconfig import secrets
-
-from .member import Member
+from chatapp.models.people.member import Member
+from mcpconfig.models.sealed_field import SealedField
+from mcpconfig.secrets import encryption
 
 check_currency = RegexValidator(r"^[A-Z]{3}$", "Write the currency's three letters, such as USD.")
 
@@ -21,8 +21,8 @@ check_currency = RegexValidator(r"^[A-Z]{3}$", "Write the currency's three lette
 class ModelProvider(models.Model):
     """One account at a provider, or a model server. `slug` begins the ids of its models.
 
-    The key and the headers are encrypted for this row. They are set by `set_key` and `set_headers`
-    and go with a new address or kind: it is another server.
+    The key and the headers are encrypted for this row. They are set by `set_key` and `set_headers`,
+    and deleted when the address or the kind changes, because that is another server.
     """
 
     class Kind(models.TextChoices):
@@ -62,8 +62,8 @@ class ModelProvider(models.Model):
         blank=True,
         help_text="Amazon's, beside a secret key. Empty: the key is a bearer token of Bedrock.",
     )
-    sealed_key = models.BinaryField(default=b"")
-    sealed_headers = models.BinaryField(default=b"")
+    sealed_key = SealedField(default=b"")
+    sealed_headers = SealedField(default=b"")
     key_changed_at = models.DateTimeField(null=True, editable=False)
     offers_unlisted = models.BooleanField(
         "any model",
@@ -87,7 +87,7 @@ class ModelProvider(models.Model):
         using: str | None = None,
         update_fields: Iterable[str] | None = None,
     ) -> None:
-        """A new address or kind is a new server: it gets neither the key nor the headers."""
+        """Delete the key and the headers if the address or the kind changes."""
         fields = None if update_fields is None else set(update_fields)
         if self.pk and (fields is None or fields & {"base_url", "kind"}) and self._has_moved():
             self.sealed_key = self.sealed_headers = b""
@@ -110,33 +110,33 @@ class ModelProvider(models.Model):
         self._store("sealed_headers", json.dumps(headers) if headers else "")
 
     def _store(self, field: str, secret: str) -> None:
-        token = secrets.encrypt(secret, place=self._place(field)) if secret else b""
+        token = encryption.encrypt(secret, place=self._place(field)) if secret else b""
         setattr(self, field, token)
         self.key_changed_at = timezone.now()
         self.save(update_fields=[field, "key_changed_at"])
 
     def stored_key(self) -> str:
-        """The key; raises secrets.Undecryptable."""
+        """Return the key; raise secrets.Undecryptable."""
         return self._stored("sealed_key")
 
     def stored_headers(self) -> dict[str, str]:
-        """The headers; raises secrets.Undecryptable."""
+        """Return the headers; raise secrets.Undecryptable."""
         read: dict[str, str] = json.loads(self._stored("sealed_headers") or "{}")
         return read
 
     def _stored(self, field: str) -> str:
         token = bytes(getattr(self, field))
-        return secrets.decrypt(token, place=self._place(field)) if token else ""
+        return encryption.decrypt(token, place=self._place(field)) if token else ""
 
     def _place(self, field: str) -> str:
         return f"chatapp_modelprovider:{self.pk}:{field}"
 
 
 class ChatModels(models.QuerySet["ChatModel"]):
-    """Models by who asks."""
+    """Models by who may use them."""
 
     def for_member(self, person: Member | None) -> Self:
-        """The models that this person may use now; lists and turns ask nothing else."""
+        """Return the models that this person may use now. Lists and turns use no other query."""
         Audience = ChatModel.Audience
         usable = Q(audience=Audience.EVERYONE)
         if person is not None:
@@ -146,9 +146,9 @@ class ChatModels(models.QuerySet["ChatModel"]):
 
 
 class ChatModel(models.Model):
-    """A model of a provider: what it can do, what it costs, who may use it and how it is asked.
+    """A model of a provider: its abilities, its prices, who may use it and its parameters.
 
-    Abilities are None where nobody said: then the model is asked, and what it refuses left out.
+    An ability is None if unknown: the model is then asked, and what it refuses is left out.
     """
 
     class Audience(models.TextChoices):

@@ -1,4 +1,4 @@
-"""What people use of the models, day by day, and how much of it an admin allows."""
+"""What people use of the models per day, and the allowances of admins."""
 
 from decimal import Decimal
 
@@ -8,14 +8,15 @@ from django.core.validators import MinValueValidator
 from django.db import models
 from django.db.models import Q
 
-from .member import Member
-from .provider import check_currency
+from chatapp.models.people.member import Member
+
+from .model_provider import check_currency
 
 
 class UsageOfDay(models.Model):
-    """What one person used of one model on one day (UTC). It outlives the conversations.
+    """What one person used of one model on one day (UTC). It stays when conversations are deleted.
 
-    `cost` is what the prices of that moment made of it; `unpriced_tokens` are those of calls whose
+    `cost` uses the prices at the time of each call; `unpriced_tokens` are those of calls whose
     model had no price.
     """
 
@@ -47,18 +48,18 @@ class UsageOfDay(models.Model):
 
 
 class Allowances(models.QuerySet["Allowance"]):
-    """Allowances by whom they bind."""
+    """Allowances by whom they limit."""
 
-    def binding(self, person: Member) -> "Allowances":
-        """Those that count for this person."""
+    def for_member(self, person: Member) -> "Allowances":
+        """Return the allowances that count for this person."""
         groups = Group.objects.filter(user=person.pk)
         nobody = Q(person=None, group=None)
         return self.filter(nobody | Q(person=person) | Q(group__in=groups))
 
 
 class Allowance(models.Model):
-    """How much of the models may be used in a calendar month (UTC): by one person, by each member
-    of a group or all of them together, or by each member there is."""
+    """How much of the models may be used in a calendar month (UTC): by one person, by each
+    member of a group or all of them together, or by each member."""
 
     person = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, null=True, blank=True

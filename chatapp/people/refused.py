@@ -1,15 +1,15 @@
-"""The one way in which something that a person asks for is refused."""
+"""The exception for everything that a person asks for and does not get."""
 
 import time
 
-SOONEST_SECONDS = 0.4
+MIN_READING_SECONDS = 0.4
 CHANGED = "What would run has changed since this was shown. Look at it again."
 
 
 class Refused(Exception):
-    """Not done, and nothing changed. `sentence` says why and what to do, for people.
+    """The request was refused and changed nothing.
 
-    `status` is the HTTP status that fits.
+    `sentence` tells people why and what to do. `status` is the HTTP status of the answer.
     """
 
     def __init__(self, sentence: str, status: int = 422) -> None:
@@ -19,7 +19,7 @@ class Refused(Exception):
 
 
 def refuse_haste(shown_at: float | None) -> None:
-    """Refuse what came sooner than a person can read. `shown_at` is when the card was made (Unix
-    time), None for what did not come from a card."""
-    if shown_at is not None and time.time() - shown_at < SOONEST_SECONDS:
+    """Refuse a decision that came before a person can have read the card. `shown_at` is the Unix
+    time at which the card was rendered, None without a card."""
+    if shown_at is not None and time.time() - shown_at < MIN_READING_SECONDS:
         raise Refused("That was too quick to have been read. Look again, then decide.", 409)

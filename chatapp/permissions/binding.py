@@ -1,4 +1,5 @@
-"""A call's arguments in one exact form, and the hash that ties a decision to what was shown."""
+"""The canonical form of a call's arguments, and the hash that binds a decision to what was
+shown."""
 
 import hashlib
 import json
@@ -9,7 +10,8 @@ import rfc8785
 
 MAX_BYTES = 256 * 1024
 MAX_DEPTH = 64
-# Beyond it a JSON number is not exact everywhere: the service might act on another one.
+# JSON numbers above this limit are not exact in every implementation, so a service might use
+# another value.
 MAX_INTEGER = 2**53 - 1
 _FIRST_WITH_EXPONENT = 1e21
 
@@ -17,16 +19,17 @@ Json = Any  # what `json.loads` gives
 
 
 class UnreadableArguments(ValueError):
-    """Arguments that cannot be shown and sent exactly; the text is for a person and the model."""
+    """Arguments that cannot be shown and sent exactly. The message is written for people and the
+    model."""
 
 
 def canonical_arguments(text: str) -> str:
-    """The model's JSON object in RFC 8785 form; nothing at all means no arguments."""
-    if _size(text) > MAX_BYTES:
+    """Return the model's JSON object in RFC 8785 form. An empty text means no arguments."""
+    if _count_bytes(text) > MAX_BYTES:
         raise UnreadableArguments("The arguments are larger than 256 KB.")
     if not text.strip():
         return "{}"
-    value = _parsed(text)
+    value = _parse_json(text)
     if not isinstance(value, dict):
         raise UnreadableArguments("The arguments are not a JSON object.")
     _check_depth(value)
@@ -46,7 +49,7 @@ def binding_hash(
     person_id: int,
     call_id: str,
 ) -> str:
-    """The hash of all that a decision is about. `arguments` is the canonical text."""
+    """Return the hash of everything that a decision covers. `arguments` is the canonical text."""
     shown: dict[str, Any] = {
         "service": service_id,
         "endpoint": endpoint,
@@ -59,72 +62,73 @@ def binding_hash(
     return hashlib.sha256(rfc8785.dumps(shown)).hexdigest()
 
 
-def _size(text: str) -> int:
+def _count_bytes(text: str) -> int:
     return len(text.encode("utf-8", "surrogatepass"))
 
 
-def _parsed(text: str) -> Json:
+def _parse_json(text: str) -> Json:
     try:
         return json.loads(
             text,
-            object_pairs_hook=_object,
-            parse_int=_integer,
-            parse_float=_number,
-            parse_constant=_constant,
+            object_pairs_hook=_build_object,
+            parse_int=_parse_integer,
+            parse_float=_parse_number,
+            parse_constant=_refuse_constant,
         )
     except UnreadableArguments:
         raise
     except RecursionError as error:
-        raise _too_deep() from error
+        raise _too_deep_error() from error
     except ValueError as error:
         raise UnreadableArguments("The arguments are not valid JSON.") from error
 
 
-def _object(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
-    """Readers disagree about which of two values counts, so a name may stand only once."""
+def _build_object(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+    """Refuse duplicate names, because JSON parsers disagree about which value counts."""
     found = dict(pairs)
     if len(found) < len(pairs):
         raise UnreadableArguments("The arguments name the same value twice.")
     return found
 
 
-def _integer(text: str) -> int:
+def _parse_integer(text: str) -> int:
     if len(text) > 17 or abs(int(text)) > MAX_INTEGER:
-        raise _too_large(text)
+        raise _too_large_error(text)
     return int(text)
 
 
-def _number(text: str) -> float:
+def _parse_number(text: str) -> float:
     number = float(text)
     if not math.isfinite(number) or MAX_INTEGER < abs(number) < _FIRST_WITH_EXPONENT:
-        raise _too_large(text)
+        raise _too_large_error(text)
     return number
 
 
-def _constant(text: str) -> NoReturn:
+def _refuse_constant(text: str) -> NoReturn:
     raise UnreadableArguments(f"The arguments hold {text}, which is not a JSON number.")
 
 
-def _too_large(text: str) -> UnreadableArguments:
+def _too_large_error(text: str) -> UnreadableArguments:
     return UnreadableArguments(
         f"The number {text[:40]} is too large to be sent exactly; write it as a text in quotes."
     )
 
 
-def _too_deep() -> UnreadableArguments:
+def _too_deep_error() -> UnreadableArguments:
     return UnreadableArguments(f"The arguments are nested more than {MAX_DEPTH} levels deep.")
 
 
 def _check_depth(value: Json) -> None:
-    """Level by level, so that no depth can exhaust the stack."""
+    """Check the depth level by level, without recursion, so that deep nesting cannot exhaust the
+    stack."""
     level = [value]
     for _ in range(MAX_DEPTH):
-        level = [inner for outer in level for inner in _containers_in(outer)]
+        level = [inner for outer in level for inner in _list_containers(outer)]
         if not level:
             return
-    raise _too_deep()
+    raise _too_deep_error()
 
 
-def _containers_in(value: Json) -> list[Json]:
+def _list_containers(value: Json) -> list[Json]:
     inner = value.values() if isinstance(value, dict) else value
     return [item for item in inner if isinstance(item, dict | list)]

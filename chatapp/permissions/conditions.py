@@ -1,8 +1,14 @@
 """Conditions on a call's arguments, as admins write them: `amount < 100 and currency == "EUR"`.
 
-The language is rule-engine's: names are arguments, `order["lines"][0]` reaches into them, what is
-not there is null. Patterns are not offered: a bad one takes for ever on a text that a model wrote.
-Nor is what goes through lists again and again, or makes one as long as a value says.
+The language is rule-engine's. Names are arguments, and `order["lines"][0]` reads nested values.
+
+A missing value can be compared with null, as in `note == null`, and replaced, as in `amount ?? 0`.
+Everything else that reads it is undecidable: in `recipient != "me"`, a missing recipient is not
+another one, and a misspelt name must allow nothing.
+
+Regular expressions are not offered, because a bad one takes unbounded time on text that a model
+wrote. Loops over lists and functions that build lists of a given length are not offered for the
+same reason.
 """
 
 import functools
@@ -12,19 +18,21 @@ from dataclasses import dataclass
 from typing import Any
 
 import rule_engine
+from rule_engine import ast
 from rule_engine.errors import EngineError
+from rule_engine.errors import LookupError as MissingItem
 
-LONGEST = 1_000
-MOST_CHARACTERS = 100_000
+MAX_CHARACTERS = 1_000
+MAX_VALUE_CHARACTERS = 100_000
 _PATTERNS = ("=~", "!~")
-# As the language has texts in quotes.
+# Quoted strings in the syntax of the language.
 _QUOTED = re.compile(r"""(["'])(?:[^\\\n]|\\.)*?\1""")
 _LOOPS = re.compile(r"\bfor\b|\$\s*(?:range|map|filter|random)\b")
 
 
 @dataclass(slots=True, kw_only=True)
 class BadCondition(ValueError):
-    """A condition that cannot be read; `message` says so to an admin."""
+    """A condition that cannot be parsed. `message` is written for an admin."""
 
     message: str
 
@@ -33,30 +41,44 @@ class BadCondition(ValueError):
 
 
 class Undecidable(Exception):
-    """The condition cannot be applied to these arguments: they lack something, or are of another
-    kind."""
+    """The condition cannot be applied to these arguments: one is missing or has another type."""
 
 
-def check(text: str) -> None:
-    """Raise BadCondition where this is no condition."""
-    if len(text) > LONGEST:
-        raise BadCondition(message=f"Keep the condition under {LONGEST:,} characters.")
+def check_condition(text: str) -> None:
+    """Raise BadCondition if the text is not a valid condition."""
+    if len(text) > MAX_CHARACTERS:
+        raise BadCondition(message=f"Keep the condition under {MAX_CHARACTERS:,} characters.")
     if any(pattern in text for pattern in _PATTERNS):
         raise BadCondition(message="Comparing with a pattern is not offered. Use == or in.")
-    _compiled(text)
+    _compile(text)
 
 
-def holds(text: str, arguments: Mapping[str, Any]) -> bool:
-    """Whether the condition is true of a call's arguments. Raises Undecidable."""
+def is_met(text: str, arguments: Mapping[str, Any]) -> bool:
+    """Return whether the condition is true for a call's arguments. Raise Undecidable if it
+    cannot be evaluated."""
     try:
-        return bool(_compiled(text).matches(_bounded(arguments)))
+        return bool(_compile(text).rule.matches(_copy_bounded(arguments)))
     except (EngineError, BadCondition, ArithmeticError, TypeError, RecursionError) as error:
         raise Undecidable from error
 
 
+def list_names(text: str) -> list[str]:
+    """Return the names of the arguments that a valid condition uses."""
+    return sorted(_compile(text).names)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Compiled:
+    """A parsed condition, and the names of the arguments that it uses."""
+
+    rule: rule_engine.Rule
+    names: frozenset[str]
+
+
 @functools.lru_cache(maxsize=512)
-def _compiled(text: str) -> rule_engine.Rule:
-    # Before it is read: reading already works out what depends on no argument.
+def _compile(text: str) -> _Compiled:
+    # Check this before parsing: the parser already evaluates expressions that depend on no
+    # argument.
     if _LOOPS.search(_QUOTED.sub('""', text)):
         raise BadCondition(
             message="Going through lists with for, $range, $map or $filter is not offered, nor is "
@@ -65,18 +87,83 @@ def _compiled(text: str) -> rule_engine.Rule:
     context = rule_engine.Context(
         resolver=rule_engine.resolve_item, default_value=None, mapping_attribute_lookup=False
     )
+    names: set[str] = set()
     try:
-        return rule_engine.Rule(text, context=context)
+        rule = rule_engine.Rule(text, context=context)
+        rule.statement.expression = _guard(rule.statement.expression, names)
     except (EngineError, RecursionError) as error:
         message = "This is not a condition. Write it like: amount < 100 and currency == “EUR”."
         raise BadCondition(message=message.replace("“", '"').replace("”", '"')) from error
+    return _Compiled(rule=rule, names=frozenset(names))
 
 
-def _bounded(value: Any) -> Any:
-    """The value as it is. What is too long to be compared quickly cannot be told: cut, it could
-    hide behind padding what a rule looks for."""
-    if isinstance(value, str) and len(value) > MOST_CHARACTERS:
+# Expressions that read a value of the call.
+_READS = (
+    ast.SymbolExpression,
+    ast.GetItemExpression,
+    ast.GetAttributeExpression,
+    ast.GetSliceExpression,
+)
+# Attributes of expressions that hold an expression, and those that hold several.
+_PARTS = (
+    *("left", "right", "container", "member", "item", "object", "start", "stop"),
+    *("condition", "case_true", "case_false"),
+)
+_SEQUENCES = ("value", "arguments")
+
+
+@dataclass(slots=True, kw_only=True)
+class _Read:
+    """An expression that reads a value: a missing one is null, or undecidable."""
+
+    expression: Any
+    may_be_missing: bool
+
+    def evaluate(self, thing: Any) -> Any:
+        try:
+            value = self.expression.evaluate(thing)
+        except MissingItem:
+            value = None
+        if value is None and not self.may_be_missing:
+            raise Undecidable
+        return value
+
+
+def _guard(expression: Any, names: set[str], *, may_be_missing: bool = False) -> Any:
+    """Return the parsed expression with every part that reads a value as a `_Read`, and add the
+    names of its arguments to `names`."""
+    for name in _PARTS:
+        if hasattr(part := getattr(expression, name, None), "evaluate"):
+            is_optional = _allows_missing(expression, name)
+            setattr(expression, name, _guard(part, names, may_be_missing=is_optional))
+    for name in _SEQUENCES:
+        parts = getattr(expression, name, None)
+        if isinstance(parts, tuple | list) and any(hasattr(part, "evaluate") for part in parts):
+            setattr(expression, name, type(parts)(_guard(part, names) for part in parts))
+    if isinstance(expression, ast.SymbolExpression) and expression.scope is None:
+        names.add(expression.name)
+    if isinstance(expression, _READS):
+        return _Read(expression=expression, may_be_missing=may_be_missing)
+    return expression
+
+
+def _allows_missing(expression: Any, part: str) -> bool:
+    """Whether this part of the expression may be a missing value."""
+    if isinstance(expression, ast.ComparisonExpression) and expression.type in ("eq", "ne"):
+        return any(
+            isinstance(side, ast.NullExpression) for side in (expression.left, expression.right)
+        )
+    if isinstance(expression, ast.CoalesceExpression):
+        return part == "left"
+    # `order&["lines"]` is null where there is no order.
+    return part in ("container", "object") and getattr(expression, "safe", False)
+
+
+def _copy_bounded(value: Any) -> Any:
+    """Copy the value, and raise Undecidable if a string in it is too long to compare quickly. A
+    string that was cut instead could hide what a rule looks for behind padding."""
+    if isinstance(value, str) and len(value) > MAX_VALUE_CHARACTERS:
         raise Undecidable
     if isinstance(value, Mapping):
-        return {_bounded(str(key)): _bounded(each) for key, each in value.items()}
-    return [_bounded(each) for each in value] if isinstance(value, list) else value
+        return {_copy_bounded(str(key)): _copy_bounded(each) for key, each in value.items()}
+    return [_copy_bounded(each) for each in value] if isinstance(value, list) else value

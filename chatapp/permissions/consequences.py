@@ -1,9 +1,10 @@
-"""What could go wrong with a call, told from the evidence for its risk."""
+"""What could go wrong with a call, derived from the reasons for its risk."""
 
 from collections.abc import Iterable
 
-from .findings import PHRASES
-from .vocabulary import Effect
+from chatapp.permissions.risk_evidence import PHRASES
+
+from .risk_vocabulary import Effect
 
 _OF_EFFECT: dict[Effect, str] = {
     "reads": "What it reads goes to the assistant, and so to the provider of its model.",
@@ -18,7 +19,7 @@ _OF_EFFECT: dict[Effect, str] = {
     "access": "Somebody may gain or lose rights.",
     "money": "Money that has left may not come back.",
 }
-# By how a reason begins or ends.
+# Keyed by how a reason begins or ends.
 _OF_WORDS = {
     "It takes ": "What stands in that value is carried out as it is.",
     "It can send any request ": "It may carry what is in its values to any address.",
@@ -32,14 +33,14 @@ _OF_LEVEL = {
 }
 
 
-def consequences_of(reasons: Iterable[str], level: str) -> list[str]:
-    """A sentence for each piece of evidence that has one, each once; for none, what the level
-    says. A level that nobody knows is a high one."""
-    told = [sentence for reason in reasons for sentence in _of_reason(reason)]
+def list_consequences(reasons: Iterable[str], level: str) -> list[str]:
+    """Return one sentence for each reason that has one, without duplicates. If no reason has
+    one, return the sentence of the level; an unknown level counts as high."""
+    told = [sentence for reason in reasons for sentence in _list_for_reason(reason)]
     return list(dict.fromkeys(told)) or [_OF_LEVEL.get(level, _OF_LEVEL["high"])]
 
 
-def _of_reason(reason: str) -> Iterable[str]:
+def _list_for_reason(reason: str) -> Iterable[str]:
     for effect, phrase in PHRASES.items():
         if reason.endswith(f"says that it {phrase}."):
             yield _OF_EFFECT[effect]

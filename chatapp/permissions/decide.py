@@ -1,11 +1,12 @@
-"""The only place that decides whether a call runs, asks or is refused. Closed by default."""
+"""The only place that decides whether a call runs, asks or is refused. It is closed by default."""
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from .conditions import Undecidable, holds
-from .findings import LEVELS, Level
+from chatapp.permissions.risk_evidence import LEVELS, Level
+
+from .conditions import Undecidable, is_met
 from .risk import Risk
 from .rules import (
     AdminRule,
@@ -34,33 +35,34 @@ def decide(
     mode: Mode = "act",
     house: House = HOUSE,
 ) -> Decision:
-    """Deny beats ask beats allow; where nothing was said in advance, the risk decides."""
+    """Decide about a call. Deny beats ask beats allow; without a rule or a consent, the risk
+    decides."""
     try:
-        weighed = raised(risk, call)
-        said = _said(call, frozenset({risk.level, weighed.level}), rules, person)
-        first = next(_decisions(call, weighed, said, rules, person, mode, house))
-        return _with_demands(first, weighed, house)
+        weighed = raise_risk(risk, call)
+        said = _list_covering_rules(call, frozenset({risk.level, weighed.level}), rules, person)
+        first = next(_list_decisions(call, weighed, said, rules, person, mode, house))
+        return _add_demands(first, weighed, house)
     except Exception:
-        # Closed by default: a call that the code here stumbles over is put before a person.
+        # Closed by default: if this code fails, a person decides about the call.
         logger.exception("A call could not be decided.")
         problem = _ask("Asked because policy could not be applied to this call.")
-        return replace(problem, demand=_of_house("high", house))
+        return replace(problem, demand=_find_house_demand("high", house))
 
 
-def raised(risk: Risk, call: CallFacts) -> Risk:
-    """One level more for what does more than read, once strangers' words are in the turn: they may
-    have told the model to do it."""
+def raise_risk(risk: Risk, call: CallFacts) -> Risk:
+    """Return the risk, one level higher for a call that does more than read after untrusted
+    content came into the turn: that content may have instructed the model to make the call."""
     if not call.tainted_by or risk.level == "low":
         return risk
     level = LEVELS[min(LEVELS.index(risk.level) + 1, len(LEVELS) - 1)]
-    return Risk(level=level, reasons=(_taint(call), *risk.reasons))
+    return Risk(level=level, reasons=(_describe_taint(call), *risk.reasons))
 
 
-def _taint(call: CallFacts) -> str:
+def _describe_taint(call: CallFacts) -> str:
     return f"Something of “{call.tainted_by}”, which strangers may have written, came before it."
 
 
-def _decisions(
+def _list_decisions(
     call: CallFacts,
     risk: Risk,
     said: Sequence[AdminRule],
@@ -69,39 +71,38 @@ def _decisions(
     mode: Mode,
     house: House,
 ) -> Iterator[Decision]:
-    """Everything that applies, in the order in which it counts; the first one is the decision.
-    `said` are the rules of admins that cover the call."""
+    """Yield every decision that applies, in order of precedence; the first one counts. `said`
+    are the admins' rules that cover the call."""
     if call.obstacle == "disabled":
         yield _deny("Refused because an admin switched this tool or its service off.")
-    yield from (_denied_by(rule) for rule in said if rule.effect == "deny")
+    yield from (_deny_by_rule(rule) for rule in said if rule.effect == "deny")
     if mode == "plan" and risk.level != "low":
         yield _deny("Refused because this chat only plans, and this tool does more than read.")
-    yield from _asked(call, said, house)
-    yield from _doubts(call)
-    yield from _limits(call, rules, person)
-    yield from _needs_two(risk, said, house)
-    yield from _consented(call, risk, rules, person, house)
-    yield from (_allowed_by(rule) for rule in said if rule.effect == "allow")
-    yield _by_risk(risk, house)
+    yield from _ask_by_rules(call, said, house)
+    yield from _ask_in_doubt(call)
+    yield from _ask_over_limit(call, rules, person)
+    yield from _ask_for_two(risk, said, house)
+    yield from _apply_consent(call, risk, rules, person, house)
+    yield from (_allow_by_rule(rule) for rule in said if rule.effect == "allow")
+    yield _decide_by_risk(risk, house)
 
 
-def _said(
+def _list_covering_rules(
     call: CallFacts, levels: frozenset[Level], rules: Sequence[Rule], person: PersonFacts
 ) -> list[AdminRule]:
-    """The rules of admins that cover a call whose risk has these levels: its own, and the one to
-    which it was raised."""
+    """Return the admins' rules that cover a call. `levels` are its own risk and the raised one."""
     admin = [rule for rule in rules if isinstance(rule, AdminRule)]
     admin.sort(key=lambda rule: rule.id or 0)
     return [rule for rule in admin if _covers(rule, call, levels, person)]
 
 
-def _denied_by(rule: AdminRule) -> Decision:
+def _deny_by_rule(rule: AdminRule) -> Decision:
     reason = "Refused because an admin's rule forbids this tool."
     return Decision(effect="deny", reason=reason, note=rule.note, rule_id=rule.id)
 
 
-def _asked(call: CallFacts, said: Sequence[AdminRule], house: House) -> Iterator[Decision]:
-    """All rules that ask count together."""
+def _ask_by_rules(call: CallFacts, said: Sequence[AdminRule], house: House) -> Iterator[Decision]:
+    """Yield one decision that combines all rules that ask."""
     asking = [rule for rule in said if rule.effect == "ask"]
     if asking:
         yield Decision(
@@ -110,14 +111,14 @@ def _asked(call: CallFacts, said: Sequence[AdminRule], house: House) -> Iterator
             note=" ".join(dict.fromkeys(rule.note for rule in asking if rule.note)),
             rule_id=asking[0].id,
             wants_typing=any(rule.wants_typing for rule in asking),
-            demand=_strictest(rule.demand for rule in asking if rule.demand),
+            demand=_choose_strictest(rule.demand for rule in asking if rule.demand),
         )
     if house.asks_everything:
         yield _ask("Asked because an admin wants every tool to ask for now.")
 
 
-def _doubts(call: CallFacts) -> Iterator[Decision]:
-    """What asks whatever was allowed in advance: nobody allowed this."""
+def _ask_in_doubt(call: CallFacts) -> Iterator[Decision]:
+    """Yield the reasons to ask that no rule and no consent overrides."""
     if call.obstacle == "unreadable":
         yield _ask("Asked because the values for this tool cannot be read.")
     elif call.obstacle is not None:
@@ -131,9 +132,11 @@ def _doubts(call: CallFacts) -> Iterator[Decision]:
         )
 
 
-def _limits(call: CallFacts, rules: Sequence[Rule], person: PersonFacts) -> Iterator[Decision]:
+def _ask_over_limit(
+    call: CallFacts, rules: Sequence[Rule], person: PersonFacts
+) -> Iterator[Decision]:
     limits = [rule for rule in rules if isinstance(rule, DailyLimit)]
-    most = min((rule.calls for rule in limits if _limits_this(rule, call, person)), default=None)
+    most = min((rule.calls for rule in limits if _is_limited_by(rule, call, person)), default=None)
     if most is not None and call.calls_today >= most:
         used = "once" if call.calls_today == 1 else f"{call.calls_today} times"
         yield _ask_once(
@@ -141,74 +144,77 @@ def _limits(call: CallFacts, rules: Sequence[Rule], person: PersonFacts) -> Iter
         )
 
 
-def _limits_this(rule: DailyLimit, call: CallFacts, person: PersonFacts) -> bool:
+def _is_limited_by(rule: DailyLimit, call: CallFacts, person: PersonFacts) -> bool:
     is_of_tool = rule.service in (None, call.service) and rule.tool in (None, call.tool)
     return is_of_tool and (not rule.groups or bool(rule.groups & person.groups))
 
 
-def _needs_two(risk: Risk, said: Sequence[AdminRule], house: House) -> Iterator[Decision]:
-    """What the house wants two people to sign, no consent of one replaces; a rule that allows does,
-    since it is an admin's own word."""
+def _ask_for_two(risk: Risk, said: Sequence[AdminRule], house: House) -> Iterator[Decision]:
+    """Yield a decision if the house policy demands a second signature for this risk. No consent
+    overrides this; an admin's rule that allows the call does."""
     is_allowed = any(rule.effect == "allow" for rule in said)
-    if _of_house(risk.level, house) and not is_allowed:
+    if _find_house_demand(risk.level, house) and not is_allowed:
         yield _ask(f"Asked because its risk is {risk.level}, for which two people sign.")
 
 
-def _of_house(level: Level, house: House) -> Demand | None:
-    """That of this level, or of the nearest below it: what a risk needs, a higher one needs too."""
+def _find_house_demand(level: Level, house: House) -> Demand | None:
+    """Return the demand for this level, or for the nearest level below it: a higher risk needs
+    at least what a lower one needs."""
     demands = dict(house.demands)
     below = LEVELS[: _rank(level) + 1]
     return next((demands[each] for each in reversed(below) if each in demands), None)
 
 
-def _strictest(demands: Iterable[Demand]) -> Demand | None:
-    """That with the shortest deadline; then that which others may sign latest, or never."""
-    return min(demands, key=_strictness, default=None)
+def _choose_strictest(demands: Iterable[Demand]) -> Demand | None:
+    """Return the demand with the shortest deadline; among equals, the one that escalates latest
+    or never."""
+    return min(demands, key=_rank_strictness, default=None)
 
 
-def _strictness(demand: Demand) -> tuple[int, float, int]:
+def _rank_strictness(demand: Demand) -> tuple[int, float, int]:
     after = demand.escalates_after_hours
     return demand.deadline_hours, -(float("inf") if after is None else after), demand.id
 
 
-def _consented(
+def _apply_consent(
     call: CallFacts, risk: Risk, rules: Sequence[Rule], person: PersonFacts, house: House
 ) -> Iterator[Decision]:
-    """A consent counts as far as the house lets people allow now. It was given without strangers'
-    words in sight, so it does not cover what they may have asked for."""
+    """Yield the decision of a consent, if the house policy accepts its scope. A consent does not
+    cover a call that untrusted content may have caused, because it was given before."""
     if risk.level == "high" and not house.consents_to_high and not call.tainted_by:
         return
     mine = (
         rule for rule in rules if isinstance(rule, Consent) and rule.scope in house.consent_scopes
     )
-    consent = next((rule for rule in mine if _consents(rule, call, person)), None)
+    consent = next((rule for rule in mine if _covers_call(rule, call, person)), None)
     if consent is None:
         return
     if call.tainted_by and risk.level != "low":
-        yield _ask(f"Asked although you allowed this tool in advance: {_lower(_taint(call))}")
+        taint = _lower_first(_describe_taint(call))
+        yield _ask(f"Asked although you allowed this tool in advance: {taint}")
     reason = "Runs because you allowed this tool in advance."
     yield Decision(effect="allow", reason=reason, consent_id=consent.id)
 
 
-def _allowed_by(rule: AdminRule) -> Decision:
+def _allow_by_rule(rule: AdminRule) -> Decision:
     reason = "Runs because an admin's rule allows this tool."
     return Decision(effect="allow", reason=reason, note=rule.note, rule_id=rule.id)
 
 
-def _by_risk(risk: Risk, house: House) -> Decision:
+def _decide_by_risk(risk: Risk, house: House) -> Decision:
     runs = house.runs_up_to is not None and _rank(risk.level) <= _rank(house.runs_up_to)
     if not runs:
         return _ask(f"Asked because its risk is {risk.level}.")
     return _allow(f"Runs by itself: its risk is {risk.level} and an admin has confirmed it.")
 
 
-def _with_demands(decision: Decision, risk: Risk, house: House) -> Decision:
-    """What a question about such a risk needs in this house. Whom a rule names to sign, it names
-    for these very calls."""
+def _add_demands(decision: Decision, risk: Risk, house: House) -> Decision:
+    """Add to a question what the house policy demands for its risk. A rule's own demand takes
+    precedence."""
     if decision.effect != "ask":
         return decision
     is_typed = decision.wants_typing or (risk.level == "high" and house.types_high)
-    demand = decision.demand or _of_house(risk.level, house)
+    demand = decision.demand or _find_house_demand(risk.level, house)
     return replace(decision, wants_typing=is_typed, demand=demand)
 
 
@@ -221,24 +227,26 @@ def _covers(
 
 
 def _is_of_level(rule: AdminRule, levels: frozenset[Level]) -> bool:
-    """A raised risk is covered by what forbids or asks at either of its levels, and by what allows
-    at both: strangers' words must not lead a call out of a strict rule, nor into a mild one."""
+    """Return whether the rule covers these levels. For a raised risk, a rule that forbids or
+    asks counts if it names either level, and a rule that allows counts only if it names both:
+    untrusted content must not lead a call out of a strict rule or into a mild one."""
     if not rule.levels:
         return True
     return levels <= rule.levels if rule.effect == "allow" else bool(levels & rule.levels)
 
 
 def _meets(rule: AdminRule, call: CallFacts) -> bool:
-    """A condition that cannot be applied forbids and asks, and never allows."""
+    """Return whether the rule's condition holds. A condition that cannot be applied counts for
+    rules that forbid or ask, and not for rules that allow."""
     if not rule.condition:
         return True
     try:
-        return holds(rule.condition, call.arguments)
+        return is_met(rule.condition, call.arguments)
     except Undecidable:
         return rule.effect != "allow"
 
 
-def _consents(rule: Consent, call: CallFacts, person: PersonFacts) -> bool:
+def _covers_call(rule: Consent, call: CallFacts, person: PersonFacts) -> bool:
     return (
         rule.person_id == person.id
         and rule.service == call.service
@@ -252,7 +260,7 @@ def _rank(level: Level) -> int:
     return LEVELS.index(level)
 
 
-def _lower(sentence: str) -> str:
+def _lower_first(sentence: str) -> str:
     return sentence[:1].lower() + sentence[1:]
 
 

@@ -1,19 +1,20 @@
-"""Which tools rules forbid to a person whatever the values are and whatever came before a call, so
-that offering them would be of no use."""
+"""Which tools the rules forbid to a person for all arguments and in every state of a turn. They
+need not be offered to a model."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Protocol
 
-from .findings import Level
+from chatapp.permissions.risk_evidence import Level
+
 from .risk import Risk
 from .rules import AdminRule, PersonFacts, Rule
 
-Denied = Mapping[tuple[str | None, str | None], list[frozenset[Level]]]
+Denials = Mapping[tuple[str | None, str | None], list[frozenset[Level]]]
 
 
-class Judged(Protocol):
-    """What is looked at of a tool. The service of our own tools is `OWN_TOOLS`."""
+class JudgedTool(Protocol):
+    """The attributes of a tool that count here. The service of a core tool is `OWN_TOOLS`."""
 
     @property
     def service_name(self) -> str: ...
@@ -23,19 +24,22 @@ class Judged(Protocol):
     def risk(self) -> Risk: ...
 
 
-def forbidden_among(
-    tools: Mapping[str, Judged], rules: Iterable[Rule], person: PersonFacts
+def find_forbidden(
+    tools: Mapping[str, JudgedTool], rules: Iterable[Rule], person: PersonFacts
 ) -> frozenset[str]:
-    """The ids of the tools that `decide` denies to this person in any case. A rule with a condition
-    may let a call pass, so it forbids none of them; a risk that is raised keeps its own level."""
-    denied = _denied(rules, person)
+    """Return the ids of the tools that `decide` always denies to this person.
+
+    A rule with a condition forbids no tool, because it may let a call pass. A raised risk keeps its
+    own level, so a rule for the unraised level still counts.
+    """
+    denied = _collect_denials(rules, person)
     if not denied:
         return frozenset()
     return frozenset(name for name, tool in tools.items() if _is_forbidden(tool, denied))
 
 
-def _denied(rules: Iterable[Rule], person: PersonFacts) -> Denied:
-    """The levels that are denied, by service and tool."""
+def _collect_denials(rules: Iterable[Rule], person: PersonFacts) -> Denials:
+    """Return the levels that rules deny, keyed by service and tool."""
     denied = defaultdict(list)
     for rule in rules:
         if not isinstance(rule, AdminRule) or rule.effect != "deny" or rule.condition:
@@ -45,7 +49,7 @@ def _denied(rules: Iterable[Rule], person: PersonFacts) -> Denied:
     return denied
 
 
-def _is_forbidden(tool: Judged, denied: Denied) -> bool:
+def _is_forbidden(tool: JudgedTool, denied: Denials) -> bool:
     service, name = tool.service_name, tool.tool_name
     places = ((service, name), (service, None), (None, name), (None, None))
     said = (levels for place in places for levels in denied.get(place, ()))

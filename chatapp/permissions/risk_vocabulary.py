@@ -1,6 +1,6 @@
-"""The words by which a tool's name is judged: verbs by what they do, nouns by what is at stake.
+"""The words by which a tool's name is judged: verbs by their effect, nouns by what is affected.
 
-Data only. Words are lower case and without accents, as `words.words_of` gives them.
+Data only. Words are lower case and without accents, as `word_splitting.split_words` returns them.
 """
 
 from collections.abc import Mapping
@@ -27,14 +27,14 @@ def word_set(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-def _table(text: dict[Effect, str]) -> Mapping[str, Effect]:
+def _build_table(text: dict[Effect, str]) -> Mapping[str, Effect]:
     return MappingProxyType(
         {word: effect for effect, words in text.items() for word in words.split()}
     )
 
 
-# Verbs wherever they stand in a name.
-VERBS = _table(
+# Verbs, at any position in a name.
+VERBS = _build_table(
     {
         "reads": """
             get gets list lists read reads search find fetch show describe lookup retrieve browse
@@ -86,8 +86,8 @@ VERBS = _table(
     }
 )
 
-# The same for other languages; stems and endings are written out as they occur in names.
-FOREIGN_VERBS = _table(
+# Verbs of other languages; stems and endings are listed as they occur in names.
+FOREIGN_VERBS = _build_table(
     {
         "reads": """
             listar consultar buscar obter ver ler pesquisar mostrar contar comparar verificar
@@ -116,8 +116,8 @@ FOREIGN_VERBS = _table(
     }
 )
 
-# Scripts without spaces: looked for inside a word.
-FOREIGN_STEMS = _table(
+# Stems of scripts without spaces; they match inside a word.
+FOREIGN_STEMS = _build_table(
     {
         "reads": """
             查询 查看 获取 搜索 列出 统计 汇总 检查 读取 排行 字典 清单 列表 详情 信息 日志 状态
@@ -132,8 +132,9 @@ FOREIGN_STEMS = _table(
     }
 )
 
-# As often nouns as verbs: they count where no verb stands, and not before a word that reports.
-AMBIGUOUS = _table(
+# Words that are nouns as often as verbs. They count if the name has no verb, and not before a word
+# that reports.
+AMBIGUOUS = _build_table(
     {
         "reads": "test plan filter",
         "changes": "tag label comment record bookmark open log track fix schedule rate vote book",
@@ -145,7 +146,7 @@ AMBIGUOUS = _table(
     }
 )
 
-# Nouns of tools without a verb that only report.
+# Nouns of tools that have no verb in their name and only report.
 REPORTS = word_set("""
     status history report reports summary info information detail details statistics stats count
     weather forecast distance direction directions docs documentation doc help version versions
@@ -163,7 +164,8 @@ REPORTS = word_set("""
     relatorio relatorios reporte rapport bericht resumen resumo
     """)
 
-# Verbs that touch a person or a thing only for the one who acts; what they name is not at stake.
+# Verbs that affect a person or a thing only for the person who acts, so the noun after them is not
+# affected.
 SOCIAL_VERBS = word_set("""
     assign unassign reassign follow unfollow mute unmute block unblock subscribe unsubscribe mark
     unmark pin unpin star unstar tag untag ignore snooze favorite unfavorite
@@ -193,43 +195,43 @@ MONEY_NOUNS = word_set("""
     leverage margin payroll timesheet timesheets
     """)
 
-# What is in use only where it is stopped or restored: to edit one is an edit.
+# Nouns of things in use that count only for verbs that stop or restore; editing one is an edit.
 SOFT_OPERATIONS = word_set("project projects pull")
 
-# What `add` and `post` make from nothing, where other nouns are put into something that exists.
+# Nouns of things that `add` and `post` create; other nouns are added to something that exists.
 WHOLE_THINGS = word_set("""
     page wiki document doc project board list issue ticket task event contact account channel folder
     repository webhook workflow category calendar group database collection table request
     """)
 
-# Reading verbs that are nouns as often: the last word of the name may be the verb.
+# Reading verbs that are nouns as often; the last word of the name may be the verb.
 NOUN_LIKE_READERS = word_set("""
     list view watch monitor query scan audit profile trace diff count download compare debug
     screenshot probe stat look reads lists
     """)
 
-# Verbs that are nouns at the end of what is read: an employee's leave, a release.
+# Verbs that are nouns at the end of a reading tool's name: an employee's leave, a release.
 NOUN_LIKE_ENDINGS = word_set("leave release format type sort set lock load sign merge crop swap")
 
-# What a name can only mean as its verb, even where a reading verb stands before it.
+# Words that are always verbs, also after a reading verb.
 UNMISTAKABLE = word_set("create delete destroy purge erase wipe remove uninstall")
 
-# Nouns that `resolve` looks up; anything else it settles.
+# Nouns that `resolve` looks up; it settles all others.
 LOOKED_UP = word_set("id ids url uri path address name username host dns reference ref library")
 
-# What `convert` only computes, where other things are written in another form.
+# Nouns that `convert` only computes; it rewrites all others.
 COMPUTED = word_set("""
     time times timezone timezones date dates currency currencies unit units temperature coordinate
     coordinates color colour number numbers measurement
     """)
 
-# Records of what happened: to run a query over them reads.
+# Records of events; running a query over them only reads.
 OBSERVATIONS = word_set("""
     log logs insights insight metric metrics promql logql traceql prometheus loki cwl trace traces
     span spans telemetry analytics
     """)
 
-# Things so light that making one is a message, and taking one away loses next to nothing.
+# Small things: creating one is a message, and removing one loses little.
 LIGHT_MADE = word_set("""
     comment comments reply replies reaction reactions message mention range ranges cell cells row
     rows clipboard
@@ -240,14 +242,14 @@ LIGHT_REMOVED = word_set("""
     flag flags dependency cache
     """)
 
-# Words that name free code: a query of it is not a search.
+# Words that stand for free code; querying one is not a search.
 CODE_NOUNS = word_set("sql cypher shell bash powershell javascript python graphql")
 
-# Words in which the base table finds its verbs although nothing is done.
+# Words that contain a verb of the base table without its meaning.
 HARMLESS_FORMS = word_set("""
     deleted deletable created creator creators creation recreation creative sender senders sendable
     written rewritten writer writers writable typewriter overwritten
     """)
 
-# A name with one of these holds two tools; the graver one counts.
+# A name with one of these words names two tools; the graver effect counts.
 CONNECTORS = word_set("and or then und oder et ou y")

@@ -1,28 +1,28 @@
-"""The values that policy speaks in: the facts of one call, rules, and decisions with a reason."""
+"""The values of policy: the facts of one call, rules, and decisions with a reason."""
 
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from .findings import Level
+from chatapp.permissions.risk_evidence import Level
 
 Mode = Literal["act", "plan"]
 Effect = Literal["deny", "ask", "allow"]
 Obstacle = Literal["unreadable", "unknown", "disabled"]
-# The service of our own tools, which are of none. No service has an empty name.
+# The service name of core tools, which belong to no service. No service has an empty name.
 OWN_TOOLS = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallFacts:
-    """One call as it would run. What is not known stays empty, and then matches no consent.
+    """One call as it would run. An unknown fact is empty and then matches no consent.
 
     `is_confirmed`: an admin confirmed exactly this definition. `identical_calls_before` counts the
-    calls of the same tool with the same canonical arguments earlier in this turn, `calls_today`
-    those of this tool by this person. `tainted_by` names the service of an earlier result or an
-    attachment in this turn that strangers may have written; `arguments` is the object that the tool
-    would get.
+    earlier calls of this turn with the same tool and the same canonical arguments, `calls_today`
+    the calls of this tool by this person today. `tainted_by` names the service of an earlier result
+    or attachment of this turn that may hold untrusted content. `arguments` is the object that the
+    tool would get.
     """
 
     service: str
@@ -40,7 +40,7 @@ class CallFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PersonFacts:
-    """Who the call would act for. `groups` are the ids of theirs."""
+    """The person for whom the call would act. `groups` are the ids of their groups."""
 
     id: int
     groups: frozenset[int] = frozenset()
@@ -48,8 +48,8 @@ class PersonFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demand:
-    """That a question needs a second signature, and whose (`id`): within `deadline_hours`; others
-    may sign, too, after `escalates_after_hours` (None: nobody else)."""
+    """The demand for a second signature. `id` names who may sign, within `deadline_hours`.
+    Others may sign too after `escalates_after_hours`; None: nobody else."""
 
     id: int
     deadline_hours: int
@@ -58,12 +58,12 @@ class Demand:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdminRule:
-    """What an admin says about a tool, about a whole service (no tool), or about all (neither).
-    Our own tools are those of the service `OWN_TOOLS`.
+    """A rule of an admin for one tool, for a whole service (no tool), or for all tools (neither).
+    The service of core tools is `OWN_TOOLS`.
 
-    It narrows by groups of people (none: everybody), by levels of risk (none: all) and by a
-    condition on the arguments. `note` is shown to people. An *ask* may want the tool's name typed,
-    and a second signature.
+    A rule may be limited to groups of people (empty: everybody), to levels of risk (empty: all) and
+    by a condition on the arguments. `note` is shown to people. A rule that asks may demand that the
+    tool's name is typed, and a second signature.
     """
 
     effect: Effect
@@ -82,9 +82,9 @@ class AdminRule:
 class Consent:
     """What one person allowed in advance: exactly these definitions, at this endpoint.
 
-    Consent to a whole service lists the definitions that it covered, so that new and changed tools
-    ask again. Without a conversation it holds in all of that person's. `scope` says how wide it
-    was given.
+    Consent to a whole service lists the definitions that it covered, so new and changed tools ask
+    again. Without a conversation it holds in all conversations of the person. `scope` says how wide
+    it was given.
     """
 
     person_id: int
@@ -98,7 +98,7 @@ class Consent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DailyLimit:
-    """How often a person may use a tool in a day before each further use asks."""
+    """How often a person may use a tool per day before each further use asks."""
 
     calls: int
     service: str | None = None
@@ -111,10 +111,10 @@ Rule = AdminRule | Consent | DailyLimit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class House:
-    """What holds for everybody. `runs_up_to` is the highest risk that runs without a question;
-    None: nothing does. High risks may need a typed confirmation, `demands` has the risks that need
-    a second signature. `consent_scopes` are the lasting ways to allow a tool that count; for a high
-    risk only where `consents_to_high`."""
+    """The policy for everybody. `runs_up_to` is the highest risk that runs without a question;
+    None: no call does. `types_high`: high risks need a typed confirmation. `demands` lists the
+    risks that need a second signature. `consent_scopes` are the accepted scopes of consents; for
+    a high risk they count only if `consents_to_high` is set."""
 
     asks_everything: bool = False
     runs_up_to: Level | None = "low"
@@ -126,9 +126,9 @@ class House:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """`reason` is a sentence that is shown with the decision and stored with it; `note` an admin's
-    own words. `consent_id` is the consent under which it runs. Only a question has a demand.
-    One that `is_once_only` asks about this very use, whatever a person allows in advance."""
+    """`reason` is a sentence that is shown and stored with the decision; `note` is text of an
+    admin. `consent_id` is the consent under which the call runs. Only a question has a `demand`.
+    `is_once_only`: the question is about this use alone, so no consent replaces it."""
 
     effect: Effect
     reason: str

@@ -1,4 +1,5 @@
-"""Names cut into words: camelCase, kebab, dots, digits, accents, and characters nobody sees."""
+"""Splitting names into words: camelCase, kebab-case, dots, digits, accents and invisible
+characters."""
 
 import re
 import unicodedata
@@ -8,32 +9,33 @@ _LETTERS = re.compile(r"[^\W\d_]+")
 _ALPHABETS = ("LATIN", "CYRILLIC", "GREEK")
 
 
-def words_of(text: str) -> tuple[str, ...]:
-    """The words of a name or a sentence, in order, lower case, without accents."""
-    plain = _plain(text)
+def split_words(text: str) -> tuple[str, ...]:
+    """Return the words of a name or a sentence in order, lower case and without accents."""
+    plain = _normalise(text)
     return tuple(word.lower() for word in _HUMPS.findall(plain))
 
 
 def mixes_alphabets(text: str) -> bool:
-    """Whether a word holds letters of two alphabets that look alike, as a disguised verb would."""
+    """Return whether a word mixes letters of alphabets that look alike, as a disguised verb
+    does."""
     return not text.isascii() and any(
-        len({_alphabet(letter) for letter in word} & set(_ALPHABETS)) > 1
-        for word in _LETTERS.findall(_plain(text))
+        len({_name_alphabet(letter) for letter in word} & set(_ALPHABETS)) > 1
+        for word in _LETTERS.findall(_normalise(text))
     )
 
 
-def _plain(text: str) -> str:
-    """Compatibility forms, accents and invisible characters taken off."""
+def _normalise(text: str) -> str:
+    """Remove compatibility forms, accents and invisible characters."""
     if text.isascii() and text.isprintable():
-        return text  # nearly every text; what follows looks at each character
+        return text  # Nearly every text. The steps below look at each character.
     parts = unicodedata.normalize("NFKD", text)
-    seen = "".join(part for part in parts if part.isspace() or not _is_unseen(part))
+    seen = "".join(part for part in parts if part.isspace() or not _is_invisible(part))
     return unicodedata.normalize("NFC", seen)
 
 
-def _is_unseen(character: str) -> bool:
+def _is_invisible(character: str) -> bool:
     return unicodedata.category(character) in {"Mn", "Cf", "Cc", "Cn", "Co", "Cs"}
 
 
-def _alphabet(letter: str) -> str:
+def _name_alphabet(letter: str) -> str:
     return unicodedata.name(letter, "").partition(" ")[0]

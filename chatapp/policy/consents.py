@@ -1,4 +1,4 @@
-"""What a person allows in advance: giving a consent, using it, taking it back."""
+"""Consents: granting one, using it, revoking it, and its current status."""
 
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,24 +9,23 @@ from django.db import transaction
 from django.db.models import F
 from django.db.models.functions import Now
 
+from chatapp.audit import audit_log, change_entries
 from chatapp.models import Consent, HousePolicy, Member, ToolCall
-from chatapp.permissions.findings import Level
-from chatapp.tools.catalogue import risk_of
-from mcpconfig.models import ToolDefinition, ToolSetting
-
-from . import log, log_of_changes
+from chatapp.permissions.risk_evidence import Level
+from chatapp.tools.catalogue import assess_risk
+from mcpconfig.models import Service, ToolDefinition, ToolSetting
 
 Scope = Consent.Scope
 ONCE = "once"
-# The risk of each tool that is offered now, by service, name and hash.
+# The current risk of each offered tool, keyed by service, name and definition hash.
 Levels = Mapping[tuple[int, str, str], Level]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
-    """A consent as it counts by now: `dead_because` says why it does not at all. It does not for
-    those of its tools that are `changed`, and for `high` ones, whose risk must be allowed each
-    time."""
+class ConsentStatus:
+    """The current status of a consent. `dead_because` says why it does not count at all. It does
+    not count for the tools in `changed`, and for those in `high`, whose risk must be allowed
+    each time."""
 
     consent: Consent
     tools: Sequence[str]
@@ -35,92 +34,93 @@ class Standing:
     dead_because: str
 
 
-def give(call: ToolCall, *, by: Member, scope: str) -> Consent:
-    """Store the consent inside the caller's transaction; it binds to what the call was about."""
-    assert call.service is not None and call.definition is not None  # noqa: S101  a scope was offered
-    definitions = {call.tool_name: call.definition.hash}
+def grant(call: ToolCall, *, by: Member, scope: str) -> Consent:
+    """Store a consent to what the call was about, inside the caller's transaction."""
+    service, definition = call.service, call.definition
+    if service is None or definition is None:
+        raise ValueError("A consent is about a tool of a service.")
+    definitions = {call.tool_name: definition.hash}
     if scope == Scope.SERVICE:
-        definitions |= _all_of(call)
+        definitions |= _list_covered_tools(service)
     return Consent.objects.create(
         person=by,
-        service=call.service,
-        endpoint=call.service.endpoint,
+        service=service,
+        endpoint=service.endpoint,
         scope=scope,
         conversation=call.turn.conversation if scope == Scope.CONVERSATION else None,
         definitions=definitions,
     )
 
 
-def _all_of(call: ToolCall) -> Mapping[str, str]:
-    """The confirmed tools of the service as they are now; high risks only where the house lets
-    people allow them in advance."""
-    assert call.service is not None  # noqa: S101  a scope was offered
+def _list_covered_tools(service: Service) -> Mapping[str, str]:
+    """Return the confirmed tools of the service with their hashes. High risks are included only
+    if the house policy lets people allow them in advance."""
     house = HousePolicy.current()
-    settings = {setting.name: setting for setting in call.service.settings.all()}
+    settings = {setting.name: setting for setting in service.settings.all()}
     covered: dict[str, str] = {}
-    for definition in ToolDefinition.objects.filter(service=call.service, is_current=True):
+    for definition in ToolDefinition.objects.filter(service=service, is_current=True):
         setting = settings.get(definition.name)
         if setting is None or not setting.is_enabled or setting.confirmed_hash != definition.hash:
             continue
-        level = risk_of(call.service, definition, setting).level
+        level = assess_risk(service, definition, setting).level
         if level != "high" or house.consents_to_high:
             covered[definition.name] = definition.hash
     return covered
 
 
 def mark_used(consent_id: uuid.UUID) -> None:
-    """A call ran under it."""
+    """Count a call that ran under this consent."""
     Consent.objects.filter(pk=consent_id).update(uses=F("uses") + 1, last_used_at=Now())
 
 
 def revoke(consent: Consent) -> None:
-    """From the next call on it counts no more."""
+    """Revoke the consent for all further calls, and log it."""
     with transaction.atomic():
         if Consent.objects.filter(pk=consent.pk, revoked_at=None).update(revoked_at=Now()):
-            log_of_changes.consent_ended(consent, log.Kind.CONSENT_REVOKED)
+            change_entries.log_consent_end(consent, audit_log.Kind.CONSENT_REVOKED)
 
 
-def standings(consents: Iterable[Consent], house: HousePolicy) -> list[Standing]:
-    """How these stand by now, with their services loaded. Two queries."""
+def assess(consents: Iterable[Consent], house: HousePolicy) -> list[ConsentStatus]:
+    """Return the current status of these consents, whose services are loaded. Two queries."""
     given = list(consents)
     services = {consent.service_id: consent.service for consent in given}
-    covered = {hash_ for consent in given for hash_ in _definitions(consent).values()}
+    covered = {hash_ for consent in given for hash_ in _read_definitions(consent).values()}
     current = ToolDefinition.objects.filter(is_current=True, service__in=services, hash__in=covered)
     settings = {
         (each.service_id, each.name): each
         for each in ToolSetting.objects.filter(service__in=services).exclude(level="")
     }
     levels = {
-        (each.service_id, each.name, each.hash): risk_of(
+        (each.service_id, each.name, each.hash): assess_risk(
             services[each.service_id], each, settings.get((each.service_id, each.name))
         ).level
         for each in current
     }
-    return [_standing(consent, house, levels) for consent in given]
+    return [_assess_consent(consent, house, levels) for consent in given]
 
 
-def _standing(consent: Consent, house: HousePolicy, levels: Levels) -> Standing:
+def _assess_consent(consent: Consent, house: HousePolicy, levels: Levels) -> ConsentStatus:
     changed, high = [], []
-    for name, hash_ in sorted(_definitions(consent).items()):
+    for name, hash_ in sorted(_read_definitions(consent).items()):
         level = levels.get((consent.service_id, name, hash_))
         if level is None:
             changed.append(name)
         elif level == "high" and not house.consents_to_high:
             high.append(name)
-    why = _why_dead(consent, house, changed, high)
-    return Standing(
+    why = _explain_dead(consent, house, changed, high)
+    return ConsentStatus(
         consent=consent,
-        tools=sorted(_definitions(consent)),
+        tools=sorted(_read_definitions(consent)),
         changed=[] if why else changed,
         high=[] if why else high,
         dead_because=why,
     )
 
 
-def _why_dead(
+def _explain_dead(
     consent: Consent, house: HousePolicy, changed: Sequence[str], high: Sequence[str]
 ) -> str:
-    all_of_them = len(_definitions(consent))
+    all_of_them = len(_read_definitions(consent))
     what = "the tool" if all_of_them == 1 else "each of its tools"
     if consent.scope not in house.lasting_scopes():
         return "an admin does not let people allow this in advance any more"
@@ -133,5 +133,5 @@ def _why_dead(
     return ""
 
 
-def _definitions(consent: Consent) -> Mapping[str, str]:
+def _read_definitions(consent: Consent) -> Mapping[str, str]:
     return cast(Mapping[str, str], consent.definitions)

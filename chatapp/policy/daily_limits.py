@@ -1,4 +1,4 @@
-"""How often a person used a tool today, in chats and by hand: what the limits of a day count."""
+"""How often a person used a tool today, in chats and in manual runs, for the daily limits."""
 
 from django.db.models import Q
 from django.utils import timezone
@@ -6,11 +6,13 @@ from django.utils import timezone
 from chatapp.models import Member, ToolCall, Trial
 
 
-def uses_today(
+def count_uses_today(
     person: Member, service_id: int | None, tool: str, besides: ToolCall | None = None
 ) -> int:
-    """The uses that were sent since midnight (UTC), and the calls that may be sent now, `besides` a
-    call that is decided. Without a service it is a tool of our own."""
+    """Count the uses that were sent since midnight (UTC) and the calls that may be sent now.
+
+    `besides` is the call to be decided. Without a service, the tool is a core tool.
+    """
     midnight = timezone.now().replace(hour=0, minute=0, second=0, microsecond=0)
     is_next = Q(state=ToolCall.State.APPROVED)
     of_tool = {"service_id": service_id, "tool_name": tool}
@@ -18,14 +20,18 @@ def uses_today(
         Q(sent_at__gte=midnight) | is_next, turn__conversation__owner=person, **of_tool
     )
     if besides is not None:
-        in_chats = in_chats.filter(_comes_before(besides))
+        in_chats = in_chats.filter(_is_before(besides))
     by_hand = Trial.objects.filter(person=person, sent_at__gte=midnight, **of_tool)
     return in_chats.count() + by_hand.count()
 
 
-def _comes_before(call: ToolCall) -> Q:
-    """Of its own turn, the earlier calls. Elsewhere, what was sent, and while it is not allowed
-    yet, what may be sent: once it is, whatever was allowed after it must not take its place."""
+def _is_before(call: ToolCall) -> Q:
+    """Return the condition for calls that count before this one.
+
+    In the same turn, those are the earlier calls. In other turns, those are sent calls and, while
+    this call is not approved, approved ones: an approved call must not lose its place to one that
+    was approved later.
+    """
     is_earlier = Q(step__lt=call.step) | Q(step=call.step, position__lt=call.position)
     elsewhere = ~Q(turn=call.turn_id)
     if call.state == ToolCall.State.APPROVED:
@@ -33,7 +39,10 @@ def _comes_before(call: ToolCall) -> Q:
     return Q(turn=call.turn_id) & is_earlier | elsewhere
 
 
-def one_at_a_time(person: Member) -> None:
-    """Hold, until the transaction ends, what decides about this person's uses elsewhere: two chats
-    would each find one use left. SQLite writes one at a time anyway."""
+def lock_person(person: Member) -> None:
+    """Lock the person until the transaction ends.
+
+    Without the lock, two chats could each find one use left. SQLite has one writer at a time
+    anyway.
+    """
     Member.objects.select_for_update(no_key=True).get(pk=person.pk)

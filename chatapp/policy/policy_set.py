@@ -1,4 +1,4 @@
-"""All that admins said in advance, as one value: what is stored, or a draft of it."""
+"""The whole policy of the admins as one value: the stored one or a draft."""
 
 from dataclasses import dataclass, replace
 from typing import Self
@@ -6,12 +6,12 @@ from typing import Self
 from chatapp.models import HousePolicy, PolicyRule, ToolLimit
 from chatapp.permissions.rules import AdminRule, DailyLimit, House
 
-from .policy import house_of, limit_of, rule_of
+from .stored_policy import build_house, build_limit, build_rule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AdminsWord:
-    """The policy for everybody, with the rules and limits that count."""
+class PolicySet:
+    """The policy for everybody, with the rules and limits in force."""
 
     house: House
     rules: tuple[AdminRule | DailyLimit, ...] = ()
@@ -27,18 +27,18 @@ class AdminsWord:
         return replace(self, house=house)
 
 
-def stored_word(*, but: PolicyRule | ToolLimit | None = None) -> AdminsWord:
-    """What is stored and switched on, as if the row `but` were not there."""
+def load_policy_set(*, but: PolicyRule | ToolLimit | None = None) -> PolicySet:
+    """Load the policy in force, without the row `but`."""
     rules = PolicyRule.objects.filter(is_enabled=True).select_related("service", "second")
     limits = ToolLimit.objects.select_related("service")
     if isinstance(but, PolicyRule):
         rules = rules.exclude(pk=but.pk)
     elif but is not None:
         limits = limits.exclude(pk=but.pk)
-    return AdminsWord(
-        house=house_of(HousePolicy.current()),
+    return PolicySet(
+        house=build_house(HousePolicy.current()),
         rules=(
-            *(rule_of(row, row.groups.all()) for row in rules.prefetch_related("groups")),
-            *(limit_of(row) for row in limits),
+            *(build_rule(row, row.groups.all()) for row in rules.prefetch_related("groups")),
+            *(build_limit(row) for row in limits),
         ),
     )

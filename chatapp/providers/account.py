@@ -1,18 +1,26 @@
-"""How to reach one model provider: its address and key, from the environment or from an admin."""
+"""How to reach a model provider: address, key and headers."""
 
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from chatapp.providers.failures import ProviderNames
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderNames:
+    """The label of a provider in the middle of a sentence, and the variables of an admin."""
+
+    label: str
+    key_variable: str
+    url_variable: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
-    """Where requests go, with which key and headers. Equal accounts may share connections.
+    """The destination of requests, with key and headers. Equal accounts may share connections.
 
     `base_url` is empty for the provider's own address. `key_id`, `session_token` and `region` are
-    Amazon's; a Bedrock account without a `key_id` has a bearer token as its key. `headers` go with
-    every request to this account and to no other. `names` say where an admin sets what is wrong.
+    Amazon's. A Bedrock account without a `key_id` has a bearer token as its key. `headers` are sent
+    with every request of this account and of no other. `names` are the settings that an admin can
+    correct.
     """
 
     names: ProviderNames
@@ -28,10 +36,17 @@ class Account:
     def host(self) -> str:
         return urlsplit(self.base_url).hostname or ""
 
+    def mask_secrets(self, text: str) -> str:
+        """Return the text of a provider or its SDK without the secrets of this account."""
+        headers = (value for _, value in self.headers)
+        for secret in filter(None, [self.key, self.session_token, *headers]):
+            text = text.replace(secret, "…")
+        return text
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedModel:
-    """A model that a provider says it has. Sizes are in tokens; None where it does not say."""
+    """A model in a provider's list. Sizes are in tokens; None means that the list does not say."""
 
     name: str
     label: str = ""

@@ -1,5 +1,4 @@
-"""What lies below the providers' SDKs: a client for each event loop and account, one TLS context,
-and the headers that may leave."""
+"""What the SDKs share: clients by event loop and account, the TLS context, allowed headers."""
 
 import asyncio
 import functools
@@ -10,10 +9,10 @@ from typing import Generic, TypeVar
 
 import httpx2
 
-from chatapp.providers.account import Account
+from .account import Account
 
 CONNECT_SECONDS = 10.0
-# Whatever an SDK adds from the operator's environment is not among these.
+# None of these comes from the operator's environment.
 PLAIN_HEADERS = frozenset(
     {
         *("accept", "accept-encoding", "connection", "content-length", "content-type"),
@@ -25,15 +24,15 @@ Client = TypeVar("Client")
 
 
 class Clients(Generic[Client]):
-    """Clients by event loop and account: the connections of one loop fail in another."""
+    """Clients by event loop and account. A connection of one loop fails in another."""
 
     def __init__(self, make: Callable[[Account], Client]) -> None:
         self._make = make
         self._known: dict[tuple[asyncio.AbstractEventLoop, Account], Client] = {}
         self._lock = threading.Lock()
 
-    def of(self, account: Account) -> Client:
-        """The client of the running loop."""
+    def get(self, account: Account) -> Client:
+        """Return the client of the running loop."""
         loop = asyncio.get_running_loop()
         with self._lock:
             for known in [known for known in self._known if known[0].is_closed()]:
@@ -44,17 +43,17 @@ class Clients(Generic[Client]):
 
 
 @functools.cache
-def tls() -> ssl.SSLContext:
-    """One for the process: each takes a twentieth of a second."""
+def get_tls_context() -> ssl.SSLContext:
+    """Return the TLS context of the process. Building one takes 50 ms."""
     return httpx2.create_ssl_context()
 
 
 class OwnHeaders:
-    """A hook that sends the headers of one account and none besides.
+    """A hook that sends the headers of one account and no others.
 
-    The SDKs add what the operator's environment names (organisations, another key, headers of its
-    own) to whatever address they are given. So the list of what may go is closed, and is kept where
-    the request leaves. `kept` names what the provider's form itself needs.
+    The SDKs add values of the operator's environment (an organisation, another key, headers) to
+    every request, for any address. So only listed headers are sent, and the check is made where the
+    request is sent. `kept` has the headers that the API needs.
     """
 
     def __init__(

@@ -1,103 +1,97 @@
-"""Accounts from the environment, under the names that the providers' own SDKs use for them."""
+"""Accounts from the environment, in the same variables that the SDKs read."""
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from urllib.parse import urlsplit
 
-from chatapp.providers.account import Account
-from chatapp.providers.events import ErrorKind, ProviderError
-from chatapp.providers.failures import ProviderNames, missing_key
+from django.conf import settings
 
+from .account import Account, ProviderNames
+from .events import ErrorKind, ProviderError
+from .failures import missing_key_error
+from .provider import SigningVariables, Variables
+from .registry import PROVIDERS
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Variables:
-    """What one provider's account is read from; of `keys` the first that is set counts.
-
-    `host` is the provider's own: headers that an operator set for the provider itself go to it and
-    the names below it, and to no server that `url` may lead to.
-    """
-
-    label: str
-    keys: tuple[str, ...]
-    url: str
-    host: str
-    custom_headers: str = ""
-    named_headers: Mapping[str, str] = field(default_factory=dict)
-    needs_key: bool = True
-
-
-OPENAI = Variables(
-    label="OpenAI",
-    keys=("OPENAI_API_KEY",),
-    url="OPENAI_BASE_URL",
-    host="api.openai.com",
-    custom_headers="OPENAI_CUSTOM_HEADERS",
-    named_headers={"OPENAI_ORG_ID": "OpenAI-Organization", "OPENAI_PROJECT_ID": "OpenAI-Project"},
-    needs_key=False,
-)
-ANTHROPIC = Variables(
-    label="Anthropic",
-    keys=("ANTHROPIC_API_KEY",),
-    url="ANTHROPIC_BASE_URL",
-    host="api.anthropic.com",
-    custom_headers="ANTHROPIC_CUSTOM_HEADERS",
-)
-GOOGLE = Variables(
-    label="Google",
-    keys=("GEMINI_API_KEY", "GOOGLE_GENERATIVE_AI_API_KEY"),
-    url="GOOGLE_GEMINI_BASE_URL",
-    host="generativelanguage.googleapis.com",
-)
-BEDROCK = Variables(
-    label="Amazon Bedrock",
-    keys=("AWS_BEARER_TOKEN_BEDROCK", "AWS_SECRET_ACCESS_KEY"),
-    url="AWS_ENDPOINT_URL_BEDROCK_RUNTIME",
-    host="amazonaws.com",
-)
-VARIABLES = {
-    "openai": OPENAI,
-    "openai-chat": OPENAI,
-    "anthropic": ANTHROPIC,
-    "google": GOOGLE,
-    "bedrock": BEDROCK,
+VARIABLES: dict[str, Variables] = {
+    kind: provider.variables for kind, provider in PROVIDERS.items() if provider.variables
 }
-REGIONS = ("AWS_REGION", "AWS_DEFAULT_REGION")
-# What requests to an endpoint of one's own are signed for when nobody said.
+# The region in the signature of a request to another endpoint, where no variable has one.
 SIGNED_REGION = "us-east-1"
+NO_ACCOUNT = Account(
+    names=ProviderNames(label="the demo", key_variable="DEMO", url_variable="DEMO")
+)
 
 
 def is_set(kind: str) -> bool:
     """Whether the environment has an account. A server of one's own may need no key."""
     variables = VARIABLES[kind]
-    return bool(_key(variables)) or bool(not variables.needs_key and _first(variables.url))
+    return bool(_read_key(variables)) or bool(not variables.needs_key and _read(variables.url))
 
 
-def has_own_address(kind: str) -> bool:
-    return bool(_first(VARIABLES[kind].url))
+def is_offered(kind: str) -> bool:
+    """Whether the models of the environment's account are in the list."""
+    if PROVIDERS[kind].is_for_own_servers:
+        return bool(_read(VARIABLES[kind].url))
+    return is_set(kind)
 
 
-def account(kind: str) -> Account:
-    """The account as the environment says now, checked; a ProviderError says what is missing."""
+def kinds_of_account(kind: str) -> tuple[str, ...]:
+    """Return the kinds that use the same account as this one, itself included."""
+    variables = VARIABLES.get(kind)
+    if variables is None:
+        return (kind,)
+    return tuple(each for each, others in VARIABLES.items() if others == variables)
+
+
+def find_account(model_id: str) -> Account:
+    """Return the account for this model id, or raise ProviderError if it cannot be used.
+
+    Whether the provider has the model is not checked.
+    """
+    kind, _, model = model_id.partition(":")
+    if not model_id:
+        raise ProviderError(
+            kind="not_found",
+            message="There is no model to ask yet.",
+            hint="An admin adds a provider, sets a key such as OPENAI_API_KEY, or DEMO=1 for the "
+            "demo assistant.",
+        )
+    if kind not in PROVIDERS or not model or (kind == "demo" and not settings.DEMO):
+        raise unknown_model_error(model_id)
+    return read_account(kind) if kind in VARIABLES else NO_ACCOUNT
+
+
+def unknown_model_error(model_id: str) -> ProviderError:
+    return ProviderError(
+        kind="not_found",
+        message=f"There is no model “{model_id}” here.",
+        hint=f"Model names begin with one of: {', '.join(f'{kind}:' for kind in PROVIDERS)}",
+    )
+
+
+def read_account(kind: str) -> Account:
+    """Read and check the account of this kind. Raise ProviderError for what is missing."""
     variables = VARIABLES[kind]
-    base_url, key = _first(variables.url), _key(variables)
+    base_url, key = _read(variables.url), _read_key(variables)
     check_address(base_url, variables.url)
     host = urlsplit(base_url).hostname or ""
-    names = ProviderNames(
-        label=_label(variables, host),
-        key_variable=" or ".join(variables.keys),
-        url_variable=variables.url,
-    )
+    label = variables.label if is_own_host(variables, host) else f"the model server at {host}"
+    key_variable = " or ".join(variables.keys)
+    names = ProviderNames(label=label, key_variable=key_variable, url_variable=variables.url)
     if not is_set(kind):
-        raise missing_key(names)
-    check_key(key, names.key_variable)
-    found = Account(names=names, base_url=base_url, key=key, is_from_environment=True)
-    return _of_amazon(found) if kind == "bedrock" else _with_headers(found, variables)
+        raise missing_key_error(names)
+    check_key(key, key_variable)
+    account = Account(names=names, base_url=base_url, key=key, is_from_environment=True)
+    if variables.signing:
+        return _add_signing(account, variables.signing)
+    return _add_headers(account, variables)
 
 
 def check_address(base_url: str, name: str) -> None:
-    """Raise ProviderError for what is no web address; empty is the provider's own. Paths are added
-    behind it, which nothing that follows a path survives."""
+    """Raise ProviderError for text that is no web address. Empty is the provider's own address.
+
+    Paths are added at the end, so that a query or a fragment would break the address.
+    """
     if base_url and not _is_address(base_url):
         raise _misconfigured("bad_request", f"{name} is not an http or https address.")
     if "?" in base_url or "#" in base_url:
@@ -125,46 +119,39 @@ def is_own_host(variables: Variables, host: str) -> bool:
     return not host or host == variables.host or host.endswith(f".{variables.host}")
 
 
-def _of_amazon(found: Account) -> Account:
-    """A bearer token stands for itself, as it does in the SDK; keys have an id, and both a
-    region."""
-    region = _first(*REGIONS) or (SIGNED_REGION if found.base_url else "")
+def _add_signing(account: Account, signing: SigningVariables) -> Account:
+    region = _read(*signing.regions) or (SIGNED_REGION if account.base_url else "")
     if not region:
         raise _misconfigured("auth", "AWS_REGION does not say which region of Bedrock to ask.")
-    if _first("AWS_BEARER_TOKEN_BEDROCK"):
-        return replace(found, region=region)
+    if _read(signing.bearer):
+        return replace(account, region=region)
     return replace(
-        found,
+        account,
         region=region,
-        key_id=_first("AWS_ACCESS_KEY_ID"),
-        session_token=_first("AWS_SESSION_TOKEN"),
+        key_id=_read(signing.key_id),
+        session_token=_read(signing.session_token),
     )
 
 
-def _with_headers(found: Account, variables: Variables) -> Account:
-    if not is_own_host(variables, found.host):
-        return found
-    lines = _first(variables.custom_headers).split("\n") if variables.custom_headers else []
+def _add_headers(account: Account, variables: Variables) -> Account:
+    if not is_own_host(variables, account.host):
+        return account
+    lines = _read(variables.custom_headers).split("\n") if variables.custom_headers else []
     parted = [line.partition(":") for line in lines]
     headers = {name.strip(): value.strip() for name, colon, value in parted if colon}
-    named = {header: _first(name) for name, header in variables.named_headers.items()}
+    named = {header: _read(name) for name, header in variables.named_headers.items()}
     headers |= {header: value for header, value in named.items() if value}
-    return replace(found, headers=tuple(headers.items()))
+    return replace(account, headers=tuple(headers.items()))
 
 
-def _label(variables: Variables, host: str) -> str:
-    own = is_own_host(variables, host)
-    return variables.label if own else f"the model server at {host}"
+def _read_key(variables: Variables) -> str:
+    """Return the key. A secret key without its id does not count."""
+    if variables.signing and not _read(variables.signing.key_id):
+        return _read(variables.signing.bearer)
+    return _read(*variables.keys)
 
 
-def _key(variables: Variables) -> str:
-    """A secret of Amazon's without the id beside it is half a key."""
-    if variables is BEDROCK and not _first("AWS_ACCESS_KEY_ID"):
-        return _first("AWS_BEARER_TOKEN_BEDROCK")
-    return _first(*variables.keys)
-
-
-def _first(*names: str) -> str:
+def _read(*names: str) -> str:
     return next((value for name in names if (value := os.environ.get(name, "").strip())), "")
 
 

@@ -1,5 +1,7 @@
-"""About how many tokens a request has. Providers count exactly, but only after it was sent; this
-errs on the side of too many."""
+"""Estimates the tokens of a request, rather too high than too low.
+
+Providers count exactly, but only after the request was sent.
+"""
 
 import json
 
@@ -15,57 +17,59 @@ from .request import (
     UserMessage,
 )
 
-# English has 4 characters a token with the tokenisers of today, code and JSON about 3; most other
-# scripts have one or two.
+# Characters in a token: 4 in English, about 3 in code and JSON, 1 or 2 in most other scripts.
 ASCII_CHARACTERS = 3.5
 OTHER_CHARACTERS = 1.2
 OVERHEAD = 6
 PICTURE = 1_600
-# A page of a PDF is sent as its text and its picture; 60 kB are usual where nobody counted them.
+# A page of a PDF is sent as text and picture. Without a count, 60 kB are taken as a page.
 PAGE = 2_500
 PAGE_BYTES = 60_000
 
 
-def tokens_of(request: ModelRequest) -> int:
-    history = sum(tokens_of_item(item) for item in request.history)
-    return tokens_in(request.system) + tokens_of_tools(request.tools) + history
+def count_tokens(request: ModelRequest) -> int:
+    history = sum(count_item_tokens(item) for item in request.history)
+    return count_text_tokens(request.system) + count_tool_tokens(request.tools) + history
 
 
-def tokens_of_tools(tools: tuple[ToolSpec, ...]) -> int:
+def count_tool_tokens(tools: tuple[ToolSpec, ...]) -> int:
     return sum(
-        tokens_in(tool.name) + tokens_in(tool.description) + tokens_in(_json(tool)) + OVERHEAD
+        count_text_tokens(tool.name)
+        + count_text_tokens(tool.description)
+        + count_text_tokens(_schema_to_json(tool))
+        + OVERHEAD
         for tool in tools
     )
 
 
-def tokens_of_item(item: HistoryItem) -> int:
+def count_item_tokens(item: HistoryItem) -> int:
     match item:
         case UserMessage(text=text, media=media):
-            return tokens_in(text) + _of_media(media) + OVERHEAD
+            return count_text_tokens(text) + _count_media_tokens(media) + OVERHEAD
         case ToolOutcome(text=text, media=media):
-            return tokens_in(text) + _of_media(media) + OVERHEAD
+            return count_text_tokens(text) + _count_media_tokens(media) + OVERHEAD
         case AssistantMessage(parts=parts):
-            return sum(tokens_in(_words(part)) for part in parts) + OVERHEAD
+            return sum(count_text_tokens(_read_text(part)) for part in parts) + OVERHEAD
 
 
-def tokens_in(text: str) -> int:
+def count_text_tokens(text: str) -> int:
     ascii_count = len(text.encode("ascii", "ignore"))
     others = len(text) - ascii_count
     return int(ascii_count / ASCII_CHARACTERS + others / OTHER_CHARACTERS) + bool(text)
 
 
-def _words(part: AssistantPart) -> str:
-    """What comes back opaque is about as long as its words."""
+def _read_text(part: AssistantPart) -> str:
+    """Return the text. Opaque data is about as long as the text beside it."""
     return part.name + part.arguments if isinstance(part, AskedTool) else part.text
 
 
-def _json(tool: ToolSpec) -> str:
+def _schema_to_json(tool: ToolSpec) -> str:
     return json.dumps(tool.input_schema, separators=(",", ":"))
 
 
-def _of_media(media: tuple[Media, ...]) -> int:
-    return sum(PICTURE if each.is_picture else _pages(each) * PAGE for each in media)
+def _count_media_tokens(media: tuple[Media, ...]) -> int:
+    return sum(PICTURE if each.is_picture else _count_pages(each) * PAGE for each in media)
 
 
-def _pages(media: Media) -> int:
+def _count_pages(media: Media) -> int:
     return media.pages or max(1, len(media.base64) * 3 // 4 // PAGE_BYTES)

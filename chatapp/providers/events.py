@@ -1,4 +1,4 @@
-"""What a model says while it streams: the same few values for every provider."""
+"""The events of a streamed answer, the same for every provider."""
 
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -22,7 +22,7 @@ ErrorKind = Literal[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextDelta:
-    """More of the answer. A refusal's words arrive as text too; `Finished` says that it refused."""
+    """More of the answer, or of a refusal: `Finished` says which it is."""
 
     text: str
 
@@ -34,7 +34,7 @@ class ReasoningDelta:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCallStarted:
-    """The model began to ask for a tool. `index` counts the calls of this answer from 0."""
+    """The start of a call. `index` counts the calls of this answer from 0."""
 
     index: int
     name: str
@@ -48,7 +48,7 @@ class ArgumentsDelta:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCallReady:
-    """A whole call. `arguments` is the text as the model wrote it, which need not be JSON."""
+    """A complete call. `arguments` is the model's text, which need not be JSON."""
 
     index: int
     call_id: str
@@ -59,7 +59,7 @@ class ToolCallReady:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpaqueData:
-    """Provider data that must travel back with the text or reasoning that came just before it."""
+    """Provider data to send back with the text or reasoning just before it."""
 
     kind: Literal["text", "reasoning"]
     data: dict[str, Any]
@@ -67,8 +67,10 @@ class OpaqueData:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolLeftOut:
-    """A tool that this provider cannot take, so that the model was not told of it. `reason` is a
-    sentence for people."""
+    """A tool that this provider cannot take, so that the model did not get it.
+
+    `reason` is a sentence for people.
+    """
 
     name: str
     reason: str
@@ -76,18 +78,20 @@ class ToolLeftOut:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilesLeftOut:
-    """The model refused pictures or documents, and was asked again without them."""
+    """The model refused pictures or documents, and the request was repeated without them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolsLeftOut:
-    """The model cannot use tools, and was asked again without any."""
+    """The model cannot use tools, and the request was repeated without any."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """Tokens of this call. `input_tokens` includes those read from and written to the cache,
-    `output_tokens` the reasoning."""
+    """The tokens of this call.
+
+    `input_tokens` includes those read from and written to the cache, `output_tokens` the reasoning.
+    """
 
     input_tokens: int = 0
     cached_tokens: int = 0
@@ -98,7 +102,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finished:
-    """The provider's own terminal event; a stream that ends without one is a protocol error."""
+    """The provider's terminal event. A stream without one is a protocol error."""
 
     reason: FinishReason
 
@@ -120,11 +124,11 @@ ModelEvent = (
 
 @dataclass(slots=True, kw_only=True)
 class ProviderError(Exception):
-    """A model call failed. `message` and `hint` are fit to be shown to a member.
+    """A model call failed. `message` and `hint` may be shown to a member.
 
-    `retry_after` is the wait in seconds that the provider asked for, `limit_tokens` what it said
-    that the model reads at once, of a request that is too long. `detail` is the provider's own
-    text, for the log and for admins.
+    `retry_after` is the wait in seconds that the provider asked for. `limit_tokens` is how many
+    tokens the model reads, if the complaint about a request that is too long has it. `detail` is
+    the provider's text, for the log and for admins.
     """
 
     kind: ErrorKind
@@ -139,5 +143,5 @@ class ProviderError(Exception):
 
     @property
     def is_worth_a_retry(self) -> bool:
-        """Whether the same request may do better a little later."""
+        """Whether the same request may succeed a little later."""
         return self.kind in {"rate_limit", "overloaded", "network", "timeout", "server"}

@@ -1,17 +1,17 @@
-"""The ways a model call fails: of which kind an error is, and what a member reads about it."""
+"""The ways in which a model call fails: the kind of an error, and what a member reads about it."""
 
 import email.utils
 import math
 import re
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 
-from chatapp.providers.events import ErrorKind, ProviderError
-from chatapp.providers.named_limit import named_limit
+from .account import ProviderNames
+from .events import ErrorKind, ProviderError
+from .refusals import read_context_limit
 
-SHORT_DETAIL = 240
-LONGEST_DETAIL = 4_000
+MAX_SHOWN_CHARACTERS = 240
+MAX_DETAIL_CHARACTERS = 4_000
 
 CONTEXT_CODE = "context_length_exceeded"
 TOO_LONG = (
@@ -34,7 +34,7 @@ TOO_LONG = (
     "cannot truncate prompt with n_keep",
     "too large for model with",
 )
-# Azure, OpenAI and the gateways before others; in words, OpenRouter and Anthropic as well.
+# Codes of Azure, OpenAI and gateways. The sentences are of OpenRouter and Anthropic, too.
 FILTER_CODES = {
     *("content_filter", "content_policy_violation", "moderation_blocked"),
     "responsibleaipolicyviolation",
@@ -70,7 +70,7 @@ KIND_OF_CODE: dict[str, ErrorKind] = {
     "timeout_error": "timeout",
     "server_error": "server",
     "api_error": "server",
-    # Amazon's, in lower case: the same in a header and in a stream.
+    # Amazon's codes in lower case, the same in a header and in a stream.
     "accessdeniedexception": "auth",
     "expiredtokenexception": "auth",
     "invalidsignatureexception": "auth",
@@ -98,16 +98,6 @@ KIND_OF_STATUS: dict[int, ErrorKind] = {
     504: "timeout",
     529: "overloaded",
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProviderNames:
-    """What sentences call a provider (`label` as in the middle of one) and the variables that an
-    admin sets for it."""
-
-    label: str
-    key_variable: str
-    url_variable: str
 
 
 SENTENCES: dict[ErrorKind, tuple[str, str]] = {
@@ -148,11 +138,11 @@ SENTENCES: dict[ErrorKind, tuple[str, str]] = {
 
 
 def classify(status: int | None, codes: tuple[str, ...], text: str) -> ErrorKind:
-    """The kind of a reported error, by what says most: its words, its code, then its status."""
+    """Return the kind of an error, from its text, its code and then its status."""
     words = " ".join((*codes, text)).lower()
     if status is None:
         status = next((int(code) for code in codes if re.fullmatch("[1-5][0-9]{2}", code)), None)
-    # "Too many tokens" of a limit on requests means those of a minute.
+    # In an error about rates, "too many tokens" means tokens per minute.
     is_limited = status == 429 or "throttlingexception" in codes
     if CONTEXT_CODE in words or (not is_limited and any(mark in words for mark in TOO_LONG)):
         return "too_long"
@@ -171,7 +161,7 @@ def classify(status: int | None, codes: tuple[str, ...], text: str) -> ErrorKind
 
 
 def is_filtered(codes: tuple[str, ...], words: str) -> bool:
-    """Whether what was asked, or the answer, was held back for what it is about."""
+    """Whether the request or the answer was withheld because of its content."""
     is_named = not FILTER_CODES.isdisjoint(code.lower() for code in codes)
     return is_named or any(mark in words for mark in FILTERED)
 
@@ -179,7 +169,10 @@ def is_filtered(codes: tuple[str, ...], words: str) -> bool:
 def provider_error(
     kind: ErrorKind, names: ProviderNames, *, detail: str = "", retry_after: float | None = None
 ) -> ProviderError:
-    """The error in words for a member, with the provider's own where they say what to change."""
+    """Build the error with sentences for a member.
+
+    The provider's own text is added where it says what to change.
+    """
     message, hint = SENTENCES[kind]
     when = f"in {math.ceil(retry_after)} seconds" if retry_after else "in a moment"
     words = {
@@ -188,30 +181,34 @@ def provider_error(
         "url": names.url_variable,
         "when": when,
     }
-    message = _begun(message.format(**words))
-    if detail and kind in {"bad_request", "filtered", "not_found"} and len(detail) <= SHORT_DETAIL:
+    message = _capitalise(message.format(**words))
+    if (
+        detail
+        and kind in {"bad_request", "filtered", "not_found"}
+        and len(detail) <= MAX_SHOWN_CHARACTERS
+    ):
         message = f"{message} It said: {detail}"
     return ProviderError(
         kind=kind,
         message=message,
         hint=hint.format(**words),
         retry_after=retry_after,
-        limit_tokens=named_limit(detail) if kind == "too_long" else None,
-        detail=detail[:LONGEST_DETAIL],
+        limit_tokens=read_context_limit(detail) if kind == "too_long" else None,
+        detail=detail[:MAX_DETAIL_CHARACTERS],
     )
 
 
-def _begun(sentence: str) -> str:
-    """With a capital at its beginning; the rest, a label of several words too, stays as it is."""
+def _capitalise(sentence: str) -> str:
+    """Capitalise the first letter and nothing else, because a label may have several words."""
     return sentence[:1].upper() + sentence[1:]
 
 
-def unfinished(names: ProviderNames) -> ProviderError:
-    """The stream ended without the event that ends an answer."""
+def early_end_error(names: ProviderNames) -> ProviderError:
+    """Build the error of a stream without the event that ends an answer."""
     return provider_error("protocol", names, detail="the stream ended too early")
 
 
-def missing_key(names: ProviderNames) -> ProviderError:
+def missing_key_error(names: ProviderNames) -> ProviderError:
     return ProviderError(
         kind="auth",
         message=f"There is no key for {names.label} on this server.",
@@ -219,8 +216,8 @@ def missing_key(names: ProviderNames) -> ProviderError:
     )
 
 
-def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
-    """The wait that a provider asked for: milliseconds, seconds or a date."""
+def read_retry_after(headers: Mapping[str, str]) -> float | None:
+    """Return the wait that a provider asked for in milliseconds, in seconds or as a date."""
     for name, per_second in (("retry-after-ms", 1000), ("retry-after", 1)):
         value = headers.get(name)
         if value is None:

@@ -1,4 +1,4 @@
-"""What is sent to a model: plain values that every provider translates to its own form."""
+"""A request to a model: plain values that every provider translates to its own format."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -8,7 +8,7 @@ Effort = Literal["", "off", "low", "medium", "high"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolSpec:
-    """A tool that the model may ask for. `name` is the tool id, at most 124 characters."""
+    """A tool that the model may call. `name` is the tool id, at most 124 characters."""
 
     name: str
     description: str
@@ -29,7 +29,7 @@ class SaidReasoning:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskedTool:
-    """A call that the model made. `arguments` is JSON text of an object."""
+    """A call of the model. `arguments` is JSON text of an object."""
 
     call_id: str
     name: str
@@ -42,9 +42,12 @@ AssistantPart = SaidText | SaidReasoning | AskedTool
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Media:
-    """A picture, a PDF or a text file, of a type that its bytes prove. `words` can stand for it
-    where a model cannot take it; `pages` are those of a PDF, where somebody counted them. One that
-    did not fit into the request has no bytes; no provider is given such a one."""
+    """A picture, a PDF or a text file. `media_type` was read from its bytes.
+
+    `words` can stand for a file that a model cannot take. `pages` is the number of pages of a PDF,
+    if it is known. A file that did not fit into the request has no bytes, and is not passed to a
+    provider.
+    """
 
     media_type: str
     base64: str
@@ -63,7 +66,10 @@ class Media:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserMessage:
-    """`media` goes with the text where the provider takes it; the text names it in any case."""
+    """A message of a person. `media` is sent with the text where the provider takes it.
+
+    The text names every file.
+    """
 
     text: str
     media: tuple[Media, ...] = ()
@@ -71,16 +77,18 @@ class UserMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssistantMessage:
-    """One step: what one model call said. `opaque` parts are sent back to the same provider
-    only."""
+    """The parts of one model call. `opaque` data goes back to the same provider only."""
 
     parts: tuple[AssistantPart, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolOutcome:
-    """What came of one call; each `AskedTool` of the message before has exactly one, in that
-    order. `media` goes with the text where the provider takes it; the text names it in any case."""
+    """The outcome of one call. Outcomes follow their message in the order of its calls.
+
+    Each `AskedTool` has exactly one. `media` is sent with the text where the provider takes it; the
+    text names every file.
+    """
 
     call_id: str
     name: str
@@ -94,7 +102,7 @@ HistoryItem = UserMessage | AssistantMessage | ToolOutcome
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameters:
-    """What an admin set for a model. None and "" leave the choice to the provider."""
+    """The settings of an admin for a model. None and "" leave the choice to the provider."""
 
     output_tokens: int | None = None
     temperature: float | None = None
@@ -103,9 +111,10 @@ class Parameters:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRequest:
-    """One model call. `model` is the provider's own name for it, without our `provider:` prefix.
-    Requests with the same `cache_key` begin alike, which lets a provider's prompt cache find
-    them."""
+    """One model call. `model` is the provider's name of the model, without the prefix.
+
+    Requests with the same `cache_key` have the same beginning, for the prompt cache.
+    """
 
     model: str
     system: str

@@ -1,0 +1,1 @@
+"""Values in, HTML out. No module here queries the database."""

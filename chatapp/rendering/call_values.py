@@ -1,50 +1,91 @@
-"""What the fragments of a tool call show: its names and arguments, ready to be read.
-What it answered is in `results.py`.
+"""The names and arguments of a tool call, ready to be shown. `results/` has its results.
 
-A service and a model wrote all of these words, so hidden characters are drawn and nothing is cut
-without saying so.
+A service and a model wrote all of this text: hidden characters are drawn, and shortened text is
+marked as such.
 """
 
 import json
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from django.utils.safestring import SafeString
 
-from chatapp.models import ToolCall
-from chatapp.models.tool_call import READ_CHARACTERS
-from chatapp.permissions.vocabulary import AMBIGUOUS, VERBS
-from mcpconfig.credentials import tells_who_acts
-from mcpconfig.models import Service
-
-from .definitions import Call, definition_of
-from .veil import is_secret, veiled
-from .visible import (
+from chatapp.models import Review, ToolCall, Trial
+from chatapp.models.turns.tool_call import READ_CHARACTERS
+from chatapp.permissions.risk_vocabulary import AMBIGUOUS, VERBS
+from chatapp.rendering.hidden_characters import (
     draw_hidden,
     draw_look_alikes,
     has_hidden,
     has_look_alikes,
     has_mixed_scripts,
 )
+from chatapp.rendering.secret_mask import is_secret, mask_secrets
+from chatapp.tools.core import core_tool
+from mcpconfig.models import Service
+from mcpconfig.values.tool_apps import get_app_uri
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+# A trial has the fields of a tool call that rendering reads, under the same names.
+Call = ToolCall | Trial
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Definition:
+    """The texts of a tool. `is_own` marks built-in tools, whose text can be trusted."""
+
+    title: str
+    description: str
+    input_schema: dict[str, Any]
+    is_own: bool = False
+
+
+def find_definition(call: Call) -> Definition | None:
+    """Return the definition of the called tool, or None if it is unknown."""
+    own = core_tool(call.tool_name) if isinstance(call, ToolCall) and call.is_core else None
+    if own is not None:
+        schema = _build_schema(own.input)
+        return Definition(
+            title=own.title, description=own.description, input_schema=schema, is_own=True
+        )
+    stored = call.definition
+    if stored is None:
+        return None
+    title = stored.title or (stored.annotations or {}).get("title")
+    return Definition(
+        title=title.strip() if isinstance(title, str) else "",
+        description=stored.description.strip(),
+        input_schema=stored.input_schema,
+    )
+
+
+@cache
+def _build_schema(model: "type[BaseModel]") -> dict[str, Any]:
+    """Cached, because every row of a call needs it."""
+    return model.model_json_schema()
+
 
 LONG_CHARACTERS = 400
 LONG_LINES = 12
 PREVIEW_CHARACTERS = 140
 BRIEF_CHARACTERS = 80
 REASON_CHARACTERS = 160
-# How the MCP SDK's servers begin a tool's own words when it fails; the row says both already.
+# Servers of the MCP SDK begin the text of a failed tool with this; the row already says both.
 SDK_PREFIX = re.compile(r"^Error executing tool \S+: ")
-# A full stop inside a name or a number ends no sentence.
+# A full stop inside a name or a number does not end a sentence.
 SENTENCE = re.compile(r".*?[.!?](?=\s|$)|.+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Argument:
-    """One value of a call. `preview` is there for a long one, which is shown folded but whole.
-    `before` says what it was the last time, where that was something else."""
+    """One value of a call. A long value is shown folded and has a `preview`. `before` is the value
+    of the previous call, where it differs."""
 
     name: SafeString
     value: SafeString
@@ -59,55 +100,56 @@ class Argument:
         return self.characters > READ_CHARACTERS
 
 
-def unread_in(call: Call, opened: Collection[str]) -> list[SafeString]:
-    """The names of the values that have to be read and are not among those `opened`, which are
-    named by their place: `read-1` is the first."""
+def list_unread(call: Call, opened: Collection[str]) -> list[SafeString]:
+    """Return the names of the values that must be read and are not in `opened`, which names values
+    by their position: `read-1` is the first."""
     return [
         argument.name
-        for place, argument in enumerate(arguments_of(call), start=1)
+        for place, argument in enumerate(draw_arguments(call), start=1)
         if argument.must_be_read and f"read-{place}" not in opened
     ]
 
 
-def title_of(call: Call) -> str:
-    """The tool's title, or its name made readable."""
-    definition = definition_of(call)
+def get_title(call: Call) -> str:
+    """Return the title of the tool, or its name in readable form."""
+    definition = find_definition(call)
     if definition is not None and definition.title:
         return definition.title
     words = re.sub(r"[_\-.\s]+", " ", call.tool_name or call.tool_id).strip()
     return words[:1].upper() + words[1:]
 
 
-def wish_of(call: Call) -> tuple[str, str]:
-    """How the sentence "… wants to …" goes on: a plain word or none, and the emphasised rest."""
-    title = title_of(call)
+def split_request(call: Call) -> tuple[str, str]:
+    """Return the rest of the sentence "… wants to …": a plain word or none, and the emphasised
+    part."""
+    title = get_title(call)
     first, space, rest = title.partition(" ")
     if first.istitle() and first.lower() in VERBS.keys() | AMBIGUOUS.keys():
         return "", f"{first.lower()}{space}{rest}"
     return "use", title
 
 
-def service_of(call: Call) -> str:
-    """The service; of a call without one, who wants it, or why it has none."""
+def describe_service(call: Call) -> str:
+    """Return the name of the service; for a call without one, who made it or why it has none."""
     if call.service is not None:
         return str(call.service)
     if isinstance(call, ToolCall) and call.is_core:
         return "A program" if call.turn.is_direct else "The assistant"
-    # Only what was in the catalogue once has the name that a service gave to its tool.
+    # Only a tool that was in the catalogue once has the name that its service gave it.
     return "A removed service" if call.tool_name else "No service offers a tool of this name"
 
 
-def host_of(call: Call) -> str:
-    """Where the call goes."""
+def get_host(call: Call) -> str:
+    """Return the host that the call is sent to."""
     if call.service is None:
         return ""
     address = urlsplit(call.service.url)
     return "built in" if address.scheme == "builtin" else address.netloc
 
 
-def account_of(call: Call, name: str = "") -> str:
-    """As whom the call runs there, told to the person for whom it runs; to others, with that
-    person's `name`."""
+def describe_account(call: Call, name: str = "", *, names_person: bool = False) -> str:
+    """Return as whom the call runs at its service, addressed to the person it runs for, or with
+    that person's `name` for other readers. `names_person`: the shared account sends who acts."""
     who, whose = name or "you", f"{name}’s" if name else "your"
     service = call.service
     if isinstance(call, ToolCall) and call.is_core:
@@ -117,27 +159,27 @@ def account_of(call: Call, name: str = "") -> str:
     if service.authentication in Service.PERSONAL:
         return f"runs as {who}"
     is_private = service.visibility == Service.Visibility.PRIVATE
-    if is_private and service.owner_id is not None and service.owner_id == _runs_for(call):
+    if is_private and service.owner_id is not None and service.owner_id == _get_person_id(call):
         return f"runs as {whose} own account"
-    if tells_who_acts(service):
+    if names_person:
         return f"runs as a shared account that is told of {who}"
     return "runs as a shared account"
 
 
-def _runs_for(call: Call) -> int | None:
+def _get_person_id(call: Call) -> int | None:
     return call.turn.conversation.owner_id if isinstance(call, ToolCall) else call.person_id
 
 
-def places(*words: str) -> list[SafeString]:
-    """What stands beside a tool's id, without gaps for what is not known."""
+def draw_places(*words: str) -> list[SafeString]:
+    """Return the texts beside the id of a tool, without the unknown ones."""
     return [draw_hidden(word) for word in words if word]
 
 
-def cautions_of(call: Call) -> list[str]:
-    """What about the words of this call could deceive whoever reads them."""
-    names = [call.tool_name, call.tool_id, title_of(call), service_of(call)]
+def list_cautions(call: Call) -> list[str]:
+    """Return warnings about text of this call that could deceive a reader."""
+    names = [call.tool_name, call.tool_id, get_title(call), describe_service(call)]
     cautions = []
-    said = list(_texts(_read(call.arguments) or call.arguments))
+    said = list(_iterate_texts(_parse_arguments(call.arguments) or call.arguments))
     if any(map(has_hidden, [*names, *said])):
         cautions.append("It contains hidden characters; they are drawn as ⟨U+…⟩.")
     if any(map(has_mixed_scripts, names)):
@@ -150,76 +192,76 @@ def cautions_of(call: Call) -> list[str]:
     return cautions
 
 
-def reason_of(call: Call) -> SafeString:
-    """The first sentence about why a call failed; nothing for one that did not."""
+def draw_failure_reason(call: Call) -> SafeString:
+    """Return the first sentence of the failure of a call, or an empty text if it did not fail."""
     if call.state != ToolCall.State.FAILED:
         return draw_hidden("")
     texts = [str(block.get("text", "")) for block in call.content if block.get("type") == "text"]
     said = (call.error or {}).get("message") or next(iter(texts), "")
     line = " ".join(SDK_PREFIX.sub("", said, count=1).split())
     found = SENTENCE.match(line)
-    return draw_hidden(_cut(found.group() if found else "", REASON_CHARACTERS))
+    return draw_hidden(_shorten(found.group() if found else "", REASON_CHARACTERS))
 
 
-def problem_of(call: Call) -> SafeString:
-    """What is known of a failed or lost call besides its result, with what to do."""
+def draw_problem(call: Call) -> SafeString:
+    """Return the error of a failed or lost call with its hint, without its result."""
     error = call.error or {}
     return draw_hidden(" ".join(filter(None, [error.get("message"), error.get("hint")])))
 
 
-def brief_of(call: Call) -> SafeString:
-    """The call's plain values on one line, to tell one row from the next."""
-    values = _read(call.arguments)
+def draw_brief(call: Call) -> SafeString:
+    """Return the plain values of the call on one line, to distinguish rows."""
+    values = _parse_arguments(call.arguments)
     plain = [
         str(value)
-        for name, value in _ordered(call, values)
+        for name, value in _order_arguments(call, values)
         if isinstance(value, str | int) and not is_secret(name, value)
     ]
-    return draw_hidden(_cut(" ".join(", ".join(plain).split()), BRIEF_CHARACTERS))
+    return draw_hidden(_shorten(" ".join(", ".join(plain).split()), BRIEF_CHARACTERS))
 
 
-def arguments_of(call: Call, previous: ToolCall | None = None) -> list[Argument]:
-    """Every argument, in the order of the tool's schema, the required ones first; beside each what
-    it was in a `previous` call, where it differs."""
-    required = _schema(call).get("required") or []
-    values = _read(call.arguments)
+def draw_arguments(call: Call, previous: ToolCall | None = None) -> list[Argument]:
+    """Return every argument in the order of the schema, required ones first, each with its value in
+    a `previous` call where that differs."""
+    required = _get_schema(call).get("required") or []
+    values = _parse_arguments(call.arguments)
     if values is None:
-        return [_argument("Arguments", call.arguments, is_required=False)]
-    earlier = _read(previous.arguments) if previous is not None else None
+        return [_draw_argument("Arguments", call.arguments, is_required=False)]
+    earlier = _parse_arguments(previous.arguments) if previous is not None else None
     return [
         replace(
-            _argument(name, value, is_required=name in required),
-            before=_before(name, value, earlier),
+            _draw_argument(name, value, is_required=name in required),
+            before=_draw_previous(name, value, earlier),
         )
-        for name, value in _ordered(call, values)
+        for name, value in _order_arguments(call, values)
     ]
 
 
-def left_out_of(call: Call, previous: ToolCall | None) -> list[SafeString]:
-    """The names of values that a `previous` call had and this one has not."""
-    earlier = _read(previous.arguments) if previous is not None else None
-    now = _read(call.arguments) or {}
+def draw_left_out(call: Call, previous: ToolCall | None) -> list[SafeString]:
+    """Return the names of the values that a `previous` call had and this one lacks."""
+    earlier = _parse_arguments(previous.arguments) if previous is not None else None
+    now = _parse_arguments(call.arguments) or {}
     return [draw_look_alikes(name) for name in earlier or {} if name not in now]
 
 
-def _before(name: str, value: Any, earlier: dict[str, Any] | None) -> SafeString | None:
+def _draw_previous(name: str, value: Any, earlier: dict[str, Any] | None) -> SafeString | None:
     if earlier is None or (name in earlier and earlier[name] == value):
         return None
     if name not in earlier:
         return draw_hidden("not given")
     if is_secret(name, earlier[name]):
         return draw_hidden("another secret")
-    text = _as_text(veiled(earlier[name]))
+    text = _format_value(mask_secrets(earlier[name]))
     cut = f"{text[:PREVIEW_CHARACTERS]}… ({len(text):,} characters)"
     return draw_look_alikes(text if len(text) <= PREVIEW_CHARACTERS else cut)
 
 
-def _cut(line: str, characters: int) -> str:
+def _shorten(line: str, characters: int) -> str:
     return line if len(line) <= characters else f"{line[:characters]}…"
 
 
-def _argument(name: str, value: Any, *, is_required: bool) -> Argument:
-    text = _as_text(veiled(value, name))
+def _draw_argument(name: str, value: Any, *, is_required: bool) -> Argument:
+    text = _format_value(mask_secrets(value, name))
     is_long = len(text) > LONG_CHARACTERS or text.count("\n") >= LONG_LINES
     return Argument(
         name=draw_look_alikes(name),
@@ -231,9 +273,9 @@ def _argument(name: str, value: Any, *, is_required: bool) -> Argument:
     )
 
 
-def _ordered(call: Call, values: dict[str, Any] | None) -> Iterator[tuple[str, Any]]:
-    """The given values: required ones, others of the schema, then what it does not name."""
-    schema = _schema(call)
+def _order_arguments(call: Call, values: dict[str, Any] | None) -> Iterator[tuple[str, Any]]:
+    """Yield the given values: required ones, other ones of the schema, then unknown ones."""
+    schema = _get_schema(call)
     given = values or {}
     known = [*(schema.get("required") or []), *(schema.get("properties") or {})]
     for name in dict.fromkeys([*known, *given]):
@@ -241,13 +283,13 @@ def _ordered(call: Call, values: dict[str, Any] | None) -> Iterator[tuple[str, A
             yield name, given[name]
 
 
-def _schema(call: Call) -> dict[str, Any]:
-    definition = definition_of(call)
+def _get_schema(call: Call) -> dict[str, Any]:
+    definition = find_definition(call)
     return definition.input_schema if definition else {}
 
 
-def _read(arguments: str) -> dict[str, Any] | None:
-    """The arguments as an object; None when they are not one."""
+def _parse_arguments(arguments: str) -> dict[str, Any] | None:
+    """Return the arguments as a dictionary, or None if they are not a JSON object."""
     try:
         values = json.loads(arguments or "{}")
     except ValueError:
@@ -255,22 +297,45 @@ def _read(arguments: str) -> dict[str, Any] | None:
     return values if isinstance(values, dict) else None
 
 
-def _texts(value: Any) -> Iterator[str]:
-    """Every text inside a value, names included."""
+def _iterate_texts(value: Any) -> Iterator[str]:
+    """Yield every text inside a value, including names."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
         yield from value
         for inner in value.values():
-            yield from _texts(inner)
+            yield from _iterate_texts(inner)
     elif isinstance(value, list):
         for inner in value:
-            yield from _texts(inner)
+            yield from _iterate_texts(inner)
 
 
-def _as_text(value: Any) -> str:
-    return value if isinstance(value, str) else _indented(value)
+def _format_value(value: Any) -> str:
+    return value if isinstance(value, str) else _format_json(value)
 
 
-def _indented(value: Any) -> str:
+def _format_json(value: Any) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False)
+
+
+def find_app_uri(call: ToolCall) -> str:
+    """Return the URI of the app of this call at its service, or an empty text if none is shown.
+
+    A call that an app made shows no app: its answer goes to that app, and an app could otherwise
+    fill the chat with apps.
+    """
+    service, definition = call.service, call.definition
+    if call.turn.app_of_id is not None:
+        return ""
+    if call.state != ToolCall.State.SUCCEEDED or call.result is None:
+        return ""
+    if service is None or definition is None or not (service.is_enabled and service.allows_apps):
+        return ""
+    return get_app_uri(definition.meta) if _is_shown_to_app(call) else ""
+
+
+def _is_shown_to_app(call: ToolCall) -> bool:
+    """Return whether the result needs no review or was released by one: an app may pass on what it
+    receives."""
+    review: Review | None = getattr(call, "review", None)
+    return review is None or review.state == Review.State.GIVEN

@@ -1,4 +1,4 @@
-"""Hidden and deceptive characters, made visible wherever a person decides on what they read."""
+"""Hidden and deceptive characters, made visible where a person decides by what they read."""
 
 import re
 import unicodedata
@@ -24,7 +24,7 @@ _LOOK_ALIKE_SCRIPTS: Final = frozenset(
     ["CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "COPTIC", "LISU", "FULLWIDTH", "MATHEMATICAL"]
 )
 
-# Letters of those scripts by their places: values are long, and names of characters slow to find.
+# The code points of those scripts: values are long, and looking up character names is slow.
 _LOOK_ALIKE: Final = re.compile(
     "[\u0370-\u052f\u0531-\u058f\u13a0-\u13ff\u2c80-\u2cff\ua4d0-\ua4ff\uab70-\uabbf"
     "\uff21-\uff3a\uff41-\uff5a\U0001d400-\U0001d7ff]"
@@ -34,13 +34,13 @@ _WORD: Final = re.compile(r"[^\W\d_]{2,}")
 
 
 def draw_hidden(text: str) -> SafeString:
-    """The text as HTML, with every hidden character drawn as its code point."""
+    """Return the text as HTML with every hidden character drawn as its code point."""
     # Escaping touches no hidden character and drawing adds no character that needs escaping.
     return mark_safe(_HIDDEN.sub(_draw, escape(text)))  # noqa: S308
 
 
 def draw_hidden_in(html: str) -> SafeString:
-    """As `draw_hidden`, for code that is escaped and coloured already."""
+    """Do the same as `draw_hidden` for code that is already escaped and coloured."""
     return mark_safe(_HIDDEN.sub(_draw, html))  # noqa: S308
 
 
@@ -49,19 +49,19 @@ def has_hidden(text: str) -> bool:
 
 
 def has_mixed_scripts(name: str) -> bool:
-    """Whether Latin letters stand beside letters of another script that look like them."""
+    """Return whether the name mixes Latin letters with look-alike letters of another script."""
     scripts = {unicodedata.name(character, "").split(" ")[0] for character in name}
     return "LATIN" in scripts and not scripts.isdisjoint(_LOOK_ALIKE_SCRIPTS)
 
 
 def draw_look_alikes(text: str) -> SafeString:
-    """As `draw_hidden`, and in words that mix alphabets each letter that only looks Latin is
-    followed by its code point."""
+    """Do the same as `draw_hidden`, and add the code point to each letter that only looks Latin in
+    a word that mixes alphabets."""
     return mark_safe(_WORD.sub(_draw_word, draw_hidden(text)))  # noqa: S308  adds no markup of its
 
 
 def has_look_alikes(text: str) -> bool:
-    """Whether a word of the text mixes Latin letters with others that look like them."""
+    """Return whether a word of the text mixes Latin letters with look-alike letters."""
     return any(_is_mixed(match[0]) for match in _WORD.finditer(text))
 
 

@@ -1,20 +1,22 @@
-"""What a conversation page shows, as plain values, and the one place where element ids are made.
+"""What a conversation page shows, as plain values, and the ids of its elements.
 
-`turns/reading.py` fills the values from the rows and the journal; `fragments.py` turns them into
-HTML.
+`chatapp.live` fills the values from the rows and the journal; `pages/fragments.py` renders them.
 """
 
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Literal
 
-from chatapp.models import Attachment, Conversation, Summary, ToolCall, Turn
+from chatapp.models import Attachment, Conversation, Plan, Question, Summary, ToolCall, Turn
+from mcpconfig.models import ToolDefinition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextView:
-    """A piece of the answer. While the model writes it `tail` is its open block, else empty."""
+    """A text part of an answer. `tail` is the open block while the model writes, otherwise
+    empty."""
 
     step: int
     position: int
@@ -25,7 +27,7 @@ class TextView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReasoningView:
-    """What the model thought: plain text, shown folded."""
+    """The reasoning of the model: plain text, shown folded."""
 
     step: int
     position: int
@@ -35,18 +37,58 @@ class ReasoningView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CallNumber:
+    """The number of a call among the calls of its step that needed an approval."""
+
+    own: int
+    of: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignInFacts:
+    """How a person stands with a service that asks for a sign-in. `wanted_scopes` are scopes that
+    the service named and that the last sign-in does not have."""
+
+    is_first: bool
+    is_shared: bool
+    wanted_scopes: tuple[str, ...]
+    may_connect: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallFacts:
+    """What other rows add to the card of a call. Only the fields that its state needs are set.
+
+    `previous` is the last call of the same tool that was sent in this chat, `scopes` are the
+    lasting ways to allow the call, `names_person` says that the service learns who acts,
+    `definition_before` is the definition that people knew if the tool has changed since.
+    """
+
+    previous: ToolCall | None = None
+    number: CallNumber | None = None
+    scopes: tuple[str, ...] = ()
+    names_person: bool = False
+    definition_before: ToolDefinition | None = None
+    question: Question | None = None
+    sign_in: SignInFacts | None = None
+    is_task: bool = False
+    plan: Plan | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCallView:
     """One call: a row when it runs or is over, an approval card while it waits for a person."""
 
     step: int
     position: int
     call: ToolCall
+    facts: CallFacts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoticeView:
-    """A sentence of ours inside the answer; `kind` is one of `Part.NoticeKind`, and `summary` what
-    it tells of where it is "summary"."""
+    """A sentence of Countersign inside an answer. `kind` is one of `Part.NoticeKind`; `summary` is
+    set where it is "summary"."""
 
     step: int
     position: int
@@ -61,7 +103,7 @@ PartView = TextView | ReasoningView | ToolCallView | NoticeView
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """What an answer took: tokens that models wrote, seconds of work without waiting, and money by
+    """What an answer used: tokens that models wrote, seconds of work without waiting, and costs by
     currency where the models have prices."""
 
     output_tokens: int
@@ -70,10 +112,40 @@ class Figures:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """The calls of a waiting turn that one form answers. `alone` counts those that can only be run
+    from their own cards."""
+
+    count: int
+    may_run: int
+    alone: int
+    chat: uuid.UUID
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnFacts:
+    """What the steps and calls of a turn add to the status of its answer.
+
+    `needs_second` says that each open approval waits for a second signature; `waits_because` is
+    the reason why a running turn pauses.
+    """
+
+    figures: Figures | None = None
+    batch: Batch | None = None
+    call_states: frozenset[str] = frozenset()
+    needs_second: bool = False
+    has_open_review: bool = False
+    waits_because: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Gauge:
-    """How full a conversation is: the tokens of its last model call, those that its model can read
-    at once where that is known, those of all its calls, what these cost by currency, and what the
-    tools weigh that were not told because they can be found."""
+    """How full a conversation is.
+
+    `tokens` are those of the last model call, `context_tokens` the limit of the model where it is
+    known, `total_tokens` and `costs` cover all model calls, and `saved_tokens` is the size of the
+    tools that were left out because the model can search for them.
+    """
 
     tokens: int = 0
     saved_tokens: int = 0
@@ -83,39 +155,39 @@ class Gauge:
 
     @property
     def percent(self) -> int | None:
-        """Rounded up, so that something is never nothing."""
+        """Rounded up, so that a used context never shows 0 %."""
         if not self.context_tokens or not self.tokens:
             return None
         return min(100, -(-100 * self.tokens // self.context_tokens))
 
     @property
     def words(self) -> int:
-        """What the last model call weighs, for people: about."""
-        return about_words(self.tokens)
+        """The size of the last model call in words, estimated."""
+        return estimate_words(self.tokens)
 
     @property
     def total_words(self) -> int:
-        return about_words(self.total_tokens)
+        return estimate_words(self.total_tokens)
 
     @property
     def saved_words(self) -> int:
-        return about_words(self.saved_tokens)
+        return estimate_words(self.saved_tokens)
 
 
-def about_words(tokens: int) -> int:
-    """So many English words as the tokens are, in two figures: the rule of thumb is three words to
-    four tokens."""
+def estimate_words(tokens: int) -> int:
+    """Estimate how many English words the tokens are, to two digits: three words for four
+    tokens."""
     words = -(-3 * tokens // 4)
     return round(words, min(0, 2 - len(str(words))))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageView:
-    """`turn` is there for answers. `text` is what a person wrote, for their own messages, and
-    `attachments` what they sent with it. `is_of_program`: a program or an app asked,
-    not the person; `instructions` are what it told the assistant beforehand.
+    """One message. Answers have `turn`, `facts` and `parts`; messages of people have `text` and
+    `attachments`.
 
-    `created_seq` and `touched_seq` are the frames that made and last changed it.
+    `is_of_program` says that a program or an app wrote the message; `instructions` are those of
+    the program. `created_seq` and `touched_seq` are the frames that created and last changed it.
     """
 
     id: uuid.UUID
@@ -126,7 +198,7 @@ class MessageView:
     instructions: str = ""
     parts: tuple[PartView, ...] = ()
     turn: Turn | None = None
-    figures: Figures | None = None
+    facts: TurnFacts | None = None
     created_seq: int = 0
     touched_seq: int = 0
 
@@ -139,6 +211,18 @@ class ConversationView:
     seq: int
     messages: tuple[MessageView, ...] = field(default_factory=tuple)
     live_turn: Turn | None = None
+
+
+def round_costs(spent: Mapping[str, Decimal]) -> tuple[tuple[Decimal, str], ...]:
+    """Money by currency, sorted by currency, each rounded to two significant digits."""
+    return tuple((_round_cost(cost), currency) for currency, cost in sorted(spent.items()))
+
+
+def _round_cost(cost: Decimal) -> Decimal:
+    if cost >= 1:
+        return cost.quantize(Decimal("0.01"))
+    digits = max(2, 1 - cost.adjusted()) if cost else 2
+    return cost.quantize(Decimal(1).scaleb(-digits))
 
 
 THREAD_ID = "thread"
@@ -156,7 +240,7 @@ def message_id(message: uuid.UUID) -> str:
 
 
 def parts_id(message: uuid.UUID) -> str:
-    """The element that holds a message's parts; new parts are appended to it."""
+    """Return the id of the element that new parts of a message are appended to."""
     return f"parts-{message}"
 
 
@@ -165,7 +249,7 @@ def part_id(message: uuid.UUID, step: int, position: int) -> str:
 
 
 def blocks_id(message: uuid.UUID, step: int, position: int) -> str:
-    """The closed blocks of a text part, or the text of a reasoning part."""
+    """Return the id of the closed blocks of a text part, or of the text of a reasoning part."""
     return f"blocks-{message}-{step}-{position}"
 
 
@@ -178,7 +262,7 @@ def tool_call_id(call: uuid.UUID) -> str:
 
 
 def app_row_id(call: uuid.UUID) -> str:
-    """The row of a call inside the element that holds its app too."""
+    """Return the id of the row of a call inside the element that also holds its app."""
     return f"app-row-{call}"
 
 
@@ -187,25 +271,25 @@ def attachment_id(attachment: uuid.UUID) -> str:
 
 
 def pick_id(call: uuid.UUID) -> str:
-    """The check box of a call that waits with others."""
+    """Return the id of the check box of a call that waits with others."""
     return f"pick-{call}"
 
 
 def status_id(message: uuid.UUID) -> str:
-    """What an answer does right now: working, waiting, interrupted, over."""
+    """Return the id of the line that says whether an answer works, waits or is over."""
     return f"status-{message}"
 
 
 def link_id(conversation: uuid.UUID) -> str:
-    """The conversation's line in the sidebar."""
+    """Return the id of the conversation in the sidebar."""
     return f"conversation-{conversation}"
 
 
 def waiting_id(call: uuid.UUID) -> str:
-    """The call's line in the inbox."""
+    """Return the id of the call in the inbox."""
     return f"waiting-{call}"
 
 
 def next_id(call: uuid.UUID) -> str:
-    """On the page of a call: what waits next."""
+    """Return the id of the link to the next waiting call, on the page of this call."""
     return f"next-{call}"

@@ -1,14 +1,19 @@
-"""What services answered, ready to be shown: the content blocks of a tool's result and the contents
-of a resource, as pieces for one template.
+"""Results of tools and contents of resources, as pieces for one template: text, JSON, tables,
+pictures, sounds and files.
 
-Nothing in them is trusted: words are drawn as words, markup as source, and bytes are served from an
-address of ours after a look at what they are.
+The content is untrusted: text is shown as text, markup as source, and bytes are served from our
+own address after their type was detected. SVG is never shown as a picture, because it is a
+document that can run scripts.
 """
 
+import base64
+import binascii
+import json
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Final, Literal
 from urllib.parse import urlencode
 
 from django.template.defaultfilters import filesizeformat
@@ -16,15 +21,172 @@ from django.urls import reverse
 from django.utils.safestring import SafeString
 
 from chatapp.models import Attachment, ToolCall, Trial
+from chatapp.rendering import page_values
+from chatapp.rendering.call_values import SDK_PREFIX, Call
+from chatapp.rendering.hidden_characters import draw_hidden, draw_hidden_in
+from chatapp.rendering.markdown.code_colours import colour_code
 
-from . import page
-from .call_values import SDK_PREFIX
-from .code_colours import colour
-from .definitions import Call
-from .media import byte_count, decoded, shown_type, words_in
-from .readable_json import indented, parsed, pretty
-from .tables import Table, table_of
-from .visible import draw_hidden, draw_hidden_in
+MAX_BYTES: Final = 4 * 1024 * 1024
+_HEAD_CHARACTERS: Final = 64
+_TEXT_TYPES: Final = frozenset({"application/json", "application/xml", "image/svg+xml"})
+
+# The first bytes of each type. Formats that share a container are distinguished by the name in it.
+_SIGNATURES: Final = (
+    ("image/png", re.compile(rb"\x89PNG\r\n\x1a\n")),
+    ("image/jpeg", re.compile(rb"\xff\xd8\xff")),
+    ("image/gif", re.compile(rb"GIF8[79]a")),
+    ("image/webp", re.compile(rb"RIFF.{4}WEBP", re.DOTALL)),
+    ("audio/wav", re.compile(rb"RIFF.{4}WAVE", re.DOTALL)),
+    ("audio/ogg", re.compile(rb"OggS")),
+    ("audio/flac", re.compile(rb"fLaC")),
+    ("audio/mp4", re.compile(rb".{4}ftypM4A", re.DOTALL)),
+    ("audio/mpeg", re.compile(rb"ID3|\xff[\xe2\xe3\xf2\xf3\xfa\xfb]")),
+)
+
+
+def detect_media_type(data: bytes) -> str:
+    """Return one of the types above, or an empty text."""
+    return next((name for name, begins in _SIGNATURES if begins.match(data)), "")
+
+
+def detect_shown_type(base64_text: object) -> str:
+    """Return the type of base64 bytes that a page may show, or an empty text."""
+    if not isinstance(base64_text, str) or len(base64_text) > MAX_BYTES * 4 // 3 + 4:
+        return ""
+    return detect_media_type(decode_base64(base64_text[:_HEAD_CHARACTERS]) or b"")
+
+
+def decode_base64(base64_text: object) -> bytes | None:
+    """Return the bytes, or None for text that is not base64 or is too large to serve."""
+    if not isinstance(base64_text, str):
+        return None
+    try:
+        data = base64.b64decode(base64_text, validate=True)
+    except (binascii.Error, ValueError):
+        return None
+    return data if len(data) <= MAX_BYTES else None
+
+
+def decode_text(data: bytes | None, media_type: str) -> str | None:
+    """Return the text of bytes of a textual type, such as plain text or the source of HTML and
+    SVG."""
+    kind = media_type.partition(";")[0].strip().lower()
+    if data is None or not (kind.startswith("text/") or kind in _TEXT_TYPES):
+        return None
+    try:
+        words = data.decode()
+    except UnicodeDecodeError:
+        return None
+    return None if "\x00" in words else words
+
+
+def count_bytes(base64_text: object) -> int:
+    """Return the number of bytes without decoding them."""
+    text = base64_text.rstrip("=") if isinstance(base64_text, str) else ""
+    return len(text) * 3 // 4
+
+
+MAX_CHARACTERS = 100_000
+
+
+def parse_json(text: str) -> Any:
+    """Return the object or list, or None for any other text."""
+    if len(text) > MAX_CHARACTERS or text.lstrip()[:1] not in ("{", "["):
+        return None
+    try:
+        return json.loads(
+            text, object_pairs_hook=_refuse_repeated_names, parse_constant=_refuse_constant
+        )
+    except (ValueError, RecursionError):
+        return None
+
+
+def format_json_text(text: str) -> str | None:
+    """Return the JSON text indented, or None if it is not JSON."""
+    value = parse_json(text)
+    if value is None:
+        return None
+    try:
+        return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
+    except (ValueError, RecursionError):
+        return None
+
+
+def format_json_value(value: Any) -> str:
+    """Return a value as indented JSON; a huge one on one line, which takes a tenth of the time."""
+    line = json.dumps(value, ensure_ascii=False)
+    return line if len(line) > MAX_CHARACTERS else json.dumps(value, indent=2, ensure_ascii=False)
+
+
+def _refuse_repeated_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("A name is given twice.")
+    return found
+
+
+def _refuse_constant(constant: str) -> Any:
+    raise ValueError(f"{constant} is no JSON.")
+
+
+MAX_ROWS = 50
+MAX_COLUMNS = 8
+MAX_NAMES = 30
+MAX_CELL_CHARACTERS = 300
+
+Row = tuple[SafeString, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """Rows of cells. Without a `head`, each row is a name and its value."""
+
+    head: Row = ()
+    rows: tuple[Row, ...]
+
+
+def build_table(value: Any) -> Table | None:
+    """Return the value as a table, or None if a table would hide or distort a part of it."""
+    if isinstance(value, dict) and len(value) == 1:
+        only = next(iter(value.values()))
+        if isinstance(only, list):
+            return _build_from_list(only)
+    if isinstance(value, list):
+        return _build_from_list(value)
+    return _build_from_object(value) if isinstance(value, dict) else None
+
+
+def _build_from_list(items: list[Any]) -> Table | None:
+    if not 0 < len(items) <= MAX_ROWS or not all(isinstance(item, dict) for item in items):
+        return None
+    names = list(dict.fromkeys(name for item in items for name in item))
+    cells = [item.get(name, "") for item in items for name in names]
+    if not 0 < len(names) <= MAX_COLUMNS or not all(map(_is_plain, [*names, *cells])):
+        return None
+    return Table(
+        head=tuple(draw_hidden(name) for name in names),
+        rows=tuple(tuple(_draw_cell(item.get(name, "")) for name in names) for item in items),
+    )
+
+
+def _build_from_object(value: dict[str, Any]) -> Table | None:
+    if not 0 < len(value) <= MAX_NAMES or not all(map(_is_plain, [*value, *value.values()])):
+        return None
+    return Table(rows=tuple((draw_hidden(name), _draw_cell(held)) for name, held in value.items()))
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, str):
+        return len(value) <= MAX_CELL_CHARACTERS
+    return value is None or isinstance(value, bool | int | float)
+
+
+def _draw_cell(value: Any) -> SafeString:
+    words = {None: "none", True: "yes", False: "no"}
+    if value is None or isinstance(value, bool):
+        return SafeString(words[value])
+    return draw_hidden(str(value))
+
 
 SHOWN_PIECES = 50
 SHOWN_CHARACTERS = 20_000
@@ -33,7 +195,7 @@ LONG_LINES = 30
 PREVIEW_CHARACTERS = 400
 PREVIEW_LINES = 6
 LANGUAGES = {"text/html": "html", "image/svg+xml": "xml", "text/xml": "xml"}
-NOTHING = SafeString("")
+EMPTY = SafeString("")
 
 Kind = Literal["text", "table", "image", "audio", "file", "link"]
 Block = dict[str, Any]
@@ -41,27 +203,27 @@ Block = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """One piece of an answer. `preview` is there for a long text, which is shown folded; `left_out`
-    counts the characters that are not shown at all. `address` is ours: of the bytes, or of what
-    opens a link."""
+    """One piece of a result. A long text is shown folded and has a `preview`; `left_out` counts the
+    characters that are not shown. `address` is our URL of the bytes, or the one that opens a
+    link."""
 
     kind: Kind
     label: SafeString
     element_id: str
-    text: SafeString = NOTHING
+    text: SafeString = EMPTY
     is_code: bool = False
     characters: int = 0
     preview: SafeString | None = None
     left_out: int = 0
     table: Table | None = None
     address: str = ""
-    about: SafeString = NOTHING
+    about: SafeString = EMPTY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where pieces stand, and the addresses of their bytes and links by their number. `label` is
-    what plain words are called there."""
+    """The element that contains pieces, and the URLs of their bytes and links by their number.
+    `label` is the label of plain text."""
 
     element_id: str
     bytes_at: Callable[[int], str]
@@ -69,19 +231,19 @@ class Place:
     opened_at: Callable[[int], str] | None = None
 
 
-def pieces_of_call(call: ToolCall) -> list[Piece]:
+def build_call_pieces(call: ToolCall) -> list[Piece]:
     can_open = call.service is not None
     place = Place(
-        element_id=page.tool_call_id(call.pk),
+        element_id=page_values.tool_call_id(call.pk),
         bytes_at=lambda index: reverse("call-content", args=[call.pk, index]),
         opened_at=(lambda index: reverse("open-link", args=[call.pk, index])) if can_open else None,
     )
-    return _pieces_of(call, place)
+    return _build_pieces(call, place)
 
 
-def pieces_of_trial(trial: Trial) -> list[Piece]:
-    """As `pieces_of_call`. A link is opened on the page of the service's resources, while it is the
-    service that named it."""
+def build_trial_pieces(trial: Trial) -> list[Piece]:
+    """Do the same as `build_call_pieces` for a trial. A link opens on the page of the resources of
+    the service, while the definition of the tool is current."""
     page_of, service = partial(reverse, "admin:mcpconfig_service_trial_content"), trial.service_id
     resources = reverse("admin:mcpconfig_service_resources", args=[service]) if service else ""
 
@@ -93,110 +255,115 @@ def pieces_of_trial(trial: Trial) -> list[Piece]:
         bytes_at=lambda index: page_of(args=[service, trial.pk, index]) if service else "",
         opened_at=opened_at if trial.definition and trial.definition.is_current else None,
     )
-    return _pieces_of(trial, place)
+    return _build_pieces(trial, place)
 
 
-def pieces_of_blocks(blocks: Sequence[Block], place: Place) -> list[Piece]:
-    """Content blocks wherever they come from, one piece each."""
-    return [_piece(index, block, place) for index, block in enumerate(blocks[:SHOWN_PIECES])]
+def build_block_pieces(blocks: Sequence[Block], place: Place) -> list[Piece]:
+    """Return one piece for each content block."""
+    return [_build_piece(index, block, place) for index, block in enumerate(blocks[:SHOWN_PIECES])]
 
 
-def _pieces_of(call: Call, place: Place) -> list[Piece]:
-    """What the tool answered. A structured value that repeats the words, or is repeated by them, is
-    shown once."""
+def _build_pieces(call: Call, place: Place) -> list[Piece]:
+    """Return the pieces of a result. A structured value and a text with the same content are shown
+    once."""
     structured = (call.result or {}).get("structured")
-    blocks = list(enumerate(_readable(call)))
-    said = [_said(block) for _, block in blocks if block.get("type") == "text"]
+    blocks = list(enumerate(_iterate_blocks(call)))
+    said = [_get_text(block) for _, block in blocks if block.get("type") == "text"]
     if structured is not None:
-        blocks = [each for each in blocks if parsed(_said(each[1])) != structured]
-    pieces = [_piece(index, block, place) for index, block in blocks[:SHOWN_PIECES]]
+        blocks = [each for each in blocks if parse_json(_get_text(each[1])) != structured]
+    pieces = [_build_piece(index, block, place) for index, block in blocks[:SHOWN_PIECES]]
     if structured is not None and not _is_wrapped(structured, said):
-        pieces.append(_value_piece(structured, f"{place.element_id}-structured"))
+        pieces.append(_build_value_piece(structured, f"{place.element_id}-structured"))
     return pieces
 
 
-def pieces_of_attachment(attachment: Attachment) -> list[Piece]:
-    """What the resource held when it was read, or what a person's own file holds."""
+def build_attachment_pieces(attachment: Attachment) -> list[Piece]:
+    """Return the pieces of a resource as it was when it was read, or of a person's own file."""
     place = Place(
-        element_id=page.attachment_id(attachment.pk),
+        element_id=page_values.attachment_id(attachment.pk),
         bytes_at=lambda index: reverse("attachment-content", args=[attachment.pk, index]),
     )
     if attachment.is_own_file:
-        return [_own_file_piece(attachment, place)]
+        return [_build_own_file_piece(attachment, place)]
     contents = attachment.contents[:SHOWN_PIECES]
-    return [_resource_piece(index, each, place) for index, each in enumerate(contents)]
+    return [_build_resource_piece(index, each, place) for index, each in enumerate(contents)]
 
 
-def _own_file_piece(attachment: Attachment, place: Place) -> Piece:
-    """A picture to see, words to read, and in any case the file to save."""
-    facts = f"{attachment.name} · {attachment.origin} · {_size(attachment.size)}"
+def _build_own_file_piece(attachment: Attachment, place: Place) -> Piece:
+    """A picture or text is shown; every file can be saved."""
+    facts = f"{attachment.name} · {attachment.origin} · {_format_size(attachment.size)}"
     if attachment.is_picture:
-        return _file_piece(0, facts, place, place.bytes_at(0), "image")
+        return _build_file_piece(0, facts, place, place.bytes_at(0), "image")
     file = attachment.file
     if not file.words:
-        return _file_piece(0, f"{facts} · no words could be read", place, place.bytes_at(0))
+        return _build_file_piece(0, f"{facts} · no words could be read", place, place.bytes_at(0))
     label = f"Words of {attachment.name}" if file.pages else attachment.name
-    piece = _text_piece(label, file.words, f"{place.element_id}-0")
+    piece = _build_text_piece(label, file.words, f"{place.element_id}-0")
     left_out = piece.left_out + file.characters - len(file.words)
     return replace(piece, address=place.bytes_at(0), left_out=left_out)
 
 
-def _readable(call: Call) -> Iterator[Block]:
-    """The blocks; those of a failed call without the library's words around the tool's."""
+def _iterate_blocks(call: Call) -> Iterator[Block]:
+    """Yield the blocks, without the prefix of the MCP SDK for failed calls."""
     for block in call.content:
         if call.state == ToolCall.State.FAILED and block.get("type") == "text":
-            yield {**block, "text": SDK_PREFIX.sub("", _said(block), count=1)}
+            yield {**block, "text": SDK_PREFIX.sub("", _get_text(block), count=1)}
         else:
             yield block
 
 
-def _said(block: Block) -> str:
+def _get_text(block: Block) -> str:
     return str(block.get("text", ""))
 
 
 def _is_wrapped(structured: Any, said: list[str]) -> bool:
-    """Whether a library has put the words into an object, because a value must be one."""
+    """Return whether a library wrapped the text in an object, because values must be objects."""
     if not isinstance(structured, dict) or set(structured) != {"result"} or not said:
         return False
     inner = structured["result"]
-    return inner in (said[0], said) or inner in (parsed(said[0]), [parsed(text) for text in said])
+    return inner in (said[0], said) or inner in (
+        parse_json(said[0]),
+        [parse_json(text) for text in said],
+    )
 
 
-def _piece(index: int, block: Block, place: Place) -> Piece:
+def _build_piece(index: int, block: Block, place: Place) -> Piece:
     match block.get("type"):
         case "text":
-            return _text_piece(place.label, _said(block), f"{place.element_id}-{index}")
+            return _build_text_piece(place.label, _get_text(block), f"{place.element_id}-{index}")
         case "image" | "audio":
-            return _bytes_piece(index, block.get("data"), block, place)
+            return _build_bytes_piece(index, block.get("data"), block, place)
         case "resource":
-            return _resource_piece(index, _object(block.get("resource")), place)
+            return _build_resource_piece(index, _as_object(block.get("resource")), place)
         case "resource_link":
-            return _link_piece(index, block, place)
+            return _build_link_piece(index, block, place)
         case kind:
             about = f"{kind}: {block.get('mimeType') or 'no type given'} {block.get('uri') or ''}"
-            return _file_piece(index, about.strip(), place)
+            return _build_file_piece(index, about.strip(), place)
 
 
-def _resource_piece(index: int, resource: Block, place: Place) -> Piece:
+def _build_resource_piece(index: int, resource: Block, place: Place) -> Piece:
     if resource.get("text") is None:
-        return _bytes_piece(index, resource.get("blob"), resource, place)
+        return _build_bytes_piece(index, resource.get("blob"), resource, place)
     label = str(resource.get("uri") or "Resource")
-    language = _language(str(resource.get("mimeType") or ""))
-    return _text_piece(label, _said(resource), f"{place.element_id}-{index}", language)
+    language = _choose_language(str(resource.get("mimeType") or ""))
+    return _build_text_piece(label, _get_text(resource), f"{place.element_id}-{index}", language)
 
 
-def _bytes_piece(index: int, data: object, about: Block, place: Place) -> Piece:
-    """A picture or a sound to show, the source of what is written, or a file to save."""
-    found = shown_type(data)
+def _build_bytes_piece(index: int, data: object, about: Block, place: Place) -> Piece:
+    """Return a picture or a sound to show, textual source, or a file to save."""
+    found = detect_shown_type(data)
     claimed = str(about.get("mimeType") or "")
-    words = None if found else words_in(decoded(data), claimed)
+    words = None if found else decode_text(decode_base64(data), claimed)
     if words is not None:
         label = str(about.get("uri") or claimed)
-        return _text_piece(label, words, f"{place.element_id}-{index}", _language(claimed))
-    size = _size(byte_count(data))
+        return _build_text_piece(
+            label, words, f"{place.element_id}-{index}", _choose_language(claimed)
+        )
+    size = _format_size(count_bytes(data))
     facts = [str(about.get("uri") or ""), found or claimed or "no type given", size]
     address = place.bytes_at(index) if data else ""
-    file = partial(_file_piece, index, " · ".join(filter(None, facts)), place, address)
+    file = partial(_build_file_piece, index, " · ".join(filter(None, facts)), place, address)
     if not address:
         return file("file")
     if found.startswith("image/"):
@@ -204,7 +371,7 @@ def _bytes_piece(index: int, data: object, about: Block, place: Place) -> Piece:
     return file("audio" if found else "file")
 
 
-def _file_piece(
+def _build_file_piece(
     index: int, about: str, place: Place, address: str = "", kind: Kind = "file"
 ) -> Piece:
     labels: dict[Kind, str] = {"image": "Image", "audio": "Sound", "file": "File"}
@@ -217,11 +384,11 @@ def _file_piece(
     )
 
 
-def _link_piece(index: int, block: Block, place: Place) -> Piece:
-    """A resource that the tool names: it is read from the same service, once a person asks."""
+def _build_link_piece(index: int, block: Block, place: Place) -> Piece:
+    """Return a link to a resource. The same service is asked for it when a person opens it."""
     size = block.get("size")
     facts = [block.get("description"), block.get("uri"), block.get("mimeType")]
-    facts.append(_size(size) if isinstance(size, int) else None)
+    facts.append(_format_size(size) if isinstance(size, int) else None)
     return Piece(
         kind="link",
         label=draw_hidden(str(block.get("title") or block.get("name") or "Resource")),
@@ -231,17 +398,17 @@ def _link_piece(index: int, block: Block, place: Place) -> Piece:
     )
 
 
-def _value_piece(value: Any, element_id: str) -> Piece:
-    """A structured value: a table or a list of values where it is plain enough, else JSON."""
-    table = table_of(value)
+def _build_value_piece(value: Any, element_id: str) -> Piece:
+    """Return a structured value as a table if it is plain enough, otherwise as JSON."""
+    table = build_table(value)
     if table is None:
-        return _text_piece("Values", indented(value), element_id, "json")
+        return _build_text_piece("Values", format_json_value(value), element_id, "json")
     return Piece(kind="table", label=SafeString("Values"), element_id=element_id, table=table)
 
 
-def _text_piece(label: str, text: str, element_id: str, language: str = "") -> Piece:
-    """Words as they are, with their line breaks; JSON set out in lines."""
-    if not language and (set_out := pretty(text)) is not None:
+def _build_text_piece(label: str, text: str, element_id: str, language: str = "") -> Piece:
+    """Return text with its line breaks; JSON is indented."""
+    if not language and (set_out := format_json_text(text)) is not None:
         text, language = set_out, "json"
     shown = text[:SHOWN_CHARACTERS]
     is_long = len(shown) > LONG_CHARACTERS or shown.count("\n") >= LONG_LINES
@@ -250,7 +417,7 @@ def _text_piece(label: str, text: str, element_id: str, language: str = "") -> P
         kind="text",
         label=draw_hidden(label),
         element_id=element_id,
-        text=draw_hidden_in(colour(shown, language)) if language else draw_hidden(shown),
+        text=draw_hidden_in(colour_code(shown, language)) if language else draw_hidden(shown),
         is_code=bool(language),
         characters=len(text),
         preview=draw_hidden(beginning) if is_long else None,
@@ -258,15 +425,15 @@ def _text_piece(label: str, text: str, element_id: str, language: str = "") -> P
     )
 
 
-def _size(count: int) -> str:
-    """In words, with a plain space: another one would be drawn as a hidden character."""
+def _format_size(count: int) -> str:
+    """Use a plain space: a no-break space would be drawn as a hidden character."""
     return filesizeformat(count).replace("\xa0", " ")
 
 
-def _language(media_type: str) -> str:
-    """As what the source of this type is coloured."""
+def _choose_language(media_type: str) -> str:
+    """Return the language in which source of this type is coloured."""
     return LANGUAGES.get(media_type.partition(";")[0].strip().lower(), "")
 
 
-def _object(value: Any) -> Block:
+def _as_object(value: Any) -> Block:
     return value if isinstance(value, dict) else {}

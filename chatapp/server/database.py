@@ -1,4 +1,4 @@
-"""How turns and their tools reach the database: from threads of their own, and in snapshots."""
+"""Database access of async code: in threads of its own, and in snapshots."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -23,31 +23,31 @@ _pool = ThreadPoolExecutor(THREADS, thread_name_prefix="turns")
 
 
 async def in_database(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """Run blocking database work off the event loop, on a connection that its thread keeps.
+    """Run blocking database work outside the event loop, on a connection that its thread keeps.
 
-    Work that has begun runs to its end even when the caller is cancelled: a transaction commits
-    whole or not at all, and the caller's successor reads what became of it. It is done in the
-    caller's context, so that the log names whoever acts there.
+    Work that has begun runs to its end even if the caller is cancelled: a transaction commits or
+    rolls back, and the next reader sees which. It runs in the caller's context, so that the log has
+    the person who acts.
     """
     loop, context = asyncio.get_running_loop(), copy_context()
-    guarded = partial(_guarded, work, *args, **kwargs)
+    guarded = partial(_run_guarded, work, *args, **kwargs)
     return await loop.run_in_executor(_pool, context.run, guarded)
 
 
-def _guarded(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    # A connection that died while nobody used it is found out by the first statement.
+def _run_guarded(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    # Lets the first statement notice a connection that was closed while it was idle.
     connection.health_check_done = False  # type: ignore[attr-defined]  # the stubs lack it
     try:
         return work(*args, **kwargs)
     except (InterfaceError, OperationalError):
-        # The server may have gone away: the next piece of work begins with a new connection.
+        # The database server may be gone, so the next work starts with a new connection.
         if not connection.in_atomic_block:
             connection.close()
         raise
 
 
 def close_threads() -> None:
-    """Close the connections of all threads; the pool itself stays usable."""
+    """Close the connections of all threads. The pool stays usable."""
     together = Barrier(THREADS)
 
     def close_mine() -> None:
@@ -60,9 +60,9 @@ def close_threads() -> None:
 
 @contextmanager
 def snapshot() -> Iterator[None]:
-    """Everything read inside is as of one moment, without taking a write lock.
+    """Read everything inside the block as of one moment, without a write lock.
 
-    Inside an open transaction this adds nothing: there the caller's own rules hold.
+    Has no effect inside an open transaction.
     """
     if connection.in_atomic_block:
         yield
@@ -79,6 +79,7 @@ def snapshot() -> Iterator[None]:
             yield
 
 
-def in_time(**span: float) -> "ExpressionWrapper[CombinedExpression]":
-    """That long from now, by the database's clock; `span` as `timedelta` takes it."""
+def from_now(**span: float) -> "ExpressionWrapper[CombinedExpression]":
+    """Return an expression for a time after now by the database's clock. `span` has the arguments
+    of `timedelta`."""
     return ExpressionWrapper(Now() + timedelta(**span), output_field=DateTimeField())

@@ -1,6 +1,6 @@
-"""How settings are read from the environment: one that cannot be used is named and stops the start.
+"""Reads settings from the environment. An invalid one stops the start with its name.
 
-A value is never repeated in the message: it may hold a password.
+The message never contains the value, which may hold a password.
 """
 
 import logging
@@ -21,51 +21,51 @@ DATABASE_FORMS = "sqlite:///path or postgresql://user:password@host/name"
 
 
 class Environment(environ.Env):  # type: ignore[misc]  # the library has no types
-    """`env.KIND(NAME, default=…)`, as settings.py asks for each."""
+    """Reads one setting with `env.KIND(NAME, default=…)`."""
 
     def int(self, var: str, default: int) -> int:
-        return int(_number(super().int, var, default, "a whole number"))
+        return int(_read_number(super().int, var, default, "a whole number"))
 
     def float(self, var: str, default: float) -> float:
-        return float(_number(super().float, var, default, "a number"))
+        return float(_read_number(super().float, var, default, "a number"))
 
     def bool(self, var: str, default: bool) -> bool:
-        """Not as the library does it, which takes every word that it does not know for a no."""
+        """Read a switch. The library would read every unknown word as no."""
         word = self.str(var, default=str(default)).strip().lower()
         if word not in TRUE + FALSE:
-            raise unusable(var, "1 or 0")
+            raise make_error(var, "1 or 0")
         return word in TRUE
 
     def db(self, var: str, default: str) -> dict[str, Any]:
-        """The library would warn of other forms with the whole address, password and all."""
+        """Read a database address. The library would log an unknown form with its password."""
         address = self.str(var, default="") or default
         if address.partition("://")[0] not in DATABASES:
-            raise unusable(var, DATABASE_FORMS)
+            raise make_error(var, DATABASE_FORMS)
         try:
-            read: dict[str, Any] = self.db_url_config(address)
+            config: dict[str, Any] = self.db_url_config(address)
         except ValueError as error:
-            raise unusable(var, DATABASE_FORMS) from error
-        return read
+            raise make_error(var, DATABASE_FORMS) from error
+        return config
 
     def mail_server(self, var: str) -> dict[str, Any]:
-        """Django's names for a mail server; none where no mail is sent."""
+        """Read the address of a mail server as Django's settings; empty if no mail is sent."""
         address = self.str(var, default="")
         if not address:
             return {}
         if address.partition("://")[0] not in MAIL_SERVERS:
-            raise unusable(var, MAIL_FORMS)
+            raise make_error(var, MAIL_FORMS)
         try:
-            read: dict[str, Any] = self.email_url_config(address)
+            config: dict[str, Any] = self.email_url_config(address)
         except ValueError as error:
-            raise unusable(var, MAIL_FORMS) from error
-        if not read["EMAIL_HOST"]:
-            raise unusable(var, MAIL_FORMS)
-        return read
+            raise make_error(var, MAIL_FORMS) from error
+        if not config["EMAIL_HOST"]:
+            raise make_error(var, MAIL_FORMS)
+        return config
 
     def log_level(self, var: str, default: str) -> str:
         level = str(self.str(var, default=default)).upper()
         if level not in logging.getLevelNamesMapping():
-            raise unusable(var, "DEBUG, INFO, WARNING or ERROR")
+            raise make_error(var, "DEBUG, INFO, WARNING or ERROR")
         return level
 
     def time_zone(self, var: str, default: str) -> str:
@@ -73,16 +73,16 @@ class Environment(environ.Env):  # type: ignore[misc]  # the library has no type
         try:
             zoneinfo.ZoneInfo(name)
         except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError) as error:
-            raise unusable(var, "the name of a time zone, such as Europe/Berlin") from error
+            raise make_error(var, "the name of a time zone, such as Europe/Berlin") from error
         return name
 
 
-def _number(read: Any, var: str, default: object, wanted: str) -> Any:
+def _read_number(read: Any, var: str, default: object, wanted: str) -> Any:
     try:
         return read(var, default=default)
     except ValueError as error:
-        raise unusable(var, wanted) from error
+        raise make_error(var, wanted) from error
 
 
-def unusable(variable: str, wanted: str) -> ImproperlyConfigured:
+def make_error(variable: str, wanted: str) -> ImproperlyConfigured:
     return ImproperlyConfigured(f"{variable} cannot be used: it must be {wanted}.")

@@ -1,5 +1,8 @@
-"""An MCP server inside an ASGI application that has no lifespan for it: the first request of an
-event loop starts the server, the first one after a crash starts it anew, `close` ends it."""
+"""Runs an MCP server inside an ASGI application that has no lifespan for it.
+
+The first request in an event loop starts the server, the first one after a crash starts it again,
+and `close` stops it.
+"""
 
 import asyncio
 import contextlib
@@ -14,10 +17,10 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 log = logging.getLogger(__name__)
-# What crashes again and again is left alone for a while: each crash ends the requests beside it.
-MOST_STARTS = 5
+# A server that crashes often is not started for a while, since each crash ends other requests.
+MAX_STARTS = 5
 WITHIN_SECONDS = 60.0
-DOWN = {
+DOWN_ANSWER = {
     "error": {
         "kind": "down",
         "message": "This server ended unexpectedly several times in a row.",
@@ -28,13 +31,13 @@ DOWN = {
 
 
 class Manager(Protocol):
-    """What runs the requests of a server: the SDK's session manager."""
+    """The SDK's session manager, which runs the requests of a server."""
 
     def run(self) -> contextlib.AbstractAsyncContextManager[None]: ...
 
 
-class Running:
-    """The running server of one event loop, entered and left in one task, as anyio demands."""
+class RunningServer:
+    """The running server of one event loop. One task enters and leaves it, as anyio requires."""
 
     def __init__(self, app: ASGIApp, manager: Manager) -> None:
         self.app = app
@@ -42,8 +45,8 @@ class Running:
         self._started: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._task = asyncio.create_task(self._hold())
 
-    async def started(self) -> None:
-        # Shielded: a client that goes away must not cancel the start for those who wait beside it.
+    async def wait_started(self) -> None:
+        # Shielded, because a client that disconnects must not cancel the start for other clients.
         await asyncio.shield(self._started)
 
     async def close(self) -> None:
@@ -68,23 +71,24 @@ class Running:
 
 
 class Starts:
-    """The server of one event loop, and when it was started lately."""
+    """The server of one event loop, and the times of its latest starts."""
 
     def __init__(self) -> None:
-        self.running: Running | None = None
-        self._times: deque[float] = deque(maxlen=MOST_STARTS)
+        self.running: RunningServer | None = None
+        self._times: deque[float] = deque(maxlen=MAX_STARTS)
 
     def may_start(self) -> bool:
-        """Whether it may be started now; that it is, is counted."""
+        """Whether the server may be started now. Counts a start if it may."""
         now = time.monotonic()
-        if len(self._times) == MOST_STARTS and now - self._times[0] < WITHIN_SECONDS:
+        if len(self._times) == MAX_STARTS and now - self._times[0] < WITHIN_SECONDS:
             return False
         self._times.append(now)
         return True
 
 
 class Mount:
-    """One server. `make` builds it anew for each start, since the SDK runs one only once."""
+    """An ASGI application for one server. `make` builds it for each start, because the SDK can run
+    a server only once."""
 
     def __init__(self, make: Callable[[], tuple[ASGIApp, Manager]]) -> None:
         self._make = make
@@ -95,15 +99,15 @@ class Mount:
         if starts.running is None or starts.running.has_ended:
             if not starts.may_start():
                 headers = {"Retry-After": f"{WITHIN_SECONDS:.0f}"}
-                await JSONResponse(DOWN, 503, headers)(scope, receive, send)
+                await JSONResponse(DOWN_ANSWER, 503, headers)(scope, receive, send)
                 return
-            starts.running = Running(*self._make())
+            starts.running = RunningServer(*self._make())
         running = starts.running
-        await running.started()
+        await running.wait_started()
         await running.app(scope, receive, send)
 
     async def close(self) -> None:
-        """End the server of this event loop, if one was started."""
+        """Stop the server of this event loop, if one was started."""
         starts = self._starts.pop(asyncio.get_running_loop(), None)
         if starts is not None and starts.running is not None:
             await starts.running.close()

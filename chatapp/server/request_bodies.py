@@ -1,6 +1,6 @@
-"""How large a request may be: whoever sends more, signed in or not, fills no disk of ours.
+"""Limits the size of requests, whether signed in or not.
 
-Django writes a whole body to a temporary file before any of its own limits counts.
+Without it Django would write a whole body to a temporary file before its own limits apply.
 """
 
 from collections.abc import Awaitable, Callable
@@ -9,15 +9,17 @@ from django.conf import settings
 from starlette.types import Message, Receive, Scope, Send
 
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
-# A browser that is still sending may never read an answer, so this much is taken in and dropped.
-MOST_DROPPED = 10
+# A browser that is still sending may not read the answer, so this many bodies are read and dropped.
+MAX_DROPPED = 10
 
 
-async def within_bounds(pages: Application, scope: Scope, receive: Receive, send: Send) -> None:
-    """Let a request through, or answer that it is too large."""
+async def limit_request_body(
+    pages: Application, scope: Scope, receive: Receive, send: Send
+) -> None:
+    """Pass a request on, or answer that it is too large."""
     most = settings.REQUEST_MAX_BYTES
-    if _declared(scope) > most:
-        await _drop(receive, MOST_DROPPED * most)
+    if _read_content_length(scope) > most:
+        await _drop(receive, MAX_DROPPED * most)
         await _refuse(send)
         return
     taken, is_over, has_begun = 0, False, False
@@ -39,8 +41,8 @@ async def within_bounds(pages: Application, scope: Scope, receive: Receive, send
         await _refuse(send)
 
 
-def _declared(scope: Scope) -> int:
-    """What the request says of its length; the server has checked that it is a number."""
+def _read_content_length(scope: Scope) -> int:
+    """Return the declared length. The server has checked that it is a number."""
     return int(dict(scope["headers"]).get(b"content-length", 0))
 
 

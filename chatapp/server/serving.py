@@ -1,6 +1,8 @@
-"""What `manage.py serve` runs: a listening socket, then uvicorn with one process or several."""
+"""Runs the server for `manage.py serve`: a listening socket, then uvicorn with one or several
+processes."""
 
 import ipaddress
+import math
 import signal
 import socket
 from collections.abc import Callable
@@ -11,7 +13,7 @@ from uvicorn.supervisors import Multiprocess
 
 from mcpconfig.management.failures import Failure
 
-from .links import PORTS
+from .address import PORTS
 
 APPLICATION = "chatapp.asgi:application"
 BACKLOG = 2048
@@ -22,8 +24,8 @@ class CannotServe(Failure):
     """The server cannot start."""
 
 
-def refuse_to_serve(host: str, workers: int) -> None:
-    """Raise CannotServe where the way of starting, rather than the settings alone, is unsafe."""
+def check_can_serve(host: str, workers: int) -> None:
+    """Raise CannotServe if these options are unsafe together with the settings."""
     if settings.DEBUG and not is_loopback(host):
         raise CannotServe(
             "configuration",
@@ -47,10 +49,10 @@ def is_loopback(host: str) -> bool:
 
 
 def listen(host: str, port: int | None) -> socket.socket:
-    """A listening socket on `port`, or on the first free one of PORTS."""
+    """Return a listening socket on `port`, or on the first free one of PORTS."""
     for candidate in PORTS if port is None else [port]:
         try:
-            return listening_socket(host, candidate)
+            return open_socket(host, candidate)
         except PermissionError as error:
             what = f"This user may not listen on port {candidate}."
             raise CannotServe("address", what, "Choose a port above 1023.") from error
@@ -65,10 +67,10 @@ def listen(host: str, port: int | None) -> socket.socket:
     raise CannotServe("address", f"{what}: {refusal.strerror}.", hint) from refusal
 
 
-def listening_socket(host: str, port: int) -> socket.socket:
-    """Reuse of the address lets a server that was killed be followed by another one at once.
+def open_socket(host: str, port: int) -> socket.socket:
+    """Open a listening socket. Reuse of the address lets a server start right after one was killed.
 
-    Listening begins here and not later: two sockets may share an address until one of them listens.
+    It listens at once, since two sockets can share an address until one of them listens.
     """
     family, kind, protocol, _name, address = socket.getaddrinfo(
         host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -86,18 +88,18 @@ def listening_socket(host: str, port: int) -> socket.socket:
 
 
 def run(listener: socket.socket, workers: int, announce: Callable[[], None]) -> None:
-    """Serve until SIGTERM or SIGINT; `announce` is called once, when connections are answered."""
-    config = configuration(workers)
+    """Serve until SIGTERM or SIGINT. `announce` is called once the server accepts connections."""
+    config = build_config(workers)
     if workers > 1:
         Workers(config, [listener], announce).run()
         return
-    # uvicorn raises the signal again once it has shut down, which would end this process as killed.
+    # After the shutdown uvicorn raises the signal again, which would end this process as killed.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda _number, _frame: None)
     OneProcess(config, announce).run([listener])
 
 
-def configuration(workers: int) -> uvicorn.Config:
+def build_config(workers: int) -> uvicorn.Config:
     return uvicorn.Config(
         APPLICATION,
         workers=workers,
@@ -109,8 +111,8 @@ def configuration(workers: int) -> uvicorn.Config:
         ws_ping_interval=20,
         ws_ping_timeout=20,
         lifespan="on",
-        timeout_graceful_shutdown=20,
-        # Without a public address there is no proxy, and a forwarded address would be a lie.
+        timeout_graceful_shutdown=max(1, math.ceil(settings.SHUTDOWN_SECONDS)),
+        # Without a public address there is no proxy, so forwarded addresses are not trusted.
         proxy_headers=bool(settings.PUBLIC_URL),
         server_header=False,
         access_log=False,
@@ -120,7 +122,7 @@ def configuration(workers: int) -> uvicorn.Config:
 
 
 class OneProcess(uvicorn.Server):
-    """A server in this process."""
+    """A server in this process that announces its start."""
 
     def __init__(self, config: uvicorn.Config, announce: Callable[[], None]) -> None:
         super().__init__(config)
@@ -133,7 +135,7 @@ class OneProcess(uvicorn.Server):
 
 
 class Workers(Multiprocess):
-    """Several servers in processes of their own; one that dies is replaced."""
+    """Several servers in processes of their own. One that dies is replaced."""
 
     def __init__(
         self, config: uvicorn.Config, sockets: list[socket.socket], announce: Callable[[], None]

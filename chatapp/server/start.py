@@ -1,17 +1,17 @@
-"""How `manage.py` begins: settings that cannot be used end every command in words."""
+"""The start of `manage.py`: invalid settings end every command with a message."""
 
 import sys
 
 import django
 from django.core.management import execute_from_command_line
 
-from mcpconfig.management.failures import FAILED, INTERRUPTED, Failure, failure_of
+from mcpconfig.management.failures import FAILED, INTERRUPTED, Failure, to_failure
 
 HINT = "See docs/configuration.md."
 
 
 def run(words: list[str]) -> None:
-    """Do what `manage.py` was asked to do; its commands end by themselves."""
+    """Run the command of `manage.py`."""
     try:
         prepare(words)
         execute_from_command_line(words)
@@ -20,18 +20,19 @@ def run(words: list[str]) -> None:
 
 
 def prepare(words: list[str]) -> None:
-    """Read the settings and load the applications, or end in words."""
+    """Load the settings and applications, or exit with a message."""
     try:
         django.setup()
     except Exception as error:
         if "--traceback" in words:
             raise
-        print(settings_failure(error), file=sys.stderr)
+        print(build_settings_failure(error), file=sys.stderr)
         sys.exit(FAILED)
 
 
-def settings_failure(error: Exception) -> Failure:
-    """Beside what the settings themselves complain of: Django's own complaints are ValueErrors."""
+def build_settings_failure(error: Exception) -> Failure:
+    """Return the failure for an error while loading. Django raises ValueError for invalid
+    settings."""
     if isinstance(error, ValueError):
         return Failure("configuration", f"The settings cannot be read: {error}", HINT)
-    return failure_of(error)
+    return to_failure(error)

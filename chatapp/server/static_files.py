@@ -1,5 +1,5 @@
-"""Static files: one sheet and one script served from the sources of each component; collected and
-compressed again only when a source changed."""
+"""Static files: bundles of style sheets and scripts, collected and compressed only after a
+change."""
 
 import hashlib
 import os
@@ -12,7 +12,7 @@ from django.contrib.staticfiles.finders import BaseFinder, FileSystemFinder, get
 from django.core.files.storage import FileSystemStorage, Storage
 from django.core.management import call_command
 
-# What is served as one file, and its sources in the order in which they count.
+# The files that are served, each with its sources in order.
 BUNDLES = {
     "css/countersign.css": [
         "css/base.css",
@@ -45,7 +45,7 @@ BUNDLES = {
         "js/stream.js",
     ],
 }
-# What no page asks for: the readable twins of the admin's minified scripts, and other languages.
+# No page requests these: sources of the admin's minified scripts, other languages, and our sources.
 NEVER_SERVED = [
     "admin/js/vendor/jquery/jquery.js",
     "admin/js/vendor/select2/select2.full.js",
@@ -57,7 +57,7 @@ NEVER_SERVED = [
 
 
 class BundleFinder(BaseFinder):
-    """Finds the bundles wherever Django looks for static files: a page gets the same with DEBUG."""
+    """Finds the bundles for `collectstatic` and, with DEBUG, for the server."""
 
     def __init__(self, *_: Any, **__: Any) -> None:
         self.storage = FileSystemStorage(settings.VAR_DIR / "bundles")
@@ -67,16 +67,16 @@ class BundleFinder(BaseFinder):
         return []
 
     def find(self, path: str, find_all: bool = False, **_: Any) -> Any:
-        found = [self._built(path)] if path in BUNDLES else []
+        found = [self._build(path)] if path in BUNDLES else []
         return found if find_all else next(iter(found), None)
 
     def list(self, ignore_patterns: Iterable[str] | None) -> Iterator[tuple[str, Storage]]:
         for name in BUNDLES:
-            self._built(name)
+            self._build(name)
             yield name, self.storage
 
-    def _built(self, name: str) -> str:
-        """The file's path. It is written only when it has changed, so its time says when."""
+    def _build(self, name: str) -> str:
+        """Write the bundle if it has changed, and return its path."""
         path = Path(self.storage.path(name))
         joined = b"".join(Path(str(self.sources.find(s))).read_bytes() for s in BUNDLES[name])
         if not path.exists() or path.read_bytes() != joined:
@@ -88,10 +88,10 @@ class BundleFinder(BaseFinder):
 
 
 def collect() -> bool:
-    """Bring STATIC_ROOT up to date; whether anything had to be done."""
+    """Bring STATIC_ROOT up to date. Return whether anything had changed."""
     root = Path(settings.STATIC_ROOT)
     stamp = root.with_name(f"{root.name}.stamp")
-    state = fingerprint()
+    state = compute_fingerprint()
     if (root / "staticfiles.json").exists() and stamp.exists() and stamp.read_text() == state:
         return False
     call_command("collectstatic", interactive=False, verbosity=0, ignore_patterns=NEVER_SERVED)
@@ -99,14 +99,14 @@ def collect() -> bool:
     return True
 
 
-def fingerprint() -> str:
-    """A hash that changes when a source is added, removed or written."""
-    lines = sorted(sources())
+def compute_fingerprint() -> str:
+    """Return a hash that changes when a source is added, removed or written."""
+    lines = sorted(list_sources())
     backend = settings.STORAGES["staticfiles"]["BACKEND"]
     return hashlib.sha256("\n".join([backend, *lines]).encode()).hexdigest()
 
 
-def sources() -> Iterator[str]:
+def list_sources() -> Iterator[str]:
     for finder in get_finders():
         for name, storage in finder.list(["CVS", ".*", "*~"]):
             found = Path(storage.path(name)).stat()

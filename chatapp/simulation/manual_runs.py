@@ -1,7 +1,8 @@
-"""Trials: an admin runs a tool by hand, once, through the same permission module as every call.
+"""Manual runs (trials): an admin runs a tool once, decided by the same permission module as every
+call.
 
-`propose` says what would run and what policy decides about it, `run` does it. What was decided is
-bound to what was shown; a trial that was sent is never sent again.
+`propose` returns what would run and the decision about it; `run` runs it. The decision is bound to
+what was shown. A trial that was sent is never sent again.
 """
 
 import json
@@ -17,51 +18,48 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models.functions import Now
 
+from chatapp.audit import call_entries
+from chatapp.calls.ledger import UNFORESEEN, Outcome, build_stored_result, describe_error
 from chatapp.models import Member, ToolCall, Trial
+from chatapp.people.refused import Refused
 from chatapp.permissions.binding import UnreadableArguments, binding_hash, canonical_arguments
 from chatapp.permissions.risk import Risk
 from chatapp.permissions.rules import AdminRule, CallFacts, Decision
-from chatapp.tools.catalogue import risk_of
-from chatapp.tools.plain_text import schema_without_hidden
+from chatapp.policy.daily_limits import count_uses_today
+from chatapp.policy.stored_policy import Policy, load_policy
+from chatapp.tools.catalogue import assess_risk, strip_hidden_in_schema
 from chatapp.tools.tool_id import tool_id
-from mcpconfig import trace
-from mcpconfig.acting import Acting
-from mcpconfig.arguments import misfit
-from mcpconfig.errors import OperationError
-from mcpconfig.ledger import tool_state
 from mcpconfig.models import Service, ToolDefinition, ToolSetting
-from mcpconfig.on_first_use import operations, tasks
-from mcpconfig.results import CallOutcome, InputRequired, TaskReport, TaskStarted
-from mcpconfig.sharing import refusal_of
-
-from . import log_of_calls
-from .daily_uses import uses_today
-from .ledger import UNFORESEEN
-from .outcomes import Outcome, shown, stored_result
-from .policy import Policy, policy_for
-from .refusals import Refused
+from mcpconfig.operations.lazy import operations, tasks
+from mcpconfig.services.sharing import explain_refusal
+from mcpconfig.services.tool_definitions import describe_tool_state
+from mcpconfig.trace import recording
+from mcpconfig.values.acting import Acting
+from mcpconfig.values.arguments import describe_mismatch
+from mcpconfig.values.errors import OperationError
+from mcpconfig.values.results import CallOutcome, InputRequired, TaskReport, TaskStarted
 
 logger = logging.getLogger(__name__)
 State = ToolCall.State
 
 TWO_SIGN = "Two people sign for this, so it cannot be tried here. Use the tool in a chat."
 CHANGED = "The tool or its service has changed since this was shown, so it was not run. Look again."
-LEFT = {
+WORKER_DIED = {
     "kind": "worker_died",
-    "message": "The server stopped while this ran, so nobody knows whether it took effect.",
+    "message": "The server stopped while this was running. It may or may not have taken effect.",
     "hint": "Check at the service before you run it again.",
 }
-ASKS = {
+ASKS_FIRST = {
     "kind": "input_required",
     "message": "The service asks something before it runs this tool, so it did not run.",
     "hint": "Use the tool in a chat, where its question can be answered.",
 }
-LATER = {
+NOT_READY = {
     "kind": "input_required",
     "message": "The service is not ready for this yet, so it did not run.",
     "hint": "Try again in a while.",
 }
-LONG = {
+LONG_TASK = {
     "kind": "task",
     "message": "The service goes on with this as a long task, and was not waited for any longer.",
     "hint": "Check at the service what came of it.",
@@ -69,13 +67,13 @@ LONG = {
 
 
 class NotTyped(Refused):
-    """The tool's name has to be typed before it runs, and was not."""
+    """The tool's name must be typed before it runs, and was not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """A tool's risk, and what policy says about running it now. Before the values are known,
-    `may_change` says that a rule looks at them."""
+    """A tool's risk, and the decision about running it now. `may_change`: the arguments are not
+    known yet, and a rule depends on them."""
 
     risk: Risk
     decision: Decision
@@ -84,7 +82,7 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
-    """Exactly what would run, under which number, and what policy decides about it."""
+    """Exactly what would run, under which id, and the decision about it."""
 
     trial_id: uuid.UUID
     person: Member
@@ -95,7 +93,7 @@ class Proposal:
 
     @property
     def binding(self) -> str:
-        """The hash of all that is shown before it runs, and of who it is shown to."""
+        """The hash of everything that is shown before the run, and of the person who sees it."""
         return binding_hash(
             service_id=self.service.pk,
             endpoint=self.service.endpoint,
@@ -107,7 +105,7 @@ class Proposal:
         )
 
     def as_trial(self, *, was_confirmed: bool = False) -> Trial:
-        """The row that it becomes when it is sent."""
+        """Return the row to store when the call is sent."""
         return Trial(
             id=self.trial_id,
             person=self.person,
@@ -127,11 +125,11 @@ class Proposal:
 def judge(
     service: Service, definition: ToolDefinition, person: Member, arguments: str | None = None
 ) -> Judgement:
-    """What policy says of this tool to this person, with these values or, while they are not known,
-    before any rule about values."""
+    """Return the risk and the decision about this tool for this person. Without arguments, the
+    rules that depend on arguments are left out."""
     setting = ToolSetting.objects.filter(service=service, name=definition.name).first()
-    state = tool_state(definition, setting)
-    risk = risk_of(service, definition, setting)
+    state = describe_tool_state(definition, setting)
+    risk = assess_risk(service, definition, setting)
     facts = CallFacts(
         service=service.name,
         tool=definition.name,
@@ -141,17 +139,17 @@ def judge(
         definition_hash=definition.hash,
         obstacle="disabled" if state == "disabled" or not service.is_enabled else None,
         arguments=json.loads(arguments or "{}"),
-        calls_today=uses_today(person, service.pk, definition.name),
+        calls_today=count_uses_today(person, service.pk, definition.name),
     )
-    policy = policy_for(person, None)
-    looking = _about_values(policy, facts) if arguments is None else []
+    policy = load_policy(person, None)
+    looking = _list_value_rules(policy, facts) if arguments is None else []
     policy = replace(policy, rules=tuple(rule for rule in policy.rules if rule not in looking))
     decision = policy.decide(facts, risk, "act")
     return Judgement(risk=risk, decision=decision, may_change=bool(looking))
 
 
-def _about_values(policy: Policy, facts: CallFacts) -> list[AdminRule]:
-    """The rules that look at the values of a call of this tool."""
+def _list_value_rules(policy: Policy, facts: CallFacts) -> list[AdminRule]:
+    """Return the rules that depend on the arguments of this tool."""
     conditional = [rule for rule in policy.rules if isinstance(rule, AdminRule) and rule.condition]
     return [
         rule
@@ -163,16 +161,16 @@ def _about_values(policy: Policy, facts: CallFacts) -> list[AdminRule]:
 def propose(
     person: Member, definition: ToolDefinition, arguments: str, trial_id: uuid.UUID
 ) -> Proposal:
-    """What would run. Raises Refused where it may not, or where the values do not fit."""
+    """Return what would run. Raise Refused if it may not run or the arguments do not fit."""
     service = Service.objects.get(pk=definition.service_id)
-    exact = fitting(definition, arguments)
+    exact = check_arguments(definition, arguments)
     judgement = judge(service, definition, person, exact)
     if judgement.decision.effect == "deny":
         reason, note = judgement.decision.reason, judgement.decision.note
         raise Refused(" ".join(filter(None, [reason, note])), 403)
     if judgement.decision.demand is not None:
         raise Refused(TWO_SIGN, 403)
-    if refusal := refusal_of(service, person):
+    if refusal := explain_refusal(service, person):
         raise Refused(refusal, 403)
     if not ToolDefinition.objects.filter(pk=definition.pk, is_current=True).exists():
         raise Refused(CHANGED, 409)
@@ -186,44 +184,49 @@ def propose(
     )
 
 
-def readable(arguments: str) -> str:
-    """The JSON object in its exact form. Raises Refused where it is none."""
+def canonicalise(arguments: str) -> str:
+    """Return the arguments in canonical form. Raise Refused if they are not a JSON object."""
     try:
         return canonical_arguments(arguments)
     except UnreadableArguments as error:
         raise Refused(str(error)) from error
 
 
-def fitting(definition: ToolDefinition, arguments: str) -> str:
-    """As `readable`, and of the values that the tool takes."""
-    exact = readable(arguments)
-    if problem := misfit(exact, schema_without_hidden(definition.input_schema)):
+def check_arguments(definition: ToolDefinition, arguments: str) -> str:
+    """Return the arguments in canonical form. Raise Refused if they do not fit the tool's
+    schema."""
+    exact = canonicalise(arguments)
+    if problem := describe_mismatch(exact, strip_hidden_in_schema(definition.input_schema)):
         raise Refused(problem)
     return exact
 
 
 def run(
-    proposal: Proposal, *, confirmed: str, noted: Callable[[Trial], None], typed: str = ""
+    proposal: Proposal, *, confirmed: str, on_stored: Callable[[Trial], None], typed: str = ""
 ) -> None:
-    """Run the tool once; the row says what came of it. `confirmed` is the binding that the person
-    saw and said yes to, empty where nobody was asked; `typed` confirms what must be typed; `noted`
-    is called as the row is stored. What this person's form has run already is left as it is. Raises
-    Refused, and then nothing was sent.
+    """Run the tool once and store its outcome in the trial's row.
+
+    `confirmed` is the binding that the person saw and confirmed, empty if no confirmation was
+    needed. `typed` is the typed confirmation. `on_stored` is called when the row is stored. A trial
+    that was already run is left as it is. Raises Refused, and then nothing was sent.
     """
     try:
-        checked = _begin(proposal, confirmed, typed, noted)
+        checked = _begin(proposal, confirmed, typed, on_stored)
     except IntegrityError as error:
         if Trial.objects.filter(pk=proposal.trial_id, person=proposal.person).exists():
             return
         raise Refused(CHANGED, 409) from error
-    _record(checked.trial_id, async_to_sync(_outcome_of)(checked))
+    _record(checked.trial_id, async_to_sync(_send)(checked))
 
 
 def _begin(
-    proposal: Proposal, confirmed: str, typed: str, noted: Callable[[Trial], None]
+    proposal: Proposal, confirmed: str, typed: str, on_stored: Callable[[Trial], None]
 ) -> Proposal:
-    """Check everything again and store that it is sent, in one transaction; what is to be sent. The
-    service's row lock keeps a listing from changing the tool in between."""
+    """Check everything again, store the trial as sending and return what to send, in one
+    transaction.
+
+    The lock on the service's row keeps a listing from changing the tool in between.
+    """
     with transaction.atomic():
         Service.objects.select_for_update(no_key=True).get(pk=proposal.service.pk)
         now = propose(proposal.person, proposal.definition, proposal.arguments, proposal.trial_id)
@@ -234,16 +237,16 @@ def _begin(
             raise NotTyped(f"Type the tool's name, {now.definition.name}, to run it.")
         trial = now.as_trial(was_confirmed=confirmed != "")
         trial.save(force_insert=True)
-        noted(trial)
-        log_of_calls.tried(trial)
+        on_stored(trial)
+        call_entries.log_trial(trial)
         return now
 
 
-async def _outcome_of(proposal: Proposal) -> Outcome:
-    """Send it, and say what came of it, whatever that is."""
+async def _send(proposal: Proposal) -> Outcome:
+    """Send the call and return its outcome, also if the call failed."""
     acting = Acting.of(proposal.person)
     try:
-        with trace.round_of(str(proposal.trial_id)):
+        with recording.use_round(str(proposal.trial_id)):
             answer = await operations.call_tool(
                 proposal.service,
                 proposal.definition,
@@ -251,40 +254,41 @@ async def _outcome_of(proposal: Proposal) -> Outcome:
                 acting=acting,
             )
             if isinstance(answer, TaskStarted):
-                return await _followed(proposal.service, answer, acting)
+                return await _follow_task(proposal.service, answer, acting)
     except OperationError as error:
         state = State.FAILED if error.is_definite else State.UNKNOWN
-        return Outcome(state=state, error=shown(error))
+        return Outcome(state=state, error=describe_error(error))
     except Exception:
         logger.exception("Trial %s ended in a way that nobody foresaw", proposal.trial_id)
         return Outcome(state=State.UNKNOWN, error=UNFORESEEN)
-    return _outcome(answer)
+    return _build_outcome(answer)
 
 
-def _outcome(answer: CallOutcome | InputRequired | TaskReport) -> Outcome:
+def _build_outcome(answer: CallOutcome | InputRequired | TaskReport) -> Outcome:
     match answer:
         case CallOutcome(result=result) | TaskReport(result=result) if result is not None:
             state = State.FAILED if result.is_error else State.SUCCEEDED
-            return Outcome(state=state, result=stored_result(result))
+            return Outcome(state=state, result=build_stored_result(result))
         case InputRequired(requests=requests):
-            return Outcome(state=State.FAILED, error=ASKS if requests else LATER)
+            return Outcome(state=State.FAILED, error=ASKS_FIRST if requests else NOT_READY)
         case TaskReport(status="failed" | "cancelled" as status):
             message = answer.error or f"The service says that the long task is {status}."
             error = {"kind": "task", "message": message, "hint": ""}
             return Outcome(state=State.FAILED, error=error)
-    return Outcome(state=State.UNKNOWN, error=LONG)
+    return Outcome(state=State.UNKNOWN, error=LONG_TASK)
 
 
-async def _followed(service: Service, task: TaskStarted, acting: Acting) -> Outcome:
-    """What came of a call that became a long task, if that is known within an operation's time."""
+async def _follow_task(service: Service, task: TaskStarted, acting: Acting) -> Outcome:
+    """Return the outcome of a call that became a long task, if it ends within the time of one
+    operation."""
     with anyio.move_on_after(settings.MCP_TOTAL_SECONDS):
-        return _outcome(await _end_of(service, task, acting))
-    return Outcome(state=State.UNKNOWN, error=LONG)
+        return _build_outcome(await _wait_for_task(service, task, acting))
+    return Outcome(state=State.UNKNOWN, error=LONG_TASK)
 
 
-async def _end_of(service: Service, task: TaskStarted, acting: Acting) -> TaskReport:
-    """How the task stands when it is over, or goes on only with an answer. A poll that fails says
-    nothing of the task."""
+async def _wait_for_task(service: Service, task: TaskStarted, acting: Acting) -> TaskReport:
+    """Poll the task until it is over or needs an answer. A poll that fails says nothing about
+    the task."""
     while True:
         await anyio.sleep(task.poll_seconds)
         try:
@@ -302,13 +306,13 @@ def _record(trial_id: uuid.UUID, outcome: Outcome) -> None:
             state=outcome.state, result=outcome.result, error=outcome.error, finished_at=Now()
         )
         if stored:
-            log_of_calls.tried(Trial.objects.get(pk=trial_id))
+            call_entries.log_trial(Trial.objects.get(pk=trial_id))
 
 
 def settle() -> None:
-    """Trials that were being sent for longer than one can take were left by a process that died:
-    what came of them nobody knows."""
+    """Set the trials that have been sending for longer than one operation can take to unknown:
+    their process died."""
     longest = timedelta(seconds=2 * settings.MCP_TOTAL_SECONDS + 30)
     left = Trial.objects.filter(state=State.SENDING, sent_at__lt=Now() - longest)
     for trial in left:
-        _record(trial.pk, Outcome(state=State.UNKNOWN, error=LEFT))
+        _record(trial.pk, Outcome(state=State.UNKNOWN, error=WORKER_DIED))

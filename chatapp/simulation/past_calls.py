@@ -1,9 +1,9 @@
-"""What was true of past calls when policy decided about them: read from rows in batches, kept while
-they go by in the order in which they were made.
+"""The facts of past calls at the time of their decision, read from rows in batches, in the order of
+the calls.
 
-What is not known of the past is taken from now: a person's groups, a chat's mode, an admin's level
-of a tool, which services are open to strangers and which tools are confirmed. Consents count as
-they stood when the call was made.
+What is not stored about the past is taken from the present: a person's groups, a chat's mode, an
+admin's level of a tool, which services are open to strangers and which tools are confirmed.
+Consents count as they were when the call was made.
 """
 
 import json
@@ -21,13 +21,13 @@ from chatapp.models import Attachment, Consent, HousePolicy, Member, ToolCall
 from chatapp.permissions import rules
 from chatapp.permissions.risk import Risk
 from chatapp.permissions.rules import OWN_TOOLS, CallFacts, PersonFacts
-from chatapp.tools.catalogue import risk_of
+from chatapp.policy.stored_policy import build_consent
+from chatapp.tools.catalogue import assess_risk
 from chatapp.tools.core import core_tool
-from chatapp.tools.core_catalogue import risk_of_core
+from chatapp.tools.core_catalogue import assess_core_risk
 from mcpconfig.models import Service, ToolDefinition, ToolSetting
 
-from .drafted_consents import DraftedConsent
-from .policy import consent_of
+from .drafts import DraftedConsent
 
 EVER = datetime.min.replace(tzinfo=UTC)
 FIELDS = (
@@ -41,7 +41,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """Which past calls are looked at: of the last days, of one person, of one service."""
+    """Which past calls are simulated: of the last days, of one person, of one service."""
 
     days: int = 30
     person: Member | None = None
@@ -49,15 +49,14 @@ class Scope:
 
     @property
     def rows(self) -> QuerySet[ToolCall]:
-        """Those that policy decided about, in the order in which they were made. What others of
-        the same turn or day came before it counts for a call, so those of all services are there.
-        """
+        """The decided calls in the order in which they were made, of all services: the earlier
+        calls of the same turn or day count for a call."""
         rows = self._decided().filter(turn__created_at__gte=self._since())
         return rows.order_by("turn__created_at", "turn_id", "step", "position")
 
     @property
     def uses_before(self) -> dict[UUID, datetime]:
-        """When consents were used last before that."""
+        """When each consent was last used before the period."""
         before = self._decided().filter(turn__created_at__lt=self._since()).exclude(consent=None)
         last = before.order_by().values("consent").annotate(at=Max("turn__created_at"))
         return {each["consent"]: each["at"] for each in last}
@@ -75,15 +74,15 @@ class Scope:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Tool:
-    """A definition as it is judged now."""
+    """A definition with its current risk."""
 
     risk: Risk
     hash: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Given:
-    """A consent with the time in which it held."""
+class _DatedConsent:
+    """A consent with the time in which it was valid."""
 
     consent: rules.Consent
     since: datetime
@@ -91,50 +90,52 @@ class _Given:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
-    """What is read once: people, services, judged tools, consents, and by their messages the
-    services whose words, perhaps of strangers, were attached."""
+class PastFacts:
+    """What is read once: people, services, judged tools, consents, and for each message the
+    services whose untrusted content was attached."""
 
     names: dict[int, str]
     people: dict[int, PersonFacts]
     services: dict[int, Service]
     settings: dict[tuple[int, str], ToolSetting]
     tools: dict[int, _Tool]
-    consents: dict[int, list[_Given]]
+    consents: dict[int, list[_DatedConsent]]
     consents_last: timedelta
     attached: dict[UUID, str]
 
     @classmethod
-    def of(cls, scope: Scope, drafted: DraftedConsent | None) -> "Known":
+    def load(cls, scope: Scope, drafted: DraftedConsent | None) -> "PastFacts":
         services = {service.pk: service for service in Service.objects.all()}
         settings = {(each.service_id, each.name): each for each in ToolSetting.objects.all()}
         names = dict(Member.objects.values_list("pk", "username"))
         return cls(
             names=names,
-            people={person: PersonFacts(id=person, groups=groups) for person, groups in _groups()},
+            people={
+                person: PersonFacts(id=person, groups=groups) for person, groups in _load_groups()
+            },
             services=services,
             settings=settings,
-            tools=_judged(scope, services, settings),
-            consents=_consents(names, drafted),
+            tools=_judge_tools(scope, services, settings),
+            consents=_load_consents(names, drafted),
             consents_last=timedelta(days=HousePolicy.current().consent_days),
-            attached=_attached(),
+            attached=_load_attached(),
         )
 
 
-def _groups() -> Iterator[tuple[int, frozenset[int]]]:
+def _load_groups() -> Iterator[tuple[int, frozenset[int]]]:
     held = defaultdict(set)
     for person, group in Member.objects.values_list("pk", "groups"):
         held[person].add(group)
     return ((person, frozenset(groups - {None})) for person, groups in held.items())
 
 
-def _judged(
+def _judge_tools(
     scope: Scope, services: dict[int, Service], settings: dict[tuple[int, str], ToolSetting]
 ) -> dict[int, _Tool]:
     used = scope.rows.exclude(definition=None).order_by().values("definition").distinct()
     return {
         each.pk: _Tool(
-            risk=risk_of(
+            risk=assess_risk(
                 services[each.service_id], each, settings.get((each.service_id, each.name))
             ),
             hash=each.hash,
@@ -143,21 +144,25 @@ def _judged(
     }
 
 
-def _attached() -> dict[UUID, str]:
+def _load_attached() -> dict[UUID, str]:
     sent = Attachment.objects.filter(part__isnull=False)
     brought = sent.filter(Q(service__is_open=True) | ~Q(tainted_by=""))
     rows = brought.values_list("part__message", "tainted_by", "service__name")
     return {message: marked or service for message, marked, service in rows}
 
 
-def _consents(people: Iterable[int], drafted: DraftedConsent | None) -> dict[int, list[_Given]]:
+def _load_consents(
+    people: Iterable[int], drafted: DraftedConsent | None
+) -> dict[int, list[_DatedConsent]]:
     given = defaultdict(list)
     for row in Consent.objects.select_related("service"):
-        one = _Given(consent=consent_of(row), since=row.created_at, until=row.revoked_at)
+        one = _DatedConsent(consent=build_consent(row), since=row.created_at, until=row.revoked_at)
         given[row.person_id].append(one)
     if drafted is not None:
         for person in people:
-            given[person].append(_Given(consent=drafted.of(person), since=EVER, until=None))
+            given[person].append(
+                _DatedConsent(consent=drafted.build_for(person), since=EVER, until=None)
+            )
     return given
 
 
@@ -165,9 +170,9 @@ def _consents(people: Iterable[int], drafted: DraftedConsent | None) -> dict[int
 
 
 @dataclass(slots=True, kw_only=True)
-class GoneBy:
-    """What later calls of a turn, a chat or a day have to know of earlier ones, and when each
-    consent was used last."""
+class EarlierCalls:
+    """What later calls of a turn, a chat or a day depend on, and when each consent was last
+    used."""
 
     used: dict[UUID, datetime]
     turn: object = None
@@ -179,8 +184,8 @@ class GoneBy:
     chats: dict[object, str] = field(default_factory=dict)
     today: Counter[tuple[int, int | None, str, date]] = field(default_factory=Counter)
 
-    def enter(self, call: Row, known: Known) -> None:
-        """The calls of a step are decided before any of them has a result."""
+    def enter(self, call: Row, known: PastFacts) -> None:
+        """Advance to this call. The calls of a step are decided before any of them has a result."""
         if call["turn_id"] != self.turn:
             if self.read:
                 self.chats.setdefault(self.chat, self.read)
@@ -191,44 +196,46 @@ class GoneBy:
             self.tainted_by = self.read
         self.step = call["step"]
 
-    def remember(self, call: Row, known: Known, consent_id: UUID | None) -> None:
-        """The call is decided, perhaps by a consent, which is used then."""
+    def remember(self, call: Row, known: PastFacts, consent_id: UUID | None) -> None:
+        """Record a decided call, and the consent that it used, if any."""
         self.same[call["tool_id"], call["arguments"]] += 1
         if call["sent_at"] is not None:
-            self.today[_day_of(call)] += 1
+            self.today[_build_day_key(call)] += 1
         for used in (call["consent_id"], consent_id):
             if used is not None:
                 self.used[used] = call["turn__created_at"]
-        if not call["result__isnull"] and (brought := _strangers_in(call, known)):
+        if not call["result__isnull"] and (brought := _find_taint(call, known)):
             self.read = self.read or brought
 
-    def held(self, known: Known, call: Row) -> Iterator[rules.Consent]:
-        """The consents of the call's person that were neither revoked nor lapsed."""
+    def list_consents(self, known: PastFacts, call: Row) -> Iterator[rules.Consent]:
+        """Yield the consents of the call's person that were neither revoked nor lapsed."""
         at = call["turn__created_at"]
         for each in known.consents.get(call["turn__conversation__owner_id"], ()):
             stood = each.since <= at and (each.until is None or at < each.until)
             if stood and not self._has_lapsed(each, known, at):
                 yield each.consent
 
-    def _has_lapsed(self, given: _Given, known: Known, at: datetime) -> bool:
-        if given.consent.id is None:  # a drafted one
+    def _has_lapsed(self, given: _DatedConsent, known: PastFacts, at: datetime) -> bool:
+        if given.consent.id is None:  # a drafted consent
             return False
         return at - self.used.get(given.consent.id, given.since) > known.consents_last
 
 
-def _strangers_in(call: Row, known: Known) -> str:
-    """Whose words, perhaps of strangers, the call brought, or nothing."""
+def _find_taint(call: Row, known: PastFacts) -> str:
+    """Return the service whose untrusted content the call's result brought, or an empty string."""
     service = known.services.get(call["service_id"])
     open_name = service.name if service is not None and service.is_open else ""
     return call["tainted_by"] or open_name
 
 
-def facts_of_past(call: Row, known: Known, before: GoneBy) -> tuple[CallFacts, Risk] | None:
-    """What was true of the call, with the tool's risk; None where its service is gone."""
+def build_past_facts(
+    call: Row, known: PastFacts, before: EarlierCalls
+) -> tuple[CallFacts, Risk] | None:
+    """Return the facts of the call and the tool's risk; None if the service no longer exists."""
     service = known.services.get(call["service_id"])
     tool = known.tools.get(call["definition_id"])
     own = core_tool(call["tool_id"]) if call["service_id"] is None else None
-    risk = risk_of_core(own) if own else tool.risk if tool and service else None
+    risk = assess_core_risk(own) if own else tool.risk if tool and service else None
     if risk is None:
         return None
     setting = known.settings.get((call["service_id"], call["tool_name"]))
@@ -242,12 +249,12 @@ def facts_of_past(call: Row, known: Known, before: GoneBy) -> tuple[CallFacts, R
         definition_hash=tool.hash if tool else "",
         conversation_id=str(call["turn__conversation_id"]),
         arguments=json.loads(call["arguments"]),
-        calls_today=before.today[_day_of(call)],
+        calls_today=before.today[_build_day_key(call)],
         tainted_by=in_chat if own is not None and own.outlives_chat else before.tainted_by,
     )
     return facts, risk
 
 
-def _day_of(call: Row) -> tuple[int, int | None, str, date]:
+def _build_day_key(call: Row) -> tuple[int, int | None, str, date]:
     person, at = call["turn__conversation__owner_id"], call["turn__created_at"]
     return person, call["service_id"], call["tool_name"], at.date()

@@ -1,5 +1,5 @@
-"""Policy tests: calls that must be decided as an admin wrote down, tried on any policy, stored or
-drafted. Nothing is called and nothing is stored."""
+"""Policy tests: calls with an expected decision, checked against a stored or drafted policy.
+Nothing is called and nothing is stored."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,26 +9,25 @@ from chatapp.models import Member, PolicyTest
 from chatapp.permissions.decide import decide
 from chatapp.permissions.risk import Risk
 from chatapp.permissions.rules import OWN_TOOLS, CallFacts, Decision, Mode, PersonFacts
-from chatapp.tools.catalogue import risk_of
+from chatapp.policy.policy_set import PolicySet
+from chatapp.policy.stored_policy import build_person_facts
+from chatapp.tools.catalogue import assess_risk
 from chatapp.tools.core import core_tool
-from chatapp.tools.core_catalogue import may_use, risk_of_core
-from mcpconfig.ledger import tool_state
+from chatapp.tools.core_catalogue import assess_core_risk, may_use
 from mcpconfig.models import Service, ToolDefinition, ToolSetting
-from mcpconfig.sharing import refusal_of
-
-from .admins_word import AdminsWord
-from .policy import facts_of
+from mcpconfig.services.sharing import explain_refusal
+from mcpconfig.services.tool_definitions import describe_tool_state
 
 Expected = PolicyTest.Expected
 WORDS: dict[str, Any] = dict(Expected.choices)
 DECIDED = {"allow": "it runs", "ask": "it asks", "deny": "it is refused"}
-UNKNOWN = Risk(level="high", reasons=("The tool is not known, so it counts as high.",))
+UNKNOWN_RISK = Risk(level="high", reasons=("The tool is not known, so it counts as high.",))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Failing:
-    """A test whose call is decided otherwise than it must be. `is_cut_off`: whatever policy says,
-    for its person or its tool is out of use."""
+class FailedTest:
+    """A test whose call is decided otherwise than expected. `is_cut_off`: the policy does not
+    matter, because the person or the tool is out of use."""
 
     test_id: int
     name: str
@@ -38,7 +37,7 @@ class Failing:
 
     @property
     def found(self) -> str:
-        """What comes of it instead, as what a test expects is stored; more than one way to ask is
+        """The actual decision in the stored form of an expectation. Several ways to ask are
         joined, as in `type+two`."""
         if self.decision.effect != "ask":
             return self.decision.effect
@@ -47,7 +46,7 @@ class Failing:
 
     @property
     def decided(self) -> str:
-        """The same in words."""
+        """The actual decision as text."""
         if self.decision.effect != "ask":
             return DECIDED[self.decision.effect]
         whom = typed = ""
@@ -69,7 +68,7 @@ class Failing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A test with what is known now of its person and its tool."""
+    """A test with the current facts of its person and its tool."""
 
     row: PolicyTest
     person: PersonFacts
@@ -78,26 +77,26 @@ class Case:
     refusal: str
     is_cut_off: bool
 
-    def decision_under(self, word: AdminsWord) -> Decision:
-        """Consents do not count: a test is about what admins say, not about what people allowed."""
+    def decide_under(self, word: PolicySet) -> Decision:
+        """Decide under this policy, without consents: a test is about the admins' policy."""
         if self.refusal:
             return Decision(effect="deny", reason=self.refusal)
         mode: Mode = "act" if self.row.mode == PolicyTest.Mode.ACT else "plan"
         return decide(self.facts, self.risk, word.rules, self.person, mode, word.house)
 
 
-def cases(rows: Sequence[PolicyTest] | None = None) -> list[Case]:
-    """All stored tests, or these rows, which need not be stored."""
+def load_cases(rows: Sequence[PolicyTest] | None = None) -> list[Case]:
+    """Return all stored tests, or these rows, which need not be stored."""
     if rows is None:
         rows = list(PolicyTest.objects.select_related("person", "service"))
-    return [_case(row) for row in rows]
+    return [_build_case(row) for row in rows]
 
 
-def failing(word: AdminsWord, tried: Sequence[Case]) -> list[Failing]:
-    """Those that fail under this policy, in their order."""
-    decided = [(case, case.decision_under(word)) for case in tried]
+def list_failing(word: PolicySet, tried: Sequence[Case]) -> list[FailedTest]:
+    """Return the tests that fail under this policy, in their order."""
+    decided = [(case, case.decide_under(word)) for case in tried]
     return [
-        Failing(
+        FailedTest(
             test_id=case.row.pk,
             name=case.row.name,
             expected=case.row.expected,
@@ -110,7 +109,7 @@ def failing(word: AdminsWord, tried: Sequence[Case]) -> list[Failing]:
 
 
 def _is_as_expected(decision: Decision, expected: str) -> bool:
-    """To ask is to ask in whatever way."""
+    """Return whether the decision fits. "ask" fits every way to ask."""
     if expected == Expected.TYPE:
         return decision.effect == "ask" and decision.wants_typing
     if expected == Expected.TWO:
@@ -118,25 +117,29 @@ def _is_as_expected(decision: Decision, expected: str) -> bool:
     return decision.effect == expected
 
 
-def newly_failing(now: AdminsWord, draft: AdminsWord) -> list[Failing]:
-    """Those that the draft would make fail. What fails anyway, for a tool has changed or a person
-    has left a group, must not keep an admin from mending something else."""
-    tried = cases()
-    before = {failure.test_id for failure in failing(now, tried)}
-    return [failure for failure in failing(draft, tried) if failure.test_id not in before]
+def list_newly_failing(now: PolicySet, draft: PolicySet) -> list[FailedTest]:
+    """Return the tests that only the draft makes fail. A test that already fails, because a tool
+    changed or a person left a group, must not block an unrelated change."""
+    tried = load_cases()
+    before = {failure.test_id for failure in list_failing(now, tried)}
+    return [failure for failure in list_failing(draft, tried) if failure.test_id not in before]
 
 
-def _case(row: PolicyTest) -> Case:
+def _build_case(row: PolicyTest) -> Case:
     person = Member.objects.get(pk=row.person_id)
-    about = _about_ours(row, person) if row.service is None else _about(row, row.service, person)
+    about = (
+        _load_core_tool(row, person)
+        if row.service is None
+        else _load_service_tool(row, row.service, person)
+    )
     facts, risk, refusal = about
     if not person.is_active:
         refusal = "Refused because this person is not active."
-    # Our own tools are refused only to those who are no admins any more.
+    # Core tools are refused only to people who are no longer admins.
     is_cut_off = not person.is_active or bool(facts.obstacle or (refusal and not row.service))
     return Case(
         row=row,
-        person=facts_of(person),
+        person=build_person_facts(person),
         facts=facts,
         risk=risk,
         refusal=refusal,
@@ -144,18 +147,19 @@ def _case(row: PolicyTest) -> Case:
     )
 
 
-# What is known of the call, the risk of its tool, and why the person is not offered it, or nothing.
-About = tuple[CallFacts, Risk, str]
+# The facts of the call, the risk of its tool, and why the person is not offered it, or an empty
+# string.
+CallKnowledge = tuple[CallFacts, Risk, str]
 
 
-def _about(row: PolicyTest, service: Service, person: Member) -> About:
+def _load_service_tool(row: PolicyTest, service: Service, person: Member) -> CallKnowledge:
     definition = service.definitions.filter(is_current=True, name=row.tool).first()
     setting = service.settings.filter(name=row.tool).first()
-    risk = risk_of(service, definition, setting) if definition else UNKNOWN
-    return _facts(row, service, definition, setting), risk, refusal_of(service, person)
+    risk = assess_risk(service, definition, setting) if definition else UNKNOWN_RISK
+    return _build_facts(row, service, definition, setting), risk, explain_refusal(service, person)
 
 
-def _about_ours(row: PolicyTest, person: Member) -> About:
+def _load_core_tool(row: PolicyTest, person: Member) -> CallKnowledge:
     tool = core_tool(row.tool)
     facts = CallFacts(
         service=OWN_TOOLS,
@@ -166,18 +170,18 @@ def _about_ours(row: PolicyTest, person: Member) -> About:
         arguments=row.arguments,
     )
     if tool is None:
-        return facts, UNKNOWN, ""
+        return facts, UNKNOWN_RISK, ""
     refusal = "" if may_use(person, tool) else "Refused because only admins are offered this tool."
-    return facts, risk_of_core(tool), refusal
+    return facts, assess_core_risk(tool), refusal
 
 
-def _facts(
+def _build_facts(
     row: PolicyTest,
     service: Service,
     definition: ToolDefinition | None,
     setting: ToolSetting | None,
 ) -> CallFacts:
-    state = tool_state(definition, setting) if definition else "unknown"
+    state = describe_tool_state(definition, setting) if definition else "unknown"
     is_off = state == "disabled" or not service.is_enabled
     return CallFacts(
         service=service.name,

@@ -1,5 +1,5 @@
-"""The simulator: past tool calls decided anew by a policy, stored or drafted. Reads rows in
-batches, decides purely, calls nothing and stores nothing."""
+"""The simulator: past tool calls decided again by a stored or drafted policy. It reads rows in
+batches, calls nothing and stores nothing."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -8,17 +8,17 @@ from uuid import UUID
 from chatapp.models import ToolCall
 from chatapp.permissions.decide import decide
 from chatapp.permissions.rules import Effect, Mode
+from chatapp.policy.policy_set import PolicySet
 
-from .admins_word import AdminsWord
-from .drafted_consents import DraftedConsent
-from .past_facts import FIELDS, GoneBy, Known, Row, Scope, facts_of_past
+from .drafts import DraftedConsent
+from .past_calls import FIELDS, EarlierCalls, PastFacts, Row, Scope, build_past_facts
 
 BATCH = 2_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """Calls of one tool that would end otherwise than they did; `reason` is that of the first."""
+    """Calls of one tool that would be decided otherwise; `reason` is that of the first."""
 
     tool_id: str
     happened: Effect
@@ -29,7 +29,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Questions:
-    """How often one person was asked, and would have been."""
+    """How often one person was asked, and would be asked."""
 
     person: str
     calls: int
@@ -38,8 +38,8 @@ class Questions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Replay:
-    """What came of it. `left_out` counts the calls of services that are gone."""
+class Simulation:
+    """The result of a simulation. `left_out` counts the calls of services that no longer exist."""
 
     calls: int
     left_out: int
@@ -49,22 +49,26 @@ class Replay:
     questions: list[Questions]
 
 
-def replay(word: AdminsWord, scope: Scope, drafted: DraftedConsent | None = None) -> Replay:
-    """All calls in this scope that were decided, as this policy would have decided them, and as if
-    everybody had given the drafted consent."""
-    known, before, tally = Known.of(scope, drafted), GoneBy(used=scope.uses_before), _Tally()
+def simulate(word: PolicySet, scope: Scope, drafted: DraftedConsent | None = None) -> Simulation:
+    """Decide all past calls in this scope by this policy, as if everybody had given the drafted
+    consent."""
+    known, before, tally = (
+        PastFacts.load(scope, drafted),
+        EarlierCalls(used=scope.uses_before),
+        _Tally(),
+    )
     for call in scope.rows.values(*FIELDS).iterator(chunk_size=BATCH):
         before.enter(call, known)
         consent_id = None
         if scope.service is None or call["service_id"] == scope.service.pk:
-            consent_id = _replay_one(call, word, known, before, tally)
+            consent_id = _simulate_call(call, word, known, before, tally)
         before.remember(call, known, consent_id)
-    return tally.replay(known.names)
+    return tally.build_result(known.names)
 
 
 @dataclass(slots=True, kw_only=True)
 class _Tally:
-    """What adds up on the way."""
+    """The counts of a simulation."""
 
     happened: Counter[Effect] = field(default_factory=Counter)
     would: Counter[Effect] = field(default_factory=Counter)
@@ -87,12 +91,12 @@ class _Tally:
             self.changes[key] += 1
             self.reasons.setdefault(key, reason)
 
-    def replay(self, names: dict[int, str]) -> Replay:
-        return Replay(
+    def build_result(self, names: dict[int, str]) -> Simulation:
+        return Simulation(
             calls=self.happened.total(),
             left_out=self.left_out,
-            happened=_all_effects(self.happened),
-            would=_all_effects(self.would),
+            happened=_count_all_effects(self.happened),
+            would=_count_all_effects(self.would),
             changes=[
                 Change(
                     tool_id=tool_id,
@@ -115,29 +119,29 @@ class _Tally:
         )
 
 
-def _all_effects(counts: Counter[Effect]) -> dict[Effect, int]:
+def _count_all_effects(counts: Counter[Effect]) -> dict[Effect, int]:
     effects: tuple[Effect, ...] = ("allow", "ask", "deny")
     return {effect: counts[effect] for effect in effects}
 
 
-def _replay_one(
-    call: Row, word: AdminsWord, known: Known, before: GoneBy, tally: _Tally
+def _simulate_call(
+    call: Row, word: PolicySet, known: PastFacts, before: EarlierCalls, tally: _Tally
 ) -> UUID | None:
-    """Count the call. The consent by which it would have run, if it was one."""
-    found = facts_of_past(call, known, before)
+    """Count the call, and return the consent by which it would run, if any."""
+    found = build_past_facts(call, known, before)
     if found is None:
         tally.left_out += 1
         return None
     facts, risk = found
     person = known.people[call["turn__conversation__owner_id"]]
     mode: Mode = "act" if call["turn__conversation__mode"] == "act" else "plan"
-    held = before.held(known, call)
+    held = before.list_consents(known, call)
     decision = decide(facts, risk, (*word.rules, *held), person, mode, word.house)
-    tally.count(call, _happened(call), decision.effect, decision.reason)
+    tally.count(call, _read_past_effect(call), decision.effect, decision.reason)
     return decision.consent_id
 
 
-def _happened(call: Row) -> Effect:
+def _read_past_effect(call: Row) -> Effect:
     if call["state"] == ToolCall.State.REFUSED:
         return "deny"
     return "allow" if call["approval"] is None else "ask"

@@ -1,4 +1,5 @@
-"""The Tools menu: what a person may use, how it stands, what it weighs, what they switched on."""
+"""The Tools menu as values: the tools of services that a person may use, their state, their
+tokens and their switches."""
 
 import hashlib
 from collections import defaultdict
@@ -6,20 +7,19 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from chatapp.models import Conversation, Member
+from chatapp.policy.forbidden_tools import remove_forbidden
+from chatapp.providers.access.model_choice import choose_model, find_default_model
 from chatapp.providers.events import ProviderError
-from chatapp.rendering.tools_button import tools_button
-from chatapp.tools.catalogue import Catalogue, CatalogueTool, known_catalogue
-from chatapp.tools.selection import Switches, switched_on
+from chatapp.rendering.pages.fragments import render_tools_button
+from chatapp.tools.catalogue import Catalogue, CatalogueTool, load_known_catalogue
+from chatapp.tools.selection import Switches, list_switched_on
 from mcpconfig.models import Service, ToolSetting
-from mcpconfig.sharing import Icon, icon_of
+from mcpconfig.services.sharing import Icon, build_icon
 
-from .forbidden_tools import without_forbidden
-from .model_choice import chosen_model, default_model
-from .offering import room_for_tools
-from .shown_tools import Found, Shown, found_tools, opened_tools, sees_tools
-from .tool_selection import switches_of
-from .tool_uses import Uses, uses_of
-from .weights import weight_of, weight_of_all
+from .offered_tools import calculate_tool_room, weigh_tool, weigh_tools
+from .paging import FoundTools, ShownTools, can_see_tools, list_opened, search_menu
+from .turn_selection import load_switches
+from .use_counts import Uses, count_uses
 
 SHOWN_DESCRIPTION = 160
 NEW = "waits for an admin's confirmation, so it asks each time"
@@ -27,9 +27,9 @@ CHANGED = "changed since an admin confirmed it, so it asks each time"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """What a person looks at: one chat or, without, all of theirs; what they search for, and the
-    service that they opened."""
+class MenuRequest:
+    """What to show: one chat or, without it, all chats of the person; a search, and the open
+    service."""
 
     conversation: Conversation | None = None
     query: str = ""
@@ -38,8 +38,8 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolLine:
-    """`state` says what an admin has yet to do about it, or nothing. `is_on` is None for a tool
-    that an admin switched off or forbids: there is nothing to switch."""
+    """`state` says what an admin has yet to do, if anything. `is_on` is None for a tool that an
+    admin disabled or a rule forbids: it has no switch."""
 
     name: str
     is_on: bool | None
@@ -54,9 +54,9 @@ class ToolLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceLine:
-    """`reason` says why it cannot be used now. `tools` is None where it is closed, and `hides`
-    says that its owner keeps its tools to themselves. `rest` is how many tools an open one has
-    besides those that are shown."""
+    """`reason` says why the service cannot be used now. `tools` is None if it is collapsed;
+    `hides`: its owner does not share its tools. `rest` counts the tools of an open service that
+    are not shown."""
 
     name: str
     title: str
@@ -72,7 +72,7 @@ class ServiceLine:
 
     @property
     def checked(self) -> str:
-        """As `aria-checked` says it."""
+        """The value of `aria-checked`."""
         if 0 < self.on < self.all:
             return "mixed"
         return "true" if (self.on if self.all else self.is_on) else "false"
@@ -80,9 +80,10 @@ class ServiceLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Menu:
-    """`weight` is that of all that is on, and `saved` what is not told because it can be found."""
+    """`weight` counts the tokens of everything that is on, and `saved` those that are not sent
+    because tools can be found."""
 
-    wanted: Wanted
+    wanted: MenuRequest
     services: tuple[ServiceLine, ...]
     on: int
     all: int
@@ -92,59 +93,61 @@ class Menu:
     differs: bool
 
 
-def menu_of(person: Member, wanted: Wanted) -> Menu:
-    """The menu as it is now; no service is asked."""
-    catalogue = without_forbidden(known_catalogue(person), person)
-    switches = switches_of(person, wanted.conversation)
-    known = _known(catalogue)
-    tools, on = _by_service(known), switched_on(known, switches)
+def build_menu(person: Member, wanted: MenuRequest) -> Menu:
+    """Return the menu in its current state. No service is asked."""
+    catalogue = remove_forbidden(load_known_catalogue(person), person)
+    switches = load_switches(person, wanted.conversation)
+    known = _merge_known(catalogue)
+    tools, on = _group_by_service(known), list_switched_on(known, switches)
     services = list(Service.objects.for_member(person).defer("discovery", "left_out"))
-    found = _found(services, tools, wanted, person, catalogue.forbidden)
-    about = _About(person, switches, on, found, dict(catalogue.missing))
-    weight = weight_of_all(known[name] for name in on)
+    found = _find_shown(services, tools, wanted, person, catalogue.forbidden)
+    about = _ShownFacts(person, switches, on, found, dict(catalogue.missing))
+    weight = weigh_tools(known[name] for name in on)
     return Menu(
         wanted=wanted,
         services=tuple(
-            _service_line(service, tools[service.name], about)
+            _build_service_line(service, tools[service.name], about)
             for service in services
             if not wanted.query or service.name in found.services
         ),
         on=len(on),
         all=len(known),
         weight=weight,
-        saved=_saved(person, wanted.conversation, weight),
+        saved=_calculate_saved(person, wanted.conversation, weight),
         more=found.more,
         differs=bool(switches.here),
     )
 
 
-def button_of(person: Member, conversation: Conversation | None, *, is_live: bool = False) -> str:
-    """The button that opens the menu, with how many tools of services are on."""
-    catalogue = without_forbidden(known_catalogue(person), person)
-    switches = switches_of(person, conversation)
-    names = sorted(switched_on(_known(catalogue), switches))
+def render_button(
+    person: Member, conversation: Conversation | None, *, is_live: bool = False
+) -> str:
+    """Render the button that opens the menu, with the number of service tools that are on."""
+    catalogue = remove_forbidden(load_known_catalogue(person), person)
+    switches = load_switches(person, conversation)
+    names = sorted(list_switched_on(_merge_known(catalogue), switches))
     is_off = conversation is not None and not conversation.uses_tools
     whole = repr((names, catalogue.missing, switches, is_off))
     keep = hashlib.sha256(whole.encode()).hexdigest()[:16]
     is_new = conversation is None
-    return tools_button(len(names), keep, is_new=is_new, is_off=is_off, is_live=is_live)
+    return render_tools_button(len(names), keep, is_new=is_new, is_off=is_off, is_live=is_live)
 
 
-class _About:
-    """What is known of the tools that are shown; of others nothing is read."""
+class _ShownFacts:
+    """What is read about the tools that are shown; nothing is read about others."""
 
     def __init__(
         self,
         person: Member,
         switches: Switches,
         on: Collection[str],
-        found: Found,
+        found: FoundTools,
         reasons: Mapping[str, str],
     ) -> None:
         self.person, self.switches, self.on = person, switches, on
         self.shown, self.reasons = found.services, reasons
         shown = [tool for each in found.services.values() for tool in each.tools]
-        self.uses = uses_of({tool.service_id for tool in shown}, person) if shown else {}
+        self.uses = count_uses({tool.service_id for tool in shown}, person) if shown else {}
         waiting = [tool for tool in shown if not tool.is_confirmed]
         confirmed = ToolSetting.objects.filter(
             service__in={tool.service_id for tool in waiting},
@@ -158,60 +161,64 @@ class _About:
         return CHANGED if (tool.service_id, tool.tool_name) in self.changed else NEW
 
 
-def _known(catalogue: Catalogue) -> dict[str, CatalogueTool]:
+def _merge_known(catalogue: Catalogue) -> dict[str, CatalogueTool]:
     return {**catalogue.tools, **catalogue.withheld}
 
 
-def _by_service(known: Mapping[str, CatalogueTool]) -> dict[str, list[CatalogueTool]]:
+def _group_by_service(known: Mapping[str, CatalogueTool]) -> dict[str, list[CatalogueTool]]:
     found: dict[str, list[CatalogueTool]] = defaultdict(list)
     for tool in known.values():
         found[tool.service_name].append(tool)
     return found
 
 
-def _found(
+def _find_shown(
     services: Collection[Service],
     tools: Mapping[str, list[CatalogueTool]],
-    wanted: Wanted,
+    wanted: MenuRequest,
     person: Member,
     forbidden: Mapping[str, CatalogueTool],
-) -> Found:
+) -> FoundTools:
     locked = forbidden.values()
     if wanted.query:
-        return found_tools(services, tools, wanted.query, person, locked)
-    return Found(
+        return search_menu(services, tools, wanted.query, person, locked)
+    return FoundTools(
         services={
-            service.name: opened_tools(
+            service.name: list_opened(
                 service,
                 tools.get(service.name, []),
                 [tool for tool in locked if tool.service_id == service.pk],
             )
             for service in services
-            if service.name == wanted.opened and sees_tools(service, person)
+            if service.name == wanted.opened and can_see_tools(service, person)
         }
     )
 
 
-def _service_line(service: Service, tools: list[CatalogueTool], about: _About) -> ServiceLine:
+def _build_service_line(
+    service: Service, tools: list[CatalogueTool], about: _ShownFacts
+) -> ServiceLine:
     on = [tool for tool in tools if tool.tool_id in about.on]
-    hides = not sees_tools(service, about.person)
+    hides = not can_see_tools(service, about.person)
     shown = None if hides else about.shown.get(service.name)
     return ServiceLine(
         name=service.name,
         title=str(service),
-        icon=icon_of(service),
+        icon=build_icon(service),
         reason=about.reasons.get(service.name, ""),
         on=len(on),
         all=len(tools),
-        weight=weight_of_all(on),
+        weight=weigh_tools(on),
         is_on=about.switches.is_on(service.name, ""),
         hides=hides,
-        tools=_tool_lines(service, shown, about) if shown else None,
+        tools=_build_tool_lines(service, shown, about) if shown else None,
         rest=shown.rest if shown else 0,
     )
 
 
-def _tool_lines(service: Service, shown: Shown, about: _About) -> tuple[ToolLine, ...]:
+def _build_tool_lines(
+    service: Service, shown: ShownTools, about: _ShownFacts
+) -> tuple[ToolLine, ...]:
     prefix = f"[MCP:{service.name}] "
     lines = (
         ToolLine(
@@ -221,7 +228,7 @@ def _tool_lines(service: Service, shown: Shown, about: _About) -> tuple[ToolLine
             description=tool.description.removeprefix(prefix)[:SHOWN_DESCRIPTION],
             risk=tool.risk.level,
             reasons=tool.risk.reasons,
-            weight=weight_of(tool),
+            weight=weigh_tool(tool),
             uses=about.uses.get((service.pk, tool.tool_name), Uses()),
         )
         for tool in shown.tools
@@ -230,12 +237,12 @@ def _tool_lines(service: Service, shown: Shown, about: _About) -> tuple[ToolLine
     return (*lines, *locked)
 
 
-def _saved(person: Member, conversation: Conversation | None, weight: int) -> int:
-    """What a step is spared because so many tools are found by search, with the model of this chat
-    or the one that a new chat begins with."""
+def _calculate_saved(person: Member, conversation: Conversation | None, weight: int) -> int:
+    """Return the tokens that each step saves because tools are found by search. The model is
+    that of the chat, or the default for a new chat."""
     try:
         named = conversation.model if conversation else ""
-        model = chosen_model(named or default_model(person), person)
+        model = choose_model(named or find_default_model(person), person)
     except ProviderError:
         return 0
-    return weight if weight > room_for_tools(model) else 0
+    return weight if weight > calculate_tool_room(model) else 0

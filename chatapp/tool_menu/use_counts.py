@@ -1,5 +1,4 @@
-"""How often tools were used, and how often they failed: counted from the calls themselves, so that
-it says what happened."""
+"""How often tools were used and failed, counted from the calls."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -17,28 +16,31 @@ DAYS = 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Uses:
-    """Of the last days. A call whose outcome nobody knows is a use, and no failure."""
+    """Uses within the last days. A call with an unknown outcome counts as a use, not as a
+    failure."""
 
     calls: int = 0
     failures: int = 0
 
 
-def uses_of(
+def count_uses(
     services: Iterable[int], person: Member | None = None
 ) -> Mapping[tuple[int, str], Uses]:
-    """By service and tool; those of one person, or of everybody."""
+    """Return the uses by service and tool, of one person or of everybody."""
     sent = ToolCall.objects.filter(service__in=services)
     mine = sent if person is None else sent.filter(turn__conversation__owner=person)
-    return {(service, tool): uses for service, tool, uses in _counted(mine)}
+    return {(service, tool): uses for service, tool, uses in _count_by_tool(mine)}
 
 
-def uses_of_own(person: Member) -> Mapping[str, Uses]:
-    """Of our own tools by this person, by name."""
+def count_own_uses(person: Member) -> Mapping[str, Uses]:
+    """Return this person's uses of core tools by name."""
     own = ToolCall.objects.filter(service=None, tool_name__in=list(CORE_TOOLS))
-    return {tool: uses for _, tool, uses in _counted(own.filter(turn__conversation__owner=person))}
+    return {
+        tool: uses for _, tool, uses in _count_by_tool(own.filter(turn__conversation__owner=person))
+    }
 
 
-def _counted(calls: QuerySet[ToolCall]) -> Iterator[tuple[Any, str, Uses]]:
+def _count_by_tool(calls: QuerySet[ToolCall]) -> Iterator[tuple[Any, str, Uses]]:
     since = timezone.now() - timedelta(days=DAYS)
     sent = calls.filter(sent_at__gte=since).order_by()
     failed = Count("pk", filter=Q(state=ToolCall.State.FAILED))

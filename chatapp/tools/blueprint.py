@@ -1,8 +1,8 @@
-"""What a core tool is: one module each, with typed input and output, a handler, a risk, limits and
-its documentation.
+"""The blueprint of a core tool: typed input and output, a handler, a risk, limits and
+documentation.
 
-A core tool runs inside this server, in one transaction with the record of its outcome: it either
-happened or it did not.
+A core tool runs inside this server, in one transaction with the record of its outcome, so its
+outcome is never unknown.
 """
 
 import json
@@ -13,8 +13,8 @@ from typing import Any, Literal, cast
 from channels.db import database_sync_to_async
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from chatapp.permissions.findings import Level
-from mcpconfig.results import storable
+from chatapp.permissions.risk_evidence import Level
+from mcpconfig.values.results import make_storable
 
 from .context import Context, ToolError
 
@@ -31,7 +31,7 @@ NOT_STORABLE = "It holds a NUL, half a character or a number without a value. Le
 
 
 class Strict(BaseModel):
-    """An input: what it does not name is refused, so that a slip of the model is not lost."""
+    """An input model that refuses unknown fields, so that a mistake of the model is reported."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -46,7 +46,7 @@ class Example:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Documentation:
-    """What people and the authors of other programs read: each a full sentence or several."""
+    """What people and authors of other programs read: each field is one or more full sentences."""
 
     examples: tuple[Example, ...]
     limitations: str
@@ -58,16 +58,16 @@ class Documentation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoreTool:
-    """One tool of our own. Its name has no underscore: a service's tool always has one.
+    """One core tool. Its name has no underscore; the id of a service's tool always has one.
 
-    `handler` is sync and runs in a transaction; its output becomes the structured result, and what
-    `told` makes of it the text. What needs the network is done by `prepare`, and what takes long to
-    read by `read`, sync and in a thread of its own: before and outside the transaction, for nobody
-    can write meanwhile. Both change nothing, so that they may be done twice, and the handler finds
-    what they returned in the context.
+    `handler` is sync and runs in a transaction. Its output is the structured result; `render_text`
+    renders the output as text. Two optional steps run before the transaction, because nobody else
+    can write while one is open: `read` does slow reads in a thread of its own, `prepare` uses the
+    network. Both change nothing, so they may run twice; the handler finds their return value in the
+    context.
 
-    What `outlives_chat` counts as led by strangers' words wherever its chat has read any, and not
-    only since the last message.
+    A call of a tool that `outlives_chat` counts as tainted if anything in its chat is, not only
+    what came since the last message.
     """
 
     name: str
@@ -80,7 +80,7 @@ class CoreTool:
     modes: frozenset[Mode]
     documentation: Documentation
     handler: Callable[[Context, Any], BaseModel]
-    told: Callable[[Any], str] = lambda output: cast(str, output.model_dump_json())
+    render_text: Callable[[Any], str] = lambda output: cast(str, output.model_dump_json())
     prepare: Callable[[Context, Any], Awaitable[Any]] | None = None
     read: Callable[[Context, Any], Any] | None = None
     is_for_admins: bool = False
@@ -88,8 +88,8 @@ class CoreTool:
     calls_a_minute: int = 30
 
     @property
-    def looks_ahead(self) -> bool:
-        """Whether it has something to do before its transaction."""
+    def has_preparation(self) -> bool:
+        """Whether it has a step before its transaction."""
         return self.prepare is not None or self.read is not None
 
     @property
@@ -101,21 +101,22 @@ class CoreTool:
         return self.output.model_json_schema()
 
     def run(self, context: Context, arguments: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-        """The result as text and as JSON. Raises ToolError, or AskPerson where the tool needs a
-        person's answers first."""
+        """Return the result as text and as JSON. Raise ToolError, or AskPerson if the tool needs
+        a person's answers first."""
         self.check_rights(context)
-        output = self.handler(context, self.validated(arguments))
-        text, structured = self.told(output), output.model_dump(mode="json")
-        if max(len(text), len(_json(structured))) > OUTPUT_CHARACTERS:
+        output = self.handler(context, self.validate(arguments))
+        text, structured = self.render_text(output), output.model_dump(mode="json")
+        if max(len(text), len(_to_json(structured))) > OUTPUT_CHARACTERS:
             raise ToolError(message="The result is too long. Ask for less of it.")
         return text, structured
 
-    async def prepared(self, context: Context, arguments: Mapping[str, Any]) -> Context:
-        """The context with what the handler needs from outside. Raises ToolError."""
-        if not self.looks_ahead:
+    async def prepare_context(self, context: Context, arguments: Mapping[str, Any]) -> Context:
+        """Return the context with the result of the steps before the transaction. Raise
+        ToolError."""
+        if not self.has_preparation:
             return context
         self.check_rights(context)
-        asked = self.validated(arguments)
+        asked = self.validate(arguments)
         if self.read is not None:
             reading = database_sync_to_async(self.read, thread_sensitive=False)
             context = replace(context, prepared=await reading(context, asked))
@@ -127,32 +128,32 @@ class CoreTool:
         if self.is_for_admins and not context.person.is_staff:
             raise ToolError(message=ONLY_ADMINS)
 
-    def validated(self, arguments: Mapping[str, Any]) -> BaseModel:
-        if len(_json(arguments)) > INPUT_CHARACTERS:
+    def validate(self, arguments: Mapping[str, Any]) -> BaseModel:
+        if len(_to_json(arguments)) > INPUT_CHARACTERS:
             most = f"{INPUT_CHARACTERS:,}"
             raise ToolError(message=f"The input is too long: at most {most} characters of JSON.")
         for name, value in arguments.items():
-            if storable([name, value]) != [name, value]:
-                raise ToolError(field=storable(name), message=NOT_STORABLE)
+            if make_storable([name, value]) != [name, value]:
+                raise ToolError(field=make_storable(name), message=NOT_STORABLE)
         try:
             return self.input.model_validate(arguments)
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
             place = ".".join(str(step) for step in first["loc"])
-            raise ToolError(field=place, message=_sentence(str(first["msg"]))) from None
+            raise ToolError(field=place, message=_strip_prefix(str(first["msg"]))) from None
 
 
-def as_read(context: Context, asked: Any) -> BaseModel:
-    """The handler of a tool whose `read` returns its whole output."""
+def return_prepared(context: Context, asked: Any) -> BaseModel:
+    """Handler of a tool whose `read` returns its whole output."""
     if not isinstance(context.prepared, BaseModel):
         raise ToolError(message="Nothing was read beforehand.")
     return context.prepared
 
 
-def _json(value: Any) -> str:
+def _to_json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _sentence(message: str) -> str:
-    """A validator's own sentence, without the prefix that the library puts before it."""
+def _strip_prefix(message: str) -> str:
+    """Return a validator's own message, without the prefix that pydantic adds."""
     return message.removeprefix("Value error, ")

@@ -1,37 +1,81 @@
-"""The tools that one turn may use, built from what services said and what admins decided."""
+"""The catalogue: the tools that one turn may use, built from stored definitions and the admins'
+settings."""
 
 import asyncio
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from asgiref.sync import sync_to_async
-from django.db.models import Prefetch, QuerySet
+from django.db.models import Aggregate, Count, Max, Prefetch, QuerySet, Sum
 
 from chatapp.models import Member
 from chatapp.permissions.risk import Risk, ToolFacts, classify
-from chatapp.storage import in_database
-from mcpconfig.acting import Acting
+from chatapp.server.database import in_database
+from chatapp.server.runtime import current_runtime
+from chatapp.tools.selection import Origin
+from chatapp.tools.tool_id import tool_id
+from chatapp.tools.tool_list_refresh import describe_error, explain_unusable, is_fresh
 from mcpconfig.models import Service, ToolDefinition, ToolSetting
-from mcpconfig.tool_apps import Audience, is_for
+from mcpconfig.values.acting import Acting
+from mcpconfig.values.hooks import ToolDescription
+from mcpconfig.values.tool_apps import Audience, is_for
 
-from .freshness import is_fresh, reason_against, reason_of
-from .plain_text import schema_without_hidden, without_hidden
-from .selection import Origin
-from .shelves import Shelves, State, states_of
-from .tool_id import tool_id
+if TYPE_CHECKING:
+    pass
+
+_HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Co", "Cs"})
+_PROSE_KEYS = frozenset({"description", "title", "$comment"})
+
+
+def strip_hidden(text: str) -> str:
+    """Return the text without control, direction, tag, zero-width and variation characters.
+
+    A model reads all of them, and the person who confirms the tool sees none: they could hide a
+    second text.
+    """
+    return "".join(character for character in text if not _is_hidden(character))
+
+
+def strip_hidden_in_schema(schema: Any) -> Any:
+    """Return a copy of the schema with cleaned descriptions. Names and choices stay, because the
+    service compares them."""
+    if isinstance(schema, list):
+        return [strip_hidden_in_schema(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        key: strip_hidden(value)
+        if key in _PROSE_KEYS and isinstance(value, str)
+        else strip_hidden_in_schema(value)
+        for key, value in schema.items()
+    }
+
+
+def _is_hidden(character: str) -> bool:
+    if character in "\n\t":
+        return False
+    is_variation = "\ufe00" <= character <= "\ufe0f" or "\U000e0100" <= character <= "\U000e01ef"
+    return is_variation or unicodedata.category(character) in _HIDDEN_CATEGORIES
+
+
+# What a cached list of tools depends on.
+State = tuple[object, ...]
 
 DESCRIPTION_MAX = 4_000
-LOOKED_AT = ("name", "url", "is_trusted", "last_error", "tools_fresh_until", "tools_listed_at")
+READ_FIELDS = ("name", "url", "is_trusted", "last_error", "tools_fresh_until", "tools_listed_at")
 OFF = "Tools are switched off for this chat. Where one would be needed, say so."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)
 class CatalogueTool:
-    """One tool as a turn offers it: what the model reads, and what a call of it is bound to. One of
-    our own has no service: its ids are 0. It is kept as long as nothing about it changes, so what
-    is reckoned from it can be kept with it."""
+    """One tool as a turn offers it: what the model reads, and what a call of it is bound to.
+
+    A core tool has no service; its ids are 0. The object is reused as long as nothing about the
+    tool changes, so values computed from it can be cached with it.
+    """
 
     tool_id: str
     description: str
@@ -50,11 +94,14 @@ class CatalogueTool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Catalogue(Mapping[str, CatalogueTool]):
-    """Tools by tool id, in a stable order. `missing` names the services that cannot be used now,
-    each with its reason. What is known of their tools is `withheld`: no model is offered it, but a
-    call that waits may still need it. `unselected` are those that an admin allows and the person
-    did not choose; `notice` is what they are told of their choice, with what to do. `forbidden` are
-    those that a rule denies to the person in any case; a call of one is still told so."""
+    """Tools by tool id, in a stable order.
+
+    `missing` names the services that cannot be used now, each with its reason. Their known tools
+    are `withheld`: no model is offered them, but a waiting call may need them. `unselected` are the
+    allowed tools that the person did not choose; `notice` is a message to the person about their
+    choice, with a hint. `forbidden` are the tools that a rule always denies to the person; a call
+    of one is refused by that rule.
+    """
 
     tools: Mapping[str, CatalogueTool] = field(default_factory=dict)
     withheld: Mapping[str, CatalogueTool] = field(default_factory=dict)
@@ -68,9 +115,9 @@ class Catalogue(Mapping[str, CatalogueTool]):
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """What the model is told of what is not there, each in a sentence."""
+        """What the model is told about missing tools, each as a sentence."""
         return (
-            *(f"There is no service named “{without_hidden(name)[:60]}”." for name in self.unknown),
+            *(f"There is no service named “{strip_hidden(name)[:60]}”." for name in self.unknown),
             *(f"The tools of “{name}” cannot be used now. {why}" for name, why in self.missing),
             *(
                 f"The tool “{name}” is left out because its service lists it twice."
@@ -82,8 +129,8 @@ class Catalogue(Mapping[str, CatalogueTool]):
     def __getitem__(self, tool_id: str) -> CatalogueTool:
         return self.tools[tool_id]
 
-    def known(self, tool_id: str) -> CatalogueTool | None:
-        """The tool, also where its service cannot be used now, or a rule forbids it."""
+    def find_known(self, tool_id: str) -> CatalogueTool | None:
+        """Return the tool, also if its service cannot be used now or a rule forbids it."""
         found = self.tools.get(tool_id) or self.withheld.get(tool_id)
         return found or self.forbidden.get(tool_id)
 
@@ -104,7 +151,7 @@ class Listing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shelf:
+class ServiceTools:
     """The tools of one service. `reason` says why it cannot be used now; the tools are then the
     last known ones."""
 
@@ -114,9 +161,8 @@ class Shelf:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stored:
-    """What is stored of one service: its tools where they are kept ready, else what they are made
-    of."""
+class StoredService:
+    """What is stored of one service: its cached tools, or the listing to build them from."""
 
     service: Service
     state: State
@@ -124,91 +170,95 @@ class Stored:
     listing: Listing | None
 
 
-# Some 3 kB each.
-SHELVES: Shelves[CatalogueTool] = Shelves(room=10_000)
-
-
-async def catalogue_for(
+async def build_catalogue(
     person: Member,
     services: list[str] | None,
     conversation_id: object = "",
     audience: Audience = "model",
 ) -> Catalogue:
-    """The tools for one turn of a person; `services` names the only ones to offer, None means all.
-    `audience` says who asks: a service may mean a tool only for the model, or only for its apps.
+    """Build the catalogue for one turn of a person.
 
-    A service that cannot be used is left out with a notice; it never fails the turn.
+    `services` names the only services to offer; None means all. `audience` says who asks: a service
+    may offer a tool only to the model, or only to its apps. A service that cannot be used is left
+    out with a notice and never fails the turn.
     """
     if not person.is_active:
         return Catalogue()
-    usable, stored = await in_database(_looked_up, person, services, audience)
+    usable, stored = await in_database(_load_usable_and_stored, person, services, audience)
     reasons: Mapping[int, str] = {}
     if old := [service.pk for service in usable if not is_fresh(service)]:
-        reasons = await _reasons_against(old, Acting.of(person, conversation_id))
-        stored = await in_database(_stored, usable, audience)
-    # Judging hundreds of tools takes tens of milliseconds, which the streams of others would feel.
-    shelves = await sync_to_async(_shelves, thread_sensitive=False)(stored, reasons, audience)
+        reasons = await _explain_unusable(old, Acting.of(person, conversation_id))
+        stored = await in_database(_load_stored, usable, audience)
+    # Classifying hundreds of tools takes tens of milliseconds and would delay other streams.
+    shelves = await sync_to_async(_build_service_tools, thread_sensitive=False)(
+        stored, reasons, audience
+    )
     unknown = sorted(set(services or ()) - {service.name for service in usable})
-    return _arranged(shelves, unknown)
+    return _arrange(shelves, unknown)
 
 
-def known_catalogue(person: Member) -> Catalogue:
-    """What is stored of all tools that this person may use: nobody is asked, and a service that
-    fails has its reason."""
-    usable = _usable(person, None)
+def load_known_catalogue(person: Member) -> Catalogue:
+    """Return what is stored of all tools that this person may use, without a request to a
+    service. A service that failed last has its reason."""
+    usable = _load_usable(person, None)
     reasons = {
-        service.pk: reason_of(service.last_error.get("kind", ""), service.last_error["message"])
+        service.pk: describe_error(
+            service.last_error.get("kind", ""), service.last_error["message"]
+        )
         for service in usable
         if service.last_error is not None
     }
-    return _arranged(_shelves(_stored(usable, "model"), reasons, "model"))
+    return _arrange(_build_service_tools(_load_stored(usable, "model"), reasons, "model"))
 
 
 def assemble(
     listings: Iterable[Listing], unknown: Iterable[str] = (), audience: Audience = "model"
 ) -> Catalogue:
-    """The catalogue of what was read. `unknown` names services that are asked for and not there."""
+    """Build the catalogue of these listings. `unknown` names requested services that do not
+    exist."""
     shelves = [
-        Shelf(service=listing.service.name, tools=_made(listing, audience)) for listing in listings
+        ServiceTools(service=listing.service.name, tools=_build_tools(listing, audience))
+        for listing in listings
     ]
-    return _arranged(shelves, unknown)
+    return _arrange(shelves, unknown)
 
 
-def _usable(person: Member, services: list[str] | None) -> list[Service]:
-    """The services that this person may use, all or the named ones, with what is looked at of each
-    in every turn."""
+def _load_usable(person: Member, services: list[str] | None) -> list[Service]:
+    """Load the services that this person may use, all or the named ones, with the fields that
+    every turn reads."""
     usable = Service.objects.for_member(person)
     found = usable if services is None else usable.filter(name__in=services)
-    return list(found.only(*LOOKED_AT))
+    return list(found.only(*READ_FIELDS))
 
 
-def _looked_up(
+def _load_usable_and_stored(
     person: Member, services: list[str] | None, audience: Audience
-) -> tuple[list[Service], list[Stored]]:
-    """The services that this person may use, and what is stored of them."""
-    usable = _usable(person, services)
-    return usable, _stored(usable, audience)
+) -> tuple[list[Service], list[StoredService]]:
+    """Load the services that this person may use, and what is stored of them."""
+    usable = _load_usable(person, services)
+    return usable, _load_stored(usable, audience)
 
 
-async def _reasons_against(ids: list[int], acting: Acting) -> dict[int, str]:
-    """Of these services, whose tools are not fresh: why some of them cannot be used now."""
-    whole = await in_database(_whole, ids)
-    found = await asyncio.gather(*(reason_against(service, acting) for service in whole))
+async def _explain_unusable(ids: list[int], acting: Acting) -> dict[int, str]:
+    """Return for each of these services, whose tools are not fresh, why it cannot be used now,
+    if it cannot."""
+    whole = await in_database(_load_whole, ids)
+    found = await asyncio.gather(*(explain_unusable(service, acting) for service in whole))
     return {service.pk: reason for service, reason in zip(whole, found, strict=True) if reason}
 
 
-def _whole(ids: list[int]) -> list[Service]:
+def _load_whole(ids: list[int]) -> list[Service]:
     return list(Service.objects.filter(pk__in=ids))
 
 
-def _stored(services: Sequence[Service], audience: Audience) -> list[Stored]:
-    """What is kept of these services, and what has to be made anew of the others."""
-    states = states_of(services)
-    kept = {each.pk: SHELVES.get((each.pk, audience), states[each.pk]) for each in services}
+def _load_stored(services: Sequence[Service], audience: Audience) -> list[StoredService]:
+    """Load the cached tools of these services, and the listings of those whose tools changed."""
+    states, cache = load_states(services), current_runtime().tool_cache
+    kept = {each.pk: cache.get((each.pk, audience), states[each.pk]) for each in services}
     changed = [pk for pk, tools in kept.items() if tools is None]
-    listings = {each.service.pk: each for each in _listings_by_id(changed)}
+    listings = {each.service.pk: each for each in _load_listings_by_id(changed)}
     return [
-        Stored(
+        StoredService(
             service=service,
             state=states[service.pk],
             tools=kept[service.pk],
@@ -218,36 +268,36 @@ def _stored(services: Sequence[Service], audience: Audience) -> list[Stored]:
     ]
 
 
-def _listings_by_id(ids: list[int]) -> list[Listing]:
-    return listings_of(Service.objects.filter(pk__in=ids)) if ids else []
+def _load_listings_by_id(ids: list[int]) -> list[Listing]:
+    return load_listings(Service.objects.filter(pk__in=ids)) if ids else []
 
 
-def _shelves(
-    stored: Iterable[Stored], reasons: Mapping[int, str], audience: Audience
-) -> list[Shelf]:
+def _build_service_tools(
+    stored: Iterable[StoredService], reasons: Mapping[int, str], audience: Audience
+) -> list[ServiceTools]:
     return [
-        Shelf(
+        ServiceTools(
             service=each.service.name,
-            tools=_tools_of(each, audience),
+            tools=_find_tools(each, audience),
             reason=reasons.get(each.service.pk, ""),
         )
         for each in stored
     ]
 
 
-def _tools_of(stored: Stored, audience: Audience) -> Sequence[CatalogueTool]:
+def _find_tools(stored: StoredService, audience: Audience) -> Sequence[CatalogueTool]:
     if stored.tools is not None:
         return stored.tools
-    tools = _made(stored.listing, audience) if stored.listing else ()
-    SHELVES.put((stored.service.pk, audience), stored.state, tools)
+    tools = _build_tools(stored.listing, audience) if stored.listing else ()
+    current_runtime().tool_cache.put((stored.service.pk, audience), stored.state, tools)
     return tools
 
 
-def _arranged(shelves: Iterable[Shelf], unknown: Iterable[str] = ()) -> Catalogue:
+def _arrange(shelves: Iterable[ServiceTools], unknown: Iterable[str] = ()) -> Catalogue:
     ordered = sorted(shelves, key=lambda shelf: shelf.service)
     missing = [(shelf.service, shelf.reason) for shelf in ordered if shelf.reason]
-    tools, doubled = _by_id(each.tools for each in ordered if not each.reason)
-    withheld, _ = _by_id(each.tools for each in ordered if each.reason)
+    tools, doubled = _index_by_id(each.tools for each in ordered if not each.reason)
+    withheld, _ = _index_by_id(each.tools for each in ordered if each.reason)
     return Catalogue(
         tools=tools,
         withheld=withheld,
@@ -257,11 +307,11 @@ def _arranged(shelves: Iterable[Shelf], unknown: Iterable[str] = ()) -> Catalogu
     )
 
 
-def _by_id(
+def _index_by_id(
     shelves: Iterable[Sequence[CatalogueTool]],
 ) -> tuple[dict[str, CatalogueTool], list[str]]:
-    """The tools by their ids; and the ids of those that are left out because two have them: which
-    of the two a call would meet is the service's choice."""
+    """Return the tools by id, and the ids that two tools share. Such tools are left out, because
+    the service would choose which one a call meets."""
     tools: dict[str, CatalogueTool] = {}
     doubled: set[str] = set()
     for tool in chain.from_iterable(shelves):
@@ -272,18 +322,18 @@ def _by_id(
     return tools, sorted(doubled)
 
 
-def _made(listing: Listing, audience: Audience) -> Sequence[CatalogueTool]:
-    """Its tools as they are offered to this audience, in a stable order."""
+def _build_tools(listing: Listing, audience: Audience) -> Sequence[CatalogueTool]:
+    """Return the tools of a listing for this audience, in a stable order."""
     return tuple(
-        _tool(listing.service, definition, setting)
+        _build_tool(listing.service, definition, setting)
         for definition in sorted(listing.definitions, key=lambda definition: definition.name)
         if (setting := listing.settings.get(definition.name)) is None or setting.is_enabled
         if is_for(audience, definition.meta)
     )
 
 
-def risk_of(service: Service, definition: ToolDefinition, setting: ToolSetting | None) -> Risk:
-    """The risk of a tool with what admins decided about it."""
+def assess_risk(service: Service, definition: ToolDefinition, setting: ToolSetting | None) -> Risk:
+    """Return the risk of a tool, with the settings of the admins."""
     facts = ToolFacts(
         name=definition.name,
         description=definition.description,
@@ -294,8 +344,8 @@ def risk_of(service: Service, definition: ToolDefinition, setting: ToolSetting |
     return classify(facts, setting.level if setting and setting.level else None)
 
 
-def listings_of(services: QuerySet[Service]) -> list[Listing]:
-    """What is stored about these services. Sync: three queries."""
+def load_listings(services: QuerySet[Service]) -> list[Listing]:
+    """Load the listings of these services. Three queries."""
     current = ToolDefinition.objects.filter(is_current=True)
     return [
         Listing(
@@ -307,28 +357,68 @@ def listings_of(services: QuerySet[Service]) -> list[Listing]:
     ]
 
 
-def _tool(
+def _build_tool(
     service: Service, definition: ToolDefinition, setting: ToolSetting | None
 ) -> CatalogueTool:
     schema = definition.input_schema
     return CatalogueTool(
         tool_id=tool_id(service.name, definition.name),
-        description=_description(service.name, definition.description or definition.title),
-        input_schema=schema_without_hidden(schema) if isinstance(schema, dict) else {},
+        description=_build_description(service.name, definition.description or definition.title),
+        input_schema=strip_hidden_in_schema(schema) if isinstance(schema, dict) else {},
         service_id=service.pk,
         service_name=service.name,
         tool_name=definition.name,
         definition_id=definition.pk,
         definition_hash=definition.hash,
         endpoint=service.endpoint,
-        risk=risk_of(service, definition, setting),
+        risk=assess_risk(service, definition, setting),
         is_confirmed=setting is not None and setting.confirmed_hash == definition.hash != "",
         is_safe_to_repeat=setting is not None and setting.is_safe_to_repeat,
     )
 
 
-def _description(service: str, text: str) -> str:
-    said = without_hidden(text).strip()
+def _build_description(service: str, text: str) -> str:
+    said = strip_hidden(text).strip()
     if len(said) > DESCRIPTION_MAX:
         said = f"{said[: DESCRIPTION_MAX - 1]}…"
     return f"[MCP:{service}] {said}".strip()
+
+
+def describe_tool(definition: ToolDefinition) -> ToolDescription:
+    """Return the id that models see, and the risk with the admin's settings, for `manage.py mcp`
+    and the admin."""
+    service = definition.service
+    setting = ToolSetting.objects.filter(service=service, name=definition.name).first()
+    risk = assess_risk(service, definition, setting)
+    return ToolDescription(
+        id=tool_id(service.name, definition.name), level=risk.level, reasons=list(risk.reasons)
+    )
+
+
+def load_states(services: Iterable[Service]) -> Mapping[int, State]:
+    """Return for each service a short value that changes whenever its tools change, cheap enough to
+    read before each use.
+
+    A listing stamps the service; settings have marks.
+    """
+    by_id = {service.pk: service for service in services}
+    definitions = ToolDefinition.objects.filter(is_current=True, service__in=by_id)
+    settings = ToolSetting.objects.filter(service__in=by_id)
+    told = _group_by_service(definitions, Max("pk"))
+    decided = _group_by_service(settings, Sum("mark"))
+    return {
+        pk: (
+            service.name,
+            service.endpoint,
+            service.is_trusted,
+            service.tools_listed_at,
+            told.get(pk),
+            decided.get(pk),
+        )
+        for pk, service in by_id.items()
+    }
+
+
+def _group_by_service(rows: QuerySet[Any], mark: Aggregate) -> dict[int, State]:
+    grouped = rows.order_by().values_list("service").annotate(Count("pk"), mark)
+    return {service: tuple(told) for service, *told in grouped}

@@ -1,19 +1,21 @@
-"""For whom a core tool acts, and how it says that it cannot, or that it needs a person first."""
+"""The context of a core tool's call, and the exceptions with which a tool refuses or asks a person.
+
+Imports no pydantic, because every page loads this module.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from chatapp.models import Member, ToolCall, Turn
-from mcpconfig.results import Answer, InputRequest
-
-from .catalogue import Catalogue
+from chatapp.tools.catalogue import Catalogue
+from mcpconfig.values.results import Answer, InputRequest
 
 
 @dataclass(slots=True, kw_only=True)
 class ToolError(Exception):
-    """The tool cannot do what was asked. `message` is for the model and for people; `field` names
-    the input at fault."""
+    """The tool cannot do what was asked. `message` is for the model and for people; `field`
+    names the invalid input."""
 
     message: str
     field: str = ""
@@ -24,17 +26,18 @@ class ToolError(Exception):
 
 @dataclass(slots=True, kw_only=True)
 class AskPerson(Exception):
-    """The tool did nothing yet: it is run again with what a person answers."""
+    """The tool has done nothing yet and needs a person's answers; it runs again with them."""
 
     requests: tuple[InputRequest, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """`call` is the row of the call, and `turn` its turn. `answers` are a person's, by the key of
-    the request, once they were asked; `prepared` is what the tool's `prepare` returned.
+    """For whom and where a core tool runs. `call` is the row of the call, and `turn` its turn.
+    `answers` are a person's answers, keyed by request, after they were asked; `prepared` is the
+    return value of the tool's `read` or `prepare`.
 
-    Whoever runs the tool then tells the pages about `changed_plans`, by the ids of their calls.
+    The caller updates the pages of the calls that the handler adds to `changed_plans`.
     """
 
     person: Member

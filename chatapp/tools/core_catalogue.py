@@ -1,4 +1,4 @@
-"""The core tools as they stand in a catalogue, beside those of services."""
+"""The core tools as entries of a catalogue, beside those of services."""
 
 from dataclasses import replace
 from functools import cache
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from .blueprint import CoreTool, Mode
 
 
-def with_core_tools(catalogue: Catalogue, person: Member, mode: "Mode" = "chat") -> Catalogue:
-    """The catalogue with the core tools that this person may use in this way. The one that finds
-    tools is offered only where there is something to find."""
+def add_core_tools(catalogue: Catalogue, person: Member, mode: "Mode" = "chat") -> Catalogue:
+    """Return the catalogue with the core tools that this person may use in this mode. The tool
+    that finds tools is added elsewhere, only if there are tools to find."""
     mine = {
-        tool.name: _entry(tool.name)
+        tool.name: _build_entry(tool.name)
         for tool in core_tools()
         if mode in tool.modes and tool.name != FIND_TOOLS and may_use(person, tool)
     }
@@ -29,15 +29,16 @@ def may_use(person: Member, tool: "CoreTool") -> bool:
     return person.is_active and (person.is_staff or not tool.is_for_admins)
 
 
-def risk_of_core(tool: "CoreTool") -> Risk:
+def assess_core_risk(tool: "CoreTool") -> Risk:
     return Risk(level=tool.risk, reasons=(tool.risk_reason,))
 
 
 @cache
-def _entry(name: str) -> CatalogueTool:
-    """Kept, so that its weight is reckoned once."""
+def _build_entry(name: str) -> CatalogueTool:
+    """Return the cached entry, so that its tokens are counted once."""
     tool = core_tool(name)
-    assert tool is not None  # noqa: S101  it was just listed
+    if tool is None:
+        raise LookupError(name)
     return CatalogueTool(
         tool_id=tool.name,
         description=tool.description,
@@ -48,7 +49,7 @@ def _entry(name: str) -> CatalogueTool:
         definition_id=0,
         definition_hash="",
         endpoint="",
-        risk=risk_of_core(tool),
+        risk=assess_core_risk(tool),
         is_confirmed=True,
         is_safe_to_repeat=False,
         origin="core",

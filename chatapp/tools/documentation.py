@@ -1,4 +1,4 @@
-"""The page about the core tools, made from what their modules say."""
+"""The page of documentation about the core tools, generated from their modules."""
 
 import json
 from collections.abc import Iterator
@@ -26,16 +26,16 @@ it remembers about you* in their menu.
 """
 
 
-def page() -> str:
-    """The whole page in Markdown."""
-    return "\n".join([HEAD, *(section(tool) for tool in core_tools())])
+def render_page() -> str:
+    """Return the whole page as Markdown."""
+    return "\n".join([HEAD, *(render_section(tool) for tool in core_tools())])
 
 
-def section(tool: CoreTool) -> str:
-    return "\n".join(_lines(tool))
+def render_section(tool: CoreTool) -> str:
+    return "\n".join(_render_lines(tool))
 
 
-def _lines(tool: CoreTool) -> Iterator[str]:
+def _render_lines(tool: CoreTool) -> Iterator[str]:
     pages = tool.documentation
     ways = ", ".join(words for way, words in WAYS.items() if way in tool.modes)
     yield f"## `{tool.name}`\n"
@@ -48,9 +48,9 @@ def _lines(tool: CoreTool) -> Iterator[str]:
     yield f"- **Errors**: {pages.errors}"
     yield f"- **For programs**: {pages.clients}\n"
     for example in pages.examples:
-        yield f"```json\n{_json(example.input)}\n```\n"
-        yield f"```json\n{_json(example.output)}\n```\n"
+        yield f"```json\n{_to_json(example.input)}\n```\n"
+        yield f"```json\n{_to_json(example.output)}\n```\n"
 
 
-def _json(value: dict[str, Any]) -> str:
+def _to_json(value: dict[str, Any]) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False)

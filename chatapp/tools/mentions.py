@@ -1,5 +1,5 @@
-"""What a person may mention while they type `@`: services and tools of theirs whose names begin
-so, or have the word in them. It reads what is stored and asks no service."""
+"""What `@` suggests to a person: services and tools whose names contain what they typed. It
+reads stored rows and asks no service."""
 
 import re
 from collections.abc import Collection
@@ -10,27 +10,26 @@ from django.db.models import Case, Exists, OuterRef, Q, QuerySet, Value, When
 
 from chatapp.models import Member
 from chatapp.permissions.risk import Risk
-from mcpconfig.ledger import tool_state
+from chatapp.tools.catalogue import assess_risk, strip_hidden
 from mcpconfig.models import Service, ToolDefinition, ToolSetting
-from mcpconfig.tool_apps import is_for
+from mcpconfig.services.tool_definitions import describe_tool_state
+from mcpconfig.values.tool_apps import is_for
 
-from .catalogue import risk_of
-from .plain_text import without_hidden
-from .selection import mention_of
+from .selection import build_mention
 
 Rows = TypeVar("Rows", bound=QuerySet[Any])
 
-MOST_OFFERED = 20
-# What was typed so far. All of it is a beginning, which `selection.mentions_in` would not read. No
-# name is longer, and a database refuses to look for a text of any length.
+MAX_SUGGESTIONS = 20
+# The text typed so far, which may be incomplete, unlike what `selection.parse_mentions` reads. No
+# name is longer, and databases refuse very long patterns.
 _TYPED = re.compile(r"@([\w-]{0,255})(/?)([\w./:-]{0,255})")
-# A tool in one of these states asks whatever was allowed in advance.
+# A tool in one of these states asks on every call.
 ASKS = {"new": "not confirmed yet, so it asks", "changed": "changed lately, so it asks"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mentionable:
-    """One choice: `text` is what is written for it. A service has no risk of its own."""
+class Suggestion:
+    """One suggestion: `text` is inserted into the message. A service has no risk of its own."""
 
     text: str
     title: str
@@ -40,47 +39,51 @@ class Mentionable:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Offered:
-    """`has_more`: there are others that fit, and more letters would find them."""
+class Suggestions:
+    """`has_more`: other names match as well, and more letters would narrow them down."""
 
-    choices: tuple[Mentionable, ...] = ()
+    choices: tuple[Suggestion, ...] = ()
     has_more: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unmentionable:
-    """What is there and of no use to a person: definitions, and services that have nothing else,
-    by their ids."""
+class HiddenTools:
+    """Existing tools that a person cannot use: the ids of definitions, and of services without
+    any other tool."""
 
     definitions: Collection[int] = ()
     services: Collection[int] = ()
 
 
-NOTHING = Unmentionable()
+NOTHING_HIDDEN = HiddenTools()
 
 
-def offered_for(person: Member, typed: str, hidden: Unmentionable = NOTHING) -> Offered:
-    """What `typed` may become, the services first; nothing where it cannot become a mention."""
+def suggest_mentions(
+    person: Member, typed: str, hidden: HiddenTools = NOTHING_HIDDEN
+) -> Suggestions:
+    """Return suggestions for `typed`, services first; none if it cannot become a mention."""
     found = _TYPED.fullmatch(typed)
     if found is None:
-        return Offered()
+        return Suggestions()
     word, slash, rest = found.groups()
     usable = Service.objects.for_member(person).exclude(pk__in=hidden.services)
     if slash:
         services: list[Service] = []
-        tools = _tools(person, usable.filter(name__iexact=word), rest, hidden)
+        tools = _find_tools(person, usable.filter(name__iexact=word), rest, hidden)
     else:
         by_name = Q(name__icontains=word) | Q(title__icontains=word)
-        services = list(_nearest(usable.filter(by_name), word)[: MOST_OFFERED + 1])
-        tools = _tools(person, usable, word, hidden) if word else []
-    choices = [*map(_service, services), *_described(tools)]
-    return Offered(choices=tuple(choices[:MOST_OFFERED]), has_more=len(choices) > MOST_OFFERED)
+        services = list(_sort_nearest(usable.filter(by_name), word)[: MAX_SUGGESTIONS + 1])
+        tools = _find_tools(person, usable, word, hidden) if word else []
+    choices = [*map(_suggest_service, services), *_suggest_tools(tools)]
+    return Suggestions(
+        choices=tuple(choices[:MAX_SUGGESTIONS]), has_more=len(choices) > MAX_SUGGESTIONS
+    )
 
 
-def _tools(
-    person: Member, usable: QuerySet[Service], word: str, hidden: Unmentionable
+def _find_tools(
+    person: Member, usable: QuerySet[Service], word: str, hidden: HiddenTools
 ) -> list[ToolDefinition]:
-    """Tools that an admin offers and that this person may see."""
+    """Return tools that are enabled and that this person may see."""
     if not person.is_staff:
         usable = usable.filter(Q(shares_tools=True) | Q(owner=person))
     off = ToolSetting.objects.filter(
@@ -90,43 +93,43 @@ def _tools(
         ~Exists(off), is_current=True, service__in=usable, name__icontains=word
     )
     fitting = fitting.exclude(pk__in=hidden.definitions)
-    nearest = _nearest(fitting.select_related("service"), word)[: MOST_OFFERED + 1]
+    nearest = _sort_nearest(fitting.select_related("service"), word)[: MAX_SUGGESTIONS + 1]
     return [tool for tool in nearest if is_for("model", tool.meta)]
 
 
-def _nearest(rows: Rows, word: str) -> Rows:
-    """What begins with the word comes first."""
+def _sort_nearest(rows: Rows, word: str) -> Rows:
+    """Sort names that begin with the word first."""
     begins = Case(When(name__istartswith=word, then=Value(0)), default=Value(1))
     return rows.order_by(begins, "name", "pk")
 
 
-def _service(service: Service) -> Mentionable:
-    return Mentionable(
-        text=str(mention_of(service.name)),
+def _suggest_service(service: Service) -> Suggestion:
+    return Suggestion(
+        text=str(build_mention(service.name)),
         title=service.title,
         description=service.description,
         state="cannot be used now" if service.last_error else "",
     )
 
 
-def _described(tools: list[ToolDefinition]) -> list[Mentionable]:
+def _suggest_tools(tools: list[ToolDefinition]) -> list[Suggestion]:
     named = {tool.name for tool in tools}
     said = ToolSetting.objects.filter(service__in={tool.service for tool in tools}, name__in=named)
     settings = {(setting.service_id, setting.name): setting for setting in said}
-    return [_tool(tool, settings.get((tool.service_id, tool.name))) for tool in tools]
+    return [_suggest_tool(tool, settings.get((tool.service_id, tool.name))) for tool in tools]
 
 
-def _tool(tool: ToolDefinition, setting: ToolSetting | None) -> Mentionable:
-    return Mentionable(
-        text=str(mention_of(tool.service.name, tool.name)),
-        title=without_hidden(tool.title),
-        description=without_hidden(tool.description),
-        state=_state(tool, setting),
-        risk=risk_of(tool.service, tool, setting),
+def _suggest_tool(tool: ToolDefinition, setting: ToolSetting | None) -> Suggestion:
+    return Suggestion(
+        text=str(build_mention(tool.service.name, tool.name)),
+        title=strip_hidden(tool.title),
+        description=strip_hidden(tool.description),
+        state=_describe_state(tool, setting),
+        risk=assess_risk(tool.service, tool, setting),
     )
 
 
-def _state(tool: ToolDefinition, setting: ToolSetting | None) -> str:
+def _describe_state(tool: ToolDefinition, setting: ToolSetting | None) -> str:
     if tool.service.last_error:
         return "cannot be used now"
-    return ASKS.get(tool_state(tool, setting), "")
+    return ASKS.get(describe_tool_state(tool, setting), "")

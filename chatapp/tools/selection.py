@@ -1,5 +1,5 @@
-"""Which of the tools that an admin allows a turn may use: by what its message mentions, else by
-what the person switched on. Pure; it can only leave tools out."""
+"""Which of the allowed tools a turn uses: those that its message mentions, otherwise those that
+are switched on. Pure; it can only leave tools out."""
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -7,19 +7,19 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeVar
 
 Origin = Literal["core", "service"]
-# A service and a tool of it; without a tool all that it has.
+# A service and one of its tools; an empty tool means all of them.
 Place = tuple[str, str]
 
-MOST_NAMED = 5
+MAX_NAMED = 5
 _CODE = re.compile(r"(`{3,}|~{3,}).*?(?:\1|\Z)|(`+)(?!`).*?(?<!`)\2(?!`)", re.DOTALL)
-# At the beginning of a word only, so that neither addresses nor paths mention anything. A full
-# stop or a comma after a mention ends the sentence and not the name.
+# Only at the beginning of a word, so that addresses and paths are no mentions. A full stop or a
+# comma after a mention ends the sentence and is not part of the name.
 _MENTION = re.compile(r"(?<![^\s(\[{<\"'“‘„«»,;:>*—–])@([A-Za-z0-9_-]+)(?:/([\w./:-]*[\w-]))?")
 _UNWRITABLE = re.compile(r"[^A-Za-z0-9_.-]|\.$")
 
 
-class Named(Protocol):
-    """What is looked at of a tool."""
+class NamedTool(Protocol):
+    """The attributes of a tool that count here."""
 
     @property
     def origin(self) -> Origin: ...
@@ -29,12 +29,12 @@ class Named(Protocol):
     def tool_name(self) -> str: ...
 
 
-T = TypeVar("T", bound=Named)
+T = TypeVar("T", bound=NamedTool)
 
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """`@service`, all its tools, or `@service/tool`, that one."""
+    """`@service` (all its tools) or `@service/tool` (that one)."""
 
     service: str
     tool: str = ""
@@ -45,17 +45,19 @@ class Mention:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Switches:
-    """What a person switched on and off, for all chats and for one. What they never touched is on,
-    as an admin allows it, but for the services that an admin has off at first. Our own tools stand
-    there without a service."""
+    """What a person switched on and off, for all chats and for one.
+
+    A tool without a switch is on, except for services that an admin sets to start switched off.
+    Core tools are listed with an empty service.
+    """
 
     everywhere: Mapping[Place, bool] = field(default_factory=dict)
     here: Mapping[Place, bool] = field(default_factory=dict)
     off_at_first: Collection[str] = ()
 
     def is_on(self, service: str, tool: str) -> bool:
-        """The word about the chat comes before the one about all chats, and within each the one
-        about the tool before the one about its service."""
+        """Return whether the tool is on. A switch for the chat takes precedence over one for all
+        chats, and a switch for the tool over one for its service."""
         for said in (self.here, self.everywhere):
             for place in ((service, tool), (service, "")):
                 if place in said:
@@ -64,7 +66,7 @@ class Switches:
 
     @property
     def about_own(self) -> "Switches":
-        """What they say of our own tools, and nothing of services."""
+        """The switches of core tools only."""
         here = {place: is_on for place, is_on in self.here.items() if not place[0]}
         everywhere = {place: is_on for place, is_on in self.everywhere.items() if not place[0]}
         return Switches(everywhere=everywhere, here=here)
@@ -79,26 +81,27 @@ class Selection:
     are_tools_off: bool = False
 
 
-def mentions_in(text: str) -> tuple[Mention, ...]:
-    """What a message mentions, each once. Code mentions nothing: `@property` is no service."""
+def parse_mentions(text: str) -> tuple[Mention, ...]:
+    """Return the mentions in a message, without duplicates. Code contains no mentions:
+    `@property` is no service."""
     prose = _CODE.sub(" ", text)
     found = (Mention(each[1], each[2] or "") for each in _MENTION.finditer(prose))
     return tuple(dict.fromkeys(found))
 
 
-def mention_of(service: str, tool: str = "") -> Mention:
-    """How a person writes it so that `mentions_in` finds it again."""
+def build_mention(service: str, tool: str = "") -> Mention:
+    """Return the mention that `parse_mentions` reads back for this name."""
     return Mention(service, _UNWRITABLE.sub("_", tool))
 
 
 def select(tools: Mapping[str, T], selection: Selection) -> dict[str, T]:
-    """The tools that a turn may use."""
+    """Return the tools that a turn may use."""
     if selection.are_tools_off:
         return {}
     if selection.mentions:
         return filter_by_mentions(tools, selection.mentions)
     switches = selection.switches
-    chosen = filter_by_switches(tools, switched_on(tools, switches))
+    chosen = filter_by_switches(tools, list_switched_on(tools, switches))
     own = [name for name, tool in chosen.items() if tool.origin == "core"]
     for name in own:
         if not switches.is_on("", chosen[name].tool_name):
@@ -106,32 +109,32 @@ def select(tools: Mapping[str, T], selection: Selection) -> dict[str, T]:
     return chosen
 
 
-def wants(selection: Selection, service: str, tools: Iterable[str]) -> bool:
-    """Whether a turn would use this service, if it could, by the `tools` that are known of it."""
+def wants_service(selection: Selection, service: str, tools: Iterable[str]) -> bool:
+    """Return whether a turn would use this service if it could. `tools` are its known tools."""
     if selection.are_tools_off:
         return False
     if selection.mentions:
-        return any(_alike(mention.service, service) for mention in selection.mentions)
+        return any(_is_alike(mention.service, service) for mention in selection.mentions)
     return any(selection.switches.is_on(service, tool) for tool in ("", *tools))
 
 
 def filter_by_mentions(tools: Mapping[str, T], mentions: Sequence[Mention]) -> dict[str, T]:
-    """Exactly what is mentioned; an empty list filters nothing."""
+    """Return exactly the mentioned tools; without mentions, all of them."""
     if not mentions:
         return dict(tools)
-    wanted = {name for mention in mentions for name in mentioned(tools, mention)}
+    wanted = {name for mention in mentions for name in find_mentioned(tools, mention)}
     return {name: tool for name, tool in tools.items() if name in wanted}
 
 
 def filter_by_switches(tools: Mapping[str, T], selected: Collection[str]) -> dict[str, T]:
-    """Of the tools of services those with these ids: an empty selection gives none. Our own are
-    not selected: they are there until a person switches one off."""
+    """Return the service tools with these ids, and all core tools. An empty selection contains
+    no service tools."""
     return {name: tool for name, tool in tools.items() if tool.origin == "core" or name in selected}
 
 
-def switched_on(tools: Mapping[str, Named], switches: Switches) -> frozenset[str]:
-    """The ids of the tools of services that are switched on."""
-    # Thousands of tools share a word about their service, or none; it is looked up once.
+def list_switched_on(tools: Mapping[str, NamedTool], switches: Switches) -> frozenset[str]:
+    """Return the ids of the service tools that are switched on."""
+    # Thousands of tools share the switch of their service, or have none, so it is looked up once.
     single = {service for service, tool in (*switches.here, *switches.everywhere) if tool}
     services = {tool.service_name for tool in tools.values()} - single
     whole = {service for service in services if switches.is_on(service, "")}
@@ -147,60 +150,66 @@ def switched_on(tools: Mapping[str, Named], switches: Switches) -> frozenset[str
     )
 
 
-def mentioned(tools: Mapping[str, Named], mention: Mention) -> list[str]:
-    """The ids that a mention means: those that are named so to the letter, else those that are
-    written so. People write `@Memos`, and cannot write a space in a name."""
-    for same in (_same, _alike):
+def find_mentioned(tools: Mapping[str, NamedTool], mention: Mention) -> list[str]:
+    """Return the ids that a mention means: exact names first, otherwise names that are written
+    alike. People write `@Memos`, and cannot write a space in a name."""
+    for same in (_is_same, _is_alike):
         if found := [name for name, tool in tools.items() if _is_meant(tool, mention, same)]:
             return found
     return []
 
 
-def unmet(
-    tools: Mapping[str, Named], mentions: Iterable[Mention], excused: Collection[str] = ()
+def list_unmet(
+    tools: Mapping[str, NamedTool], mentions: Iterable[Mention], excused: Collection[str] = ()
 ) -> list[Mention]:
-    """The mentions that mean nothing which this person may use. `excused` are services of which
-    something else is said."""
+    """Return the mentions that match nothing which this person may use. `excused` are services
+    with a notice of their own."""
     return [
         mention
         for mention in mentions
-        if not mentioned(tools, mention)
-        and not any(_alike(mention.service, name) for name in excused)
+        if not find_mentioned(tools, mention)
+        and not any(_is_alike(mention.service, name) for name in excused)
     ]
 
 
-def notice_of(selection: Selection, nothing: Sequence[Mention], is_empty: bool) -> tuple[str, str]:
-    """What a person is told of mentions that were of no use, and what to do; or nothing. `nothing`
-    are the unmet ones, `is_empty` whether no tool is left."""
+def build_notice(
+    selection: Selection, nothing: Sequence[Mention], is_empty: bool
+) -> tuple[str, str]:
+    """Return a message to the person about mentions without effect, with a hint; two empty strings
+    if there are none.
+
+    `nothing` are the unmet mentions; `is_empty`: no tool is left.
+    """
     if selection.are_tools_off and selection.mentions:
         return (
-            f"Tools are switched off for this chat, so {_listed(selection.mentions)} was not used.",
+            "Tools are switched off for this chat, so "
+            f"{_join_mentions(selection.mentions)} was not used.",
             "Switch them on under “Tools”, then ask again.",
         )
     if not nothing:
         return "", ""
     outcome = "No tools were used." if is_empty else "Only what else you named was used."
     return (
-        f"There is no service or tool {_listed(nothing)} that you may use. {outcome}",
+        f"There is no service or tool {_join_mentions(nothing)} that you may use. {outcome}",
         "Look it up under “Tools”. If you meant no tool, write it as `code`.",
     )
 
 
-def _listed(mentions: Sequence[Mention]) -> str:
-    shown = " or ".join(f"{str(mention)[:80]}" for mention in mentions[:MOST_NAMED])
-    more = len(mentions) - MOST_NAMED
+def _join_mentions(mentions: Sequence[Mention]) -> str:
+    shown = " or ".join(f"{str(mention)[:80]}" for mention in mentions[:MAX_NAMED])
+    more = len(mentions) - MAX_NAMED
     return f"{shown} or {more} more" if more > 0 else shown
 
 
-def _is_meant(tool: Named, mention: Mention, same: Callable[[str, str], bool]) -> bool:
+def _is_meant(tool: NamedTool, mention: Mention, same: Callable[[str, str], bool]) -> bool:
     if tool.origin != "service" or not same(mention.service, tool.service_name):
         return False
     return not mention.tool or same(mention.tool, tool.tool_name)
 
 
-def _same(written: str, name: str) -> bool:
+def _is_same(written: str, name: str) -> bool:
     return written == name
 
 
-def _alike(written: str, name: str) -> bool:
+def _is_alike(written: str, name: str) -> bool:
     return _UNWRITABLE.sub("_", written).lower() == _UNWRITABLE.sub("_", name).lower()

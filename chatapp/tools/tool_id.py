@@ -1,4 +1,4 @@
-"""The flat name under which a model sees a tool of a service."""
+"""Tool ids: the flat names under which a model sees the tools of services."""
 
 import hashlib
 import json
@@ -13,19 +13,23 @@ _NOT_ALLOWED = re.compile(r"[^A-Za-z0-9_.-]")
 
 
 def tool_id(service: str, tool: str, limit: int = MAX_LENGTH) -> str:
-    """`{service}_{tool}` of letters, digits and `_ . -`, at most `limit` (32 or more) characters.
+    """Return `{service}_{tool}` of letters, digits and `_ . -`, at most `limit` (32 or more)
+    characters.
 
-    Different pairs have different ids: where the plain name would not tell which pair it came from,
-    both parts are shortened in proportion and a part of the pair's hash follows them.
+    Different pairs have different ids. If the plain name is ambiguous or too long, both parts are
+    cut in proportion and a part of the pair's hash is appended.
     """
     plain = f"{service}_{tool}"
     return (
-        plain if len(plain) <= limit and _is_plain(service, tool) else _hashed(service, tool, limit)
+        plain
+        if len(plain) <= limit and _is_plain(service, tool)
+        else _shorten_with_hash(service, tool, limit)
     )
 
 
 def _is_plain(service: str, tool: str) -> bool:
-    """Whether the first `_` of the plain name ends the service, and nothing in it was changed."""
+    """Return whether the first `_` of the plain name ends the service, and no character was
+    replaced."""
     return bool(
         _PLAIN_SERVICE.fullmatch(service)
         and _PLAIN_TOOL.fullmatch(tool)
@@ -33,7 +37,7 @@ def _is_plain(service: str, tool: str) -> bool:
     )
 
 
-def _hashed(service: str, tool: str, limit: int) -> str:
+def _shorten_with_hash(service: str, tool: str, limit: int) -> str:
     pair = json.dumps([service, tool])
     suffix = "." + hashlib.sha256(pair.encode()).hexdigest()[:_HASH_LENGTH]
     head, tail = _NOT_ALLOWED.sub("_", service), _NOT_ALLOWED.sub("_", tool)

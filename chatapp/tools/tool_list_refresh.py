@@ -1,4 +1,5 @@
-"""Whether the tools of a service can be used now; where what is stored is too old, its own word."""
+"""Whether the tools of a service can be used now, and the refresh of a stored list that is too
+old."""
 
 import asyncio
 import logging
@@ -6,11 +7,11 @@ import logging
 from channels.db import database_sync_to_async
 from django.utils import timezone
 
-from mcpconfig.acting import Acting
-from mcpconfig.errors import OperationError
-from mcpconfig.ledger import fresh_tools
 from mcpconfig.models import Service
-from mcpconfig.retries import retry
+from mcpconfig.operations.service_retries import retry
+from mcpconfig.operations.tool_listing import load_fresh_tools
+from mcpconfig.values.acting import Acting
+from mcpconfig.values.errors import OperationError
 
 logger = logging.getLogger(__name__)
 
@@ -18,21 +19,21 @@ LISTING_SECONDS = 20.0
 
 
 def is_fresh(service: Service) -> bool:
-    """Whether what is stored of its tools may be used without a question to anybody."""
+    """Return whether the stored tools may be used without a request to the service."""
     until = service.tools_fresh_until
     return service.last_error is None and until is not None and until > timezone.now()
 
 
-async def reason_against(service: Service, acting: Acting) -> str:
-    """Why its tools cannot be used now, or nothing. Its list is fetched where it is too old, so
-    that what is stored then is its own word."""
+async def explain_unusable(service: Service, acting: Acting) -> str:
+    """Return why the service's tools cannot be used now, or an empty string. A stored list that
+    is too old is fetched again first."""
     try:
         async with asyncio.timeout(LISTING_SECONDS):
-            return await _asked(service, acting)
+            return await _refresh(service, acting)
     except OperationError as error:
         if _waits_for_person(service, error) and await _is_known(service):
             return ""
-        return reason_of(error.kind, error.message)
+        return describe_error(error.kind, error.message)
     except TimeoutError:
         return "The service did not answer in time."
     except Exception:
@@ -40,16 +41,19 @@ async def reason_against(service: Service, acting: Acting) -> str:
         return "Listing them failed."
 
 
-async def _asked(service: Service, acting: Acting) -> str:
-    """A service that fails is left out, so that no call runs into it. One that only a person can
-    enter is looked at again here, when its time has come: the sweep cannot do it."""
+async def _refresh(service: Service, acting: Acting) -> str:
+    """Refresh the stored list, and return why the service cannot be used, or an empty string.
+
+    A service that failed is left out, so that no call is sent to it. A retry that needs this
+    person's sign-in is done here, because the sweep cannot do it.
+    """
     if service.last_error is not None:
         if service.next_retry_at and service.next_retry_at <= timezone.now():
             await retry(service, acting)
         if service.last_error is not None:
             error = service.last_error
-            return reason_of(error.get("kind", ""), error.get("message", ""))
-    await fresh_tools(service, acting=acting)
+            return describe_error(error.get("kind", ""), error.get("message", ""))
+    await load_fresh_tools(service, acting=acting)
     return ""
 
 
@@ -59,14 +63,14 @@ async def _is_known(service: Service) -> bool:
 
 
 def _waits_for_person(service: Service, error: OperationError) -> bool:
-    """Whether this person has only to sign in. The tools are offered as they are known, because
-    the first call of one asks for the sign-in."""
+    """Return whether only this person's sign-in is missing. The known tools are then offered,
+    and the first call of one asks for the sign-in."""
     is_own = service.authentication in Service.PERSONAL
     return is_own and error.kind == "sign_in_needed"
 
 
-def reason_of(kind: str, message: str) -> str:
-    """Our own sentence: what a service said itself must not get among the instructions."""
+def describe_error(kind: str, message: str) -> str:
+    """Return a sentence without the service's own text, which must not reach the system prompt."""
     if kind == "rpc_error":
         return "The service refused to list them."
     if kind == "configuration":

@@ -1,39 +1,38 @@
-"""Which tools fit some words (BM25 over names, services and descriptions; Robertson and Zaragoza,
-2009), and when a list of tools is too long to be told whole."""
+"""Search for tools by words (BM25 over names, services and descriptions; Robertson and Zaragoza,
+2009), and the choice of tools to send when the list is long."""
 
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from chatapp.permissions.words import words_of
+from chatapp.permissions.word_splitting import split_words
+from chatapp.tools.catalogue import CatalogueTool
 
-from .catalogue import CatalogueTool
-
-# Terms that appear in a name say more than those in a description.
+# Terms in a name count more than those in a description.
 NAME_WEIGHT = 3
 SATURATION, LENGTH_WEIGHT = 1.2, 0.5
 READ_CHARACTERS = 600
-IDLE = set(words_of("a an and are at by can for from i in is it me my of on or the to with"))
+IDLE = set(split_words("a an and are at by can for from i in is it me my of on or the to with"))
 
 
-def found(query: str, tools: Mapping[str, CatalogueTool]) -> list[str]:
-    """The ids of the tools that have a word of the query, the best first, ties by id."""
-    texts = {tool_id: _terms_of(tool) for tool_id, tool in tools.items()}
-    wanted = set(map(_stem, words_of(query))) - IDLE
+def search_tools(query: str, tools: Mapping[str, CatalogueTool]) -> list[str]:
+    """Return the ids of the tools that match a word of the query, best first, ties by id."""
+    texts = {tool_id: _count_terms(tool) for tool_id, tool in tools.items()}
+    wanted = set(map(_stem, split_words(query))) - IDLE
     scores = {
-        tool_id: score * (1 + _named(wanted, tools[tool_id]))
-        for tool_id, score in _scores(wanted, texts).items()
+        tool_id: score * (1 + _score_name(wanted, tools[tool_id]))
+        for tool_id, score in _score_terms(wanted, texts).items()
     }
     return sorted(scores, key=lambda tool_id: (-scores[tool_id], tool_id))
 
 
-def _named(wanted: set[str], tool: CatalogueTool) -> float:
-    """How much of its name was asked for: of two tools the plainer one is meant."""
-    words = set(map(_stem, words_of(tool.tool_name)))
+def _score_name(wanted: set[str], tool: CatalogueTool) -> float:
+    """Return how much of the tool's name was asked for: of two tools, the shorter name wins."""
+    words = set(map(_stem, split_words(tool.tool_name)))
     return len(words & wanted) / max(1, len(words))
 
 
-def _scores(wanted: Iterable[str], texts: Mapping[str, Counter[str]]) -> dict[str, float]:
+def _score_terms(wanted: Iterable[str], texts: Mapping[str, Counter[str]]) -> dict[str, float]:
     lengths = {tool_id: terms.total() for tool_id, terms in texts.items()}
     average = sum(lengths.values()) / max(1, len(lengths))
     scores: Counter[str] = Counter()
@@ -49,28 +48,29 @@ def _scores(wanted: Iterable[str], texts: Mapping[str, Counter[str]]) -> dict[st
     return dict(scores)
 
 
-def _terms_of(tool: CatalogueTool) -> Counter[str]:
-    terms: Counter[str] = Counter(map(_stem, words_of(tool.description[:READ_CHARACTERS])))
-    for word in (*words_of(tool.tool_name), *words_of(tool.service_name)):
+def _count_terms(tool: CatalogueTool) -> Counter[str]:
+    terms: Counter[str] = Counter(map(_stem, split_words(tool.description[:READ_CHARACTERS])))
+    for word in (*split_words(tool.tool_name), *split_words(tool.service_name)):
         terms[_stem(word)] += NAME_WEIGHT
     return terms
 
 
 def _stem(word: str) -> str:
-    """Enough of a stem that plurals and tenses of English meet."""
+    """Return a rough stem that plurals and tenses of English share."""
     for ending in ("ing", "ies", "es", "ed", "s", "e", "y"):
         if len(word) - len(ending) >= 3 and word.endswith(ending):
             return word[: -len(ending)]
     return word
 
 
-def told_of(
+def choose_sent_tools(
     tools: Sequence[CatalogueTool], weights: Mapping[str, int], room: int, loaded: Sequence[str]
 ) -> tuple[list[CatalogueTool], int]:
-    """The tools whose descriptions are sent, in a stable order, and the tokens that this saves.
+    """Return the tools whose descriptions are sent, in a stable order, and the tokens that this
+    saves.
 
-    All of them while they weigh no more than `room`; else those that were loaded, in the order in
-    which they were.
+    All tools if they fit into `room` tokens, otherwise those that were loaded, in the order in
+    which they were loaded.
     """
     total = sum(weights[tool.tool_id] for tool in tools)
     if total <= room:

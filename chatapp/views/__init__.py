@@ -1,0 +1,1 @@
+"""Thin HTTP views: check access, call one function, render one template. No product rules here."""

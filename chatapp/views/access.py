@@ -1,4 +1,4 @@
-"""Who may open a page of the chat: a signed-in member, by the methods that the page names."""
+"""Access to the pages of the chat: signed-in members only, by the methods that a view names."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -11,12 +11,12 @@ from django.views.decorators.http import require_http_methods
 from django_htmx.http import HttpResponseClientRedirect
 from django_htmx.middleware import HtmxDetails
 
-from chatapp.links import home_of
 from chatapp.models import Member
+from chatapp.server.address import find_home
 
 
 class MemberRequest(HttpRequest):
-    """A request by somebody who is signed in."""
+    """A request of a signed-in member."""
 
     user: Member
     htmx: HtmxDetails
@@ -25,14 +25,14 @@ class MemberRequest(HttpRequest):
 def for_members(
     *methods: str,
 ) -> Callable[[Callable[..., HttpResponse]], Callable[..., HttpResponseBase]]:
-    """Let signed-in members in, by these methods only; no answer is kept by any cache."""
+    """Allow signed-in members and these methods only, and forbid caching of the response."""
 
     def decorate(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponseBase]:
         @require_http_methods(methods)
         @wraps(view)
         def guarded(request: Any, *args: Any, **kwargs: Any) -> HttpResponseBase:
             if not request.user.is_authenticated:
-                return _to_sign_in(request)
+                return _redirect_to_sign_in(request)
             response = view(request, *args, **kwargs)
             add_never_cache_headers(response)
             return response
@@ -43,17 +43,18 @@ def for_members(
 
 
 def is_from_a_page(request: HttpRequest) -> bool:
-    """Whether a browser sent this for a page. Programs say neither."""
+    """Return whether a page in a browser sent the request. Programs send neither header."""
     return "Sec-Fetch-Site" in request.headers or "Origin" in request.headers
 
 
-def place_of_page(request: HttpRequest) -> dict[str, str]:
-    """For every template: where pages are live, if this one was opened at another address."""
-    return {"live_at": home_of(request)}
+def add_live_address(request: HttpRequest) -> dict[str, str]:
+    """Context processor: the address where pages are live, if this one was opened at another."""
+    return {"live_at": find_home(request)}
 
 
-def _to_sign_in(request: Any) -> HttpResponse:
-    """To the door. htmx would follow a redirect and swap the door into a corner of the page."""
+def _redirect_to_sign_in(request: Any) -> HttpResponse:
+    """Redirect to the sign-in page. htmx would follow a plain redirect and swap the sign-in page
+    into a part of the page."""
     if request.htmx:
         return HttpResponseClientRedirect(
             redirect_to_login(request.htmx.current_url_abs_path or "/").url

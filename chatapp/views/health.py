@@ -1,51 +1,80 @@
-"""Probes: `/healthz` says that this process answers, `/readyz` that what it rests on does."""
+"""Probes: `/healthz` checks this process, `/readyz` also the database, by writing to it, and the
+channel layer."""
 
 import asyncio
 import logging
+import time
 
 from asgiref.sync import async_to_sync
 from channels.layers import BaseChannelLayer, get_channel_layer
 from django.db import DatabaseError, connection
+from django.db.models.functions import Now
 from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
+from chatapp.models import WriteProbe
+from chatapp.server.runtime import current_runtime
+
 LAYER_SECONDS = 2
+WRITE_SECONDS = 1.0
 
 log = logging.getLogger(__name__)
 
 
 @require_safe
 @never_cache
-def alive(request: HttpRequest) -> HttpResponse:
+def liveness(request: HttpRequest) -> HttpResponse:
     return HttpResponse("alive\n", content_type="text/plain")
 
 
 @require_safe
 @never_cache
-def ready(request: HttpRequest) -> HttpResponse:
+def readiness(request: HttpRequest) -> HttpResponse:
     silent = []
-    if not database_answers():
-        silent.append("The database does not answer.")
-    if not async_to_sync(layer_answers)():
+    if problem := find_database_problem():
+        silent.append(problem)
+    if not async_to_sync(is_layer_reachable)():
         silent.append("The channel layer does not answer.")
     text = "\n".join(silent or ["ready"])
     return HttpResponse(f"{text}\n", status=503 if silent else 200, content_type="text/plain")
 
 
-def database_answers() -> bool:
+def find_database_problem() -> str:
+    """Return what is wrong with the database, or an empty string.
+
+    It writes a row, at most once a second in this process: a full disk still reads."""
+    runtime = current_runtime()
+    now = time.monotonic()
+    if now - runtime.written_at < WRITE_SECONDS:
+        return ""
     try:
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1")
     except DatabaseError:
         log.warning("The database does not answer.", exc_info=True)
-        return False
-    return True
+        return "The database does not answer."
+    try:
+        write_probe()
+    except DatabaseError:
+        log.warning("The database cannot be written to.", exc_info=True)
+        return "The database cannot be written to."
+    runtime.written_at = now
+    return ""
 
 
-async def layer_answers() -> bool:
-    """Whether a message can be sent; nobody is in this group, so nobody receives it. One process
-    alone has no layer, and needs none."""
+def write_probe() -> None:
+    """Overwrite the one row of the probe."""
+    if not WriteProbe.objects.filter(pk=1).update(written_at=Now()):
+        WriteProbe.objects.bulk_create(
+            [WriteProbe(pk=1, written_at=timezone.now())], ignore_conflicts=True
+        )
+
+
+async def is_layer_reachable() -> bool:
+    """Return whether the layer accepts a message to an empty group. A single process has no layer
+    and needs none."""
     try:
         layer: BaseChannelLayer | None = get_channel_layer()
         if layer is None:
@@ -53,7 +82,7 @@ async def layer_answers() -> bool:
         async with asyncio.timeout(LAYER_SECONDS):
             await layer.group_send("readiness", {"type": "readiness.probe"})
     except Exception:
-        # Each layer fails in its own way; whatever it raised, it does not answer.
+        # Each layer raises its own exceptions.
         log.warning("The channel layer does not answer.", exc_info=True)
         return False
     return True

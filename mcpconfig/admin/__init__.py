@@ -1,4 +1,7 @@
-"""The admins' workbench: services, what they offer, and what was exchanged with them."""
+"""The Django admin of services: their settings, tools, sign-ins and trace.
+
+It knows nothing of the chat, which extends these pages in `chatapp.admin.services`.
+"""
 
 from . import exchanges, identity_providers, services, tools
 

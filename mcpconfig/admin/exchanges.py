@@ -1,4 +1,4 @@
-"""The trace in the admin: exchanges with services, to read."""
+"""The trace in the admin: the exchanges with services, read-only."""
 
 from typing import Any
 
@@ -9,19 +9,19 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from mcpconfig.models import Exchange
-from mcpconfig.readable import readable
+from mcpconfig.trace.formatting import format_body
 
-from .read_only import ReadOnly
-from .tools import pretty
+from .display import EMPTY, render_json
+from .read_only import ReadOnlyMixin
 
 
 @admin.register(Exchange)
-class ExchangeAdmin(ReadOnly, admin.ModelAdmin):
+class ExchangeAdmin(ReadOnlyMixin, admin.ModelAdmin):
     list_display = (
         "created_at",
         "service",
         "operation",
-        "what",
+        "request_line",
         "status",
         "attempt",
         "response_bytes",
@@ -33,7 +33,7 @@ class ExchangeAdmin(ReadOnly, admin.ModelAdmin):
     date_hierarchy = "created_at"
     fieldsets = (
         (None, {"fields": ("service", "operation", "same_operation", "same_round", "started_at")}),
-        ("Request", {"fields": ("what", "url", "kind", "rpc_id", "era", "attempt")}),
+        ("Request", {"fields": ("request_line", "url", "kind", "rpc_id", "era", "attempt")}),
         ("Sent", {"fields": ("request_bytes", "sent_headers", "sent_body")}),
         (
             "Received",
@@ -46,21 +46,21 @@ class ExchangeAdmin(ReadOnly, admin.ModelAdmin):
         ),
     )
     readonly_fields = (
-        *("what", "same_operation", "same_round", "messages"),
+        *("request_line", "same_operation", "same_round", "messages"),
         *("sent_headers", "sent_body", "received_headers", "received_body"),
     )
 
     @admin.display(description="Request")
-    def what(self, exchange: Exchange) -> str:
+    def request_line(self, exchange: Exchange) -> str:
         return f"{exchange.method} {exchange.rpc_method}".strip()
 
     @admin.display(description="All of this operation")
     def same_operation(self, exchange: Exchange) -> SafeString:
-        return _list_of("operation_id", exchange.operation_id)
+        return _render_filter_link("operation_id", exchange.operation_id)
 
     @admin.display(description="All of this tool call")
     def same_round(self, exchange: Exchange) -> SafeString | str:
-        return _list_of("round_id", exchange.round_id) if exchange.round_id else "–"
+        return _render_filter_link("round_id", exchange.round_id) if exchange.round_id else EMPTY
 
     @admin.display(description="Messages received")
     def messages(self, exchange: Exchange) -> SafeString | str:
@@ -70,35 +70,38 @@ class ExchangeAdmin(ReadOnly, admin.ModelAdmin):
         ]
         if (more := exchange.heard_count - len(lines)) > 0:
             lines.append((f"and {more} more",))
-        return format_html_join("", "<div>{}</div>", lines) or "–"
+        return format_html_join("", "<div>{}</div>", lines) or EMPTY
 
     @admin.display(description="Headers")
     def sent_headers(self, exchange: Exchange) -> SafeString | str:
-        return pretty(exchange.request_headers)
+        return render_json(exchange.request_headers)
 
     @admin.display(description="Headers")
     def received_headers(self, exchange: Exchange) -> SafeString | str:
-        return pretty(exchange.response_headers)
+        return render_json(exchange.response_headers)
 
     @admin.display(description="Body")
     def sent_body(self, exchange: Exchange) -> SafeString | str:
-        return _shown(exchange.request_body, exchange.request_bytes)
+        return _render_body(exchange.request_body, exchange.request_bytes)
 
     @admin.display(description="Body")
     def received_body(self, exchange: Exchange) -> SafeString | str:
-        return _shown(exchange.response_body, exchange.response_bytes)
+        return _render_body(exchange.response_body, exchange.response_bytes)
 
 
-def _list_of(field: str, value: Any) -> SafeString:
+def _render_filter_link(field: str, value: Any) -> SafeString:
     address = reverse("admin:mcpconfig_exchange_changelist")
     return format_html('<a href="{}?{}={}">{}</a>', address, field, value, value)
 
 
-def _shown(body: str, size: int) -> SafeString | str:
-    """A body in which nothing is markup, and a word if it was longer than what is kept."""
+def _render_body(body: str, size: int) -> SafeString | str:
+    """Return an escaped body, with a note if only the beginning of it was stored.
+
+    `size` is the size of the whole body in bytes.
+    """
     if not body:
-        return "–"
+        return EMPTY
     note = (
         "" if size <= settings.TRACE_BODY_BYTES else f"The first {len(body):,} of {size:,} bytes."
     )
-    return format_html("<pre>{}</pre>{}", readable(body), note)
+    return format_html("<pre>{}</pre>{}", format_body(body), note)

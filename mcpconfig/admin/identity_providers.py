@@ -1,4 +1,4 @@
-"""Identity providers in the admin: where the people of a company sign in once for many services."""
+"""The admin of identity providers, at which people sign in once for many services."""
 
 from typing import Any
 
@@ -9,24 +9,23 @@ from django.forms import ModelForm
 from django.http import HttpRequest
 
 from mcpconfig.models import IdentityProvider
-from mcpconfig.oauth.document import company_redirect_uri
+from mcpconfig.oauth.servers.client_metadata import build_company_redirect_uri
+from mcpconfig.services.identity_provider_form import IdentityProviderForm
 
-from .identity_provider_form import IdentityProviderForm
-
-ADDRESS_FIRST = "Set PUBLIC_URL first: people come back to an address that begins with it."
+PUBLIC_URL_MISSING = "Set PUBLIC_URL first: people come back to an address that begins with it."
 
 
 @admin.register(IdentityProvider)
 class IdentityProviderAdmin(admin.ModelAdmin):
     form = IdentityProviderForm
-    list_display = ("name", "title", "issuer", "opened", "signed_in")
+    list_display = ("name", "title", "issuer", "service_count", "people_count")
     search_fields = ("name", "title", "issuer")
-    readonly_fields = ("comes_back_to", "opened", "signed_in")
+    readonly_fields = ("redirect_uri", "service_count", "people_count")
     fieldsets = (
         ("What it is", {"fields": ("name", "title")}),
         ("Address", {"fields": ("issuer", "allows_private_addresses")}),
-        ("This application there", {"fields": ("comes_back_to", "client_id", "client_secret")}),
-        ("In use", {"fields": ("opened", "signed_in")}),
+        ("This application there", {"fields": ("redirect_uri", "client_id", "client_secret")}),
+        ("In use", {"fields": ("service_count", "people_count")}),
     )
 
     def get_fieldsets(self, request: HttpRequest, obj: IdentityProvider | None = None) -> Any:
@@ -49,18 +48,18 @@ class IdentityProviderAdmin(admin.ModelAdmin):
             messages.warning(request, text)
 
     @admin.display(description="Redirect URI")
-    def comes_back_to(self, provider: IdentityProvider) -> str:
-        """What has to be registered there."""
+    def redirect_uri(self, provider: IdentityProvider) -> str:
+        """Return the redirect URI that has to be registered at the provider."""
         if not settings.PUBLIC_URL:
-            return ADDRESS_FIRST
+            return PUBLIC_URL_MISSING
         if not provider.name:
             return f"{settings.PUBLIC_URL}/oauth/company/NAME/callback, with the name above"
-        return company_redirect_uri(provider, settings.PUBLIC_URL)
+        return build_company_redirect_uri(provider, settings.PUBLIC_URL)
 
     @admin.display(description="Services")
-    def opened(self, provider: IdentityProvider) -> int:
+    def service_count(self, provider: IdentityProvider) -> int:
         return int(getattr(provider, "service_count", 0))
 
     @admin.display(description="People signed in")
-    def signed_in(self, provider: IdentityProvider) -> int:
+    def people_count(self, provider: IdentityProvider) -> int:
         return int(getattr(provider, "people_count", 0))

@@ -1,11 +1,14 @@
-"""Import and export of services in the admin. Nothing is saved before an admin has seen what would
-be, and what was read travels between the two pages sealed, because it may hold secrets."""
+"""Import and export of services in the admin.
+
+Nothing is saved before an admin has seen a preview. The imported text is encrypted in the preview
+form, because it may hold secrets.
+"""
 
 import json
 import zlib
 from base64 import b64decode, b64encode
 from io import BytesIO
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from zipfile import ZipFile
 
 from django import forms
@@ -15,29 +18,34 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect
 
-from mcpconfig import secrets
-from mcpconfig.import_formats import MOST_BYTES, Entry, Found, Refused, Unreadable, found_in
 from mcpconfig.models import Service
-
-from .exporting import exportable, exported, server_json
-from .planning import (
-    VALUE_CHARACTERS,
-    Planned,
-    add_all,
-    name_for,
-    planned,
+from mcpconfig.secrets import encryption
+from mcpconfig.services.export import build_mcp_servers, build_server_json, list_exportable
+from mcpconfig.services.import_plan import (
+    MAX_VALUE_CHARACTERS,
+    ImportPlan,
+    add_planned,
+    plan_service,
+    suggest_name,
+)
+from mcpconfig.values.import_formats import (
+    MAX_BYTES,
+    Entry,
+    ImportFormatError,
+    ParsedEntry,
+    RejectedEntry,
+    parse_services,
 )
 
-if TYPE_CHECKING:
-    from .services import ServiceAdmin
+from .service_pages import ServicePages
 
-WRITTEN: dict[str, Any] = {"indent": 2, "ensure_ascii": False}
-# What was entered, by blank, for each entry by its number.
+JSON_STYLE: dict[str, Any] = {"indent": 2, "ensure_ascii": False}
+# Entered values, by the number of the entry and the key of the blank.
 Values = dict[str, dict[str, str]]
 
 
-class ReadForm(forms.Form):
-    """What another program wrote: pasted, or a file."""
+class ImportForm(forms.Form):
+    """The configuration of another program, as pasted text or a file."""
 
     text = forms.CharField(
         label="Paste it",
@@ -45,45 +53,47 @@ class ReadForm(forms.Form):
         widget=forms.Textarea(attrs={"rows": 12, "spellcheck": "false", "autocomplete": "off"}),
     )
     file = forms.FileField(label="or choose a file", required=False)
-    found: list[Found]
+    entries: list[ParsedEntry]
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data
         file = cleaned.get("file")
         try:
-            text = file.read(MOST_BYTES + 1).decode() if file else cleaned.get("text", "")
-            self.found = found_in(text)
+            text = file.read(MAX_BYTES + 1).decode() if file else cleaned.get("text", "")
+            self.entries = parse_services(text)
         except UnicodeDecodeError:
             self.add_error("file", "This file is no text.")
-        except Unreadable as error:
+        except ImportFormatError as error:
             self.add_error("file" if file else "text", str(error))
         else:
             cleaned["text"] = text
         return cleaned
 
 
-def opened(desk: "ServiceAdmin", request: HttpRequest) -> HttpResponse:
-    """Read, preview, add: each step is a post, and only the last one stores anything."""
-    if not desk.has_add_permission(request):
+def show_import(pages: ServicePages, request: HttpRequest) -> HttpResponse:
+    """Show the form, the preview, or add the services. Only the last step stores anything."""
+    if not pages.has_add_permission(request):
         raise PermissionDenied
     if request.method == "POST" and "sealed" in request.POST:
-        return _confirmed(desk, request)
-    form = ReadForm(request.POST or None, request.FILES or None)
+        return _add_services(pages, request)
+    form = ImportForm(request.POST or None, request.FILES or None)
     if form.is_valid():
-        return _preview(desk, request, form.cleaned_data["text"], form.found, {})
+        return _render_preview(pages, request, form.cleaned_data["text"], form.entries, {})
     status = 422 if form.is_bound else 200
-    return desk.page(request, "import", {"title": "Import services", "form": form}, status)
+    return pages.render_page(request, "import", {"title": "Import services", "form": form}, status)
 
 
-def export(desk: "ServiceAdmin", request: HttpRequest) -> HttpResponse:
-    if not desk.has_view_permission(request):
+def download_services(pages: ServicePages, request: HttpRequest) -> HttpResponse:
+    if not pages.has_view_permission(request):
         raise PermissionDenied
-    return _download(JsonResponse(exported(), json_dumps_params=WRITTEN), "mcp-servers.json")
+    return _make_download(
+        JsonResponse(build_mcp_servers(), json_dumps_params=JSON_STYLE), "mcp-servers.json"
+    )
 
 
-def export_chosen(request: HttpRequest, chosen: QuerySet[Service]) -> HttpResponse | None:
-    """A server.json of each; several come packed, each in a folder of its own."""
-    files = {service.name: server_json(service) for service in exportable(chosen)}
+def download_server_json(request: HttpRequest, chosen: QuerySet[Service]) -> HttpResponse | None:
+    """Return one `server.json`, or a ZIP file with a folder for each of several services."""
+    files = {service.name: build_server_json(service) for service in list_exportable(chosen)}
     if not files:
         messages.warning(
             request, "None of these is exported: they are built in, or their owners’ own."
@@ -91,64 +101,68 @@ def export_chosen(request: HttpRequest, chosen: QuerySet[Service]) -> HttpRespon
         return None
     if len(files) == 1:
         [file] = files.values()
-        return _download(JsonResponse(file, json_dumps_params=WRITTEN), "server.json")
-    packed = BytesIO()
-    with ZipFile(packed, "w") as archive:
+        return _make_download(JsonResponse(file, json_dumps_params=JSON_STYLE), "server.json")
+    buffer = BytesIO()
+    with ZipFile(buffer, "w") as archive:
         for name, file in files.items():
-            archive.writestr(f"{name}/server.json", json.dumps(file, **WRITTEN))
-    answer = HttpResponse(packed.getvalue(), content_type="application/zip")
-    return _download(answer, "server-json.zip")
+            archive.writestr(f"{name}/server.json", json.dumps(file, **JSON_STYLE))
+    response = HttpResponse(buffer.getvalue(), content_type="application/zip")
+    return _make_download(response, "server-json.zip")
 
 
-def _download(response: HttpResponse, name: str) -> HttpResponse:
+def _make_download(response: HttpResponse, name: str) -> HttpResponse:
     response["Content-Disposition"] = f'attachment; filename="{name}"'
     return response
 
 
-def _confirmed(desk: "ServiceAdmin", request: HttpRequest) -> HttpResponse:
+def _add_services(pages: ServicePages, request: HttpRequest) -> HttpResponse:
     try:
-        kept = _unsealed(request)
-    except secrets.Undecryptable:
+        preview = _unseal(request)
+    except encryption.DecryptionError:
         messages.error(request, "This preview cannot be read any more. Begin again.")
         return redirect("admin:mcpconfig_service_import")
-    found = found_in(kept["text"])
-    values = _values(request, found, kept["values"])
-    plans = _plans(request, found, values)
+    entries = parse_services(preview["text"])
+    values = _read_values(request, entries, preview["values"])
+    plans = _plan_ticked(request, entries, values)
     if not plans or any(plan.problems for plan in plans.values()):
         problem = "" if plans else "Tick at least one, or leave this page."
-        return _preview(desk, request, kept["text"], found, values, plans, problem)
-    for service in add_all(plans.values()):
-        desk.log_addition(request, service, "Imported.")
+        return _render_preview(pages, request, preview["text"], entries, values, plans, problem)
+    for service in add_planned(plans.values()):
+        pages.log_addition(request, service, "Imported.")
     what = "1 service is" if len(plans) == 1 else f"{len(plans)} services are"
     messages.success(request, f"{what} added. Test and fetch the tools before people use them.")
     return redirect("admin:mcpconfig_service_changelist")
 
 
-def _values(request: HttpRequest, found: list[Found], before: Values) -> Values:
-    """What was entered now, a little more of it than may be. A field that is left empty keeps what
-    was entered before."""
+def _read_values(request: HttpRequest, entries: list[ParsedEntry], before: Values) -> Values:
+    """Return the entered values. An empty field keeps the value from the previous preview.
+
+    Values are cut one character after the limit, so that a longer one is still refused.
+    """
     values: Values = {}
-    for number, entry in enumerate(found):
+    for number, entry in enumerate(entries):
         if isinstance(entry, Entry):
-            given = {key: f"value-{number}-{at}" for at, key in enumerate(_keys(entry))}
+            given = {key: f"value-{number}-{at}" for at, key in enumerate(_list_blank_keys(entry))}
             values[str(number)] = {
-                key: request.POST.get(name, "").strip()[: VALUE_CHARACTERS + 1]
+                key: request.POST.get(name, "").strip()[: MAX_VALUE_CHARACTERS + 1]
                 or before.get(str(number), {}).get(key, "")
                 for key, name in given.items()
             }
     return values
 
 
-def _keys(entry: Entry) -> list[str]:
-    return [blank.key for blank in entry.blanks]
+def _list_blank_keys(entry: Entry) -> list[str]:
+    return [blank.key for blank in entry.placeholders]
 
 
-def _plans(request: HttpRequest, found: list[Found], values: Values) -> dict[int, Planned]:
-    """The ticked entries as they would be saved, by number."""
-    plans: dict[int, Planned] = {}
-    for number, entry in enumerate(found):
+def _plan_ticked(
+    request: HttpRequest, entries: list[ParsedEntry], values: Values
+) -> dict[int, ImportPlan]:
+    """Return the plans of the ticked entries, by number."""
+    plans: dict[int, ImportPlan] = {}
+    for number, entry in enumerate(entries):
         if isinstance(entry, Entry) and f"add-{number}" in request.POST:
-            plans[number] = planned(
+            plans[number] = plan_service(
                 entry,
                 name=request.POST.get(f"name-{number}", "").strip(),
                 values=values[str(number)],
@@ -158,39 +172,39 @@ def _plans(request: HttpRequest, found: list[Found], values: Values) -> dict[int
     return plans
 
 
-def _preview(
-    desk: "ServiceAdmin",
+def _render_preview(
+    pages: ServicePages,
     request: HttpRequest,
     text: str,
-    found: list[Found],
+    entries: list[ParsedEntry],
     values: Values,
-    plans: dict[int, Planned] | None = None,
+    plans: dict[int, ImportPlan] | None = None,
     problem: str = "",
 ) -> HttpResponse:
     context = {
         "title": "Import services",
         "rows": [
-            _row(request, number, entry, values, plans)
-            for number, entry in enumerate(found)
+            _build_row(request, number, entry, values, plans)
+            for number, entry in enumerate(entries)
             if isinstance(entry, Entry)
         ],
-        "refused": [each for each in found if isinstance(each, Refused)],
-        "sealed": _sealed(request, {"text": text, "values": values}),
+        "refused": [entry for entry in entries if isinstance(entry, RejectedEntry)],
+        "sealed": _seal(request, {"text": text, "values": values}),
         "problem": problem,
     }
-    return desk.page(request, "import_preview", context, 200 if plans is None else 422)
+    return pages.render_page(request, "import_preview", context, 200 if plans is None else 422)
 
 
-def _row(
+def _build_row(
     request: HttpRequest,
     number: int,
     entry: Entry,
     values: Values,
-    plans: dict[int, Planned] | None,
+    plans: dict[int, ImportPlan] | None,
 ) -> dict[str, Any]:
     is_first = plans is None
-    chosen = name_for(entry.label) if is_first else request.POST.get(f"name-{number}", "")
-    plan = (plans or {}).get(number) or planned(entry, name=chosen)
+    chosen = suggest_name(entry.label) if is_first else request.POST.get(f"name-{number}", "")
+    plan = (plans or {}).get(number) or plan_service(entry, name=chosen)
     given = values.get(str(number), {})
     return {
         "number": number,
@@ -201,24 +215,26 @@ def _row(
         "allows_private": f"private-{number}" in request.POST,
         "blanks": [
             {"at": at, "blank": blank, "is_entered": bool(given.get(blank.key))}
-            for at, blank in enumerate(entry.blanks)
+            for at, blank in enumerate(entry.placeholders)
         ],
     }
 
 
-def _sealed(request: HttpRequest, kept: dict[str, Any]) -> str:
-    """Packed first: what a page carries has to fit into the request that brings it back."""
-    packed = b64encode(zlib.compress(json.dumps(kept).encode())).decode()
-    return secrets.encrypt(packed, place=_place(request)).decode()
+def _seal(request: HttpRequest, preview: dict[str, Any]) -> str:
+    """Compress and encrypt the text, which has to fit into the next request."""
+    compressed = b64encode(zlib.compress(json.dumps(preview).encode())).decode()
+    return encryption.encrypt(compressed, place=_name_sealing_place(request)).decode()
 
 
-def _unsealed(request: HttpRequest) -> dict[str, Any]:
-    """What `_sealed` took in; raises Undecryptable."""
-    packed = secrets.decrypt(request.POST["sealed"].encode(), place=_place(request))
-    kept: dict[str, Any] = json.loads(zlib.decompress(b64decode(packed)))
-    return kept
+def _unseal(request: HttpRequest) -> dict[str, Any]:
+    """Return what `_seal` encrypted. Raise `DecryptionError` if it was not for this admin."""
+    compressed = encryption.decrypt(
+        request.POST["sealed"].encode(), place=_name_sealing_place(request)
+    )
+    preview: dict[str, Any] = json.loads(zlib.decompress(b64decode(compressed)))
+    return preview
 
 
-def _place(request: HttpRequest) -> str:
-    """Sealed for this admin alone."""
+def _name_sealing_place(request: HttpRequest) -> str:
+    """Return the encryption context, which binds the text to this admin."""
     return f"mcpconfig_import:{request.user.pk}"

@@ -1,12 +1,12 @@
-"""Records that nobody edits: what services said stays as it was said."""
+"""A mixin for the admin pages of records that no one may edit."""
 
 from typing import Any
 
 from django.http import HttpRequest
 
 
-class ReadOnly:
-    """Takes every right but looking away from a model admin or an inline."""
+class ReadOnlyMixin:
+    """Deny adding, changing and deleting in a model admin or an inline. Viewing stays allowed."""
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False

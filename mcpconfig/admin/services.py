@@ -1,6 +1,5 @@
-"""Services in the admin: configure, test, fetch and confirm tools."""
+"""The admin of services: settings, connection tests, and fetching and confirming tools."""
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any, cast
 
@@ -11,28 +10,28 @@ from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.db.models import Count, Q, QuerySet
 from django.forms import ModelForm
-from django.http import Http404, HttpRequest, HttpResponse
-from django.template.response import TemplateResponse
-from django.urls import URLPattern, path
-from django.views.decorators.http import require_http_methods
+from django.http import HttpRequest, HttpResponse
+from django.template.defaultfilters import pluralize
+from django.urls import URLPattern
 
-from mcpconfig import ledger
-from mcpconfig.acting import Acting
-from mcpconfig.console import Json, tool_values
-from mcpconfig.errors import OperationError
 from mcpconfig.models import Service
-from mcpconfig.on_first_use import operations
-from mcpconfig.retries import retry_now
+from mcpconfig.operations.lazy import operations
+from mcpconfig.operations.service_retries import retry_now
+from mcpconfig.operations.tool_listing import fetch_tools
+from mcpconfig.output.services import Json, build_tool_values
+from mcpconfig.services import tool_definitions
+from mcpconfig.services.service_form import ServiceForm
+from mcpconfig.values.acting import Acting
+from mcpconfig.values.errors import OperationError
 
-from . import confirming, health, importing, service_status, sign_ins
-from .service_form import ServiceForm
+from . import health, import_export, sign_ins
+from .display import EMPTY
+from .service_pages import ServicePages
 from .tools import CurrentToolsInline, ToolSettingInline
-
-NAME = "mcpconfig_service_{}"
 
 
 @admin.register(Service)
-class ServiceAdmin(admin.ModelAdmin):
+class ServiceAdmin(ServicePages):
     form = ServiceForm
     list_display = ("name", "state", "title", "address", "seen_by", "tools", "is_enabled")
     list_filter = (
@@ -50,7 +49,7 @@ class ServiceAdmin(admin.ModelAdmin):
         "known_transport",
         "known_era",
         "tools_listed_at",
-        "not_used",
+        "left_out_tools",
     )
     fieldsets = (
         (
@@ -81,7 +80,7 @@ class ServiceAdmin(admin.ModelAdmin):
     )
 
     def get_fieldsets(self, request: HttpRequest, obj: Service | None = None) -> Any:
-        """A service that is being added has not done anything yet."""
+        """Leave out the state of a service that is being added."""
         return self.fieldsets if obj is not None else self.fieldsets[:-1]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Service]:
@@ -90,46 +89,29 @@ class ServiceAdmin(admin.ModelAdmin):
         return services.select_related("owner").annotate(tool_count=current)
 
     def get_urls(self) -> list[URLPattern]:
-        revoke, forget = partial(sign_ins.revoke, self), partial(sign_ins.forget, self)
-        confirm = partial(confirming.confirm, self)
+        revoke = partial(sign_ins.revoke_sign_in, self)
+        forget = partial(sign_ins.forget_registration, self)
         own = [
-            path("health/", self.admin_site.admin_view(self.health), name=NAME.format("health")),
-            self._page_of_all("import", partial(importing.opened, self)),
-            self._page_of_all("export", partial(importing.export, self)),
-            self.address_of("test/", "test", self.test, "POST"),
-            self.address_of("retry/", "retry", self.retry, "POST"),
-            self.address_of("fetch-tools/", "fetch_tools", self.fetch, "POST"),
-            self.address_of("confirm-tools/", "confirm_tools", confirm, "POST"),
-            self.address_of("tools/", "tools", self.offered),
-            self.address_of("sign-ins/", "sign_ins", partial(sign_ins.listed, self)),
-            self.address_of("sign-ins/revoke/", "revoke", revoke, "POST"),
-            self.address_of("sign-ins/forget/", "forget_registration", forget, "POST"),
+            self.make_path("health", self.show_health),
+            self.make_path("import", partial(import_export.show_import, self)),
+            self.make_path("export", partial(import_export.download_services, self)),
+            self.make_service_path("test/", "test", self.test, "POST"),
+            self.make_service_path("retry/", "retry", self.retry, "POST"),
+            self.make_service_path("fetch-tools/", "fetch_tools", self.fetch, "POST"),
+            self.make_service_path("confirm-tools/", "confirm_tools", self.confirm, "POST"),
+            self.make_service_path("tools/", "tools", self.show_tools),
+            self.make_service_path("sign-ins/", "sign_ins", partial(sign_ins.show_sign_ins, self)),
+            self.make_service_path("sign-ins/revoke/", "revoke", revoke, "POST"),
+            self.make_service_path("sign-ins/forget/", "forget_registration", forget, "POST"),
         ]
         return own + super().get_urls()
 
-    def _page_of_all(self, name: str, view: Callable[[HttpRequest], HttpResponse]) -> URLPattern:
-        return path(f"{name}/", self.admin_site.admin_view(view), name=NAME.format(name))
-
-    def address_of(
-        self, route: str, name: str, view: Callable[..., HttpResponse], methods: str = "GET HEAD"
-    ) -> URLPattern:
-        """A page or a button of one service: the view gets the request and the service, of somebody
-        who has the right to change it."""
-
-        def opened(request: HttpRequest, pk: int, **given: Any) -> HttpResponse:
-            service = self.get_object(request, str(pk))
-            if service is None:
-                raise Http404("No such service.")
-            if not self.has_change_permission(request, service):
-                raise PermissionDenied
-            return view(request, service, **given)
-
-        guarded = self.admin_site.admin_view(require_http_methods(methods.split())(opened))
-        return path(f"<int:pk>/{route}", guarded, name=NAME.format(name))
-
     def save_model(self, request: HttpRequest, obj: Service, form: ModelForm, change: bool) -> None:
-        """Only what the form holds is stored: facts may have been learned since it was shown. What
-        was changed may be the cure, so an earlier failure does not stand."""
+        """Save the fields of the form only, and clear an earlier failure.
+
+        Other fields may have changed since the form was shown. The failure is cleared because the
+        change may have removed its cause.
+        """
         if change:
             for field, value in obj.forgotten_failure().items():
                 setattr(obj, field, value)
@@ -145,115 +127,138 @@ class ServiceAdmin(admin.ModelAdmin):
 
     @admin.display(description="URL")
     def address(self, service: Service) -> str:
-        """As text: a stored URL is never made into a link."""
+        """Return the URL as text. A stored URL is never rendered as a link."""
         return service.url
 
     @admin.display(description="State")
     def state(self, service: Service) -> str:
-        return service_status.state(service)
+        return health.render_state(service)
 
     @admin.display(description="For")
     def seen_by(self, service: Service) -> str:
-        """Who may use it, in a word."""
+        """Return who may use the service, in a word."""
         if service.visibility == Service.Visibility.PRIVATE:
             return str(service.owner or "admins")
         return service.get_visibility_display().lower()
 
     @admin.display(description="Next try")
     def next_try(self, service: Service) -> str:
-        return service_status.next_try(service)
+        return health.describe_next_try(service)
 
     @admin.display(description="Last failure")
     def last_failure(self, service: Service) -> str:
-        return service_status.last_failure(service)
+        return health.describe_last_failure(service)
 
     @admin.display(description="Tools", ordering="tool_count")
     def tools(self, service: Service) -> int:
         return int(getattr(service, "tool_count", 0))
 
     @admin.display(description="Tools left out")
-    def not_used(self, service: Service) -> str:
-        return "; ".join(f"{tool['name']}: {tool['reason']}" for tool in service.left_out) or "–"
+    def left_out_tools(self, service: Service) -> str:
+        return "; ".join(f"{tool['name']}: {tool['reason']}" for tool in service.left_out) or EMPTY
 
     @admin.action(description="Enable selected services", permissions=["change"])
     def enable(self, request: HttpRequest, chosen: QuerySet[Service]) -> None:
-        count = _switch(chosen, is_enabled=True)
+        count = _set_enabled(chosen, is_enabled=True)
         messages.success(request, f"{count} services are enabled.")
 
     @admin.action(description="Disable selected services", permissions=["change"])
     def disable(self, request: HttpRequest, chosen: QuerySet[Service]) -> None:
-        count = _switch(chosen, is_enabled=False)
+        count = _set_enabled(chosen, is_enabled=False)
         messages.success(request, f"{count} services are disabled.")
 
     @admin.action(description="Export selected services as server.json", permissions=["view"])
     def export_chosen(self, request: HttpRequest, chosen: QuerySet[Service]) -> HttpResponse | None:
-        return importing.export_chosen(request, chosen)
+        return import_export.download_server_json(request, chosen)
 
     def test(self, request: HttpRequest, service: Service) -> HttpResponse:
         try:
-            report = async_to_sync(operations.test_connection)(service, acting=_acting(request))
+            report = async_to_sync(operations.test_connection)(
+                service, acting=_get_acting_admin(request)
+            )
         except OperationError as error:
-            return self._result(request, service, "The connection failed", error=error)
-        return self._result(request, service, "The connection works", report=report)
+            return self.render_result(request, service, "The connection failed", error=error)
+        return self.render_result(request, service, "The connection works", report=report)
 
     def retry(self, request: HttpRequest, service: Service) -> HttpResponse:
-        error = async_to_sync(retry_now)(service, _acting(request))
+        error = async_to_sync(retry_now)(service, _get_acting_admin(request))
         if "health" in request.POST:
-            return health.retried(request, service, error)
+            return health.redirect_after_retry(request, service, error)
         title = "It still fails" if error else "It works again"
-        return self._result(request, service, title, error=error)
+        return self.render_result(request, service, title, error=error)
 
     def fetch(self, request: HttpRequest, service: Service) -> HttpResponse:
         try:
-            tools = async_to_sync(ledger.fetch_tools)(
-                service, acting=_acting(request), refresh=True
+            tools = async_to_sync(fetch_tools)(
+                service, acting=_get_acting_admin(request), refresh=True
             )
         except OperationError as error:
-            return self._result(request, service, "The tools could not be fetched", error=error)
-        return self.tools_page(request, service, f"{len(tools)} tools were fetched")
+            return self.render_result(
+                request, service, "The tools could not be fetched", error=error
+            )
+        return self.render_tools(request, service, f"{len(tools)} tools were fetched")
 
-    def offered(self, request: HttpRequest, service: Service) -> HttpResponse:
-        """The tools as they were listed last."""
-        return self.tools_page(request, service, f"Tools of {service}")
+    def show_tools(self, request: HttpRequest, service: Service) -> HttpResponse:
+        """Show the tools of the last listing."""
+        return self.render_tools(request, service, f"Tools of {service}")
 
-    def health(self, request: HttpRequest) -> HttpResponse:
+    def show_health(self, request: HttpRequest) -> HttpResponse:
         if not self.has_change_permission(request):
             raise PermissionDenied
-        return health.page(self, request)
+        return health.show_health(self, request)
 
-    def tools_page(
-        self, request: HttpRequest, service: Service, title: str, status: int = 200, **said: Any
+    def confirm(self, request: HttpRequest, service: Service) -> HttpResponse:
+        """Confirm the ticked definitions.
+
+        The form names definitions by their hashes, so a definition that arrived after the page was
+        shown is not confirmed. The page that follows keeps the ticks.
+        """
+        ticked = set(request.POST.getlist("definition"))
+        if not ticked:
+            problem = "Tick the tools that you want to confirm."
+            title = f"Tools of {service}"
+            return self.render_tools(
+                request, service, title, status=422, ticked=ticked, problem=problem
+            )
+        confirmed = tool_definitions.confirm_tools(
+            service.definitions.filter(is_current=True, hash__in=ticked)
+        )
+        return self.render_tools(
+            request,
+            service,
+            f"{confirmed} tool{pluralize(confirmed, ' is,s are')} confirmed",
+            ticked=ticked,
+            problem=_describe_unconfirmed(len(ticked) - confirmed),
+        )
+
+    def render_tools(
+        self, request: HttpRequest, service: Service, title: str, status: int = 200, **context: Any
     ) -> HttpResponse:
-        """The tools with a tick at each that waits: those in `ticked`, or all where it is not said.
-        `problem` is what went wrong with the ticks."""
-        tools = self.listed(service)
-        said |= {"tab": "tools", "tools": tools, "waits": any(tool["waits"] for tool in tools)}
-        return self._result(request, service, title, status, **said)
+        """Render the tools, each unconfirmed one with a tick box.
 
-    def listed(self, service: Service) -> list[Json]:
-        """What the page of tools shows of each."""
-        known = ledger.known_tools(service)
-        waiting = {tool.hash for tool in ledger.unconfirmed(service, known)}
-        values = tool_values(service, known)
+        The boxes of the hashes in `ticked` are ticked, or all boxes if `ticked` is not given.
+        `problem` is an error about the ticks.
+        """
+        tools = self.list_tools(service)
+        context |= {"tab": "tools", "tools": tools, "waits": any(tool["waits"] for tool in tools)}
+        return self.render_result(request, service, title, status, **context)
+
+    def list_tools(self, service: Service) -> list[Json]:
+        """Return the values of each tool for the page of tools."""
+        known = tool_definitions.list_current_tools(service)
+        waiting = {tool.hash for tool in tool_definitions.list_unconfirmed(service, known)}
+        values = build_tool_values(service, known)
         return [{**value, "waits": value["hash"] in waiting} for value in values]
 
-    def _result(
-        self, request: HttpRequest, service: Service, title: str, status: int = 200, **found: Any
+    def render_result(
+        self, request: HttpRequest, service: Service, title: str, status: int = 200, **context: Any
     ) -> HttpResponse:
-        context = {"service": service, "title": title, **found}
-        return self.page(request, "result", context, status)
-
-    def page(
-        self, request: HttpRequest, name: str, context: dict[str, Any], status: int = 200
-    ) -> HttpResponse:
-        """A page of the workbench, in the admin's frame."""
-        framed = {**self.admin_site.each_context(request), "opts": self.opts, **context}
-        template = f"admin/mcpconfig/service/{name}.html"
-        return TemplateResponse(request, template, framed, status=status)
+        context = {"service": service, "title": title, **context}
+        return self.render_page(request, "result", context, status)
 
 
-def _switch(chosen: QuerySet[Service], *, is_enabled: bool) -> int:
-    """Row by row, because whoever follows changes hears of saved rows only."""
+def _set_enabled(chosen: QuerySet[Service], *, is_enabled: bool) -> int:
+    """Save each service by itself, because `update()` sends no signal to the audit log."""
     with transaction.atomic():
         for service in chosen:
             service.is_enabled = is_enabled
@@ -261,6 +266,13 @@ def _switch(chosen: QuerySet[Service], *, is_enabled: bool) -> int:
     return len(chosen)
 
 
-def _acting(request: HttpRequest) -> Acting:
-    """The admin at the button: a service that is told who acts is told of him."""
+def _get_acting_admin(request: HttpRequest) -> Acting:
+    """Return the signed-in admin as the acting person of an operation."""
     return Acting.of(cast(AbstractUser, request.user))
+
+
+def _describe_unconfirmed(count: int) -> str:
+    if not count:
+        return ""
+    what = f"{count} tool{pluralize(count)} changed or went away since this page was opened, and"
+    return f"{what} {pluralize(count, 'is,are')} not confirmed. Read below what is there now."

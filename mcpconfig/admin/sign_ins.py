@@ -1,55 +1,57 @@
-"""Sign-ins to a service in the admin: whose they are, how they stand, and ending them. What this
-application is called there, and forgetting that. Secrets and tokens never come here."""
+"""The admin page of the sign-ins to a service: whose they are, their state, and how to end them.
 
-from typing import TYPE_CHECKING
+It also shows the client registrations of this application at authorization servers, and forgets
+them. No secret or token reaches these pages.
+"""
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 
 from mcpconfig.models import Service
-from mcpconfig.oauth import sign_ins
+from mcpconfig.oauth import sign_in_admin
 
-if TYPE_CHECKING:
-    from .services import ServiceAdmin
+from .service_pages import ServicePages
 
 
-def listed(desk: "ServiceAdmin", request: HttpRequest, service: Service) -> HttpResponse:
+def show_sign_ins(pages: ServicePages, request: HttpRequest, service: Service) -> HttpResponse:
     context = {
         "service": service,
         "title": f"Sign-ins to {service}",
         "tab": "sign_ins",
-        "sign_ins": sign_ins.sign_ins(service),
-        "registrations": sign_ins.registrations(service),
+        "sign_ins": sign_in_admin.list_sign_ins(service),
+        "registrations": sign_in_admin.list_registrations(service),
     }
-    return desk.page(request, "sign_ins", context)
+    return pages.render_page(request, "sign_ins", context)
 
 
-def revoke(desk: "ServiceAdmin", request: HttpRequest, service: Service) -> HttpResponse:
-    """End one sign-in; the person signs in again when they next use the service."""
-    ended = sign_ins.revoke(service, _number(request, "sign_in"))
+def revoke_sign_in(pages: ServicePages, request: HttpRequest, service: Service) -> HttpResponse:
+    """End one sign-in. The person signs in again when they next use the service."""
+    ended = sign_in_admin.revoke(service, _read_id(request, "sign_in"))
     if ended is None:
         messages.warning(request, "This sign-in is gone already.")
     else:
         whose = str(ended.person) if ended.person else "everybody"
-        desk.log_change(request, service, f"Revoked the sign-in of {whose}.")
+        pages.log_change(request, service, f"Revoked the sign-in of {whose}.")
         messages.success(request, f"The sign-in of {whose} is revoked.")
     return redirect("admin:mcpconfig_service_sign_ins", service.pk)
 
 
-def forget(desk: "ServiceAdmin", request: HttpRequest, service: Service) -> HttpResponse:
-    """Drop a registration with its sign-ins; the next sign-in registers anew."""
-    forgotten = sign_ins.forget_registration(service, _number(request, "registration"))
+def forget_registration(
+    pages: ServicePages, request: HttpRequest, service: Service
+) -> HttpResponse:
+    """Delete a registration with its sign-ins. The next sign-in registers again."""
+    forgotten = sign_in_admin.forget_registration(service, _read_id(request, "registration"))
     if forgotten is None:
         messages.warning(request, "This registration is gone already, or was not made by itself.")
     else:
-        desk.log_change(request, service, f"Forgot the registration at {forgotten.issuer}.")
+        pages.log_change(request, service, f"Forgot the registration at {forgotten.issuer}.")
         text = "The registration is forgotten. The next sign-in registers anew."
         messages.success(request, text)
     return redirect("admin:mcpconfig_service_sign_ins", service.pk)
 
 
-def _number(request: HttpRequest, name: str) -> int:
-    """The id in the form; -1, which nothing has, where it is none."""
-    given = request.POST.get(name, "")
-    return int(given) if given.isdecimal() and len(given) < 19 else -1
+def _read_id(request: HttpRequest, name: str) -> int:
+    """Return the id in the form, or -1, which no row has, if the field is not an id."""
+    text = request.POST.get(name, "")
+    return int(text) if text.isdecimal() and len(text) < 19 else -1

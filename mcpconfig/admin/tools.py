@@ -1,29 +1,21 @@
-"""Tools in the admin: what services said, to read, and what admins decide about it."""
+"""The admin of tools: the definitions of services, read-only, and the settings of admins."""
 
-import json
 from typing import Any, ClassVar
 
 from django.contrib import admin
 from django.db.models import TextField
 from django.forms import BaseInlineFormSet, ModelForm, Textarea
-from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from mcpconfig.ledger import tool_state
 from mcpconfig.models import ToolDefinition, ToolSetting
+from mcpconfig.services.tool_definitions import describe_tool_state
 
-from .read_only import ReadOnly
-
-
-def pretty(value: Any) -> SafeString | str:
-    """JSON as a person reads it."""
-    if value in (None, {}):
-        return "–"
-    return format_html("<pre>{}</pre>", json.dumps(value, ensure_ascii=False, indent=2))
+from .display import render_json
+from .read_only import ReadOnlyMixin
 
 
 @admin.register(ToolDefinition)
-class ToolDefinitionAdmin(ReadOnly, admin.ModelAdmin):
+class ToolDefinitionAdmin(ReadOnlyMixin, admin.ModelAdmin):
     list_display = ("name", "service", "state", "first_words", "is_current", "first_seen_at")
     list_filter = ("is_current", "service")
     list_select_related = ("service",)
@@ -48,7 +40,7 @@ class ToolDefinitionAdmin(ReadOnly, admin.ModelAdmin):
         settings = ToolSetting.objects.filter(
             service_id=definition.service_id, name=definition.name
         )
-        return tool_state(definition, settings.first())
+        return describe_tool_state(definition, settings.first())
 
     @admin.display(description="Description")
     def first_words(self, definition: ToolDefinition) -> str:
@@ -56,19 +48,19 @@ class ToolDefinitionAdmin(ReadOnly, admin.ModelAdmin):
 
     @admin.display(description="Arguments")
     def inputs(self, definition: ToolDefinition) -> SafeString | str:
-        return pretty(definition.input_schema)
+        return render_json(definition.input_schema)
 
     @admin.display(description="Results")
     def outputs(self, definition: ToolDefinition) -> SafeString | str:
-        return pretty(definition.output_schema)
+        return render_json(definition.output_schema)
 
     @admin.display(description="What the service says of it")
     def claims(self, definition: ToolDefinition) -> SafeString | str:
-        return pretty(definition.annotations)
+        return render_json(definition.annotations)
 
 
-class CurrentToolsInline(ReadOnly, admin.TabularInline):
-    """The tools that the service offered when it was last asked."""
+class CurrentToolsInline(ReadOnlyMixin, admin.TabularInline):
+    """The tools in the last listing of the service."""
 
     model = ToolDefinition
     verbose_name_plural = "tools offered now"
@@ -85,8 +77,11 @@ class CurrentToolsInline(ReadOnly, admin.TabularInline):
         return definition.description.strip().split("\n", 1)[0][:100]
 
 
-class NamedFields(BaseInlineFormSet):
-    """A table of forms names its columns only; here each field is, for who cannot see them."""
+class LabelledFormSet(BaseInlineFormSet):
+    """A tabular formset whose fields have a label each, for screen readers.
+
+    Django labels only the columns.
+    """
 
     def add_fields(self, form: ModelForm, index: int | None) -> None:
         super().add_fields(form, index)
@@ -96,10 +91,10 @@ class NamedFields(BaseInlineFormSet):
 
 
 class ToolSettingInline(admin.TabularInline):
-    """What admins decided about a tool, by its name and whatever its definition."""
+    """The settings of tools, which are bound to a name and not to a definition."""
 
     model = ToolSetting
-    formset = NamedFields
+    formset = LabelledFormSet
     verbose_name_plural = "decisions about tools"
     fields = (
         *("name", "is_enabled", "level", "is_safe_to_repeat", "wants_review"),

@@ -1,23 +1,25 @@
-"""What ends a command: kind, sentence and hint. Needs no settings, for those may be at fault."""
+"""Failures that end a command, and exit codes. They work without settings, which may be invalid."""
 
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import CommandError
 
-from mcpconfig.errors import OperationError
+from mcpconfig.values.errors import OperationError
 
 FAILED = 1
 WAITS = 3
-# What a shell makes of a program that a signal ended: 128 and SIGINT, 128 and SIGPIPE.
+# The exit codes that shells use after a signal: 128 + SIGINT and 128 + SIGPIPE.
 INTERRUPTED = 130
-UNHEARD = 141
+OUTPUT_CLOSED = 141
 
-WITH_TRACE = "Run it again with --traceback to see where, and tell whoever maintains this program."
+TRACEBACK_HINT = (
+    "Run it again with --traceback to see where, and report it to the maintainers of this program."
+)
 
 
 class Failure(CommandError):
-    """A command failed; the text is fit to be shown. `value` is what `--json` prints of it."""
+    """A command failed. The message and the hint are shown. `value` is printed with `--json`."""
 
     def __init__(
         self, kind: str, message: str, hint: str = "", *, value: dict[str, Any] | None = None
@@ -27,8 +29,8 @@ class Failure(CommandError):
         self.value = value or {"error": {"kind": kind, "message": message, "hint": hint}}
 
 
-def failure_of(error: Exception) -> Failure:
-    """The failure that an exception means, whatever it is."""
+def to_failure(error: Exception) -> Failure:
+    """Return the failure for any exception."""
     match error:
         case Failure():
             return error
@@ -37,13 +39,13 @@ def failure_of(error: Exception) -> Failure:
         case CommandError():
             return Failure("failed", str(error))
         case ImproperlyConfigured():
-            return Failure("configuration", one_line(error), "See docs/configuration.md.")
+            return Failure("configuration", get_first_line(error), "See docs/configuration.md.")
         case OSError() if error.filename is not None:
             hint = "Check that it is there, and that this user may read and write it."
             return Failure("files", f"{error.strerror}: {error.filename}", hint)
-    return Failure("internal", f"{type(error).__name__}: {one_line(error)}", WITH_TRACE)
+    return Failure("internal", f"{type(error).__name__}: {get_first_line(error)}", TRACEBACK_HINT)
 
 
-def one_line(error: Exception) -> str:
-    """Drivers answer in several lines; the first says what it is."""
+def get_first_line(error: Exception) -> str:
+    """Return the first line of the message. Database drivers add details in further lines."""
     return (str(error).strip() or type(error).__name__).splitlines()[0].strip()

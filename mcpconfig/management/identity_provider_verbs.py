@@ -1,4 +1,4 @@
-"""The verbs of the `mcp` command for identity providers, where a company's people sign in."""
+"""The verbs of the `mcp` command for identity providers."""
 
 import argparse
 import logging
@@ -8,82 +8,85 @@ from django.conf import settings
 from django.db.models import ProtectedError
 from django.forms import model_to_dict
 
-from mcpconfig.admin.identity_provider_form import IdentityProviderForm
-from mcpconfig.console import Json, field_lines
 from mcpconfig.models import IdentityProvider
-from mcpconfig.oauth.document import company_redirect_uri
+from mcpconfig.oauth.servers.client_metadata import build_company_redirect_uri
+from mcpconfig.output.services import Json, format_fields
+from mcpconfig.services.identity_provider_form import IdentityProviderForm
 
-from .configuring import complaints
-from .service_options import from_environment, named_provider
-from .verbs import MakeVerb, Options, Verbs, wrong
+from .configuration_verbs import list_form_errors
+from .service_options import get_identity_provider, read_environment
+from .verbs import AddVerb, Options, VerbCommand, make_failure
 
 logger = logging.getLogger(__name__)
 
 _FIELDS = ("title", "issuer", "client_id", "allows_private_addresses")
 
 
-def add_identity_provider_verbs(verb: MakeVerb) -> None:
-    one = verb("identity-provider", "see, add, change or remove where a company signs in")
-    one.add_argument("--title", help="what people read")
-    one.add_argument("--issuer", metavar="URL", help="its name; with --client-id it is added")
-    one.add_argument("--client-id", metavar="ID", help="what this application is called there")
-    one.add_argument("--client-secret-env", metavar="VAR", help="the variable that holds it")
-    one.add_argument(
+def add_identity_provider_verbs(add_verb: AddVerb) -> None:
+    verb = add_verb("identity-provider", "see, add, change or remove where a company signs in")
+    verb.add_argument("--title", help="what people read")
+    verb.add_argument("--issuer", metavar="URL", help="its name; with --client-id it is added")
+    verb.add_argument("--client-id", metavar="ID", help="what this application is called there")
+    verb.add_argument("--client-secret-env", metavar="VAR", help="the variable that holds it")
+    verb.add_argument(
         "--allow-private",
         dest="allows_private_addresses",
         action=argparse.BooleanOptionalAction,
         help="http:// and own network",
     )
-    one.add_argument("--remove", action="store_true", help="forget it and its sign-ins")
+    verb.add_argument("--remove", action="store_true", help="forget it and its sign-ins")
 
 
-class IdentityProviderVerbs(Verbs):
-    """They keep what the admin's form would keep."""
+class IdentityProviderVerbs(VerbCommand):
+    """Verbs that save identity providers with the form of the admin."""
 
     def _identity_providers(self, options: Options) -> None:
-        found = list(IdentityProvider.objects.all())
-        lines = [f"{each.name:<24} {each.issuer}" for each in found]
-        self._print(options, [_value(each) for each in found], lines or ["None yet."])
+        providers = list(IdentityProvider.objects.all())
+        lines = [f"{provider.name:<24} {provider.issuer}" for provider in providers]
+        values = [_build_value(provider) for provider in providers]
+        self._print(options, values, lines or ["None yet."])
 
     def _identity_provider(self, options: Options) -> None:
-        said = {name: options[name] for name in _FIELDS if options[name] is not None}
+        fields = {name: options[name] for name in _FIELDS if options[name] is not None}
         if options["client_secret_env"]:
-            said["client_secret"] = from_environment(options["client_secret_env"])
+            fields["client_secret"] = read_environment(options["client_secret_env"])
         if options["remove"]:
             self._remove_provider(options)
             return
-        known = IdentityProvider.objects.filter(name=options["name"]).first()
-        if not said:
-            provider = known or named_provider(options["name"])
+        existing = IdentityProvider.objects.filter(name=options["name"]).first()
+        if not fields:
+            provider = existing or get_identity_provider(options["name"])
         else:
-            provider = _stored(known or IdentityProvider(name=options["name"]), said)
-            logger.info("Identity provider %s was set: %s.", provider.name, ", ".join(sorted(said)))
-        self._print(options, _value(provider), field_lines(_value(provider)))
+            provider = _store_provider(existing or IdentityProvider(name=options["name"]), fields)
+            logger.info(
+                "Identity provider %s was set: %s.", provider.name, ", ".join(sorted(fields))
+            )
+        self._print(options, _build_value(provider), format_fields(_build_value(provider)))
 
     def _remove_provider(self, options: Options) -> None:
-        provider = named_provider(options["name"])
+        provider = get_identity_provider(options["name"])
         try:
             provider.delete()
         except ProtectedError as error:
             names = ", ".join(provider.services.values_list("name", flat=True))
-            raise wrong(
+            raise make_failure(
                 f"It opens services: {names}.", "Open these in another way first."
             ) from error
         logger.info("Identity provider %s was removed.", provider.name)
         self._print(options, {"removed": provider.name}, [f"{provider.name} is removed."])
 
 
-def _stored(provider: IdentityProvider, said: dict[str, Any]) -> IdentityProvider:
+def _store_provider(provider: IdentityProvider, fields: dict[str, Any]) -> IdentityProvider:
     form = IdentityProviderForm(
-        model_to_dict(provider, fields=IdentityProviderForm.Meta.fields) | said, instance=provider
+        model_to_dict(provider, fields=IdentityProviderForm.Meta.fields) | fields, instance=provider
     )
     if not form.is_valid():
-        raise wrong(" ".join(complaints(form)))
+        raise make_failure(" ".join(list_form_errors(form)))
     return form.store()
 
 
-def _value(provider: IdentityProvider) -> Json:
-    base = settings.PUBLIC_URL
+def _build_value(provider: IdentityProvider) -> Json:
+    public_url = settings.PUBLIC_URL
     return {
         "name": provider.name,
         "title": provider.title,
@@ -91,7 +94,7 @@ def _value(provider: IdentityProvider) -> Json:
         "client_id": provider.client_id,
         "has_secret": bool(provider.secret),
         "allows_private_addresses": provider.allows_private_addresses,
-        "redirect_uri": company_redirect_uri(provider, base) if base else None,
+        "redirect_uri": build_company_redirect_uri(provider, public_url) if public_url else None,
         "services": list(provider.services.values_list("name", flat=True)),
         "sign_ins": provider.sign_ins.count(),
     }

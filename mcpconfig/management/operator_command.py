@@ -1,4 +1,4 @@
-"""How each command of ours ends: done, failed in words, or gone quietly; never in a traceback."""
+"""The base class of the management commands, which turns exceptions into messages."""
 
 import json
 import os
@@ -11,32 +11,32 @@ from django.core import checks
 from django.core.management.base import BaseCommand
 from django.db import Error
 
-from mcpconfig.console import printable
+from mcpconfig.output.services import replace_controls
 
-from .database import failure_of_database
-from .failures import INTERRUPTED, UNHEARD, Failure, failure_of
+from .database import explain_database_error
+from .failures import INTERRUPTED, OUTPUT_CLOSED, Failure, to_failure
 
 
 class OperatorCommand(BaseCommand):
-    """A command of ours. `handle` raises what it likes; here it becomes an exit code and words.
+    """A command whose exceptions become an exit code and a message instead of a traceback.
 
-    Kind, sentence and hint go to standard error; with `--json` standard output has them as well.
+    Kind, message and hint go to standard error, and with `--json` to standard output as well.
     """
 
     def execute(self, *args: Any, **options: Any) -> str | None:
         try:
-            said = super().execute(*args, **options)
+            output = super().execute(*args, **options)
             self.stdout.flush()
         except KeyboardInterrupt:
             raise SystemExit(INTERRUPTED) from None
         except BrokenPipeError:
-            hang_up()
-            raise SystemExit(UNHEARD) from None
+            discard_output()
+            raise SystemExit(OUTPUT_CLOSED) from None
         except Exception as error:
             if options.get("traceback"):
                 raise
-            self._fail(_failure(error), options)
-        return said
+            self._fail(_to_failure(error), options)
+        return output
 
     def check(
         self,
@@ -47,34 +47,38 @@ class OperatorCommand(BaseCommand):
         fail_level: int = checks.ERROR,
         databases: Sequence[str] | None = None,
     ) -> None:
-        """Settings that are unsafe end the command; warnings are for `manage.py check`."""
-        found = checks.run_checks(app_configs, tags, include_deployment_checks, databases)
-        serious = [each for each in found if each.is_serious(fail_level) and not each.is_silenced()]
-        # Where Django complains of the same, our own words say more.
-        serious = [each for each in serious if "countersign" in (each.id or "")] or serious
+        """End the command if settings are unsafe. Warnings are left to `manage.py check`."""
+        results = checks.run_checks(app_configs, tags, include_deployment_checks, databases)
+        serious = [
+            result
+            for result in results
+            if result.is_serious(fail_level) and not result.is_silenced()
+        ]
+        # Prefer the checks of this application to those of Django, as their messages are clearer.
+        serious = [result for result in serious if "countersign" in (result.id or "")] or serious
         if serious:
-            messages = dict.fromkeys(each.msg for each in serious)
-            hints = dict.fromkeys(each.hint for each in serious if each.hint)
+            messages = dict.fromkeys(result.msg for result in serious)
+            hints = dict.fromkeys(result.hint for result in serious if result.hint)
             raise Failure("configuration", " ".join(messages), " ".join(hints))
 
     def _fail(self, failure: Failure, options: dict[str, Any]) -> NoReturn:
         try:
-            self.stderr.write(printable(str(failure)))
+            self.stderr.write(replace_controls(str(failure)))
             if options.get("json") or options.get("as_json"):
                 self.stdout.write(json.dumps(failure.value, ensure_ascii=False))
                 self.stdout.flush()
         except BrokenPipeError:
-            hang_up()
+            discard_output()
         raise SystemExit(failure.returncode)
 
 
-def _failure(error: Exception) -> Failure:
-    return failure_of_database(error) if isinstance(error, Error) else failure_of(error)
+def _to_failure(error: Exception) -> Failure:
+    return explain_database_error(error) if isinstance(error, Error) else to_failure(error)
 
 
-def hang_up() -> None:
-    """Nobody reads on: what is still in the buffer goes nowhere instead of failing at the exit."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
+def discard_output() -> None:
+    """Redirect the output to the null device, so that flushing at exit does not fail."""
+    null_device = os.open(os.devnull, os.O_WRONLY)
     for stream in (sys.stdout, sys.stderr):
-        os.dup2(nowhere, stream.fileno())
-    os.close(nowhere)
+        os.dup2(null_device, stream.fileno())
+    os.close(null_device)

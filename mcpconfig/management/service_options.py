@@ -1,5 +1,8 @@
-"""The options that say how a service is configured, and what they are in the form that the admin
-fills in: both ways in check the same. Secrets come from the environment only."""
+"""The options of `mcp add` and `mcp set`, and the fields of the service form that they set.
+
+The form is the one of the admin, so both validate the same. Secrets are read from environment
+variables only.
+"""
 
 import argparse
 import os
@@ -10,17 +13,17 @@ from django.contrib.auth.models import Group
 from django.core.management.base import CommandParser
 
 from mcpconfig.models import IdentityProvider, Service
-from mcpconfig.models.icon import Colour
+from mcpconfig.models.service import Colour
 
-from .verbs import Options, wrong
+from .verbs import Options, make_failure
 
 Authentication = Service.Authentication
 Visibility = Service.Visibility
 OnOff = argparse.BooleanOptionalAction
 Fields = dict[str, Any]
 
-# Options that are a field of the service as they are.
-_AS_THEY_ARE = (
+# Options with the name and the value of a field of the service.
+_DIRECT_FIELDS = (
     *("title", "description", "icon", "colour", "guidance", "url", "transport"),
     *("client_id", "is_enabled", "is_trusted", "is_open", "allows_private_addresses"),
     *("shares_tools", "starts_on", "new_tools", "allows_apps"),
@@ -28,21 +31,21 @@ _AS_THEY_ARE = (
 
 
 def add_service_options(parser: CommandParser) -> None:
-    _add_words(parser)
-    _add_ways_in(parser)
-    _add_audience(parser)
-    _add_behaviour(parser)
+    _add_text_options(parser)
+    _add_sign_in_options(parser)
+    _add_audience_options(parser)
+    _add_behaviour_options(parser)
 
 
-def _add_words(parser: CommandParser) -> None:
+def _add_text_options(parser: CommandParser) -> None:
     parser.add_argument("--title", help="what people read")
     parser.add_argument("--description", help="a sentence or two for people")
-    parser.add_argument("--guidance", metavar="TEXT", help="what the assistant is told of it")
+    parser.add_argument("--guidance", metavar="TEXT", help="what the assistant is told about it")
     parser.add_argument("--icon", help="an emoji or a letter")
     parser.add_argument("--colour", choices=Colour.values, help="behind a letter")
 
 
-def _add_ways_in(parser: CommandParser) -> None:
+def _add_sign_in_options(parser: CommandParser) -> None:
     parser.add_argument("--transport", choices=Service.Transport.values, help="auto: find out")
     parser.add_argument(
         "--allow-private",
@@ -50,16 +53,18 @@ def _add_ways_in(parser: CommandParser) -> None:
         action=OnOff,
         help="http:// and own network",
     )
-    way = parser.add_mutually_exclusive_group()
-    way.add_argument("--no-sign-in", action="store_true", help="open to everybody (the default)")
-    way.add_argument("--bearer-env", metavar="VAR", help="the variable that holds the token")
-    way.add_argument(
+    sign_in = parser.add_mutually_exclusive_group()
+    sign_in.add_argument(
+        "--no-sign-in", action="store_true", help="open to everybody (the default)"
+    )
+    sign_in.add_argument("--bearer-env", metavar="VAR", help="the variable that holds the token")
+    sign_in.add_argument(
         "--header", metavar="NAME=VALUE", action="append", help="a header; may be repeated"
     )
-    way.add_argument("--oauth", action="store_true", help="each person signs in")
-    way.add_argument("--oauth-shared", action="store_true", help="one sign-in for all")
-    way.add_argument("--client-credentials", action="store_true", help="OAuth without a person")
-    way.add_argument(
+    sign_in.add_argument("--oauth", action="store_true", help="each person signs in")
+    sign_in.add_argument("--oauth-shared", action="store_true", help="one sign-in for all")
+    sign_in.add_argument("--client-credentials", action="store_true", help="OAuth without a person")
+    sign_in.add_argument(
         "--company-sign-in", metavar="PROVIDER", help="people sign in at this identity provider"
     )
     parser.add_argument("--client-id", metavar="ID", help="for OAuth")
@@ -69,7 +74,7 @@ def _add_ways_in(parser: CommandParser) -> None:
     )
 
 
-def _add_audience(parser: CommandParser) -> None:
+def _add_audience_options(parser: CommandParser) -> None:
     audience = parser.add_mutually_exclusive_group()
     audience.add_argument("--everyone", action="store_true", help="for all members (the default)")
     audience.add_argument(
@@ -82,7 +87,7 @@ def _add_audience(parser: CommandParser) -> None:
     )
 
 
-def _add_behaviour(parser: CommandParser) -> None:
+def _add_behaviour_options(parser: CommandParser) -> None:
     parser.add_argument(
         "--trusted", dest="is_trusted", action=OnOff, help="its hints may lower a risk"
     )
@@ -112,21 +117,26 @@ def _add_behaviour(parser: CommandParser) -> None:
     parser.add_argument("--enabled", dest="is_enabled", action=OnOff, help="in use at all")
 
 
-def fields_of(options: Options) -> Fields:
-    """The fields of the form that the options name; the others stay as they are."""
-    said = {name: options.get(name) for name in _AS_THEY_ARE}
-    fields = {name: value for name, value in said.items() if value is not None}
+def build_fields(options: Options) -> Fields:
+    """Return the fields of the form that the options set. Other fields are unchanged."""
+    values = {name: options.get(name) for name in _DIRECT_FIELDS}
+    fields = {name: value for name, value in values.items() if value is not None}
     if options["scope"] is not None:
         fields["scopes"] = " ".join(options["scope"])
     if options["app_origin"] is not None:
         fields["app_origins"] = "\n".join(options["app_origin"])
     if options["owner"] is not None:
-        fields["owner"] = _owner(options["owner"])
-    return fields | _way_in(options) | _audience(options) | _retries(options)
+        fields["owner"] = _get_owner_id(options["owner"])
+    return (
+        fields
+        | _build_sign_in_fields(options)
+        | _build_audience_fields(options)
+        | _build_retry_fields(options)
+    )
 
 
-def _way_in(options: Options) -> Fields:
-    ways = {
+def _build_sign_in_fields(options: Options) -> Fields:
+    by_method = {
         Authentication.NONE: options["no_sign_in"],
         Authentication.BEARER: options["bearer_env"],
         Authentication.HEADERS: options["header"],
@@ -135,71 +145,71 @@ def _way_in(options: Options) -> Fields:
         Authentication.CLIENT_CREDENTIALS: options["client_credentials"],
         Authentication.COMPANY: options["company_sign_in"],
     }
-    wanted = [way for way, is_wanted in ways.items() if is_wanted]
-    fields: Fields = {"authentication": wanted[0]} if wanted else {}
+    chosen = [method for method, option in by_method.items() if option]
+    fields: Fields = {"authentication": chosen[0]} if chosen else {}
     if options["company_sign_in"]:
-        fields["identity_provider"] = named_provider(options["company_sign_in"]).pk
+        fields["identity_provider"] = get_identity_provider(options["company_sign_in"]).pk
     if options["bearer_env"]:
-        fields["bearer"] = from_environment(options["bearer_env"])
+        fields["bearer"] = read_environment(options["bearer_env"])
     if options["client_secret_env"]:
-        fields["client_secret"] = from_environment(options["client_secret_env"])
+        fields["client_secret"] = read_environment(options["client_secret_env"])
     if options["header"]:
-        fields["headers"] = "\n".join(_header(text) for text in options["header"])
+        fields["headers"] = "\n".join(_parse_header(text) for text in options["header"])
     return fields
 
 
-def named_provider(name: str) -> IdentityProvider:
+def get_identity_provider(name: str) -> IdentityProvider:
     provider = IdentityProvider.objects.filter(name=name).first()
     if provider is None:
-        raise wrong(
+        raise make_failure(
             f"There is no identity provider “{name}”.", "See: manage.py mcp identity-providers"
         )
     return provider
 
 
-def _header(text: str) -> str:
+def _parse_header(text: str) -> str:
     name, equals, value = text.partition("=")
     if not equals or not name.strip() or "\n" in text:
-        raise wrong("A header has the form NAME=VALUE.")
+        raise make_failure("A header has the form NAME=VALUE.")
     return f"{name}: {value}"
 
 
-def from_environment(variable: str) -> str:
+def read_environment(variable: str) -> str:
     if not os.environ.get(variable):
-        raise wrong(f"The environment variable {variable} is not set.")
+        raise make_failure(f"The environment variable {variable} is not set.")
     return os.environ[variable]
 
 
-def _audience(options: Options) -> Fields:
+def _build_audience_fields(options: Options) -> Fields:
     if options["group"]:
-        groups = [_group(name) for name in options["group"]]
+        groups = [_get_group_id(name) for name in options["group"]]
         return {"visibility": Visibility.GROUPS, "groups": groups}
     if options["private"]:
         return {"visibility": Visibility.PRIVATE}
     return {"visibility": Visibility.EVERYONE} if options["everyone"] else {}
 
 
-def _group(name: str) -> int:
+def _get_group_id(name: str) -> int:
     group = Group.objects.filter(name=name).first()
     if group is None:
-        raise wrong(f"There is no group “{name}”.", "Groups are made in the admin.")
+        raise make_failure(f"There is no group “{name}”.", "Groups are made in the admin.")
     return group.pk
 
 
-def _owner(name: str) -> int | None:
+def _get_owner_id(name: str) -> int | None:
     if not name:
         return None
     owner = get_user_model().objects.filter(username=name).first()
     if owner is None:
-        raise wrong(f"There is no member “{name}”.", "Add one: manage.py member add NAME")
+        raise make_failure(f"There is no member “{name}”.", "Add one: manage.py member add NAME")
     return int(owner.pk)
 
 
-def _retries(options: Options) -> Fields:
+def _build_retry_fields(options: Options) -> Fields:
     match options["retries"]:
         case None:
             return {}
         case 0:
             return {"reconnects": False}
-        case most:
-            return {"reconnects": True, "most_retries": most}
+        case most_retries:
+            return {"reconnects": True, "most_retries": most_retries}

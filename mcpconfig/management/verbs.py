@@ -1,27 +1,29 @@
-"""What all verbs of the `mcp` command share: output, and finding what was named."""
+"""Base classes and functions that the verbs of the `mcp` command share."""
 
 import argparse
 import json
 import sys
 from collections.abc import Callable
 from typing import Any, NoReturn
+from uuid import UUID
 
 from django.contrib.auth import get_user_model
 from django.core.management.base import CommandParser
+from django.db.models import QuerySet
 
-from mcpconfig import console
-from mcpconfig.acting import Acting
-from mcpconfig.models import Service, ToolDefinition
+from mcpconfig.models import Exchange, Service, ToolDefinition
+from mcpconfig.output import services
+from mcpconfig.values.acting import Acting
 
-from .ending import OperatorCommand
 from .failures import Failure
+from .operator_command import OperatorCommand
 
 Options = dict[str, Any]
-MakeVerb = Callable[[str, str], CommandParser]
+AddVerb = Callable[[str, str], CommandParser]
 
 
 class VerbParser(CommandParser):
-    """Wrong usage of a verb ends with exit code 2, where Django would raise an exception."""
+    """A parser that exits with code 2 on wrong usage, where Django would raise an exception."""
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         self._wants_json = "--json" in (args or ())
@@ -37,8 +39,8 @@ class VerbParser(CommandParser):
         argparse.ArgumentParser.error(self, message)
 
 
-class Verbs(OperatorCommand):
-    """A command of verbs: `_NAME(options)` does each."""
+class VerbCommand(OperatorCommand):
+    """A command with verbs. The method `_NAME` runs the verb NAME."""
 
     def handle(self, *args: object, **options: Any) -> None:
         verb: Callable[[Options], None] = getattr(self, f"_{options['verb'].replace('-', '_')}")
@@ -46,54 +48,70 @@ class Verbs(OperatorCommand):
 
     def _print(self, options: Options, value: Any, lines: list[str]) -> None:
         if options["json"]:
-            self.stdout.write(console.as_json(value))
+            self.stdout.write(services.format_json(value))
             return
         for line in lines:
-            self.stdout.write(console.printable(line))
+            self.stdout.write(services.replace_controls(line))
 
 
-def wrong(message: str, hint: str = "") -> Failure:
+def make_failure(message: str, hint: str = "") -> Failure:
     return Failure("configuration", message, hint)
 
 
-def json_object(text: str) -> dict[str, Any]:
-    """The arguments that were given as JSON."""
+def parse_json_object(text: str) -> dict[str, Any]:
+    """Parse the arguments of a call from a JSON object."""
     try:
-        arguments = json.loads(text, parse_constant=_no_number)
+        arguments = json.loads(text, parse_constant=_refuse_constant)
         json.dumps(arguments, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
-        raise wrong("The arguments are not JSON.", "For example: '{\"id\": 3}'") from error
+        raise make_failure("The arguments are not JSON.", "For example: '{\"id\": 3}'") from error
     if not isinstance(arguments, dict):
-        raise wrong("The arguments must be a JSON object.")
+        raise make_failure("The arguments must be a JSON object.")
     return arguments
 
 
-def _no_number(name: str) -> NoReturn:
+def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no number of JSON.")
 
 
-def named_service(options: Options) -> Service:
+def get_service(options: Options) -> Service:
     service = Service.objects.filter(name=options["name"]).first()
     if service is None:
-        raise wrong(f"There is no service “{options['name']}”.", "See: manage.py mcp list")
+        raise make_failure(f"There is no service “{options['name']}”.", "See: manage.py mcp list")
     return service
 
 
-def named_tool(service: Service, tools: list[ToolDefinition], name: str) -> ToolDefinition:
+def get_tool(service: Service, tools: list[ToolDefinition], name: str) -> ToolDefinition:
     for tool in tools:
         if tool.name == name:
             return tool
-    raise wrong(f"{service.name} has no tool “{name}”.", f"See: manage.py mcp tools {service.name}")
+    raise make_failure(
+        f"{service.name} has no tool “{name}”.", f"See: manage.py mcp tools {service.name}"
+    )
 
 
-def acting(options: Options) -> Acting | None:
-    """The member whom the operator named, if he may use the service; None, the operator himself."""
+def get_acting(options: Options) -> Acting | None:
+    """Return the member named by `--user`, who must be allowed to use the service.
+
+    Without `--user`, return None: the operator acts.
+    """
     if not options["user"]:
         return None
-    people = get_user_model().objects.filter(username=options["user"], is_active=True)
-    person = people.first()
+    members = get_user_model().objects.filter(username=options["user"], is_active=True)
+    person = members.first()
     if person is None:
-        raise wrong(f"There is no member “{options['user']}”.")
+        raise make_failure(f"There is no member “{options['user']}”.")
     if not Service.objects.for_member(person).filter(name=options["name"]).exists():
-        raise wrong(f"“{options['user']}” may not use the service “{options['name']}”.")
+        raise make_failure(f"“{options['user']}” may not use the service “{options['name']}”.")
     return Acting.of(person)
+
+
+def list_exchanges(service: Service, operation: str, limit: int) -> QuerySet[Exchange]:
+    """Return the newest exchanges with a service, of one operation or of all."""
+    exchanges = Exchange.objects.filter(service=service)
+    if operation:
+        try:
+            exchanges = exchanges.filter(operation_id=UUID(operation))
+        except ValueError as error:
+            raise make_failure("An operation is named by its id, as the trace shows it.") from error
+    return exchanges[: max(0, limit)]

@@ -2,7 +2,7 @@
 
 import django.core.validators
 import django.db.models.deletion
-import mcpconfig.models.icon
+import mcpconfig.models.service
 from django.conf import settings
 from django.db import migrations, models
 
@@ -44,7 +44,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='service',
             name='icon',
-            field=models.CharField(blank=True, help_text='An emoji or a letter. Without one it is the first letter of the title.', max_length=16, validators=[mcpconfig.models.icon.check_icon]),
+            field=models.CharField(blank=True, help_text='An emoji or a letter. Without one it is the first letter of the title.', max_length=16, validators=[mcpconfig.models.service.check_icon]),
         ),
         migrations.AddField(
             model_name='service',

@@ -1,6 +1,6 @@
 from django.db import migrations, models
 
-import mcpconfig.models.app_origins
+import mcpconfig.models.service
 
 
 class Migration(migrations.Migration):
@@ -29,7 +29,7 @@ class Migration(migrations.Migration):
                 default="",
                 help_text="Where its apps may load files from and talk to, one a line, "
                 "as https://host. Empty: nowhere.",
-                validators=[mcpconfig.models.app_origins.check_origins],
+                validators=[mcpconfig.models.service.check_origins],
                 verbose_name="origins for apps",
             ),
             preserve_default=False,

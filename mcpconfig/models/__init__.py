@@ -1,11 +1,10 @@
 """What is configured about services, and what was learned of them."""
 
-from .company import CompanySignIn, IdentityProvider
-from .credential import Credential
+from mcpconfig.models.service import Credential, Look, Service
+
 from .exchange import Exchange
-from .look import Look
+from .identity_provider import CompanySignIn, IdentityProvider
 from .oauth import OAuthAttempt, OAuthChallenge, OAuthClient, OAuthGrant, OAuthRevocation
-from .service import Service
 from .tool import ToolDefinition, ToolSetting
 
 __all__ = [

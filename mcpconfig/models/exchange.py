@@ -2,7 +2,7 @@
 
 from django.db import models
 
-from .service import Service
+from mcpconfig.models.service import Service
 
 
 class Exchange(models.Model):

@@ -7,6 +7,8 @@ from django.conf import settings
 from django.db import models, transaction
 from django.db.models.base import ModelBase
 
+from .sealed_field import SealedField
+
 
 class IdentityProvider(models.Model):
     """Where the people of a company sign in, once for all services that are opened that way."""
@@ -19,7 +21,7 @@ class IdentityProvider(models.Model):
         max_length=2000, help_text="Its name, letter by letter: an address beginning with https://."
     )
     client_id = models.CharField("client ID", max_length=500)
-    secret = models.BinaryField(default=b"")
+    secret = SealedField(default=b"")
     allows_private_addresses = models.BooleanField(
         "allow private addresses",
         default=False,
@@ -72,8 +74,8 @@ class CompanySignIn(models.Model):
     method = models.CharField(max_length=30, default="none")
     token_endpoint = models.CharField(max_length=2000)
     revocation_endpoint = models.CharField(max_length=2000, blank=True)
-    id_token = models.BinaryField(default=b"")
-    refresh = models.BinaryField(default=b"")
+    id_token = SealedField(default=b"")
+    refresh = SealedField(default=b"")
     renew_at = models.DateTimeField()
     expires_at = models.DateTimeField()
     version = models.PositiveIntegerField(default=0)

@@ -6,8 +6,10 @@ from datetime import timedelta
 from django.conf import settings
 from django.db import models
 
-from .company import CompanySignIn, IdentityProvider
-from .service import Service
+from mcpconfig.models.service import Service
+
+from .identity_provider import CompanySignIn, IdentityProvider
+from .sealed_field import SealedField
 
 
 class OAuthClient(models.Model):
@@ -27,7 +29,7 @@ class OAuthClient(models.Model):
     issuer = models.CharField(max_length=2000)
     redirect_uri = models.CharField(max_length=2000, blank=True)
     client_id = models.CharField(max_length=2000)
-    secret = models.BinaryField(default=b"")
+    secret = SealedField(default=b"")
     method = models.CharField(max_length=30, default="none")
     scope = models.TextField(blank=True)
     secret_expires_at = models.DateTimeField(null=True)
@@ -56,7 +58,7 @@ class OAuthAttempt(models.Model):
     method = models.CharField(max_length=30, blank=True)
     state_hash = models.CharField(max_length=64, unique=True)
     session_hash = models.CharField(max_length=64)
-    verifier = models.BinaryField()
+    verifier = SealedField()
     is_shared = models.BooleanField(default=False)
     is_step_up = models.BooleanField(default=False)
     # Where the person is sent and what must come back: fixed before they leave.
@@ -95,8 +97,8 @@ class OAuthGrant(models.Model):
     wanted_scope = models.TextField(blank=True)
     token_endpoint = models.CharField(max_length=2000, blank=True)
     revocation_endpoint = models.CharField(max_length=2000, blank=True)
-    access = models.BinaryField(default=b"")
-    refresh = models.BinaryField(default=b"")
+    access = SealedField(default=b"")
+    refresh = SealedField(default=b"")
     renew_at = models.DateTimeField(null=True)
     expires_at = models.DateTimeField(null=True)
     version = models.PositiveIntegerField(default=0)
@@ -143,7 +145,7 @@ class OAuthRevocation(models.Model):
     revocation_endpoint = models.CharField(max_length=2000)
     service_url = models.CharField(max_length=2000)
     allows_private_addresses = models.BooleanField(default=False)
-    payload = models.BinaryField()
+    payload = SealedField()
     created_at = models.DateTimeField(auto_now_add=True)
 
     def __str__(self) -> str:

@@ -1,25 +1,84 @@
 """Services: what an admin configured about one MCP server, and what was learned of it."""
 
+import unicodedata
 from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, Self
 
-from django.conf import settings as project_settings  # services have `settings` of their own
+from django.conf import settings as project_settings
 from django.contrib.auth.models import AbstractUser, Group
+from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator
 from django.db import models, transaction
 from django.db.models import Q
 from django.db.models.base import ModelBase
 from django.utils import timezone
 
-from .app_origins import check_origins
-from .company import IdentityProvider
-from .icon import Colour, check_icon
+from mcpconfig.models.identity_provider import IdentityProvider
+from mcpconfig.models.sealed_field import SealedField
+from mcpconfig.values.tool_apps import ORIGIN
+
+MAX_ORIGINS = 50
+
+
+def parse_origins(text: str) -> frozenset[str]:
+    """The origins of a text with one a line; what has not the form of one is left out."""
+    lines = (line.strip().lower().rstrip("/") for line in text.splitlines())
+    return frozenset(line for line in lines if ORIGIN.fullmatch(line))
+
+
+def check_origins(text: str) -> None:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if len(lines) > MAX_ORIGINS:
+        raise ValidationError(f"Name at most {MAX_ORIGINS} origins.")
+    for line in lines:
+        if not parse_origins(line):
+            raise ValidationError(
+                "“%(line)s” is not an origin. Write https://host, https://host:port or https://*.host.",
+                params={"line": line[:100]},
+            )
+
+
+class Colour(models.TextChoices):
+    GREY = "grey", "grey"
+    BLUE = "blue", "blue"
+    GREEN = "green", "green"
+    AMBER = "amber", "amber"
+    RED = "red", "red"
+    VIOLET = "violet", "violet"
+
+
+_JOINER = "\u200d"
+_FLAG_LETTERS = range(0x1F1E6, 0x1F200)
+# What may follow a drawn character: the coloured form, a colour of skin, the tags of a region.
+_FOLLOWING = (*range(0xFE0E, 0xFE10), *range(0x1F3FB, 0x1F400), *range(0xE0020, 0xE0080))
+_KEYCAP = "\u20e3"
+
+
+def check_icon(icon: str) -> None:
+    """One emoji or one letter: more would be a word, or hide something in a word's place."""
+    if len(icon) == 1 and icon.isalnum():
+        return
+    is_keycap = icon[:1] in "0123456789#*" and icon[1:].removeprefix("\ufe0f") == _KEYCAP
+    if not is_keycap and not all(_is_drawn(part) for part in icon.split(_JOINER)):
+        raise ValidationError("Give one emoji or one letter.")
+
+
+def _is_drawn(part: str) -> bool:
+    """Whether this is one drawn character, or a flag's two letters, with what belongs to it."""
+    drawn = [character for character in part if ord(character) not in _FOLLOWING]
+    is_flag = len(drawn) == 2 and all(ord(letter) in _FLAG_LETTERS for letter in drawn)
+    is_symbol = len(drawn) == 1 and unicodedata.category(drawn[0]) == "So"
+    return (is_flag or is_symbol) and part.startswith(drawn[0])
+
+
+# services have `settings` of their own
+
 
 # What a person or an admin may say about one service or one tool: it is read in every answer.
-GUIDANCE_CHARACTERS = 1_000
+MAX_GUIDANCE_CHARACTERS = 1_000
 # What decides as whom calls run there, beside the secrets themselves.
-WAY_TO_SIGN_IN = ("authentication", "identity_provider", "client_id")
+SIGN_IN_FIELDS = ("authentication", "identity_provider", "client_id")
 
 
 class Services(models.QuerySet["Service"]):
@@ -99,7 +158,7 @@ class Service(models.Model):
     )
     guidance = models.TextField(
         "what the assistant is told",
-        max_length=GUIDANCE_CHARACTERS,
+        max_length=MAX_GUIDANCE_CHARACTERS,
         blank=True,
         help_text="Told to the model in every answer that may use a tool of it. Your words, and "
         "never those of the service.",
@@ -312,7 +371,7 @@ class Service(models.Model):
         """By what is `written` of it; without names that is all."""
         way = {
             name: getattr(self, name)
-            for name in WAY_TO_SIGN_IN
+            for name in SIGN_IN_FIELDS
             if written is None or written & {name, f"{name}_id"}
         }
         return bool(way) and not Service.objects.filter(pk=self.pk, **way).exists()
@@ -328,3 +387,33 @@ class Service(models.Model):
         self.definitions.update(is_current=False)
         for field, value in self.forgotten_facts().items():
             setattr(self, field, value)
+
+
+class Credential(models.Model):
+    """The secrets of a service. Known to `credentials.py` only."""
+
+    service = models.OneToOneField(Service, on_delete=models.CASCADE, related_name="credential")
+    bearer = SealedField(default=b"")
+    headers = SealedField(default=b"")
+    client_secret = SealedField(default=b"")
+    names_a_person = models.BooleanField(default=False)
+    changed_at = models.DateTimeField(auto_now=True)
+
+    def __str__(self) -> str:
+        return f"credentials of {self.service_id}"
+
+
+class Look(models.Model):
+    """One connection that a person asked for by adding, changing or testing a service. It outlives
+    the service, or one that is removed and added again would be looked at without end."""
+
+    person = models.ForeignKey(
+        project_settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+"
+    )
+    at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        indexes = [models.Index(fields=["person", "at"])]
+
+    def __str__(self) -> str:
+        return f"{self.person_id}, {self.at:%H:%M:%S}"

@@ -6,12 +6,12 @@ from typing import Any
 
 from django.db import models
 
-from .service import GUIDANCE_CHARACTERS, Service
+from mcpconfig.models.service import MAX_GUIDANCE_CHARACTERS, Service
 
 MARK_BITS = 40
 
 
-def new_mark() -> int:
+def make_mark() -> int:
     """The sum of a million of them still is an integer to every database."""
     return secrets.randbits(MARK_BITS)
 
@@ -53,7 +53,7 @@ class ChangeMark(models.BigIntegerField):  # type: ignore[type-arg]  # Django's 
     auto_now = True  # nobody decides it, so the log leaves it out
 
     def pre_save(self, model_instance: models.Model, add: bool) -> int:
-        mark = new_mark()
+        mark = make_mark()
         setattr(model_instance, self.attname, mark)
         return mark
 
@@ -62,7 +62,7 @@ class ToolSettings(models.QuerySet["ToolSetting"]):
     """Settings, whose marks change by an update as well."""
 
     def update(self, **values: Any) -> int:
-        return super().update(mark=new_mark(), **values)
+        return super().update(mark=make_mark(), **values)
 
 
 class ToolSetting(models.Model):
@@ -89,7 +89,7 @@ class ToolSetting(models.Model):
         help_text="A person sees what it brings back before the assistant does.",
     )
     guidance = models.TextField(
-        "what the assistant is told", max_length=GUIDANCE_CHARACTERS, blank=True
+        "what the assistant is told", max_length=MAX_GUIDANCE_CHARACTERS, blank=True
     )
     mark = ChangeMark(editable=False, default=0)
 

@@ -1,4 +1,5 @@
-"""Where an HTTP+SSE server wants its messages: an event of its stream says so, before any other."""
+"""The message endpoint of an HTTP+SSE server, which an event of its stream names before any
+other."""
 
 import re
 from collections.abc import AsyncIterator
@@ -6,29 +7,30 @@ from urllib.parse import urljoin, urlparse
 
 import httpx2
 
-from .errors import OperationError
+from mcpconfig.values.errors import OperationError
+
 from .wire import Wire
 
-# Of a "\r" that ends a piece it is not known yet whether it is a line's whole end.
+# A "\r" at the end of a piece may be the first half of a "\r\n".
 _LINE_END = re.compile(rb"\r\n|\n|\r(?=.)", re.DOTALL)
-_LONGEST_BYTES = 8 * 1024
+_MAX_LINE_BYTES = 8 * 1024
 
 
-class AnnouncingStream(httpx2.AsyncByteStream):
-    """Such a stream; ends the operation when it names a place at another origin than its own. The
-    SDK does not go there either, but tells nobody and waits for the deadline."""
+class EndpointCheckStream(httpx2.AsyncByteStream):
+    """The event stream of an HTTP+SSE server. It ends the operation if the endpoint is at another
+    origin: the SDK does not use it either, but waits silently until the deadline."""
 
     def __init__(self, stream: httpx2.AsyncByteStream, wire: Wire, url: str) -> None:
         self._stream = stream
         self._wire = wire
         self._url = url
-        self._is_over = False
+        self._is_done = False
         self._line = b""
         self._event: dict[bytes, bytes] = {}
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         async for chunk in self._stream:
-            if not self._is_over:
+            if not self._is_done:
                 self._read(chunk)
             yield chunk
 
@@ -46,17 +48,17 @@ class AnnouncingStream(httpx2.AsyncByteStream):
                 self._check(self._event.get(b"data", b"").decode(errors="replace"))
                 return
             self._event = {}
-        # So long a line is no address: whoever parses the stream has a bound for it.
-        self._is_over = len(self._line) > _LONGEST_BYTES
+        # A line of this length is no endpoint; the parser of the stream has its own limit.
+        self._is_done = len(self._line) > _MAX_LINE_BYTES
 
     def _check(self, endpoint: str) -> None:
-        self._is_over = True
-        if not _is_at_origin_of(self._url, endpoint):
-            raise self._wire.end(_elsewhere())
+        self._is_done = True
+        if not _has_same_origin(self._url, endpoint):
+            raise self._wire.end(_foreign_endpoint_error())
 
 
-def _is_at_origin_of(url: str, endpoint: str) -> bool:
-    """By the letter, as the SDK compares them."""
+def _has_same_origin(url: str, endpoint: str) -> bool:
+    """Compare as the SDK does: as text."""
     try:
         here, there = urlparse(url), urlparse(urljoin(url, endpoint))
     except ValueError:
@@ -64,7 +66,7 @@ def _is_at_origin_of(url: str, endpoint: str) -> bool:
     return (here.scheme, here.netloc) == (there.scheme, there.netloc)
 
 
-def _elsewhere() -> OperationError:
+def _foreign_endpoint_error() -> OperationError:
     return OperationError(
         kind="protocol",
         message="The service wants its messages at another address than its own, "

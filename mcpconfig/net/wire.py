@@ -1,4 +1,4 @@
-"""What passes over the wire in one operation: exchanges for the trace, and evidence for errors."""
+"""The record of one operation: its exchanges for the trace, and the evidence for errors."""
 
 import json
 import time
@@ -13,16 +13,17 @@ import httpx2
 from django.conf import settings
 from django.utils import timezone
 
-from .errors import Evidence, OperationError, Refusal, malformed
-from .limits import LIMITS
+from mcpconfig.values.challenge import Challenge
+from mcpconfig.values.errors import Evidence, OperationError, Refusal, malformed_answer_error
+from mcpconfig.values.limits import LIMITS
 
-# A secret that lies across the cut must still be found whole when it is masked.
-BEYOND_THE_CUT = 8 * 1024
+# A secret across the cut must still be complete when it is masked.
+MASKING_MARGIN_BYTES = 8 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Heard:
-    """One message of the service: "request", "response", "error" or "notification"."""
+class ServiceMessage:
+    """One message of the service. `kind` is "request", "response", "error" or "notification"."""
 
     kind: str
     method: str = ""
@@ -31,8 +32,9 @@ class Heard:
 
 @dataclass(slots=True, kw_only=True)
 class ExchangeRecord:
-    """One HTTP request and its answer. Bodies are cut a little beyond the trace's cap; secrets are
-    still in. `kind` is that of the message that was sent; `attempt` counts equal requests."""
+    """One HTTP request and its answer. Bodies are cut a little above the limit of the trace, and
+    secrets are not masked yet. `kind` is that of the sent message; `attempt` counts equal
+    requests."""
 
     method: str
     url: str = ""
@@ -51,57 +53,71 @@ class ExchangeRecord:
     response_body: bytearray = field(default_factory=bytearray)
     response_bytes: int = 0
     duration_ms: int = 0
-    heard: list[Heard] = field(default_factory=list)
+    heard: list[ServiceMessage] = field(default_factory=list)
     heard_count: int = 0
 
     @property
     def is_tool_call(self) -> bool:
         return self.rpc_method == "tools/call"
 
-    def touch(self) -> None:
+    @property
+    def was_turned_away(self) -> bool:
+        """Whether the server refused the request before it processed it, by what HTTP says: it
+        answered with a challenge, or with the time to wait. A bare status may come from anywhere,
+        also after the tool ran."""
+        if any(said.kind == "response" for said in self.heard):
+            return False
+        if self.status in (401, 403):
+            challenge = self.response_headers.get("www-authenticate", "")
+            return Challenge.read([challenge]).is_well_formed
+        return self.status in (429, 503) and bool(self.response_headers.get("retry-after"))
+
+    def update_duration(self) -> None:
         self.duration_ms = round((time.monotonic() - self.started) * 1000)
 
 
 class Wire:
-    """The wire of one operation. `end` stops the operation with a reason that the SDK cannot lose.
+    """The exchanges of one operation. `end` stops the operation with a reason that the SDK cannot
+    lose.
 
-    The SDK swallows some failures (a POST of the SSE transport) and turns others into waiting, so
-    the reason is kept here and the scope that holds the operation is cancelled.
+    The SDK swallows some failures (a POST of the SSE transport) and turns others into waiting. So
+    the reason is stored here, and the cancel scope of the operation is cancelled.
     """
 
     def __init__(self) -> None:
         self.exchanges: list[ExchangeRecord] = []
-        self.verdict: OperationError | None = None
+        self.failure: OperationError | None = None
         self.scope = anyio.CancelScope()
         self.values = 0
         self._has_failed_inside = False
-        self._was_sent = False
+        self._call: ExchangeRecord | None = None
         self._status: int | None = None
         self._headers = httpx2.Headers()
 
     def reopen(self) -> None:
-        """A second attempt to connect: its verdict and status are its own, the trace goes on."""
-        if not self.exchanges and self.verdict is None:
+        """Prepare a second attempt to connect: it has its own failure and status, and the exchanges
+        continue."""
+        if not self.exchanges and self.failure is None:
             return
-        self.verdict, self._status, self._headers = None, None, httpx2.Headers()
+        self.failure, self._status, self._headers = None, None, httpx2.Headers()
         self.scope = anyio.CancelScope()
 
     @property
     def received_bytes(self) -> int:
         return sum(exchange.response_bytes for exchange in self.exchanges)
 
-    def begin(self, request: httpx2.Request, body: bytes) -> ExchangeRecord:
-        exchange = _record(request, body)
+    def record_request(self, request: httpx2.Request, body: bytes) -> ExchangeRecord:
+        exchange = _build_record(request, body)
         earlier = [other for other in self.exchanges if _is_same(other, exchange)]
         exchange.attempt = len(earlier) + 1
         is_storm = request.method == "GET" and len(earlier) >= LIMITS.reconnections
         if is_storm or len(self.exchanges) >= LIMITS.requests:
-            raise self.end(restless())
+            raise self.end(too_many_requests_error())
         self.exchanges.append(exchange)
         return exchange
 
-    def hear(self, heard: Heard) -> bool:
-        """Note a message of the service. False if it answers what nobody asked."""
+    def note_message(self, heard: ServiceMessage) -> bool:
+        """Record a message of the service. Return False if it answers no request."""
         exchange = self._exchange_of(heard)
         if exchange is None:
             return False
@@ -110,70 +126,82 @@ class Wire:
             exchange.heard.append(heard)
         return True
 
-    def _exchange_of(self, heard: Heard) -> ExchangeRecord | None:
-        """An answer belongs to its question; anything else to whatever was asked last."""
+    def _exchange_of(self, heard: ServiceMessage) -> ExchangeRecord | None:
+        """An answer belongs to its request, any other message to the latest request."""
         if heard.kind in ("response", "error"):
             asked = (each for each in self.exchanges if each.rpc_id == heard.id != "")
             return next(asked, None)
         return self.exchanges[-1] if self.exchanges else None
 
-    def body_leaves(self, exchange: ExchangeRecord) -> None:
-        """From now on a byte of this request may be with the service."""
-        self._was_sent = self._was_sent or exchange.is_tool_call
-
-    def body_stayed(self, exchange: ExchangeRecord) -> None:
-        """The connection was never made, so the body of this request is still here."""
+    def mark_sending(self, exchange: ExchangeRecord) -> None:
+        """From now on a byte of this request may have reached the service."""
         if exchange.is_tool_call:
-            self._was_sent = False
+            self._call = exchange
 
-    def answered(self, exchange: ExchangeRecord, response: httpx2.Response) -> None:
+    def mark_unsent(self, exchange: ExchangeRecord) -> None:
+        """No connection was made, so no byte of this request was sent."""
+        if exchange.is_tool_call:
+            self._call = None
+
+    @property
+    def was_call_sent(self) -> bool:
+        return self._call is not None
+
+    def is_call(self, rpc_id: str) -> bool:
+        """Whether this is the id of the tool call on the wire."""
+        return self._call is not None and self._call.rpc_id == rpc_id
+
+    def record_answer(self, exchange: ExchangeRecord, response: httpx2.Response) -> None:
         exchange.status = response.status_code
         exchange.response_headers = dict(response.headers.items())
-        exchange.touch()
+        exchange.update_duration()
         if exchange.method == "POST":
             self._status, self._headers = response.status_code, response.headers
 
     def end(self, error: OperationError) -> Refusal:
-        """Stop the operation; the first reason counts. Returns what to raise on the wire."""
-        if self.verdict is None:
-            self.verdict = error
+        """Stop the operation; the first reason counts. Return the exception to raise."""
+        if self.failure is None:
+            self.failure = error
             self.scope.cancel()
         return Refusal(error)
 
     @contextmanager
-    def use(self) -> Iterator[None]:
-        """Around what is done with the open connection, to know its failures from the SDK's."""
+    def track_failures(self) -> Iterator[None]:
+        """Mark exceptions from code that uses the open connection, to tell them from those of the
+        SDK."""
         try:
             yield
         except Exception:
             self._has_failed_inside = True
             raise
 
-    def blame(self) -> OperationError | None:
-        """What an exception that nobody knows means. If the SDK itself broke down over an answer,
-        the service caused it. Otherwise the bug is ours, and None says so."""
-        return None if self._has_failed_inside or not self.exchanges else malformed()
+    def classify_unknown_error(self) -> OperationError | None:
+        """Return the failure for an unknown exception. If the SDK failed while it handled an
+        answer, the service caused it. Otherwise it is a bug of this project, and the result is
+        None."""
+        return None if self._has_failed_inside or not self.exchanges else malformed_answer_error()
 
     @property
     def evidence(self) -> Evidence:
         return Evidence(
             status=self._status,
             www_authenticate=self._headers.get("www-authenticate", ""),
-            retry_after=_seconds(self._headers.get("retry-after", "")),
-            was_sent=self._was_sent,
+            retry_after=_parse_retry_after(self._headers.get("retry-after", "")),
+            was_sent=self.was_call_sent,
+            was_turned_away=self._call is not None and self._call.was_turned_away,
         )
 
 
-def restless() -> OperationError:
+def too_many_requests_error() -> OperationError:
     return OperationError(
         kind="too_large",
         message="The service wanted more and more requests for one operation.",
-        hint="Tell whoever runs the service.",
+        hint="Tell the operator of the service.",
     )
 
 
-def _record(request: httpx2.Request, body: bytes) -> ExchangeRecord:
-    message = _message(body)
+def _build_record(request: httpx2.Request, body: bytes) -> ExchangeRecord:
+    message = _parse_message(body)
     params = message.get("params")
     is_request = "method" in message and "id" in message
     return ExchangeRecord(
@@ -186,7 +214,7 @@ def _record(request: httpx2.Request, body: bytes) -> ExchangeRecord:
         if isinstance(params, dict)
         else params,
         request_headers=dict(request.headers.items()),
-        request_body=body[: settings.TRACE_BODY_BYTES + BEYOND_THE_CUT],
+        request_body=body[: settings.TRACE_BODY_BYTES + MASKING_MARGIN_BYTES],
         request_bytes=len(body),
         started=time.monotonic(),
         started_at=timezone.now(),
@@ -200,7 +228,7 @@ def _kind_without_id(message: dict[str, Any]) -> str:
 
 
 def _is_same(one: ExchangeRecord, other: ExchangeRecord) -> bool:
-    """Whether the one request repeats the other."""
+    """Whether one request repeats the other."""
     return (one.method, one.url, one.rpc_method) == (
         other.method,
         other.url,
@@ -208,8 +236,8 @@ def _is_same(one: ExchangeRecord, other: ExchangeRecord) -> bool:
     ) and one.params == other.params
 
 
-def _message(body: bytes) -> dict[str, Any]:
-    """A request's body that our own SDK wrote; empty for anything but JSON-RPC."""
+def _parse_message(body: bytes) -> dict[str, Any]:
+    """Return the JSON-RPC message in a request's body; empty for any other body."""
     if not body.startswith(b"{"):
         return {}
     try:
@@ -219,7 +247,7 @@ def _message(body: bytes) -> dict[str, Any]:
     return message if isinstance(message, dict) else {}
 
 
-def _seconds(retry_after: str) -> float | None:
-    """No service makes anybody wait longer than a day."""
+def _parse_retry_after(retry_after: str) -> float | None:
+    """Return the seconds, at most one day."""
     is_number = retry_after.isdecimal() and len(retry_after) < 10
     return min(float(retry_after), 86_400.0) if is_number else None

@@ -1,0 +1,2 @@
+"""OAuth sign-in to services, in two web requests; renewal, revocation and removal. Sends no MCP
+message but one discovery request."""

@@ -1,5 +1,5 @@
-"""When a grant goes (a person disconnects or is deleted, a service is removed or moves), its tokens
-are noted for revocation in the same transaction, and revoked once that has committed."""
+"""Removal of grants (a person disconnects or is deleted, a service is removed or moves). Their
+tokens are stored for revocation in the same transaction, and revoked after it has committed."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -8,8 +8,6 @@ from django.db import transaction
 from django.db.models.signals import pre_delete
 from django.dispatch import receiver
 
-from mcpconfig.acting import Acting
-from mcpconfig.errors import OperationError
 from mcpconfig.models import (
     CompanySignIn,
     OAuthChallenge,
@@ -18,25 +16,27 @@ from mcpconfig.models import (
     OAuthRevocation,
     Service,
 )
-from mcpconfig.on_first_use import OnFirstUse
+from mcpconfig.secrets import oauth_secrets
+from mcpconfig.values.acting import Acting
+from mcpconfig.values.errors import OperationError
+from mcpconfig.values.lazy_module import LazyModule
 
-from . import sealed
-from .grants import holder
+from .grants.grants import get_holder_id
 
 if TYPE_CHECKING:
     from . import revocation
 else:
-    revocation = OnFirstUse("mcpconfig.oauth.revocation")
+    revocation = LazyModule("mcpconfig.oauth.revocation")
 
 
 def disconnect(service: Service, acting: Acting) -> None:
-    """Forget this person's sign-in, or the one for everybody; the next operation needs another."""
-    forget(service, holder(service, acting))
+    """Delete this person's sign-in, or the shared one; the next operation needs another."""
+    delete_sign_in(service, get_holder_id(service, acting))
 
 
-def forget(service: Service, person_id: int | None) -> None:
-    """As `disconnect`, for anybody's sign-in. A company sign-in ends for all its services: the next
-    use of any would bring this one back otherwise."""
+def delete_sign_in(service: Service, person_id: int | None) -> None:
+    """Delete a sign-in. A company sign-in ends for all its services, because the next use of any of
+    them would restore this one."""
     mine = {"service": service, "person_id": person_id}
     with transaction.atomic():
         if service.authentication == Service.Authentication.COMPANY:
@@ -48,38 +48,38 @@ def forget(service: Service, person_id: int | None) -> None:
 
 
 @receiver(pre_delete, sender=OAuthGrant, dispatch_uid="revoke-when-deleted")
-def note(instance: OAuthGrant, **_: Any) -> None:
-    """Keep what revoking takes: the rows that hold it now are about to go."""
+def store_revocation(instance: OAuthGrant, **_: Any) -> None:
+    """Store what a revocation needs: the rows that hold it are about to be deleted."""
     client = instance.client
     if not instance.revocation_endpoint or client is None:
         return
     try:
-        payload = _payload(instance, client)
+        payload = _build_payload(instance, client)
     except OperationError:
-        return  # no key opens the tokens, so nobody can use them from here either
+        return  # the tokens cannot be decrypted, so they cannot be used from here
     service = instance.service
     OAuthRevocation.objects.create(
         revocation_endpoint=instance.revocation_endpoint,
         service_url=instance.endpoint,
         allows_private_addresses=service.allows_private_addresses and not service.is_personal,
-        payload=sealed.seal_revocation(payload),
+        payload=oauth_secrets.encrypt_revocation(payload),
     )
-    transaction.on_commit(_revoke_noted, robust=True)
+    transaction.on_commit(_send_revocations, robust=True)
 
 
 @receiver(pre_delete, sender=CompanySignIn, dispatch_uid="revoke-company-sign-in-when-deleted")
-def note_company_sign_in(instance: CompanySignIn, **_: Any) -> None:
-    """As `note`, for what the identity provider gave."""
+def store_company_revocation(instance: CompanySignIn, **_: Any) -> None:
+    """Store the tokens of the identity provider for revocation."""
     provider = instance.identity_provider
     if not instance.revocation_endpoint or not instance.refresh:
         return
     try:
         payload = {
-            "refresh_token": sealed.identity_of(instance, "refresh"),
+            "refresh_token": oauth_secrets.decrypt_identity(instance, "refresh"),
             "access_token": "",
             "client_id": provider.client_id,
             "method": instance.method,
-            "secret": sealed.provider_secret_of(provider),
+            "secret": oauth_secrets.decrypt_provider_secret(provider),
             "issuer": instance.issuer,
         }
     except OperationError:
@@ -88,21 +88,21 @@ def note_company_sign_in(instance: CompanySignIn, **_: Any) -> None:
         revocation_endpoint=instance.revocation_endpoint,
         service_url=instance.issuer,
         allows_private_addresses=provider.allows_private_addresses,
-        payload=sealed.seal_revocation(payload),
+        payload=oauth_secrets.encrypt_revocation(payload),
     )
-    transaction.on_commit(_revoke_noted, robust=True)
+    transaction.on_commit(_send_revocations, robust=True)
 
 
-def _revoke_noted() -> None:
-    async_to_sync(revocation.revoke_noted)()
+def _send_revocations() -> None:
+    async_to_sync(revocation.send_revocations)()
 
 
-def _payload(grant: OAuthGrant, client: OAuthClient) -> dict[str, Any]:
+def _build_payload(grant: OAuthGrant, client: OAuthClient) -> dict[str, Any]:
     return {
-        "refresh_token": sealed.token_of(grant, "refresh"),
-        "access_token": sealed.token_of(grant, "access"),
+        "refresh_token": oauth_secrets.decrypt_token(grant, "refresh"),
+        "access_token": oauth_secrets.decrypt_token(grant, "access"),
         "client_id": client.client_id,
         "method": client.method,
-        "secret": sealed.client_secret_of(client),
+        "secret": oauth_secrets.decrypt_client_secret(client),
         "issuer": grant.issuer,
     }

@@ -1,5 +1,5 @@
-"""Signing a person in to a service, in two web requests that different processes may serve: `begin`
-sends them to the authorization server, `finish` takes what they bring back."""
+"""Sign-in of a person to a service, in two web requests that different processes may serve: `begin`
+sends the person to the authorization server, `finish` handles the answer."""
 
 from dataclasses import dataclass
 
@@ -9,30 +9,31 @@ from django.db import transaction
 from django.utils import timezone
 from mcp.shared.auth import OAuthToken
 
-from mcpconfig.acting import Acting
 from mcpconfig.models import OAuthAttempt, OAuthChallenge, OAuthClient, OAuthGrant, Service
+from mcpconfig.secrets import oauth_secrets
+from mcpconfig.values.acting import Acting
+from mcpconfig.values.challenge import Challenge
+from mcpconfig.values.hooks import announce_sign_in
 
-from . import attempts, grants, sealed
-from .attempts import AuthorizationRequest, Returned, not_signed_in
-from .challenges import Challenge
-from .company_sign_in import begin as begin_at_company
-from .discovery import Authority, challenge_for, discover, require_pkce
-from .document import redirect_uri
-from .door import unusable, visiting
-from .grants import grant_of, holder
-from .identity import client_for, known_issuers, opened
-from .listeners import signed_in
-from .scopes import chosen
-from .token_requests import Denied, meaning, request_token
+from .company.sign_in import begin as begin_at_company
+from .grants import attempts, grants
+from .grants.attempts import AuthorizationRequest, CallbackParameters, unfinished_sign_in_error
+from .grants.grants import get_grant, get_holder_id
+from .servers.client_metadata import build_redirect_uri
+from .servers.client_registration import get_client, list_known_issuers, load_client
+from .servers.discovery import Authority, discover, get_challenge, require_pkce
+from .servers.http import open_oauth_http, sign_in_setup_error
+from .servers.scopes import choose_scope
+from .servers.token_requests import TokenDenied, describe_error_code, request_token
 
-__all__ = ["AuthorizationRequest", "Returned", "begin", "finish"]
+__all__ = ["AuthorizationRequest", "CallbackParameters", "begin", "finish"]
 
 Authentication = Service.Authentication
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Plan:
-    """One sign-in as it was decided before the person leaves."""
+    """The decisions of one sign-in before the person leaves."""
 
     authority: Authority
     client: OAuthClient
@@ -43,23 +44,25 @@ class _Plan:
 async def begin(
     service: Service, acting: Acting, *, session_key: str, base_url: str
 ) -> AuthorizationRequest:
-    """Prepare a sign-in for this person in this browser session, good for ten minutes.
+    """Prepare a sign-in for this person in this browser session. It is valid for ten minutes.
 
-    `base_url` is where people reach this application. Raises an OperationError when the service
-    offers no way to sign in that is safe to use.
+    `base_url` is the URL of this application for people. Raises an OperationError if the service
+    offers no safe way to sign in.
     """
     if service.authentication == Authentication.COMPANY:
         return await begin_at_company(service, acting, session_key=session_key, base_url=base_url)
     if service.authentication not in (Authentication.OAUTH_USER, Authentication.OAUTH_SHARED):
-        raise unusable("Nobody signs in to this service.", "Its settings say how it is opened.")
-    async with visiting(service, "begin_sign_in") as door:
-        challenge = await challenge_for(door, service, holder(service, acting))
-        authority = await discover(door, challenge, await known_issuers(service))
+        raise sign_in_setup_error(
+            "Nobody signs in to this service.", "Its settings say how it is opened."
+        )
+    async with open_oauth_http(service, "begin_sign_in") as http:
+        challenge = await get_challenge(http, service, get_holder_id(service, acting))
+        authority = await discover(http, challenge, await list_known_issuers(service))
         require_pkce(authority)
-        grant = await database_sync_to_async(grant_of)(service, acting)
-        scope = chosen(service, challenge, authority, grant)
-        redirect = redirect_uri(service, base_url)
-        client = await client_for(door, service, authority, redirect=redirect, scope=scope)
+        grant = await database_sync_to_async(get_grant)(service, acting)
+        scope = choose_scope(service, challenge, authority, grant)
+        redirect = build_redirect_uri(service, base_url)
+        client = await get_client(http, service, authority, redirect=redirect, scope=scope)
         plan = _Plan(authority=authority, client=client, scope=scope, challenge=challenge)
     return await database_sync_to_async(_prepare)(service, acting, session_key, plan)
 
@@ -82,11 +85,11 @@ def _prepare(
         revocation_endpoint=str(metadata.revocation_endpoint or ""),
         names_its_issuer=metadata.authorization_response_iss_parameter_supported is True,
     )
-    begun = attempts.keep(attempt, session_key)
-    return _request(plan, begun.state, begun.pkce.code_challenge)
+    begun = attempts.store_attempt(attempt, session_key)
+    return _build_request(plan, begun.state, begun.pkce.code_challenge)
 
 
-def _request(plan: _Plan, state: str, code_challenge: str) -> AuthorizationRequest:
+def _build_request(plan: _Plan, state: str, code_challenge: str) -> AuthorizationRequest:
     query = {
         "response_type": "code",
         "client_id": plan.client.client_id,
@@ -111,42 +114,42 @@ def _request(plan: _Plan, state: str, code_challenge: str) -> AuthorizationReque
 
 
 async def finish(
-    service: Service, acting: Acting, returned: Returned, *, session_key: str
+    service: Service, acting: Acting, returned: CallbackParameters, *, session_key: str
 ) -> OAuthGrant:
-    """The grant for what was brought back, or an OperationError that says what to do. Nothing that
-    came with the address is believed, nor shown, before state, person, session and issuer fit."""
+    """Return the grant, or raise an OperationError that says what to do. No parameter is used or
+    shown before state, person, session and issuer have been checked."""
     mine = OAuthAttempt.objects.filter(service=service, person_id=acting.user_id)
     claim = database_sync_to_async(attempts.claim)
     attempt = await claim(mine.exclude(client=None), returned.state, session_key)
     attempts.check_issuer(attempt, returned.iss)
-    assert attempt.client is not None  # noqa: S101  excluded above
-    if returned.error or not returned.code:
-        raise not_signed_in(meaning(returned.error))
-    client = await opened(attempt.client)
+    if attempt.client is None or returned.error or not returned.code:
+        raise unfinished_sign_in_error(describe_error_code(returned.error))
+    client = await load_client(attempt.client)
     form = {
         "grant_type": "authorization_code",
         "code": returned.code,
         "redirect_uri": attempt.client.redirect_uri,
-        "code_verifier": sealed.verifier_of(attempt),
+        "code_verifier": oauth_secrets.decrypt_verifier(attempt),
         "resource": attempt.resource,
     }
     try:
-        async with visiting(service, "finish_sign_in") as door:
-            token = await request_token(door, attempt.token_endpoint, client, form)
-    except Denied as denied:
-        raise not_signed_in(meaning(denied.code)) from denied
+        async with open_oauth_http(service, "finish_sign_in") as http:
+            token = await request_token(http, attempt.token_endpoint, client, form)
+    except TokenDenied as denied:
+        raise unfinished_sign_in_error(describe_error_code(denied.code)) from denied
     grant = await database_sync_to_async(_store)(service, attempt, token)
-    await signed_in(service, grant.person_id)
+    await announce_sign_in(service, grant.person_id)
     return grant
 
 
 @transaction.atomic
 def _store(service: Service, attempt: OAuthAttempt, token: OAuthToken) -> OAuthGrant:
-    """The grant of this sign-in, in place of an earlier one."""
+    """Store the grant of this sign-in, in place of an earlier one."""
     person_id = None if attempt.is_shared else attempt.person_id
     # The service's row lock keeps two sign-ins at once from both making a grant.
     locked = Service.objects.select_for_update(no_key=True).get(pk=service.pk)
-    # It may have failed only because nobody was signed in, and nothing else would look again.
+    # The service may have failed only because nobody was signed in, and nothing else would retry
+    # it.
     Service.objects.filter(pk=service.pk).update(**locked.forgotten_failure())
     owned = OAuthGrant.objects.filter(service=service, person_id=person_id)
     earlier = owned.first()
@@ -158,7 +161,7 @@ def _store(service: Service, attempt: OAuthAttempt, token: OAuthToken) -> OAuthG
     grant.token_endpoint = attempt.token_endpoint
     grant.revocation_endpoint = attempt.revocation_endpoint
     grant.access, grant.refresh, grant.scope = b"", b"", attempt.scope
-    grants.take(grant, token)
+    grants.set_token(grant, token)
     grant.version += 1
     grant.lease, grant.lease_until = "", None
     grant.step_ups = grant.step_ups + 1 if was_step_up else 0

@@ -1,4 +1,5 @@
-"""Where a person stands with a service: nothing to do, to connect, connected, to connect again."""
+"""Whether a person is signed in to a service: nothing to do, not connected, connected, connect
+again."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -8,11 +9,12 @@ from typing import Self
 
 from django.db.models import Q
 
-from mcpconfig.acting import Acting
 from mcpconfig.models import CompanySignIn, OAuthChallenge, OAuthGrant, Service
+from mcpconfig.values.acting import Acting
 
-from . import grants, identities
-from .grants import grants_of, holder
+from .company import identities
+from .grants import grants
+from .grants.grants import get_grants, get_holder_id
 
 Authentication = Service.Authentication
 SIGNING_IN = (
@@ -21,8 +23,8 @@ SIGNING_IN = (
 )
 
 
-class State(StrEnum):
-    """In words that a page can show."""
+class ConnectionState(StrEnum):
+    """The values are shown on pages."""
 
     READY = "ready"
     NOT_CONNECTED = "not connected"
@@ -31,11 +33,12 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
-    """`is_shared`: one sign-in serves everybody. `wanted` are rights that the service named since
-    and that the sign-in does not have; `company` is where one sign-in serves several services."""
+class SignInStatus:
+    """`is_shared`: one sign-in serves everybody. `wanted` are rights that the service has requested
+    since and that the sign-in does not have; `company` is set if one sign-in serves several
+    services."""
 
-    state: State
+    state: ConnectionState
     is_shared: bool = False
     since: datetime | None = None
     scopes: tuple[str, ...] = ()
@@ -44,25 +47,27 @@ class Standing:
 
     @property
     def is_by_people(self) -> bool:
-        return self.state != State.READY
+        return self.state != ConnectionState.READY
 
 
-def standing(service: Service, acting: Acting) -> Standing:
-    """As it is stored; nobody is asked."""
-    return standings([service], acting)[service.pk]
+def get_sign_in_status(service: Service, acting: Acting) -> SignInStatus:
+    """Return the stored status; no server is asked."""
+    return get_sign_in_statuses([service], acting)[service.pk]
 
 
-def standings(services: Iterable[Service], acting: Acting) -> dict[int, Standing]:
-    """With each of these services, by its key, in as many statements as with one."""
+def get_sign_in_statuses(services: Iterable[Service], acting: Acting) -> dict[int, SignInStatus]:
+    """Return the status for each of these services, by primary key, in as many queries as for
+    one."""
     all_of_them = list(services)
     signing_in = [each for each in all_of_them if each.authentication in SIGNING_IN]
-    stored = _Stored.about(signing_in, acting) if signing_in else _Stored()
-    return {service.pk: _standing(service, stored) for service in all_of_them}
+    stored = _StoredSignIns.about(signing_in, acting) if signing_in else _StoredSignIns()
+    return {service.pk: _build_status(service, stored) for service in all_of_them}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Stored:
-    """What is known of a person and some services: by service, and sign-ins by company."""
+class _StoredSignIns:
+    """The stored rows of a person and some services: by service, and sign-ins by identity
+    provider."""
 
     grants: Mapping[int, OAuthGrant] = field(default_factory=dict)
     challenges: Mapping[int, OAuthChallenge] = field(default_factory=dict)
@@ -79,28 +84,30 @@ class _Stored:
             Q(person=None) | Q(person=acting.user_id), service__in=services
         ).order_by("is_step_up", "-pk")  # of several the last one stays, which asks for more
         return cls(
-            grants=grants_of(services, acting),
+            grants=get_grants(services, acting),
             challenges={
                 each.service_id: each
                 for each in turned_away
-                if each.person_id == holder(by_key[each.service_id], acting)
+                if each.person_id == get_holder_id(by_key[each.service_id], acting)
                 and each.endpoint == by_key[each.service_id].endpoint
             },
             sign_ins={each.identity_provider_id: each for each in sign_ins} if companies else {},
         )
 
 
-def _standing(service: Service, stored: _Stored) -> Standing:
+def _build_status(service: Service, stored: _StoredSignIns) -> SignInStatus:
     if service.authentication == Authentication.COMPANY:
-        return _by_company(service, stored)
+        return _build_company_status(service, stored)
     if service.authentication not in SIGNING_IN:
-        return Standing(state=State.READY)
+        return SignInStatus(state=ConnectionState.READY)
     is_shared = service.authentication == Authentication.OAUTH_SHARED
     grant, challenge = stored.grants.get(service.pk), stored.challenges.get(service.pk)
     if grant is None:
-        return Standing(state=State.NOT_CONNECTED, is_shared=is_shared)
-    return Standing(
-        state=State.CONNECT_AGAIN if challenge or not holds(grant) else State.CONNECTED,
+        return SignInStatus(state=ConnectionState.NOT_CONNECTED, is_shared=is_shared)
+    return SignInStatus(
+        state=ConnectionState.CONNECT_AGAIN
+        if challenge or not can_open_service(grant)
+        else ConnectionState.CONNECTED,
         is_shared=is_shared,
         since=grant.connected_at,
         scopes=tuple(grant.scope.split()),
@@ -108,18 +115,22 @@ def _standing(service: Service, stored: _Stored) -> Standing:
     )
 
 
-def _by_company(service: Service, stored: _Stored) -> Standing:
-    """A sign-in opens the service also before it was used for it. What the service turned away is
-    asked for anew without anybody; for further rights a person goes there once more."""
+def _build_company_status(service: Service, stored: _StoredSignIns) -> SignInStatus:
+    """A company sign-in opens the service also before it was used for it. A refused token is
+    requested again without the person; for further rights the person signs in again."""
     signed_in = stored.sign_ins.get(service.identity_provider_id or 0)
     if signed_in is None:
-        return Standing(state=State.NOT_CONNECTED, company=str(service.identity_provider))
+        return SignInStatus(
+            state=ConnectionState.NOT_CONNECTED, company=str(service.identity_provider)
+        )
     grant, wider = stored.grants.get(service.pk), stored.challenges.get(service.pk)
     if wider is not None and not wider.is_step_up:
         wider = None
-    is_open = identities.holds(signed_in) or (grant is not None and grants.is_usable(grant))
-    return Standing(
-        state=State.CONNECTED if is_open and not wider else State.CONNECT_AGAIN,
+    is_open = identities.can_open_services(signed_in) or (
+        grant is not None and grants.is_usable(grant)
+    )
+    return SignInStatus(
+        state=ConnectionState.CONNECTED if is_open and not wider else ConnectionState.CONNECT_AGAIN,
         since=signed_in.connected_at,
         scopes=tuple(grant.scope.split()) if grant else (),
         wanted=tuple(wider.scope.split()) if wider else (),
@@ -127,6 +138,6 @@ def _by_company(service: Service, stored: _Stored) -> Standing:
     )
 
 
-def holds(grant: OAuthGrant) -> bool:
-    """Whether it opens the service now, or after a renewal that needs nobody."""
+def can_open_service(grant: OAuthGrant) -> bool:
+    """Whether it opens the service now, or after a renewal without a person."""
     return not grant.is_dead and (grants.is_usable(grant) or bool(grant.refresh))

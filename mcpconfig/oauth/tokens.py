@@ -1,49 +1,52 @@
-"""Access tokens for operations: the stored one while it lasts, then one new one."""
+"""Access tokens for operations: the stored one while it is valid, then a renewed one."""
 
 import anyio
 from channels.db import database_sync_to_async
 from django.db.models import F
 from mcp.shared.auth import JWT_BEARER_GRANT_TYPE, OAuthToken
 
-from mcpconfig.acting import Acting
-from mcpconfig.errors import OperationError
 from mcpconfig.models import CompanySignIn, OAuthChallenge, OAuthClient, OAuthGrant, Service
+from mcpconfig.secrets import oauth_secrets
+from mcpconfig.values.acting import Acting
+from mcpconfig.values.errors import OperationError
 
-from . import company, grants, identities, leases, sealed
-from .challenges import sign_in_needed
-from .discovery import challenge_for, discover
-from .door import Door, unusable, visiting
-from .grants import grant_of
-from .identity import client_for, known_issuers, opened
-from .scopes import chosen
-from .token_requests import Client, Denied, meaning, request_token
+from .company import exchange, identities
+from .grants import grants, refresh_lock
+from .grants.grants import get_grant
+from .servers.challenges import sign_in_needed_error
+from .servers.client_registration import get_client, list_known_issuers, load_client
+from .servers.discovery import discover, get_challenge
+from .servers.http import OAuthHttp, open_oauth_http, sign_in_setup_error
+from .servers.scopes import choose_scope
+from .servers.token_requests import Client, TokenDenied, describe_error_code, request_token
 
-# Longer than anybody waits for a renewal.
-WAIT_SECONDS = 60.0
-# A company is asked again after this, also where the service's token names no end.
-UNSAID_SECONDS = 3600
+# Longer than a renewal takes.
+MAX_WAIT_SECONDS = 60.0
+# The identity provider is asked again after this time, also if the token of the service has no
+# expiry.
+DEFAULT_LIFETIME_SECONDS = 3600
 
 Authentication = Service.Authentication
 
 
-async def access_token(service: Service, acting: Acting | None) -> str:
-    """A token that opens the service for whoever acts, renewed when it is due. An OperationError of
-    kind `sign_in_needed` where a person must sign in first."""
+async def get_access_token(service: Service, acting: Acting | None) -> str:
+    """Return a token for the service and the acting person, renewed if it is due. Raises an
+    OperationError of kind `sign_in_needed` if a person must sign in first."""
     if service.authentication in Service.PERSONAL and acting is None:
-        raise unusable(
+        raise sign_in_setup_error(
             "Each person signs in to the service, and nobody is named here.",
             "Use it in a chat, or name a member with --user.",
         )
-    grant = await _grant(service, acting)
+    grant = await _get_grant(service, acting)
     if grants.is_fresh(grant):
-        return sealed.token_of(grant, "access")
+        return oauth_secrets.decrypt_token(grant, "access")
     try:
-        with anyio.fail_after(WAIT_SECONDS):
-            return await _renewed(service, acting, grant)
+        with anyio.fail_after(MAX_WAIT_SECONDS):
+            return await _get_renewed_token(service, acting, grant)
     except OperationError as error:
-        # Not renewed for now, but the old one has some time left.
+        # The renewal failed, but the old token is still valid.
         if error.kind not in ("sign_in_needed", "forbidden") and grants.is_usable(grant):
-            return sealed.token_of(grant, "access")
+            return oauth_secrets.decrypt_token(grant, "access")
         raise
     except TimeoutError as error:
         raise OperationError(
@@ -55,24 +58,24 @@ async def access_token(service: Service, acting: Acting | None) -> str:
         ) from error
 
 
-async def _grant(service: Service, acting: Acting | None) -> OAuthGrant:
-    """The grant that the service may be used with; one that needs no person of its own is made
-    here: for client credentials, and from a company sign-in."""
-    grant = await database_sync_to_async(grant_of)(service, acting)
+async def _get_grant(service: Service, acting: Acting | None) -> OAuthGrant:
+    """Return the grant for the service. One that needs no visit of a person is created here: for
+    client credentials, and from a company sign-in."""
+    grant = await database_sync_to_async(get_grant)(service, acting)
     if grant is not None and not grant.is_dead:
         return grant
     if service.authentication == Authentication.CLIENT_CREDENTIALS:
-        return await database_sync_to_async(_blank)(service)
+        return await database_sync_to_async(_create_blank_grant)(service)
     if service.authentication == Authentication.COMPANY:
-        signed_in = await database_sync_to_async(identities.sign_in_of)(service, acting)
+        signed_in = await database_sync_to_async(identities.get_sign_in)(service, acting)
         if signed_in is not None and not signed_in.is_dead:
-            return await database_sync_to_async(_blank)(service, signed_in)
-    raise _signing_in_needed(service)
+            return await database_sync_to_async(_create_blank_grant)(service, signed_in)
+    raise _missing_sign_in_error(service)
 
 
-def _blank(service: Service, signed_in: CompanySignIn | None = None) -> OAuthGrant:
-    """An empty grant, of the application itself or made from this sign-in. One for another URL, or
-    made in another way, is not carried over."""
+def _create_blank_grant(service: Service, signed_in: CompanySignIn | None = None) -> OAuthGrant:
+    """Return an empty grant, of the application itself or from this company sign-in. One for
+    another URL, or from another kind of sign-in, is replaced."""
     person = signed_in.person_id if signed_in else None
     OAuthGrant.objects.filter(service=service, person=person).exclude(
         endpoint=service.endpoint, is_dead=False, company_sign_in=signed_in
@@ -84,77 +87,81 @@ def _blank(service: Service, signed_in: CompanySignIn | None = None) -> OAuthGra
     )[0]
 
 
-async def _renewed(service: Service, acting: Acting | None, grant: OAuthGrant) -> str:
+async def _get_renewed_token(service: Service, acting: Acting | None, grant: OAuthGrant) -> str:
     async def renew(held: OAuthGrant, lease: str) -> None:
         await _renew(service, held, lease)
 
-    grant = await leases.renewed(grant, renew, lambda: _grant(service, acting))
-    return sealed.token_of(grant, "access")
+    grant = await refresh_lock.renew_once(grant, renew, lambda: _get_grant(service, acting))
+    return oauth_secrets.decrypt_token(grant, "access")
 
 
 async def _renew(service: Service, grant: OAuthGrant, lease: str) -> None:
-    """Ask for the next token and store it before anybody uses it. A definite no ends the grant; any
-    other failure leaves it as it is."""
+    """Request the next token and store it before it is used. A definite refusal ends the grant; any
+    other failure leaves it unchanged."""
     held = OAuthGrant.objects.filter(pk=grant.pk, lease=lease)
     try:
-        async with visiting(service, "renew_sign_in") as door:
-            token = await _next_token(door, service, grant)
-    except Denied as denied:
-        await database_sync_to_async(_end)(grant, lease, denied.code)
-        raise _denied(service, denied) from denied
+        async with open_oauth_http(service, "renew_sign_in") as http:
+            token = await _request_next_token(http, service, grant)
+    except TokenDenied as denied:
+        await database_sync_to_async(_end_grant)(grant, lease, denied.code)
+        raise _translate_denial(service, denied) from denied
     except BaseException:
         await database_sync_to_async(held.update)(lease="", lease_until=None)
         raise
-    grants.take(grant, token)
+    grants.set_token(grant, token)
     await database_sync_to_async(_store)(grant, lease)
 
 
-async def _next_token(door: Door, service: Service, grant: OAuthGrant) -> OAuthToken:
+async def _request_next_token(http: OAuthHttp, service: Service, grant: OAuthGrant) -> OAuthToken:
     match service.authentication:
         case Authentication.CLIENT_CREDENTIALS:
-            client = await _at_its_authority(door, service, grant)
+            client = await _discover_client(http, service, grant)
             form = {"grant_type": "client_credentials"}
         case Authentication.COMPANY:
-            client = await _at_its_authority(door, service, grant)
-            assertion = await company.assertion_for(door, service, grant, client.client_id)
+            client = await _discover_client(http, service, grant)
+            assertion = await exchange.request_assertion(http, service, grant, client.client_id)
             form = {"grant_type": JWT_BEARER_GRANT_TYPE, "assertion": assertion}
         case _:
-            refresh = await database_sync_to_async(sealed.token_of)(grant, "refresh")
+            refresh = await database_sync_to_async(oauth_secrets.decrypt_token)(grant, "refresh")
             if not refresh or grant.client is None:
-                raise Denied(code="invalid_grant")
+                raise TokenDenied(code="invalid_grant")
             form = {"grant_type": "refresh_token", "refresh_token": refresh}
-            return await _token(door, grant, await opened(grant.client), form)
+            return await _request_token(http, grant, await load_client(grant.client), form)
     if grant.wanted_scope:
         form["scope"] = grant.wanted_scope
-    token = await _token(door, grant, client, form)
+    token = await _request_token(http, grant, client, form)
     if grant.company_sign_in_id and token.expires_in is None:
-        token.expires_in = UNSAID_SECONDS
+        token.expires_in = DEFAULT_LIFETIME_SECONDS
     return token
 
 
-async def _token(door: Door, grant: OAuthGrant, client: Client, form: dict[str, str]) -> OAuthToken:
+async def _request_token(
+    http: OAuthHttp, grant: OAuthGrant, client: Client, form: dict[str, str]
+) -> OAuthToken:
     form["resource"] = grant.resource
-    return await request_token(door, grant.token_endpoint, client, form)
+    return await request_token(http, grant.token_endpoint, client, form)
 
 
-async def _at_its_authority(door: Door, service: Service, grant: OAuthGrant) -> Client:
-    """The client that an admin entered, for the server that the service names now; the grant then
-    says where its tokens come from and what they are for."""
+async def _discover_client(http: OAuthHttp, service: Service, grant: OAuthGrant) -> Client:
+    """Return the entered client for the server that the service names now, and set in the grant
+    where its tokens come from and what they are for."""
     if not service.client_id:
-        raise unusable("The service's client ID is not set.", "Enter it in its settings.")
-    challenge = await challenge_for(door, service, grant.person_id)
-    authority = await discover(door, challenge, await known_issuers(service))
-    client = await client_for(door, service, authority, redirect="", scope="")
+        raise sign_in_setup_error(
+            "The service's client ID is not set.", "Enter it in its settings."
+        )
+    challenge = await get_challenge(http, service, grant.person_id)
+    authority = await discover(http, challenge, await list_known_issuers(service))
+    client = await get_client(http, service, authority, redirect="", scope="")
     grant.client, grant.issuer = client, authority.issuer
     grant.resource = authority.resource
     grant.token_endpoint = str(authority.metadata.token_endpoint)
     grant.revocation_endpoint = str(authority.metadata.revocation_endpoint or "")
-    grant.wanted_scope = chosen(service, challenge, authority, grant, is_own=True)
-    return await opened(client)
+    grant.wanted_scope = choose_scope(service, challenge, authority, grant, is_own=True)
+    return await load_client(client)
 
 
 def _store(grant: OAuthGrant, lease: str) -> None:
-    """The new token, if the lease still holds: whoever took it over stored another one."""
+    """Store the new token if the lease is still held; after a takeover another one is stored."""
     fields = (
         *("access", "refresh", "scope", "wanted_scope", "expires_at", "renew_at", "issuer"),
         *("resource", "token_endpoint", "revocation_endpoint", "client_id"),
@@ -166,12 +173,12 @@ def _store(grant: OAuthGrant, lease: str) -> None:
         lease_until=None,
     )
     met = OAuthChallenge.objects.filter(service=grant.service_id, person=grant.person_id)
-    # With a company sign-in this token was asked for with the further rights, too.
+    # With a company sign-in this token was requested with the further rights, too.
     (met if grant.company_sign_in_id else met.filter(is_step_up=False)).delete()
 
 
-def _end(grant: OAuthGrant, lease: str, code: str) -> None:
-    """The server does not renew this any more. A client that it has forgotten goes, too."""
+def _end_grant(grant: OAuthGrant, lease: str, code: str) -> None:
+    """Mark the grant as dead. A client that the server has forgotten is deleted, too."""
     OAuthGrant.objects.filter(pk=grant.pk, lease=lease).update(
         is_dead=True, lease="", lease_until=None
     )
@@ -181,23 +188,25 @@ def _end(grant: OAuthGrant, lease: str, code: str) -> None:
         grant.client.delete()
 
 
-def _signing_in_needed(service: Service) -> OperationError:
-    """Nothing was sent: the question came up before any connection was made."""
-    error = sign_in_needed(service)
+def _missing_sign_in_error(service: Service) -> OperationError:
+    """Nothing was sent: the token was missing before a connection was made."""
+    error = sign_in_needed_error(service)
     error.was_sent, error.is_definite = False, True
     return error
 
 
-def _denied(service: Service, denied: Denied) -> OperationError:
+def _translate_denial(service: Service, denied: TokenDenied) -> OperationError:
     is_by_client = denied.code in ("invalid_client", "unauthorized_client")
     if service.authentication == Authentication.COMPANY and not is_by_client:
-        return company.refused(f"{service} does not accept your company sign-in.", denied)
+        return exchange.company_refusal_error(
+            f"{service} does not accept your company sign-in.", denied
+        )
     if service.authentication not in (Authentication.OAUTH_USER, Authentication.OAUTH_SHARED):
-        return unusable(
-            f"The service's client was turned down. {meaning(denied.code)}",
+        return sign_in_setup_error(
+            f"The service's client was turned down. {describe_error_code(denied.code)}",
             "Check the client ID, the secret and the scopes in the service's settings.",
         )
-    error = _signing_in_needed(service)
+    error = _missing_sign_in_error(service)
     error.message = f"The sign-in to {service} has ended."
     error.hint = "Connect to it again on the page of services."
     return error

@@ -1,23 +1,12 @@
-"""The operations that read: resources, prompts, and proposals for their values. All are safe."""
+"""The operations that only read: resources, prompts and completions."""
 
 import mcp_types as types
 
-from .acting import Acting
-from .asking import ask, demand, offers
-from .client import Connection
-from .errors import OperationError, asks_a_question
-from .models import Service
-from .paging import listed_prompts, listed_resources, listed_templates
-from .reading_intake import (
-    filled_prompt,
-    is_sendable,
-    kept_contents,
-    prompts,
-    proposals,
-    resources,
-    templates,
-)
-from .results import (
+from mcpconfig.models import Service
+from mcpconfig.session.client import Connection
+from mcpconfig.values.acting import Acting
+from mcpconfig.values.errors import OperationError, unsupported_question_error
+from mcpconfig.values.results import (
     Completion,
     Prompt,
     PromptResult,
@@ -26,78 +15,90 @@ from .results import (
     ResourceTemplate,
 )
 
+from .paging import fetch_prompts, fetch_resources, fetch_templates
+from .resource_parsing import (
+    is_sendable,
+    parse_completion,
+    parse_contents,
+    parse_prompt_result,
+    parse_prompts,
+    parse_resources,
+    parse_templates,
+)
+from .safe_operations import has_capability, require_capability, run_safely
+
 
 async def list_resources(service: Service, *, acting: Acting | None = None) -> list[Resource]:
-    """What the service lets be read; an empty list if it offers nothing of the kind."""
+    """Return the resources of the service; empty if it offers none."""
 
     async def act(connection: Connection) -> list[Resource]:
-        if not await offers(service, connection, "resources"):
+        if not await has_capability(service, connection, "resources"):
             return []
-        return resources(await listed_resources(connection))
+        return parse_resources(await fetch_resources(connection))
 
-    return await ask(service, acting, "list_resources", act)
+    return await run_safely(service, acting, "list_resources", act)
 
 
 async def list_resource_templates(
     service: Service, *, acting: Acting | None = None
 ) -> list[ResourceTemplate]:
-    """The patterns of URIs that can be read beside those that are listed."""
+    """Return the URI templates of the service."""
 
     async def act(connection: Connection) -> list[ResourceTemplate]:
-        if not await offers(service, connection, "resources"):
+        if not await has_capability(service, connection, "resources"):
             return []
-        return templates(await listed_templates(connection))
+        return parse_templates(await fetch_templates(connection))
 
-    return await ask(service, acting, "list_resource_templates", act)
+    return await run_safely(service, acting, "list_resource_templates", act)
 
 
 async def read_resource(
     service: Service, uri: str, *, acting: Acting | None = None
 ) -> ResourceContents:
-    """What is at a URI, as the service tells it.
+    """Return the resource of this URI.
 
     A URI is a name that the service understands, whatever its scheme: `https://…`, `file:///…`. It
-    is sent to that service and nowhere else; nothing is ever fetched from it here.
+    is sent to that service only; nothing is fetched from it here.
     """
     if not is_sendable(uri):
-        raise _wrong("The URI is empty, too long, or holds characters that a URI cannot have.")
+        raise _uri_error("The URI is empty, too long, or holds characters that a URI cannot have.")
 
     async def act(connection: Connection) -> ResourceContents:
-        await demand(service, connection, "resources")
+        await require_capability(service, connection, "resources")
         answer = await connection.client.session.read_resource(uri, allow_input_required=True)
         if isinstance(answer, types.InputRequiredResult):
-            raise asks_a_question()
-        return kept_contents(answer)
+            raise unsupported_question_error()
+        return parse_contents(answer)
 
-    return await ask(service, acting, "read_resource", act)
+    return await run_safely(service, acting, "read_resource", act)
 
 
 async def list_prompts(service: Service, *, acting: Acting | None = None) -> list[Prompt]:
-    """The prompts that the service has prepared; an empty list if it has none."""
+    """Return the prompts of the service; empty if it offers none."""
 
     async def act(connection: Connection) -> list[Prompt]:
-        if not await offers(service, connection, "prompts"):
+        if not await has_capability(service, connection, "prompts"):
             return []
-        return prompts(await listed_prompts(connection))
+        return parse_prompts(await fetch_prompts(connection))
 
-    return await ask(service, acting, "list_prompts", act)
+    return await run_safely(service, acting, "list_prompts", act)
 
 
 async def get_prompt(
     service: Service, name: str, arguments: dict[str, str], *, acting: Acting | None = None
 ) -> PromptResult:
-    """A prompt's messages with the arguments filled in by the service."""
+    """Return the messages of a prompt, with the arguments filled in by the service."""
 
     async def act(connection: Connection) -> PromptResult:
-        await demand(service, connection, "prompts")
+        await require_capability(service, connection, "prompts")
         answer = await connection.client.session.get_prompt(
             name, arguments, allow_input_required=True
         )
         if isinstance(answer, types.InputRequiredResult):
-            raise asks_a_question()
-        return filled_prompt(answer)
+            raise unsupported_question_error()
+        return parse_prompt_result(answer)
 
-    return await ask(service, acting, "get_prompt", act)
+    return await run_safely(service, acting, "get_prompt", act)
 
 
 async def complete(
@@ -109,22 +110,22 @@ async def complete(
     *,
     acting: Acting | None = None,
 ) -> Completion:
-    """Proposals for a value of which the beginning is there. `ref` is a prompt's name or a resource
-    template's URI; `context` holds the other values that are known already."""
+    """Return suggestions for a value that begins with `value`. `ref` is the name of a prompt or a
+    URI template; `context` holds the other values that are already known."""
     is_uri = "://" in ref or "{" in ref
     reference = (
         types.ResourceTemplateReference(uri=ref) if is_uri else types.PromptReference(name=ref)
     )
 
     async def act(connection: Connection) -> Completion:
-        await demand(service, connection, "completions")
+        await require_capability(service, connection, "completions")
         answer = await connection.client.complete(
             reference, {"name": argument, "value": value}, context
         )
-        return proposals(answer.completion)
+        return parse_completion(answer.completion)
 
-    return await ask(service, acting, "complete", act)
+    return await run_safely(service, acting, "complete", act)
 
 
-def _wrong(message: str) -> OperationError:
+def _uri_error(message: str) -> OperationError:
     return OperationError(kind="configuration", message=message, was_sent=False, is_definite=True)

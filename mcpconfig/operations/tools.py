@@ -1,4 +1,5 @@
-"""The operations on a service. Each is flat: connect, act, disconnect."""
+"""The operations on the tools of a service, and the connection test. Each is flat: connect, act,
+disconnect."""
 
 import inspect
 import logging
@@ -12,19 +13,34 @@ import mcp_types as types
 from mcp import MCPError
 from mcp.shared.dispatcher import ProgressFnT
 
-from .acting import Acting
-from .asking import ask
-from .client import Connection, Manner, connect
-from .doorstep import address_step, ask_for_log, met_as_stranger, sign_in_steps
-from .elicitation import OnQuestion, demand_visits, pages_first, responses
-from .errors import OperationError, malformed, start_over
-from .intake import cut_result, sort_out, tool_result
-from .limits import LIMITS
-from .models import Service, ToolDefinition
-from .paging import tool_pages
-from .questions import requests_of, unanswerable
-from .report import findings, report_of, steps_until
-from .results import (
+from mcpconfig.models import Service, ToolDefinition
+from mcpconfig.net.wire import Wire
+from mcpconfig.operations.connection_report import (
+    build_failed_steps,
+    build_report,
+    collect_findings,
+    describe_address,
+    describe_sign_in_demands,
+    probe_without_credentials,
+    request_log,
+)
+from mcpconfig.operations.paging import fetch_tool_pages
+from mcpconfig.operations.safe_operations import run_safely
+from mcpconfig.operations.tasks import parse_started_task as task_started
+from mcpconfig.operations.tool_parsing import limit_result, parse_result, parse_tools
+from mcpconfig.session.client import Connection, ConnectionOptions, connect
+from mcpconfig.session.elicitation import (
+    OnQuestion,
+    build_responses,
+    check_pages_opened,
+    parse_required_pages,
+)
+from mcpconfig.session.tool_request import build_listed_tool, send_call
+from mcpconfig.values.acting import Acting
+from mcpconfig.values.errors import OperationError, malformed_answer_error, start_over_error
+from mcpconfig.values.limits import LIMITS
+from mcpconfig.values.questions import parse_requests, unanswerable_error
+from mcpconfig.values.results import (
     Answer,
     CallOutcome,
     ConnectionReport,
@@ -33,12 +49,9 @@ from .results import (
     Progress,
     TaskStarted,
     Tool,
-    storable,
+    make_storable,
 )
-from .task_extension import StartedTask
-from .tasks import started as task_started
-from .tool_request import listed, send_call
-from .wire import Wire
+from mcpconfig.values.task_extension import StartedTask
 
 logger = logging.getLogger(__name__)
 
@@ -46,38 +59,46 @@ OnProgress = Callable[[Progress], Awaitable[None] | None]
 
 
 async def test_connection(service: Service, *, acting: Acting | None = None) -> ConnectionReport:
-    """Connect as if for the first time, list what is offered, and report what was found.
+    """Connect as if for the first time, list what is offered, and return a report.
 
-    What is remembered stays until the service was reached anew. An OperationError names in `tried`
-    the steps that were taken.
+    What is remembered stays until the service has been reached. An OperationError lists the steps
+    so far in `tried`.
     """
     started = time.monotonic()
     wire = Wire()
-    manner = Manner(is_first=True, log_level="info", wire=wire, asks_later=True, asks_now=True)
+    options = ConnectionOptions(
+        renegotiates=True,
+        log_level="info",
+        wire=wire,
+        answers_between_calls=True,
+        answers_during_call=True,
+    )
     try:
-        async with connect(service, acting, "test_connection", manner) as connection:
-            await ask_for_log(connection)
-            found = await findings(connection, await _listing(connection))
-            report = report_of(connection, found)
+        async with connect(service, acting, "test_connection", options) as connection:
+            await request_log(connection)
+            found = await collect_findings(connection, await _fetch_listing(connection))
+            report = build_report(connection, found)
     except OperationError as error:
-        error.tried = await steps_until(error, service, wire.exchanges)
+        error.tried = await build_failed_steps(error, service, wire.exchanges)
         raise
     is_open = service.authentication == Service.Authentication.NONE
-    door = sign_in_steps(wire.exchanges if is_open else await met_as_stranger(service))
+    sign_in_steps = describe_sign_in_demands(
+        wire.exchanges if is_open else await probe_without_credentials(service)
+    )
     return replace(
         report,
-        steps=(await address_step(service), *door, *report.steps),
+        steps=(await describe_address(service), *sign_in_steps, *report.steps),
         requests=len(wire.exchanges),
-        duration_ms=_since(started),
+        duration_ms=_count_milliseconds(started),
     )
 
 
 async def list_tools(
     service: Service, *, acting: Acting | None = None, refresh: bool = False
 ) -> list[Tool]:
-    """The tools that the service offers now, without those that break a limit.
+    """Return the tools that the service offers now, without those that break a limit.
 
-    `refresh` also finds out anew how the service is reached.
+    `refresh` also negotiates again.
     """
     return (await fetch_listing(service, acting=acting, refresh=refresh)).tools
 
@@ -89,17 +110,22 @@ async def fetch_listing(
     refresh: bool = False,
     total_seconds: float | None = None,
 ) -> Listing:
-    """As `list_tools`, with what was left out and how long the list stays fresh."""
-    manner = Manner(is_first=refresh, total_seconds=total_seconds, asks_later=True, asks_now=True)
-    return await ask(service, acting, "list_tools", _listing, manner)
+    """Return the tools, the rejected tools, and how long the list stays fresh."""
+    options = ConnectionOptions(
+        renegotiates=refresh,
+        total_seconds=total_seconds,
+        answers_between_calls=True,
+        answers_during_call=True,
+    )
+    return await run_safely(service, acting, "list_tools", _fetch_listing, options)
 
 
-async def _listing(connection: Connection) -> Listing:
-    pages = await tool_pages(connection)
+async def _fetch_listing(connection: Connection) -> Listing:
+    pages = await fetch_tool_pages(connection)
     fresh_seconds = LIMITS.fresh_seconds
     if pages and "ttl_ms" in pages[0].model_fields_set:
         fresh_seconds = pages[0].ttl_ms / 1000
-    tools, left_out = sort_out([tool for page in pages for tool in page.tools])
+    tools, left_out = parse_tools([tool for page in pages for tool in page.tools])
     return Listing(tools=tools, left_out=left_out, fresh_seconds=fresh_seconds)
 
 
@@ -118,92 +144,95 @@ async def call_tool(
 ) -> CallOutcome | InputRequired | TaskStarted:
     """Run a tool once. It is sent at most once, whatever happens.
 
-    Where the service asks something first, the call has not run, and the same one with `answers`
-    and `request_state` goes on. A handshake-era service can want a page opened first in the same
-    way; all else it asks while it runs: `on_question` answers, within its own bound, while the
-    operation's deadline stands still.
+    If the service asks a question first, the call has not run, and the same call with `answers` and
+    `request_state` continues. A handshake-era service can require a page to be opened first in the
+    same way. It asks any other question during the call: `on_question` answers, within its own
+    limit, while the deadline of the operation is paused.
 
-    Nothing here or below sends a call again: not after a sign-in demand, a redirect, a header
-    mismatch or a wrong memory of how the service is reached. The last one ends the call; the
-    memory is dropped, and the next call negotiates before anything is sent. Where the service
-    answered 400, 404, 405 or “unsupported version”, HTTP and the protocol say that the call was not
-    processed, so that failure is definite and a person can run it again without a doubt.
+    Nothing here or below sends a call again: not after a demand for a sign-in, a redirect, a header
+    mismatch or a wrong memory of the service. A wrong memory ends the call and is deleted, and the
+    next call negotiates before anything is sent. A failure after the first byte of the call is
+    definite only if the service answered with a JSON-RPC error, or turned the call away with a
+    challenge or a `Retry-After`. A bare HTTP status is not: the tool may have run.
     """
     began = time.monotonic()
-    manner = Manner(
-        tool=listed(tool),
+    options = ConnectionOptions(
+        tool=build_listed_tool(tool),
         total_seconds=total_seconds,
-        asks_later=True,
-        asks_now=on_question is not None,
+        answers_between_calls=True,
+        answers_during_call=on_question is not None,
         on_question=on_question,
     )
     try:
-        async with connect(service, acting, "call_tool", manner) as connection:
-            outcome = await _call(
+        async with connect(service, acting, "call_tool", options) as connection:
+            outcome = await _send_call(
                 connection,
                 began,
                 answers,
                 name=tool.name,
                 arguments=arguments,
-                progress_callback=_told(on_progress) if on_progress else None,
+                progress_callback=_build_progress_callback(on_progress) if on_progress else None,
                 request_state=request_state,
                 meta=cast(types.RequestParamsMeta, meta) if meta else None,
             )
     except OperationError as error:
         if request_state is not None and error.code == types.INVALID_PARAMS:
-            raise start_over(error) from error
+            raise start_over_error(error) from error
         raise
     return outcome
 
 
-async def _call(
+async def _send_call(
     connection: Connection, began: float, answers: Mapping[str, Answer] | None, **call: Any
 ) -> CallOutcome | InputRequired | TaskStarted:
-    """A handshake-era service cannot be told what was answered: it takes the call once its pages
-    have been opened, and has not run it before."""
+    """Send the call. A handshake-era service cannot be sent answers: it accepts the call after its
+    pages have been opened, and has not run it before."""
     session = connection.client.session
     is_handshake = session.initialize_result is not None
     if is_handshake and answers:
-        demand_visits(answers)
+        check_pages_opened(answers)
     try:
         answer = await send_call(
             session,
-            input_responses=responses(answers) if answers and not is_handshake else None,
+            input_responses=build_responses(answers) if answers and not is_handshake else None,
             **call,
         )
     except MCPError as error:
-        pages = pages_first(error) if is_handshake else ()
+        pages = parse_required_pages(error) if is_handshake else ()
         if not pages:
             raise
-        return InputRequired(requests=pages, duration_ms=_since(began))
-    return _outcome(answer, len(connection.wire.exchanges), _since(began))
+        return InputRequired(requests=pages, duration_ms=_count_milliseconds(began))
+    return _parse_answer(answer, len(connection.wire.exchanges), _count_milliseconds(began))
 
 
-def _since(began: float) -> int:
+def _count_milliseconds(began: float) -> int:
     return round((time.monotonic() - began) * 1000)
 
 
-def _outcome(
+def _parse_answer(
     answer: types.Result, requests: int, duration_ms: int
 ) -> CallOutcome | InputRequired | TaskStarted:
     match answer:
         case types.CallToolResult():
-            result = cut_result(tool_result(answer))
+            result = limit_result(parse_result(answer))
             return CallOutcome(result=result, requests=requests, duration_ms=duration_ms)
         case types.InputRequiredResult():
-            return _question(answer, duration_ms)
+            return _parse_question(answer, duration_ms)
         case StartedTask():
             return task_started(answer, duration_ms)
-    raise malformed()
+    raise malformed_answer_error()
 
 
-def _question(answer: types.InputRequiredResult, duration_ms: int) -> InputRequired:
-    """The service's state goes back as it came, so it is kept whole or not at all."""
+def _parse_question(answer: types.InputRequiredResult, duration_ms: int) -> InputRequired:
+    """Return the question. The service's state goes back unchanged, so it is kept whole or
+    refused."""
     state = answer.request_state
-    if state is not None and (len(state) > LIMITS.state_characters or storable(state) != state):
-        raise unanswerable("What it wants back with the answer cannot be kept.")
+    if state is not None and (
+        len(state) > LIMITS.state_characters or make_storable(state) != state
+    ):
+        raise unanswerable_error("What it wants back with the answer cannot be kept.")
     asked = answer.model_dump(by_alias=True, mode="json").get("inputRequests")
-    requests = requests_of(asked)
+    requests = parse_requests(asked)
     return InputRequired(
         requests=requests,
         request_state=state,
@@ -212,19 +241,20 @@ def _question(answer: types.InputRequiredResult, duration_ms: int) -> InputRequi
     )
 
 
-def _told(on_progress: OnProgress) -> ProgressFnT:
-    """Progress within bounds: a service may say anything, and as a number also infinity."""
+def _build_progress_callback(on_progress: OnProgress) -> ProgressFnT:
+    """Return a callback that limits the progress messages. A service may send any text and any
+    number, also infinity."""
 
-    async def tell(progress: float, total: float | None, message: str | None) -> None:
+    async def report_progress(progress: float, total: float | None, message: str | None) -> None:
         said = " ".join((message or "").split())[: LIMITS.log_characters]
-        told = on_progress(
+        outcome = on_progress(
             Progress(
                 done=progress if math.isfinite(progress) else 0.0,
                 total=total if total and math.isfinite(total) else None,
-                message=storable(said),
+                message=make_storable(said),
             )
         )
-        if inspect.isawaitable(told):
-            await told
+        if inspect.isawaitable(outcome):
+            await outcome
 
-    return tell
+    return report_progress

@@ -1,4 +1,4 @@
-"""What the `mcp` command prints: values as JSON for programs, as lines for people."""
+"""The output of services and their tools."""
 
 import json
 import re
@@ -6,39 +6,43 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
-from . import credentials
-from .describe import describe
-from .errors import OperationError
-from .ledger import tool_state
-from .models import Service, ToolDefinition, ToolSetting
-from .results import ConnectionReport
+from mcpconfig.models import Service, ToolDefinition, ToolSetting
+from mcpconfig.secrets import credentials
+from mcpconfig.services.tool_definitions import describe_tool_state
+from mcpconfig.values.errors import OperationError
+from mcpconfig.values.hooks import current_hooks
+from mcpconfig.values.results import ConnectionReport
 
 Json = dict[str, Any]
 
-# All that moves a terminal's cursor or sets its colours, but for line ends and tabs; and what turns
-# the direction of writing. A service could draw over what is true.
+# Control characters except line ends and tabs, and characters that change the direction of text.
+# With them, a service could move the cursor of a terminal and overwrite other output.
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
-def as_json(value: Any) -> str:
+def format_json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, indent=2)
 
 
-def printable(text: str) -> str:
-    """The text for a terminal. Much of it was written by services."""
+def replace_controls(text: str) -> str:
+    """Replace control characters in a text for a terminal, because services wrote parts of it."""
     return _CONTROLS.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
-def error_value(error: OperationError) -> Json:
+def build_error_value(error: OperationError) -> Json:
     return {"kind": error.kind, "message": error.message, "hint": error.hint}
 
 
-def service_value(service: Service) -> Json:
-    """What is configured, what is remembered, and how it does."""
-    return {**_configured(service), **_learned(service), **_health(service)}
+def build_service_value(service: Service) -> Json:
+    """Return the configuration of a service, what was learned from it, and its health."""
+    return {
+        **_build_configuration(service),
+        **_build_learned_values(service),
+        **_build_health(service),
+    }
 
 
-def _configured(service: Service) -> Json:
+def _build_configuration(service: Service) -> Json:
     return {
         "name": service.name,
         "title": service.title,
@@ -54,7 +58,7 @@ def _configured(service: Service) -> Json:
         "identity_provider": service.identity_provider.name if service.identity_provider else None,
         "client_id": service.client_id,
         "scopes": service.scopes.split(),
-        "secrets": credentials.summaries(service),
+        "secrets": credentials.summarize_secrets(service),
         "enabled": service.is_enabled,
         "trusted": service.is_trusted,
         "open": service.is_open,
@@ -67,45 +71,45 @@ def _configured(service: Service) -> Json:
     }
 
 
-def _learned(service: Service) -> Json:
+def _build_learned_values(service: Service) -> Json:
     current = service.definitions.filter(is_current=True)
     return {
         "known_transport": service.known_transport,
         "era": service.known_era,
         "tools": current.count(),
-        "tools_listed_at": _moment(service.tools_listed_at),
+        "tools_listed_at": _format_moment(service.tools_listed_at),
         "left_out": service.left_out,
         "sign_ins": service.oauth_grants.count(),
     }
 
 
-def _health(service: Service) -> Json:
+def _build_health(service: Service) -> Json:
     return {
         "state": service.state,
-        "last_success_at": _moment(service.last_success_at),
+        "last_success_at": _format_moment(service.last_success_at),
         "last_error": service.last_error,
         "retries": service.retries,
-        "next_retry_at": _moment(service.next_retry_at),
+        "next_retry_at": _format_moment(service.next_retry_at),
     }
 
 
-def _moment(at: datetime | None) -> str | None:
+def _format_moment(at: datetime | None) -> str | None:
     return at.isoformat() if at else None
 
 
-def service_line(service: Service) -> str:
+def format_service(service: Service) -> str:
     return f"{service.name:<24} {service.state:<14} {service.url}"
 
 
-def field_lines(value: Json) -> list[str]:
-    """Each field of a value on a line of its own. What has several lines is set in, so that none
-    of them passes for a field."""
-    lines = [f"{name.replace('_', ' '):<26} {shown(item)}" for name, item in value.items()]
+def format_fields(value: Json) -> list[str]:
+    """Return a line for each field. Further lines of a value are indented, so that a value cannot
+    imitate a field."""
+    lines = [f"{name.replace('_', ' '):<26} {format_value(item)}" for name, item in value.items()]
     return [line.replace("\n", "\n" + " " * 27) for line in lines]
 
 
-def shown(item: Any) -> str:
-    """A value in words."""
+def format_value(item: Any) -> str:
+    """Return a value as text."""
     if isinstance(item, bool):
         return "yes" if item else "no"
     if isinstance(item, dict) and item.keys() >= {"kind", "message", "hint", "at"}:
@@ -118,44 +122,47 @@ def shown(item: Any) -> str:
     return "–" if item in (None, "") else str(item)
 
 
-def report_value(report: ConnectionReport) -> Json:
+def build_report_value(report: ConnectionReport) -> Json:
     return asdict(report)
 
 
-def failed_test_value(error: OperationError) -> Json:
+def build_failed_test_value(error: OperationError) -> Json:
     steps = [{"name": name, "detail": detail} for name, detail in error.tried]
-    return {"error": error_value(error), "steps": steps}
+    return {"error": build_error_value(error), "steps": steps}
 
 
-def report_lines(report: ConnectionReport) -> list[str]:
+def format_report(report: ConnectionReport) -> list[str]:
     lines = [f"{step.name}: {step.detail}" for step in report.steps]
     lines += [f"Left out: {tool.name}. {tool.reason}" for tool in report.left_out]
     return [*lines, f"{report.requests} requests, {report.duration_ms} ms"]
 
 
-def tool_values(service: Service, definitions: list[ToolDefinition]) -> list[Json]:
+def build_tool_values(service: Service, definitions: list[ToolDefinition]) -> list[Json]:
     settings = {setting.name: setting for setting in service.settings.all()}
-    return [_tool_value(tool, tool_state(tool, settings.get(tool.name))) for tool in definitions]
+    return [
+        _build_tool_value(tool, describe_tool_state(tool, settings.get(tool.name)))
+        for tool in definitions
+    ]
 
 
-def _tool_value(tool: ToolDefinition, state: str) -> Json:
-    described = describe(tool)
+def _build_tool_value(tool: ToolDefinition, state: str) -> Json:
+    description = current_hooks().describe_tool(tool)
     return {
         "name": tool.name,
-        "id": described.id,
+        "id": description.id,
         "description": tool.description,
         "inputSchema": tool.input_schema,
         "annotations": tool.annotations,
         "hash": tool.hash,
-        "level": described.level,
-        "reasons": described.reasons,
+        "level": description.level,
+        "reasons": description.reasons,
         "state": state,
     }
 
 
-def decided_tool_value(service: Service, tool: ToolDefinition) -> Json:
-    """A tool with what admins decided about it; an empty level is worked out."""
-    [value] = tool_values(service, [tool])
+def build_tool_setting_value(service: Service, tool: ToolDefinition) -> Json:
+    """Return a tool with its settings. An empty level means that the risk is computed."""
+    [value] = build_tool_values(service, [tool])
     setting = service.settings.filter(name=tool.name).first() or ToolSetting()
     return {
         **value,
@@ -167,13 +174,13 @@ def decided_tool_value(service: Service, tool: ToolDefinition) -> Json:
     }
 
 
-def tool_line(value: Json) -> str:
-    first = value["description"].strip().split("\n", 1)[0][:70]
-    return f"{value['name']:<32} {value['level'] or '–':<7} {value['state']:<10} {first}"
+def format_tool(value: Json) -> str:
+    summary = value["description"].strip().split("\n", 1)[0][:70]
+    return f"{value['name']:<32} {value['level'] or '–':<7} {value['state']:<10} {summary}"
 
 
-def block_line(block: Json) -> str:
-    """One content block for a person's eyes."""
+def format_block(block: Json) -> str:
+    """Return a content block as text."""
     if block.get("type") == "text":
         return str(block.get("text", ""))
     return f"[{block.get('type', 'unknown')} {block.get('mimeType', '')}]".replace(" ]", "]")

@@ -1,11 +1,12 @@
-"""Sign-ins as the `mcp` command prints them; never a token."""
+"""The output of sign-ins, which never includes a token."""
 
-from .console import Json
-from .oauth.sign_ins import SignIn
+from mcpconfig.oauth.sign_in_admin import SignIn
+
+from .services import Json
 
 
-def sign_in_value(sign_in: SignIn) -> Json:
-    """`person` is null for the sign-in that serves everybody."""
+def build_sign_in_value(sign_in: SignIn) -> Json:
+    """Return the JSON of a sign-in. `person` is null for a shared one."""
     return {
         "person": sign_in.person.get_username() if sign_in.person else None,
         "state": sign_in.state,
@@ -17,7 +18,7 @@ def sign_in_value(sign_in: SignIn) -> Json:
     }
 
 
-def sign_in_line(sign_in: SignIn) -> str:
+def format_sign_in(sign_in: SignIn) -> str:
     person = sign_in.person.get_username() if sign_in.person else "everybody"
     since = f"{sign_in.since:%Y-%m-%d %H:%M}" if sign_in.since else "–"
     return f"{person:<24} {sign_in.state:<14} {since:<17} {' '.join(sign_in.scopes) or '–'}"

@@ -1,31 +1,16 @@
-"""The trace as the `mcp` command prints it: exchanges as JSON, or as lines grouped by operation."""
+"""The output of the trace: exchanges as JSON, or as lines grouped by operation."""
 
 from collections.abc import Iterable
 from itertools import groupby
 from typing import Any
-from uuid import UUID
 
-from django.db.models import QuerySet
-
-from .management.verbs import wrong
-from .models import Exchange, Service
-from .readable import readable
+from mcpconfig.models import Exchange
+from mcpconfig.trace.formatting import format_body
 
 Json = dict[str, Any]
 
 
-def exchanges_of(service: Service, operation: str, limit: int) -> QuerySet[Exchange]:
-    """The newest exchanges with a service, of one operation or of all."""
-    found = Exchange.objects.filter(service=service)
-    if operation:
-        try:
-            found = found.filter(operation_id=UUID(operation))
-        except ValueError as error:
-            raise wrong("An operation is named by its id, as the trace shows it.") from error
-    return found[: max(0, limit)]
-
-
-def exchange_value(exchange: Exchange) -> Json:
+def build_exchange_value(exchange: Exchange) -> Json:
     return {
         "at": (exchange.started_at or exchange.created_at).isoformat(),
         "operation": exchange.operation,
@@ -52,36 +37,36 @@ def exchange_value(exchange: Exchange) -> Json:
     }
 
 
-def trace_lines(exchanges: Iterable[Exchange], *, has_bodies: bool) -> list[str]:
-    """Each operation with its exchanges, the newest operation first and its exchanges in order."""
+def format_trace(exchanges: Iterable[Exchange], *, has_bodies: bool) -> list[str]:
+    """Return lines for each operation, newest first, and its exchanges in chronological order."""
     lines: list[str] = []
-    for _unused, group in groupby(exchanges, key=lambda exchange: exchange.operation_id):
+    for _operation_id, group in groupby(exchanges, key=lambda exchange: exchange.operation_id):
         members = sorted(group, key=lambda exchange: exchange.pk)
-        lines.append(_heading(members[0]))
+        lines.append(_format_heading(members[0]))
         for exchange in members:
-            lines.append(_line(exchange))
+            lines.append(_format_exchange(exchange))
             if has_bodies:
-                lines += _bodies(exchange)
+                lines += _format_bodies(exchange)
     return lines
 
 
-def _heading(first: Exchange) -> str:
+def _format_heading(first: Exchange) -> str:
     when = first.started_at or first.created_at
-    belongs = f" round {first.round_id}" if first.round_id else ""
-    return f"{when:%Y-%m-%d %H:%M:%S} {first.operation} {first.operation_id}{belongs}"
+    round_text = f" round {first.round_id}" if first.round_id else ""
+    return f"{when:%Y-%m-%d %H:%M:%S} {first.operation} {first.operation_id}{round_text}"
 
 
-def _line(exchange: Exchange) -> str:
-    what = exchange.rpc_method or exchange.method
-    again = f" ×{exchange.attempt}" if exchange.attempt > 1 else ""
-    heard = f" {exchange.heard_count} received" if exchange.heard_count > 1 else ""
+def _format_exchange(exchange: Exchange) -> str:
+    method = exchange.rpc_method or exchange.method
+    attempt = f" ×{exchange.attempt}" if exchange.attempt > 1 else ""
+    received = f" {exchange.heard_count} received" if exchange.heard_count > 1 else ""
     return (
-        f"  {what + again:<28} {exchange.status or 'no answer'!s:<9} {exchange.era:<10} "
-        f"{exchange.response_bytes:>8} B {exchange.duration_ms:>6} ms{heard}"
+        f"  {method + attempt:<28} {exchange.status or 'no answer'!s:<9} {exchange.era:<10} "
+        f"{exchange.response_bytes:>8} B {exchange.duration_ms:>6} ms{received}"
     )
 
 
-def _bodies(exchange: Exchange) -> list[str]:
-    sent = readable(exchange.request_body).splitlines()
-    received = readable(exchange.response_body).splitlines()
+def _format_bodies(exchange: Exchange) -> list[str]:
+    sent = format_body(exchange.request_body).splitlines()
+    received = format_body(exchange.response_body).splitlines()
     return [*(f"    → {line}" for line in sent), *(f"    ← {line}" for line in received)]

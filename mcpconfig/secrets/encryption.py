@@ -1,4 +1,4 @@
-"""Secrets at rest, encrypted and bound to their place."""
+"""Encryption of secrets at rest. Each secret is bound to its place in the database."""
 
 import json
 
@@ -6,33 +6,34 @@ from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from django.conf import settings
 
 
-class Undecryptable(Exception):
-    """A stored secret cannot be read: its key is gone, or it was moved here from another row."""
+class DecryptionError(Exception):
+    """A stored secret cannot be decrypted: its key is gone, or it was copied from another row."""
 
 
 def encrypt(secret: str, *, place: str) -> bytes:
-    """The secret for this place only. `place` names table, row and field."""
+    """Encrypt the secret for one place. `place` names table, row and field."""
     sealed = json.dumps({"place": place, "secret": secret})
-    return _keys().encrypt(sealed.encode())
+    return _build_fernet().encrypt(sealed.encode())
 
 
 def decrypt(token: bytes, *, place: str) -> str:
-    """The secret, if it was encrypted for this place with a key that is still known."""
+    """Return the secret, if it was encrypted for this place with a known key."""
     try:
-        opened = json.loads(_keys().decrypt(token))
+        opened = json.loads(_build_fernet().decrypt(token))
     except InvalidToken as error:
-        raise Undecryptable("No known key opens this secret.") from error
+        raise DecryptionError("No known key opens this secret.") from error
     if opened["place"] != place:
-        raise Undecryptable("This secret belongs to another row.")
+        raise DecryptionError("This secret belongs to another row.")
     return str(opened["secret"])
 
 
 def rotate(token: bytes) -> bytes:
-    """The same secret under the first key; older keys can be removed when every row was rotated."""
+    """Encrypt the secret with the first key. Older keys can be removed after every row was
+    rotated."""
     try:
-        return _keys().rotate(token)
+        return _build_fernet().rotate(token)
     except InvalidToken as error:
-        raise Undecryptable("No known key opens this secret.") from error
+        raise DecryptionError("No known key opens this secret.") from error
 
 
 def is_under_first_key(token: bytes) -> bool:
@@ -43,10 +44,10 @@ def is_under_first_key(token: bytes) -> bool:
     return True
 
 
-def _keys() -> MultiFernet:
+def _build_fernet() -> MultiFernet:
     return MultiFernet([Fernet(key) for key in settings.ENCRYPTION_KEYS])
 
 
-def ending(secret: str) -> str:
-    """The last four characters, by which a person knows a long secret again."""
+def get_visible_suffix(secret: str) -> str:
+    """Return the last four characters, by which a person recognizes a long secret."""
     return secret[-4:] if len(secret) >= 12 else ""

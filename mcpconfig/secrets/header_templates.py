@@ -1,33 +1,35 @@
-"""Headers that tell a service who acts: `{user.email}` and its like, filled in anew each time."""
+"""Header values with placeholders for the acting person, such as `{user.email}`, filled in for each
+operation."""
 
 import re
 from collections.abc import Mapping
 
-from .acting import Acting
-from .errors import OperationError
+from mcpconfig.values.acting import Acting
+from mcpconfig.values.errors import OperationError
 
 PLACEHOLDERS = ("{user.email}", "{user.id}", "{user.username}", "{conversation.id}")
 
-# Braces around anything but quotation marks: JSON in a header's value stays what it is.
+# Braces around anything but quotation marks, so that JSON in a value stays unchanged.
 _PLACEHOLDER = re.compile(r"\{[^{}\"]*\}")
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-# What the HTTP library and the protocol set themselves; a second one would contradict the first.
-_TAKEN = frozenset(
+# Headers that the HTTP library and the protocol set themselves; a second one would contradict the
+# first.
+_RESERVED_NAMES = frozenset(
     ("host", "connection", "content-length", "content-type", "transfer-encoding", "te", "trailer")
     + ("upgrade", "expect", "accept", "accept-encoding", "last-event-id")
 )
 
 
-class Untold(OperationError):
-    """A header must say something of the person who acts, and it cannot be said."""
+class HeaderTemplateError(OperationError):
+    """A placeholder has no value for the acting person."""
 
 
-def problem_of(headers: Mapping[str, str]) -> str:
-    """Why these headers cannot be stored, in a sentence, or an empty text."""
+def find_problem(headers: Mapping[str, str]) -> str:
+    """Return why these headers cannot be stored, in a sentence; empty if they can."""
     for name, value in headers.items():
         if not _NAME.fullmatch(name):
             return f"“{name[:60]}” cannot be the name of a header."
-        if name.lower() in _TAKEN or name.lower().startswith("mcp-"):
+        if name.lower() in _RESERVED_NAMES or name.lower().startswith("mcp-"):
             return f"The header “{name}” is set by the protocol itself."
         if not _is_safe(value):
             return f"The value of “{name}” may hold only printable ASCII characters on one line."
@@ -37,24 +39,24 @@ def problem_of(headers: Mapping[str, str]) -> str:
     return ""
 
 
-def names_a_person(headers: Mapping[str, str]) -> bool:
-    """Whether the headers differ from one person to the next."""
+def has_placeholder(headers: Mapping[str, str]) -> bool:
+    """Whether the headers differ between people."""
     return any(_PLACEHOLDER.search(value) for value in headers.values())
 
 
-def filled(headers: Mapping[str, str], acting: Acting | None) -> dict[str, str]:
-    """The headers for this person; an OperationError if they cannot be told of him."""
-    return {name: _filled(value, acting) for name, value in headers.items()}
+def fill_headers(headers: Mapping[str, str], acting: Acting | None) -> dict[str, str]:
+    """Return the headers for this person; raise OperationError if a placeholder has no value."""
+    return {name: _fill_value(value, acting) for name, value in headers.items()}
 
 
-def _filled(value: str, acting: Acting | None) -> str:
-    """One pass over the stored text, so that what is filled in is never filled again."""
-    return _PLACEHOLDER.sub(lambda found: _value(found.group(0), acting), value)
+def _fill_value(value: str, acting: Acting | None) -> str:
+    """Fill in placeholders in one pass, so that a filled-in value is not filled again."""
+    return _PLACEHOLDER.sub(lambda found: _get_value(found.group(0), acting), value)
 
 
-def _value(placeholder: str, acting: Acting | None) -> str:
+def _get_value(placeholder: str, acting: Acting | None) -> str:
     if acting is None:
-        raise _untold(
+        raise _template_error(
             "The service is told who acts, and nobody is named here.",
             "Use it in a chat, or name a member with --user.",
         )
@@ -67,12 +69,12 @@ def _value(placeholder: str, acting: Acting | None) -> str:
     value = values.get(placeholder, "")
     if not value:
         what = placeholder.strip("{}").replace(".", "'s ")
-        raise _untold(
+        raise _template_error(
             f"The service must be told the {what}, and there is none.",
             "An admin can complete the member's page, or change the service's headers.",
         )
     if not _is_safe(value):
-        raise _untold(
+        raise _template_error(
             f"What {placeholder} stands for has characters that a header cannot carry.",
             "An admin can use {user.id} instead.",
         )
@@ -80,12 +82,12 @@ def _value(placeholder: str, acting: Acting | None) -> str:
 
 
 def _is_safe(value: str) -> bool:
-    """One line of printable ASCII: a line end in a value would be a header of its own, and letters
-    beyond ASCII are read differently by different servers, which could make one person another."""
+    """One line of printable ASCII. A line break in a value would start another header, and servers
+    read letters beyond ASCII differently, which could turn one person into another."""
     return value.isascii() and value.isprintable()
 
 
-def _untold(message: str, hint: str) -> Untold:
-    return Untold(
+def _template_error(message: str, hint: str) -> HeaderTemplateError:
+    return HeaderTemplateError(
         kind="configuration", message=message, hint=hint, was_sent=False, is_definite=True
     )

@@ -1,14 +1,14 @@
-"""The form of an identity provider. Its secret goes in and never out."""
+"""The form of an identity provider. The stored secret is never rendered."""
 
 from typing import Any
 
 from django import forms
 from django.db import transaction
 
-from mcpconfig.errors import OperationError
 from mcpconfig.models import IdentityProvider
-from mcpconfig.network import check_url
-from mcpconfig.oauth import sealed
+from mcpconfig.net.addresses import check_url
+from mcpconfig.secrets import oauth_secrets
+from mcpconfig.values.errors import OperationError
 
 
 class IdentityProviderForm(forms.ModelForm):
@@ -27,7 +27,7 @@ class IdentityProviderForm(forms.ModelForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._had_secret = bool(self.instance.secret)
-        if "client_secret" in self.fields:  # somebody who may only look sees no form
+        if "client_secret" in self.fields:  # a person with view permission only
             now = "set" if self._had_secret else "not set"
             self.fields[
                 "client_secret"
@@ -43,18 +43,18 @@ class IdentityProviderForm(forms.ModelForm):
                 check_url(issuer, allows_private=bool(cleaned.get("allows_private_addresses")))
         except OperationError as error:
             self.add_error("issuer", error.message)
-        is_another = bool({"issuer", "client_id"} & set(self.changed_data))
-        if is_another and self._had_secret and not cleaned.get("client_secret"):
+        has_moved = bool({"issuer", "client_id"} & set(self.changed_data))
+        if has_moved and self._had_secret and not cleaned.get("client_secret"):
             text = "Enter it: another issuer or client ID does not get the stored secret."
             self.add_error("client_secret", text)
         return cleaned
 
     def store(self) -> IdentityProvider:
-        """The row, with the secret for it where one was entered."""
+        """Save the provider and an entered secret, whose encryption is bound to the row."""
         with transaction.atomic():
             provider: IdentityProvider = self.instance
             provider.save()
             if self.cleaned_data.get("client_secret"):
-                sealed.seal_provider_secret(provider, self.cleaned_data["client_secret"])
+                oauth_secrets.encrypt_provider_secret(provider, self.cleaned_data["client_secret"])
                 provider.save(update_fields=["secret"])
         return provider

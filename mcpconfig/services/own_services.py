@@ -1,4 +1,4 @@
-"""Services that people add for themselves: what such a service may be, whatever was sent."""
+"""Services that members add for themselves: their form, fixed fields and limits."""
 
 from datetime import timedelta
 from typing import Any
@@ -9,29 +9,30 @@ from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from . import builtin
-from .admin.service_form import ServiceForm
-from .errors import OperationError
-from .models import Look, Service
-from .network import check_url
+from mcpconfig.models import Look, Service
+from mcpconfig.net.addresses import check_url
+from mcpconfig.values import builtin
+from mcpconfig.values.errors import OperationError
+
+from .service_form import ServiceForm
 
 Authentication = Service.Authentication
 
-MOST_OWN = 20
-# Each look at a service holds a thread for as long as its server likes, within the limits.
-MOST_LOOKS_A_MINUTE = 6
+MAX_OWN = 20
+# A limit, because each look at a service occupies a thread until its server answers or a timeout.
+MAX_LOOKS_A_MINUTE = 6
 TOO_OFTEN = (
-    f"You looked at services {MOST_LOOKS_A_MINUTE} times within a minute, which is the most. "
+    f"You looked at services {MAX_LOOKS_A_MINUTE} times within a minute, which is the most. "
     "Wait a minute, then try again."
 )
-WAYS_IN = [
+SIGN_IN_CHOICES = [
     (Authentication.NONE, "It needs none"),
     (Authentication.BEARER, "Bearer token"),
     (Authentication.HEADERS, "Headers"),
     (Authentication.OAUTH_USER, "I sign in there (OAuth)"),
 ]
-# Set at each save, so that nothing which an admin once granted goes on to another server.
-TERMS: dict[str, Any] = {
+# Set at each save, so that what an admin granted does not apply to another server.
+FIXED_FIELDS: dict[str, Any] = {
     "visibility": Service.Visibility.PRIVATE,
     "allows_private_addresses": False,
     "is_trusted": False,
@@ -43,30 +44,35 @@ TERMS: dict[str, Any] = {
 }
 
 
-def own_services(person: AbstractUser) -> QuerySet[Service]:
-    """The services that this person added for themselves, also those that an admin switched off.
-    One that an admin made for them is not theirs to change: its secrets may be the admin's."""
+def list_own_services(person: AbstractUser) -> QuerySet[Service]:
+    """Return the services that this person added for themselves, including disabled ones.
+
+    A service that an admin added for them is not included, because they could change it and its
+    secrets may be the admin's.
+    """
     private = Service.Visibility.PRIVATE
     return Service.objects.filter(owner=person.pk, added_by=person.pk, visibility=private)
 
 
-def may_look(person: AbstractUser) -> bool:
-    """Whether this person may have one of their services looked at now; this look counts then.
-    Stored before it is counted, so that two at once see each other."""
+def claim_look(person: AbstractUser) -> bool:
+    """Count a look at a service, and return whether it is within the limit for this person.
+
+    The look is stored before it is counted, so that concurrent looks count each other.
+    """
     since = timezone.now() - timedelta(minutes=1)
     looks = Look.objects.filter(person_id=person.pk)
     looks.filter(at__lt=since).delete()
     look = Look.objects.create(person_id=person.pk)
-    if looks.filter(at__gte=since).count() <= MOST_LOOKS_A_MINUTE:
+    if looks.filter(at__gte=since).count() <= MAX_LOOKS_A_MINUTE:
         return True
     look.delete()
     return False
 
 
 class OwnServiceForm(ServiceForm):
-    """The admin's form with what a person may say of a service of their own."""
+    """The form of the admin with the fields that a member may set."""
 
-    client_secret = None  # type: ignore[assignment]  # so Django leaves a field out
+    client_secret = None  # type: ignore[assignment]  # removes the field
 
     class Meta(ServiceForm.Meta):
         fields = ("name", "title", "description", "url", "authentication")  # type: ignore[assignment]
@@ -78,21 +84,21 @@ class OwnServiceForm(ServiceForm):
         if self.instance.pk is not None:
             self.fields["name"].disabled = True
             self.fields["name"].help_text = "It stays: it begins the names of its tools."
-        self.fields["authentication"].choices = WAYS_IN  # type: ignore[attr-defined]
+        self.fields["authentication"].choices = SIGN_IN_CHOICES  # type: ignore[attr-defined]
         self.fields["url"].help_text = "Beginning with https://, and reachable from anywhere."
         if self.instance.pk is None:
             self.fields["bearer"].help_text = ""
             self.fields["headers"].help_text = "One a line, as “Name: value”."
         for name, field in self.fields.items():
-            described = f"id_{name}_helptext" if field.help_text else ""
-            wrong = f" id_{name}_error" if name in (self.errors if self.is_bound else ()) else ""
-            field.widget.attrs["aria-describedby"] = f"{described}{wrong}".strip()
+            help_id = f"id_{name}_helptext" if field.help_text else ""
+            error_id = f" id_{name}_error" if name in (self.errors if self.is_bound else ()) else ""
+            field.widget.attrs["aria-describedby"] = f"{help_id}{error_id}".strip()
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean()
-        if self.instance.pk is None and own_services(self.instance.owner).count() >= MOST_OWN:
+        if self.instance.pk is None and list_own_services(self.instance.owner).count() >= MAX_OWN:
             raise ValidationError(
-                f"You have {MOST_OWN} services, which is the most. Remove one first."
+                f"You have {MAX_OWN} services, which is the most. Remove one first."
             )
         return cleaned
 
@@ -107,33 +113,36 @@ class OwnServiceForm(ServiceForm):
             if url:
                 self.add_error("url", error.message)
 
-    def keep(self) -> Service | None:
-        """The service as it is stored now; None where its name was taken in this moment."""
+    def save_service(self) -> Service | None:
+        """Save the service and return it. Return None if its name was taken meanwhile."""
         service: Service = self.instance
-        for field, value in (TERMS | service.forgotten_failure()).items():
+        for field, value in (FIXED_FIELDS | service.forgotten_failure()).items():
             setattr(service, field, value)
         try:
             with transaction.atomic():
-                self._store(service)
+                self._save_fields(service)
         except IntegrityError:
             self.add_error("name", "This name is taken. Choose another one.")
             return None
         return service
 
-    def _store(self, service: Service) -> None:
+    def _save_fields(self, service: Service) -> None:
         if service.pk is None:
             service.save()
         else:
             if "url" in self.changed_data:
                 _forget_decisions(service)
-            known = {*self.Meta.fields, *TERMS, *service.forgotten_failure()}
-            service.save(update_fields=known)
+            fields = {*self.Meta.fields, *FIXED_FIELDS, *service.forgotten_failure()}
+            service.save(update_fields=fields)
         self.store_secrets()
 
 
 def _forget_decisions(service: Service) -> None:
-    """Another server is at the new address: what an admin granted to tools of these names was not
-    for its tools. What an admin switched off stays off. Row by row, so that the log hears of it."""
+    """Reset what an admin granted to the tools, because the new address is another server.
+
+    Disabled tools stay disabled. Each setting is saved by itself, because `update()` sends no
+    signal to the audit log.
+    """
     for setting in service.settings.all():
         setting.confirmed_hash, setting.level, setting.is_safe_to_repeat = "", "", False
         setting.save(update_fields=["confirmed_hash", "level", "is_safe_to_repeat"])

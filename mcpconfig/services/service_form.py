@@ -1,20 +1,21 @@
-"""The form of a service. Secrets go in and never out: the page says only whether they are set."""
+"""The form of a service. Stored secrets are never rendered; the form shows whether they are set."""
 
 from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError
 
-from mcpconfig import builtin, credentials, header_templates
-from mcpconfig.errors import OperationError
 from mcpconfig.models import Service
-from mcpconfig.network import check_url
+from mcpconfig.net.addresses import check_url
+from mcpconfig.secrets import credentials, header_templates
+from mcpconfig.values import builtin
+from mcpconfig.values.errors import OperationError
 
 Authentication = Service.Authentication
 Visibility = Service.Visibility
 SECRETS = ("bearer", "headers", "client_secret")
-# What each way of signing in cannot do without.
-_NEEDED = {
+# Required fields by authentication method.
+_REQUIRED_FIELDS = {
     Authentication.BEARER: ("bearer",),
     Authentication.HEADERS: ("headers",),
     Authentication.CLIENT_CREDENTIALS: ("client_id", "client_secret"),
@@ -23,7 +24,7 @@ _NEEDED = {
 _WRITE_ONLY = {"autocomplete": "off", "spellcheck": "false"}
 
 
-def _secret(label: str) -> forms.CharField:
+def _make_secret_field(label: str) -> forms.CharField:
     widget = forms.PasswordInput(attrs={"autocomplete": "new-password"})
     return forms.CharField(label=label, required=False, widget=widget)
 
@@ -31,8 +32,8 @@ def _secret(label: str) -> forms.CharField:
 class ServiceForm(forms.ModelForm):
     """A service with its credentials. An empty secret keeps the stored one."""
 
-    bearer = _secret("Bearer token")
-    client_secret = _secret("Client secret")
+    bearer = _make_secret_field("Bearer token")
+    client_secret = _make_secret_field("Client secret")
     headers = forms.CharField(
         label="Headers",
         required=False,
@@ -59,25 +60,27 @@ class ServiceForm(forms.ModelForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        if "bearer" not in self.fields:  # somebody who may only look sees no form
+        if "bearer" not in self.fields:  # a person with view permission only
             return
         for name in {"bearer", "client_secret"} & self.fields.keys():
-            self.fields[name].help_text = f"Now: {credentials.summary(self.instance, name)}."
-        names = ", ".join(credentials.header_names(self.instance))
+            summary = credentials.summarize_secret(self.instance, name)
+            self.fields[name].help_text = f"Now: {summary}."
+        names = ", ".join(credentials.list_header_names(self.instance))
+        summary = credentials.summarize_secret(self.instance, "headers")
         self.fields["headers"].help_text = (
             f"One a line, as “Name: value”; replaces all. A value may say who acts: "
             f"{', '.join(header_templates.PLACEHOLDERS)}. "
-            f"Now: {credentials.summary(self.instance, 'headers')}{f' ({names})' if names else ''}."
+            f"Now: {summary}{f' ({names})' if names else ''}."
         )
 
     def clean_bearer(self) -> str:
         token: str = self.cleaned_data["bearer"]
-        if problem := credentials.problem_of_token(token):
+        if problem := credentials.find_token_problem(token):
             raise ValidationError(problem)
         return token
 
     def clean_headers(self) -> dict[str, str]:
-        """Lines of `Name: value` as a dictionary."""
+        """Parse lines of `Name: value` into a dictionary."""
         headers: dict[str, str] = {}
         for line in self.cleaned_data["headers"].splitlines():
             name, colon, value = line.partition(":")
@@ -85,7 +88,7 @@ class ServiceForm(forms.ModelForm):
                 raise ValidationError("Write each header on a line of its own, as “Name: value”.")
             if line.strip():
                 headers[name.strip()] = value.strip()
-        if problem := header_templates.problem_of(headers):
+        if problem := header_templates.find_problem(headers):
             raise ValidationError(problem)
         return headers
 
@@ -94,8 +97,8 @@ class ServiceForm(forms.ModelForm):
         self._check_url(cleaned)
         if cleaned.get("visibility") == Visibility.GROUPS and not cleaned.get("groups"):
             self.add_error("groups", "Choose a group, or nobody could use the service.")
-        for field in _NEEDED.get(cleaned.get("authentication", ""), ()):
-            if not cleaned.get(field) and not self._is_kept(field):
+        for field in _REQUIRED_FIELDS.get(cleaned.get("authentication", ""), ()):
+            if not cleaned.get(field) and not self._keeps_secret(field):
                 text = "Enter it: a service with a new URL gets no credentials of another."
                 if field == "identity_provider":
                     text = "Choose where people sign in; an admin sets it up first."
@@ -103,7 +106,7 @@ class ServiceForm(forms.ModelForm):
         return cleaned
 
     def _check_url(self, cleaned: dict[str, Any]) -> None:
-        """What a person without an admin's rights owns may lead nowhere inside."""
+        """Check the URL. A service of a person who is not an admin cannot use private addresses."""
         url, owner = cleaned.get("url", ""), cleaned.get("owner")
         is_personal = owner is not None and not owner.is_staff
         if is_personal and cleaned.get("allows_private_addresses"):
@@ -119,14 +122,17 @@ class ServiceForm(forms.ModelForm):
         except OperationError as error:
             self.add_error("url", error.message)
 
-    def _is_kept(self, field: str) -> bool:
-        """Whether a secret that was entered before goes on to be used."""
+    def _keeps_secret(self, field: str) -> bool:
+        """Return whether a stored secret stays in use after this save."""
         if field not in SECRETS or "url" in self.changed_data:
             return False
-        return credentials.summary(self.instance, field) != "not set"
+        return credentials.summarize_secret(self.instance, field) != "not set"
 
     def store_secrets(self) -> None:
-        """After the service was saved: keep what was entered, encrypted for its row."""
+        """Encrypt and store the entered secrets.
+
+        Call this after the service was saved, because the encryption is bound to its row.
+        """
         if self.cleaned_data.get("bearer"):
             credentials.set_bearer(self.instance, self.cleaned_data["bearer"])
         if self.cleaned_data.get("headers"):

@@ -1,5 +1,7 @@
-"""What a member sees of a service that they may use. Never its configuration: not where it is, not
-how one signs in, not what it answered."""
+"""The view of a service for members who may use it.
+
+It never includes the configuration, such as the URL, the sign-in and error messages.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -7,15 +9,15 @@ from dataclasses import dataclass
 from django.contrib.auth.models import AbstractUser
 from django.db.models import Exists, OuterRef
 
-from .models import Service, ToolDefinition, ToolSetting
+from mcpconfig.models import Service, ToolDefinition, ToolSetting
 
-# Where somebody's sign-in opens the service, and not only an admin's secret.
-BY_PEOPLE = (*Service.PERSONAL, Service.Authentication.OAUTH_SHARED)
+# Authentication methods with a sign-in by a person, instead of a secret that an admin stored.
+SIGNED_IN_BY_PEOPLE = (*Service.PERSONAL, Service.Authentication.OAUTH_SHARED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Icon:
-    """An emoji, or a letter on a colour."""
+    """An emoji, or a letter with a background colour."""
 
     text: str
     colour: str
@@ -23,8 +25,10 @@ class Icon:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedView:
-    """`tools` is None where the owner keeps them to themselves. `is_out_of_use`: it fails, or lacks
-    a sign-in that this member cannot make."""
+    """A service as a member sees it.
+
+    `tools` is None if the owner does not share them. `is_out_of_use` is true if the service fails.
+    """
 
     name: str
     title: str
@@ -34,49 +38,52 @@ class SharedView:
     tools: tuple[str, ...] | None
 
 
-def icon_of(service: Service) -> Icon:
+def build_icon(service: Service) -> Icon:
     letter = service.icon or str(service)[:1].upper()
     is_letter = len(letter) == 1 and letter.isalnum()
     return Icon(text=letter, colour=service.colour if is_letter else "")
 
 
-def shared_view(service: Service, member: AbstractUser) -> SharedView:
-    """The service as this member sees it. Its owner and admins see its tools in any case."""
-    return shared_views([service], member)[0]
+def build_shared_view(service: Service, member: AbstractUser) -> SharedView:
+    """Return the service as this member sees it. Its owner and admins always see its tools."""
+    return build_shared_views([service], member)[0]
 
 
-def shared_views(services: Iterable[Service], member: AbstractUser) -> list[SharedView]:
-    """Many of them, in as many statements as one."""
-    all_of_them = list(services)
-    tools = _tools([service for service in all_of_them if _sees_tools(service, member)])
+def build_shared_views(services: Iterable[Service], member: AbstractUser) -> list[SharedView]:
+    """Return several services as this member sees them, with the same number of queries as one."""
+    services = list(services)
+    tools = _list_offered_tools(
+        [service for service in services if _can_see_tools(service, member)]
+    )
     return [
         SharedView(
             name=service.name,
             title=str(service),
             description=service.description,
-            icon=icon_of(service),
+            icon=build_icon(service),
             is_out_of_use=service.last_error is not None,
             tools=tuple(tools[service.pk]) if service.pk in tools else None,
         )
-        for service in all_of_them
+        for service in services
     ]
 
 
-def _sees_tools(service: Service, member: AbstractUser) -> bool:
+def _can_see_tools(service: Service, member: AbstractUser) -> bool:
     return service.shares_tools or member.is_staff or service.owner_id == member.pk
 
 
-def may_connect(service: Service, member: AbstractUser) -> bool:
-    """Whether this member may sign in to it. A sign-in for everybody is made by those who answer
-    for the service."""
+def can_sign_in(service: Service, member: AbstractUser) -> bool:
+    """Return whether this member may sign in. A shared sign-in requires the owner or an admin."""
     if service.authentication == Service.Authentication.OAUTH_SHARED:
         return member.is_staff or service.owner_id == member.pk
     return service.authentication in Service.PERSONAL
 
 
-def refusal_of(service: Service, member: AbstractUser) -> str:
-    """Why this member, an admin perhaps, may not use the service now; empty where they may. To
-    configure a service is not to act with the credentials of its owner."""
+def explain_refusal(service: Service, member: AbstractUser) -> str:
+    """Return why this member may not use the service now, or an empty string if they may.
+
+    An admin may configure a private service, but not use the credentials of its owner.
+    """
     if Service.objects.for_member(member).filter(pk=service.pk).exists():
         return ""
     if not service.is_enabled:
@@ -88,13 +95,15 @@ def refusal_of(service: Service, member: AbstractUser) -> str:
     return "Only members of the groups in its settings use this service, and you are not one."
 
 
-def _tools(services: Iterable[Service]) -> dict[int, list[str]]:
-    """The names of the tools that are offered in chats, of each of these services."""
-    found: dict[int, list[str]] = {service.pk: [] for service in services}
-    off = ToolSetting.objects.filter(
+def _list_offered_tools(services: Iterable[Service]) -> dict[int, list[str]]:
+    """Return the names of the enabled current tools by service id."""
+    names: dict[int, list[str]] = {service.pk: [] for service in services}
+    disabled = ToolSetting.objects.filter(
         service=OuterRef("service"), name=OuterRef("name"), is_enabled=False
     )
-    offered = ToolDefinition.objects.filter(~Exists(off), service__in=list(found), is_current=True)
+    offered = ToolDefinition.objects.filter(
+        ~Exists(disabled), service__in=list(names), is_current=True
+    )
     for service, name in offered.values_list("service", "name"):
-        found[service].append(name)
-    return found
+        names[service].append(name)
+    return names

@@ -1,6 +1,5 @@
-"""Questions in the words of the SDK: what handshake-era services ask in the middle of a call, while
-the clock of the operation stands still, or instead of taking it; and the answers that modern ones
-get with the next call."""
+"""Questions of services in the SDK's types: those of handshake-era services during a call or
+instead of it, and the answers that modern services get with the next call."""
 
 import logging
 import math
@@ -14,10 +13,10 @@ from django.conf import settings
 from mcp import MCPError
 from mcp.client import ClientRequestContext
 
-from .errors import OperationError
-from .limits import LIMITS
-from .questions import problems_of, requests_of, unanswerable
-from .results import Answer, InputRequest
+from mcpconfig.values.errors import OperationError
+from mcpconfig.values.limits import LIMITS
+from mcpconfig.values.questions import find_problems, parse_requests, unanswerable_error
+from mcpconfig.values.results import Answer, InputRequest
 
 logger = logging.getLogger(__name__)
 
@@ -27,7 +26,7 @@ _CANCEL = Answer(action="cancel")
 
 
 class Elicitation:
-    """What one operation is asked while it runs. Without anybody who answers, the answer is no."""
+    """The questions during one operation. Without `on_question` they are refused."""
 
     def __init__(self, on_question: OnQuestion | None) -> None:
         self._on_question = on_question
@@ -37,45 +36,45 @@ class Elicitation:
         self._left = math.inf
 
     @property
-    def may_wait(self) -> bool:
+    def can_ask(self) -> bool:
         return self._on_question is not None
 
     @contextmanager
-    def pausing(self, scope: anyio.CancelScope) -> Iterator[None]:
-        """The deadline that stands still while a person is asked."""
+    def use_deadline(self, scope: anyio.CancelScope) -> Iterator[None]:
+        """Set the deadline that is paused while a person is asked."""
         self._scope = scope
         yield
 
     async def answer(
         self, context: ClientRequestContext, params: types.ElicitRequestParams
     ) -> types.ElicitResult | types.ErrorData:
-        """For the SDK: an answer, or an error that the service hears, and then does as it likes."""
+        """Callback of the SDK: return an answer, or an error for the service."""
         if self._on_question is None:
-            return _refused("Nobody is here to answer.")
+            return _build_refusal("Nobody is here to answer.")
         self._asked += 1
-        if self._asked > settings.MCP_QUESTION_ROUNDS:
-            return _refused("That is more than anybody is asked in one call.")
+        if self._asked > settings.QUESTION_ROUNDS:
+            return _build_refusal("That is more than anybody is asked in one call.")
         said = {"method": "elicitation/create", "params": params.model_dump(by_alias=True)}
         try:
-            [request] = requests_of({str(self._asked): said})
+            [request] = parse_requests({str(self._asked): said})
         except OperationError as error:
-            return _refused(error.message)
-        return _result(await self._ask(self._on_question, request))
+            return _build_refusal(error.message)
+        return _build_result(await self._ask(self._on_question, request))
 
     async def _ask(self, on_question: OnQuestion, request: InputRequest) -> Answer:
-        """What a person answers, in time and to what was asked; otherwise that nobody did."""
+        """Return the person's answer; a cancellation if it is late or does not fit the question."""
         answer = _CANCEL
-        with self._paused(), anyio.move_on_after(LIMITS.question_seconds):
+        with self._pause_deadline(), anyio.move_on_after(LIMITS.question_seconds):
             answer = await on_question(request)
-        problems = problems_of(request, answer.content) if answer.action == "accept" else {}
+        problems = find_problems(request, answer.content) if answer.action == "accept" else {}
         if problems:
             logger.warning("An answer does not fit its question and is not sent: %s", problems)
             return _CANCEL
         return answer
 
     @contextmanager
-    def _paused(self) -> Iterator[None]:
-        """The clock stands still from the first of several questions to the end of the last."""
+    def _pause_deadline(self) -> Iterator[None]:
+        """Pause the deadline from the first of several questions to the end of the last."""
         scope = self._scope
         if scope is None:
             yield
@@ -91,28 +90,30 @@ class Elicitation:
                 scope.deadline = anyio.current_time() + self._left
 
 
-def pages_first(error: MCPError) -> tuple[InputRequest, ...]:
-    """The pages that a handshake-era service wants opened before it takes a request at all; none,
-    if it refused for another reason. An OperationError, if they cannot be put to anybody."""
+def parse_required_pages(error: MCPError) -> tuple[InputRequest, ...]:
+    """Return the pages that a handshake-era service requires to be opened before it accepts a
+    request; none if it refused for another reason. Raise OperationError if they cannot be shown to
+    a person."""
     match error.data:
         case {"elicitations": [_, *_] as wanted} if error.code == types.URL_ELICITATION_REQUIRED:
-            asked = dict(_page(each) for each in wanted)
+            asked = dict(_parse_page(each) for each in wanted)
         case _:
             return ()
     if len(asked) < len(wanted):
-        raise unanswerable("It names two pages alike.")
-    return requests_of(asked)
+        raise unanswerable_error("It names two pages alike.")
+    return parse_requests(asked)
 
 
-def _page(said: Any) -> tuple[str, dict[str, Any]]:
+def _parse_page(said: Any) -> tuple[str, dict[str, Any]]:
     match said:
         case {"elicitationId": str(key)}:
             return key, {"method": "elicitation/create", "params": {**said, "mode": "url"}}
-    raise unanswerable("It names a page in a way that cannot be read.")
+    raise unanswerable_error("It names a page in a way that cannot be read.")
 
 
-def demand_visits(answers: Mapping[str, Answer]) -> None:
-    """Before such a request is sent again: its pages must have been opened."""
+def check_pages_opened(answers: Mapping[str, Answer]) -> None:
+    """Raise OperationError unless the pages were opened; called before such a request is sent
+    again."""
     if any(answer.action != "accept" for answer in answers.values()):
         raise OperationError(
             kind="rpc_error",
@@ -123,15 +124,15 @@ def demand_visits(answers: Mapping[str, Answer]) -> None:
         )
 
 
-def responses(answers: Mapping[str, Answer]) -> types.InputResponses:
-    """The answers as a modern service gets them with the next call."""
-    return {key: _result(answer) for key, answer in answers.items()}
+def build_responses(answers: Mapping[str, Answer]) -> types.InputResponses:
+    """Return the answers in the form that a modern service gets with the next call."""
+    return {key: _build_result(answer) for key, answer in answers.items()}
 
 
-def _result(answer: Answer) -> types.ElicitResult:
+def _build_result(answer: Answer) -> types.ElicitResult:
     content = answer.content if answer.action == "accept" else None
     return types.ElicitResult(action=answer.action, content=content)
 
 
-def _refused(message: str) -> types.ErrorData:
+def _build_refusal(message: str) -> types.ErrorData:
     return types.ErrorData(code=types.INVALID_REQUEST, message=message)

@@ -1,5 +1,5 @@
-"""What the exceptions of an operation mean: the one place that maps the SDK's to our own few, which
-`errors.py` has in words."""
+"""Translation of the SDK's exceptions into the OperationErrors of `values/errors.py`. No other file
+knows them."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -7,25 +7,26 @@ from typing import Any
 from mcp import MCPError
 from pydantic import ValidationError
 
-from .errors import (
+from mcpconfig.values.errors import (
     Evidence,
     OperationError,
-    attach,
-    broken_off,
-    for_status,
-    lacks_a_capability,
-    malformed,
-    no_common_version,
-    of_transport,
-    timed_out,
+    add_evidence,
+    disconnect_error,
+    malformed_answer_error,
+    missing_capability_error,
+    status_error,
+    timeout_error,
+    translate_transport_error,
+    version_error,
 )
 
 UNSUPPORTED_VERSION = -32022
 MISSING_CAPABILITY = -32021
 REQUEST_TIMED_OUT = -32001
 
-# What the SDK writes itself when no JSON-RPC answer came. A server that uses the same words is
-# taken for silent, which errs on the safe side: its call's outcome is unknown instead of failed.
+# Messages of the SDK itself when no JSON-RPC answer arrived. A server that uses the same words is
+# treated as silent: the outcome of its call is then unknown instead of failed, which is the safe
+# side.
 _NO_ANSWER = (
     "Server returned an error response",
     "Not Found",
@@ -39,61 +40,61 @@ _NO_ANSWER = (
 )
 
 
-def leaves(error: BaseException) -> Iterator[BaseException]:
-    """The exceptions inside nested groups; failures of the SDK's tasks arrive in such groups."""
+def flatten_groups(error: BaseException) -> Iterator[BaseException]:
+    """Yield the exceptions inside nested groups, in which failures of the SDK's tasks arrive."""
     if isinstance(error, BaseExceptionGroup):
         for inner in error.exceptions:
-            yield from leaves(inner)
+            yield from flatten_groups(inner)
     else:
         yield error
 
 
-def explain(error: BaseException, evidence: Evidence) -> OperationError | None:
-    """The failure that an exception means; None if it is not the service's but our own bug."""
-    causes = list(leaves(error))
+def translate_error(error: BaseException, evidence: Evidence) -> OperationError | None:
+    """Return the failure for an exception; None if the cause is a bug of this project."""
+    causes = list(flatten_groups(error))
     for cause in causes:
         if isinstance(cause, OperationError):
             return cause
     for cause in causes:
-        known = _known(cause, evidence)
+        known = _translate_cause(cause, evidence)
         if known is not None:
-            return attach(known, evidence)
+            return add_evidence(known, evidence)
     return None
 
 
-def _known(cause: BaseException, evidence: Evidence) -> OperationError | None:
+def _translate_cause(cause: BaseException, evidence: Evidence) -> OperationError | None:
     match cause:
         case MCPError():
-            return _protocol_error(cause, evidence.status)
+            return _translate_mcp_error(cause, evidence.status)
         case ValidationError():
-            return malformed()
+            return malformed_answer_error()
         case RuntimeError():
-            return _of_runtime_error(cause)
-    return of_transport(cause)
+            return _translate_runtime_error(cause)
+    return translate_transport_error(cause)
 
 
-def _of_runtime_error(cause: RuntimeError) -> OperationError | None:
+def _translate_runtime_error(cause: RuntimeError) -> OperationError | None:
     """The SDK raises plain RuntimeErrors for some bad answers; any other RuntimeError is a bug."""
     if "protocol version" in str(cause):
-        return no_common_version()
+        return version_error()
     if type(cause) is RuntimeError and not str(cause).startswith("Unexpected input_required"):
         return None
-    return malformed()
+    return malformed_answer_error()
 
 
-def _protocol_error(error: MCPError, status: int | None) -> OperationError:
+def _translate_mcp_error(error: MCPError, status: int | None) -> OperationError:
     if status == 401:
-        return for_status(401)
+        return status_error(401)
     if error.code == REQUEST_TIMED_OUT and "timed out" in error.message:
-        return timed_out()
+        return timeout_error()
     if error.message.startswith(_NO_ANSWER):
-        return _no_answer(error, status)
+        return _translate_missing_answer(error, status)
     if error.code == UNSUPPORTED_VERSION:
-        disagreement = no_common_version()
+        disagreement = version_error()
         disagreement.is_definite, disagreement.code = True, error.code
         return disagreement
     if error.code == MISSING_CAPABILITY:
-        return lacks_a_capability(error.code, _wanted(error.data))
+        return missing_capability_error(error.code, _list_missing_capabilities(error.data))
     said = " ".join(error.message.split())[:300]
     return OperationError(
         kind="rpc_error",
@@ -103,15 +104,15 @@ def _protocol_error(error: MCPError, status: int | None) -> OperationError:
     )
 
 
-def _wanted(data: Any) -> list[str]:
-    """The names of the capabilities that a service says are missing here."""
+def _list_missing_capabilities(data: Any) -> list[str]:
+    """Return the names of the capabilities that the service says are missing."""
     named = data.get("requiredCapabilities") if isinstance(data, dict) else None
     return list(named) if isinstance(named, dict) else []
 
 
-def _no_answer(error: MCPError, status: int | None) -> OperationError:
+def _translate_missing_answer(error: MCPError, status: int | None) -> OperationError:
     if status is not None and status >= 400:
-        return for_status(status)
+        return status_error(status)
     if error.message.startswith(("Unexpected content type", "Failed to parse", "server answered")):
         return OperationError(
             kind="not_mcp" if error.message.startswith("Unexpected") else "protocol",
@@ -120,4 +121,4 @@ def _no_answer(error: MCPError, status: int | None) -> OperationError:
         )
     if "exceeded" in error.message:
         return OperationError(kind="too_large", message="The service sent more than is accepted.")
-    return broken_off()
+    return disconnect_error()

@@ -1,4 +1,4 @@
-"""The trace: what an operation exchanged with a service, masked, cut and kept for a while."""
+"""Recording of the trace: the exchanges of an operation, masked and stored."""
 
 import atexit
 import logging
@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from typing import Any
 
 from channels.db import database_sync_to_async
@@ -17,24 +16,25 @@ from django.db import Error, connection, connections, transaction
 from django.db.models import Field
 from django.utils import timezone
 
-from .masking import forms_of, masked, masked_headers
-from .models import Exchange, Service
-from .results import storable
-from .wire import ExchangeRecord, Wire
+from mcpconfig.models import Exchange, Service
+from mcpconfig.net.wire import ExchangeRecord, Wire
+from mcpconfig.values.masking import list_secret_forms, mask_headers, mask_secrets
+from mcpconfig.values.results import make_storable
+
+from .retention import prune
 
 logger = logging.getLogger(__name__)
 
 PRUNE_EVERY = 50
-PRUNE_AT_ONCE = 100
-MOST_WAITING = 100
+MAX_QUEUED = 100
 
 _round_id: ContextVar[str] = ContextVar("round_id", default="")
 
 
 @contextmanager
-def round_of(identity: str) -> Iterator[None]:
-    """What is done in here belongs to one tool call, however many operations that takes: a service
-    may ask back, and the answer is sent by an operation of its own."""
+def use_round(identity: str) -> Iterator[None]:
+    """Record the exchanges of the enclosed operations as one tool call: a service may ask a
+    question, whose answer is sent by another operation."""
     token = _round_id.set(identity[:64])
     try:
         yield
@@ -42,30 +42,32 @@ def round_of(identity: str) -> Iterator[None]:
         _round_id.reset(token)
 
 
-async def keep(service: Service, operation: str, wire: Wire, secrets: Iterable[str]) -> None:
-    """Store an operation's exchanges, a moment later and together with those of other operations.
+async def record_exchanges(
+    service: Service, operation: str, wire: Wire, secrets: Iterable[str]
+) -> None:
+    """Store an operation's exchanges, a little later and together with those of other operations.
 
-    A trace that cannot be kept must not cost the result, and neither must one that is slow to keep.
-    What waits to be stored when a process is killed is lost; a process that ends stores it. A
-    service that is only tried, and not stored, has no trace.
+    A trace that cannot be stored must neither fail nor delay the operation. Queued exchanges are
+    lost when a process is killed; a process that ends normally stores them. A service that is only
+    tested, and not stored, has no trace.
     """
     if not wire.exchanges or service.pk is None:
         return
-    entry = Entry(
+    entry = TraceEntry(
         service=service,
         operation=operation,
         round_id=_round_id.get(),
         exchanges=wire.exchanges,
         secrets=list(secrets),
     )
-    if settings.TRACE_DELAY_SECONDS > 0 and _waiting.add(entry):
+    if settings.TRACE_DELAY_SECONDS > 0 and _queue.add(entry):
         return
-    await database_sync_to_async(_store)([*_waiting.take(), entry])
+    await database_sync_to_async(_store)([*_queue.take(), entry])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
-    """What one operation exchanged, with its secrets still in."""
+class TraceEntry:
+    """The exchanges of one operation, with its secrets not masked yet."""
 
     service: Service
     operation: str
@@ -74,17 +76,17 @@ class Entry:
     secrets: list[str]
 
 
-class Waiting:
-    """What is to be stored soon, by a thread that nobody waits for."""
+class TraceQueue:
+    """Entries that a background thread stores soon."""
 
     def __init__(self) -> None:
-        self._entries: list[Entry] = []
+        self._entries: list[TraceEntry] = []
         self._lock = threading.Lock()
 
-    def add(self, entry: Entry) -> bool:
-        """False if so much waits already that the caller must do the storing."""
+    def add(self, entry: TraceEntry) -> bool:
+        """Queue the entry. Return False if the queue is full and the caller must store it."""
         with self._lock:
-            if len(self._entries) >= MOST_WAITING:
+            if len(self._entries) >= MAX_QUEUED:
                 return False
             self._entries.append(entry)
             if len(self._entries) == 1:
@@ -93,19 +95,19 @@ class Waiting:
                 timer.start()
         return True
 
-    def take(self) -> list[Entry]:
+    def take(self) -> list[TraceEntry]:
         with self._lock:
             entries, self._entries = self._entries, []
         return entries
 
 
-_waiting = Waiting()
+_queue = TraceQueue()
 
 
 def flush() -> None:
-    """Store what waits. It runs in a thread of its own, or when the process ends."""
+    """Store the queued entries. Runs in a thread of its own, or when the process ends."""
     try:
-        _store(_waiting.take())
+        _store(_queue.take())
     except Exception:
         logger.exception("A part of the trace was not kept.")
     finally:
@@ -116,8 +118,9 @@ def flush() -> None:
 atexit.register(flush)
 
 
-def _store(entries: list[Entry]) -> None:
-    """All in one transaction; if that fails, one by one: a service may be gone in the meantime."""
+def _store(entries: list[TraceEntry]) -> None:
+    """Store all entries in one transaction; if that fails, one by one, because a service may be
+    deleted already."""
     try:
         _insert(entries)
     except Error:
@@ -128,8 +131,8 @@ def _store(entries: list[Entry]) -> None:
         logger.exception("A trace of %s was not kept.", entries[0].service.name)
 
 
-def _insert(entries: list[Entry]) -> None:
-    rows = [row for entry in entries for row in _rows(entry)]
+def _insert(entries: list[TraceEntry]) -> None:
+    rows = [row for entry in entries for row in _build_rows(entry)]
     if not rows:
         return
     fields = [field for field in Exchange._meta.concrete_fields if not field.primary_key]
@@ -138,7 +141,7 @@ def _insert(entries: list[Entry]) -> None:
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.executemany(
             f"INSERT INTO {Exchange._meta.db_table} ({names}) VALUES ({marks})",  # noqa: S608
-            [[_as_stored(field, row[field.attname]) for field in fields] for row in rows],
+            [[_prepare_value(field, row[field.attname]) for field in fields] for row in rows],
         )
     last = Exchange.objects.values_list("pk", flat=True).first() or 0
     if last % PRUNE_EVERY < len(rows):
@@ -146,14 +149,13 @@ def _insert(entries: list[Entry]) -> None:
             prune(service)
 
 
-def _as_stored(field: "Field[Any, Any]", value: Any) -> Any:
-    """The ORM asks several times for each value of each row what is clear for nearly all of them,
-    and that takes longer than any database to store them."""
+def _prepare_value(field: "Field[Any, Any]", value: Any) -> Any:
+    """Skip the ORM's conversion for values that need none. It would take longer than the insert."""
     plain = isinstance(value, str | int) or value is None
     return value if plain else field.get_db_prep_save(value, connection)
 
 
-def _rows(entry: Entry) -> list[dict[str, Any]]:
+def _build_rows(entry: TraceEntry) -> list[dict[str, Any]]:
     shared = {
         "service_id": entry.service.pk,
         "operation": entry.operation,
@@ -161,31 +163,33 @@ def _rows(entry: Entry) -> list[dict[str, Any]]:
         "round_id": entry.round_id,
         "created_at": timezone.now(),
     }
-    secrets = forms_of(entry.secrets)
-    return [shared | _fields(each, secrets) for each in entry.exchanges]
+    secrets = list_secret_forms(entry.secrets)
+    return [shared | _build_fields(each, secrets) for each in entry.exchanges]
 
 
-def _fields(exchange: ExchangeRecord, secrets: list[str]) -> dict[str, Any]:
+def _build_fields(exchange: ExchangeRecord, secrets: list[str]) -> dict[str, Any]:
     return {
         "method": exchange.method,
-        "url": _line(exchange.url, secrets),
+        "url": _mask_text(exchange.url, secrets),
         "kind": exchange.kind,
         "rpc_method": exchange.rpc_method[:100],
         "rpc_id": exchange.rpc_id[:100],
-        "era": _line(exchange.request_headers.get("mcp-protocol-version", ""), secrets)[:20],
+        "era": _mask_text(exchange.request_headers.get("mcp-protocol-version", ""), secrets)[:20],
         "attempt": exchange.attempt,
         "status": exchange.status,
-        "request_headers": storable(masked_headers(exchange.request_headers, secrets)),
-        "request_body": _text(exchange.request_body, exchange.request_bytes, secrets),
+        "request_headers": make_storable(mask_headers(exchange.request_headers, secrets)),
+        "request_body": _mask_body(exchange.request_body, exchange.request_bytes, secrets),
         "request_bytes": exchange.request_bytes,
-        "response_headers": storable(masked_headers(exchange.response_headers, secrets)),
-        "response_body": _text(bytes(exchange.response_body), exchange.response_bytes, secrets),
+        "response_headers": make_storable(mask_headers(exchange.response_headers, secrets)),
+        "response_body": _mask_body(
+            bytes(exchange.response_body), exchange.response_bytes, secrets
+        ),
         "response_bytes": exchange.response_bytes,
         "heard": [
             {
                 "kind": said.kind,
-                "method": _line(said.method, secrets),
-                "id": _line(said.id, secrets),
+                "method": _mask_text(said.method, secrets),
+                "id": _mask_text(said.id, secrets),
             }
             for said in exchange.heard
         ],
@@ -195,42 +199,11 @@ def _fields(exchange: ExchangeRecord, secrets: list[str]) -> dict[str, Any]:
     }
 
 
-def _text(body: bytes, whole_bytes: int, secrets: list[str]) -> str:
-    """Masked first and cut then, so that no cut leaves half a secret behind."""
-    text = masked(body.decode("utf-8", "replace"), secrets, was_cut=len(body) < whole_bytes)
-    return str(storable(text[: settings.TRACE_BODY_BYTES]))
+def _mask_body(body: bytes, whole_bytes: int, secrets: list[str]) -> str:
+    """Mask, then cut, so that no cut leaves half a secret."""
+    text = mask_secrets(body.decode("utf-8", "replace"), secrets, was_cut=len(body) < whole_bytes)
+    return str(make_storable(text[: settings.TRACE_BODY_BYTES]))
 
 
-def _line(text: str, secrets: list[str]) -> str:
-    return str(storable(masked(text, secrets)))
-
-
-def prune(service: Service) -> None:
-    """Keep only the newest exchanges of a service, and none that are old."""
-    Exchange.objects.filter(service=service, created_at__lt=_oldest_kept()).delete()
-    _keep_newest(service.pk)
-
-
-def prune_all() -> None:
-    """As `prune`, for every service, also those that nobody uses any more. From the oldest
-    exchange to the first young one: no index leads to their dates, and their bodies are long."""
-    while True:
-        oldest = Exchange.objects.order_by("pk").values_list("pk", "created_at")[:PRUNE_AT_ONCE]
-        old = [pk for pk, created_at in oldest if created_at < _oldest_kept()]
-        Exchange.objects.filter(pk__in=old).delete()
-        if len(old) < PRUNE_AT_ONCE:
-            break
-    for service_id in Service.objects.values_list("pk", flat=True):
-        _keep_newest(service_id)
-
-
-def _oldest_kept() -> datetime:
-    return timezone.now() - timedelta(days=settings.TRACE_DAYS)
-
-
-def _keep_newest(service_id: int) -> None:
-    kept = Exchange.objects.filter(service_id=service_id)
-    newest = kept.order_by("-pk").values_list("pk", flat=True)
-    oldest_kept = newest[max(0, settings.TRACE_EXCHANGES - 1) :][:1]
-    for pk in list(oldest_kept):
-        kept.filter(pk__lt=pk).delete()
+def _mask_text(text: str, secrets: list[str]) -> str:
+    return str(make_storable(mask_secrets(text, secrets)))

@@ -8,7 +8,8 @@ from django.contrib.auth.models import AbstractUser
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Acting:
-    """Who acts, and in which conversation. Where none is given, the operator acts himself."""
+    """The acting person, and the conversation if there is one. Without an `Acting`, the operator
+    acts."""
 
     user_id: int
     username: str

@@ -1,8 +1,8 @@
-"""Whether a call's arguments fit what the tool takes, so that nobody is asked about a call that its
-service would only refuse.
+"""Check a call's arguments against the tool's input schema, so that no person is asked to approve a
+call that the service would refuse.
 
-The schema is a service's own word, so checking it is bounded: what cannot be checked in time fits,
-and a person looks at it.
+The schema is untrusted, so the check is bounded. Arguments that cannot be checked within the bounds
+count as fitting, and a person decides.
 """
 
 import json
@@ -13,23 +13,23 @@ from functools import cache
 from itertools import islice
 from typing import Any
 
-from .on_first_use import OnFirstUse
+from .lazy_module import LazyModule
 
-# It takes a tenth of a second, which no command that decides nothing needs.
-validators = OnFirstUse("jsonschema.validators")
-referencing = OnFirstUse("referencing")
+# Importing them takes a tenth of a second, which most commands do not need.
+validators = LazyModule("jsonschema.validators")
+referencing = LazyModule("referencing")
 
 MAX_DEPTH = 32
 MAX_PARTS = 3_000
 MAX_CHECKS = 20_000
 MAX_UNIQUE_ITEMS = 200
-PATTERN_TEXT = 200
+MAX_PATTERN_CHARACTERS = 200
 MAX_SENTENCES = 3
-SENTENCE_CHARACTERS = 200
-VALUE_CHARACTERS = 40
+MAX_SENTENCE_CHARACTERS = 200
+MAX_VALUE_CHARACTERS = 40
 
-# Groups, alternatives, back-references and whatever another dialect means by an escape.
-_FORKS = re.compile(r"[()|]|\\[^dDsSwW.]")
+# Groups, alternatives, back-references, and escapes that differ between dialects.
+_BRANCHES = re.compile(r"[()|]|\\[^dDsSwW.]")
 _REPEATS = re.compile(r"[*+?{]")
 _TYPES = {
     "string": "a text",
@@ -45,16 +45,17 @@ Json = Any
 Check = Callable[[Any, Json, Json, Json], Iterator[Any] | None]
 
 
-class Unchecked(Exception):
-    """Nobody can tell in time whether the arguments fit."""
+class CheckAborted(Exception):
+    """The check is too expensive, or the schema has a part that is not supported."""
 
 
-class LeftOut(Exception):
-    """Something was left out inside a keyword that bears no gap."""
+class KeywordSkipped(Exception):
+    """A part was left out inside a keyword whose result needs all of its parts."""
 
 
 class _Budget:
-    """What one check has used; `needs_all` counts the keywords around it that bear no gap."""
+    """The cost of one check so far; `needs_all` counts the enclosing keywords that need all of
+    their parts."""
 
     def __init__(self) -> None:
         self.checks = 0
@@ -63,57 +64,61 @@ class _Budget:
     def spend(self, *values: Json) -> None:
         self.checks += 1 + sum(len(value) for value in values if isinstance(value, list | dict))
         if self.checks > MAX_CHECKS:
-            raise Unchecked
+            raise CheckAborted
 
 
 _budget: ContextVar[_Budget] = ContextVar("budget")
 
 
-def misfit(arguments: str, schema: dict[str, Json]) -> str:
-    """Why these arguments (a JSON object) do not fit the schema, for the model and a person; empty
-    where they do, or where nobody can tell."""
+def describe_mismatch(arguments: str, schema: dict[str, Json]) -> str:
+    """Return why these arguments (a JSON object) do not fit the schema, in sentences for the model
+    and a person. The text is empty if they fit, or if the check cannot decide."""
     budget = _budget.set(_Budget())
     try:
-        checker = _checker(schema)
-        problems = sorted(islice(checker.iter_errors(json.loads(arguments)), 50), key=_weight)
-        sentences = list(dict.fromkeys(_sentence(problem) for problem in problems))
+        checker = _build_validator(schema)
+        problems = sorted(
+            islice(checker.iter_errors(json.loads(arguments)), 50), key=_is_less_urgent
+        )
+        sentences = list(dict.fromkeys(_build_sentence(problem) for problem in problems))
     except Exception:
-        # A schema that is none fails in many ways (each keyword in its own, recursion, references
-        # to elsewhere); whichever it was, a person decides.
+        # An invalid schema fails in many ways (each keyword in its own, recursion, outside
+        # references). In all of them a person decides.
         return ""
     finally:
         _budget.reset(budget)
     return " ".join(sentences[:MAX_SENTENCES])
 
 
-def _checker(schema: dict[str, Json]) -> Any:
-    """A validator of the schema's own draft that spends from the budget and loads nothing."""
+def _build_validator(schema: dict[str, Json]) -> Any:
+    """Return a validator of the schema's own draft that spends from the budget and loads no
+    reference."""
     _check_size(schema)
     draft = validators.validator_for(schema, default=validators.Draft202012Validator)
     draft.check_schema(schema, format_checker=None)
-    # A schema that names its draft would be taken from this bounded validator to the library's own.
+    # With `$schema` the library would replace this bounded validator by its own.
     bare = {key: value for key, value in schema.items() if key != "$schema"}
-    return _bounded(draft)(bare, registry=referencing.Registry())
+    return _extend_draft(draft)(bare, registry=referencing.Registry())
 
 
 def _check_size(schema: Json) -> None:
-    """Level by level, so that no depth can exhaust the stack."""
+    """Raise CheckAborted for a schema that is too deep or too large. Works level by level, so that
+    no depth exhausts the stack."""
     level, parts = [schema], 0
     for depth in range(MAX_DEPTH):
         inner: list[Json] = []
         for outer in level:
             if depth and isinstance(outer, dict) and isinstance(outer.get("$schema"), str):
-                raise Unchecked
+                raise CheckAborted
             inner += outer.values() if isinstance(outer, dict) else outer
         parts += len(inner)
         level = [item for item in inner if isinstance(item, dict | list)]
         if parts > MAX_PARTS or not level:
             break
     if parts > MAX_PARTS or level:
-        raise Unchecked
+        raise CheckAborted
 
 
-def _counted(check: Check) -> Check:
+def _count_checks(check: Check) -> Check:
     def counted(validator: Any, value: Json, instance: Json, schema: Json) -> Iterator[Any]:
         _budget.get().spend(value, instance)
         yield from check(validator, value, instance, schema) or ()
@@ -121,15 +126,16 @@ def _counted(check: Check) -> Check:
     return counted
 
 
-def _whole(check: Check) -> Check:
-    """Checked only if nothing inside has to be left out: the gap could turn a fit into a misfit."""
+def _require_complete(check: Check) -> Check:
+    """Apply the keyword only if all of its parts can be checked. A missing part could turn fitting
+    arguments into a mismatch."""
 
     def whole(validator: Any, value: Json, instance: Json, schema: Json) -> Iterator[Any]:
         budget = _budget.get()
         budget.needs_all += 1
         try:
             errors = list(check(validator, value, instance, schema) or ())
-        except LeftOut:
+        except KeywordSkipped:
             if budget.needs_all > 1:
                 raise
             return
@@ -140,75 +146,77 @@ def _whole(check: Check) -> Check:
     return whole
 
 
-def _guarded(name: str, is_safe: Callable[[Json, Json, Json], bool]) -> Check:
-    """The keyword where it ends soon; elsewhere it is left out."""
+def _guard_keyword(name: str, is_safe: Callable[[Json, Json, Json], bool]) -> Check:
+    """Apply the keyword where its cost is bounded, and skip it elsewhere."""
 
     def guarded(validator: Any, value: Json, instance: Json, schema: Json) -> Iterator[Any]:
         if is_safe(value, instance, schema):
             stock = validators.Draft202012Validator.VALIDATORS[name]
             yield from stock(validator, value, instance, schema) or ()
         elif _budget.get().needs_all:
-            raise LeftOut
+            raise KeywordSkipped
 
     return guarded
 
 
-def _is_plain(pattern: Json, text: Json, _schema: Json) -> bool:
-    """A pattern is the service's own program: only one that cannot fork is run, on a short text."""
+def _is_safe_pattern(pattern: Json, text: Json, _schema: Json) -> bool:
+    """Only a pattern that cannot backtrack is run, and only on a short text."""
     if not isinstance(text, str):
         return True
-    is_plain = not _FORKS.search(pattern) and len(_REPEATS.findall(pattern)) <= 2
-    return is_plain and len(text) <= PATTERN_TEXT
+    is_plain = not _BRANCHES.search(pattern) and len(_REPEATS.findall(pattern)) <= 2
+    return is_plain and len(text) <= MAX_PATTERN_CHARACTERS
 
 
-GUARDED = {
-    "pattern": _guarded("pattern", _is_plain),
-    "patternProperties": _guarded("patternProperties", lambda *_: False),
-    "additionalProperties": _guarded(
+GUARDED_KEYWORDS = {
+    "pattern": _guard_keyword("pattern", _is_safe_pattern),
+    "patternProperties": _guard_keyword("patternProperties", lambda *_: False),
+    "additionalProperties": _guard_keyword(
         "additionalProperties", lambda _value, _items, schema: "patternProperties" not in schema
     ),
-    "uniqueItems": _guarded(
+    "uniqueItems": _guard_keyword(
         "uniqueItems",
         lambda _value, items, _: not isinstance(items, list) or len(items) <= MAX_UNIQUE_ITEMS,
     ),
 }
 DRAFTS = {f"Draft{number}Validator" for number in ("4", "6", "7", "201909", "202012")}
-NEEDS_ALL = ("not", "if", "oneOf", "contains", "unevaluatedItems", "unevaluatedProperties")
+COMPLETE_KEYWORDS = ("not", "if", "oneOf", "contains", "unevaluatedItems", "unevaluatedProperties")
 
 
 @cache
-def _bounded(draft: Any) -> Any:
-    """The draft with every keyword counted, and left out where it could take long."""
+def _extend_draft(draft: Any) -> Any:
+    """Return the draft with every keyword counted, and with the expensive ones guarded."""
     if draft.__name__ not in DRAFTS:
-        raise Unchecked
-    checks: dict[str, Check] = draft.VALIDATORS | GUARDED
-    checks |= {name: _whole(checks[name]) for name in NEEDS_ALL if name in checks}
-    return validators.extend(draft, {name: _counted(check) for name, check in checks.items()})
+        raise CheckAborted
+    checks: dict[str, Check] = draft.VALIDATORS | GUARDED_KEYWORDS
+    checks |= {
+        name: _require_complete(checks[name]) for name in COMPLETE_KEYWORDS if name in checks
+    }
+    return validators.extend(draft, {name: _count_checks(check) for name, check in checks.items()})
 
 
-def _sentence(error: Any) -> str:
-    said = _said(error)
-    is_long = len(said) > SENTENCE_CHARACTERS
-    return f"{said[:SENTENCE_CHARACTERS]}…" if is_long else f"{said}."
+def _build_sentence(error: Any) -> str:
+    said = _describe_error(error)
+    is_long = len(said) > MAX_SENTENCE_CHARACTERS
+    return f"{said[:MAX_SENTENCE_CHARACTERS]}…" if is_long else f"{said}."
 
 
-def _said(error: Any) -> str:
-    where = _path(error.absolute_path)
+def _describe_error(error: Any) -> str:
+    where = _format_path(error.absolute_path)
     match error.validator:
         case "required":
             missing = [name for name in error.validator_value if name not in error.instance]
-            names = ", ".join(_path([*error.absolute_path, name]) for name in missing)
+            names = ", ".join(_format_path([*error.absolute_path, name]) for name in missing)
             return f"Required: {names} {'is' if len(missing) == 1 else 'are'} missing"
-        case "type" | "anyOf" | "oneOf" if types := _types(error):
+        case "type" | "anyOf" | "oneOf" if types := _list_allowed_types(error):
             words = " or ".join(_TYPES[name] for name in dict.fromkeys(types))
-            return f"{where} must be {words}, not {_shown(error.instance)}"
+            return f"{where} must be {words}, not {_format_value(error.instance)}"
         case "enum":
-            choices = ", ".join(_shown(value) for value in error.validator_value)
+            choices = ", ".join(_format_value(value) for value in error.validator_value)
             return f"{where} must be one of {choices}"
         case "additionalProperties":
             known = error.schema.get("properties", {})
             extra = [name for name in error.instance if name not in known]
-            names = ", ".join(_path([*error.absolute_path, name]) for name in extra)
+            names = ", ".join(_format_path([*error.absolute_path, name]) for name in extra)
             return f"Not known: {names}"
         case "anyOf" | "oneOf":
             return f"{where} has none of the forms that it may have"
@@ -216,29 +224,29 @@ def _said(error: Any) -> str:
             return f"{where} does not fit: {error.message}"
 
 
-def _types(error: Any) -> list[str]:
-    """The types that a value may have, where nothing but its type is wrong."""
+def _list_allowed_types(error: Any) -> list[str]:
+    """Return the types that the value may have, if its type is the only mismatch."""
     if error.validator == "type":
         allowed = error.validator_value
         return allowed if isinstance(allowed, list) else [allowed]
     if any(inner.validator != "type" or inner.path for inner in error.context):
         return []
-    return [name for inner in error.context for name in _types(inner)]
+    return [name for inner in error.context for name in _list_allowed_types(inner)]
 
 
-def _shown(value: Json) -> str:
+def _format_value(value: Json) -> str:
     if isinstance(value, list | dict):
         return _TYPES["array" if isinstance(value, list) else "object"]
     text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= VALUE_CHARACTERS else f"{text[:VALUE_CHARACTERS]}…"
+    return text if len(text) <= MAX_VALUE_CHARACTERS else f"{text[:MAX_VALUE_CHARACTERS]}…"
 
 
-def _path(path: Iterable[str | int]) -> str:
-    """Where in the arguments: `filter.names[0]`."""
+def _format_path(path: Iterable[str | int]) -> str:
+    """Return a place in the arguments, for example `filter.names[0]`."""
     steps = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
     return steps.lstrip(".") or "The value"
 
 
-def _weight(error: Any) -> bool:
-    """What is missing comes first."""
+def _is_less_urgent(error: Any) -> bool:
+    """Sort key: missing values come first."""
     return bool(error.validator != "required")

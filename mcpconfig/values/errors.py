@@ -1,5 +1,6 @@
-"""The few ways an operation on a service fails, in words for people, and what the HTTP library's
-exceptions mean. What the SDK's mean is in `explain.py`: loading the SDK takes most of a second."""
+"""The ways in which an operation fails, with messages for people, and the translation of the HTTP
+library's exceptions. `session/sdk_errors.py` translates those of the MCP SDK, whose import takes
+most of a second."""
 
 import socket
 import ssl
@@ -30,13 +31,14 @@ Kind = Literal[
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class OperationError(Exception):
-    """An operation failed. `message` and `hint` are fit to be shown.
+    """A failed operation. `message` and `hint` can be shown to people.
 
-    `was_sent` is false only when it is proven that no byte of a tool call's body left.
-    `is_definite` is true when the tool certainly did not run to its end: nothing was sent, or the
-    service answered with a well-formed error. A call that was sent and is not definite has an
-    unknown outcome. `contradicts_memory`: the remembered transport or era was wrong and is gone.
-    `tried`: where several ways were tried, each with what came of it.
+    `was_sent` is false only if it is proven that no byte of a tool call's body left. `is_definite`
+    is true if the tool certainly did not run to its end: nothing was sent, the service answered
+    with a well-formed JSON-RPC error, or it turned the call away. A call that was sent and is not
+    definite has an unknown outcome.
+    `contradicts_memory`: the remembered transport or protocol era was wrong and has been dropped.
+    `tried`: if several ways were tried, each with its result.
     """
 
     kind: Kind
@@ -57,41 +59,46 @@ class OperationError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """What the wire saw of the last answer, and whether a tool call's body left."""
+    """Status and headers of the last answer, whether a tool call's body was sent, and whether that
+    call was turned away before it was processed."""
 
     status: int | None = None
     www_authenticate: str = ""
     retry_after: float | None = None
     was_sent: bool = False
+    was_turned_away: bool = False
 
 
 class Refusal(httpx2.TransportError):
-    """Our own side of the wire ended an exchange, and says why."""
+    """An exchange that was ended on this side of the connection, with the reason."""
 
     def __init__(self, error: OperationError) -> None:
         super().__init__(error.message)
         self.error = error
 
 
-def attach(error: OperationError, evidence: Evidence) -> OperationError:
-    """Add what the wire saw. What was never sent certainly did not run."""
+def add_evidence(error: OperationError, evidence: Evidence) -> OperationError:
+    """Add status, headers and `was_sent`. A call that was not sent or was turned away is
+    definite."""
     error.was_sent = evidence.was_sent
-    error.is_definite = error.is_definite or not evidence.was_sent
+    is_certain = evidence.was_turned_away or not evidence.was_sent
+    error.is_definite = error.is_definite or is_certain
     error.status = evidence.status
     error.www_authenticate = evidence.www_authenticate
     error.retry_after = evidence.retry_after
     return error
 
 
-def of_transport(cause: BaseException) -> OperationError | None:
-    """The failure that an exception of the HTTP library, or a deadline, means."""
+def translate_transport_error(cause: BaseException) -> OperationError | None:
+    """Return the failure for an exception of the HTTP library or a deadline; None for any other
+    exception."""
     match cause:
         case Refusal():
             return cause.error
         case TimeoutError() | httpx2.TimeoutException():
-            return timed_out()
+            return timeout_error()
         case httpx2.ConnectError():
-            return _connection_error(cause)
+            return _translate_connect_error(cause)
         case httpx2.UnsupportedProtocol() | httpx2.InvalidURL():
             return OperationError(
                 kind="configuration",
@@ -99,22 +106,22 @@ def of_transport(cause: BaseException) -> OperationError | None:
                 hint="Give the whole URL, beginning with https://.",
             )
         case httpx2.HTTPStatusError():
-            return for_status(cause.response.status_code)
+            return status_error(cause.response.status_code)
         case httpx2.SSEError() | httpx2.LocalProtocolError():
-            return malformed()
-        case httpx2.RemoteProtocolError() if not _has_hung_up(cause):
-            return malformed()
+            return malformed_answer_error()
+        case httpx2.RemoteProtocolError() if not _is_disconnect(cause):
+            return malformed_answer_error()
         case httpx2.HTTPError():
-            return broken_off()
+            return disconnect_error()
     return None
 
 
-def _has_hung_up(error: httpx2.RemoteProtocolError) -> bool:
-    """The HTTP library tells an early end from a broken answer by its words alone."""
+def _is_disconnect(error: httpx2.RemoteProtocolError) -> bool:
+    """Only the message of the exception distinguishes an early end from a malformed answer."""
     return any(word in str(error) for word in ("disconnected", "closed", "without sending"))
 
 
-def timed_out() -> OperationError:
+def timeout_error() -> OperationError:
     return OperationError(
         kind="timeout",
         message="The service did not answer in time.",
@@ -122,7 +129,7 @@ def timed_out() -> OperationError:
     )
 
 
-def no_common_version() -> OperationError:
+def version_error() -> OperationError:
     return OperationError(
         kind="protocol",
         message="The service and this application share no protocol version.",
@@ -130,7 +137,7 @@ def no_common_version() -> OperationError:
     )
 
 
-def broken_off() -> OperationError:
+def disconnect_error() -> OperationError:
     return OperationError(
         kind="server_error",
         message="The service broke the connection before it had answered.",
@@ -138,7 +145,7 @@ def broken_off() -> OperationError:
     )
 
 
-def malformed() -> OperationError:
+def malformed_answer_error() -> OperationError:
     return OperationError(
         kind="protocol",
         message="The service answered with something that the protocol does not allow.",
@@ -146,8 +153,8 @@ def malformed() -> OperationError:
     )
 
 
-def _connection_error(cause: httpx2.ConnectError) -> OperationError:
-    roots = list(_roots(cause))
+def _translate_connect_error(cause: httpx2.ConnectError) -> OperationError:
+    roots = list(_iterate_causes(cause))
     if any(isinstance(root, ssl.SSLError) for root in roots) or "SSL" in str(cause):
         return OperationError(
             kind="tls",
@@ -167,8 +174,8 @@ def _connection_error(cause: httpx2.ConnectError) -> OperationError:
     )
 
 
-def _roots(error: BaseException) -> Iterator[BaseException]:
-    """The error and what it came from; a chain of causes can be a ring."""
+def _iterate_causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield the error and its causes; a chain of causes can be circular."""
     seen: list[BaseException] = []
     current: BaseException | None = error
     while current is not None and current not in seen:
@@ -177,7 +184,7 @@ def _roots(error: BaseException) -> Iterator[BaseException]:
         current = current.__cause__ or current.__context__
 
 
-def switched_off() -> OperationError:
+def disabled_error() -> OperationError:
     return OperationError(
         kind="configuration",
         message="The service is switched off.",
@@ -187,11 +194,11 @@ def switched_off() -> OperationError:
     )
 
 
-def lacks_a_capability(code: int, wanted: Collection[str]) -> OperationError:
-    """`wanted` are the protocol's names of what the service says it cannot do without."""
+def missing_capability_error(code: int, wanted: Collection[str]) -> OperationError:
+    """`wanted` holds the protocol's names of the capabilities that the service requires."""
     if "elicitation" in wanted:
-        return asks_a_question(code)
-    hint = "Ask whoever runs the service whether it can do without."
+        return unsupported_question_error(code)
+    hint = "Ask the operator of the service whether it can do without."
     if not wanted or {"sampling", "roots"} & set(wanted):
         hint = "Models and folders of this application are not lent to services."
     return OperationError(
@@ -203,7 +210,7 @@ def lacks_a_capability(code: int, wanted: Collection[str]) -> OperationError:
     )
 
 
-def asks_a_question(code: int | None = None) -> OperationError:
+def unsupported_question_error(code: int | None = None) -> OperationError:
     return OperationError(
         kind="protocol",
         message="The service wants to ask a person something first, which is not supported here.",
@@ -214,8 +221,8 @@ def asks_a_question(code: int | None = None) -> OperationError:
     )
 
 
-def start_over(cause: OperationError) -> OperationError:
-    """The service does not take an answer any more: its question is too old, or not known."""
+def start_over_error(cause: OperationError) -> OperationError:
+    """The service no longer accepts the answer: its question is too old or unknown."""
     return OperationError(
         kind="start_over",
         message="The service no longer knows the question that was answered.",
@@ -227,21 +234,20 @@ def start_over(cause: OperationError) -> OperationError:
     )
 
 
-def unusable_headers() -> OperationError:
-    """The SDK dropped the tool from the list, and would ask the service again after the call."""
+def header_annotation_error() -> OperationError:
+    """The SDK drops such a tool from its list, and would list the tools again after the call."""
     return OperationError(
         kind="protocol",
         message="The tool asks for arguments in HTTP headers in a way the protocol does not allow.",
-        hint="Tell whoever runs the service: an x-mcp-header annotation is invalid.",
+        hint="Tell the operator of the service: an x-mcp-header annotation is invalid.",
     )
 
 
-def for_status(status: int) -> OperationError:
-    """The failure that an HTTP status without a JSON-RPC answer means.
+def status_error(status: int) -> OperationError:
+    """Return the failure for an HTTP status without a JSON-RPC answer.
 
-    400, 404 and 405 say that the request was not understood, that nothing is there, or that it
-    takes no such requests: by HTTP's own words nothing was processed, so they are definite. 401 and
-    403 are not: a service may run a tool first and then complain about the credentials.
+    The status alone is never definite: a proxy or a broken handler may answer 404 after the tool
+    ran. `Evidence.was_turned_away` tells which statuses with which headers are.
     """
     if status == 401:
         return OperationError(
@@ -253,7 +259,7 @@ def for_status(status: int) -> OperationError:
         return OperationError(
             kind="forbidden",
             message="The service does not allow this with the stored credentials.",
-            hint="Ask whoever runs it for the right.",
+            hint="Ask its operator for the right.",
         )
     if status == 429:
         return OperationError(
@@ -266,7 +272,6 @@ def for_status(status: int) -> OperationError:
             kind="not_mcp",
             message=f"There is no service at this URL (HTTP {status}).",
             hint="The URL usually ends in /mcp or /sse.",
-            is_definite=True,
         )
     return OperationError(
         kind="server_error",

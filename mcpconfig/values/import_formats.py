@@ -1,5 +1,5 @@
-"""Services as other programs write them down: `mcpServers` of chat clients and editors, and the
-`server.json` of the MCP registry. Pure: text in, values out; nothing is looked up anywhere."""
+"""Service lists of other programs: `mcpServers` of chat clients and editors, and the `server.json`
+of the MCP registry. Pure: text in, values out; nothing is fetched."""
 
 import json
 import re
@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
-from .results import storable
+from .results import make_storable
 
-MOST_BYTES = 256 * 1024
-MOST_ENTRIES = 100
-MOST_BLANKS = 200
+MAX_BYTES = 256 * 1024
+MAX_ENTRIES = 100
+MAX_PLACEHOLDERS = 200
 BRIDGE = (
     "It is a program to be started (stdio), and none is ever started here. Run it behind a bridge, "
     "and add the bridge's address: see “A server that speaks over stdio” in docs/services.md."
@@ -21,17 +21,17 @@ _TRANSPORTS = {
     **dict.fromkeys(("streamable-http", "streamableHttp", "streamable_http"), "streamable-http"),
     "sse": "sse",
 }
-# What somebody has to enter: `${input:token}`, `${env:TOKEN}`, `${TOKEN}`, `${TOKEN:-default}`.
-BLANK = re.compile(r"\$\{([^{}]{1,200})\}")
+# Values to enter: `${input:token}`, `${env:TOKEN}`, `${TOKEN}`, `${TOKEN:-default}`.
+PLACEHOLDER = re.compile(r"\$\{([^{}]{1,200})\}")
 
 
-class Unreadable(Exception):
-    """The text holds no services that can be read; its sentence says why."""
+class ImportFormatError(Exception):
+    """The text contains no readable services; the message says why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Blank:
-    """A value that a person has to enter. `key` is what stands between `${` and `}`."""
+class Placeholder:
+    """A value that a person has to enter. `key` is the text between `${` and `}`."""
 
     key: str
     label: str = ""
@@ -39,13 +39,13 @@ class Blank:
 
     @property
     def name(self) -> str:
-        """What it is called for people: its key may hold a default, which may be a secret."""
+        """The label for people. The key may hold a default value, which may be a secret."""
         return self.label or self.key.partition(":-")[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One service as it was written down, with its blanks. `label` is its name there."""
+    """One service of the text, with its placeholders. `label` is its name in the text."""
 
     label: str
     url: str
@@ -56,182 +56,192 @@ class Entry:
     has_oauth: bool = False
     client_id: str = ""
     is_enabled: bool = True
-    blanks: tuple[Blank, ...] = ()
+    placeholders: tuple[Placeholder, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refused:
-    """One that cannot be a service here, and why."""
+class RejectedEntry:
+    """An entry that cannot become a service, and the reason."""
 
     label: str
     reason: str
 
 
-Found = Entry | Refused
+ParsedEntry = Entry | RejectedEntry
 
 
-def found_in(text: str) -> list[Found]:
-    """What is written down, in its order; raises Unreadable."""
-    if len(text.encode(errors="surrogatepass")) > MOST_BYTES:
-        raise Unreadable(f"This is larger than {MOST_BYTES // 1024} KB.")
-    value = _json(text)
+def parse_services(text: str) -> list[ParsedEntry]:
+    """Return the entries in their order; raise ImportFormatError."""
+    if len(text.encode(errors="surrogatepass")) > MAX_BYTES:
+        raise ImportFormatError(f"This is larger than {MAX_BYTES // 1024} KB.")
+    value = _parse_json(text)
     if not isinstance(value, dict):
-        raise Unreadable("This is JSON, but no object with “mcpServers”, “servers” or “remotes”.")
-    found = list(_read(value))
+        raise ImportFormatError(
+            "This is JSON, but no object with “mcpServers”, “servers” or “remotes”."
+        )
+    found = list(_parse(value))
     if not found:
-        raise Unreadable("No services are written down here.")
-    if len(found) > MOST_ENTRIES:
-        raise Unreadable(f"These are more than {MOST_ENTRIES} services. Import them in parts.")
-    if sum(len(each.blanks) for each in found if isinstance(each, Entry)) > MOST_BLANKS:
-        raise Unreadable(f"More than {MOST_BLANKS} values are to be entered. Import it in parts.")
+        raise ImportFormatError("No services are written down here.")
+    if len(found) > MAX_ENTRIES:
+        raise ImportFormatError(
+            f"These are more than {MAX_ENTRIES} services. Import them in parts."
+        )
+    if sum(len(each.placeholders) for each in found if isinstance(each, Entry)) > MAX_PLACEHOLDERS:
+        raise ImportFormatError(
+            f"More than {MAX_PLACEHOLDERS} values are to be entered. Import it in parts."
+        )
     return found
 
 
-def _json(text: str) -> Any:
+def _parse_json(text: str) -> Any:
     try:
-        value = json.loads(text, object_pairs_hook=_named_once, parse_constant=_no_number)
-        is_sound = storable(value) == value
+        value = json.loads(
+            text, object_pairs_hook=_reject_duplicate_keys, parse_constant=_reject_constant
+        )
+        is_sound = make_storable(value) == value
     except (ValueError, RecursionError) as error:
-        raise Unreadable(
+        raise ImportFormatError(
             "This is not JSON. Comments and trailing commas are none either."
         ) from error
     if not is_sound:
-        raise Unreadable("There are characters in it that no text can have.")
+        raise ImportFormatError("There are characters in it that no text can have.")
     return value
 
 
-def _named_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _reject_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     named = dict(pairs)
     if len(named) != len(pairs):
         names = [name for name, _ in pairs]
         doubled = next(name for name in names if names.count(name) > 1)
-        raise Unreadable(f"“{doubled[:60]}” is there twice, so one of them would be lost.")
+        raise ImportFormatError(f"“{doubled[:60]}” is there twice, so one of them would be lost.")
     return named
 
 
-def _no_number(name: str) -> NoReturn:
+def _reject_constant(name: str) -> NoReturn:
     raise ValueError(name)
 
 
-def _read(value: dict[str, Any]) -> Iterator[Found]:
+def _parse(value: dict[str, Any]) -> Iterator[ParsedEntry]:
     server = value.get("server", value)
     if isinstance(server, dict) and {"remotes", "packages"} & server.keys():
-        return _of_registry(server)
+        return _parse_registry_server(server)
     holders = [each for each in (value, value.get("mcp")) if isinstance(each, dict)]
     lists = [holder.get(key) for holder in holders for key in ("mcpServers", "servers")]
     named = next((each for each in lists if isinstance(each, dict)), None)
     if named is None:
-        raise Unreadable("There is no “mcpServers”, “servers” or “remotes” in it.")
-    asked = {f"input:{key}": label for holder in holders for key, label in _inputs(holder)}
-    return (_of_client(label, said, asked) for label, said in named.items())
+        raise ImportFormatError("There is no “mcpServers”, “servers” or “remotes” in it.")
+    asked = {f"input:{key}": label for holder in holders for key, label in _iterate_inputs(holder)}
+    return (_parse_client_entry(label, said, asked) for label, said in named.items())
 
 
-def _inputs(holder: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """What an editor would ask for: each input's id and what it says of it."""
+def _iterate_inputs(holder: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the id and the description of each input that an editor would ask for."""
     inputs = holder.get("inputs")
     for each in inputs if isinstance(inputs, list) else []:
         if isinstance(each, dict):
-            yield str(each.get("id", "")), _text(each, "description")
+            yield str(each.get("id", "")), _get_text(each, "description")
 
 
-def _of_client(label: str, said: Any, asked: Mapping[str, str]) -> Found:
+def _parse_client_entry(label: str, said: Any, asked: Mapping[str, str]) -> ParsedEntry:
     if not isinstance(said, dict):
-        return Refused(label=label, reason="It is no object with a URL.")
+        return RejectedEntry(label=label, reason="It is no object with a URL.")
     kind = said.get("type") or said.get("transport") or ""
     if "command" in said or kind == "stdio":
-        return Refused(label=label, reason=BRIDGE)
+        return RejectedEntry(label=label, reason=BRIDGE)
     oauth = said.get("oauth")
     entry = Entry(
         label=label,
-        url=next((_text(said, key) for key in ("url", "serverUrl", "httpUrl") if key in said), ""),
+        url=next(
+            (_get_text(said, key) for key in ("url", "serverUrl", "httpUrl") if key in said), ""
+        ),
         has_oauth=isinstance(oauth, dict),
-        client_id=_text(oauth, "clientId") if isinstance(oauth, dict) else "",
+        client_id=_get_text(oauth, "clientId") if isinstance(oauth, dict) else "",
         is_enabled=said.get("disabled") is not True,
     )
-    return _checked(entry, str(kind), said.get("headers", {}), asked)
+    return _check_entry(entry, str(kind), said.get("headers", {}), asked)
 
 
-def _of_registry(server: dict[str, Any]) -> Iterator[Found]:
-    label = _text(server, "name").rpartition("/")[2] or "service"
+def _parse_registry_server(server: dict[str, Any]) -> Iterator[ParsedEntry]:
+    label = _get_text(server, "name").rpartition("/")[2] or "service"
     remotes = server.get("remotes")
     if not isinstance(remotes, list) or not remotes:
-        yield Refused(label=label, reason=BRIDGE)
+        yield RejectedEntry(label=label, reason=BRIDGE)
         return
     for number, remote in enumerate(remotes, start=1):
         name = label if number == 1 else f"{label}-{number}"
         if isinstance(remote, dict):
-            yield _remote(name, server, remote)
+            yield _parse_remote(name, server, remote)
         else:
-            yield Refused(label=name, reason="It is no object with a URL.")
+            yield RejectedEntry(label=name, reason="It is no object with a URL.")
 
 
-def _remote(label: str, server: dict[str, Any], remote: dict[str, Any]) -> Found:
+def _parse_remote(label: str, server: dict[str, Any], remote: dict[str, Any]) -> ParsedEntry:
     listed = remote.get("headers", [])
     given = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
-    headers, labels, optional = {}, dict(_variables(remote)), set()
+    headers, labels, optional = {}, dict(_iterate_variables(remote)), set()
     for each in given:
-        name = _text(each, "name")
+        name = _get_text(each, "name")
         value = each.get("value") or each.get("default") or f"${{{name}}}"
-        labels |= {name: _text(each, "description"), **dict(_variables(each))}
+        labels |= {name: _get_text(each, "description"), **dict(_iterate_variables(each))}
         if each.get("isRequired") is not True and value == f"${{{name}}}":
             optional.add(name)
-        headers[name] = _with_blanks(value, each)
+        headers[name] = _insert_placeholders(value, each)
     entry = Entry(
         label=label,
-        url=_with_blanks(_text(remote, "url"), remote),
-        title=_text(server, "title"),
-        description=_text(server, "description"),
+        url=_insert_placeholders(_get_text(remote, "url"), remote),
+        title=_get_text(server, "title"),
+        description=_get_text(server, "description"),
     )
-    return _checked(entry, _text(remote, "type"), headers, labels, optional)
+    return _check_entry(entry, _get_text(remote, "type"), headers, labels, optional)
 
 
-def _variables(holder: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _iterate_variables(holder: dict[str, Any]) -> Iterator[tuple[str, str]]:
     variables = holder.get("variables")
     for name, said in variables.items() if isinstance(variables, dict) else ():
-        yield name, _text(said, "description") if isinstance(said, dict) else ""
+        yield name, _get_text(said, "description") if isinstance(said, dict) else ""
 
 
-def _with_blanks(text: Any, holder: dict[str, Any]) -> Any:
-    """The registry writes its variables as `{name}`."""
-    for name, _ in _variables(holder) if isinstance(text, str) else ():
+def _insert_placeholders(text: Any, holder: dict[str, Any]) -> Any:
+    """Replace the variables of the registry format, `{name}`, by `${name}`."""
+    for name, _ in _iterate_variables(holder) if isinstance(text, str) else ():
         text = re.sub(rf"(?<!\$)\{{{re.escape(name)}\}}", lambda found: f"${found[0]}", text)
     return text
 
 
-def _checked(
+def _check_entry(
     entry: Entry,
     kind: str,
     headers: Any,
     labels: Mapping[str, str],
     optional: set[str] | None = None,
-) -> Found:
-    """The entry with its transport, headers and blanks, if it can be one of ours."""
+) -> ParsedEntry:
+    """Return the entry with transport, headers and placeholders, or a RejectedEntry."""
     if not entry.url:
-        return Refused(label=entry.label, reason="It has no URL.")
+        return RejectedEntry(label=entry.label, reason="It has no URL.")
     if kind not in _TRANSPORTS:
         reason = f"Its type “{kind[:40]}” is neither “http”, “streamable-http” nor “sse”."
-        return Refused(label=entry.label, reason=reason)
+        return RejectedEntry(label=entry.label, reason=reason)
     if not _are_headers(headers):
         reason = "Its headers are no object of names and texts, each of one line."
-        return Refused(label=entry.label, reason=reason)
+        return RejectedEntry(label=entry.label, reason=reason)
     keys = dict.fromkeys(
-        key for text in (entry.url, *headers.values()) for key in BLANK.findall(text)
+        key for text in (entry.url, *headers.values()) for key in PLACEHOLDER.findall(text)
     )
-    blanks = tuple(
-        Blank(key=key, label=labels.get(key, ""), is_required=key not in (optional or ()))
+    placeholders = tuple(
+        Placeholder(key=key, label=labels.get(key, ""), is_required=key not in (optional or ()))
         for key in keys
     )
-    return replace(entry, transport=_TRANSPORTS[kind], headers=headers, blanks=blanks)
+    return replace(entry, transport=_TRANSPORTS[kind], headers=headers, placeholders=placeholders)
 
 
 def _are_headers(value: Any) -> bool:
-    """A line end in a value would be a header of its own."""
+    """A line break in a value would start another header."""
     return isinstance(value, dict) and all(
         name and isinstance(text, str) and f"{name}{text}".isprintable()
         for name, text in value.items()
     )
 
 
-def _text(holder: Mapping[str, Any], key: str) -> str:
+def _get_text(holder: Mapping[str, Any], key: str) -> str:
     value = holder.get(key)
     return value.strip() if isinstance(value, str) else ""

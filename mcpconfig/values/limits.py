@@ -1,11 +1,11 @@
-"""The bounds on what a service may send, on the wire and in what is kept of it."""
+"""The limits on what a service may send and on what is stored of it."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """One set for all services: a limit that an admin must tune is a limit that was set wrong."""
+    """One set of limits for all services. None of them is a setting."""
 
     connect_seconds: float = 5.0
     opening_seconds: float = 15.0

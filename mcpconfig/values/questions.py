@@ -1,5 +1,5 @@
-"""What services ask people, read within bounds and brought into one shape, and the values of a form
-checked against what was asked for. Knows nothing of connections."""
+"""Services' questions to people: parsed within limits, and the values of a form checked against the
+question."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -10,60 +10,71 @@ from urllib.parse import urlsplit
 
 from .errors import OperationError
 from .limits import LIMITS
-from .results import InputRequest, storable
+from .results import InputRequest, make_storable
+from .secret_fields import NEVER, find_secret_field
 
 Json = dict[str, Any]
 
-_SHORT = 255
+_MAX_NAME_CHARACTERS = 255
 _FORMATS = ("email", "uri", "date", "date-time")
 _EMAIL = re.compile(r"[^\s@]+@[^\s@]+")
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S+")
-# A URL is shown whole: what looks like another one, or runs the wrong way round, is not taken in.
-_PLAIN = re.compile(r"[\x21-\x5b\x5d-\x7e]+")
+# A URL is shown whole. One with characters that could make it look like another, or reverse its
+# direction, is refused.
+_PLAIN_URL = re.compile(r"[\x21-\x5b\x5d-\x7e]+")
 
 
-def requests_of(asked: Any) -> tuple[InputRequest, ...]:
-    """The questions that a service sent by their keys, or an OperationError where one of them
-    cannot be put to anybody: a question for a model, a form that is none, a URL that leads inside.
+def parse_requests(asked: Any) -> tuple[InputRequest, ...]:
+    """Return the questions that a service sent, by their keys. Raise OperationError if one of them
+    cannot be shown to a person: a question for a model, an invalid form, a URL to a private place.
 
-    Nothing of what is beyond the bounds is cut: a person must see all that he answers to.
+    Nothing beyond the limits is cut, because a person must see all of what they answer.
     """
     if asked is None:
         return ()
     if not isinstance(asked, Mapping) or len(asked) > LIMITS.questions:
-        raise unanswerable("It asks too much at once.")
-    return tuple(_request(key, said) for key, said in asked.items())
+        raise unanswerable_error("It asks too much at once.")
+    return tuple(_parse_request(key, said) for key, said in asked.items())
 
 
-def unanswerable(why: str) -> OperationError:
-    """Definite: the service has not gone on with the call, and will not."""
+def unanswerable_error(why: str) -> OperationError:
+    """Definite: the service has not continued the call, and will not."""
     return OperationError(
         kind="protocol",
         message=f"The service asks for something that is not answered here. {why}",
-        hint="Tell whoever runs the service; the trace shows what it asked.",
+        hint="Tell the operator of the service; the trace shows what it asked.",
         is_definite=True,
     )
 
 
-def _request(key: Any, said: Any) -> InputRequest:
+def _parse_request(key: Any, said: Any) -> InputRequest:
     match said:
         case {"method": "elicitation/create", "params": {"message": str(message)} as params}:
             mode = params.get("mode", "form")
         case _:
-            raise unanswerable("Only questions to a person are.")
-    if not _is_text(key, _SHORT) or not _is_text(message, LIMITS.question_characters):
-        raise unanswerable("It is too long.")
+            raise unanswerable_error("Only questions to a person are.")
+    if not _is_text(key, _MAX_NAME_CHARACTERS) or not _is_text(message, LIMITS.question_characters):
+        raise unanswerable_error("It is too long.")
     if mode == "url" and is_presentable(params.get("url")):
         return InputRequest(key=key, mode="url", message=message, url=params["url"])
     if mode == "form":
-        schema = _form(params.get("requestedSchema"))
+        schema = _parse_form(params.get("requestedSchema"))
+        if title := find_secret_field(schema["properties"], message):
+            raise unanswerable_error(f"It asks for “{title}”. {NEVER}")
         return InputRequest(key=key, mode="form", message=message, schema=schema)
-    raise unanswerable("It names an address that nobody should open, or asks in an unknown way.")
+    raise unanswerable_error(
+        "It names an address that nobody should open, or asks in an unknown way."
+    )
 
 
 def is_presentable(url: Any) -> bool:
-    """Whether a URL may be shown to be opened: https, or plain http on the reader's own machine."""
-    if not isinstance(url, str) or len(url) > LIMITS.uri_characters or not _PLAIN.fullmatch(url):
+    """Whether a person may be offered to open this URL: https, or plain http on the reader's own
+    machine."""
+    if (
+        not isinstance(url, str)
+        or len(url) > LIMITS.uri_characters
+        or not _PLAIN_URL.fullmatch(url)
+    ):
         return False
     try:
         parts = urlsplit(url)
@@ -82,43 +93,46 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def _form(said: Any) -> Json:
-    """The form as one flat object. Each field has a title, choices are always `oneOf`."""
+def _parse_form(said: Any) -> Json:
+    """Return the form as one flat object. Each field has a title, and choices are always
+    `oneOf`."""
     match said:
         case {"type": "object", "properties": dict(properties)}:
             required = said.get("required") or []
         case _:
-            raise unanswerable("It is not a form.")
+            raise unanswerable_error("It is not a form.")
     if len(properties) > LIMITS.form_fields or not isinstance(required, list):
-        raise unanswerable("The form is too long.")
+        raise unanswerable_error("The form is too long.")
     return {
         "type": "object",
-        "properties": {name: _field(name, field) for name, field in properties.items()},
+        "properties": {name: _parse_field(name, field) for name, field in properties.items()},
         "required": [name for name in properties if name in required],
     }
 
 
-def _field(name: str, said: Any) -> Json:
-    if not _is_text(name, _SHORT) or not isinstance(said, dict):
-        raise unanswerable("The form has a field without a name or a kind.")
+def _parse_field(name: str, said: Any) -> Json:
+    if not _is_text(name, _MAX_NAME_CHARACTERS) or not isinstance(said, dict):
+        raise unanswerable_error("The form has a field without a name or a kind.")
     match said:
         case {"type": "array", "items": dict(items)}:
-            field: Json = {"type": "array", "items": {"oneOf": _choices(items)}}
+            field: Json = {"type": "array", "items": {"oneOf": _parse_choices(items)}}
         case {"type": "string"} if any(word in said for word in ("enum", "oneOf")):
-            field = {"type": "string", "oneOf": _choices(said)}
+            field = {"type": "string", "oneOf": _parse_choices(said)}
         case {"type": "string" | "number" | "integer" | "boolean" as kind}:
             field = {"type": kind}
         case _:
-            raise unanswerable("The form has a field of an unknown kind.")
-    field |= {word: said[word] for word in _said_of(field) if _TAKEN[word](said.get(word))}
+            raise unanswerable_error("The form has a field of an unknown kind.")
+    field |= {
+        word: said[word] for word in _list_keywords(field) if _KEYWORD_CHECKS[word](said.get(word))
+    }
     field.setdefault("title", name)
-    if "default" in said and not _problem(field, said["default"]):
+    if "default" in said and not _find_problem(field, said["default"]):
         field["default"] = said["default"]
     return field
 
 
-def _choices(said: Json) -> list[Json]:
-    """What can be chosen, each with the words for it, from any of the ways in which it is said."""
+def _parse_choices(said: Json) -> list[Json]:
+    """Return the choices with their labels, from any of the forms that the protocol allows."""
     listed = said.get("oneOf", said.get("anyOf"))
     if listed is None:
         values, names = said.get("enum"), said.get("enumNames")
@@ -130,22 +144,26 @@ def _choices(said: Json) -> list[Json]:
             {"const": value, "title": label} for value, label in zip(values, names, strict=True)
         ]
     if not isinstance(listed, list) or not 0 < len(listed) <= LIMITS.form_options:
-        raise unanswerable("The form offers nothing to choose from, or too much.")
-    return [_choice(each) for each in listed]
+        raise unanswerable_error("The form offers nothing to choose from, or too much.")
+    return [_parse_choice(each) for each in listed]
 
 
-def _choice(said: Any) -> Json:
+def _parse_choice(said: Any) -> Json:
     match said:
         case {"const": str(value)}:
             label = said.get("title", value)
-            if _is_text(value, _SHORT, least=0) and _is_text(label, _SHORT, least=0):
+            if _is_text(value, _MAX_NAME_CHARACTERS, least=0) and _is_text(
+                label, _MAX_NAME_CHARACTERS, least=0
+            ):
                 return {"const": value, "title": label or value}
-    raise unanswerable("The form offers a choice that cannot be read.")
+    raise unanswerable_error("The form offers a choice that cannot be read.")
 
 
 def _is_text(said: Any, characters: int, *, least: int = 1) -> bool:
     return (
-        isinstance(said, str) and least <= len(said) <= characters and bool(storable(said) == said)
+        isinstance(said, str)
+        and least <= len(said) <= characters
+        and bool(make_storable(said) == said)
     )
 
 
@@ -157,10 +175,10 @@ def _is_count(said: Any) -> bool:
     return isinstance(said, int) and not isinstance(said, bool) and 0 <= said <= 1_000_000
 
 
-# What may be said about a field, and how it must be said to count. Patterns do not: matching one
-# that a service wrote may take for ever.
-_TAKEN: dict[str, Callable[[Any], bool]] = {
-    "title": lambda said: _is_text(said, _SHORT),
+# The keywords of a field, and the check that a value must pass to be used. Patterns are not used:
+# matching an untrusted pattern may never end.
+_KEYWORD_CHECKS: dict[str, Callable[[Any], bool]] = {
+    "title": lambda said: _is_text(said, _MAX_NAME_CHARACTERS),
     "description": lambda said: _is_text(said, LIMITS.question_characters),
     "format": lambda said: said in _FORMATS,
     "minLength": _is_count,
@@ -170,7 +188,7 @@ _TAKEN: dict[str, Callable[[Any], bool]] = {
     "minItems": _is_count,
     "maxItems": _is_count,
 }
-_SAID_OF = {
+_TYPE_KEYWORDS = {
     "string": ("format", "minLength", "maxLength"),
     "number": ("minimum", "maximum"),
     "integer": ("minimum", "maximum"),
@@ -179,19 +197,19 @@ _SAID_OF = {
 }
 
 
-def _said_of(field: Json) -> tuple[str, ...]:
-    own = () if "oneOf" in field else _SAID_OF[field["type"]]
+def _list_keywords(field: Json) -> tuple[str, ...]:
+    own = () if "oneOf" in field else _TYPE_KEYWORDS[field["type"]]
     return ("title", "description", *own)
 
 
-def problems_of(request: InputRequest, content: Mapping[str, Any] | None) -> dict[str, str]:
-    """What is wrong with the values of a form, in a sentence for each field; nothing, if they may
-    be sent. Values that nobody asked for are wrong, too."""
+def find_problems(request: InputRequest, content: Mapping[str, Any] | None) -> dict[str, str]:
+    """Return a sentence for each field of a form whose value is wrong; empty if the values may be
+    sent. Values that the form does not ask for are wrong, too."""
     fields: Json = request.schema.get("properties", {})
     given = dict(content or {})
     problems = {name: "Nobody asked for this." for name in given if name not in fields}
     for name, field in fields.items():
-        problem = _problem(field, given[name]) if name in given else ""
+        problem = _find_problem(field, given[name]) if name in given else ""
         if name not in given and name in request.schema.get("required", []):
             problem = "This is needed."
         if problem:
@@ -199,18 +217,18 @@ def problems_of(request: InputRequest, content: Mapping[str, Any] | None) -> dic
     return problems
 
 
-def _problem(field: Json, value: Any) -> str:
+def _find_problem(field: Json, value: Any) -> str:
     match field["type"]:
         case "boolean":
             return "" if isinstance(value, bool) else "This is yes or no."
         case "number" | "integer" as kind:
-            return _problem_of_number(field, value, is_whole=kind == "integer")
+            return _find_number_problem(field, value, is_whole=kind == "integer")
         case "array":
-            return _problem_of_list(field, value)
-    return _problem_of_text(field, value)
+            return _find_list_problem(field, value)
+    return _find_text_problem(field, value)
 
 
-def _problem_of_number(field: Json, value: Any, *, is_whole: bool) -> str:
+def _find_number_problem(field: Json, value: Any, *, is_whole: bool) -> str:
     if not _is_number(value) or (is_whole and value != int(value)):
         return "This is a whole number." if is_whole else "This is a number."
     if value < field.get("minimum", value):
@@ -220,7 +238,7 @@ def _problem_of_number(field: Json, value: Any, *, is_whole: bool) -> str:
     return ""
 
 
-def _problem_of_list(field: Json, value: Any) -> str:
+def _find_list_problem(field: Json, value: Any) -> str:
     offered = [choice["const"] for choice in field["items"]["oneOf"]]
     if not isinstance(value, list) or any(each not in offered for each in value):
         return "Choose from what is offered."
@@ -233,8 +251,8 @@ def _problem_of_list(field: Json, value: Any) -> str:
     return ""
 
 
-def _problem_of_text(field: Json, value: Any) -> str:
-    if not isinstance(value, str) or storable(value) != value:
+def _find_text_problem(field: Json, value: Any) -> str:
+    if not isinstance(value, str) or make_storable(value) != value:
         return "This is a text."
     if "oneOf" in field:
         is_offered = any(choice["const"] == value for choice in field["oneOf"])
@@ -243,24 +261,24 @@ def _problem_of_text(field: Json, value: Any) -> str:
         return f"At least {field['minLength']} characters."
     if len(value) > field.get("maxLength", len(value)):
         return f"At most {field['maxLength']} characters."
-    return _problem_of_format(field.get("format"), value)
+    return _find_format_problem(field.get("format"), value)
 
 
-def _problem_of_format(kind: str | None, value: str) -> str:
+def _find_format_problem(kind: str | None, value: str) -> str:
     match kind:
         case "email":
             return "" if _EMAIL.fullmatch(value) else "This is an e-mail address."
         case "uri":
             return "" if _URI.fullmatch(value) else "This is an address such as https://…"
         case "date":
-            return "" if _parses(date.fromisoformat, value) else "This is a date: 2026-07-28."
+            return "" if _is_parsed_by(date.fromisoformat, value) else "This is a date: 2026-07-28."
         case "date-time":
-            is_time = "T" in value and _parses(datetime.fromisoformat, value)
+            is_time = "T" in value and _is_parsed_by(datetime.fromisoformat, value)
             return "" if is_time else "This is a date and a time: 2026-07-28T12:00:00Z."
     return ""
 
 
-def _parses(parse: Callable[[str], object], value: str) -> bool:
+def _is_parsed_by(parse: Callable[[str], object], value: str) -> bool:
     try:
         parse(value)
     except ValueError:

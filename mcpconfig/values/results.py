@@ -1,4 +1,4 @@
-"""What operations on services return: plain values, and the canonical JSON they are hashed by."""
+"""The values that operations on services return, and the canonical JSON for their hashes."""
 
 import hashlib
 import json
@@ -8,9 +8,11 @@ from typing import Any, Literal, Self
 
 import rfc8785
 
+from mcpconfig.values.limits import LIMITS
+
 
 def canonical_json(value: Any) -> bytes:
-    """RFC 8785 where it is defined. Numbers beyond it (huge integers) still get one stable form."""
+    """Return RFC 8785 JSON. Numbers beyond it (huge integers) still get one stable form."""
     try:
         return rfc8785.dumps(value)
     except (rfc8785.CanonicalizationError, UnicodeEncodeError):
@@ -18,8 +20,9 @@ def canonical_json(value: Any) -> bytes:
         return text.encode()
 
 
-def storable(value: Any) -> Any:
-    """The value as every database keeps it: no NUL, no lone surrogate, no NaN or infinity."""
+def make_storable(value: Any) -> Any:
+    """Return the value in a form that every database stores: without NUL, lone surrogates, NaN and
+    infinity."""
     if isinstance(value, str):
         if value.isascii() and "\x00" not in value:
             return value
@@ -27,15 +30,15 @@ def storable(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):
-        return {storable(str(key)): storable(item) for key, item in value.items()}
+        return {make_storable(str(key)): make_storable(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [storable(item) for item in value]
+        return [make_storable(item) for item in value]
     return value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
-    """What a service says about one tool."""
+    """One tool, as the service describes it."""
 
     name: str
     title: str = ""
@@ -47,7 +50,8 @@ class Tool:
 
     @property
     def hash(self) -> str:
-        """Of everything that a person consents to. `meta` is for programs and is left out."""
+        """The hash of everything that a person consents to. `meta` is for programs and is left
+        out."""
         content = {
             "name": self.name,
             "title": self.title,
@@ -60,8 +64,8 @@ class Tool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LeftOut:
-    """A tool that the service offers and that is not used, with the reason."""
+class RejectedTool:
+    """A tool of the service that is not used, with the reason."""
 
     name: str
     reason: str
@@ -69,21 +73,31 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
-    """All tools that a service offers, and for how long it says that they stay as they are."""
+    """All tools of a service, and for how long the list stays fresh."""
 
     tools: list[Tool]
-    left_out: list[LeftOut]
+    left_out: list[RejectedTool]
     fresh_seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolResult:
-    """What a tool answered. A tool that failed answers too: `is_error` is then true."""
+    """The answer of a tool. If the tool failed, `is_error` is true."""
 
     content: list[dict[str, Any]]
     structured: Any | None = None
     is_error: bool = False
     was_cut: bool = False
+
+
+TOO_MANY_ENTRIES = f"more than {LIMITS.entries_at_once} entries"
+
+
+def build_withheld_content(*, is_error: bool) -> list[dict[str, Any]]:
+    """Return what stands for the answer of a tool that is not kept. Person and model read it."""
+    end = "The call failed" if is_error else "The call succeeded, so do not repeat it"
+    text = f"[{end}, but its answer is not kept: it has {TOO_MANY_ENTRIES}. Ask for less at once.]"
+    return [{"type": "text", "text": text}]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +111,7 @@ class CallOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """How far a tool has come. It is a share only where the service says of how much."""
+    """The progress of a tool. It is a share only if the service sends a total."""
 
     done: float
     total: float | None = None
@@ -111,10 +125,11 @@ class Progress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputRequest:
-    """Something that a service asks a person. Its `key` goes back with the answer.
+    """A question of a service to a person. Its `key` goes back with the answer.
 
     A form asks for the values that `schema` describes, a flat object in the shape that
-    `questions.py` gives it. A URL is for the person's own browser: shown whole, never fetched here.
+    `questions.py` builds. A URL is for the person's own browser: it is shown whole and never
+    fetched here.
     """
 
     key: str
@@ -133,7 +148,7 @@ class InputRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What a person answered: the values of a form, a plain no, or nothing at all."""
+    """A person's answer: the values of a form, a refusal, or no answer."""
 
     action: Literal["accept", "decline", "cancel"]
     content: dict[str, Any] | None = None
@@ -148,10 +163,11 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputRequired:
-    """A call that did not run to its end because the service asks something first.
+    """A call that did not run to its end because the service asks a question first.
 
-    The same call, sent again with an answer to each request and with `request_state`, goes on; from
-    any process, any time later. Without requests the service only wants it again in a while.
+    The same call continues when it is sent again with an answer to each request and with
+    `request_state`, from any process and at any later time. Without requests the service only wants
+    the call again after a while.
     """
 
     requests: tuple[InputRequest, ...]
@@ -170,10 +186,10 @@ class InputRequired:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskStarted:
-    """A call that the service goes on with by itself; `tasks.py` asks how it stands.
+    """A call that the service continues as a task; `operations/tasks.py` polls it.
 
-    `ttl_seconds`: for how long the service keeps the task, counted from its beginning; None, for
-    ever.
+    `ttl_seconds`: how long the service keeps the task, counted from its start; None if without
+    limit.
     """
 
     task_id: str
@@ -196,11 +212,11 @@ TaskStatus = Literal["working", "input_required", "completed", "failed", "cancel
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskReport:
-    """How a long task stands.
+    """The state of a long task.
 
-    A completed one has its `result`, which may be that the tool failed; a failed one has an
-    `error`, a sentence. One that needs input has `requests`, or an `error` where they cannot be put
-    to anybody. Unknown: the service has no such task any more, and what became of it nobody knows.
+    A completed task has a `result`, which may say that the tool failed; a failed one has an
+    `error`, a sentence. One that needs input has `requests`, or an `error` if they cannot be shown
+    to a person. Unknown: the service no longer has the task, so its outcome is unknown.
     """
 
     status: TaskStatus
@@ -218,7 +234,7 @@ class TaskReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resource:
-    """Something that a service lets be read. Only that service is ever asked for the URI."""
+    """A resource that a service offers. Its URI is sent to that service only."""
 
     uri: str
     name: str
@@ -230,7 +246,7 @@ class Resource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceTemplate:
-    """A pattern of URIs that a service lets be read (RFC 6570)."""
+    """A URI template (RFC 6570) for resources of a service."""
 
     uri_template: str
     name: str
@@ -241,7 +257,7 @@ class ResourceTemplate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourcePart:
-    """A text, or bytes. `meta` says how an app wants to be shown."""
+    """A text, or bytes. `meta` describes how an app is displayed."""
 
     uri: str
     mime_type: str = ""
@@ -252,7 +268,7 @@ class ResourcePart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceContents:
-    """What a resource holds: usually one part, for a folder several."""
+    """The contents of a resource: usually one part, several for a folder."""
 
     parts: tuple[ResourcePart, ...]
     was_cut: bool = False
@@ -260,7 +276,7 @@ class ResourceContents:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptArgument:
-    """A text that a prompt asks for."""
+    """An argument of a prompt."""
 
     name: str
     title: str = ""
@@ -270,7 +286,7 @@ class PromptArgument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt:
-    """A text that a service has prepared, and what it must be told to write it."""
+    """A prompt that a service offers, and its arguments."""
 
     name: str
     title: str = ""
@@ -297,7 +313,7 @@ class PromptResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completion:
-    """What a service proposes for a value. `total` is how many it has, if it says so."""
+    """Suggestions of a service for a value. `total` is their number, if the service sends it."""
 
     values: tuple[str, ...]
     total: int | None = None
@@ -306,7 +322,7 @@ class Completion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogMessage:
-    """What a service wrote to its log while an operation ran, shortened."""
+    """A log message of a service during an operation, shortened."""
 
     level: str
     text: str
@@ -315,7 +331,7 @@ class LogMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One thing that a connection test looked at."""
+    """One step of a connection test."""
 
     name: str
     detail: str
@@ -323,9 +339,9 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionReport:
-    """What a connection test found. `era` is the protocol version that was agreed.
+    """The result of a connection test. `era` is the protocol version that was agreed.
 
-    `tool_tokens` estimates what the list of tools costs a model. A count is None where the service
+    `tool_tokens` estimates what the list of tools costs a model. A count is None if the service
     offers nothing of the kind, or could not list it.
     """
 
@@ -340,7 +356,7 @@ class ConnectionReport:
     template_count: int | None
     prompt_count: int | None
     instructions: str
-    left_out: tuple[LeftOut, ...]
+    left_out: tuple[RejectedTool, ...]
     log: tuple[LogMessage, ...]
     requests: int
     duration_ms: int

@@ -1,4 +1,4 @@
-"""The extension by which services go on with a long call by themselves, as its messages travel."""
+"""The messages of the protocol extension for long-running tasks."""
 
 from collections.abc import Sequence
 from typing import Any, ClassVar, Literal, NoReturn
@@ -11,7 +11,7 @@ Params = dict[str, Any]
 
 
 class TaskState(types.Result):
-    """A task as the service tells of it."""
+    """The state of a task, as the service sends it."""
 
     task_id: str = Field(alias="taskId")
     status: Literal["working", "input_required", "completed", "failed", "cancelled"]
@@ -27,15 +27,15 @@ class StartedTask(TaskState):
 
 
 class DetailedTask(TaskState):
-    """The answer to the question how a task stands. What it holds is read by `tasks.py`."""
+    """The answer to `tasks/get`. `operations/tasks.py` parses its contents."""
 
     result: dict[str, Any] | None = None
     error: dict[str, Any] | None = None
     input_requests: dict[str, Any] | None = Field(None, alias="inputRequests")
 
 
-class Acknowledged(types.Result):
-    """An answer that says nothing else."""
+class Acknowledgement(types.Result):
+    """An empty answer."""
 
 
 class GetTask(types.Request[Params, Literal["tasks/get"]]):
@@ -57,21 +57,20 @@ class CancelTask(types.Request[Params, Literal["tasks/cancel"]]):
 
 
 class LongTasks(ClientExtension):
-    """Declares that a call may become a task, to a service that may turn out to be modern. At one
-    that is none the SDK then keeps silent about it."""
+    """Declares to a service whose era is unknown that a call may become a task. The SDK does not
+    send the declaration to a handshake-era service."""
 
     identifier = "io.modelcontextprotocol/tasks"
 
     def claims(self) -> Sequence[ResultClaim[Any]]:
-        return (ResultClaim(result_type="task", model=StartedTask, resolve=_nobody_waits),)
+        return (ResultClaim(result_type="task", model=StartedTask, resolve=_refuse_to_wait),)
 
 
-async def _nobody_waits(_task: StartedTask, _context: ClaimContext) -> NoReturn:
-    """Only the SDK's own driver would ask for this, which no operation uses."""
+async def _refuse_to_wait(_task: StartedTask, _context: ClaimContext) -> NoReturn:
+    """Required by the SDK; only the SDK's own driver would call it, which no operation uses."""
     raise NotImplementedError
 
 
-# To a service that is known as modern it is only said, and `tool_request.py` knows the answers: out
-# of a claim the SDK makes what they may look like anew for each connection, which costs as much as
-# the call.
-DECLARED = advertise(LongTasks.identifier)
+# For a service that is known as modern it is only advertised, and `tool_request.py` parses the
+# answers: for a claim the SDK builds a parser for each connection, which costs as much as the call.
+TASKS_ADVERTISED = advertise(LongTasks.identifier)

@@ -1,4 +1,4 @@
-"""URI templates (RFC 6570): which values one takes, and the URI that they make."""
+"""URI templates (RFC 6570): their variables, and their expansion."""
 
 import re
 from collections.abc import Mapping
@@ -14,13 +14,14 @@ _NAME = r"(?:[\w-]|%[0-9A-Fa-f]{2})+(?:\.(?:[\w-]|%[0-9A-Fa-f]{2})+)*(?:\*|:[1-9
 _EXPRESSION = re.compile(rf"\{{[+#./;?&]?{_NAME}(?:,{_NAME})*\}}", re.ASCII)
 
 
-def variables(template: str) -> list[str]:
-    """The names of the values that a template takes; none, if it cannot be read."""
+def list_variables(template: str) -> list[str]:
+    """Return the names of the variables; none if the template is invalid."""
     return list(URITemplate(template).variable_names) if _is_readable(template) else []
 
 
-def required(template: str) -> set[str]:
-    """The values without which the URI would have a hole: all that are no query parameters."""
+def list_required_variables(template: str) -> set[str]:
+    """Return the variables without which the URI would have a gap: all that are not query
+    parameters."""
     if not _is_readable(template):
         return set()
     lists = re.findall(r"\{(?![?&])[+#./;]?([^}]*)\}", template)
@@ -28,16 +29,16 @@ def required(template: str) -> set[str]:
 
 
 def expand(template: str, values: Mapping[str, Value]) -> str:
-    """The URI. As the RFC has it, a value that is not given leaves its place empty."""
+    """Return the URI. As in the RFC, a variable without a value expands to nothing."""
     if not _is_readable(template):
-        raise _wrong("The service's URI template cannot be read.")
+        raise _template_error("The service's URI template cannot be read.")
     parsed = URITemplate(template)
     unknown = sorted(set(values) - set(parsed.variable_names))
     if unknown:
-        raise _wrong(f"The URI template has no place for “{unknown[0]}”.")
+        raise _template_error(f"The URI template has no place for “{unknown[0]}”.")
     uri = parsed.expand(dict(values))
     if len(uri) > LIMITS.uri_characters:
-        raise _wrong("The URI becomes too long.")
+        raise _template_error("The URI becomes too long.")
     return uri
 
 
@@ -46,5 +47,5 @@ def _is_readable(template: str) -> bool:
     return not {"{", "}"} & set(rest)
 
 
-def _wrong(message: str) -> OperationError:
+def _template_error(message: str) -> OperationError:
     return OperationError(kind="configuration", message=message, was_sent=False, is_definite=True)

@@ -1,5 +1,5 @@
-// Says politely what a new element is about, keeps the title and the list of chats in step, and puts
-// failed requests into words.
+// Announces new elements to screen readers, updates the title and the list of chats, and reports
+// failed requests.
 (() => {
   const line = document.querySelector("[data-announcements]");
 
@@ -18,7 +18,8 @@
   };
   document.addEventListener("htmx:response:error", ({ detail: { ctx } }) => {
     const { status } = ctx.response;
-    if (![409, 422].includes(status)) tell(ctx, `That did not work (${status}). Reload the page and try again.`);
+    if (status === 503) tell(ctx, ctx.text);
+    else if (![409, 422].includes(status)) tell(ctx, `That did not work (${status}). Reload the page and try again.`);
   });
   document.addEventListener("htmx:error", ({ detail: { ctx } }) => {
     tell(ctx, "The server cannot be reached. Nothing is lost: try again in a moment.");

@@ -1,5 +1,5 @@
-// Speaks with the sealed frame of an app. All that it says is a wish: shape, size and number are
-// checked here, and the server decides about every tool that it asks for.
+// Talks to the sandboxed frame of an app. Its messages are untrusted: shape, size and number are
+// checked here, and the server decides about every tool call.
 (() => {
   const MOST_CHARACTERS = 65536, MOST_MESSAGES = 100, WINDOW = 5e3, MOST_TEXT = 4000, LOWEST = 60, HIGHEST = 800;
   const BUSY_TRIES = 60, TRIES = 600, PAUSE = 1e3;
@@ -14,7 +14,7 @@
 
   const note = (app, words) => { app.box.querySelector("[data-app-note]").textContent = words; };
 
-  // What is refused only because the chat is busy is asked again.
+  // Requests that a busy chat refused are repeated.
   const get = async (address, options) => {
     const answer = await fetch(address, { redirect: "error", ...options });
     const json = await answer.json();
@@ -50,7 +50,7 @@
     if (Number.isFinite(height)) app.frame.style.height = `${Math.min(HIGHEST, Math.max(LOWEST, height))}px`;
   };
 
-  // A link is shown whole, in the form in which it will be followed, and only a person opens it.
+  // The whole link is shown as it will be opened, and only a person opens it.
   METHODS["ui/open-link"] = (app, { url }) => {
     const link = URL.canParse(url) && new URL(url);
     if (!link || !["https:", "http:"].includes(link.protocol) || link.href.length > 2000) return { isError: true };
@@ -60,7 +60,7 @@
     return {};
   };
 
-  // Only into an empty box, so that nobody sends another's words with their own; never hidden characters.
+  // Only into an empty box, so that nobody sends it with their own text; no hidden characters.
   METHODS["ui/message"] = (app, { content }) => {
     const box = document.getElementById("message");
     const words = Array.isArray(content) ? content.map((block) => (block?.type === "text" ? block.text : "")).join("\n") : "";

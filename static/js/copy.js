@@ -1,4 +1,4 @@
-// Copy buttons: in a code block's head, and under an answer.
+// Copy buttons: in the header of a code block, and under an answer.
 (() => {
   if (!navigator.clipboard) return;
   document.documentElement.dataset.copies = "";

@@ -1,4 +1,4 @@
-// Shortcuts that elements name, and where the keyboard goes on after a decision.
+// Shortcuts that elements declare, and the focus after a decision.
 (() => {
   document.addEventListener("keydown", (event) => {
     const keys = (event.ctrlKey || event.metaKey ? "ctrl+" : "") + (event.altKey ? "alt+" : "") + event.code;
@@ -8,7 +8,7 @@
     element.matches("button") ? element.click() : element.focus();
   });
 
-  // Who decides by keyboard loses their place with the card, and gets it back.
+  // The decided card had the focus; move it to the replacement.
   let decided = "";
   document.addEventListener("htmx:config:request", ({ target }) => {
     decided = target.closest("[data-card]:focus-within")?.id || "";

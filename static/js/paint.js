@@ -1,4 +1,4 @@
-// Puts changes on the page, once per screen frame, and follows the end unless the reader is elsewhere.
+// Applies changes once per screen frame, and scrolls to the end unless the reader scrolled away.
 (() => {
   const box = document.querySelector("[data-stream]");
   if (!box) return;
@@ -9,8 +9,7 @@
   const byId = (id) => document.getElementById(id);
   const focus = (element) => element.focus({ preventScroll: true });
 
-  // What a person opened stays open, what has the focus keeps it, and a card that still asks the same
-  // keeps what was typed into it.
+  // Open details stay open, the focus stays, and an unchanged card keeps what was typed into it.
   const replace = (old, html) => {
     const fresh = parse(html).firstElementChild, active = document.activeElement;
     const { keep } = fresh.dataset;
@@ -49,7 +48,7 @@
     follow();
   };
 
-  // To the end, but no further than where the oldest open card begins, and to that only once.
+  // To the end, but not past the start of the oldest open card, and to that only once.
   const follow = () => {
     const card = box.querySelector("[data-card]");
     if (!follows || (card && card.id === asked)) return;

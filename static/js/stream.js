@@ -1,5 +1,5 @@
-// The line to the server, which only brings frames. It asks for what follows the last number seen,
-// comes back by itself, and hands changes on to paint.js.
+// The socket, which only receives frames. It requests what follows the last number seen, reconnects,
+// and passes changes to paint.js.
 (() => {
   const box = document.querySelector("[data-stream]");
   if (!box) return;
@@ -15,7 +15,7 @@
     guard();
   };
 
-  // What has no number is a state: the latest counts.
+  // A frame without a number is a state: the latest one counts.
   const hear = ({ data }) => {
     const { n, f } = JSON.parse(data);
     clearTimeout(lost);
@@ -27,7 +27,7 @@
     box.dispatchEvent(new CustomEvent("changes", { detail: f }));
   };
 
-  // A line that died without a word would never close by itself.
+  // A connection that was lost silently never closes by itself.
   const guard = () => {
     heard = Date.now();
     clearTimeout(watch);
@@ -49,7 +49,7 @@
     again = setTimeout(connect, Math.random() * Math.min(3e4, 500 * 2 ** tries++));
   };
 
-  // Signed out, or too far behind. A page that has just loaded waits, or it might never stop.
+  // Signed out, or too far behind. A page that has just loaded waits, to avoid endless reloads.
   const reload = () => setTimeout(() => location.reload(), Math.max(0, 1e4 - performance.now()));
 
   const wake = () => {

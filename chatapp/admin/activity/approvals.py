@@ -1,16 +1,18 @@
-"""Approvals: what was asked, who decided and why, to read."""
+"""The admin of approvals, read-only."""
 
 from django.contrib import admin
 from django.utils.safestring import SafeString
 
+from chatapp.admin.badges import render_badge
 from chatapp.models import Approval
+from mcpconfig.admin.read_only import ReadOnlyMixin
 
-from .badges import badge
-from .read_only import ReadOnly
+from .chat_reasons import ReasonFirstMixin
 
 
 @admin.register(Approval)
-class ApprovalAdmin(ReadOnly, admin.ModelAdmin):
+class ApprovalAdmin(ReasonFirstMixin, ReadOnlyMixin, admin.ModelAdmin):
+    conversation_path = "tool_call.turn.conversation_id"
     list_display = (
         "tool",
         "owner",
@@ -56,8 +58,8 @@ class ApprovalAdmin(ReadOnly, admin.ModelAdmin):
 
     @admin.display(description="Risk", ordering="tool_call__risk")
     def risk_badge(self, approval: Approval) -> SafeString | str:
-        return badge(approval.tool_call.risk)
+        return render_badge(approval.tool_call.risk)
 
     @admin.display(description="State", ordering="state")
     def state_badge(self, approval: Approval) -> SafeString | str:
-        return badge(approval.state)
+        return render_badge(approval.state)

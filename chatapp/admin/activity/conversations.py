@@ -1,22 +1,26 @@
-"""Conversations with their messages, to read."""
+"""The admin of conversations and their messages, read-only."""
+
+from uuid import UUID
 
 from django.contrib import admin
+from django.core.exceptions import PermissionDenied
 from django.db.models import Count, QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, path
 from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
 
+from chatapp.admin.badges import EMPTY
+from chatapp.audit import chat_access, evidence
 from chatapp.models import Conversation, Message, Part
+from mcpconfig.admin.read_only import ReadOnlyMixin
 
-from .badges import EMPTY
-from .log import evidence_file
-from .read_only import ReadOnly
+from .chat_reasons import ReasonFirstMixin, ask_first, open_chat
 
 
-class MessageInline(ReadOnly, admin.TabularInline):
+class MessageInline(ReadOnlyMixin, admin.TabularInline):
     model = Message
-    fields = ("created_at", "role", "said")
+    fields = ("created_at", "role", "content")
     readonly_fields = fields
     ordering = ("created_at",)
     extra = 0
@@ -28,14 +32,13 @@ class MessageInline(ReadOnly, admin.TabularInline):
         )
 
     @admin.display(description="Said")
-    def said(self, message: Message) -> SafeString | str:
-        lines = [(part.kind, words(part)) for part in message.parts.all()]
+    def content(self, message: Message) -> SafeString | str:
+        lines = [(part.kind, describe_part(part)) for part in message.parts.all()]
         return format_html_join("", '<p class="part" data-kind="{}">{}</p>', lines) or EMPTY
 
 
-def words(part: Part) -> str:
-    """A part as one piece of text; of a tool call its name and its state, of a file its name and
-    where it is from."""
+def describe_part(part: Part) -> str:
+    """Return a part as text: a tool call as its name and state, a file as its name and origin."""
     if part.tool_call is not None:
         return f"{part.tool_call.tool_id}: {part.tool_call.get_state_display()}"
     if part.kind == Part.Kind.FILE:
@@ -44,7 +47,8 @@ def words(part: Part) -> str:
 
 
 @admin.register(Conversation)
-class ConversationAdmin(ReadOnly, admin.ModelAdmin):
+class ConversationAdmin(ReasonFirstMixin, ReadOnlyMixin, admin.ModelAdmin):
+    conversation_path = "pk"
     list_display = ("title_or_new", "owner", "model", "message_count", "active_at", "created_at")
     list_filter = ("active_at", "model")
     list_select_related = ("owner",)
@@ -55,14 +59,35 @@ class ConversationAdmin(ReadOnly, admin.ModelAdmin):
     inlines = (MessageInline,)
 
     def get_urls(self) -> list[URLPattern]:
-        view = self.admin_site.admin_view(evidence_file)
-        name = "chatapp_conversation_evidence"
-        own = [path("<uuid:conversation_id>/evidence/", view, name=name)]
-        return [*own, *super().get_urls()]
+        pages = {"open": open_chat, "evidence": self.download_evidence}
+        return [
+            *(
+                path(
+                    f"<uuid:conversation_id>/{name}/",
+                    self.admin_site.admin_view(view),
+                    name=f"chatapp_conversation_{name}",
+                )
+                for name, view in pages.items()
+            ),
+            *super().get_urls(),
+        ]
+
+    def download_evidence(self, request: HttpRequest, conversation_id: UUID) -> HttpResponse:
+        """Return the evidence of one conversation as a JSON file, after a reason was given."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        chat_access.find_owner(conversation_id)
+        if asking := ask_first(request, conversation_id):
+            return asking
+        text = evidence.format_evidence(evidence.collect_evidence(conversation_id))
+        response = HttpResponse(text, content_type="application/json")
+        name = f"evidence-{conversation_id}.json"
+        response["Content-Disposition"] = f'attachment; filename="{name}"'
+        return response
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Conversation]:
-        found: QuerySet[Conversation] = super().get_queryset(request)
-        return found.annotate(number_of_messages=Count("messages"))
+        conversations: QuerySet[Conversation] = super().get_queryset(request)
+        return conversations.annotate(number_of_messages=Count("messages"))
 
     @admin.display(description="Title", ordering="title")
     def title_or_new(self, conversation: Conversation) -> str:

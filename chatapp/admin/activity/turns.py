@@ -1,4 +1,4 @@
-"""Turns with their steps and tool calls, and the approvals, to read."""
+"""The admin of turns with their steps, and of tool calls; read-only."""
 
 import json
 from typing import ClassVar
@@ -10,13 +10,14 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from chatapp.admin.badges import EMPTY, render_badge
 from chatapp.models import Approval, Step, ToolCall, Turn
+from mcpconfig.admin.read_only import ReadOnlyMixin
 
-from .badges import EMPTY, badge
-from .read_only import ReadOnly
+from .chat_reasons import ReasonFirstMixin
 
 
-class StepInline(ReadOnly, admin.TabularInline):
+class StepInline(ReadOnlyMixin, admin.TabularInline):
     model = Step
     fields = (
         "number",
@@ -32,9 +33,9 @@ class StepInline(ReadOnly, admin.TabularInline):
     extra = 0
 
 
-class ToolCallInline(ReadOnly, admin.TabularInline):
+class ToolCallInline(ReadOnlyMixin, admin.TabularInline):
     model = ToolCall
-    fields = ("step", "call", "risk_badge", "state_badge", "why", "decided_by", "took")
+    fields = ("step", "call", "risk_badge", "state_badge", "why", "decided_by", "duration")
     readonly_fields = fields
     extra = 0
 
@@ -43,29 +44,29 @@ class ToolCallInline(ReadOnly, admin.TabularInline):
 
     @admin.display(description="Tool")
     def call(self, call: ToolCall) -> SafeString:
-        address = reverse("admin:chatapp_toolcall_change", args=[call.pk])
-        return format_html('<a href="{}"><code>{}</code></a>', address, call.tool_id)
+        url = reverse("admin:chatapp_toolcall_change", args=[call.pk])
+        return format_html('<a href="{}"><code>{}</code></a>', url, call.tool_id)
 
     @admin.display(description="Risk")
     def risk_badge(self, call: ToolCall) -> SafeString | str:
-        return badge(call.risk)
+        return render_badge(call.risk)
 
     @admin.display(description="State")
     def state_badge(self, call: ToolCall) -> SafeString | str:
-        return badge(call.state, call.get_state_display())
+        return render_badge(call.state, call.get_state_display())
 
     @admin.display(description="Decided by")
     def decided_by(self, call: ToolCall) -> str:
-        return decider(call)
+        return name_decider(call)
 
     @admin.display(description="Took")
-    def took(self, call: ToolCall) -> str:
+    def duration(self, call: ToolCall) -> str:
         return EMPTY if call.seconds is None else f"{call.seconds:.1f} s"
 
 
-def decider(call: ToolCall) -> str:
-    """The person who answered the approval, or the policy where nobody was asked."""
-    if call.state == ToolCall.State.PROPOSED or not call.risk:  # failed before it was decided
+def name_decider(call: ToolCall) -> str:
+    """Return the person who decided the approval, or "policy" for a call without an approval."""
+    if call.state == ToolCall.State.PROPOSED or not call.risk:  # failed before the policy check
         return EMPTY
     approval: Approval | None = getattr(call, "approval", None)
     if approval is None:
@@ -74,8 +75,17 @@ def decider(call: ToolCall) -> str:
 
 
 @admin.register(Turn)
-class TurnAdmin(ReadOnly, admin.ModelAdmin):
-    list_display = ("created_at", "conversation", "owner", "model", "state_badge", "reason", "took")
+class TurnAdmin(ReasonFirstMixin, ReadOnlyMixin, admin.ModelAdmin):
+    conversation_path = "conversation_id"
+    list_display = (
+        "created_at",
+        "conversation",
+        "owner",
+        "model",
+        "state_badge",
+        "reason",
+        "duration",
+    )
     list_filter = ("state", "created_at", "model")
     list_select_related = ("conversation__owner",)
     search_fields = ("conversation__title", "conversation__owner__username", "model")
@@ -99,17 +109,18 @@ class TurnAdmin(ReadOnly, admin.ModelAdmin):
 
     @admin.display(description="State", ordering="state")
     def state_badge(self, turn: Turn) -> SafeString | str:
-        return badge(turn.state)
+        return render_badge(turn.state)
 
     @admin.display(description="Took")
-    def took(self, turn: Turn) -> str:
+    def duration(self, turn: Turn) -> str:
         if turn.started_at is None or turn.finished_at is None:
             return EMPTY
         return f"{(turn.finished_at - turn.started_at).total_seconds():.1f} s"
 
 
 @admin.register(ToolCall)
-class ToolCallAdmin(ReadOnly, admin.ModelAdmin):
+class ToolCallAdmin(ReasonFirstMixin, ReadOnlyMixin, admin.ModelAdmin):
+    conversation_path = "turn.conversation_id"
     list_display = (
         "tool_id",
         "owner",
@@ -131,8 +142,8 @@ class ToolCallAdmin(ReadOnly, admin.ModelAdmin):
         "state_badge",
         "why",
         "decided_by",
-        "shown_arguments",
-        "shown_result",
+        "formatted_arguments",
+        "formatted_result",
         "attempt",
         "sent_at",
         "finished_at",
@@ -147,7 +158,7 @@ class ToolCallAdmin(ReadOnly, admin.ModelAdmin):
 
     @admin.display(description="Risk", ordering="risk")
     def risk_badge(self, call: ToolCall) -> SafeString | str:
-        return badge(call.risk)
+        return render_badge(call.risk)
 
     @admin.display(description="Why this risk")
     def risk_reasons(self, call: ToolCall) -> str:
@@ -155,19 +166,19 @@ class ToolCallAdmin(ReadOnly, admin.ModelAdmin):
 
     @admin.display(description="State", ordering="state")
     def state_badge(self, call: ToolCall) -> SafeString | str:
-        return badge(call.state, call.get_state_display())
+        return render_badge(call.state, call.get_state_display())
 
     @admin.display(description="Decided by")
     def decided_by(self, call: ToolCall) -> str:
-        return decider(call)
+        return name_decider(call)
 
     @admin.display(description="Arguments")
-    def shown_arguments(self, call: ToolCall) -> SafeString:
+    def formatted_arguments(self, call: ToolCall) -> SafeString:
         return format_html("<pre>{}</pre>", call.arguments)
 
     @admin.display(description="Result")
-    def shown_result(self, call: ToolCall) -> SafeString | str:
-        found = call.result or call.error
-        if found is None:
+    def formatted_result(self, call: ToolCall) -> SafeString | str:
+        result = call.result or call.error
+        if result is None:
             return EMPTY
-        return format_html("<pre>{}</pre>", json.dumps(found, indent=2, ensure_ascii=False))
+        return format_html("<pre>{}</pre>", json.dumps(result, indent=2, ensure_ascii=False))

@@ -1,4 +1,4 @@
-"""Models in the admin: what each can do, what it costs, who may use it and how it is asked."""
+"""The admin of chat models: capabilities, prices, audience and request settings."""
 
 from django.contrib import admin, messages
 from django.db import transaction
@@ -6,10 +6,10 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from chatapp.models import ChatModel
-from chatapp.providers.default_models import end_of
-from chatapp.turns.model_choice import abilities_of
+from chatapp.providers.access.model_choice import describe_abilities
+from chatapp.providers.model_facts import find_end_date
 
-from .provider_form import ModelForm
+from .forms import ModelForm
 
 
 @admin.register(ChatModel)
@@ -46,7 +46,7 @@ class ChatModelAdmin(admin.ModelAdmin):
 
     @admin.display(description="What it can do")
     def abilities(self, model: ChatModel) -> str:
-        return ", ".join(abilities_of(model)) or "–"
+        return ", ".join(describe_abilities(model)) or "–"
 
     @admin.display(description="For")
     def seen_by(self, model: ChatModel) -> str:
@@ -54,20 +54,20 @@ class ChatModelAdmin(admin.ModelAdmin):
 
     @admin.display(description="Ends")
     def ends(self, model: ChatModel) -> str:
-        """When its provider said that it stops to serve it."""
-        return str(end_of(model.name) or "–")
+        """Return the date on which the provider retires the model, if it has announced one."""
+        return str(find_end_date(model.name) or "–")
 
     @admin.action(description="Enable selected models", permissions=["change"])
     def enable(self, request: HttpRequest, chosen: QuerySet[ChatModel]) -> None:
-        messages.success(request, f"Enabled: {_switch(chosen, is_enabled=True)}.")
+        messages.success(request, f"Enabled: {_set_enabled(chosen, is_enabled=True)}.")
 
     @admin.action(description="Disable selected models", permissions=["change"])
     def disable(self, request: HttpRequest, chosen: QuerySet[ChatModel]) -> None:
-        messages.success(request, f"Disabled: {_switch(chosen, is_enabled=False)}.")
+        messages.success(request, f"Disabled: {_set_enabled(chosen, is_enabled=False)}.")
 
 
-def _switch(chosen: QuerySet[ChatModel], *, is_enabled: bool) -> int:
-    """Row by row, because the log hears of saved rows only."""
+def _set_enabled(chosen: QuerySet[ChatModel], *, is_enabled: bool) -> int:
+    """Save each model by itself, because `update()` sends no signal to the audit log."""
     with transaction.atomic():
         for model in chosen:
             model.is_enabled = is_enabled

@@ -1,4 +1,4 @@
-"""The accounts that the server's environment holds, as the list of providers shows them."""
+"""Provider accounts in the server's environment variables, for the list of providers."""
 
 from dataclasses import dataclass
 from urllib.parse import urlencode
@@ -12,7 +12,8 @@ from chatapp.providers.events import ProviderError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnvironmentAccount:
-    """`problem` says what is wrong with it. A row of its own says which models are offered."""
+    """One account. `problem` describes an invalid variable. `row` is the stored provider, if any.
+    With it, only its models are offered."""
 
     prefix: str
     key_is: str
@@ -22,19 +23,20 @@ class EnvironmentAccount:
     add_url: str
 
 
-def environment_accounts() -> list[EnvironmentAccount]:
+def list_environment_accounts() -> list[EnvironmentAccount]:
+    """Return the accounts that are set in the environment."""
     rows = {
         row.slug: row
         for row in ModelProvider.objects.filter(key_place=ModelProvider.KeyPlace.ENVIRONMENT)
     }
     kinds = (kind for kind in environment.VARIABLES if environment.is_set(kind))
-    return [_account(kind, rows.get(kind)) for kind in kinds]
+    return [_build_account(kind, rows.get(kind)) for kind in kinds]
 
 
-def _account(kind: str, row: ModelProvider | None) -> EnvironmentAccount:
+def _build_account(kind: str, row: ModelProvider | None) -> EnvironmentAccount:
     address, problem, has_key = "", "", False
     try:
-        account = environment.account(kind)
+        account = environment.read_account(kind)
         address, has_key = account.base_url, bool(account.key)
     except ProviderError as error:
         problem = error.message

@@ -1,4 +1,4 @@
-"""The forms of a provider and of a model. Secrets go in and never out."""
+"""The forms of model providers and chat models. Stored secrets are never rendered."""
 
 import re
 from typing import Any
@@ -8,18 +8,18 @@ from django.core.exceptions import ValidationError
 
 from chatapp.models import ChatModel, ModelProvider
 from chatapp.providers import environment
+from chatapp.providers.access.accounts import describe_key_place
 from chatapp.providers.events import ProviderError
-from chatapp.turns.accounts import key_place_of
 
 Kind = ModelProvider.Kind
 KeyPlace = ModelProvider.KeyPlace
-# What the environment's account has itself.
-OF_ENVIRONMENT = ("base_url", "region", "key_id", "key", "headers")
+# Fields that an account in the environment sets itself.
+ENVIRONMENT_FIELDS = ("base_url", "region", "key_id", "key", "headers")
 HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 
 class ProviderForm(forms.ModelForm):
-    """A provider with its key. An empty key or no headers keep what is stored."""
+    """A provider with its secrets. An empty key or empty headers keep the stored ones."""
 
     key = forms.CharField(
         label="Key",
@@ -41,9 +41,9 @@ class ProviderForm(forms.ModelForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        if "key" not in self.fields:  # somebody who may only look sees no form
+        if "key" not in self.fields:  # a person with view permission only
             return
-        now = key_place_of(self.instance) if self.instance.pk else "not set"
+        now = describe_key_place(self.instance) if self.instance.pk else "not set"
         self.fields["key"].help_text = f"Now: {now}. Empty keeps it; it is never shown again."
         has_headers = bool(self.instance.pk and self.instance.sealed_headers)
         self.fields["headers"].help_text = (
@@ -72,7 +72,7 @@ class ProviderForm(forms.ModelForm):
         return key
 
     def clean_headers(self) -> dict[str, str]:
-        """Lines of `Name: value` as a dictionary."""
+        """Parse lines of `Name: value` into a dictionary."""
         headers: dict[str, str] = {}
         for line in self.cleaned_data["headers"].splitlines():
             name, _, value = (part.strip() for part in line.partition(":"))
@@ -88,11 +88,11 @@ class ProviderForm(forms.ModelForm):
         if cleaned.get("key_place") == KeyPlace.ENVIRONMENT:
             self._check_environment(cleaned)
         else:
-            self._check_own(cleaned)
+            self._check_provider(cleaned)
         return cleaned
 
     def _check_environment(self, cleaned: dict[str, Any]) -> None:
-        for field in OF_ENVIRONMENT:
+        for field in ENVIRONMENT_FIELDS:
             if cleaned.get(field):
                 text = "Leave it empty: the environment's key goes with the environment's address."
                 self.add_error(field, text)
@@ -100,12 +100,12 @@ class ProviderForm(forms.ModelForm):
         if slug in environment.VARIABLES and slug != cleaned.get("kind"):
             self.add_error("slug", "This is the short name of another kind's account.")
 
-    def _check_own(self, cleaned: dict[str, Any]) -> None:
+    def _check_provider(self, cleaned: dict[str, Any]) -> None:
         kind, place = cleaned.get("kind"), cleaned.get("key_place")
         if cleaned.get("slug") in environment.VARIABLES:
             text = "This is the short name of the environment's account. Choose another."
             self.add_error("slug", text)
-        if place == KeyPlace.STORED and not cleaned.get("key") and not self._is_kept():
+        if place == KeyPlace.STORED and not cleaned.get("key") and not self._keeps_key():
             text = "Enter it: a provider with a new address or kind gets no key of another."
             self.add_error("key", text)
         if place == KeyPlace.NONE and kind in environment.VARIABLES:
@@ -118,16 +118,19 @@ class ProviderForm(forms.ModelForm):
 
     @property
     def is_moved(self) -> bool:
+        """Whether the provider has a new address or kind, to which no stored secret is sent."""
         return not {"base_url", "kind"}.isdisjoint(self.changed_data)
 
-    def _is_kept(self) -> bool:
-        """Whether a key that was entered before goes on to be used."""
-        is_stored = bool(self.instance.pk and self.instance.sealed_key)
-        return is_stored and not self.is_moved
+    def _keeps_key(self) -> bool:
+        """Return whether a stored key stays in use after this save."""
+        has_stored_key = bool(self.instance.pk and self.instance.sealed_key)
+        return has_stored_key and not self.is_moved
 
     def store_secrets(self) -> None:
-        """After the provider was saved: keep what was entered, encrypted for its row, and nothing
-        that is not used any more."""
+        """Encrypt and store the entered secrets, and delete the ones that are no longer used.
+
+        Call this after the provider was saved, because the encryption is bound to its row.
+        """
         place = self.cleaned_data["key_place"]
         if self.cleaned_data["key"] or place != KeyPlace.STORED:
             self.instance.set_key(self.cleaned_data["key"])
@@ -159,7 +162,7 @@ class ModelForm(forms.ModelForm):
         cleaned = super().clean() or self.cleaned_data
         if cleaned.get("audience") == ChatModel.Audience.GROUPS and not cleaned.get("groups"):
             self.add_error("groups", "Choose a group, or nobody could use the model.")
-        limit, longest = cleaned.get("asked_tokens"), cleaned.get("output_tokens")
-        if limit and longest and limit > longest:
+        limit, output_tokens = cleaned.get("asked_tokens"), cleaned.get("output_tokens")
+        if limit and output_tokens and limit > output_tokens:
             self.add_error("asked_tokens", "This is more than the model can write.")
         return cleaned

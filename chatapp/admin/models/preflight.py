@@ -1,4 +1,4 @@
-"""What each provider takes of the tools that services offer, known before any request is sent."""
+"""The table of tools and providers: which tools a provider accepts, without sending a request."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -6,16 +6,17 @@ from typing import Any
 
 from django.utils.safestring import SafeString
 
+from chatapp.providers.registry import DIALECTS
 from chatapp.providers.request import ToolSpec
-from chatapp.providers.toolbox import DIALECTS, Dialect, preflight
-from chatapp.rendering.visible import draw_hidden
-from chatapp.tools.catalogue import CatalogueTool, assemble, listings_of
+from chatapp.providers.tools.toolbox import Dialect, preflight
+from chatapp.rendering.hidden_characters import draw_hidden
+from chatapp.tools.catalogue import CatalogueTool, assemble, load_listings
 from mcpconfig.models import Service
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Taken:
-    """One tool at one provider: the reason why it is left out, or what is changed for it."""
+class ToolAtProvider:
+    """One tool at one provider: the reason why it is left out, or the changes to its schema."""
 
     provider: str
     reason: str
@@ -25,32 +26,34 @@ class Taken:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
     tool: SafeString
-    at: list[Taken]
+    at: list[ToolAtProvider]
 
 
-def table(service: str) -> Mapping[str, Any]:
-    """The page's values: the tools of all services that are on, or of the one of this name."""
+def build_table(service: str) -> Mapping[str, Any]:
+    """Return the context of the page, with the tools of one service or of all enabled services."""
     services = Service.objects.filter(is_enabled=True).order_by("name")
-    found = assemble(listings_of(services.filter(name=service) if service else services))
+    tools = assemble(load_listings(services.filter(name=service) if service else services))
     dialects = list({dialect.label: dialect for dialect in DIALECTS.values()}.values())
     return {
         "title": "What each provider takes",
         "services": services,
         "chosen": service,
-        "notices": [draw_hidden(notice) for notice in found.notices],
+        "notices": [draw_hidden(notice) for notice in tools.notices],
         "providers": [dialect.label for dialect in dialects],
         "limits": [dialect for dialect in dialects if dialect.most_tools is not None],
-        "rows": [_row(tool, dialects) for tool in found.values()],
+        "rows": [_build_row(tool, dialects) for tool in tools.values()],
     }
 
 
-def _row(tool: CatalogueTool, dialects: Iterable[Dialect]) -> Row:
+def _build_row(tool: CatalogueTool, dialects: Iterable[Dialect]) -> Row:
     spec = ToolSpec(name=tool.tool_id, description=tool.description, input_schema=tool.input_schema)
-    return Row(tool=draw_hidden(tool.tool_id), at=[_taken(dialect, spec) for dialect in dialects])
+    return Row(
+        tool=draw_hidden(tool.tool_id), at=[_check_tool(dialect, spec) for dialect in dialects]
+    )
 
 
-def _taken(dialect: Dialect, spec: ToolSpec) -> Taken:
+def _check_tool(dialect: Dialect, spec: ToolSpec) -> ToolAtProvider:
     reason, changes = preflight(dialect, spec)
-    return Taken(
+    return ToolAtProvider(
         provider=dialect.label, reason=reason, changes=[draw_hidden(each) for each in changes]
     )

@@ -1,4 +1,4 @@
-"""Model providers in the admin: configure, test, fetch models, and find servers on this machine."""
+"""The admin of model providers: settings, tests, fetching models, and finding local servers."""
 
 from collections.abc import Callable
 from typing import Any
@@ -19,30 +19,29 @@ from django.utils.safestring import SafeString
 from django.views.decorators.http import require_POST, require_safe
 
 from chatapp.models import ChatModel, ModelProvider
-from chatapp.providers import local_servers
+from chatapp.providers.access import fetched_models, local_servers
+from chatapp.providers.access.accounts import build_account, describe_key_place
 from chatapp.providers.account import ListedModel
-from chatapp.providers.default_models import end_of
 from chatapp.providers.events import ProviderError
-from chatapp.providers.words import LARGEST_COUNT
-from chatapp.turns import fetched_models
-from chatapp.turns.accounts import account_of, key_place_of
+from chatapp.providers.model_facts import find_end_date
+from chatapp.providers.stream_reading import MAX_COUNT
+from mcpconfig.admin.read_only import ReadOnlyMixin
 
 from . import preflight
-from .environment_accounts import environment_accounts
-from .provider_form import ProviderForm
-from .read_only import ReadOnly
+from .environment_accounts import list_environment_accounts
+from .forms import ProviderForm
 
 FOLDER = "admin/chatapp/modelprovider"
-SEES_SERVICES = "mcpconfig.view_service"
-SIZE = forms.IntegerField(required=False, min_value=1, max_value=LARGEST_COUNT)
-UNSIZED = (
+VIEW_SERVICES = "mcpconfig.view_service"
+CONTEXT_TOKENS_FIELD = forms.IntegerField(required=False, min_value=1, max_value=MAX_COUNT)
+CONTEXT_SIZE_MISSING = (
     "{} cuts long chats without a word. Enter on the page of each of its models how much it reads "
     "(“context”), and chats are shortened in time and visibly."
 )
 
 
-class ModelsInline(ReadOnly, admin.TabularInline):
-    """The models of a provider; each has a page of its own."""
+class ModelsInline(ReadOnlyMixin, admin.TabularInline):
+    """The models of a provider. Each links to its own page."""
 
     model = ChatModel
     verbose_name_plural = "models"
@@ -52,18 +51,18 @@ class ModelsInline(ReadOnly, admin.TabularInline):
 
     @admin.display(description="Model")
     def link(self, model: ChatModel) -> SafeString:
-        address = reverse("admin:chatapp_chatmodel_change", args=[model.pk])
-        return format_html('<a href="{}">{}</a>', address, model.name)
+        url = reverse("admin:chatapp_chatmodel_change", args=[model.pk])
+        return format_html('<a href="{}">{}</a>', url, model.name)
 
     @admin.display(description="Ends")
     def ends(self, model: ChatModel) -> str:
-        return str(end_of(model.name) or "–")
+        return str(find_end_date(model.name) or "–")
 
 
 @admin.register(ModelProvider)
 class ModelProviderAdmin(admin.ModelAdmin):
     form = ProviderForm
-    list_display = ("label", "slug", "kind", "address", "key_is", "count", "is_enabled")
+    list_display = ("label", "slug", "kind", "address", "key_is", "model_count", "is_enabled")
     list_filter = ("is_enabled", "kind")
     inlines = (ModelsInline,)
     fieldsets = (
@@ -74,7 +73,7 @@ class ModelProviderAdmin(admin.ModelAdmin):
     )
 
     def get_inlines(self, request: HttpRequest, obj: ModelProvider | None) -> Any:
-        """A provider that is being added has no models yet."""
+        """Leave out the models of a provider that is being added."""
         return self.inlines if obj is not None else ()
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[ModelProvider]:
@@ -84,20 +83,24 @@ class ModelProviderAdmin(admin.ModelAdmin):
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """The accounts of the environment stand above the list: they work without a row."""
-        found: dict[str, Any] = {"accounts": environment_accounts(), **(extra_context or {})}
-        response: HttpResponse = super().changelist_view(request, found)
+        """Show the accounts of the environment above the list. They work without a stored row."""
+        context = {"accounts": list_environment_accounts(), **(extra_context or {})}
+        response: HttpResponse = super().changelist_view(request, context)
         return response
 
     def get_urls(self) -> list[URLPattern]:
         name = "chatapp_modelprovider_{}".format
         own = [
             path("tools/", self.admin_site.admin_view(self.tools), name=name("tools")),
-            path("look/", self._guarded(self.look), name=name("look")),
-            path("add-server/", self._guarded(self.add_server), name=name("add_server")),
-            path("<int:pk>/test/", self._of_provider(self.test), name=name("test")),
-            path("<int:pk>/fetch/", self._of_provider(self.fetch), name=name("fetch")),
-            path("<int:pk>/add-models/", self._of_provider(self.add_models), name=name("add")),
+            path("look/", self._make_action(self.show_local_servers), name=name("look")),
+            path("add-server/", self._make_action(self.add_server), name=name("add_server")),
+            path("<int:pk>/test/", self._make_provider_action(self.test), name=name("test")),
+            path("<int:pk>/fetch/", self._make_provider_action(self.fetch), name=name("fetch")),
+            path(
+                "<int:pk>/add-models/",
+                self._make_provider_action(self.add_models),
+                name=name("add"),
+            ),
         ]
         return own + super().get_urls()
 
@@ -109,121 +112,125 @@ class ModelProviderAdmin(admin.ModelAdmin):
             return
         form.store_secrets()
         if change and form.is_moved:
-            what = "address" if "base_url" in form.changed_data else "kind"
-            text = f"The {what} is new: the old key and headers are gone, if none were entered."
+            field = "address" if "base_url" in form.changed_data else "kind"
+            text = f"The {field} is new: the old key and headers are gone, if none were entered."
             messages.warning(request, text)
 
     @admin.display(description="Address")
     def address(self, provider: ModelProvider) -> str:
-        """As text: a stored address is never made into a link."""
+        """Return the address as text. A stored address is never rendered as a link."""
         return provider.base_url or "its own"
 
     @admin.display(description="Where the key is")
     def key_is(self, provider: ModelProvider) -> str:
-        return key_place_of(provider)
+        return describe_key_place(provider)
 
     @admin.display(description="Models")
-    def count(self, provider: ModelProvider) -> int:
+    def model_count(self, provider: ModelProvider) -> int:
         return int(getattr(provider, "model_count", 0))
 
     @method_decorator(require_safe)
     def tools(self, request: HttpRequest) -> HttpResponse:
-        """What each provider takes of the tools of all services, or of one."""
-        if not self.has_view_permission(request) or not request.user.has_perm(SEES_SERVICES):
+        """Show which tools each provider accepts, for one service or for all."""
+        if not self.has_view_permission(request) or not request.user.has_perm(VIEW_SERVICES):
             raise PermissionDenied
         context = {
             **self.admin_site.each_context(request),
             "opts": self.opts,
-            **preflight.table(request.GET.get("service", "")),
+            **preflight.build_table(request.GET.get("service", "")),
         }
         return TemplateResponse(request, f"{FOLDER}/tools.html", context)
 
-    def _guarded(self, view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
-        """The view behind a button: it posts and needs the right to change."""
+    def _make_action(self, view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+        """Wrap a view so that it accepts only POST and requires the permission to change."""
 
-        def posted(request: HttpRequest, **found: Any) -> HttpResponse:
+        def checked_view(request: HttpRequest, **captured: Any) -> HttpResponse:
             if not self.has_change_permission(request):
                 raise PermissionDenied
-            return view(request, **found)
+            return view(request, **captured)
 
-        wrapped: Callable[..., HttpResponse] = self.admin_site.admin_view(require_POST(posted))
-        return wrapped
+        action: Callable[..., HttpResponse] = self.admin_site.admin_view(require_POST(checked_view))
+        return action
 
-    def _of_provider(
+    def _make_provider_action(
         self, view: Callable[[HttpRequest, ModelProvider], HttpResponse]
     ) -> Callable[..., HttpResponse]:
-        def found(request: HttpRequest, pk: int) -> HttpResponse:
+        """Wrap a view as `_make_action` does, and pass it the provider instead of its id."""
+
+        def provider_view(request: HttpRequest, pk: int) -> HttpResponse:
             provider = self.get_object(request, str(pk))
             if provider is None:
                 raise Http404("No such provider.")
             return view(request, provider)
 
-        return self._guarded(found)
+        return self._make_action(provider_view)
 
     def test(self, request: HttpRequest, provider: ModelProvider) -> HttpResponse:
-        """To list the models takes the address and the key, and costs nothing."""
+        """Test the address and the key by listing the models, which costs nothing."""
         try:
-            listed = _listed_by(provider)
+            listed = _fetch_models(provider)
         except ProviderError as error:
-            return self._page(request, "The test failed", provider=provider, error=error)
-        title = f"It works: {_counted(len(listed))} listed"
-        return self._page(request, title, provider=provider, listed=listed)
+            return self._render_result(request, "The test failed", provider=provider, error=error)
+        title = f"It works: {_count_models(len(listed))} listed"
+        return self._render_result(request, title, provider=provider, listed=listed)
 
     def fetch(self, request: HttpRequest, provider: ModelProvider) -> HttpResponse:
         try:
-            listed = _listed_by(provider)
+            listed = _fetch_models(provider)
         except ProviderError as error:
             title = "The models could not be fetched"
-            return self._page(request, title, provider=provider, error=error)
+            return self._render_result(request, title, provider=provider, error=error)
         known = set(provider.chat_models.values_list("name", flat=True))
-        rows = [(model, model.name in known, end_of(model.name)) for model in listed]
-        return self._page(request, "Choose models", provider=provider, choices=rows)
+        rows = [(model, model.name in known, find_end_date(model.name)) for model in listed]
+        return self._render_result(request, "Choose models", provider=provider, choices=rows)
 
     def add_models(self, request: HttpRequest, provider: ModelProvider) -> HttpResponse:
-        """Adds what was chosen, with what the provider says of it now."""
+        """Add the chosen models with the facts that the provider lists now."""
         chosen = set(request.POST.getlist("model"))
         try:
-            listed = _listed_by(provider)
+            listed = _fetch_models(provider)
         except ProviderError as error:
             title = "The models could not be fetched"
-            return self._page(request, title, provider=provider, error=error)
-        added = fetched_models.keep(provider, listed, chosen)
-        messages.success(request, f"Added: {_counted(added)}.")
+            return self._render_result(request, title, provider=provider, error=error)
+        added = fetched_models.save_models(provider, listed, chosen)
+        messages.success(request, f"Added: {_count_models(added)}.")
         return redirect("admin:chatapp_modelprovider_change", provider.pk)
 
-    def look(self, request: HttpRequest) -> HttpResponse:
-        servers = async_to_sync(local_servers.look)()
-        return self._page(request, "Model servers on this machine", servers=servers)
+    def show_local_servers(self, request: HttpRequest) -> HttpResponse:
+        servers = async_to_sync(local_servers.find_servers)()
+        return self._render_result(request, "Model servers on this machine", servers=servers)
 
     def add_server(self, request: HttpRequest) -> HttpResponse:
-        server = async_to_sync(local_servers.ask)(request.POST.get("address", ""))
+        server = async_to_sync(local_servers.find_server)(request.POST.get("address", ""))
         if server is None:
             messages.error(request, "That server does not answer any more. Look again.")
             return redirect("admin:chatapp_modelprovider_changelist")
         try:
-            server = server.sized(SIZE.clean(request.POST.get("context_tokens", "")))
+            server = server.with_context(
+                CONTEXT_TOKENS_FIELD.clean(request.POST.get("context_tokens", ""))
+            )
         except ValidationError as error:
             messages.error(request, f"How much its models read: {' '.join(error.messages)}")
             return redirect("admin:chatapp_modelprovider_changelist")
-        provider = fetched_models.keep_server(server)
-        messages.success(request, f"{provider} was added with {_counted(len(server.models))}.")
+        provider = fetched_models.save_server(server)
+        messages.success(request, f"{provider} was added with {_count_models(len(server.models))}.")
         if server.cuts_silently and server.has_unsized:
-            messages.warning(request, UNSIZED.format(server.label))
+            messages.warning(request, CONTEXT_SIZE_MISSING.format(server.label))
         return redirect("admin:chatapp_modelprovider_change", provider.pk)
 
-    def _page(self, request: HttpRequest, title: str, **found: Any) -> HttpResponse:
+    def _render_result(self, request: HttpRequest, title: str, **values: Any) -> HttpResponse:
         context = {
             **self.admin_site.each_context(request),
             "opts": self.opts,
             "title": title,
-            **found,
+            **values,
         }
         return TemplateResponse(request, f"{FOLDER}/result.html", context)
 
 
-def _listed_by(provider: ModelProvider) -> tuple[ListedModel, ...]:
-    return async_to_sync(fetched_models.listed)(provider.kind, account_of(provider))
+def _fetch_models(provider: ModelProvider) -> tuple[ListedModel, ...]:
+    return async_to_sync(fetched_models.fetch_models)(provider.kind, build_account(provider))
 
 
-def _counted(models: int) -> str:
-    return "1 model" if models == 1 else f"{models} models"
+def _count_models(count: int) -> str:
+    return "1 model" if count == 1 else f"{count} models"

@@ -1,32 +1,39 @@
-"""Access tokens, to see whose programs may act here, and to revoke them."""
+"""The admin of access tokens: list and revoke them."""
 
 from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
+from chatapp.api import access_tokens
 from chatapp.models import AccessToken
-from chatapp.turns import access_tokens
-
-from .read_only import ReadOnly
+from mcpconfig.admin.read_only import ReadOnlyMixin
 
 
 @admin.register(AccessToken)
-class AccessTokenAdmin(ReadOnly, admin.ModelAdmin):
-    """Nobody makes a token for another person here: it would act in that person's name."""
+class AccessTokenAdmin(ReadOnlyMixin, admin.ModelAdmin):
+    """Tokens can be revoked but not added, because a token acts in the name of its person."""
 
-    list_display = ("name", "person", "prefix", "may", "is_live", "expires_at", "last_used_at")
+    list_display = (
+        "name",
+        "person",
+        "prefix",
+        "permissions",
+        "is_live",
+        "expires_at",
+        "last_used_at",
+    )
     list_filter = ("revoked_at", "expires_at", "person")
     list_select_related = ("person",)
     search_fields = ("name", "prefix", "person__username")
     fields = (
-        *("name", "person", "prefix", "may", "created_at", "expires_at"),
+        *("name", "person", "prefix", "permissions", "created_at", "expires_at"),
         *("last_used_at", "revoked_at"),
     )
-    readonly_fields = ("may",)
+    readonly_fields = ("permissions",)
     actions = ("revoke",)
 
     @admin.display(description="May")
-    def may(self, token: AccessToken) -> str:
+    def permissions(self, token: AccessToken) -> str:
         return "; ".join(token.reaches)
 
     @admin.display(description="Counts", boolean=True)
@@ -35,5 +42,5 @@ class AccessTokenAdmin(ReadOnly, admin.ModelAdmin):
 
     @admin.action(description="Revoke the selected tokens", permissions=["view"])
     def revoke(self, request: HttpRequest, queryset: QuerySet[AccessToken]) -> None:
-        revoked = sum(access_tokens.revoke(token) for token in queryset)
-        messages.success(request, f"Revoked {revoked} token{'' if revoked == 1 else 's'}.")
+        count = sum(access_tokens.revoke(token) for token in queryset)
+        messages.success(request, f"Revoked {count} token{'' if count == 1 else 's'}.")

@@ -1,4 +1,4 @@
-"""Groups of members: who may use a service or a model, and who shares an allowance."""
+"""The admin of groups. A group may use services and models, and may share an allowance."""
 
 from typing import Any
 
@@ -8,9 +8,8 @@ from django.contrib.auth.models import Group
 from django.db.models import Count, QuerySet
 from django.http import HttpRequest
 
+from chatapp.admin.policy.tested_saves import TestedSavesMixin
 from chatapp.models import Member, PolicyRule, ToolLimit
-
-from .tested_saves import TestedSaves
 
 Membership = Member.groups.through
 
@@ -23,12 +22,12 @@ class MembershipInline(admin.TabularInline):
     extra = 1
 
 
-# Django's own page lists permissions, which nothing here looks at.
+# The group admin of Django lists permissions, which this application does not use.
 admin.site.unregister(Group)
 
 
 @admin.register(Group)
-class GroupAdmin(TestedSaves, PermissionGroupAdmin):
+class GroupAdmin(TestedSavesMixin, PermissionGroupAdmin):
     filter_horizontal = ()
     fields = ("name",)
     inlines = (MembershipInline,)
@@ -40,16 +39,18 @@ class GroupAdmin(TestedSaves, PermissionGroupAdmin):
         return groups.annotate(size=Count("user"))
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """A rule without its groups would be for everybody, and a limit would be gone: a group that
-        they name stays."""
-        listed, counts, lacking, protected = super().get_deleted_objects(objs, request)
+        """Protect a group that a rule or a limit names.
+
+        Without its groups a rule would apply to everybody, and a limit would be deleted.
+        """
+        objects, counts, missing, protected = super().get_deleted_objects(objs, request)
         rules = PolicyRule.objects.filter(groups__in=list(objs)).distinct()
         limits = ToolLimit.objects.filter(group__in=list(objs))
-        named = [
+        references = [
             *(f"The rule “{rule}” names it. Change the rule first." for rule in rules),
             *(f"The limit of {limit} names it. Change the limit first." for limit in limits),
         ]
-        return listed, counts, lacking, [*protected, *named]
+        return objects, counts, missing, [*protected, *references]
 
     @admin.display(description="Members", ordering="size")
     def size(self, group: Any) -> int:

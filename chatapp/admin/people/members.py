@@ -1,4 +1,4 @@
-"""Members: add one with a password or a one-time link, switch one off, make one an admin."""
+"""The admin of members: add, deactivate, and make sign-in links."""
 
 from typing import Any
 
@@ -12,16 +12,15 @@ from django.forms import ModelForm
 from django.http import HttpRequest
 from django.utils.html import format_html
 
-from chatapp.links import sign_in_link
+from chatapp.admin.policy.tested_saves import TestedSavesMixin
 from chatapp.models import Member
-
-from .tested_saves import TestedSaves
+from chatapp.people.sign_in_links import make_sign_in_link
 
 IS_ADMIN = "May configure everything in this admin, and read what was said and decided."
 
 
 class NewMemberForm(ModelForm):
-    """A name is enough: without a password the new member comes by a one-time link."""
+    """A new member. Without a password, the member signs in by a one-time link."""
 
     password = forms.CharField(
         required=False,
@@ -57,8 +56,8 @@ class MemberForm(UserChangeForm):
 
 
 @admin.register(Member)
-class MemberAdmin(TestedSaves, UserAdmin):
-    """Admins are superusers: there is no right in between to get wrong."""
+class MemberAdmin(TestedSavesMixin, UserAdmin):
+    """Admins are superusers, so there are no permissions to assign one by one."""
 
     add_form = NewMemberForm
     form = MemberForm
@@ -108,6 +107,6 @@ class MemberAdmin(TestedSaves, UserAdmin):
             self.show_link(request, member)
 
     def show_link(self, request: HttpRequest, member: Member) -> None:
-        """The only time that the link can be read; only the token's hash is kept."""
-        text = "Sign-in link for {}, shown only now, for one use within a day: <code>{}</code>"
-        messages.success(request, format_html(text, member.username, sign_in_link(member)))
+        """Show a new sign-in link. It cannot be shown again, because only its hash is stored."""
+        message = "Sign-in link for {}, shown only now, for one use within a day: <code>{}</code>"
+        messages.success(request, format_html(message, member.username, make_sign_in_link(member)))

@@ -1,4 +1,4 @@
-"""What people use of the models, and how much of it they may."""
+"""The admin of usage and allowances."""
 
 from decimal import Decimal
 from typing import Any
@@ -10,15 +10,14 @@ from django.db.models import QuerySet, Sum
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
 
+from chatapp.admin.badges import EMPTY
 from chatapp.models import Allowance, UsageOfDay
-
-from .badges import EMPTY
-from .read_only import ReadOnly
+from mcpconfig.admin.read_only import ReadOnlyMixin
 
 
 @admin.register(UsageOfDay)
-class UsageAdmin(ReadOnly, admin.ModelAdmin):
-    """A row a person, day and model. Above the list stands what its filters add up to."""
+class UsageAdmin(ReadOnlyMixin, admin.ModelAdmin):
+    """Usage by person, day and model, with the sums of the filtered rows above the list."""
 
     list_display = (
         "day",
@@ -44,13 +43,13 @@ class UsageAdmin(ReadOnly, admin.ModelAdmin):
     ) -> Any:
         response = super().changelist_view(request, extra_context)
         if isinstance(response, TemplateResponse) and response.context_data:
-            listed = response.context_data.get("cl")
-            if isinstance(listed, ChangeList):
-                response.context_data["sums"] = _sums(listed.queryset)
+            changelist = response.context_data.get("cl")
+            if isinstance(changelist, ChangeList):
+                response.context_data["sums"] = _sum_usage(changelist.queryset)
         return response
 
 
-def _sums(rows: QuerySet[UsageOfDay]) -> dict[str, Any]:
+def _sum_usage(rows: QuerySet[UsageOfDay]) -> dict[str, Any]:
     sums: dict[str, Any] = rows.aggregate(
         calls=Sum("calls"),
         read=Sum("input_tokens"),
@@ -66,7 +65,7 @@ class AllowanceForm(forms.ModelForm):
     class Meta:
         model = Allowance
         fields = ("person", "group", "is_shared", "tokens", "cost", "currency")
-        help_texts = {  # noqa: RUF012  # Django's own way to write it
+        help_texts = {  # noqa: RUF012  # as in the documentation of Django
             "person": "Leave this and the group empty to bind every member.",
             "group": "Each member of it, or all together.",
         }

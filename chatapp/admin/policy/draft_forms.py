@@ -1,4 +1,4 @@
-"""The forms of the pages to think with: how far they look back, and the draft that is tried."""
+"""The forms of the policy simulator: the period of past calls and the draft of a policy."""
 
 from typing import Any
 
@@ -8,53 +8,55 @@ from django.contrib.auth.models import Group
 from chatapp.models import HousePolicy, Member, PolicyRule, SecondSignature, ToolLimit
 from mcpconfig.models import Service
 
-from .policy_forms import WHOSE, AnyToolInput, RuleFields, ToolInput
-from .policy_words import sentence_of_limit, sentence_of_rule
+from .forms import SERVICE_OR_OWN, AnyToolInput, RuleFieldsForm, ToolInput
+from .sentences import describe_limit, describe_rule
 
-NO_RULE = [("", "no new rule"), *PolicyRule.Effect.choices]
+EFFECT_CHOICES = [("", "no new rule"), *PolicyRule.Effect.choices]
 
 
-class QuestionsForm(forms.Form):
-    """The time that a page looks back on."""
+class PeriodForm(forms.Form):
+    """The period of past calls that a page covers."""
 
     days = forms.IntegerField(label="Days back", min_value=1, max_value=365, initial=30)
 
 
-def second_signature(label: str) -> "forms.ModelChoiceField[SecondSignature]":
-    everyone = SecondSignature.objects.all()
-    return forms.ModelChoiceField(everyone, required=False, label=label, empty_label="none")
+def make_second_signature_field(label: str) -> "forms.ModelChoiceField[SecondSignature]":
+    signatures = SecondSignature.objects.all()
+    return forms.ModelChoiceField(signatures, required=False, label=label, empty_label="none")
 
 
-class Rules(forms.ModelMultipleChoiceField):
+class RulesField(forms.ModelMultipleChoiceField):
     def label_from_instance(self, rule: Any) -> str:
-        off = "" if rule.is_enabled else " (switched off)"
-        return f"{rule.name}{off}: {sentence_of_rule(rule)}"
+        suffix = "" if rule.is_enabled else " (switched off)"
+        return f"{rule.name}{suffix}: {describe_rule(rule)}"
 
 
-class Limits(forms.ModelMultipleChoiceField):
+class LimitsField(forms.ModelMultipleChoiceField):
     def label_from_instance(self, limit: Any) -> str:
-        return sentence_of_limit(limit)
+        return describe_limit(limit)
 
 
-class SimulationForm(QuestionsForm):
-    """A draft: which rules and limits would count, what would hold for everybody, what people would
-    have allowed; and which past to try."""
+class SimulationForm(PeriodForm):
+    """The draft of a policy and the past calls to simulate it on.
+
+    The draft consists of the enabled rules and limits, the policy for everybody, and consents.
+    """
 
     person = forms.ModelChoiceField(Member.objects.all(), required=False, empty_label="everybody")
     service = forms.ModelChoiceField(Service.objects.all(), required=False, empty_label="all")
     runs_up_to = forms.ChoiceField(
         label="Runs by itself", choices=HousePolicy.RunsUpTo.choices, required=False
     )
-    medium_needs = second_signature("Second signature for medium risks")
-    high_needs = second_signature("Second signature for high risks")
+    medium_needs = make_second_signature_field("Second signature for medium risks")
+    high_needs = make_second_signature_field("Second signature for high risks")
     asks_everything = forms.BooleanField(label="Ask for everything", required=False)
-    rules = Rules(
+    rules = RulesField(
         PolicyRule.objects.select_related("service").prefetch_related("groups"),
         required=False,
         widget=forms.CheckboxSelectMultiple,
         label="Rules that count",
     )
-    limits = Limits(
+    limits = LimitsField(
         ToolLimit.objects.select_related("service", "group"),
         required=False,
         widget=forms.CheckboxSelectMultiple,
@@ -85,22 +87,22 @@ class SimulationForm(QuestionsForm):
         cleaned = super().clean() or self.cleaned_data
         if cleaned.get("allowed_tool") and not cleaned.get("allowed_service"):
             self.add_error("allowed_service", "Choose the service of this tool.")
-        narrowed = [
+        narrowing = [
             cleaned.get(f"limit_{name}") for name in ("tool", "service", "is_core", "group")
         ]
-        if any(narrowed) and cleaned.get("limit_calls") is None:
+        if any(narrowing) and cleaned.get("limit_calls") is None:
             self.add_error("limit_calls", "Say how many calls a day.")
         if cleaned.get("limit_is_core") and cleaned.get("limit_service"):
-            self.add_error("limit_is_core", WHOSE)
+            self.add_error("limit_is_core", SERVICE_OR_OWN)
         return cleaned
 
 
-class DraftedRuleForm(RuleFields):
-    """A rule that is tried before anybody stores it; none where it does not say what it does."""
+class DraftedRuleForm(RuleFieldsForm):
+    """A rule that is simulated before it is stored. Without an effect there is no rule."""
 
-    effect = forms.ChoiceField(label="It says", choices=NO_RULE, required=False)
+    effect = forms.ChoiceField(label="It says", choices=EFFECT_CHOICES, required=False)
     service = forms.ModelChoiceField(Service.objects.all(), required=False, empty_label="all")
-    second = second_signature("Second signature")
+    second = make_second_signature_field("Second signature")
 
     class Meta:
         model = PolicyRule

@@ -1,4 +1,4 @@
-"""The forms of policy. A save that would make a policy test fail is held back."""
+"""The forms of the policy. They refuse to save what would make a policy test fail."""
 
 from collections.abc import Iterable
 from typing import Any, cast
@@ -8,110 +8,115 @@ from django.core.exceptions import ValidationError
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from chatapp.models import (
-    HousePolicy,
-    PolicyRule,
-    PolicyTest,
-    SecondSignature,
-    ToolLimit,
-)
-from chatapp.models.policy import LEVEL_CHOICES
+from chatapp.models import HousePolicy, PolicyRule, PolicyTest, SecondSignature, ToolLimit
+from chatapp.models.policy.policy import LEVEL_CHOICES
 from chatapp.permissions import conditions
+from chatapp.policy.condition_names import check_names
+from chatapp.policy.policy_set import PolicySet, load_policy_set
+from chatapp.policy.stored_policy import build_house, build_limit, build_rule
+from chatapp.simulation.policy_tests import FailedTest, list_newly_failing
 from chatapp.tools.core import CORE_TOOLS
-from chatapp.turns.admins_word import AdminsWord, stored_word
-from chatapp.turns.policy import house_of, limit_of, rule_of
-from chatapp.turns.policy_tests import Failing, newly_failing
 from mcpconfig.models import Service, ToolDefinition
 
-from .policy_words import OURSELVES
+from .sentences import OWN_TOOLS_OWNER
 
-MOST_NAMED = 10
-TOOLS_OFFERED = 500
-WHOSE = "Choose a service, or our own tools, not both."
+MAX_NAMED = 10
+MAX_SUGGESTIONS = 500
+SERVICE_OR_OWN = "Choose a service, or our own tools, not both."
 
 
 class ToolInput(forms.TextInput):
-    """A tool's name, with those that services offer now to choose from."""
+    """A text field for the name of a tool, which suggests the tools that services offer."""
 
-    own: Iterable[str] = ()
+    own_tools: Iterable[str] = ()
 
     def render(self, name: str, value: Any, attrs: Any = None, renderer: Any = None) -> SafeString:
-        known = f"{name}-offered"
-        field = super().render(name, value, {**(attrs or {}), "list": known}, renderer)
+        list_id = f"{name}-offered"
+        field = super().render(name, value, {**(attrs or {}), "list": list_id}, renderer)
         offered = ToolDefinition.objects.filter(is_current=True).order_by("name", "service__name")
-        rows = [(tool, OURSELVES) for tool in self.own]
-        rows += offered.values_list("name", "service__name")[:TOOLS_OFFERED]
+        rows = [(tool, OWN_TOOLS_OWNER) for tool in self.own_tools]
+        rows += offered.values_list("name", "service__name")[:MAX_SUGGESTIONS]
         options = format_html_join("", '<option value="{}">{}</option>', rows)
-        return format_html('{}<datalist id="{}">{}</datalist>', field, known, options)
+        return format_html('{}<datalist id="{}">{}</datalist>', field, list_id, options)
 
 
 class AnyToolInput(ToolInput):
-    """The same, with our own tools before them."""
+    """The same field, which also suggests the built-in tools."""
 
-    own = sorted(CORE_TOOLS)
+    own_tools = sorted(CORE_TOOLS)
 
 
 class ToolForm(forms.ModelForm):
-    """What is said about a tool of a service, or of ours, is about one that is there."""
+    """A form about a tool. It refuses a tool that neither the service nor Countersign has."""
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data
-        is_core = self.is_about_ours(cleaned)
+        is_core = self.is_about_own_tools(cleaned)
         if is_core and cleaned.get("service"):
-            self.add_error("is_core", WHOSE)
-        elif wrong := unknown_tool(cleaned.get("service"), cleaned.get("tool"), is_core=is_core):
-            self.add_error("tool", wrong)
+            self.add_error("is_core", SERVICE_OR_OWN)
+        elif problem := explain_unknown_tool(
+            cleaned.get("service"), cleaned.get("tool"), is_core=is_core
+        ):
+            self.add_error("tool", problem)
         return cleaned
 
-    def is_about_ours(self, cleaned: dict[str, Any]) -> bool:
+    def is_about_own_tools(self, cleaned: dict[str, Any]) -> bool:
         return bool(cleaned.get("is_core", False))
 
 
-def unknown_tool(service: Service | None, tool: str | None, *, is_core: bool) -> str:
-    """Why nobody offers this tool, or nothing."""
-    names = {each.name for each in service.definitions.only("name")} if service else set()
-    seen = sorted(CORE_TOOLS if is_core else names)
-    if not tool or not seen or tool in seen:
+def explain_unknown_tool(service: Service | None, tool: str | None, *, is_core: bool) -> str:
+    """Return why the tool is unknown, or an empty string if it is known."""
+    names = (
+        {definition.name for definition in service.definitions.only("name")} if service else set()
+    )
+    known = sorted(CORE_TOOLS if is_core else names)
+    if not tool or not known or tool in known:
         return ""
-    some = ", ".join(f"“{name}”" for name in seen[:5])
-    whose = OURSELVES if is_core else service
-    return f"{whose} has never offered this tool. It has {some}."
+    some = ", ".join(f"“{name}”" for name in known[:5])
+    owner = OWN_TOOLS_OWNER if is_core else service
+    return f"{owner} has never offered this tool. It has {some}."
 
 
 class PolicyForm(ToolForm):
-    """What was typed is tried on all policy tests before it is stored."""
+    """A form of a part of the policy. All policy tests are run on it before it is stored."""
 
-    def drafted(self, cleaned: dict[str, Any]) -> AdminsWord:
-        """All that admins would have said once this is saved."""
+    def build_policy_set(self, cleaned: dict[str, Any]) -> PolicySet:
+        """Return the whole policy as it would be after this save."""
         raise NotImplementedError
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean()
-        if not self.errors and (broken := newly_failing(stored_word(), self.drafted(cleaned))):
-            for sentence in sentences_of(broken):
+        if not self.errors and (
+            failing := list_newly_failing(load_policy_set(), self.build_policy_set(cleaned))
+        ):
+            for sentence in describe_failing(failing):
                 self.add_error(None, sentence)
         return cleaned
 
-    def typed(self, cleaned: dict[str, Any]) -> dict[str, Any]:
-        """The values of the row's own fields, with what the form does not show as it was."""
-        own = {field.name: field.attname for field in type(self.instance)._meta.concrete_fields}
-        kept = {attname: getattr(self.instance, attname) for attname in own.values()}
-        return kept | {
-            own[name]: getattr(value, "pk", value) for name, value in cleaned.items() if name in own
+    def get_row_values(self, cleaned: dict[str, Any]) -> dict[str, Any]:
+        """Return the values of all fields of the row. A field without an input is unchanged."""
+        attnames = {
+            field.name: field.attname for field in type(self.instance)._meta.concrete_fields
+        }
+        unchanged = {attname: getattr(self.instance, attname) for attname in attnames.values()}
+        return unchanged | {
+            attnames[name]: getattr(value, "pk", value)
+            for name, value in cleaned.items()
+            if name in attnames
         }
 
 
-def sentences_of(broken: list[Failing]) -> list[str]:
-    """What a policy would break, for whoever tried to save it."""
-    count = f"{len(broken)} policy tests" if len(broken) > 1 else "a policy test"
-    said = [f"Nothing was saved, because it would make {count} fail."]
-    said += [failure.sentence for failure in broken[:MOST_NAMED]]
-    more = len(broken) - MOST_NAMED
-    return [*said, f"So would {more} more."] if more > 0 else said
+def describe_failing(failing: list[FailedTest]) -> list[str]:
+    """Return sentences for the person whose save would make these tests fail."""
+    count = f"{len(failing)} policy tests" if len(failing) > 1 else "a policy test"
+    sentences = [f"Nothing was saved, because it would make {count} fail."]
+    sentences += [failure.sentence for failure in failing[:MAX_NAMED]]
+    more = len(failing) - MAX_NAMED
+    return [*sentences, f"So would {more} more."] if more > 0 else sentences
 
 
-class RuleFields(ToolForm):
-    """What is typed of a rule, whether or not it is to be stored."""
+class RuleFieldsForm(ToolForm):
+    """The fields that a stored rule and the draft of a rule have in common."""
 
     levels = forms.MultipleChoiceField(
         label="Risks",
@@ -125,10 +130,24 @@ class RuleFields(ToolForm):
         text: str = self.cleaned_data["condition"].strip()
         if text:
             try:
-                conditions.check(text)
+                conditions.check_condition(text)
             except conditions.BadCondition as error:
                 raise ValidationError(error.message) from error
         return text
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean()
+        if text := cleaned.get("condition"):
+            try:
+                check_names(
+                    text,
+                    service=cleaned.get("service"),
+                    tool=cleaned.get("tool") or "",
+                    is_core=self.is_about_own_tools(cleaned),
+                )
+            except conditions.BadCondition as error:
+                self.add_error("condition", error.message)
+        return cleaned
 
     def clean_second(self) -> SecondSignature | None:
         second: SecondSignature | None = self.cleaned_data["second"]
@@ -137,7 +156,7 @@ class RuleFields(ToolForm):
         return second
 
 
-class RuleForm(RuleFields, PolicyForm):
+class RuleForm(RuleFieldsForm, PolicyForm):
     effect = forms.ChoiceField(
         choices=PolicyRule.Effect.choices, widget=forms.RadioSelect, initial=PolicyRule.Effect.ASK
     )
@@ -162,13 +181,13 @@ class RuleForm(RuleFields, PolicyForm):
             raise ValidationError("Only a rule that asks can have the tool’s name typed.")
         return wants_typing
 
-    def drafted(self, cleaned: dict[str, Any]) -> AdminsWord:
-        others = stored_word(but=self.instance)
-        rule = rule_of(PolicyRule(**self.typed(cleaned)), cleaned["groups"])
+    def build_policy_set(self, cleaned: dict[str, Any]) -> PolicySet:
+        others = load_policy_set(but=self.instance)
+        rule = build_rule(PolicyRule(**self.get_row_values(cleaned)), cleaned["groups"])
         return others.with_rule(rule) if cleaned["is_enabled"] else others
 
 
-class HouseForm(PolicyForm):
+class HousePolicyForm(PolicyForm):
     class Meta:
         model = HousePolicy
         fields = (
@@ -182,8 +201,10 @@ class HouseForm(PolicyForm):
             "for it; a rule that allows does.",
         }
 
-    def drafted(self, cleaned: dict[str, Any]) -> AdminsWord:
-        return stored_word().with_house(house_of(HousePolicy(**self.typed(cleaned))))
+    def build_policy_set(self, cleaned: dict[str, Any]) -> PolicySet:
+        return load_policy_set().with_house(
+            build_house(HousePolicy(**self.get_row_values(cleaned)))
+        )
 
 
 class LimitForm(PolicyForm):
@@ -192,9 +213,9 @@ class LimitForm(PolicyForm):
         fields = ("service", "is_core", "tool", "group", "calls")
         widgets = {"tool": AnyToolInput}
 
-    def drafted(self, cleaned: dict[str, Any]) -> AdminsWord:
-        limit = limit_of(ToolLimit(**self.typed(cleaned)))
-        return stored_word(but=self.instance).with_rule(limit)
+    def build_policy_set(self, cleaned: dict[str, Any]) -> PolicySet:
+        limit = build_limit(ToolLimit(**self.get_row_values(cleaned)))
+        return load_policy_set(but=self.instance).with_rule(limit)
 
 
 class PolicyTestForm(ToolForm):
@@ -211,7 +232,7 @@ class PolicyTestForm(ToolForm):
             "arguments": 'The values of the call, such as {"amount": 120}',
         }
 
-    def is_about_ours(self, cleaned: dict[str, Any]) -> bool:
+    def is_about_own_tools(self, cleaned: dict[str, Any]) -> bool:
         return "service" in cleaned and cleaned["service"] is None
 
     def clean_arguments(self) -> dict[str, Any]:

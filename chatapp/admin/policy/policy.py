@@ -1,4 +1,4 @@
-"""Policy in the admin: rules, limits, what holds for everybody, tests of it, and the simulator."""
+"""The admin of the policy: rules, limits, the policy for everybody, policy tests, the simulator."""
 
 from typing import Any
 
@@ -14,41 +14,41 @@ from django.urls import URLPattern, path
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from chatapp.admin.badges import render_badge
 from chatapp.models import HousePolicy, PolicyRule, PolicyTest, ToolLimit
-from chatapp.turns.admins_word import stored_word
-from chatapp.turns.policy_tests import Failing, cases, failing, newly_failing
+from chatapp.policy.policy_set import load_policy_set
+from chatapp.simulation.policy_tests import FailedTest, list_failing, list_newly_failing, load_cases
 
-from . import policy_pages
-from .badges import badge
-from .policy_forms import HouseForm, LimitForm, PolicyTestForm, RuleForm, sentences_of
-from .policy_words import sentence_of_limit, sentence_of_rule, sentence_of_test
+from . import simulator
+from .forms import HousePolicyForm, LimitForm, PolicyTestForm, RuleForm, describe_failing
+from .sentences import describe_limit, describe_rule, describe_test
 
 TONE_OF_EFFECT = {"allow": "low", "ask": "medium", "deny": "high"}
 
 
 class PolicyAdmin(admin.ModelAdmin):
-    """No bulk actions: each change is tried on the policy tests by itself."""
+    """A part of the policy. There are no bulk actions, because policy tests run for each change."""
 
     actions = None
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
         super().save_related(request, form, formsets, change)
-        broken = failing(stored_word(), cases())
-        if broken:
-            said = " ".join(failure.sentence for failure in broken)
-            messages.warning(request, f"Saved. These policy tests fail: {said}")
+        failing = list_failing(load_policy_set(), load_cases())
+        if failing:
+            sentences = " ".join(failure.sentence for failure in failing)
+            messages.warning(request, f"Saved. These policy tests fail: {sentences}")
 
 
-class RemovableAdmin(PolicyAdmin):
-    """Rows that count by being there: what goes with them is tried as well."""
+class DeletableAdmin(PolicyAdmin):
+    """A part of the policy that can be deleted. Policy tests run before a deletion as well."""
 
     def delete_view(
         self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
         row = self.get_object(request, object_id)
-        may = row is not None and self.has_delete_permission(request, row)
-        if request.method == "POST" and may and (broken := _broken_without(row)):
-            for sentence in sentences_of(broken):
+        can_delete = row is not None and self.has_delete_permission(request, row)
+        if request.method == "POST" and can_delete and (failing := _list_failing_without(row)):
+            for sentence in describe_failing(failing):
                 messages.error(request, sentence)
             name = f"admin:{self.opts.app_label}_{self.opts.model_name}_change"
             return redirect(name, object_id)
@@ -56,12 +56,13 @@ class RemovableAdmin(PolicyAdmin):
         return response
 
 
-def _broken_without(row: Any) -> list[Failing]:
-    return newly_failing(stored_word(), stored_word(but=row))
+def _list_failing_without(row: Any) -> list[FailedTest]:
+    """Return the tests that would newly fail without this row."""
+    return list_newly_failing(load_policy_set(), load_policy_set(but=row))
 
 
 @admin.register(PolicyRule)
-class RuleAdmin(RemovableAdmin):
+class RuleAdmin(DeletableAdmin):
     form = RuleForm
     list_display = ("name", "effect_badge", "sentence", "is_enabled")
     list_filter = ("effect", "is_enabled", "service")
@@ -90,34 +91,34 @@ class RuleAdmin(RemovableAdmin):
 
     def get_urls(self) -> list[URLPattern]:
         own = [
-            path("simulator/", self._opened(policy_pages.simulator), name="policy_simulator"),
-            path("questions/", self._opened(policy_pages.questions), name="policy_questions"),
+            path("simulator/", self._make_view(simulator.show_simulator), name="policy_simulator"),
+            path("questions/", self._make_view(simulator.show_questions), name="policy_questions"),
         ]
         return own + super().get_urls()
 
-    def _opened(self, page: policy_pages.Page) -> Any:
-        """A page of policy, in the admin's frame, for those who may see rules."""
+    def _make_view(self, page: simulator.Page) -> Any:
+        """Return the view of a page, for people with the permission to view rules."""
 
-        def opened(request: HttpRequest) -> HttpResponse:
+        def show_page(request: HttpRequest) -> HttpResponse:
             if not self.has_view_permission(request):
                 raise PermissionDenied
-            template, context = page(request)
-            framed = {**self.admin_site.each_context(request), "opts": self.opts, **context}
-            return TemplateResponse(request, f"admin/chatapp/policyrule/{template}.html", framed)
+            name, values = page(request)
+            context = {**self.admin_site.each_context(request), "opts": self.opts, **values}
+            return TemplateResponse(request, f"admin/chatapp/policyrule/{name}.html", context)
 
-        return self.admin_site.admin_view(opened)
+        return self.admin_site.admin_view(show_page)
 
     @admin.display(description="Effect", ordering="effect")
     def effect_badge(self, rule: PolicyRule) -> SafeString | str:
-        return badge(TONE_OF_EFFECT[rule.effect], rule.get_effect_display())
+        return render_badge(TONE_OF_EFFECT[rule.effect], rule.get_effect_display())
 
     @admin.display(description="What it does")
     def sentence(self, rule: PolicyRule) -> str:
-        return sentence_of_rule(rule)
+        return describe_rule(rule)
 
 
 @admin.register(ToolLimit)
-class LimitAdmin(RemovableAdmin):
+class LimitAdmin(DeletableAdmin):
     form = LimitForm
     list_display = ("sentence", "service", "group", "calls")
     list_filter = ("service", "group")
@@ -125,14 +126,17 @@ class LimitAdmin(RemovableAdmin):
 
     @admin.display(description="What it does")
     def sentence(self, limit: ToolLimit) -> str:
-        return sentence_of_limit(limit)
+        return describe_limit(limit)
 
 
 @admin.register(HousePolicy)
-class HouseAdmin(PolicyAdmin):
-    """One row, which is there once it is saved: its page opens instead of a list."""
+class HousePolicyAdmin(PolicyAdmin):
+    """The policy for everybody, a single row that exists once it is saved.
 
-    form = HouseForm
+    Its form opens instead of a list.
+    """
+
+    form = HousePolicyForm
     fieldsets = (
         ("Without a question", {"fields": ("asks_everything", "runs_up_to")}),
         ("How it is allowed", {"fields": ("types_high", "medium_needs", "high_needs")}),
@@ -168,8 +172,8 @@ class HouseAdmin(PolicyAdmin):
         form_url: str = "",
         extra_context: dict[str, Any] | None = None,
     ) -> HttpResponse:
-        named = {"title": "Policy for everybody", "subtitle": None, **(extra_context or {})}
-        response: HttpResponse = super().change_view(request, object_id, form_url, named)
+        context = {"title": "Policy for everybody", "subtitle": None, **(extra_context or {})}
+        response: HttpResponse = super().change_view(request, object_id, form_url, context)
         return response
 
     def response_post_save_change(
@@ -190,36 +194,37 @@ class PolicyTestAdmin(admin.ModelAdmin):
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """The tests that are listed are tried, all on the same policy."""
+        """Run the listed tests, all on the same policy."""
         response: HttpResponse = super().changelist_view(request, extra_context)
         if isinstance(response, TemplateResponse) and response.context_data:
-            listed = response.context_data.get("cl")
-            if isinstance(listed, ChangeList):
-                listed.result_list = _tried(list(listed.result_list))
+            changelist = response.context_data.get("cl")
+            if isinstance(changelist, ChangeList):
+                changelist.result_list = _run_tests(list(changelist.result_list))
         return response
 
     def save_model(
         self, request: HttpRequest, obj: PolicyTest, form: ModelForm, change: bool
     ) -> None:
         super().save_model(request, obj, form, change)
-        for failure in failing(stored_word(), cases([obj])):
+        for failure in list_failing(load_policy_set(), load_cases([obj])):
             messages.warning(request, f"This test fails as policy is now. {failure.sentence}")
 
     @admin.display(description="Test")
     def sentence(self, test: PolicyTest) -> str:
-        return sentence_of_test(test)
+        return describe_test(test)
 
     @admin.display(description="Now")
     def verdict(self, test: Any) -> SafeString | str:
-        failure: Failing | None = test.failure
+        failure: FailedTest | None = test.failure
         if failure is None:
-            return badge("low", "holds")
-        tone = badge("high", f"fails: {failure.decided}")
-        return format_html('{}<p class="help">{}</p>', tone, failure.decision.reason)
+            return render_badge("low", "holds")
+        badge = render_badge("high", f"fails: {failure.decided}")
+        return format_html('{}<p class="help">{}</p>', badge, failure.decision.reason)
 
 
-def _tried(rows: list[Any]) -> list[Any]:
-    word = stored_word()
-    for row, case in zip(rows, cases(rows), strict=True):
-        row.failure = next(iter(failing(word, [case])), None)
+def _run_tests(rows: list[Any]) -> list[Any]:
+    """Return the rows, each with its failure or None as the attribute `failure`."""
+    policy_set = load_policy_set()
+    for row, case in zip(rows, load_cases(rows), strict=True):
+        row.failure = next(iter(list_failing(policy_set, [case])), None)
     return rows

@@ -1,4 +1,4 @@
-"""Second signatures and stand-ins in the admin: who signs for what, and for whom."""
+"""The admin of second signatures and of stand-ins."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from django.http import HttpRequest
 
 from chatapp.models import SecondSignature, StandIn
 
-from .policy_words import sentence_of_second
+from .sentences import describe_second_signature
 
 
 @admin.register(SecondSignature)
@@ -31,7 +31,7 @@ class SecondSignatureAdmin(admin.ModelAdmin):
     def get_form(
         self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any
     ) -> type[ModelForm]:
-        """A group is made, renamed and emptied on its own page."""
+        """Remove the buttons beside the group fields. Groups are edited on their own pages."""
         form: type[ModelForm] = super().get_form(request, obj, change, **kwargs)
         for name in ("approvers", "escalation"):
             widget: Any = form.base_fields[name].widget
@@ -40,7 +40,7 @@ class SecondSignatureAdmin(admin.ModelAdmin):
 
     @admin.display(description="What it takes")
     def sentence(self, second: SecondSignature) -> str:
-        return sentence_of_second(second)
+        return describe_second_signature(second)
 
     @admin.display(description="Approvers")
     def people(self, second: Any) -> str:

@@ -1,5 +1,7 @@
-"""Tools in the admin with how often they are used in chats, and how often they fail. What services
-say of them is shown with hidden characters drawn."""
+"""The admin of tools, extended with the number of uses and failures in chats.
+
+Hidden characters in the texts of services are made visible.
+"""
 
 from datetime import timedelta
 from typing import Any
@@ -13,16 +15,16 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from chatapp.models import ToolCall
-from chatapp.rendering.visible import draw_hidden, draw_hidden_in
-from chatapp.turns.tool_uses import DAYS
+from chatapp.rendering.hidden_characters import draw_hidden, draw_hidden_in
+from chatapp.tool_menu.use_counts import DAYS
 from mcpconfig.admin.tools import CurrentToolsInline, ToolDefinitionAdmin
 from mcpconfig.models import ToolDefinition
 
 admin.site.unregister(ToolDefinition)
 
 
-class Drawn:
-    """A22: what a service calls its tools, and the beginning of what it says."""
+class DrawnTextMixin:
+    """Columns for the name, title and description of a tool, with hidden characters visible."""
 
     @admin.display(description="Name", ordering="name")
     def drawn_name(self, definition: ToolDefinition) -> SafeString:
@@ -37,13 +39,13 @@ class Drawn:
         return draw_hidden(definition.description.strip().split("\n", 1)[0][:100])
 
 
-class DrawnToolsInline(Drawn, CurrentToolsInline):
+class DrawnToolsInline(DrawnTextMixin, CurrentToolsInline):
     fields = ("drawn_name", "drawn_title", "first_words", "first_seen_at")
     readonly_fields = fields
 
 
 @admin.register(ToolDefinition)
-class CountedTools(Drawn, ToolDefinitionAdmin):
+class ChatToolDefinitionAdmin(DrawnTextMixin, ToolDefinitionAdmin):
     fields = (
         *("service", "drawn_name", "drawn_title", "state", "is_current", "drawn_description"),
         *("inputs", "outputs", "claims", "hash", "first_seen_at"),
@@ -77,7 +79,9 @@ class CountedTools(Drawn, ToolDefinitionAdmin):
         sent = ToolCall.objects.filter(sent_at__gte=since, definition=OuterRef("pk")).order_by()
         failed = sent.filter(state=ToolCall.State.FAILED)
         definitions: QuerySet[ToolDefinition] = super().get_queryset(request)
-        return definitions.annotate(used=_count(sent), failed=_count(failed))
+        return definitions.annotate(
+            used=_count_by_definition(sent), failed=_count_by_definition(failed)
+        )
 
     @admin.display(description=f"Used in {DAYS} days", ordering="used")
     def uses(self, definition: ToolDefinition) -> int:
@@ -88,6 +92,6 @@ class CountedTools(Drawn, ToolDefinitionAdmin):
         return int(getattr(definition, "failed", 0))
 
 
-def _count(calls: QuerySet[ToolCall]) -> Coalesce:
-    counted = calls.values("definition").annotate(number=Count("pk")).values("number")
-    return Coalesce(Subquery(counted), 0)
+def _count_by_definition(calls: QuerySet[ToolCall]) -> Coalesce:
+    counts = calls.values("definition").annotate(number=Count("pk")).values("number")
+    return Coalesce(Subquery(counts), 0)

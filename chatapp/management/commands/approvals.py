@@ -1,4 +1,4 @@
-"""`manage.py approvals`: what waits for a person, and their answers."""
+"""`manage.py approvals`: list what waits for a person, and answer it."""
 
 import argparse
 import json
@@ -8,22 +8,26 @@ from typing import Any, cast
 
 from django.http import Http404
 
-from chatapp.management.console import chosen_member, follow, print_json
+from chatapp.approvals import questions
+from chatapp.approvals.decisions import Verdict, deny, grant, resolve
+from chatapp.approvals.inbox import add_calls, list_all_waiting
+from chatapp.approvals.questions import Action, InvalidAnswer
+from chatapp.approvals.reviews import give_result, withhold_result
+from chatapp.context.withheld_results import hash_result
+from chatapp.conversations.turn_events import (
+    build_end_event,
+    build_result_event,
+    find_open_approval,
+)
+from chatapp.management.follow_turn import choose_member, follow_turn, print_json
 from chatapp.models import Member, Question, ToolCall, Turn
-from chatapp.rendering.inbox import Kind, Waiting
-from chatapp.turns import questions
-from chatapp.turns.answers import Verdict, deny, grant, resolve
-from chatapp.turns.held_results import binding_of_result
-from chatapp.turns.narration import end_of, open_approval, result_of
-from chatapp.turns.questions import Action, Misfit
-from chatapp.turns.refusals import Refused
-from chatapp.turns.reviews import give, hold_back
-from chatapp.turns.second_signatures import call_for
-from chatapp.turns.waiting import all_waiting_for, with_calls
-from mcpconfig.management.ending import OperatorCommand
+from chatapp.people.refused import Refused
+from chatapp.people.second_signers import get_call
+from chatapp.rendering.pages.inbox import Kind, WaitingCall
 from mcpconfig.management.failures import FAILED, WAITS, Failure
+from mcpconfig.management.operator_command import OperatorCommand
 
-# As programs have known them; what they may answer is in the state.
+# The kinds in the JSON output. The state of a call shows which answers it accepts.
 KINDS: dict[Kind, str] = {
     "approval": "approval",
     "second": "approval",
@@ -56,55 +60,59 @@ class Command(OperatorCommand):
         )
         approve.add_argument("--arguments", help="Other values to run it with, as JSON.")
         approve.add_argument("--typed", default="", help="The tool's name, where it is asked for.")
-        refuse = answers.add_parser("deny", parents=[common], help="Do not run this call.")
-        refuse.add_argument("id")
-        refuse.add_argument("--reason", default="", help="A word to the assistant.")
-        say = answers.add_parser("answer", parents=[common], help="Answer a service's question.")
-        say.add_argument("id")
-        say.add_argument("values", nargs="?", default="{}", help="The fields as JSON.")
-        no = say.add_mutually_exclusive_group()
-        no.add_argument("--decline", action="store_true", help="Answer with a no.")
-        no.add_argument("--cancel", action="store_true", help="Answer that nobody answers.")
+        deny_parser = answers.add_parser("deny", parents=[common], help="Do not run this call.")
+        deny_parser.add_argument("id")
+        deny_parser.add_argument("--reason", default="", help="A message to the assistant.")
+        answer = answers.add_parser("answer", parents=[common], help="Answer a service's question.")
+        answer.add_argument("id")
+        answer.add_argument("values", nargs="?", default="{}", help="The fields as JSON.")
+        refusal = answer.add_mutually_exclusive_group()
+        refusal.add_argument("--decline", action="store_true", help="Answer with a no.")
+        refusal.add_argument("--cancel", action="store_true", help="Answer that nobody answers.")
         give = answers.add_parser("give", parents=[common], help="Show the assistant its result.")
         give.add_argument("id")
-        hold = answers.add_parser(
+        hold_back = answers.add_parser(
             "hold-back", parents=[common], help="Keep this call's result from the assistant."
         )
-        hold.add_argument("id")
-        hold.add_argument("--reason", default="", help="A word to the assistant.")
-        settle = answers.add_parser("resolve", parents=[common], help="Settle an unknown outcome.")
-        settle.add_argument("id")
-        settle.add_argument("verdict", choices=["worked", "did-not", "again"])
-        settle.add_argument("--typed", default="", help="The tool's name, where it is asked for.")
+        hold_back.add_argument("id")
+        hold_back.add_argument("--reason", default="", help="A message to the assistant.")
+        resolve_parser = answers.add_parser(
+            "resolve", parents=[common], help="Settle an unknown outcome."
+        )
+        resolve_parser.add_argument("id")
+        resolve_parser.add_argument("verdict", choices=["worked", "did-not", "again"])
+        resolve_parser.add_argument(
+            "--typed", default="", help="The tool's name, where it is asked for."
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         as_json: bool = options["as_json"]
         if options["answer"] is None:
-            person = chosen_member(options["user"])
-            _list(with_calls(all_waiting_for(person)), person, as_json=as_json)
+            person = choose_member(options["user"])
+            _print_waiting(add_calls(list_all_waiting(person)), person, as_json=as_json)
             return
-        person, call = _addressed(options)
-        after = call.turn.conversation.last_seq
+        person, call = _find_call(options)
+        last_seq = call.turn.conversation.last_seq
         try:
             _answer(person, call, options)
         except Refused as refused:
             raise Failure("refused", refused.sentence) from refused
         if call.turn.conversation.owner_id == person.pk:
-            _follow(call.turn_id, after, as_json=as_json)
+            _follow_turn(call.turn_id, last_seq, as_json=as_json)
         else:
-            _follow_call(call, after, as_json=as_json)
+            _follow_call(call, last_seq, as_json=as_json)
 
 
-def _addressed(options: dict[str, Any]) -> tuple[Member, ToolCall]:
-    """Who answers, and which call; with several members and no `--user`, its owner answers."""
+def _find_call(options: dict[str, Any]) -> tuple[Member, ToolCall]:
+    """Return the member who answers and the call. Without `--user`, its owner answers."""
     try:
         call_id = uuid.UUID(options["id"])
         if options["user"] is None:
             person = Member.objects.get(conversations__turns__tool_calls=call_id)
         else:
-            person = chosen_member(options["user"])
+            person = choose_member(options["user"])
         is_decision = options["answer"] in ("approve", "deny")
-        return person, (call_for if is_decision else ToolCall.of)(person, call_id)
+        return person, (get_call if is_decision else ToolCall.of)(person, call_id)
     except (ValueError, Http404, Member.DoesNotExist) as error:
         hint = "`manage.py approvals` lists what waits."
         raise Failure("not_found", f"Nothing with the id {options['id']} waits.", hint) from error
@@ -121,7 +129,7 @@ def _answer(person: Member, call: ToolCall, options: dict[str, Any]) -> None:
     if options["answer"] in ("give", "hold-back"):
         _review(person, call, options)
         return
-    approval = open_approval(call)
+    approval = find_open_approval(call)
     binding = approval.binding if approval else ""
     if options["answer"] == "approve":
         grant(
@@ -138,15 +146,18 @@ def _answer(person: Member, call: ToolCall, options: dict[str, Any]) -> None:
 
 
 def _review(person: Member, call: ToolCall, options: dict[str, Any]) -> None:
-    binding = binding_of_result(call)
+    binding = hash_result(call)
     if options["answer"] == "give":
-        give(call, by=person, binding=binding, shown_at=None)
+        give_result(call, by=person, binding=binding, shown_at=None)
     else:
-        hold_back(call, by=person, binding=binding, reason=options["reason"])
+        withhold_result(call, by=person, binding=binding, reason=options["reason"])
 
 
 def _answer_question(person: Member, call: ToolCall, options: dict[str, Any]) -> None:
-    """The fields of several forms that a service asks at once are told apart by their names."""
+    """Answer the open question of a service. It may consist of several forms.
+
+    The values are assigned to the forms by the names of their fields.
+    """
     question = call.questions.filter(state=Question.State.OPEN).last()
     if question is None:
         raise Refused("The service does not ask anything about this call now.")
@@ -156,35 +167,37 @@ def _answer_question(person: Member, call: ToolCall, options: dict[str, Any]) ->
             question,
             by=person,
             action="cancel" if options["cancel"] else action,
-            values=_values(question, options["values"]),
+            values=_parse_values(question, options["values"]),
         )
-    except Misfit as misfit:
-        found = [
-            f"{name}: {said}" for each in misfit.problems.values() for name, said in each.items()
+    except InvalidAnswer as error:
+        problems = [
+            f"{name}: {problem}"
+            for form in error.problems.values()
+            for name, problem in form.items()
         ]
-        raise Refused(" ".join([misfit.sentence, *found])) from misfit
+        raise Refused(" ".join([error.sentence, *problems])) from error
 
 
-def _values(question: Question, text: str) -> dict[str, dict[str, Any]]:
+def _parse_values(question: Question, text: str) -> dict[str, dict[str, Any]]:
     try:
-        given = json.loads(text)
+        values = json.loads(text)
     except ValueError:
-        given = None
-    if not isinstance(given, dict):
+        values = None
+    if not isinstance(values, dict):
         raise Refused('Give the values as one JSON object, such as {"name": "Ada"}.')
-    asked = questions.requests_of(question)
-    if len(asked) == 1:
-        return {asked[0].key: given}
-    fields = {each.key: each.schema.get("properties", {}) for each in asked}
+    requests = questions.read_requests(question)
+    if len(requests) == 1:
+        return {requests[0].key: values}
+    fields = {request.key: request.schema.get("properties", {}) for request in requests}
     return {
-        key: {name: value for name, value in given.items() if name in known}
-        for key, known in fields.items()
+        key: {name: value for name, value in values.items() if name in names}
+        for key, names in fields.items()
     }
 
 
-def _follow(turn_id: uuid.UUID, after: int, *, as_json: bool) -> None:
-    turn, _last = follow(turn_id, after, print_json if as_json else _print_state)
-    end = end_of(turn)
+def _follow_turn(turn_id: uuid.UUID, last_seq: int, *, as_json: bool) -> None:
+    turn, _last_seq = follow_turn(turn_id, last_seq, print_json if as_json else _print_state)
+    end = build_end_event(turn)
     if as_json:
         print_json(end)
     else:
@@ -195,46 +208,48 @@ def _follow(turn_id: uuid.UUID, after: int, *, as_json: bool) -> None:
         sys.exit(FAILED)
 
 
-def _follow_call(call: ToolCall, after: int, *, as_json: bool) -> None:
-    """Move the turn of somebody else, and tell what becomes of the call that was signed for them;
-    the rest of their chat stays theirs."""
-    tell = print_json if as_json else _print_state
+def _follow_call(call: ToolCall, last_seq: int, *, as_json: bool) -> None:
+    """Continue the turn of another person, and print the events of the signed call only.
 
-    def told(event: dict[str, Any]) -> None:
+    The signer must not see other events, because the chat belongs to that person.
+    """
+    print_event = print_json if as_json else _print_state
+
+    def print_event_of_call(event: dict[str, Any]) -> None:
         if event["type"] == "tool_call" and event["id"] == str(call.pk):
-            tell(event)
+            print_event(event)
 
-    follow(call.turn_id, after, told)
-
-
-def _print_state(told: dict[str, Any]) -> None:
-    if told["type"] == "tool_call":
-        print(f"{told['tool']}: {told['state']}", flush=True)
+    follow_turn(call.turn_id, last_seq, print_event_of_call)
 
 
-def _list(waiting: list[Waiting], person: Member, *, as_json: bool) -> None:
+def _print_state(event: dict[str, Any]) -> None:
+    if event["type"] == "tool_call":
+        print(f"{event['tool']}: {event['state']}", flush=True)
+
+
+def _print_waiting(waiting: list[WaitingCall], person: Member, *, as_json: bool) -> None:
     if as_json:
-        print_json([_described(each, person) for each in waiting])
+        print_json([_build_item(item, person) for item in waiting])
         return
     if not waiting:
         print("Nothing waits for you.")
-    for each in waiting:
-        call, state = each.call, each.call.get_state_display()
-        if each.kind == "review":
+    for item in waiting:
+        call, state = item.call, item.call.get_state_display()
+        if item.kind == "review":
             state += ", the assistant has not seen it"
-        if each.kind == "second":
+        if item.kind == "second":
             state = f"second signature for {call.turn.conversation.owner}"
         print(f"{call.pk}  {state}  {call.tool_id} {call.arguments}")
 
 
-def _asked(call: ToolCall) -> list[dict[str, Any]]:
-    """What a service asks about this call, as `approvals answer` takes it."""
+def _list_questions(call: ToolCall) -> list[dict[str, Any]]:
+    """Return the open questions of the service about this call, for `approvals answer`."""
     question = call.questions.filter(state=Question.State.OPEN).last()
     return list(question.requests) if question else []
 
 
-def _described(waiting: Waiting, person: Member) -> dict[str, Any]:
-    """One that somebody else signed first says for whom, and does not name their chat."""
+def _build_item(waiting: WaitingCall, person: Member) -> dict[str, Any]:
+    """Return the JSON of a waiting call. The chat of another person is left out."""
     call, kind = waiting.call, KINDS[waiting.kind]
     owner = call.turn.conversation.owner
     return {
@@ -246,10 +261,10 @@ def _described(waiting: Waiting, person: Member) -> dict[str, Any]:
         "arguments": call.arguments,
         "risk": call.risk,
         "reasons": call.reasons,
-        "asks": _asked(call),
+        "asks": _list_questions(call),
         "why": call.why,
         "conversation": str(call.turn.conversation_id) if owner == person else "",
         "requester": owner.username,
-        "content": result_of(call)["content"] if kind == "review" else [],
+        "content": build_result_event(call)["content"] if kind == "review" else [],
         "expires_at": waiting.expires_at.isoformat() if waiting.expires_at else None,
     }

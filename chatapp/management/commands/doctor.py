@@ -1,4 +1,4 @@
-"""`manage.py doctor`: looks at the whole installation and says in words what is wrong with it."""
+"""`manage.py doctor`: check the whole installation and report problems."""
 
 import argparse
 import json
@@ -9,17 +9,17 @@ from typing import Any
 
 from django.db import Error
 
-from chatapp.management.examination import connections, database, mail, models, settings
-from chatapp.management.examination.findings import Finding, wrong
-from mcpconfig.console import printable
-from mcpconfig.management.database import failure_of_database
-from mcpconfig.management.ending import OperatorCommand
+from chatapp.management.diagnostics import connections, database, mail, models, settings
+from chatapp.management.diagnostics.findings import Finding, report_wrong
+from mcpconfig.management.database import explain_database_error
 from mcpconfig.management.failures import Failure
+from mcpconfig.management.operator_command import OperatorCommand
+from mcpconfig.output.services import replace_controls
 
 
 class Command(OperatorCommand):
     help = "Look at the installation: what is in order, what is doubtful, what is wrong."
-    # What they find is shown beside all the rest.
+    # The system checks run in `check_settings`, whose findings are printed with all others.
     requires_system_checks = ()
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -28,53 +28,53 @@ class Command(OperatorCommand):
 
     def handle(self, *args: object, connect: bool, **options: Any) -> None:
         findings: list[Finding] = []
-        for finding in examined(connects=connect):
+        for finding in run_diagnostics(connects=connect):
             findings.append(finding)
             if not options["json"]:
-                self._show(finding)
+                self._print_finding(finding)
         faults = [finding for finding in findings if finding.state == "wrong"]
-        value = {"ok": not faults, "findings": [asdict(finding) for finding in findings]}
+        report = {"ok": not faults, "findings": [asdict(finding) for finding in findings]}
         if faults:
-            raise _unwell(faults, value)
+            raise _make_failure(faults, report)
         if options["json"]:
-            self.stdout.write(json.dumps(value, ensure_ascii=False))
+            self.stdout.write(json.dumps(report, ensure_ascii=False))
 
-    def _show(self, finding: Finding) -> None:
+    def _print_finding(self, finding: Finding) -> None:
         line = f"{finding.state:<9} {finding.subject}: {finding.message}"
-        self.stdout.write(printable(line))
+        self.stdout.write(replace_controls(line))
         if finding.hint:
-            self.stdout.write(printable(f"          {finding.hint}"))
+            self.stdout.write(replace_controls(f"          {finding.hint}"))
 
 
-def examined(*, connects: bool) -> Iterator[Finding]:
-    """All findings. What is in the database is looked at only where there is one in order."""
-    yield from settings.settings()
-    yield from settings.addresses()
-    yield from settings.files()
-    yield from connections.layer()
-    yield from mail.server()
-    of_database = _unless_refused(database.database)
-    yield from of_database
-    if all(finding.state == "good" for finding in of_database[:2]):
-        yield from _unless_refused(models.models)
-        yield from _unless_refused(database.clock)
-        yield from _unless_refused(connections.secrets)
-        yield from _unless_refused(mail.addresses)
-        yield from _unless_refused(partial(connections.services, connects=connects))
+def run_diagnostics(*, connects: bool) -> Iterator[Finding]:
+    """Yield all findings. Stored data is checked only if the database answers and is migrated."""
+    yield from settings.check_settings()
+    yield from settings.check_addresses()
+    yield from settings.check_files()
+    yield from connections.check_channel_layer()
+    yield from mail.check_server()
+    database_findings = _run_on_database(database.check_database)
+    yield from database_findings
+    if all(finding.state == "good" for finding in database_findings[:2]):
+        yield from _run_on_database(models.check_models)
+        yield from _run_on_database(database.check_clock)
+        yield from _run_on_database(connections.check_secrets)
+        yield from _run_on_database(mail.check_addresses)
+        yield from _run_on_database(partial(connections.check_services, connects=connects))
 
 
-def _unless_refused(examination: Callable[[], list[Finding]]) -> list[Finding]:
+def _run_on_database(check: Callable[[], list[Finding]]) -> list[Finding]:
     try:
-        return examination()
+        return check()
     except Error as error:
-        failure = failure_of_database(error)
-        return [wrong(database.SUBJECT, failure.message, failure.hint)]
+        failure = explain_database_error(error)
+        return [report_wrong(database.SUBJECT, failure.message, failure.hint)]
 
 
-def _unwell(faults: list[Finding], value: dict[str, Any]) -> Failure:
+def _make_failure(faults: list[Finding], report: dict[str, Any]) -> Failure:
     subjects = ", ".join(dict.fromkeys(fault.subject for fault in faults))
     failure = Failure(
         "unwell", f"Wrong: {subjects}.", faults[0].hint or "The report says what to do."
     )
-    failure.value |= value
+    failure.value |= report
     return failure

@@ -1,4 +1,4 @@
-"""`manage.py log`: whether the log is whole, what is in it, the evidence of one conversation."""
+"""`manage.py log`: verify and export the audit log, and export the evidence of a conversation."""
 
 import json
 import uuid
@@ -11,14 +11,15 @@ from django.db import connection
 from django.db.models import Q
 from django.utils.dateparse import parse_date, parse_datetime
 
-from chatapp.models import LogEntry, Member, log_guards
-from chatapp.turns import evidence, log
-from chatapp.turns.chain import Mark, exported
-from mcpconfig.management.ending import OperatorCommand
+from chatapp.audit import audit_log, evidence
+from chatapp.audit.hash_chain import Mark, export_entry
+from chatapp.models import LogEntry, Member
+from chatapp.models.policy import audit_log_guards
 from mcpconfig.management.failures import Failure
+from mcpconfig.management.operator_command import OperatorCommand
 
-WRITE_DOWN = "Write this line down where nobody who may write to this database can change it."
-GUARDS = "The database does not refuse changes to the log: {} is missing. `manage.py log guard`."
+SAVE_THIS_LINE = "Write this line down where nobody who may write to this database can change it."
+GUARDS_MISSING = "The log is whole, but the database does not refuse changes to it. Missing: {}."
 
 
 class Command(OperatorCommand):
@@ -46,91 +47,96 @@ class Command(OperatorCommand):
     def handle(self, *args: Any, verb: str, **options: Any) -> None:
         match verb:
             case "verify" if options["file"]:
-                self._verify_file(options["file"], [mark_of(text) for text in options["head"]])
+                self._verify_file(options["file"], [parse_mark(text) for text in options["head"]])
             case "verify":
-                self._verify([mark_of(text) for text in options["head"]])
+                self._verify_log([parse_mark(text) for text in options["head"]])
             case "export":
                 self._export(options)
             case "evidence":
-                made = evidence.of_conversation(conversation_of(options["conversation"]))
-                self.stdout.write(evidence.as_text(made), ending="")
+                collected = evidence.collect_evidence(
+                    parse_conversation_id(options["conversation"])
+                )
+                self.stdout.write(evidence.format_evidence(collected), ending="")
             case _:
-                log_guards.install(connection)
+                audit_log_guards.install(connection)
                 self.stdout.write("The database refuses changes to the log.")
 
-    def _verify(self, known: list[Mark]) -> None:
-        mark, why = log.verify(known)
+    def _verify_log(self, marks: list[Mark]) -> None:
+        mark, why = audit_log.verify(marks)
         if why:
-            raise broken(mark.position, why)
-        if missing := log_guards.missing(connection):
-            self.stderr.write(GUARDS.format(", ".join(missing)))
+            raise make_failure(mark.position, why)
+        if missing := audit_log_guards.list_missing(connection):
+            hint = "Find out who removed them, then run: manage.py log guard"
+            value = {"missing": missing}
+            problem = GUARDS_MISSING.format(", ".join(missing))
+            raise Failure("unguarded_log", problem, hint, value=value)
         self.stdout.write(f"The log is whole. Its last entry is {mark.position}:")
         self.stdout.write(f"{mark.position}:{mark.hash}")
-        self.stdout.write(WRITE_DOWN)
+        self.stdout.write(SAVE_THIS_LINE)
 
-    def _verify_file(self, file: Path, known: list[Mark]) -> None:
-        """The marks show whether the file was made of the log that they are of."""
+    def _verify_file(self, file: Path, marks: list[Mark]) -> None:
+        """Verify a file of evidence, also against marks of the log that were written down."""
         try:
-            taken = json.loads(file.read_text(encoding="utf-8"))
-            found = evidence.first_break(taken, known)
-            head = taken["head"]
+            content = json.loads(file.read_text(encoding="utf-8"))
+            broken = evidence.find_break(content, marks)
+            head = content["head"]
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise Failure("refused", f"{file} is not a file of evidence.") from error
-        if found is not None:
-            raise broken(found.position, found.why)
+        if broken is not None:
+            raise make_failure(broken.position, broken.why)
         self.stdout.write("The evidence is whole. It stands in the log that ends with:")
         self.stdout.write(f"{head['position']}:{head['hash']}")
 
     def _export(self, options: dict[str, Any]) -> None:
-        narrowed: dict[str, Any] = {}
+        filters: dict[str, Any] = {}
         if options["since"]:
-            narrowed["at__gte"] = moment_of(options["since"])
+            filters["at__gte"] = parse_moment(options["since"])
         if options["conversation"]:
-            narrowed["conversation_id"] = conversation_of(options["conversation"])
-        for entry in log.entries(concerning(options["person"]), **narrowed):
-            self.stdout.write(json.dumps(exported(entry), ensure_ascii=False))
+            filters["conversation_id"] = parse_conversation_id(options["conversation"])
+        for entry in audit_log.iter_entries(filter_by_person(options["person"]), **filters):
+            self.stdout.write(json.dumps(export_entry(entry), ensure_ascii=False))
 
 
-def broken(position: int, why: str) -> Failure:
+def make_failure(position: int, why: str) -> Failure:
     hint = "Compare with a backup from before; until then trust nothing from there on."
     value = {"position": position, "why": why}
     return Failure("broken_log", f"Entry {position}: {why}", hint, value=value)
 
 
-def concerning(name: str | None) -> Q:
-    """What this person did or what was theirs, also under a name that is gone."""
+def filter_by_person(name: str | None) -> Q:
+    """Return a filter for entries by or about this person, who may have been deleted."""
     if name is None:
         return Q()
-    named = Q(actor_name=name) | Q(person_name=name)
+    by_person = Q(actor_name=name) | Q(person_name=name)
     member = Member.objects.filter(username=name).first()
     if member is not None:
-        named |= Q(actor_id=member.pk) | Q(person_id=member.pk)
-    elif not LogEntry.objects.filter(named).exists():
+        by_person |= Q(actor_id=member.pk) | Q(person_id=member.pk)
+    elif not LogEntry.objects.filter(by_person).exists():
         raise Failure("not_found", f"The log has nothing about anybody named {name!r}.")
-    return named
+    return by_person
 
 
-def mark_of(text: str) -> Mark:
-    position, _colon, written = text.partition(":")
-    if not position.isdecimal() or len(written) != 64:
+def parse_mark(text: str) -> Mark:
+    position, _colon, hash_ = text.partition(":")
+    if not position.isdecimal() or len(hash_) != 64:
         raise Failure("refused", f"{text!r} is not POSITION:HASH.", "`log verify` prints it so.")
-    return Mark(position=int(position), hash=written)
+    return Mark(position=int(position), hash=hash_)
 
 
-def conversation_of(text: str) -> uuid.UUID:
+def parse_conversation_id(text: str) -> uuid.UUID:
     try:
         return uuid.UUID(text)
     except ValueError as error:
         raise Failure("not_found", f"{text!r} is not the id of a chat.") from error
 
 
-def moment_of(text: str) -> datetime:
-    """A moment, or the beginning of a day; UTC where it does not say."""
+def parse_moment(text: str) -> datetime:
+    """Parse a date as the start of its day, or a date with a time. The default zone is UTC."""
     try:
         day = parse_date(text)
-        found = parse_datetime(text) if day is None else datetime(day.year, day.month, day.day)
+        moment = parse_datetime(text) if day is None else datetime(day.year, day.month, day.day)
     except ValueError:
-        found = None
-    if found is None:
+        moment = None
+    if moment is None:
         raise Failure("refused", f"{text!r} is not a date.", "Write it as 2026-11-30.")
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

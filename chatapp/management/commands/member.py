@@ -1,4 +1,4 @@
-"""`manage.py member add NAME`: a new member, with a password or a one-time link."""
+"""`manage.py member add NAME`: add a member with a password or a sign-in link."""
 
 import os
 from argparse import ArgumentParser
@@ -7,10 +7,10 @@ from typing import Any
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 
-from chatapp.links import sign_in_link
 from chatapp.models import Member
-from mcpconfig.management.ending import OperatorCommand
+from chatapp.people.sign_in_links import make_sign_in_link
 from mcpconfig.management.failures import Failure
+from mcpconfig.management.operator_command import OperatorCommand
 
 
 class Command(OperatorCommand):
@@ -39,4 +39,4 @@ class Command(OperatorCommand):
         member.save()
         self.stdout.write(f"Added {name}.")
         if password is None:
-            self.stdout.write(f"Sign-in link: {sign_in_link(member)}")
+            self.stdout.write(f"Sign-in link: {make_sign_in_link(member)}")

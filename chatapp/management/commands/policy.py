@@ -1,5 +1,4 @@
-"""`manage.py policy`: the risk of tools that are described one a line, the policy tests, and past
-calls decided anew."""
+"""`manage.py policy`: classify the risk of tools, run policy tests, and simulate the policy."""
 
 import json
 from argparse import ArgumentParser
@@ -7,13 +6,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from chatapp.management import drafting
+from chatapp.management import draft_options
 from chatapp.permissions.risk import ToolFacts, classify
-from chatapp.turns.admins_word import stored_word
-from chatapp.turns.policy_tests import DECIDED, Failing, cases, failing
-from chatapp.turns.replay import Replay, replay
-from mcpconfig.management.ending import OperatorCommand
+from chatapp.policy.policy_set import load_policy_set
+from chatapp.simulation.policy_tests import DECIDED, FailedTest, list_failing, load_cases
+from chatapp.simulation.simulator import Simulation, simulate
 from mcpconfig.management.failures import Failure
+from mcpconfig.management.operator_command import OperatorCommand
 
 
 class Command(OperatorCommand):
@@ -22,43 +21,52 @@ class Command(OperatorCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         verbs = parser.add_subparsers(dest="verb", required=True)
-        one = verbs.add_parser("classify", help="One JSON object a line in, one a line out.")
-        one.add_argument("file", type=Path, help="lines with name, description, inputSchema, …")
-        tests = verbs.add_parser("test", help="Try the policy tests on policy as it is.")
-        tests.add_argument("--json", action="store_true", dest="as_json")
-        past = verbs.add_parser("simulate", help="Decide past calls anew, by policy or a draft.")
-        drafting.add_options(past)
-        past.add_argument("--json", action="store_true", dest="as_json")
+        classify_parser = verbs.add_parser(
+            "classify", help="One JSON object a line in, one a line out."
+        )
+        classify_parser.add_argument(
+            "file", type=Path, help="lines with name, description, inputSchema, …"
+        )
+        test = verbs.add_parser("test", help="Try the policy tests on policy as it is.")
+        test.add_argument("--json", action="store_true", dest="as_json")
+        simulation = verbs.add_parser(
+            "simulate", help="Decide past calls again, by the policy or a draft."
+        )
+        draft_options.add_options(simulation)
+        simulation.add_argument("--json", action="store_true", dest="as_json")
 
     def handle(self, *args: Any, verb: str, **options: Any) -> None:
         match verb:
             case "classify":
                 self._classify_all(options["file"])
             case "test":
-                self._test(options["as_json"])
+                self._run_tests(options["as_json"])
             case _:
                 self._simulate(options)
 
-    def _test(self, as_json: bool) -> None:
-        tried = cases()
-        broken = failing(stored_word(), tried)
+    def _run_tests(self, as_json: bool) -> None:
+        cases = load_cases()
+        failing = list_failing(load_policy_set(), cases)
         if as_json:
-            value = {"tests": len(tried), "failing": [_failing_value(each) for each in broken]}
+            value = {
+                "tests": len(cases),
+                "failing": [_build_failure_value(failure) for failure in failing],
+            }
             self._print(value)
         else:
-            for failure in broken:
+            for failure in failing:
                 self.stdout.write(failure.sentence)
-            self.stdout.write(f"{len(tried)} policy tests, {len(broken)} fail.")
-        if broken:
+            self.stdout.write(f"{len(cases)} policy tests, {len(failing)} fail.")
+        if failing:
             raise SystemExit(1)
 
     def _simulate(self, options: dict[str, Any]) -> None:
-        scope, draft = drafting.scope_of(options), drafting.draft_of(options)
-        found = replay(draft.word, scope, draft.allowed)
+        scope, draft = draft_options.build_scope(options), draft_options.build_draft(options)
+        simulation = simulate(draft.policy_set, scope, draft.allowed)
         if options["as_json"]:
-            self._print(asdict(found))
+            self._print(asdict(simulation))
         else:
-            self.stdout.write("\n".join(_lines(found)))
+            self.stdout.write("\n".join(_format_simulation(simulation)))
 
     def _print(self, value: dict[str, Any]) -> None:
         self.stdout.write(json.dumps(value, ensure_ascii=False))
@@ -75,15 +83,15 @@ class Command(OperatorCommand):
         if not line.strip():
             return
         try:
-            tool = tool_facts(line)
+            tool = parse_tool(line)
         except ValueError as error:
             raise Failure("refused", f"Line {number}: {error}") from error
         risk = classify(tool)
-        judged = {"name": tool.name, "level": risk.level, "reasons": list(risk.reasons)}
-        self.stdout.write(json.dumps(judged, ensure_ascii=False))
+        value = {"name": tool.name, "level": risk.level, "reasons": list(risk.reasons)}
+        self.stdout.write(json.dumps(value, ensure_ascii=False))
 
 
-def _failing_value(failure: Failing) -> dict[str, Any]:
+def _build_failure_value(failure: FailedTest) -> dict[str, Any]:
     return {
         "id": failure.test_id,
         "name": failure.name,
@@ -93,26 +101,27 @@ def _failing_value(failure: Failing) -> dict[str, Any]:
     }
 
 
-def _lines(found: Replay) -> list[str]:
-    """What came of it, for people."""
-    would, did = found.would, found.happened
+def _format_simulation(simulation: Simulation) -> list[str]:
+    """Return the result of a simulation as lines of text."""
+    would, did = simulation.would, simulation.happened
     return [
-        f"{found.calls} calls. By themselves would have run {would['allow']} (did: {did['allow']}),"
+        f"{simulation.calls} calls. By themselves would have run {would['allow']}"
+        f" (did: {did['allow']}),"
         f" asked {would['ask']} ({did['ask']}), been refused {would['deny']} ({did['deny']}).",
         *(
             f"{each.tool_id}: {each.calls} times {DECIDED[each.would]}, not as it did"
             f" ({DECIDED[each.happened]}). {each.reason}"
-            for each in found.changes
+            for each in simulation.changes
         ),
         *(
             f"{each.person}: {each.would_ask} questions, {each.asked} as it was, {each.calls} calls"
-            for each in found.questions
+            for each in simulation.questions
         ),
     ]
 
 
-def tool_facts(line: str) -> ToolFacts:
-    """The tool of one line; ValueError with a sentence where it is not one."""
+def parse_tool(line: str) -> ToolFacts:
+    """Parse the tool in one line of JSON. Raise `ValueError` with a sentence if it is invalid."""
     try:
         tool = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -121,7 +130,7 @@ def tool_facts(line: str) -> ToolFacts:
         raise ValueError("It is not a JSON object.")
     description = tool.get("description")
     return ToolFacts(
-        name=_name(tool.get("name")),
+        name=_check_name(tool.get("name")),
         description=description if isinstance(description, str) else "",
         input_schema=tool.get("inputSchema", {}),
         annotations=tool.get("annotations"),
@@ -129,7 +138,7 @@ def tool_facts(line: str) -> ToolFacts:
     )
 
 
-def _name(name: object) -> str:
+def _check_name(name: object) -> str:
     if not isinstance(name, str) or not name:
         raise ValueError("It has no name.")
     return name

@@ -1,4 +1,4 @@
-"""`manage.py serve`: brings the installation up to date and serves it."""
+"""`manage.py serve`: migrate the database and serve the application."""
 
 import socket
 from argparse import ArgumentParser
@@ -7,11 +7,12 @@ from typing import Any
 from django.core.management import call_command
 from django.db import connections
 
-from chatapp import links, serving, static_files
+from chatapp.audit import audit_log
 from chatapp.demo.seed import seed
-from chatapp.turns import log
-from mcpconfig.management.database import pending_migrations
-from mcpconfig.management.ending import OperatorCommand
+from chatapp.people import sign_in_links
+from chatapp.server import address, serving, static_files
+from mcpconfig.management.database import list_pending_migrations
+from mcpconfig.management.operator_command import OperatorCommand
 
 
 class Command(OperatorCommand):
@@ -19,7 +20,7 @@ class Command(OperatorCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--host", default="127.0.0.1")
-        first, last = links.PORTS[0], links.PORTS[-1]
+        first, last = address.PORTS[0], address.PORTS[-1]
         parser.add_argument(
             "--port", type=port_number, help=f"default: the first free of {first} to {last}"
         )
@@ -28,27 +29,27 @@ class Command(OperatorCommand):
         )
 
     def handle(self, *, host: str, port: int | None, workers: int, **options: Any) -> None:
-        serving.refuse_to_serve(host, workers)
-        with serving.listen(host, port) as listener, log.acting_as(lambda: log.SERVER):
+        serving.check_can_serve(host, workers)
+        with serving.listen(host, port) as listener, audit_log.acting_as(lambda: audit_log.SERVER):
             self.serve_on(listener, host, workers)
 
     def serve_on(self, listener: socket.socket, host: str, workers: int) -> None:
-        number: int = listener.getsockname()[1]
-        links.remember_port(number)
+        port: int = listener.getsockname()[1]
+        address.store_port(port)
         migrate()
         seed()
         static_files.collect()
-        first_link = links.first_sign_in_link()
+        first_link = sign_in_links.make_first_sign_in_link()
         connections.close_all()
 
         def announce() -> None:
-            self.say(f"Serving on http://{shown(host)}:{number}/")
+            self.write_line(f"Serving on http://{format_host(host)}:{port}/")
             if first_link:
-                self.say(f"First sign-in: {first_link}")
+                self.write_line(f"First sign-in: {first_link}")
 
         serving.run(listener, workers, announce)
 
-    def say(self, line: str) -> None:
+    def write_line(self, line: str) -> None:
         self.stdout.write(line)
         self.stdout.flush()
 
@@ -66,13 +67,13 @@ def positive(text: str) -> int:
 
 
 def migrate() -> None:
-    """Bring the database up to date; a start with nothing to do costs one query."""
-    if pending_migrations():
+    """Apply pending migrations. Without any, this costs one query."""
+    if list_pending_migrations():
         call_command("migrate", interactive=False, verbosity=0)
 
 
-def shown(host: str) -> str:
-    """The host as a browser on this machine names it."""
+def format_host(host: str) -> str:
+    """Return the host as it is written in a URL for a browser on this machine."""
     if host in ("0.0.0.0", "::"):  # noqa: S104 (compared, not bound)
         return "127.0.0.1"
     return f"[{host}]" if ":" in host else host

@@ -1,12 +1,12 @@
-"""`manage.py sign_in_link NAME`: a link that signs a member in once."""
+"""`manage.py sign_in_link NAME`: print a link that signs a member in once."""
 
 from argparse import ArgumentParser
 from typing import Any
 
-from chatapp.links import sign_in_link
 from chatapp.models import Member
-from mcpconfig.management.ending import OperatorCommand
+from chatapp.people.sign_in_links import make_sign_in_link
 from mcpconfig.management.failures import Failure
+from mcpconfig.management.operator_command import OperatorCommand
 
 
 class Command(OperatorCommand):
@@ -23,4 +23,4 @@ class Command(OperatorCommand):
         if not member.is_active:
             hint = "An admin can switch members on again."
             raise Failure("refused", f"{name} is switched off.", hint)
-        self.stdout.write(sign_in_link(member))
+        self.stdout.write(make_sign_in_link(member))

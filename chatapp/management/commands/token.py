@@ -1,15 +1,15 @@
-"""`manage.py token`: access tokens for programs, made, listed and revoked by the operator."""
+"""`manage.py token`: create, list and revoke access tokens for programs."""
 
 import argparse
 import json
 from typing import Any
 
-from chatapp.management.console import chosen_member
+from chatapp.api import access_tokens
+from chatapp.management.follow_turn import choose_member
 from chatapp.models import AccessToken
-from chatapp.turns import access_tokens
-from chatapp.turns.refusals import Refused
-from mcpconfig.management.ending import OperatorCommand
+from chatapp.people.refused import Refused
 from mcpconfig.management.failures import Failure
+from mcpconfig.management.operator_command import OperatorCommand
 
 DAYS = 90
 
@@ -37,8 +37,8 @@ class Command(OperatorCommand):
             "--days", type=int, default=DAYS, metavar="N", help="how long it counts"
         )
         verbs.add_parser("list", parents=[common], help="All tokens, or those of one member.")
-        end = verbs.add_parser("revoke", parents=[common], help="From now on it opens nothing.")
-        end.add_argument("prefix", metavar="PREFIX", help="the letters and digits after `cs_`")
+        revoke = verbs.add_parser("revoke", parents=[common], help="From now on it opens nothing.")
+        revoke.add_argument("prefix", metavar="PREFIX", help="the letters and digits after `cs_`")
 
     def handle(self, *args: Any, verb: str, **options: Any) -> None:
         match verb:
@@ -50,14 +50,14 @@ class Command(OperatorCommand):
                 self._revoke(options)
 
     def _create(self, options: dict[str, Any]) -> None:
-        if not 1 <= options["days"] <= access_tokens.MOST_DAYS:
-            raise Failure("refused", f"--days takes a number from 1 to {access_tokens.MOST_DAYS}.")
+        if not 1 <= options["days"] <= access_tokens.MAX_DAYS:
+            raise Failure("refused", f"--days takes a number from 1 to {access_tokens.MAX_DAYS}.")
         field = AccessToken._meta.get_field("name")
         if not 0 < len(options["name"].strip()) <= (field.max_length or 0):
             raise Failure("refused", f"NAME takes 1 to {field.max_length} characters.")
-        person = chosen_member(options["user"])
+        person = choose_member(options["user"])
         try:
-            token, text = access_tokens.make(
+            token, text = access_tokens.create(
                 person,
                 name=options["name"].strip(),
                 scopes=sorted(set(options["scope"])),
@@ -66,7 +66,7 @@ class Command(OperatorCommand):
         except Refused as refused:
             raise Failure("refused", refused.sentence) from refused
         if options["as_json"]:
-            self._print(_described(token) | {"token": text})
+            self._print(_build_value(token) | {"token": text})
         else:
             self.stdout.write(
                 f"{text}\nIt acts for {person} until {token.expires_at:%Y-%m-%d} "
@@ -76,9 +76,9 @@ class Command(OperatorCommand):
     def _list(self, options: dict[str, Any]) -> None:
         tokens = AccessToken.objects.select_related("person")
         if options["user"] is not None:
-            tokens = tokens.filter(person=chosen_member(options["user"]))
+            tokens = tokens.filter(person=choose_member(options["user"]))
         if options["as_json"]:
-            self._print([_described(token) for token in tokens])
+            self._print([_build_value(token) for token in tokens])
             return
         for token in tokens:
             state = "ended" if token.has_ended else f"until {token.expires_at:%Y-%m-%d}"
@@ -91,16 +91,16 @@ class Command(OperatorCommand):
 
     def _revoke(self, options: dict[str, Any]) -> None:
         prefix = options["prefix"].removeprefix("cs_").removesuffix("…")
-        found = AccessToken.objects.select_related("person").filter(prefix=prefix)
+        tokens = AccessToken.objects.select_related("person").filter(prefix=prefix)
         if options["user"] is not None:
-            found = found.filter(person=chosen_member(options["user"]))
-        token = found.first()
+            tokens = tokens.filter(person=choose_member(options["user"]))
+        token = tokens.first()
         if token is None or not access_tokens.revoke(token):
             hint = "`manage.py token list` tells which there are."
             raise Failure("not_found", f"No token in use begins with cs_{prefix}.", hint)
         if options["as_json"]:
             token.refresh_from_db()
-            self._print(_described(token))
+            self._print(_build_value(token))
         else:
             self.stdout.write(f"Revoked {token.name}.")
 
@@ -108,8 +108,8 @@ class Command(OperatorCommand):
         self.stdout.write(json.dumps(value, ensure_ascii=False))
 
 
-def _described(token: AccessToken) -> dict[str, Any]:
-    used, revoked = token.last_used_at, token.revoked_at
+def _build_value(token: AccessToken) -> dict[str, Any]:
+    last_used, revoked = token.last_used_at, token.revoked_at
     return {
         "id": str(token.pk),
         "name": token.name,
@@ -118,6 +118,6 @@ def _described(token: AccessToken) -> dict[str, Any]:
         "scopes": token.scopes,
         "created_at": token.created_at.isoformat(),
         "expires_at": token.expires_at.isoformat(),
-        "last_used_at": used.isoformat() if used else None,
+        "last_used_at": last_used.isoformat() if last_used else None,
         "revoked_at": revoked.isoformat() if revoked else None,
     }

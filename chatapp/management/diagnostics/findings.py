@@ -1,4 +1,4 @@
-"""What an examination found: in order, doubtful or wrong, in words."""
+"""The findings of checks: good, doubtful or wrong."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -8,7 +8,7 @@ State = Literal["good", "doubtful", "wrong"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One thing that was looked at. The hint says what to do about it."""
+    """The result of one check. `hint` describes how to fix a problem."""
 
     subject: str
     state: State
@@ -16,14 +16,14 @@ class Finding:
     hint: str = ""
 
 
-def good(subject: str, message: str) -> Finding:
+def report_good(subject: str, message: str) -> Finding:
     return Finding(subject=subject, state="good", message=message)
 
 
-def doubtful(subject: str, message: str, hint: str) -> Finding:
-    """It works; a reason to look at it all the same."""
+def report_doubtful(subject: str, message: str, hint: str) -> Finding:
+    """Return a finding about something that works but may need attention."""
     return Finding(subject=subject, state="doubtful", message=message, hint=hint)
 
 
-def wrong(subject: str, message: str, hint: str) -> Finding:
+def report_wrong(subject: str, message: str, hint: str) -> Finding:
     return Finding(subject=subject, state="wrong", message=message, hint=hint)

@@ -1,12 +1,12 @@
-"""Apps: what a tool brought to be shown beside its result, kept as it was at its call."""
+"""Apps: what a tool brought to be shown beside its result, stored as it was at its call."""
 
 from django.db import models
 
-from .tool_call import ToolCall
+from chatapp.models.turns.tool_call import ToolCall
 
 
 class AppContents(models.Model):
-    """The page of an app. The same page is the same row, whichever calls show it."""
+    """The page of an app. All calls with the same page share the row."""
 
     hash = models.CharField(max_length=64, primary_key=True)
     html = models.TextField()
@@ -16,10 +16,10 @@ class AppContents(models.Model):
 
 
 class App(models.Model):
-    """The app of one call: read once, and from then on the same after every reload.
+    """The app of one call: read once, and the same after every reload.
 
-    `connects` and `loads` are the origins that it asked for; an admin's word decides at each
-    showing which of them it gets.
+    `connects` and `loads` are the origins that it asked for. The admin's settings decide, each time
+    it is shown, which of them it gets.
     """
 
     tool_call = models.OneToOneField(

@@ -1,5 +1,5 @@
-"""Attachments: what goes with a person's message. A resource of a service, as it was when that
-person read it, or a file of the person's own."""
+"""Attachments of a person's message: a resource of a service as it was when the person read it,
+or a file of the person's own."""
 
 import uuid
 from typing import Self
@@ -8,10 +8,10 @@ from django.conf import settings
 from django.db import models
 from django.http import Http404
 
+from chatapp.models.people.member import Member
 from mcpconfig.models import Service
 
 from .conversation import Part
-from .member import Member
 
 KINDS = {
     "application/pdf": "PDF",
@@ -23,12 +23,12 @@ KINDS = {
 
 
 class Attachment(models.Model):
-    """Until it is sent with a message (`part`) it is a draft of `owner`.
+    """A draft of `owner` until it is sent with a message (`part`).
 
-    Of a resource, `contents` are the protocol's resource contents: objects with `uri`, `mimeType`,
+    For a resource, `contents` are the protocol's resource contents: objects with `uri`, `mimeType`,
     and either `text` or `blob` (base64). `hash` is the SHA-256 of their canonical JSON. The
-    service's name is kept beside the service, which may be removed. `tainted_by` is that name
-    where strangers may have written what it has, as an admin saw it when it was read.
+    service's name is stored as well, because the service may be removed. `tainted_by` is that name
+    if the service was open to strangers when it was read.
 
     A file of the person's own has no service, no service name, no URI and no contents: it has a
     `file`, and `hash` is the SHA-256 of its bytes.
@@ -72,12 +72,12 @@ class Attachment(models.Model):
 
     @property
     def origin(self) -> str:
-        """Where it is from, or what it is: a few letters for a label."""
+        """Where it is from, or its type, as a short label."""
         return self.service_name or KINDS.get(self.mime_type, "Text")
 
     @classmethod
     def of(cls, person: Member, attachment_id: uuid.UUID) -> Self:
-        """What this person attached, or 404."""
+        """Return an attachment of this person, or raise 404."""
         found = cls.objects.filter(owner=person, pk=attachment_id).first()
         if found is None:
             raise Http404("No such attachment.")
@@ -85,10 +85,11 @@ class Attachment(models.Model):
 
 
 class File(models.Model):
-    """What a person's file holds, in a row of its own: nothing reads the bytes by accident.
+    """The bytes of a person's file, in a row of their own so that queries do not load them by
+    accident.
 
-    `words` are the beginning of a text file, or what could be read of a PDF, `characters` the
-    length of the whole as far as it is known, `pages` those of a PDF.
+    `words` is the beginning of a text file or the text of a PDF, `characters` the length of the
+    whole text as far as it is known, `pages` the number of pages of a PDF.
     """
 
     attachment = models.OneToOneField(

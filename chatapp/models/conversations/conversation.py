@@ -7,13 +7,15 @@ from django.conf import settings
 from django.db import models
 from django.http import Http404
 
-from .member import Member
+from chatapp.models.people.member import Member
 
 
 class Conversation(models.Model):
-    """One chat of one person. `last_seq` numbers the journal and, with it, the frames of every
-    tab. A chat that plans offers and runs only tools that read. `token` is whose program began
-    it."""
+    """One chat of one person.
+
+    `last_seq` numbers the journal and the frames of every tab. A chat in plan mode offers and runs
+    only tools that read. `token` is the access token of the program that began it.
+    """
 
     class Mode(models.TextChoices):
         ACT = "act", "Act"
@@ -37,7 +39,8 @@ class Conversation(models.Model):
     class Meta:
         indexes = [
             models.Index(fields=["owner", "-active_at"]),
-            # Programs may begin many thousands, among which the few of the person are looked for.
+            # Programs may begin thousands of chats; this index finds the few of the person among
+            # them.
             models.Index(
                 fields=["owner", "-active_at"],
                 condition=models.Q(token=None),
@@ -50,7 +53,8 @@ class Conversation(models.Model):
 
     @classmethod
     def of(cls, person: Member, conversation_id: uuid.UUID) -> Self:
-        """This person's conversation, or 404: the only way that an id from a browser is read."""
+        """Return this person's conversation, or raise 404: the only way in which an id from a
+        browser is read."""
         found = cls.objects.filter(owner=person, pk=conversation_id).first()
         if found is None:
             raise Http404("No such conversation.")
@@ -58,11 +62,11 @@ class Conversation(models.Model):
 
 
 class Message(models.Model):
-    """What one side said. An assistant's message holds all steps of one turn, and stays open
-    until it ends.
+    """A message of one side. An assistant's message holds all steps of one turn, and stays open
+    until the turn ends.
 
-    `client_id` comes from the page, so that the same message sent twice is accepted once.
-    `created_seq` and `touched_seq` say which frames made and last changed it.
+    `client_id` comes from the page, so that a message that is sent twice is accepted once.
+    `created_seq` and `touched_seq` are the frames that created it and last changed it.
     """
 
     class Role(models.TextChoices):
@@ -90,9 +94,10 @@ class Message(models.Model):
 class Part(models.Model):
     """One typed piece of a message, in the order in which pages show it.
 
-    `step` is the model call that said it (0 for a person's message). A page shows the calls of a
-    step behind its words; `place` says how many parts the model had begun before it asked for this
-    one. `opaque` is provider data that must travel back unchanged, as {"provider": …, "data": …}.
+    `step` is the model call that produced it (0 for a person's message). A page shows the calls of
+    a step after its text; `place` is the number of parts that the model had begun before it asked
+    for this one. `opaque` is provider data that must be sent back unchanged, as {"provider": …,
+    "data": …}.
     """
 
     class Kind(models.TextChoices):

@@ -4,7 +4,7 @@ from django.conf import settings
 from django.db import models
 
 from mcpconfig.models import Service
-from mcpconfig.models.service import GUIDANCE_CHARACTERS
+from mcpconfig.models.service import MAX_GUIDANCE_CHARACTERS
 
 
 class Guidance(models.Model):
@@ -15,7 +15,7 @@ class Guidance(models.Model):
     )
     service = models.ForeignKey(Service, on_delete=models.CASCADE, related_name="+")
     tool = models.CharField(max_length=255, blank=True)
-    text = models.TextField(max_length=GUIDANCE_CHARACTERS)
+    text = models.TextField(max_length=MAX_GUIDANCE_CHARACTERS)
 
     class Meta:
         constraints = [

@@ -1,4 +1,4 @@
-"""What the assistant remembers for a person: short facts that they see, change and delete."""
+"""What the assistant remembers about a person: short facts that they can see, change and delete."""
 
 from typing import Self
 
@@ -6,14 +6,14 @@ from django.conf import settings
 from django.db import models, transaction
 from django.http import Http404
 
-from .member import Member
+from chatapp.models.people.member import Member
 
 MEMORY_CHARACTERS = 500
 MEMORIES_PER_PERSON = 200
 
 
 class MemoryFull(Exception):
-    """This person has as many facts as are kept; one has to go first."""
+    """This person has as many facts as are stored; one must be deleted first."""
 
 
 class AlreadyRemembered(Exception):
@@ -21,8 +21,8 @@ class AlreadyRemembered(Exception):
 
 
 class Memory(models.Model):
-    """One fact, its person's alone. `tainted_by` names the service whose words, perhaps of
-    strangers, the model had read when it asked to remember this."""
+    """One fact of one person. `tainted_by` names the service whose untrusted content the model
+    had read when it asked to remember this."""
 
     person = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="memories"
@@ -43,7 +43,8 @@ class Memory(models.Model):
 
     @classmethod
     def of(cls, person: Member, memory_id: int) -> Self:
-        """This person's fact, or 404: the only way that an id from outside is read."""
+        """Return this person's fact, or raise 404: the only way in which an id from outside is
+        read."""
         found = cls.objects.filter(person=person, pk=memory_id).first()
         if found is None:
             raise Http404("No such fact.")
@@ -51,7 +52,8 @@ class Memory(models.Model):
 
     @classmethod
     def keep(cls, person: Member, text: str, **where_from: object) -> tuple[Self, bool]:
-        """Keep a fact, and whether it is new: the same words are kept once. Raises MemoryFull."""
+        """Store a fact, and return whether it is new: the same text is stored once. Raise
+        MemoryFull."""
         with transaction.atomic():
             _one_at_a_time(person.pk)
             known = cls.objects.filter(person=person, text__iexact=text).first()
@@ -62,7 +64,7 @@ class Memory(models.Model):
             return cls.objects.create(person=person, text=text, **where_from), True
 
     def change(self, text: str) -> bool:
-        """Say it in these words, and whether they are others. Raises AlreadyRemembered."""
+        """Set the text, and return whether it changed. Raise AlreadyRemembered."""
         with transaction.atomic():
             _one_at_a_time(self.person_id)
             others = Memory.objects.filter(person=self.person_id).exclude(pk=self.pk)
@@ -75,6 +77,5 @@ class Memory(models.Model):
 
 
 def _one_at_a_time(person_id: int) -> None:
-    """Whoever changes facts of this person waits here, so that none is doubled and their number
-    holds."""
+    """Lock the person, so that concurrent changes neither double a fact nor exceed the limit."""
     Member.objects.select_for_update(no_key=True).get(pk=person_id)

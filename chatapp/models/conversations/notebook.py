@@ -1,4 +1,4 @@
-"""The demo service's notebook: a small shared set of notes."""
+"""The notes of the demo service: a small shared notebook."""
 
 import re
 from typing import Self
@@ -8,7 +8,7 @@ from django.db.models.functions import Concat, Length
 from django.utils import timezone
 
 ITEM = "- "
-# What begins a list item, a heading or a quotation: an excerpt stands inside another list.
+# Markers of a list item, a heading or a quotation; an excerpt is shown inside another list.
 MARKERS = re.compile(r"^\s*(?:(?:[-+*>]|#+|\d+[.)])\s+)*")
 
 
@@ -31,24 +31,25 @@ class Note(models.Model):
         return self.title
 
     @classmethod
-    def called(cls, title: str) -> Self | None:
-        """The note of this title: exactly, or else in any case."""
+    def find(cls, title: str) -> Self | None:
+        """Return the note of this title: an exact match first, otherwise one that ignores case."""
         title = title.strip()
         same = cls.objects.filter(title__iexact=title)
         return same.filter(title=title).first() or same.first()
 
     @classmethod
-    def mentioning(cls, words: str) -> models.QuerySet[Self]:
-        """The notes whose title or text has every one of the words."""
+    def search(cls, words: str) -> models.QuerySet[Self]:
+        """Return the notes whose title or text has all of the words."""
         found = cls.objects.all()
         for word in words.split():
             found = found.filter(models.Q(title__icontains=word) | models.Q(text__icontains=word))
         return found
 
     def append(self, text: str) -> bool:
-        """Put a line at the end, as the next item if a list is there. False: there is no room.
+        """Append a line, as the next item if the text ends with a list. Return False if there is no
+        room.
 
-        Nothing is lost when others add at the same time: the database joins the text, not this row.
+        The database concatenates the text, so that concurrent appends lose nothing.
         """
         is_list = self.text.rpartition("\n")[2].startswith(ITEM)
         line = f"\n{ITEM}{text}" if is_list and not text.startswith(ITEM) else f"\n{text}"
@@ -64,7 +65,7 @@ class Note(models.Model):
         return bool(written)
 
     def excerpt(self, about: str = "") -> str:
-        """The first line that has one of the words `about`, or the first line there is."""
+        """Return the first line with one of the words `about`, otherwise the first line."""
         lines = [MARKERS.sub("", line) for line in self.text.splitlines() if line.strip()]
         words = about.lower().split()
         fitting = [line for line in lines if any(word in line.lower() for word in words)]

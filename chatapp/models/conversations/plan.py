@@ -2,13 +2,14 @@
 
 from django.db import models
 
+from chatapp.models.turns.tool_call import ToolCall
+
 from .conversation import Conversation
-from .tool_call import ToolCall
 
 
 class Plan(models.Model):
-    """The steps that one call set down, shown where that call stands. The latest plan of a
-    conversation is the one that is ticked; an earlier one stays as it was left.
+    """The steps that one call created, shown at that call. The latest plan of a conversation is the
+    one that is ticked; earlier ones stay unchanged.
 
     `steps` is a list of `{"text": …, "state": "open" | "doing" | "done"}`.
     """

@@ -1,19 +1,20 @@
-"""Summaries: what a model is told instead of the older part of a long conversation."""
+"""Summaries: what a model reads instead of the older part of a long conversation."""
 
 from typing import Self
 
 from django.db import models
 from django.http import Http404
 
+from chatapp.models.people.member import Member
+
 from .conversation import Conversation, Part
-from .member import Member
 
 
 class Summary(models.Model):
     """The first `turns` questions and answers of a conversation in short, as `model` wrote it.
 
-    Nothing is taken out of the conversation: while `is_used` is off, the model reads all of it
-    again. `part` is the notice that tells of it.
+    Nothing is removed from the conversation: while `is_used` is off, the model reads all of it
+    again. `part` is the notice about the summary.
     """
 
     conversation = models.ForeignKey(
@@ -35,13 +36,13 @@ class Summary(models.Model):
 
     @property
     def is_replaced(self) -> bool:
-        """Whether another that covers more counts instead, be that in use or not."""
+        """Whether another summary that covers more counts instead, used or not."""
         widest = Summary.objects.filter(conversation_id=self.conversation_id).last()
         return widest != self
 
     @classmethod
     def of(cls, person: Member, summary_id: int) -> Self:
-        """A summary in a conversation of this person, or 404."""
+        """Return a summary in a conversation of this person, or raise 404."""
         found = (
             cls.objects.select_related("part", "conversation")
             .filter(pk=summary_id, conversation__owner=person)

@@ -1,4 +1,4 @@
-"""Access tokens: with one a program acts for its person, as far as its scopes reach."""
+"""Access tokens: a program acts for its person within the scopes of a token."""
 
 import hashlib
 import secrets
@@ -11,22 +11,22 @@ from django.db import models
 from django.http import Http404
 from django.utils import timezone
 
-from .member import Member
+from chatapp.models.people.member import Member
 
 MARK = "cs"
 
 
 class Tokens(models.QuerySet["AccessToken"]):
     def live(self) -> Self:
-        """Those that let somebody in now."""
+        """Return the tokens that are valid now."""
         return self.filter(revoked_at=None, expires_at__gt=timezone.now(), person__is_active=True)
 
 
 class AccessToken(models.Model):
-    """What a program shows instead of a sign-in. Only a hash of its secret is stored.
+    """The credential of a program. Only a hash of its secret is stored.
 
-    The text is `cs_PREFIX_SECRET`. The prefix finds the row and names the token to people; it opens
-    nothing.
+    The text is `cs_PREFIX_SECRET`. The prefix finds the row and names the token to people; it
+    grants nothing.
     """
 
     class Scope(models.TextChoices):
@@ -59,7 +59,7 @@ class AccessToken(models.Model):
 
     @classmethod
     def of(cls, person: Member, token_id: uuid.UUID) -> "AccessToken":
-        """A token of this person, or 404."""
+        """Return a token of this person, or raise 404."""
         found = AccessToken.objects.filter(pk=token_id, person=person).first()
         if found is None:
             raise Http404("No such token.")
@@ -67,7 +67,7 @@ class AccessToken(models.Model):
 
     @classmethod
     def make(cls, *, expires_at: datetime, **values: Any) -> "tuple[AccessToken, str]":
-        """A new token and its text, which nothing can tell again."""
+        """Create a token, and return it with its text, which cannot be read again."""
         prefix, secret = secrets.token_hex(4), secrets.token_urlsafe(32)
         token = cls.objects.create(
             prefix=prefix, secret_hash=cls.hash_of(secret), expires_at=expires_at, **values
@@ -75,8 +75,8 @@ class AccessToken(models.Model):
         return token, f"{MARK}_{prefix}_{secret}"
 
     @classmethod
-    def named_by(cls, text: str) -> "AccessToken | None":
-        """The token whose prefix this text has. Whether its secret fits, `is_opened_by` says."""
+    def find_by_text(cls, text: str) -> "AccessToken | None":
+        """Return the token with the prefix of this text. `is_opened_by` checks the secret."""
         mark, _, rest = text.partition("_")
         prefix = rest.partition("_")[0]
         if mark != MARK or not prefix.isalnum():
@@ -93,7 +93,7 @@ class AccessToken(models.Model):
 
     @property
     def reaches(self) -> list[str]:
-        """Its scopes in words."""
+        """The labels of its scopes."""
         labels = dict(self.Scope.choices)
         return [str(labels[scope]) for scope in self.scopes]
 

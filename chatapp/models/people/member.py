@@ -1,24 +1,25 @@
-"""People: members, and the one-time links by which somebody signs in without a password yet."""
+"""Members, and the one-time links with which they sign in before they have a password."""
 
 import hashlib
 import secrets
 from datetime import timedelta
 from typing import Any, Self
 
+from django.conf import settings
 from django.contrib.auth.models import AbstractUser
 from django.db import models, transaction
 from django.utils import timezone
 
 
 class Member(AbstractUser):
-    """A person who chats; `is_staff` makes an admin. Without a usable password the next page
-    asks for one."""
+    """A person who chats; `is_staff` makes an admin. A member without a usable password is asked
+    to set one."""
 
     class Meta:
         verbose_name = "member"
 
     def save(self, *args: Any, **kwargs: Any) -> None:
-        # What changes and its entry in the log are stored together.
+        # Store the change and its log entry in one transaction.
         with transaction.atomic():
             super().save(*args, **kwargs)
 
@@ -33,7 +34,7 @@ class Member(AbstractUser):
 
 
 class SignInLink(models.Model):
-    """A link that signs one member in, once. Only the token's hash is stored."""
+    """A link that signs one member in once. Only the token's hash is stored."""
 
     LIFETIME = timedelta(days=1)
 
@@ -47,7 +48,7 @@ class SignInLink(models.Model):
 
     @classmethod
     def issue(cls, member: Member) -> str:
-        """A new token for `member`; the ones issued before stop working."""
+        """Return a new token for `member`, and delete the unused earlier ones."""
         cls.objects.filter(member=member, used_at=None).delete()
         token = secrets.token_urlsafe(32)
         cls.objects.create(
@@ -59,7 +60,7 @@ class SignInLink(models.Model):
 
     @classmethod
     def redeem(cls, token: str) -> Member | None:
-        """The member whose unused, unexpired token this is; nobody gets it a second time."""
+        """Return the member of this unused, unexpired token. A token works once."""
         now = timezone.now()
         links = cls.objects.filter(
             token_hash=cls.hash_of(token), used_at=None, expires_at__gt=now, member__is_active=True
@@ -72,3 +73,14 @@ class SignInLink(models.Model):
     @staticmethod
     def hash_of(token: str) -> str:
         return hashlib.sha256(token.encode()).hexdigest()
+
+
+class PersonSignal(models.Model):
+    """One change. Rows are only added and, once every process has read them, deleted. A counter
+    per person would be locked by two transactions in different orders."""
+
+    person = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    created_at = models.DateTimeField(auto_now_add=True, db_index=True)
+
+    def __str__(self) -> str:
+        return f"signal {self.pk} to {self.person_id}"

@@ -1,4 +1,4 @@
-"""Mail about what waits for a person: who wants it, and what they were reminded of."""
+"""Mail about what waits for a person: who wants it, and the reminders that were sent."""
 
 import uuid
 
@@ -6,14 +6,14 @@ from django.conf import settings
 from django.db import models
 from django.utils import timezone
 
-from .tool_call import ToolCall
+from chatapp.models.turns.tool_call import ToolCall
 
 
 class MailPreference(models.Model):
-    """Whether a person is told by mail when something waits. Without a row they are not.
+    """Whether a person gets mail when something waits. Without a row they get none.
 
-    Nothing goes to them before `next_at`; a process that moves it on is the one that writes.
-    `refusals` counts how often in a row a server refused their address.
+    No mail is sent before `next_at`; the process that advances it sends the mail. `refusals` counts
+    how often in a row a server refused the address.
     """
 
     person = models.OneToOneField(
@@ -31,10 +31,11 @@ class MailPreference(models.Model):
 
 
 class Reminder(models.Model):
-    """One thing that waited, as a mail told this person of it. Its link, which is signed and holds
-    the id, opens the thing once; it gives no right that the person has not.
+    """One waiting item in a mail to this person. The signed link in the mail holds the id and opens
+    the item once; it grants no right that the person does not have.
 
-    `thing` tells one from the next about the same call. Without `sent_at` no server took the mail.
+    `thing` identifies the item among several of the same call. Without `sent_at`, no server
+    accepted the mail.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)

@@ -1,7 +1,7 @@
-"""The log: who allowed what, and what came of it. Rows are added and never touched again.
+"""The audit log: who allowed what, and its outcome. Rows are only added.
 
-Ids and names stand here as values, not as references: what was written stays true of people, chats
-and services that are gone.
+Ids and names are stored as values, not as references, so that entries stay complete after people,
+chats and services are deleted.
 """
 
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ from django.db import models
 
 
 class AppendOnly(TypeError):
-    """Somebody tried to change what is in the log."""
+    """Code tried to change an entry of the log."""
 
 
 def _refuse() -> NoReturn:
@@ -30,11 +30,11 @@ class Entries(models.QuerySet["LogEntry"]):
 
 
 class LogEntry(models.Model):
-    """One thing that happened. `hash` binds it to all before it (`turns.chain`).
+    """One event. `hash` binds it to all earlier entries (`audit.hash_chain`).
 
-    `actor` is who did it, empty where the server did; `person` is whose matter it is. `data` is
+    `actor` is who did it, empty if the server did; `person` is whom it concerns. `data` is
     canonical JSON (RFC 8785) as text, because a database might write its numbers in another way.
-    The database refuses changes as well: triggers that a migration made.
+    Triggers in the database refuse changes as well.
     """
 
     class Kind(models.TextChoices):
@@ -63,6 +63,7 @@ class LogEntry(models.Model):
         MODELS = "model.changed", "models or allowances changed"
         MEMBER = "member.changed", "member's rights changed"
         MODE = "chat.mode", "chat switched between planning and acting"
+        CHAT_OPENED = "chat.opened", "chat opened in the admin"
         MEMORY = "memory.changed", "what is remembered changed"
         SIGNED_IN = "member.signed_in", "signed in"
         SIGNED_OUT = "member.signed_out", "signed out"
@@ -105,7 +106,7 @@ class LogEntry(models.Model):
 
 
 class LogHead(models.Model):
-    """Where the log ends: one row, locked by whoever adds to it."""
+    """The end of the log: one row, locked by each transaction that appends."""
 
     id = models.PositiveSmallIntegerField(primary_key=True, default=1, editable=False)
     position = models.PositiveBigIntegerField()

@@ -1,7 +1,7 @@
-"""What makes the database itself refuse changes to the log: triggers, in each database's words.
+"""Database triggers that refuse changes to the log, for each database.
 
-They stop a mistake, and whoever may only reach rows. Who may also drop a trigger is found out by
-the hash chain.
+They stop mistakes, and users who may only change rows. The hash chain reveals changes by a user who
+may drop a trigger.
 """
 
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -9,9 +9,21 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 _ENTRY, _HEAD = "chatapp_logentry", "chatapp_loghead"
 _WORDS = "What is in the log stays there, as it is."
 
+# SQLite deletes the rows that `INSERT OR REPLACE` replaces without firing their delete triggers,
+# unless the connection has set `recursive_triggers`, so a new row must not meet an old one: neither
+# by its key nor by its hidden row id, which is another number. The end of the log is one row.
 _SQLITE = {
     "log_refuses_update": f"BEFORE UPDATE ON {_ENTRY} BEGIN SELECT RAISE(ABORT, '{_WORDS}'); END",
     "log_refuses_delete": f"BEFORE DELETE ON {_ENTRY} BEGIN SELECT RAISE(ABORT, '{_WORDS}'); END",
+    "log_refuses_replace": (
+        f"BEFORE INSERT ON {_ENTRY} WHEN EXISTS "  # noqa: S608  # only names of ours
+        f"(SELECT 1 FROM {_ENTRY} WHERE position = NEW.position OR rowid = NEW.rowid) "
+        f"BEGIN SELECT RAISE(ABORT, '{_WORDS}'); END"
+    ),
+    "log_end_is_not_replaced": (
+        f"BEFORE INSERT ON {_HEAD} WHEN EXISTS (SELECT 1 FROM {_HEAD}) "  # noqa: S608
+        f"BEGIN SELECT RAISE(ABORT, '{_WORDS}'); END"
+    ),
     "log_keeps_its_end": f"BEFORE DELETE ON {_HEAD} BEGIN SELECT RAISE(ABORT, '{_WORDS}'); END",
     "log_end_goes_forward": (
         f"BEFORE UPDATE ON {_HEAD} WHEN NEW.position <= OLD.position "
@@ -34,33 +46,48 @@ _POSTGRESQL = {
     ),
 }
 _GUARDS = {"sqlite": _SQLITE, "postgresql": _POSTGRESQL}
+# The name of each trigger that is there, and its statement where the database keeps it.
 _THERE = {
-    "sqlite": "SELECT name FROM sqlite_master WHERE type = 'trigger'",
-    "postgresql": "SELECT tgname FROM pg_trigger WHERE tgenabled <> 'D'",
+    "sqlite": "SELECT name, sql FROM sqlite_master WHERE type = 'trigger'",
+    "postgresql": "SELECT tgname, NULL FROM pg_trigger WHERE tgenabled <> 'D'",
 }
 
 
 def install(connection: BaseDatabaseWrapper) -> None:
-    """Put every guard that is missing in its place."""
+    """Create every missing trigger."""
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
             cursor.execute(_FUNCTION)
-        for name in missing(connection):
-            cursor.execute(f"CREATE TRIGGER {name} {_GUARDS[connection.vendor][name]}")
+        for name in list_missing(connection):
+            cursor.execute(_drop_statement(connection, name))
+            cursor.execute(_create_statement(connection, name))
 
 
 def remove(connection: BaseDatabaseWrapper) -> None:
-    """Take the guards away, so that the tables can be."""
+    """Drop the triggers, so that the tables can be dropped."""
     with connection.cursor() as cursor:
-        for name, words in _GUARDS[connection.vendor].items():
-            table = f" ON {_HEAD if _HEAD in words else _ENTRY}"
-            where = table if connection.vendor == "postgresql" else ""
-            cursor.execute(f"DROP TRIGGER IF EXISTS {name}{where}")
+        for name in _GUARDS[connection.vendor]:
+            cursor.execute(_drop_statement(connection, name))
 
 
-def missing(connection: BaseDatabaseWrapper) -> list[str]:
-    """The guards that the database does not have, or has switched off."""
+def list_missing(connection: BaseDatabaseWrapper) -> list[str]:
+    """Return the triggers that the database lacks, has disabled or, on SQLite, has with another
+    statement."""
     with connection.cursor() as cursor:
         cursor.execute(_THERE[connection.vendor])
-        there = {name for (name,) in cursor.fetchall()}
-    return [name for name in _GUARDS[connection.vendor] if name not in there]
+        there = dict(cursor.fetchall())
+    return [
+        name
+        for name in _GUARDS[connection.vendor]
+        if name not in there or there[name] not in (None, _create_statement(connection, name))
+    ]
+
+
+def _create_statement(connection: BaseDatabaseWrapper, name: str) -> str:
+    return f"CREATE TRIGGER {name} {_GUARDS[connection.vendor][name]}"
+
+
+def _drop_statement(connection: BaseDatabaseWrapper, name: str) -> str:
+    table = _HEAD if _HEAD in _GUARDS[connection.vendor][name] else _ENTRY
+    where = f" ON {table}" if connection.vendor == "postgresql" else ""
+    return f"DROP TRIGGER IF EXISTS {name}{where}"

@@ -1,4 +1,4 @@
-"""What was said in advance: rules and limits of admins, consents of people, and tests of it all."""
+"""Policy: rules and limits of admins, consents of people, and policy tests."""
 
 import uuid
 from typing import Any, Self
@@ -9,19 +9,19 @@ from django.core.validators import MinValueValidator
 from django.db import models
 from django.http import Http404
 
-from chatapp.permissions.findings import LEVELS
+from chatapp.models.conversations.conversation import Conversation
+from chatapp.models.people.member import Member
+from chatapp.models.turns.tool_call import ToolCall
+from chatapp.permissions.risk_evidence import LEVELS
 from mcpconfig.models import Service, ToolSetting
 
-from .conversation import Conversation
-from .member import Member
 from .second_signature import SecondSignature
-from .tool_call import ToolCall
 
 LEVEL_CHOICES = [(level, level) for level in LEVELS]
 
 
 class PolicyRule(models.Model):
-    """What an admin says in advance about some calls. Empty fields narrow nothing.
+    """A rule of an admin for some calls. An empty field is no restriction.
 
     `levels` are risks; `condition` is a condition on the arguments (`permissions.conditions`).
     """
@@ -76,7 +76,7 @@ class PolicyRule(models.Model):
 
 
 class HousePolicy(models.Model):
-    """What holds for everybody: one row."""
+    """The policy for everybody: one row."""
 
     class RunsUpTo(models.TextChoices):
         NOTHING = "", "nothing runs without a question"
@@ -166,22 +166,22 @@ class HousePolicy(models.Model):
 
     @classmethod
     def current(cls) -> Self:
-        """The row, or what holds until an admin says something else."""
+        """Return the row, or the defaults if no admin has saved one."""
         needs = cls.objects.select_related("medium_needs", "high_needs")
         return needs.filter(pk=1).first() or cls()
 
     def lets_add(self, member: Member) -> bool:
-        """Whether this person may add services of their own."""
+        """Return whether this person may add services of their own."""
         if not self.lets_add_services:
             return False
         groups = set(self.adding_groups.values_list("pk", flat=True))
         return not groups or member.groups.filter(pk__in=groups).exists()
 
     def scopes_for(self, call: ToolCall) -> tuple[str, ...]:
-        """The lasting ways in which a person may allow this call, the narrowest first.
+        """Return the lasting ways in which a person may allow this call, narrowest first.
 
-        None where a consent would not count anyway: an admin wants it asked each time, or signed by
-        somebody else, or has not confirmed the tool; or it was used too often to run unasked.
+        There are none if a consent would not count: an admin's rule asks every time, the call needs
+        a second signature, its tool is not confirmed, or the question is about this use alone.
         """
         approval = getattr(call, "approval", None)
         if approval is not None and (approval.second_id is not None or approval.is_once_only):
@@ -193,7 +193,7 @@ class HousePolicy(models.Model):
         return self.lasting_scopes()
 
     def lasting_scopes(self) -> tuple[str, ...]:
-        """The scopes of consents that count in this house, the narrowest first."""
+        """Return the scopes of consents that the policy accepts, narrowest first."""
         scopes = [scope.value for scope in Consent.Scope]
         widest = self.widest_consent
         return tuple(scopes[: scopes.index(widest) + 1]) if widest in scopes else ()
@@ -207,7 +207,7 @@ def _is_confirmed(call: ToolCall) -> bool:
 
 
 class ToolLimit(models.Model):
-    """How often a person may use a tool in a day (UTC) before each further use asks."""
+    """How often a person may use a tool per day (UTC) before each further use asks."""
 
     service = models.ForeignKey(
         Service, on_delete=models.CASCADE, null=True, blank=True, help_text="Empty: all."
@@ -231,7 +231,7 @@ class ToolLimit(models.Model):
 
 
 class PolicyTest(models.Model):
-    """A call that must be decided so: checked whenever the policy is saved."""
+    """A call with an expected decision, checked whenever the policy is saved."""
 
     class Mode(models.TextChoices):
         ACT = "act", "act"
@@ -266,8 +266,8 @@ class PolicyTest(models.Model):
 
 
 class Consent(models.Model):
-    """What one person allowed in advance. `definitions` are the hashes that it covered, by tool:
-    a new or changed tool asks again."""
+    """What one person allowed in advance. `definitions` maps each tool to the hash that was
+    covered: a new or changed tool asks again."""
 
     class Scope(models.TextChoices):
         CONVERSATION = "conversation", "in one chat"
@@ -300,7 +300,7 @@ class Consent(models.Model):
 
     @classmethod
     def of(cls, person: Member, consent_id: uuid.UUID) -> Self:
-        """A consent of this person, or 404."""
+        """Return a consent of this person, or raise 404."""
         found = cls.objects.select_related("service").filter(pk=consent_id, person=person).first()
         if found is None:
             raise Http404("No such consent.")

@@ -1,4 +1,4 @@
-"""The second signature: who has to sign for somebody else's call, and who may stand in for them."""
+"""Second signatures: who must sign for somebody else's call, and the delegates of approvers."""
 
 from django.conf import settings
 from django.contrib.auth.models import Group
@@ -10,9 +10,9 @@ MOST_HOURS = 24 * 365
 
 
 class SecondSignature(models.Model):
-    """What a rule, or the policy for everybody, may demand beside the requester's own word.
+    """What a rule, or the policy for everybody, may demand beside the requester's own approval.
 
-    It cannot be removed once a call has asked for it: the call would then need one person only.
+    It cannot be deleted once a call has asked for it: the call would then need one person only.
     """
 
     name = models.CharField(max_length=120, unique=True, help_text="People read it on the card.")
@@ -59,7 +59,7 @@ class SecondSignature(models.Model):
 
 
 class StandIn(models.Model):
-    """Somebody who may sign wherever an approver may, from one day to another, both included."""
+    """A delegate, who may sign wherever an approver may, between two days, both included."""
 
     approver = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="stand_ins"

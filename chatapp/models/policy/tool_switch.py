@@ -1,4 +1,4 @@
-"""Which tools people switched on and off for themselves. An admin's word is no matter of this."""
+"""Which tools people switched on and off for themselves, within what admins allow."""
 
 from typing import Self
 
@@ -6,25 +6,24 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
+from chatapp.models.conversations.conversation import Conversation
+from chatapp.models.people.member import Member
 from mcpconfig.models import Service
-
-from .conversation import Conversation
-from .member import Member
 
 
 class ToolSwitches(models.QuerySet["ToolSwitch"]):
     """Switches by where they count."""
 
     def in_chat(self, person: Member, conversation: Conversation | None) -> Self:
-        """Those of this person for all chats and, of this chat, for it alone."""
+        """Return this person's switches for all chats and for this chat."""
         everywhere = Q(conversation=None)
         here = Q(conversation=conversation) if conversation else everywhere
         return self.filter(everywhere | here, person=person)
 
 
 class ToolSwitch(models.Model):
-    """One person's word about one tool of a service, or without a name about all its tools; without
-    a service about a tool of our own. For one conversation, or without one for all of theirs."""
+    """One person's switch for one tool of a service; without a name, for all its tools; without
+    a service, for a core tool. It applies to one conversation or, without one, to all."""
 
     person = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="tool_switches"

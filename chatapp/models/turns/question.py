@@ -1,4 +1,4 @@
-"""What a service asks a person before it goes on with a call."""
+"""Questions of services to a person in the middle of a call."""
 
 import uuid
 from typing import Any
@@ -6,17 +6,17 @@ from typing import Any
 from django.conf import settings
 from django.db import models
 
-from mcpconfig.secrets import decrypt, encrypt
-
-from .tool_call import ToolCall
+from chatapp.models.turns.tool_call import ToolCall
+from mcpconfig.models.sealed_field import SealedField
+from mcpconfig.secrets.encryption import decrypt, encrypt
 
 
 class Question(models.Model):
-    """One round of questions about one call. The first answer counts; it travels to the service
-    with the next leg of the call, together with the state that the service gave along.
+    """One round of questions of one call. The first answer counts; it is sent to the service with
+    the next leg of the call, together with the state that the service sent.
 
-    `requests` is what is shown, as `InputRequest` is stored; none in it means that the service only
-    wants to be asked again later. A call has at most one round that is open.
+    `requests` is what is shown, stored as `InputRequest`; an empty list means that the service only
+    wants to be called again later. A call has at most one open round.
     """
 
     class State(models.TextChoices):
@@ -28,8 +28,8 @@ class Question(models.Model):
         WITHDRAWN = "withdrawn"
 
     class Source(models.TextChoices):
-        """Where the answer goes: along with the next leg of the call, to the task that it became,
-        or into the connection that is open meanwhile."""
+        """Where the answer goes: with the next leg of the call, to the task that it became, or
+        into the open connection."""
 
         LEG = "leg"
         TASK = "task"
@@ -41,7 +41,7 @@ class Question(models.Model):
     tool_call = models.ForeignKey(ToolCall, on_delete=models.CASCADE, related_name="questions")
     round = models.PositiveIntegerField()
     requests = models.JSONField(default=list)
-    sealed_state = models.BinaryField(default=b"")
+    sealed_state = SealedField(default=b"")
     source = models.CharField(max_length=4, choices=Source.choices, default=Source.LEG)
     is_delivered = models.BooleanField(default=False)
     answers = models.JSONField(null=True)
@@ -65,7 +65,7 @@ class Question(models.Model):
 
     @classmethod
     def withdraw_open(cls, call: ToolCall) -> None:
-        """Nobody needs to answer what is still open about this call."""
+        """Withdraw the open questions of this call."""
         cls.objects.filter(tool_call=call, state=cls.State.OPEN).update(state=cls.State.WITHDRAWN)
 
     @property
@@ -74,12 +74,12 @@ class Question(models.Model):
 
     @property
     def request_state(self) -> str | None:
-        """What the service wants back with the answers; nothing of it is ever shown."""
+        """The state that the service wants back with the answers; it is never shown."""
         sealed = bytes(self.sealed_state)
         return decrypt(sealed, place=self._place) if sealed else None
 
     def seal(self, request_state: str | None) -> None:
-        """Keep the service's state, which may hold anything, encrypted in the row."""
+        """Store the service's state encrypted, because it may hold anything."""
         self.sealed_state = (
             b"" if request_state is None else encrypt(request_state, place=self._place)
         )

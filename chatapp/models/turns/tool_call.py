@@ -1,4 +1,4 @@
-"""Tool calls: the whole life of one call, the approval it may need and the permit it runs under."""
+"""Tool calls: the life of one call, its approval and the permit under which it runs."""
 
 import uuid
 from typing import Any, Self
@@ -7,18 +7,17 @@ from django.conf import settings
 from django.db import models
 from django.http import Http404
 
+from chatapp.models.people.member import Member
+from chatapp.models.turns.turn import Turn
 from mcpconfig.models import Service, ToolDefinition
-
-from .member import Member
-from .turn import Turn
 
 
 class ToolCall(models.Model):
     """One request by the model to use a tool; also the ledger that says whether it was sent.
 
     `arguments` is the canonical JSON (RFC 8785) that is shown, hashed and sent. `sending` is
-    committed before the first byte leaves, so a row that is still `sending` when its worker is
-    gone has an outcome that nobody knows.
+    committed before the first byte leaves, so the outcome of a row that is still `sending` after
+    its worker died is unknown.
     """
 
     class State(models.TextChoices):
@@ -48,7 +47,7 @@ class ToolCall(models.Model):
         State.CANCELLED,
     )
 
-    # Sent, and neither over nor in any worker's hands: somebody else has to do something first.
+    # Sent, not over, and not held by a worker: somebody else has to act first.
     PAUSED = (State.AWAITING_INPUT, State.AWAITING_SIGN_IN, State.AWAITING_TASK)
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
@@ -104,8 +103,8 @@ class ToolCall(models.Model):
     class Meta:
         ordering = ["step", "position"]
         indexes = [
-            # Few calls wait, and each page counts those of its person. SQLite finds a state among
-            # these where they stand one by one, and not in a list.
+            # Few calls wait, and each page counts those of its person. SQLite uses the index for
+            # states joined by OR, and not for a list.
             models.Index(
                 fields=["state"],
                 condition=models.Q(state="awaiting_approval")
@@ -127,7 +126,7 @@ class ToolCall(models.Model):
 
     @classmethod
     def of(cls, person: Member, call_id: uuid.UUID) -> Self:
-        """A tool call in a conversation of this person, or 404."""
+        """Return a tool call in a conversation of this person, or raise 404."""
         found = (
             cls.objects.select_related("turn__conversation", "service", "definition", "approval")
             .filter(pk=call_id, turn__conversation__owner=person)
@@ -139,13 +138,13 @@ class ToolCall(models.Model):
 
     @property
     def is_core(self) -> bool:
-        """Whether it is of a tool of our own: the id of a service's tool has an underscore, and
-        what nobody offers has no name."""
+        """Whether it is a call of a core tool: the id of a service's tool has an underscore, and
+        an unknown tool has no name."""
         return self.service_id is None and bool(self.tool_name) and "_" not in self.tool_id
 
     @property
     def may_have_run(self) -> bool:
-        """Whether it was sent at least once without a definite word of what came of it."""
+        """Whether it was sent at least once without a definite outcome."""
         return self.attempt > self.pauses
 
     @property
@@ -157,21 +156,21 @@ class ToolCall(models.Model):
 
     @property
     def content(self) -> list[dict[str, Any]]:
-        """The result's content blocks, as the protocol has them."""
+        """The result's content blocks, as in the protocol."""
         return list((self.result or {}).get("content", []))
 
 
-# A value longer than this has to be opened and read before a card allows its call (A28).
+# A value longer than this has to be opened and read before a card allows its call.
 READ_CHARACTERS = 2_000
 
 
 class Approval(models.Model):
-    """The open question to a person about one call. Its id is the call's: one call, one question.
+    """The open question to a person about one call. Its id is the call's.
 
     `binding` is the hash of everything that is shown; a decision names it, and the call runs only
-    while it still holds. `is_once_only`: it asks about this very use, which nothing that is allowed
-    in advance would spare anybody. Where `second` is named, the requester signs first (`first_by`),
-    and `decided_by` is then whoever signed second, in the right of `signed_for`.
+    while it still holds. `is_once_only`: the question is about this use alone, so no consent
+    replaces it. If `second` is set, the requester signs first (`first_by`), and `decided_by` is the
+    second signer, who signs with the right of `signed_for`.
     """
 
     class State(models.TextChoices):
@@ -213,21 +212,21 @@ class Approval(models.Model):
 
     @property
     def signers(self) -> str:
-        """Whose word a call runs on."""
+        """The names of the people who allowed the call."""
         signed = [self.first_by, self.decided_by] if self.second_id else [self.decided_by]
         return " and ".join(map(str, signed))
 
     @property
     def may_be_batched(self) -> bool:
         """Whether one click may allow it together with others: its risk is known and not high,
-        nothing has to be typed or read at length for it, and nobody else has to sign."""
+        nothing has to be typed or read at length, and nobody else has to sign."""
         is_plain = not self.wants_typing and self.second_id is None
         is_plain = is_plain and len(self.tool_call.arguments) <= READ_CHARACTERS
         return is_plain and self.tool_call.risk in ("low", "medium")
 
     @property
     def waits_for_second(self) -> bool:
-        """Whether its requester has signed, and somebody else has not answered yet."""
+        """Whether its requester has signed and the second signer has not answered yet."""
         return self.state == self.State.OPEN and self.first_at is not None
 
 
@@ -250,3 +249,65 @@ class Permit(models.Model):
 
     def __str__(self) -> str:
         return f"permit {self.attempt} of {self.tool_call_id}"
+
+
+class RemoteTask(models.Model):
+    """The service's task behind one call. No process waits for it: the sweep polls it when
+    `next_poll_at` is due, and advances that time first, so that only one process polls.
+
+    `failures` counts failed polls in a row; `is_cancelled`: the service received the request to
+    cancel. After `deadline` it is no longer polled.
+    """
+
+    tool_call = models.OneToOneField(
+        ToolCall, on_delete=models.CASCADE, primary_key=True, related_name="remote_task"
+    )
+    task_id = models.CharField(max_length=500)
+    status = models.CharField(max_length=20, blank=True)
+    message = models.CharField(max_length=200, blank=True)
+    poll_seconds = models.FloatField()
+    next_poll_at = models.DateTimeField(null=True)
+    deadline = models.DateTimeField()
+    failures = models.PositiveIntegerField(default=0)
+    wants_cancel = models.BooleanField(default=False)
+    is_cancelled = models.BooleanField(default=False)
+
+    class Meta:
+        indexes = [models.Index(fields=["next_poll_at"])]
+
+    def __str__(self) -> str:
+        return f"task of {self.tool_call_id} ({self.status})"
+
+
+class Review(models.Model):
+    """The open question whether the assistant may see the result of a call. Its id is the call's.
+
+    `binding` is the hash of what was shown. The assistant sees the result only if a person released
+    exactly this one.
+    """
+
+    class State(models.TextChoices):
+        OPEN = "open", "the assistant has not seen it yet"
+        GIVEN = "given", "given to the assistant"
+        HELD_BACK = "held_back", "held back"
+        EXPIRED = "expired", "held back: nobody decided in time"
+        WITHDRAWN = "withdrawn", "held back: the answer ended first"
+
+    tool_call = models.OneToOneField(
+        ToolCall, on_delete=models.CASCADE, primary_key=True, related_name="review"
+    )
+    binding = models.CharField(max_length=64)
+    state = models.CharField(max_length=9, choices=State.choices, default=State.OPEN)
+    reason = models.CharField(max_length=2000, blank=True, help_text="A word to the assistant.")
+    decided_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"
+    )
+    decided_at = models.DateTimeField(null=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+    expires_at = models.DateTimeField()
+
+    class Meta:
+        indexes = [models.Index(fields=["state", "expires_at"])]
+
+    def __str__(self) -> str:
+        return f"review of {self.tool_call_id} ({self.state})"

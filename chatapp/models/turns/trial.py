@@ -1,4 +1,4 @@
-"""Trials: tools that admins tried by hand, outside of any chat."""
+"""Trials: tools that admins ran by hand, outside of any chat."""
 
 import uuid
 from typing import Any
@@ -6,19 +6,18 @@ from typing import Any
 from django.conf import settings
 from django.db import models
 
+from chatapp.models.turns.tool_call import ToolCall
 from mcpconfig.models import Service, ToolDefinition
-
-from .tool_call import ToolCall
 
 State = ToolCall.State
 STATES = (State.SENDING, State.SUCCEEDED, State.FAILED, State.UNKNOWN)
 
 
 class Trial(models.Model):
-    """One use of a tool by an admin: what was decided about it, that it was sent, what came of it.
+    """One manual use of a tool by an admin: the decision, that it was sent, and its outcome.
 
-    Its id is made with the form that is shown, so that one form runs a tool once, however often it
-    is sent. The row is committed as `sending` before the first byte leaves; nothing sends it again.
+    Its id is made with the form, so that one form runs a tool once, however often it is sent. The
+    row is committed as `sending` before the first byte leaves; nothing sends it again.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
@@ -63,5 +62,5 @@ class Trial(models.Model):
 
     @property
     def content(self) -> list[dict[str, Any]]:
-        """The result's content blocks, as the protocol has them."""
+        """The result's content blocks, as in the protocol."""
         return list((self.result or {}).get("content", []))

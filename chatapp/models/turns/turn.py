@@ -4,16 +4,16 @@ import uuid
 
 from django.db import models
 
-from .conversation import Conversation, Message, Part
+from chatapp.models.conversations.conversation import Conversation, Message, Part
 
 
 class Turn(models.Model):
-    """The work that follows one user message. Whoever holds the lease moves it; `fence` rises
+    """The work that follows one user message. The holder of the lease advances it; `fence` rises
     with each lease.
 
-    `signals` rises with each outside event (a decision, Stop), so that a worker about to wait or
-    finish notices that its picture is old. `drops` counts how often the database refused something
-    of it since it rested last.
+    `signals` rises with each outside event (a decision, Stop), so that a worker that is about to
+    wait or finish notices a change. `drops` counts how often in a row the database refused to store
+    something of it.
     """
 
     class State(models.TextChoices):
@@ -25,7 +25,7 @@ class Turn(models.Model):
         FAILED = "failed"
 
     LIVE = (State.QUEUED, State.RUNNING, State.WAITING)
-    # Reasons of a turn that is done with something else than the answer that was asked for.
+    # Reasons of a turn that is done without the answer that was asked for.
     UNANSWERED = ("refused", "filtered")
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
@@ -106,12 +106,12 @@ class Turn(models.Model):
 
     @property
     def is_direct(self) -> bool:
-        """Whether it is one call that an app or a program wanted, with no model to ask."""
+        """Whether it is one call that an app or a program requested, without a model."""
         return self.app_of_id is not None or (self.token_id is not None and not self.model)
 
     @property
     def is_of_program(self) -> bool:
-        """Whether an app or a program asked, not the person."""
+        """Whether an app or a program requested it, not the person."""
         return self.is_direct or self.token_id is not None
 
     @property
@@ -129,7 +129,7 @@ class Turn(models.Model):
 
     @property
     def may_go_on(self) -> bool:
-        """Whether it was cut short, with something said to go on from."""
+        """Whether it was cut short after some text, so that the model can continue."""
         if self.state == self.State.FAILED:
             said = Part.objects.filter(message_id=self.answer_id, kind=Part.Kind.TEXT)
             return said.exclude(text="").exists()
@@ -137,15 +137,15 @@ class Turn(models.Model):
 
     @property
     def rests(self) -> bool:
-        """Whether nothing moves until a person does something."""
+        """Whether nothing happens until a person acts."""
         return self.state not in (self.State.QUEUED, self.State.RUNNING)
 
 
 class Step(models.Model):
-    """One model call. While `calling`, its text lives in the journal; from then on in the parts.
+    """One model call. While it is `calling`, its text is in the journal; afterwards in the parts.
 
-    A worker that died leaves it `calling`; the next one raises `attempt` and asks the model anew.
-    `waits_because` is what the page says while the provider wants a moment first.
+    A worker that died leaves it `calling`; the next worker raises `attempt` and calls the model
+    again. `waits_because` is what the page shows while the provider asks for a pause.
     """
 
     class State(models.TextChoices):
@@ -189,7 +189,7 @@ class Step(models.Model):
 
     @property
     def read_tokens(self) -> int:
-        """All that the model read for this step, summaries included."""
+        """All tokens that the model read for this step, including summaries."""
         return self.input_tokens + self.summary_input_tokens
 
     @property
@@ -198,8 +198,7 @@ class Step(models.Model):
 
 
 class JournalEvent(models.Model):
-    """One thing that happened in a live turn, numbered within its conversation; one event is
-    one frame."""
+    """One event of a live turn, numbered within its conversation; one event is one frame."""
 
     class Kind(models.TextChoices):
         MESSAGE = "message"

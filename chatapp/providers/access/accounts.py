@@ -1,29 +1,28 @@
-"""A provider's row as the account that requests go out with.
+"""Builds the account of a provider's row.
 
-A row has an account of its own or the environment's, whole: never the address of one with the key
-of the other.
+A row has an account of its own or the environment's, never the address of one with the key of the
+other.
 """
 
 from chatapp.models import ModelProvider
 from chatapp.providers import environment
-from chatapp.providers.account import Account
+from chatapp.providers.account import Account, ProviderNames
 from chatapp.providers.events import ProviderError
-from chatapp.providers.failures import ProviderNames, missing_key
-from mcpconfig.secrets import Undecryptable
+from chatapp.providers.failures import missing_key_error
+from mcpconfig.secrets.encryption import DecryptionError
 
 KeyPlace = ModelProvider.KeyPlace
 
 
-def account_of(provider: ModelProvider) -> Account:
-    """The account, checked as far as that goes without asking; a ProviderError says what is
-    missing."""
+def build_account(provider: ModelProvider) -> Account:
+    """Return the account, checked without a request. Raise ProviderError for what is missing."""
     if provider.key_place == KeyPlace.ENVIRONMENT:
-        return environment.account(provider.kind)
-    names = names_of(provider)
+        return environment.read_account(provider.kind)
+    names = build_names(provider)
     environment.check_address(provider.base_url, f"The address of {provider.label}")
-    key, headers = _secrets_of(provider)
+    key, headers = _read_secrets(provider)
     if provider.key_place == KeyPlace.STORED and not key:
-        raise missing_key(names)
+        raise missing_key_error(names)
     environment.check_key(key, names.key_variable)
     return Account(
         names=names,
@@ -35,7 +34,7 @@ def account_of(provider: ModelProvider) -> Account:
     )
 
 
-def names_of(provider: ModelProvider) -> ProviderNames:
+def build_names(provider: ModelProvider) -> ProviderNames:
     return ProviderNames(
         label=provider.label,
         key_variable=f"the key of {provider.label} in the admin",
@@ -43,8 +42,8 @@ def names_of(provider: ModelProvider) -> ProviderNames:
     )
 
 
-def key_place_of(provider: ModelProvider) -> str:
-    """Where the key is, in words; never the key itself."""
+def describe_key_place(provider: ModelProvider) -> str:
+    """Describe where the key is. The text never has the key itself."""
     match provider.key_place:
         case KeyPlace.ENVIRONMENT:
             is_there = environment.is_set(provider.kind)
@@ -56,17 +55,17 @@ def key_place_of(provider: ModelProvider) -> str:
         return "not set"
     try:
         provider.stored_key()
-    except Undecryptable:
+    except DecryptionError:
         return "stored, but no known key of ENCRYPTION_KEYS opens it"
     at = provider.key_changed_at
     return f"stored here, set on {at:%Y-%m-%d}" if at else "stored here"
 
 
-def _secrets_of(provider: ModelProvider) -> tuple[str, dict[str, str]]:
+def _read_secrets(provider: ModelProvider) -> tuple[str, dict[str, str]]:
     try:
         key = provider.stored_key() if provider.key_place == KeyPlace.STORED else ""
         return key, provider.stored_headers()
-    except Undecryptable as error:
+    except DecryptionError as error:
         raise ProviderError(
             kind="auth",
             message=f"The stored key of {provider.label} cannot be decrypted.",

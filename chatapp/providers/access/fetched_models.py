@@ -1,4 +1,4 @@
-"""Models as their provider lists them: asked for, and kept with what it says of them."""
+"""The models that a provider lists: fetched, and stored with the facts that it gives."""
 
 from collections.abc import Collection, Iterable
 
@@ -6,29 +6,34 @@ from django.db import transaction
 
 from chatapp.models import ChatModel, ModelProvider
 from chatapp.providers.account import Account, ListedModel
-from chatapp.providers.local_servers import KIND, LocalServer
-from chatapp.providers.registry import PROVIDERS, provider_module
-from chatapp.providers.words import LARGEST_COUNT
+from chatapp.providers.registry import PROVIDERS, load_provider
+from chatapp.providers.stream_reading import MAX_COUNT
 
-# What a provider may say of a model, and our field for it.
+from .local_servers import KIND, LocalServer
+
+# Fields of `ListedModel` and `ChatModel` that a provider may fill in.
 FACTS = ("context_tokens", "output_tokens", "takes_pictures", "takes_documents", "reasons")
 
 
-async def listed(kind: str, account: Account) -> tuple[ListedModel, ...]:
-    """The models that this account may use now; raises ProviderError."""
-    return await (await provider_module(kind)).listed_models(account)
+async def fetch_models(kind: str, account: Account) -> tuple[ListedModel, ...]:
+    """Return the models that this account may use now, or raise ProviderError."""
+    return await (await load_provider(kind)).list_models(account)
 
 
 @transaction.atomic
-def keep(provider: ModelProvider, models: Iterable[ListedModel], names: Collection[str]) -> int:
-    """Add these models; of those that are there, fill in what nobody had said. Returns how many
-    are new."""
+def save_models(
+    provider: ModelProvider, models: Iterable[ListedModel], names: Collection[str]
+) -> int:
+    """Add the models with these names, and fill in facts that stored models lack.
+
+    Returns the number of new models.
+    """
     known = {model.name: model for model in provider.chat_models.all()}
     added = 0
     for found in models:
         if found.name not in names:
             continue
-        facts = _facts(found)
+        facts = _read_facts(found)
         model = known.get(found.name)
         if model is None:
             label = found.label[:100]
@@ -41,19 +46,17 @@ def keep(provider: ModelProvider, models: Iterable[ListedModel], names: Collecti
     return added
 
 
-def _facts(found: ListedModel) -> dict[str, int]:
-    """What is said of a model, without numbers that no model has and no column holds."""
+def _read_facts(found: ListedModel) -> dict[str, int]:
+    """Return the facts of a model without numbers that a column cannot store."""
     said = {fact: getattr(found, fact) for fact in FACTS}
     return {
-        fact: value
-        for fact, value in said.items()
-        if value is not None and 0 <= value <= LARGEST_COUNT
+        fact: value for fact, value in said.items() if value is not None and 0 <= value <= MAX_COUNT
     }
 
 
 @transaction.atomic
-def keep_server(server: LocalServer) -> ModelProvider:
-    """A provider for this server with all of its models. The same server is not added twice."""
+def save_server(server: LocalServer) -> ModelProvider:
+    """Return a provider with all models of this server. The same server is not added twice."""
     provider = ModelProvider.objects.filter(kind=KIND, base_url=server.base_url).first()
     if provider is None:
         provider = ModelProvider.objects.create(
@@ -63,7 +66,7 @@ def keep_server(server: LocalServer) -> ModelProvider:
             base_url=server.base_url,
             key_place=ModelProvider.KeyPlace.NONE,
         )
-    keep(provider, server.models, {model.name for model in server.models})
+    save_models(provider, server.models, {model.name for model in server.models})
     return provider
 
 

@@ -1,4 +1,4 @@
-"""What model calls cost, who used how much this month, and whether an allowance is used up."""
+"""The cost of model calls, usage in a month, and allowances."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,16 +12,18 @@ from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from chatapp.models import Allowance, ChatModel, Member, Step, UsageOfDay
-from chatapp.providers.default_models import cache_write_share
 from chatapp.providers.events import Usage
+from chatapp.providers.model_facts import get_cache_write_share
 
 MILLION = Decimal(1_000_000)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Price:
-    """What a million tokens cost. `cached` is for those that the provider had kept, `kept` for
-    those that it keeps from now on."""
+    """The price of a million tokens.
+
+    `cached` is for tokens read from the provider's cache, `kept` for tokens written to it.
+    """
 
     input: Decimal
     cached: Decimal
@@ -29,7 +31,7 @@ class Price:
     output: Decimal
     currency: str
 
-    def of(self, usage: Usage) -> Decimal:
+    def compute_cost(self, usage: Usage) -> Decimal:
         cached = min(usage.cached_tokens, usage.input_tokens)
         kept = min(usage.cache_write_tokens, usage.input_tokens - cached)
         fresh = usage.input_tokens - cached - kept
@@ -38,13 +40,13 @@ class Price:
         return (total / MILLION).quantize(Decimal("0.00000001"))
 
 
-def price_of(facts: ChatModel | None) -> Price | None:
-    """What an admin says that a model costs; None unless both ways have a price."""
+def find_price(facts: ChatModel | None) -> Price | None:
+    """Return the price that an admin set, or None unless input and output both have one."""
     if facts is None or facts.input_price is None or facts.output_price is None:
         return None
     cached, kept = facts.cached_price, facts.cache_write_price
     if kept is None:
-        kept = facts.input_price * cache_write_share(facts.provider.kind, facts.name)
+        kept = facts.input_price * get_cache_write_share(facts.provider.kind, facts.name)
     return Price(
         input=facts.input_price,
         cached=facts.input_price if cached is None else cached,
@@ -54,8 +56,8 @@ def price_of(facts: ChatModel | None) -> Price | None:
     )
 
 
-def count(person_id: int, model: str, usage: Usage, price: Price | None) -> None:
-    """Add a model call to this person's day, inside the caller's transaction."""
+def add_usage(person_id: int, model: str, usage: Usage, price: Price | None) -> None:
+    """Add a model call to the person's day, in the transaction of the caller."""
     tokens = usage.input_tokens + usage.output_tokens
     row, _ = UsageOfDay.objects.get_or_create(
         person_id=person_id,
@@ -69,30 +71,30 @@ def count(person_id: int, model: str, usage: Usage, price: Price | None) -> None
         cached_tokens=F("cached_tokens") + usage.cached_tokens,
         output_tokens=F("output_tokens") + usage.output_tokens,
         unpriced_tokens=F("unpriced_tokens") + (0 if price else tokens),
-        cost=F("cost") + (price.of(usage) if price else Decimal(0)),
+        cost=F("cost") + (price.compute_cost(usage) if price else Decimal(0)),
     )
 
 
-def count_summary(turn_id: UUID, used: Usage, price: Price | None) -> None:
-    """Add what a summary took to the step of this turn that needs it."""
+def add_summary_usage(turn_id: UUID, used: Usage, price: Price | None) -> None:
+    """Add the usage of a summary to the step of this turn that needs it."""
     Step.objects.filter(turn=turn_id, state=Step.State.CALLING).update(
         summary_input_tokens=F("summary_input_tokens") + used.input_tokens,
         summary_output_tokens=F("summary_output_tokens") + used.output_tokens,
-        **cost_added(price, used),
+        **build_cost_update(price, used),
     )
 
 
-def cost_added(price: Price | None, used: Usage) -> dict[str, Any]:
-    """The changed fields of a step for which one more model call was made."""
+def build_cost_update(price: Price | None, used: Usage) -> dict[str, Any]:
+    """Return the fields of a step to update after one more model call."""
     if price is None:
         return {}
-    cost = Coalesce(F("cost"), Decimal(0)) + price.of(used)
+    cost = Coalesce(F("cost"), Decimal(0)) + price.compute_cost(used)
     return {"cost": cost, "currency": price.currency}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
-    """One allowance and what was used of it this month."""
+class AllowanceUse:
+    """One allowance and its usage in this month."""
 
     allowance: Allowance
     tokens: int
@@ -100,7 +102,7 @@ class Standing:
 
     @property
     def share(self) -> float:
-        """How much of it is used, 1.0 when all of it is."""
+        """The part that is used; 1.0 or more when all of it is."""
         shares = [0.0]
         if self.allowance.tokens:
             shares.append(self.tokens / self.allowance.tokens)
@@ -110,7 +112,7 @@ class Standing:
 
     @property
     def sentence(self) -> str:
-        """Why nothing more is asked of a model, or nothing."""
+        """Why no model is asked any more, or an empty text."""
         who = "Your group has" if self.allowance.is_shared else "You have"
         for used, limit in self._amounts():
             if limit is not None:
@@ -126,20 +128,22 @@ class Standing:
         yield f"{self.cost:,.2f}", f"{cost:,.2f} {currency}" if is_dear else None
 
 
-def standings(person: Member, today: date | None = None) -> list[Standing]:
-    """Every allowance that binds this person, the most used one first."""
-    bound = Allowance.objects.binding(person).select_related("group", "person")
-    found = [_standing(allowance, person, today or timezone.now().date()) for allowance in bound]
-    return sorted(found, key=lambda standing: standing.share, reverse=True)
+def list_allowance_use(person: Member, today: date | None = None) -> list[AllowanceUse]:
+    """Return the use of every allowance of this person, the most used first."""
+    bound = Allowance.objects.for_member(person).select_related("group", "person")
+    uses = [
+        _measure_allowance(allowance, person, today or timezone.now().date()) for allowance in bound
+    ]
+    return sorted(uses, key=lambda use: use.share, reverse=True)
 
 
-def used_up(person: Member) -> str:
-    """A sentence that names an allowance of this person that is used up, or nothing."""
-    return next((standing.sentence for standing in standings(person) if standing.sentence), "")
+def find_used_up_allowance(person: Member) -> str:
+    """Return a sentence about an allowance that is used up, or an empty text."""
+    return next((use.sentence for use in list_allowance_use(person) if use.sentence), "")
 
 
-def hint(today: date | None = None) -> str:
-    """What to do about an allowance that is used up."""
+def describe_renewal(today: date | None = None) -> str:
+    """Describe what to do about an allowance that is used up."""
     first = (today or timezone.now().date()).replace(day=1)
     following = (
         first.replace(month=first.month + 1)
@@ -149,7 +153,7 @@ def hint(today: date | None = None) -> str:
     return f"It begins anew on {following:%-d %B}; an admin can raise it."
 
 
-def _standing(allowance: Allowance, person: Member, today: date) -> Standing:
+def _measure_allowance(allowance: Allowance, person: Member, today: date) -> AllowanceUse:
     used = UsageOfDay.objects.filter(day__gte=today.replace(day=1), day__lte=today)
     if allowance.is_shared and allowance.group_id is not None:
         used = used.filter(person__groups=allowance.group_id)
@@ -157,4 +161,4 @@ def _standing(allowance: Allowance, person: Member, today: date) -> Standing:
         used = used.filter(person=person)
     tokens = used.aggregate(tokens=Sum(F("input_tokens") + F("output_tokens")))["tokens"]
     cost = used.filter(currency=allowance.currency).aggregate(cost=Sum("cost"))["cost"]
-    return Standing(allowance=allowance, tokens=tokens or 0, cost=cost or Decimal(0))
+    return AllowanceUse(allowance=allowance, tokens=tokens or 0, cost=cost or Decimal(0))

@@ -1,7 +1,6 @@
-"""The one file that knows Amazon's SDK: a client for each account, one bounded stream of events,
-and the SDK's errors in our own words.
+"""The only file that imports Amazon's SDK: clients, one streamed answer, and its errors.
 
-Whatever the SDK does, it does in a thread: it blocks.
+The SDK blocks, so that all of its work is done in threads.
 """
 
 import asyncio
@@ -9,7 +8,7 @@ import functools
 import os
 import socket
 import threading
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
 from typing import Any
 
@@ -40,26 +39,27 @@ from botocore.parsers import ResponseParserError
 from django.conf import settings
 
 from chatapp.providers.account import Account, ListedModel
-from chatapp.providers.bedrock_reader import Event, Reader, each_of, nothing, reader_of_thread
 from chatapp.providers.connections import CONNECT_SECONDS
 from chatapp.providers.events import ErrorKind, ProviderError
 from chatapp.providers.failures import (
     KIND_OF_CODE,
     classify,
-    missing_key,
+    missing_key_error,
     provider_error,
-    retry_after_seconds,
+    read_retry_after,
 )
-from chatapp.providers.reading import paced, refuse_document, within
-from chatapp.providers.words import without_secrets
+from chatapp.providers.refusals import Simplify
+from chatapp.providers.stream_reading import read_events, refuse_document, run_step
+
+from .threaded_reader import Event, Reader, do_nothing, flatten_batches, get_current_reader
 
 DRAIN_SECONDS = 2.0
 LIST_SECONDS = 20.0
-# Beyond the deadlines that are kept around a stream; for a loop that forgot its streams.
+# More than the deadlines around a stream, in case the event loop abandons its streams.
 SPARE_SECONDS = 10.0
 CLIENTS_KEPT = 32
 NOT_THE_KEY = ("access to the model", "model identifier is invalid")
-# The operator's own files and profiles say nothing about an account.
+# The operator's files and profiles do not apply to an account.
 NO_FILES = {
     "profile": (None, None, None, None),
     "config_file": (None, None, os.devnull, None),
@@ -67,24 +67,25 @@ NO_FILES = {
 }
 
 Body = dict[str, Any]
-Simpler = Callable[[Body, str], Body | None]
 
 _clients_lock = threading.Lock()
 
 
-def client_of(service: str, account: Account) -> Any:
-    """The client of an account, for any thread. The SDK makes one at a time."""
+def get_client(service: str, account: Account) -> Any:
+    """Return the client of an account, for any thread. The SDK builds only one at a time."""
     if not account.key:
-        raise missing_key(account.names)
+        raise missing_key_error(account.names)
     with _clients_lock:
-        return _made_client(service, account)
+        return _build_client(service, account)
 
 
 @functools.lru_cache(CLIENTS_KEPT)
-def _made_client(service: str, account: Account) -> Any:
-    """A client that never repeats, for the address and the key of this account and no other: the
-    environment may name both for all that the operator's processes do."""
-    client = _session().client(
+def _build_client(service: str, account: Account) -> Any:
+    """Return a client that never retries, with the address and key of this account only.
+
+    The environment may have others, which are for all processes of the operator.
+    """
+    client = _get_session().client(
         service,
         region_name=account.region or None,
         endpoint_url=account.base_url or None,
@@ -102,47 +103,47 @@ def _made_client(service: str, account: Account) -> Any:
             tcp_keepalive=True,
         ),
     )
-    client.meta.events.register("before-send", functools.partial(_show, account))
-    # The one way to reach the connection of a request that has no answer yet.
+    client.meta.events.register("before-send", functools.partial(_add_headers, account))
+    # The only way to reach the connection of a request that has no response yet.
     client._endpoint.http_session._pool_classes_by_scheme.update(http=_Pool, https=_TlsPool)
     return client
 
 
 @functools.cache
-def _session() -> boto3.Session:
+def _get_session() -> boto3.Session:
     return boto3.Session(botocore_session=botocore.session.Session(NO_FILES))
 
 
-def _show(account: Account, request: AWSPreparedRequest, **_: object) -> None:
-    """A token goes as it is: the SDK knows but one, the environment's, and takes it for all."""
+def _add_headers(account: Account, request: AWSPreparedRequest, **_: object) -> None:
+    """Add the headers of the account and its token: the SDK would use the environment's token."""
     if not account.key_id:
         request.headers["Authorization"] = f"Bearer {account.key}"
     for name, value in account.headers:
         request.headers[name] = value
 
 
-class _Watched:
-    """A connection that tells the reader of its thread how to break it off while it waits."""
+class _Interruptible:
+    """A connection whose wait for a response the reader of its thread can interrupt."""
 
     sock: socket.socket
 
     def getresponse(self) -> Any:
-        reader = reader_of_thread()
+        reader = get_current_reader()
         if reader is None:
             return super().getresponse()  # type: ignore[misc]
-        reader.stop_by(functools.partial(self.sock.shutdown, socket.SHUT_RDWR))
+        reader.set_interrupt(functools.partial(self.sock.shutdown, socket.SHUT_RDWR))
         try:
             return super().getresponse()  # type: ignore[misc]
         finally:
-            # From here on the connection may be on its way to somebody else.
-            reader.stop_by(nothing)
+            # The connection may be used for another request now.
+            reader.set_interrupt(do_nothing)
 
 
-class _Connection(_Watched, AWSHTTPConnection):  # type: ignore[misc]
+class _Connection(_Interruptible, AWSHTTPConnection):  # type: ignore[misc]
     pass
 
 
-class _TlsConnection(_Watched, AWSHTTPSConnection):  # type: ignore[misc]
+class _TlsConnection(_Interruptible, AWSHTTPSConnection):  # type: ignore[misc]
     pass
 
 
@@ -154,27 +155,29 @@ class _TlsPool(AWSHTTPSConnectionPool):  # type: ignore[misc]
     ConnectionCls = _TlsConnection
 
 
-async def events(account: Account, body: Body, simpler: Simpler) -> AsyncGenerator[Event, None]:
-    """The events of one streamed answer.
+async def stream_events(
+    account: Account, body: Body, simplify: Simplify
+) -> AsyncGenerator[Event, None]:
+    """Yield the events of one streamed answer.
 
-    `simpler` is asked when the provider does not take the request: given the body and the
-    complaint, it returns a body without what was complained about, or None.
+    When the provider refuses the request, `simplify` gets the body and the complaint. It returns a
+    body without the cause, or None.
     """
-    reader = Reader(functools.partial(_read, account, body, simpler))
+    reader = Reader(functools.partial(_read, account, body, simplify))
     try:
-        async with aclosing(paced(reader.next, account, _translated)) as batches:
-            async for event in each_of(batches):
+        async with aclosing(read_events(reader.next, account, _translate_error)) as batches:
+            async for event in flatten_batches(batches):
                 yield event
     finally:
         reader.stop()
 
 
-def _read(account: Account, body: Body, simpler: Simpler, reader: Reader) -> Iterator[Event]:
-    """The events, in the thread of the reader."""
-    response = _asked(client_of("bedrock-runtime", account), body, simpler)
+def _read(account: Account, body: Body, simplify: Simplify, reader: Reader) -> Iterator[Event]:
+    """Yield the events, in the thread of the reader."""
+    response = _send(get_client("bedrock-runtime", account), body, simplify)
     stream = response["stream"]
     try:
-        reader.stop_by(stream._raw_stream.shutdown)
+        reader.set_interrupt(stream._raw_stream.shutdown)
         headers = response["ResponseMetadata"]["HTTPHeaders"]
         refuse_document(headers.get("content-type", ""), account)
         yield from stream
@@ -182,20 +185,20 @@ def _read(account: Account, body: Body, simpler: Simpler, reader: Reader) -> Ite
         stream.close()
 
 
-def _asked(client: Any, body: Body, simpler: Simpler) -> Any:
+def _send(client: Any, body: Body, simplify: Simplify) -> Any:
     while True:
         try:
             return client.converse_stream(**body)
         except ClientError as error:
-            refused = _code(error) == "validationexception"
-            smaller = simpler(body, _words(error)) if refused else None
+            refused = _read_code(error) == "validationexception"
+            smaller = simplify(body, _read_text(error)) if refused else None
             if smaller is None:
                 raise
             body = smaller
 
 
-async def listed_models(account: Account) -> tuple[ListedModel, ...]:
-    """The models and inference profiles that can be asked in a chat."""
+async def list_models(account: Account) -> tuple[ListedModel, ...]:
+    """Return the models and inference profiles for chats."""
     if account.base_url:
         raise ProviderError(
             kind="not_found",
@@ -203,47 +206,49 @@ async def listed_models(account: Account) -> tuple[ListedModel, ...]:
             hint="An admin can add the models by their names.",
         )
     deadline = asyncio.get_running_loop().time() + LIST_SECONDS
-    return await within(deadline, asyncio.to_thread(_listed, account), account, _translated)
+    return await run_step(
+        deadline, asyncio.to_thread(_fetch_models, account), account, _translate_error
+    )
 
 
-def _listed(account: Account) -> tuple[ListedModel, ...]:
-    return models_of(client_of("bedrock", account))
+def _fetch_models(account: Account) -> tuple[ListedModel, ...]:
+    return read_models(get_client("bedrock", account))
 
 
-def models_of(client: Any) -> tuple[ListedModel, ...]:
+def read_models(client: Any) -> tuple[ListedModel, ...]:
     rows = client.list_foundation_models(byOutputModality="TEXT")["modelSummaries"]
     models = {row["modelId"]: row for row in rows if row.get("responseStreamingSupported")}
     by_name = [
-        _model(name, row.get("modelName", ""), row)
+        _build_model(name, row.get("modelName", ""), row)
         for name, row in models.items()
         if "ON_DEMAND" in row.get("inferenceTypesSupported", [])
     ]
     pages = client.get_paginator("list_inference_profiles").paginate()
     by_profile = [
-        _model(profile["inferenceProfileId"], profile["inferenceProfileName"], models[name])
+        _build_model(profile["inferenceProfileId"], profile["inferenceProfileName"], models[name])
         for page in pages
         for profile in page["inferenceProfileSummaries"]
-        if (name := _model_behind(profile)) in models
+        if (name := _find_model_name(profile)) in models
     ]
     return (*by_profile, *by_name)
 
 
-def _model_behind(profile: Any) -> str:
-    """The model of a profile, which each of its regions names alike."""
+def _find_model_name(profile: Any) -> str:
+    """Return the model of a profile. Its regions all have the same."""
     models = profile.get("models") or [{}]
     return str(models[0].get("modelArn", "")).rpartition("/")[2]
 
 
-def _model(name: str, label: str, row: Any) -> ListedModel:
+def _build_model(name: str, label: str, row: Any) -> ListedModel:
     takes_pictures = "IMAGE" in row.get("inputModalities", [])
     return ListedModel(name=name, label=label, takes_pictures=takes_pictures)
 
 
-def _translated(error: Exception, account: Account) -> ProviderError | None:
+def _translate_error(error: Exception, account: Account) -> ProviderError | None:
     kind: ErrorKind
     match error:
         case ClientError():
-            return _refused(error, account)
+            return _build_error(error, account)
         case ReadTimeoutError() | ConnectTimeoutError() | urllib3.exceptions.TimeoutError():
             return provider_error("timeout", account.names)
         case HTTPClientError() | EndpointConnectionError() | ProxyConnectionError() | SSLError():
@@ -251,38 +256,38 @@ def _translated(error: Exception, account: Account) -> ProviderError | None:
         case urllib3.exceptions.HTTPError() | OSError():
             kind = "network"
         case BotoCoreError():
-            # It did not even send the request.
+            # The request was not sent.
             kind = "bad_request"
         case ParserError() | ResponseParserError() | ValueError():
             kind = "protocol"
         case _:
             return None
-    return provider_error(kind, account.names, detail=without_secrets(str(error), account))
+    return provider_error(kind, account.names, detail=account.mask_secrets(str(error)))
 
 
-def _refused(error: ClientError, account: Account) -> ProviderError:
-    """An error before the stream has a status, one inside it only a name."""
+def _build_error(error: ClientError, account: Account) -> ProviderError:
+    """Translate an error: before the stream it has a status, inside it only a code."""
     about = error.response.get("ResponseMetadata", {})
-    status, code = about.get("HTTPStatusCode"), _code(error)
-    words = without_secrets(_words(error), account)
+    status, code = about.get("HTTPStatusCode"), _read_code(error)
+    words = account.mask_secrets(_read_text(error))
     if status is not None and status < 400:
         kind: ErrorKind = "protocol"
     elif any(mark in words for mark in NOT_THE_KEY):
         kind = "not_found"
     else:
         kind = classify(None if code in KIND_OF_CODE else status, (code,), words)
-    wait = retry_after_seconds(about.get("HTTPHeaders", {}))
+    wait = read_retry_after(about.get("HTTPHeaders", {}))
     return provider_error(kind, account.names, detail=words or code, retry_after=wait)
 
 
-def _code(error: ClientError) -> str:
+def _read_code(error: ClientError) -> str:
     return str(error.response.get("Error", {}).get("Code", "")).lower()
 
 
-def _words(error: ClientError) -> str:
+def _read_text(error: ClientError) -> str:
     return str(error.response.get("Error", {}).get("Message") or "")
 
 
-def failed(account: Account, kind: ErrorKind, detail: str) -> ProviderError:
-    """The answer itself says that it failed, or never says that it ended."""
+def answer_error(account: Account, kind: ErrorKind, detail: str) -> ProviderError:
+    """Return the error of an answer that reports a failure."""
     return provider_error(kind, account.names, detail=detail)

@@ -1,6 +1,6 @@
-"""Reads what blocks in threads of its own, and hands it over to the event loop.
+"""Reads a blocking stream in a thread, and passes its events to the event loop.
 
-The threads that everybody shares would be too few: a stream holds its own for minutes.
+It has a thread pool of its own: a stream uses a thread for minutes, and the default pool is small.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from typing import Any
 
 from django.conf import settings
 
-from chatapp.providers.reading import EVENTS_BEFORE_OTHERS
+from chatapp.providers.stream_reading import EVENTS_BEFORE_OTHERS
 
 SHORTEST_PAUSE_SECONDS = 0.005
 
@@ -25,27 +25,30 @@ _thread = threading.local()
 
 
 @functools.cache
-def threads() -> ThreadPoolExecutor:
+def get_threads() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(settings.BEDROCK_STREAMS, thread_name_prefix="bedrock")
 
 
-def reader_of_thread() -> "Reader | None":
+def get_current_reader() -> "Reader | None":
     return getattr(_thread, "reader", None)
 
 
-def nothing() -> None:
-    """There is nothing to break off."""
+def do_nothing() -> None:
+    """The interrupt of a thread that does not wait."""
 
 
-async def each_of(batches: AsyncGenerator[Batch, None]) -> AsyncGenerator[Event, None]:
+async def flatten_batches(batches: AsyncGenerator[Batch, None]) -> AsyncGenerator[Event, None]:
     async for batch in batches:
         for event in batch:
             yield event
 
 
-class Bell:
-    """Wakes one event loop for all its readers. A call from thread to thread costs more than an
-    event does, so what comes within a few milliseconds shares one."""
+class Waker:
+    """Wakes one event loop for all of its readers.
+
+    A call from thread to thread costs more than an event, so that all events of some milliseconds
+    share one.
+    """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -53,15 +56,15 @@ class Bell:
         self._is_called = False
         self._last_time = 0.0
 
-    def ring(self, woken: asyncio.Event) -> None:
-        """Called in any thread: have this event set, soon."""
+    def notify(self, woken: asyncio.Event) -> None:
+        """Set this event soon. Called in any thread."""
         self._waiting.append(woken)
         if not self._is_called:
             self._is_called = True
             with suppress(RuntimeError):  # the loop is closed
-                self._loop.call_soon_threadsafe(self._hear)
+                self._loop.call_soon_threadsafe(self._schedule)
 
-    def _hear(self) -> None:
+    def _schedule(self) -> None:
         wait = self._last_time + SHORTEST_PAUSE_SECONDS - self._loop.time()
         if wait > 0:
             self._loop.call_later(wait, self._wake)
@@ -75,82 +78,82 @@ class Bell:
             self._waiting.popleft().set()
 
 
-_bells: dict[asyncio.AbstractEventLoop, Bell] = {}
-_bells_lock = threading.Lock()
+_wakers: dict[asyncio.AbstractEventLoop, Waker] = {}
+_wakers_lock = threading.Lock()
 
 
-def bell_of_loop() -> Bell:
+def get_waker() -> Waker:
     loop = asyncio.get_running_loop()
-    with _bells_lock:
-        for known in [known for known in _bells if known.is_closed()]:
-            del _bells[known]
-        return _bells.setdefault(loop, Bell(loop))
+    with _wakers_lock:
+        for known in [known for known in _wakers if known.is_closed()]:
+            del _wakers[known]
+        return _wakers.setdefault(loop, Waker(loop))
 
 
-class Stopped(Exception):
-    """Nobody wants the rest of this stream."""
+class StreamStopped(Exception):
+    """The rest of this stream is not wanted."""
 
 
 class Reader:
-    """Reads one stream in a thread. `stop` ends that at once, whatever the thread waits for."""
+    """Reads one stream in a thread. `stop` ends it at once, whatever the thread waits for."""
 
     def __init__(self, events: Callable[["Reader"], Iterator[Event]]) -> None:
         self._events = events
-        self._bell = bell_of_loop()
-        self._came: deque[Event | Exception | None] = deque()
+        self._waker = get_waker()
+        self._queue: deque[Event | Exception | None] = deque()
         self._woken = asyncio.Event()
         self._is_called = False
         self._lock = threading.Lock()
         self._is_stopped = False
-        self._break: Callable[[], None] = nothing
-        threads().submit(self._read)
+        self._interrupt: Callable[[], None] = do_nothing
+        get_threads().submit(self._read)
 
     async def next(self) -> Batch | None:
-        """The events that came, None at the end."""
-        if self._came:
+        """Return the events that arrived, None at the end."""
+        if self._queue:
             await asyncio.sleep(0)
-        while not self._came:
+        while not self._queue:
             self._woken.clear()
             self._is_called = False
-            if not self._came:
+            if not self._queue:
                 await self._woken.wait()
-        return self._batch()
+        return self._take_batch()
 
     def stop(self) -> None:
-        """Break off; what still waits for a thread does not even begin."""
+        """Interrupt the thread. A reader that waits for a thread does not start."""
         with self._lock:
             self._is_stopped = True
-            # It may just have come to its end.
+            # The stream may just have ended.
             with suppress(OSError, RuntimeError, ValueError):
-                self._break()
+                self._interrupt()
 
-    def stop_by(self, break_off: Callable[[], None]) -> None:
-        """Called in the thread before it waits: from now on this is how to break that off."""
+    def set_interrupt(self, interrupt: Callable[[], None]) -> None:
+        """Set how to interrupt the next wait. Called in the thread before it waits."""
         with self._lock:
             if self._is_stopped:
-                raise Stopped
-            self._break = break_off
+                raise StreamStopped
+            self._interrupt = interrupt
 
-    def _batch(self) -> Batch | None:
+    def _take_batch(self) -> Batch | None:
         batch: Batch = []
-        while self._came and len(batch) < EVENTS_BEFORE_OTHERS:
-            came = self._came[0]
-            if not isinstance(came, dict):
+        while self._queue and len(batch) < EVENTS_BEFORE_OTHERS:
+            item = self._queue[0]
+            if not isinstance(item, dict):
                 break
-            batch.append(came)
-            self._came.popleft()
+            batch.append(item)
+            self._queue.popleft()
         if batch:
             return batch
-        end = self._came.popleft()
+        end = self._queue.popleft()
         if isinstance(end, Exception):
             raise end
         return None
 
     def _read(self) -> None:
-        """The whole work of the thread on this stream."""
+        """Read the whole stream, in the thread."""
         _thread.reader = self
         try:
-            self.stop_by(nothing)
+            self.set_interrupt(do_nothing)
             for event in self._events(self):
                 self._put(event)
             self._put(None)
@@ -159,8 +162,8 @@ class Reader:
         finally:
             _thread.reader = None
 
-    def _put(self, came: Event | Exception | None) -> None:
-        self._came.append(came)
+    def _put(self, item: Event | Exception | None) -> None:
+        self._queue.append(item)
         if not self._is_called:
             self._is_called = True
-            self._bell.ring(self._woken)
+            self._waker.notify(self._woken)

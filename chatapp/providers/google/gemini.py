@@ -1,7 +1,7 @@
-"""Gemini: a request in its form, and its chunks as our events.
+"""Gemini: a request in its format, and its chunks as our events.
 
-Signatures of its reasoning may sit on any part, and only that part may bring them back. So a run of
-words that has one is kept as the parts it came in, and each call as its own part.
+Any part may have a signature of the reasoning, which must come back with that part. So text with a
+signature is stored as the parts it came in, and each call as its own part.
 """
 
 import json
@@ -25,26 +25,17 @@ from chatapp.providers.events import (
     ToolCallStarted,
     Usage,
 )
-from chatapp.providers.failures import unfinished
-from chatapp.providers.google_client import (
-    DRAIN_SECONDS,
-    Body,
-    Chunk,
-    chunks,
-    failed,
-    listed_models,
-)
-from chatapp.providers.google_history import OWN, SILENCE, UNSIGNED, Contents, Part
-from chatapp.providers.reading import rest
-from chatapp.providers.request import (
-    Effort,
-    ModelRequest,
-)
-from chatapp.providers.retreat import Retreat
-from chatapp.providers.toolbox import GEMINI, Toolbox
-from chatapp.providers.words import storable
+from chatapp.providers.failures import early_end_error
+from chatapp.providers.refusals import Fallback
+from chatapp.providers.request import Effort, ModelRequest
+from chatapp.providers.stream_reading import clean_text, drain
+from chatapp.providers.tools.toolbox import Toolbox
 
-__all__ = ["listed_models", "stream"]
+from .client import DRAIN_SECONDS, Body, Chunk, answer_error, list_models, stream_chunks
+from .history import OWN, SILENCE, UNSIGNED, Contents, Part
+from .provider import DIALECT
+
+__all__ = ["list_models", "stream"]
 
 Run = Literal["text", "reasoning"]
 
@@ -63,30 +54,30 @@ FILTERED = {
 
 
 async def stream(request: ModelRequest, account: Account) -> AsyncGenerator[ModelEvent, None]:
-    box = Toolbox(GEMINI, request.tools)
+    box = Toolbox(DIALECT, request.tools)
     for tool in box.left_out:
         yield tool
     answer = _Answer(box, account)
-    retreat = Retreat(_simpler)
-    async with aclosing(chunks(account, _body(request, box), retreat)) as source:
+    fallback = Fallback(_simplify)
+    async with aclosing(stream_chunks(account, _build_body(request, box), fallback)) as source:
         async for chunk in source:
-            for said in chain(retreat.told(), answer.take(chunk)):
+            for said in chain(fallback.pop_events(), answer.take(chunk)):
                 yield said
             if answer.reason:
                 break
         else:
-            raise unfinished(account.names)
-        for chunk in await rest(source, DRAIN_SECONDS):
+            raise early_end_error(account.names)
+        for chunk in await drain(source, DRAIN_SECONDS):
             answer.count(chunk)
     for said in answer.finish():
         yield said
 
 
-def _body(request: ModelRequest, box: Toolbox) -> Body:
+def _build_body(request: ModelRequest, box: Toolbox) -> Body:
     parameters = request.parameters
-    config: dict[str, Any] = {"thinking_config": _thinking(request.model, parameters.effort)}
+    config: dict[str, Any] = {"thinking_config": _build_thinking(request.model, parameters.effort)}
     if request.system:
-        config["system_instruction"] = storable(request.system)
+        config["system_instruction"] = clean_text(request.system)
     if parameters.output_tokens is not None:
         config["max_output_tokens"] = parameters.output_tokens
     if parameters.temperature is not None:
@@ -95,18 +86,18 @@ def _body(request: ModelRequest, box: Toolbox) -> Body:
         declared = [
             {
                 "name": tool.name,
-                "description": storable(tool.description),
+                "description": clean_text(tool.description),
                 "parameters_json_schema": tool.schema,
             }
             for tool in box.tools
         ]
         config["tools"] = [{"function_declarations": declared}]
-    contents = Contents(box).of(request.history)
+    contents = Contents(box).build(request.history)
     return {"model": request.model, "contents": contents, "config": config}
 
 
-def _thinking(model: str, effort: Effort) -> dict[str, Any]:
-    """The second generation counts tokens of thought, later ones know levels."""
+def _build_thinking(model: str, effort: Effort) -> dict[str, Any]:
+    """Return the options. The second generation has budgets, later ones have levels."""
     thinking: dict[str, Any] = {"include_thoughts": effort != "off"}
     if effort and re.search(r"gemini-[12]\b", model):
         thinking["thinking_budget"] = BUDGETS[effort]
@@ -115,25 +106,27 @@ def _thinking(model: str, effort: Effort) -> dict[str, Any]:
     return thinking
 
 
-def _simpler(body: Body, complaint: str) -> Body | None:
-    """Models differ in how they think, many take no media, and a key that was changed may not
-    bring back what was signed for another."""
+def _simplify(body: Body, complaint: str) -> Body | None:
+    """Return the body without the cause of the complaint, or None.
+
+    Models differ in thinking and media, and a signature of another key is refused.
+    """
     complaint, config = complaint.lower(), body["config"]
     thinking = config.get("thinking_config")
     if re.search(r"thought.?signature", complaint):
-        return _changed(body, _unsigned)
+        return _change_parts(body, _remove_signature)
     if "thinking" in complaint and thinking:
         config = {key: value for key, value in config.items() if key != "thinking_config"}
         if thinking.keys() - {"include_thoughts"}:
             config["thinking_config"] = {"include_thoughts": thinking["include_thoughts"]}
         return {**body, "config": config}
     if "modality" in complaint or "mime type" in complaint:
-        return _changed(body, lambda part: None if "inline_data" in part else part)
+        return _change_parts(body, lambda part: None if "inline_data" in part else part)
     return None
 
 
-def _changed(body: Body, change: Callable[[Part], Part | None]) -> Body | None:
-    """The body with each part changed or left out; None when that changes nothing."""
+def _change_parts(body: Body, change: Callable[[Part], Part | None]) -> Body | None:
+    """Return the body with each part changed or removed, or None if nothing changes."""
     contents = [
         {**each, "parts": [new for part in each["parts"] if (new := change(part))] or [SILENCE]}
         for each in body["contents"]
@@ -141,7 +134,7 @@ def _changed(body: Body, change: Callable[[Part], Part | None]) -> Body | None:
     return {**body, "contents": contents} if contents != body["contents"] else None
 
 
-def _unsigned(part: Part) -> Part | None:
+def _remove_signature(part: Part) -> Part | None:
     if part.get("thought"):
         return None
     signature = {"thought_signature": UNSIGNED} if "function_call" in part else {}
@@ -150,15 +143,15 @@ def _unsigned(part: Part) -> Part | None:
 
 
 class _Answer:
-    """One answer as it comes in. Calls come whole; what is unknown is ignored."""
+    """One answer. Calls arrive complete; unknown parts are ignored."""
 
     def __init__(self, box: Toolbox, account: Account) -> None:
         self._box = box
         self._account = account
         self._calls = 0
         self._kind: Run = "text"
-        self._kept: list[Part] = []
-        self._words: list[str] = []
+        self._signed_parts: list[Part] = []
+        self._texts: list[str] = []
         self._tokens: dict[str, int] = {}
         self.reason = ""
 
@@ -170,78 +163,80 @@ class _Answer:
         for candidate in (chunk.candidates or [])[:1]:
             parts = candidate.content.parts if candidate.content else None
             for part in parts or []:
-                yield from self._part(part)
+                yield from self._read_part(part)
             if candidate.finish_reason is not None:
                 self._end(candidate.finish_reason.value)
 
     def count(self, chunk: Chunk) -> None:
-        """A field that is missing in a later count keeps its value."""
+        """Update the counts. A field that is missing later keeps its value."""
         usage = chunk.usage_metadata
         if usage is not None:
             self._tokens |= {name: value for name, value in usage if isinstance(value, int)}
 
     def finish(self) -> Iterator[ModelEvent]:
         yield from self._close_run()
-        yield self._usage()
+        yield self._count_usage()
         yield Finished(reason=self._finish_reason())
 
-    def _part(self, part: Any) -> Iterator[ModelEvent]:
+    def _read_part(self, part: Any) -> Iterator[ModelEvent]:
         if part.function_call is not None:
             yield from self._close_run()
-            yield from self._call(part)
+            yield from self._read_call(part)
         elif part.text is not None or part.thought_signature is not None:
-            yield from self._say("reasoning" if part.thought else "text", part)
+            yield from self._add_text("reasoning" if part.thought else "text", part)
 
-    def _say(self, kind: Run, part: Any) -> Iterator[ModelEvent]:
-        text = storable(part.text)
+    def _add_text(self, kind: Run, part: Any) -> Iterator[ModelEvent]:
+        text = clean_text(part.text)
         if kind != self._kind:
             yield from self._close_run()
             self._kind = kind
         if part.thought_signature is None:
-            self._words.append(text)
+            self._texts.append(text)
         else:
-            self._keep_words()
-            self._kept.append({**_raw(part), "text": text})
+            self._close_text()
+            self._signed_parts.append({**_part_to_json(part), "text": text})
         if text:
             yield TextDelta(text=text) if kind == "text" else ReasoningDelta(text=text)
 
-    def _keep_words(self) -> None:
-        """The words since the last signature are one part, however many chunks they came in."""
-        if text := "".join(self._words):
-            self._kept.append({"text": text} | ({"thought": True} if self._is_thought else {}))
-        self._words = []
+    def _close_text(self) -> None:
+        """Store the text since the last signature as one part."""
+        if text := "".join(self._texts):
+            self._signed_parts.append(
+                {"text": text} | ({"thought": True} if self._is_thought else {})
+            )
+        self._texts = []
 
     @property
     def _is_thought(self) -> bool:
         return self._kind == "reasoning"
 
     def _close_run(self) -> Iterator[ModelEvent]:
-        if self._kept:
-            self._keep_words()
-            opaque = {"provider": OWN, "data": {"parts": self._kept}}
+        if self._signed_parts:
+            self._close_text()
+            opaque = {"provider": OWN, "data": {"parts": self._signed_parts}}
             yield OpaqueData(kind=self._kind, data=opaque)
-        self._kept, self._words = [], []
+        self._signed_parts, self._texts = [], []
 
-    def _call(self, part: Any) -> Iterator[ModelEvent]:
+    def _read_call(self, part: Any) -> Iterator[ModelEvent]:
         call, index = part.function_call, self._calls
         self._calls += 1
-        name = self._box.from_wire(storable(call.name))
+        name = self._box.from_wire(clean_text(call.name))
         arguments = json.dumps(call.args or {})
         yield ToolCallStarted(index=index, name=name)
         yield ArgumentsDelta(index=index, text=arguments)
         yield ToolCallReady(
             index=index,
-            call_id=storable(call.id) or f"call_{uuid.uuid4().hex}",
+            call_id=clean_text(call.id) or f"call_{uuid.uuid4().hex}",
             name=name,
             arguments=self._box.arguments_from_wire(name, arguments),
-            opaque={"provider": OWN, "data": _raw(part)},
+            opaque={"provider": OWN, "data": _part_to_json(part)},
         )
 
     def _end(self, reason: str) -> None:
         if reason in FAILED:
-            raise failed(self._account, "server", reason)
+            raise answer_error(self._account, "server", reason)
         if reason == "MISSING_THOUGHT_SIGNATURE":
-            raise failed(self._account, "bad_request", reason)
+            raise answer_error(self._account, "bad_request", reason)
         if reason != "FINISH_REASON_UNSPECIFIED":
             self.reason = reason
 
@@ -252,7 +247,7 @@ class _Answer:
             return "length"
         return "tool_calls" if self._calls else "stop"
 
-    def _usage(self) -> Usage:
+    def _count_usage(self) -> Usage:
         tokens = self._tokens.get
         thoughts = tokens("thoughts_token_count", 0)
         asked = tokens("prompt_token_count", 0) + tokens("tool_use_prompt_token_count", 0)
@@ -264,7 +259,7 @@ class _Answer:
         )
 
 
-def _raw(part: Any) -> Part:
-    """A part as JSON, bytes in base64."""
+def _part_to_json(part: Any) -> Part:
+    """Return a part as JSON, with bytes in base64."""
     raw: Part = part.model_dump(mode="json", exclude_none=True)
     return raw

@@ -1,6 +1,6 @@
-"""The Chat Completions API, as OpenAI and the many servers compatible with it speak it.
+"""The Chat Completions API of OpenAI and of the many compatible servers.
 
-Those servers keep to the form loosely: whatever a chunk leaves out or misnames is made good here.
+Those servers follow the format loosely. Missing and misnamed fields of a chunk are corrected here.
 """
 
 import json
@@ -24,40 +24,22 @@ from chatapp.providers.events import (
     ToolCallStarted,
     Usage,
 )
-from chatapp.providers.failures import unfinished
-from chatapp.providers.openai_chat_history import (
-    OWN,
-    REASONING_FIELDS,
-    Message,
-    conversation,
-    without_reasoning,
-)
-from chatapp.providers.openai_client import (
-    EFFORTS,
-    Body,
-    Event,
-    events,
-    is_openai,
-    listed_models,
-    reported,
-)
-from chatapp.providers.openai_media import (
-    complained_about,
-    has_parts,
-    without_parts,
-)
-from chatapp.providers.reading import rest
-from chatapp.providers.reasoning_details import FIELD as DETAILS
-from chatapp.providers.reasoning_details import Detail, details_in, joined, words_of
+from chatapp.providers.failures import early_end_error
+from chatapp.providers.refusals import Fallback
 from chatapp.providers.request import ModelRequest
-from chatapp.providers.retreat import Retreat
-from chatapp.providers.thought_tags import ThoughtTags
-from chatapp.providers.toolbox import OPENAI, Toolbox
-from chatapp.providers.words import as_count, as_list, as_object, storable
+from chatapp.providers.stream_reading import as_count, as_list, as_object, clean_text, drain
+from chatapp.providers.tools.toolbox import Toolbox
 
-__all__ = ["listed_models", "stream"]
+from .chat_history import OWN, REASONING_FIELDS, Message, build_messages, remove_reasoning
+from .client import EFFORTS, Body, Event, is_openai, list_models, stream_error, stream_events
+from .media import find_refused_types, has_parts, remove_parts
+from .provider import DIALECT
+from .reasoning import FIELD as DETAILS
+from .reasoning import Detail, ThoughtTags, join_details, join_texts, read_details
 
-# Some servers keep the line open after the end.
+__all__ = ["list_models", "stream"]
+
+# Some servers keep the connection open after the end.
 USAGE_SECONDS = 2.0
 CUT_SHORT: dict[str, FinishReason] = {
     "length": "length",
@@ -67,37 +49,37 @@ CUT_SHORT: dict[str, FinishReason] = {
 
 
 async def stream(request: ModelRequest, account: Account) -> AsyncGenerator[ModelEvent, None]:
-    box = Toolbox(OPENAI, request.tools)
+    box = Toolbox(DIALECT, request.tools)
     for tool in box.left_out:
         yield tool
-    answer, retreat = _Answer(box), Retreat(_simpler)
-    body = _body(request, account, box)
-    async with aclosing(events(account, "/chat/completions", body, retreat)) as chunks:
+    answer, fallback = _Answer(box), Fallback(_simplify)
+    body = _build_body(request, account, box)
+    async with aclosing(stream_events(account, "/chat/completions", body, fallback)) as chunks:
         async for chunk in chunks:
-            for said in chain(retreat.told(), answer.take(chunk)):
+            for said in chain(fallback.pop_events(), answer.take(chunk)):
                 yield said
             if answer.reason == "error":
-                raise reported(account, answer.error)
+                raise stream_error(account, answer.error)
             if answer.reason:
                 break
         else:
-            raise unfinished(account.names)
-        # The answer is whole now and only the count of tokens missing.
-        for chunk in await rest(chunks, USAGE_SECONDS):
+            raise early_end_error(account.names)
+        # The answer is complete now, and only the count of tokens is missing.
+        for chunk in await drain(chunks, USAGE_SECONDS):
             for said in answer.take(chunk):
                 yield said
     for said in answer.finish():
         yield said
 
 
-def _body(request: ModelRequest, account: Account, box: Toolbox) -> Body:
+def _build_body(request: ModelRequest, account: Account, box: Toolbox) -> Body:
     messages = [{"role": "system", "content": request.system}] if request.system else []
     body: Body = {
         "model": request.model,
-        "messages": [*messages, *conversation(request.history, box)],
+        "messages": [*messages, *build_messages(request.history, box)],
         "stream": True,
         "stream_options": {"include_usage": True},
-        **_options(request, account),
+        **_build_options(request, account),
     }
     if box.tools:
         body["tools"] = [
@@ -114,30 +96,33 @@ def _body(request: ModelRequest, account: Account, box: Toolbox) -> Body:
     return body
 
 
-def _simpler(body: Body, complaint: str) -> Body | None:
-    """Older compatible servers do not know how to count tokens in a stream, newer models have their
-    own name for the limit of an answer, many take no pictures or files, and some no reasoning."""
+def _simplify(body: Body, complaint: str) -> Body | None:
+    """Return the body without the cause of the complaint, or None.
+
+    Older servers cannot count tokens in a stream, newer models have another name for the limit of
+    an answer, and many take no files or no reasoning.
+    """
     for option in ("stream_options", "reasoning_effort", "temperature", "prompt_cache_key"):
         if option in body and option in complaint:
             return {key: value for key, value in body.items() if key != option}
     if "max_tokens" in body and "max_completion_tokens" in complaint:
         kept = {key: value for key, value in body.items() if key != "max_tokens"}
         return {**kept, "max_completion_tokens": body["max_tokens"]}
-    kinds = complained_about(complaint)
+    kinds = find_refused_types(complaint)
     if any(has_parts(message.get("content"), kinds) for message in body["messages"]):
-        return {**body, "messages": [_without(message, kinds) for message in body["messages"]]}
+        return {**body, "messages": [_remove_parts(message, kinds) for message in body["messages"]]}
     if "reasoning" in complaint.lower():
-        messages = [without_reasoning(message) for message in body["messages"]]
+        messages = [remove_reasoning(message) for message in body["messages"]]
         return {**body, "messages": messages} if messages != body["messages"] else None
     return None
 
 
-def _without(message: Message, kinds: tuple[str, ...]) -> Message:
-    return message | {"content": without_parts(message.get("content"), kinds)}
+def _remove_parts(message: Message, kinds: tuple[str, ...]) -> Message:
+    return message | {"content": remove_parts(message.get("content"), kinds)}
 
 
-def _options(request: ModelRequest, account: Account) -> Body:
-    """Compatible servers know the limit of an answer by its older name."""
+def _build_options(request: ModelRequest, account: Account) -> Body:
+    """Return the options. Compatible servers use the older name for the limit of an answer."""
     asked, options = request.parameters, Body()
     if asked.effort:
         options["reasoning_effort"] = EFFORTS[asked.effort]
@@ -156,12 +141,12 @@ class _Call:
     call_id: str
     name: str = ""
     arguments: str = ""
-    untold: str = ""
+    pending: str = ""
     extra: dict[str, Any] = field(default_factory=dict)
 
 
 class _Answer:
-    """One answer as it comes in, chunk by chunk."""
+    """One answer, chunk by chunk."""
 
     def __init__(self, box: Toolbox) -> None:
         self._box = box
@@ -177,67 +162,69 @@ class _Answer:
 
     def take(self, chunk: Event) -> Iterator[ModelEvent]:
         if isinstance(usage := chunk.get("usage"), dict):
-            self._usage = _usage(usage)
+            self._usage = _read_usage(usage)
         for choice in as_list(chunk.get("choices")):
             if isinstance(choice, dict):
-                yield from self._delta(as_object(choice.get("delta")))
-                self.reason = storable(choice.get("finish_reason")) or self.reason
+                yield from self._read_delta(as_object(choice.get("delta")))
+                self.reason = clean_text(choice.get("finish_reason")) or self.reason
                 self.error |= as_object(choice.get("error"))
 
-    def _delta(self, delta: dict[str, Any]) -> Iterator[ModelEvent]:
-        yield from self._reasoning(delta)
-        if text := _text(delta.get("content")):
+    def _read_delta(self, delta: dict[str, Any]) -> Iterator[ModelEvent]:
+        yield from self._read_reasoning(delta)
+        if text := _join_text(delta.get("content")):
             yield from self._close_reasoning()
-            yield from self._tags.hear(text)
-        if refusal := storable(delta.get("refusal")):
+            yield from self._tags.take(text)
+        if refusal := clean_text(delta.get("refusal")):
             self._is_refusal = True
-            yield from self._tags.let_go()
+            yield from self._tags.flush()
             yield TextDelta(text=refusal)
         for piece in as_list(delta.get("tool_calls")):
             if isinstance(piece, dict):
-                yield from self._tags.let_go()
+                yield from self._tags.flush()
                 yield from self._close_reasoning()
-                yield from self._piece(piece)
+                yield from self._add_piece(piece)
 
-    def _reasoning(self, delta: dict[str, Any]) -> Iterator[ModelEvent]:
-        """Servers that name the same words twice (old and new field, details) are heard once."""
-        details = details_in(delta)
+    def _read_reasoning(self, delta: dict[str, Any]) -> Iterator[ModelEvent]:
+        """Yield the reasoning once, although some servers send it in two or three fields."""
+        details = read_details(delta)
         self._details += details
         for name in REASONING_FIELDS:
-            if text := storable(delta.get(name)):
+            if text := clean_text(delta.get(name)):
                 self._reasoning_field = name
                 yield ReasoningDelta(text=text)
                 return
-        if text := words_of(details):
+        if text := join_texts(details):
             yield ReasoningDelta(text=text)
 
     def _close_reasoning(self) -> Iterator[ModelEvent]:
-        """What must come back of the reasoning so far, if anything."""
+        """Yield the data that must come back with the reasoning so far, if any."""
         own: dict[str, Any] = {"field": self._reasoning_field} if self._reasoning_field else {}
-        own |= {DETAILS: joined(self._details)} if self._details else {}
+        own |= {DETAILS: join_details(self._details)} if self._details else {}
         self._reasoning_field, self._details = "", []
         if own:
             yield OpaqueData(kind="reasoning", data={"provider": OWN, "data": own})
 
-    def _piece(self, piece: dict[str, Any]) -> Iterator[ModelEvent]:
-        """More of a call. A name is told once it is there, and what came before it after it."""
+    def _add_piece(self, piece: dict[str, Any]) -> Iterator[ModelEvent]:
+        """Add a piece of a call. Arguments that come before the name wait for it."""
         function = as_object(piece.get("function"))
-        name = storable(function.get("name"))
-        call = self._call_of(piece, name)
-        call.extra |= _extra(piece)
+        name = clean_text(function.get("name"))
+        call = self._find_call(piece, name)
+        call.extra |= _read_extra(piece)
         index = self._calls.index(call)
         if name and not call.name:
             call.name = self._box.from_wire(name)
             yield ToolCallStarted(index=index, name=call.name)
-        call.untold += _arguments(function.get("arguments"))
-        if call.name and call.untold:
-            yield ArgumentsDelta(index=index, text=call.untold)
-            call.arguments, call.untold = call.arguments + call.untold, ""
+        call.pending += _read_arguments(function.get("arguments"))
+        if call.name and call.pending:
+            yield ArgumentsDelta(index=index, text=call.pending)
+            call.arguments, call.pending = call.arguments + call.pending, ""
 
-    def _call_of(self, piece: dict[str, Any], name: str) -> _Call:
-        """The call that a piece continues: by its index, or the last one where servers give none.
-        Some give every call the same index; a new id beside a name tells them apart."""
-        call_id, index = storable(piece.get("id")), piece.get("index")
+    def _find_call(self, piece: dict[str, Any], name: str) -> _Call:
+        """Return the call of a piece: by its index, or the last one of a server without indexes.
+
+        Some servers use one index for all calls. A new id with a name then starts another call.
+        """
+        call_id, index = clean_text(piece.get("id")), piece.get("index")
         known = self._call_at.get(index) if isinstance(index, int) else None
         if not isinstance(index, int) and self._calls and not name:
             known = self._calls[-1]
@@ -252,11 +239,11 @@ class _Answer:
         return call
 
     def finish(self) -> Iterator[ModelEvent]:
-        yield from self._tags.let_go()
+        yield from self._tags.flush()
         yield from self._close_reasoning()
         whole = [call for call in self._calls if call.name]
         if self.reason in CUT_SHORT:
-            # Arguments that were cut off never parse: such a call was not made.
+            # Arguments that were cut off do not parse, and such a call was not made.
             whole = [call for call in whole if _is_json(call.arguments)]
         for call in whole:
             yield ToolCallReady(
@@ -270,7 +257,7 @@ class _Answer:
         yield Finished(reason=self._finish_reason(bool(whole)))
 
     def _finish_reason(self, has_calls: bool) -> FinishReason:
-        """What was said decides: servers call it "stop", or anything, when tools are called."""
+        """Return the reason by the content: with calls, servers send "stop" or any other reason."""
         if self.reason in CUT_SHORT:
             return CUT_SHORT[self.reason]
         if has_calls:
@@ -278,19 +265,19 @@ class _Answer:
         return "refused" if self._is_refusal else "stop"
 
 
-def _text(content: object) -> str:
-    """Content is text, or with some servers a list of parts."""
+def _join_text(content: object) -> str:
+    """Return the text. Some servers send a list of parts."""
     if isinstance(content, list):
-        return "".join(storable(part.get("text")) for part in content if isinstance(part, dict))
-    return storable(content)
+        return "".join(clean_text(part.get("text")) for part in content if isinstance(part, dict))
+    return clean_text(content)
 
 
-def _arguments(value: object) -> str:
-    return json.dumps(value) if isinstance(value, dict) else storable(value)
+def _read_arguments(value: object) -> str:
+    return json.dumps(value) if isinstance(value, dict) else clean_text(value)
 
 
-def _extra(piece: dict[str, Any]) -> dict[str, Any]:
-    """What a server adds to a call (a signature of its thought, for one) and wants to see again."""
+def _read_extra(piece: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields that a server adds to a call, such as a signature, and needs back."""
     known = {"index", "id", "type", "function"}
     return {key: value for key, value in piece.items() if key not in known and value is not None}
 
@@ -303,7 +290,7 @@ def _is_json(text: str) -> bool:
     return True
 
 
-def _usage(usage: dict[str, Any]) -> Usage:
+def _read_usage(usage: dict[str, Any]) -> Usage:
     details = as_object(usage.get("prompt_tokens_details"))
     written = as_object(usage.get("completion_tokens_details"))
     return Usage(

@@ -1,12 +1,8 @@
-"""A history as messages of Chat Completions, with what a server wants to see again."""
+"""A history in the format of Chat Completions, with the data that a server needs back."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from chatapp.providers.call_ids import with_fitting_ids
-from chatapp.providers.openai_media import chat_content
-from chatapp.providers.reasoning_details import FIELD as DETAILS
-from chatapp.providers.reasoning_details import Detail, joined
 from chatapp.providers.request import (
     AskedTool,
     AssistantMessage,
@@ -17,8 +13,12 @@ from chatapp.providers.request import (
     ToolOutcome,
     UserMessage,
 )
-from chatapp.providers.toolbox import Toolbox
-from chatapp.providers.wire_names import NameRule
+from chatapp.providers.tools.toolbox import Toolbox
+from chatapp.providers.tools.wire_names import NameRule, fit_call_ids
+
+from .media import build_chat_content
+from .reasoning import FIELD as DETAILS
+from .reasoning import Detail, join_details
 
 Message = dict[str, Any]
 
@@ -28,76 +28,79 @@ REASONING_FIELDS = ("reasoning", "reasoning_content")
 REASONING = (*REASONING_FIELDS, DETAILS)
 
 
-def conversation(history: Iterable[HistoryItem], box: Toolbox) -> Iterator[Message]:
-    """A result is text only in this form: what else tools gave follows the results of its step."""
+def build_messages(history: Iterable[HistoryItem], box: Toolbox) -> Iterator[Message]:
+    """Yield the messages. The media of a step's results follow them: results have text only."""
     shown: list[Media] = []
-    for said in with_fitting_ids(history, CALL_IDS):
+    for said in fit_call_ids(history, CALL_IDS):
         if shown and not isinstance(said, ToolOutcome):
-            yield _of_tools(shown)
+            yield _build_media_message(shown)
             shown = []
-        yield from _messages(said, box)
+        yield from _build_item(said, box)
         if isinstance(said, ToolOutcome):
             shown += said.media
     if shown:
-        yield _of_tools(shown)
+        yield _build_media_message(shown)
 
 
-def _of_tools(media: list[Media]) -> Message:
-    return {"role": "user", "content": chat_content("What the tools returned beside text:", media)}
+def _build_media_message(media: list[Media]) -> Message:
+    return {
+        "role": "user",
+        "content": build_chat_content("What the tools returned beside text:", media),
+    }
 
 
-def _messages(said: HistoryItem, box: Toolbox) -> Iterator[Message]:
+def _build_item(said: HistoryItem, box: Toolbox) -> Iterator[Message]:
     match said:
         case UserMessage():
-            yield {"role": "user", "content": chat_content(said.text, said.media)}
+            yield {"role": "user", "content": build_chat_content(said.text, said.media)}
         case ToolOutcome():
             content = f"Error: {said.text}" if said.is_error else said.text
             yield {"role": "tool", "tool_call_id": said.call_id, "content": content}
         case AssistantMessage():
-            yield from _assistant_message(said, box)
+            yield from _build_assistant_message(said, box)
 
 
-def _assistant_message(said: AssistantMessage, box: Toolbox) -> Iterator[Message]:
+def _build_assistant_message(said: AssistantMessage, box: Toolbox) -> Iterator[Message]:
     text = "".join(part.text for part in said.parts if isinstance(part, SaidText))
-    calls = [_tool_call(part, box) for part in said.parts if isinstance(part, AskedTool)]
+    calls = [_build_call(part, box) for part in said.parts if isinstance(part, AskedTool)]
     message: Message = {"role": "assistant", "content": text}
-    if details := joined(_details(said)):
+    if details := join_details(_read_details(said)):
         message[DETAILS] = details
     elif calls:
-        # Servers that show their reasoning want it back beside the calls that it led to, and some
-        # refuse it anywhere else.
-        message |= _reasoning_fields(said)
+        # Servers that send reasoning need it back with the calls after it. Some refuse it
+        # elsewhere.
+        message |= _join_reasoning(said)
     if calls:
         message["tool_calls"] = calls
     if text or calls:
         yield message
 
 
-def _reasoning_fields(said: AssistantMessage) -> dict[str, str]:
+def _join_reasoning(said: AssistantMessage) -> dict[str, str]:
     shown: dict[str, str] = {}
     for part in said.parts:
-        own = _own_data(part.opaque)
+        own = _read_own_data(part.opaque)
         if isinstance(part, SaidReasoning) and own.get("field") in REASONING_FIELDS:
             shown[own["field"]] = shown.get(own["field"], "") + part.text
     return shown
 
 
-def _details(said: AssistantMessage) -> Iterator[Detail]:
+def _read_details(said: AssistantMessage) -> Iterator[Detail]:
     for part in said.parts:
         if isinstance(part, SaidReasoning):
-            yield from _own_data(part.opaque).get(DETAILS) or []
+            yield from _read_own_data(part.opaque).get(DETAILS) or []
 
 
-def _tool_call(asked: AskedTool, box: Toolbox) -> dict[str, Any]:
+def _build_call(asked: AskedTool, box: Toolbox) -> dict[str, Any]:
     arguments = box.arguments_to_wire(asked.name, asked.arguments)
     function = {"name": box.to_wire(asked.name), "arguments": arguments}
     own = {"id": asked.call_id, "type": "function", "function": function}
-    return _own_data(asked.opaque) | own
+    return _read_own_data(asked.opaque) | own
 
 
-def _own_data(opaque: dict[str, Any] | None) -> dict[str, Any]:
+def _read_own_data(opaque: dict[str, Any] | None) -> dict[str, Any]:
     return opaque["data"] if opaque and opaque.get("provider") == OWN else {}
 
 
-def without_reasoning(message: Message) -> Message:
+def remove_reasoning(message: Message) -> Message:
     return {name: value for name, value in message.items() if name not in REASONING}

@@ -1,47 +1,49 @@
-"""The one file that knows the OpenAI SDK: a client for each account, one bounded stream of plain
-events, and the SDK's errors in our own words."""
+"""The only file that imports OpenAI's SDK: clients, one streamed answer, models, and its errors."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
 from typing import Any
 
 import openai
 
 from chatapp.providers.account import Account, ListedModel
-from chatapp.providers.connections import CONNECT_SECONDS, Clients, OwnHeaders, tls
+from chatapp.providers.connections import CONNECT_SECONDS, Clients, OwnHeaders, get_tls_context
 from chatapp.providers.events import ProviderError
-from chatapp.providers.failures import classify, provider_error, retry_after_seconds
-from chatapp.providers.openai_listing import models_in
-from chatapp.providers.reading import paced, refuse_document, within
-from chatapp.providers.words import without_secrets
+from chatapp.providers.failures import classify, provider_error, read_retry_after
+from chatapp.providers.refusals import Simplify
+from chatapp.providers.stream_reading import read_events, refuse_document, run_step
 
 OPENAI_HOST = "api.openai.com"
 OPENAI_URL = f"https://{OPENAI_HOST}/v1"
 DRAIN_SECONDS = 0.2
 LIST_SECONDS = 20.0
-# OpenRouter, of a model that is there and does not take what the request has.
+# OpenRouter's error for a model that exists and does not support the request.
 NO_ENDPOINT = "No endpoints found that support"
+# OpenAI lists all of its models at one address, not only those for chats.
+NOT_FOR_CHAT = (
+    *("embed", "whisper", "tts-", "-tts", "dall-e", "moderation", "transcribe", "realtime"),
+    *("-image", "sora", "davinci-002", "babbage-002", "rerank", "gpt-audio", "-audio-"),
+)
 EFFORTS = {"off": "none", "low": "low", "medium": "medium", "high": "high"}
 
 Body = dict[str, Any]
 Event = dict[str, Any]
-Simpler = Callable[[Body, str], Body | None]
 
 
 def _new_client(account: Account) -> openai.AsyncOpenAI:
-    """A client that never repeats and never follows a redirect with the key."""
-    # Deadlines are kept around each event by `paced`, so a read of its own has none.
+    """Return a client that never retries and never follows a redirect with the key."""
+    # `read_events` has a deadline for each event, so that the client needs none for reads.
     timeout = openai.Timeout(None, connect=CONNECT_SECONDS, pool=CONNECT_SECONDS)
     own = {"authorization": f"Bearer {account.key}"} if account.key else {}
     return openai.AsyncOpenAI(
-        # Without one, the SDK looks for the operator's in the environment.
+        # Without a key, the SDK reads the operator's from the environment.
         api_key=account.key or "none",
         base_url=account.base_url or OPENAI_URL,
         max_retries=0,
         timeout=timeout,
         http_client=openai.DefaultAsyncHttpxClient(
-            verify=tls(),
+            verify=get_tls_context(),
             timeout=timeout,
             follow_redirects=False,
             event_hooks={"request": [OwnHeaders(account, own)]},
@@ -52,40 +54,43 @@ def _new_client(account: Account) -> openai.AsyncOpenAI:
 _clients = Clients(_new_client)
 
 
-async def events(
-    account: Account, path: str, body: Body, simpler: Simpler
+async def stream_events(
+    account: Account, path: str, body: Body, simplify: Simplify
 ) -> AsyncGenerator[Event, None]:
-    """The events of one streamed answer as plain dictionaries.
+    """Yield the events of one streamed answer as plain dictionaries.
 
-    `simpler` is asked when the provider does not take the request: given the body and the
-    complaint, it returns a body without what was complained about, or None.
+    When the provider refuses the request, `simplify` gets the body and the complaint. It returns a
+    body without the cause, or None.
     """
-    reader = _Reader(account, path, body, simpler)
-    async with aclosing(reader), aclosing(paced(reader.next, account, _translated)) as source:
+    reader = _Reader(account, path, body, simplify)
+    async with (
+        aclosing(reader),
+        aclosing(read_events(reader.next, account, _translate_error)) as source,
+    ):
         async for event in source:
             yield event
 
 
 class _Reader:
-    """One request and the stream that answers it."""
+    """One request and the stream of its answer."""
 
-    def __init__(self, account: Account, path: str, body: Body, simpler: Simpler) -> None:
+    def __init__(self, account: Account, path: str, body: Body, simplify: Simplify) -> None:
         self._account = account
         self._path = path
         self._body = body
-        self._simpler = simpler
+        self._simplify = simplify
         self._stream: openai.AsyncStream[object] | None = None
 
     async def next(self) -> Event | None:
-        """The next event, None at the end; the first sends the request."""
-        stream = self._stream or await self._open()
+        """Return the next event, None at the end. The first call sends the request."""
+        stream = self._stream or await self._open_stream()
         while (event := await anext(stream, None)) is not None:
             if isinstance(event, dict):
                 return event
         return None
 
-    async def _open(self) -> openai.AsyncStream[object]:
-        client = _clients.of(self._account)
+    async def _open_stream(self) -> openai.AsyncStream[object]:
+        client = _clients.get(self._account)
         while self._stream is None:
             try:
                 self._stream = await client.post(
@@ -102,7 +107,7 @@ class _Reader:
             ) as error:
                 complaint = f"{error.code} {error.param} {error.message}"
                 is_about_name = error.status_code == 404 and NO_ENDPOINT not in complaint
-                smaller = None if is_about_name else self._simpler(self._body, complaint)
+                smaller = None if is_about_name else self._simplify(self._body, complaint)
                 if smaller is None:
                     raise
                 self._body = smaller
@@ -120,19 +125,19 @@ def is_openai(account: Account) -> bool:
     return account.host in {"", OPENAI_HOST} or account.host.endswith(f".{OPENAI_HOST}")
 
 
-async def listed_models(account: Account) -> tuple[ListedModel, ...]:
-    """The models that the account may use, as far as the server says."""
+async def list_models(account: Account) -> tuple[ListedModel, ...]:
+    """Return the models that the server lists for this account."""
     deadline = asyncio.get_running_loop().time() + LIST_SECONDS
-    asking = _clients.of(account).get("/models", cast_to=object)
-    answer = await within(deadline, asking, account, _translated)
-    models = models_in(answer)
+    asking = _clients.get(account).get("/models", cast_to=object)
+    answer = await run_step(deadline, asking, account, _translate_error)
+    models = read_models(answer)
     if models is None:
         raise provider_error("protocol", account.names, detail="what came is no list of models")
     return models
 
 
-def _translated(error: Exception, account: Account) -> ProviderError | None:
-    detail = without_secrets(_own_words(error), account)
+def _translate_error(error: Exception, account: Account) -> ProviderError | None:
+    detail = account.mask_secrets(_read_message(error))
     match error:
         case openai.APITimeoutError():
             return provider_error("timeout", account.names)
@@ -143,8 +148,10 @@ def _translated(error: Exception, account: Account) -> ProviderError | None:
         case openai.APIError():
             response = getattr(error, "response", None)
             status = response.status_code if response else None
-            codes = tuple(code for code in (error.code, error.type, _filter(error.body)) if code)
-            wait = retry_after_seconds(response.headers) if response else None
+            codes = tuple(
+                code for code in (error.code, error.type, _read_filter_code(error.body)) if code
+            )
+            wait = read_retry_after(response.headers) if response else None
             kind = classify(status, codes, detail)
             return provider_error(kind, account.names, detail=detail, retry_after=wait)
         case UnicodeEncodeError():
@@ -156,29 +163,88 @@ def _translated(error: Exception, account: Account) -> ProviderError | None:
     return None
 
 
-def _filter(body: object) -> str:
-    """OpenRouter names only beside its sentence what it was that its moderation flagged."""
+def _read_filter_code(body: object) -> str:
+    """Return a code for the moderation of OpenRouter, which has none in its error."""
     match body:
         case {"metadata": {"flagged_input": _}}:
             return "content_filter"
     return ""
 
 
-def _own_words(error: Exception) -> str:
-    """What the provider said, without the page of HTML that a proxy says instead."""
+def _read_message(error: Exception) -> str:
+    """Return the provider's message, without the HTML page of a proxy."""
     body = getattr(error, "body", None)
     if isinstance(body, dict):
         words = str(body.get("message") or body.get("detail") or body)
-        # llama.cpp names its size beside the sentence.
+        # llama.cpp has the size in a field of its own.
         return f"{words} (n_ctx: {body['n_ctx']})" if "n_ctx" in body else words
     if isinstance(body, str) and body and not body.lstrip().startswith("<"):
         return body
     return str(getattr(error, "message", "") or error)
 
 
-def reported(account: Account, error: Event) -> ProviderError:
-    """An error that came as an event of the stream."""
+def stream_error(account: Account, error: Event) -> ProviderError:
+    """Return the error of an event in the stream."""
     code = str(error.get("code") or "")
-    message = without_secrets(str(error.get("message") or ""), account)
+    message = account.mask_secrets(str(error.get("message") or ""))
     kind = classify(None, (code,), message)
     return provider_error(kind, account.names, detail=message or code)
+
+
+def read_models(answer: object) -> tuple[ListedModel, ...] | None:
+    """Return the models by name, or None for an answer that is no list of models."""
+    rows = answer.get("data") if isinstance(answer, dict) else answer
+    if not isinstance(rows, list):
+        return None
+    found = {model.name: model for row in rows if (model := _read_model(row)) is not None}
+    return tuple(found[name] for name in sorted(found))
+
+
+def _read_model(row: object) -> ListedModel | None:
+    if not isinstance(row, dict) or not isinstance(row.get("id"), str) or not row["id"]:
+        return None
+    name: str = row["id"]
+    if any(word in name.lower() for word in NOT_FOR_CHAT):
+        return None
+    label = row.get("name")
+    takes = _read_words(row, ("architecture", "input_modalities"), ("input_modalities",))
+    knows = _read_words(row, ("supported_parameters",), ("capabilities",))
+    return ListedModel(
+        name=name,
+        label=label if isinstance(label, str) and label != name else "",
+        context_tokens=_read_number(
+            row,
+            ("context_length",),
+            ("max_model_len",),
+            # The size with which llama.cpp was started. `n_ctx_train` is that of the training.
+            ("meta", "n_ctx"),
+            ("context_window",),
+        ),
+        output_tokens=_read_number(
+            row, ("top_provider", "max_completion_tokens"), ("max_output_tokens",)
+        ),
+        takes_pictures=None if takes is None else "image" in takes,
+        takes_documents=None if takes is None else "file" in takes,
+        reasons=None if knows is None else bool({"reasoning", "thinking"} & knows),
+    )
+
+
+def _read_path(row: dict[str, Any], path: Iterable[str]) -> object:
+    value: object = row
+    for name in path:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
+
+
+def _read_number(row: dict[str, Any], *paths: tuple[str, ...]) -> int | None:
+    """Return the first of these fields that is a count."""
+    values = (_read_path(row, path) for path in paths)
+    return next(
+        (v for v in values if isinstance(v, int) and not isinstance(v, bool) and v > 0), None
+    )
+
+
+def _read_words(row: dict[str, Any], *paths: tuple[str, ...]) -> set[str] | None:
+    values = (_read_path(row, path) for path in paths)
+    found = next((value for value in values if isinstance(value, list)), None)
+    return None if found is None else {word for word in found if isinstance(word, str)}

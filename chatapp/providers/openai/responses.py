@@ -1,6 +1,6 @@
 """OpenAI's Responses API: a request and its history as input items, its events as ours.
 
-Nothing is stored at OpenAI: what it must remember travels with the history as it came.
+Nothing is stored at OpenAI: the history has the items that it needs back.
 """
 
 from collections.abc import AsyncGenerator, Iterator
@@ -9,7 +9,6 @@ from itertools import chain
 from typing import Any
 
 from chatapp.providers.account import Account
-from chatapp.providers.call_ids import with_fitting_ids
 from chatapp.providers.events import (
     ArgumentsDelta,
     Finished,
@@ -22,24 +21,8 @@ from chatapp.providers.events import (
     ToolCallStarted,
     Usage,
 )
-from chatapp.providers.failures import unfinished
-from chatapp.providers.openai_client import (
-    DRAIN_SECONDS,
-    EFFORTS,
-    Body,
-    Event,
-    events,
-    is_openai,
-    listed_models,
-    reported,
-)
-from chatapp.providers.openai_media import (
-    complained_about,
-    has_parts,
-    responses_content,
-    without_parts,
-)
-from chatapp.providers.reading import rest
+from chatapp.providers.failures import early_end_error
+from chatapp.providers.refusals import Fallback
 from chatapp.providers.request import (
     AskedTool,
     AssistantMessage,
@@ -51,19 +34,31 @@ from chatapp.providers.request import (
     ToolOutcome,
     UserMessage,
 )
-from chatapp.providers.retreat import Retreat
-from chatapp.providers.toolbox import OPENAI, Toolbox
-from chatapp.providers.wire_names import NameRule
-from chatapp.providers.words import as_count, as_list, as_object, storable
+from chatapp.providers.stream_reading import as_count, as_list, as_object, clean_text, drain
+from chatapp.providers.tools.toolbox import Toolbox
+from chatapp.providers.tools.wire_names import NameRule, fit_call_ids
 
-__all__ = ["listed_models", "stream"]
+from .client import (
+    DRAIN_SECONDS,
+    EFFORTS,
+    Body,
+    Event,
+    is_openai,
+    list_models,
+    stream_error,
+    stream_events,
+)
+from .media import build_responses_content, find_refused_types, has_parts, remove_parts
+from .provider import DIALECT
+
+__all__ = ["list_models", "stream"]
 
 Item = dict[str, Any]
 
-# Where an input item has parts.
+# The fields of an input item that have parts.
 CONTENTS = ("content", "output")
 CALL_IDS = NameRule(letters="!-~", longest=64)
-# What complaints about the reasoning in a history say, and none about the option of that name.
+# Texts of complaints about reasoning in the history, not about the option of that name.
 OF_ITEMS = (
     "invalid_encrypted_content",
     "easoning input items",
@@ -75,33 +70,33 @@ INCOMPLETE: dict[str, FinishReason] = {"content_filter": "filtered"}
 
 
 async def stream(request: ModelRequest, account: Account) -> AsyncGenerator[ModelEvent, None]:
-    box = Toolbox(OPENAI, request.tools)
+    box = Toolbox(DIALECT, request.tools)
     for tool in box.left_out:
         yield tool
     answer = _Answer(box, account)
-    body = _body(request, account, box)
-    retreat = Retreat(_simpler)
-    async with aclosing(events(account, "/responses", body, retreat)) as source:
+    body = _build_body(request, account, box)
+    fallback = Fallback(_simplify)
+    async with aclosing(stream_events(account, "/responses", body, fallback)) as source:
         async for event in source:
-            for said in chain(retreat.told(), answer.take(event)):
+            for said in chain(fallback.pop_events(), answer.take(event)):
                 yield said
             if answer.is_finished:
-                await rest(source, DRAIN_SECONDS)
+                await drain(source, DRAIN_SECONDS)
                 return
-    raise unfinished(account.names)
+    raise early_end_error(account.names)
 
 
-def _body(request: ModelRequest, account: Account, box: Toolbox) -> Body:
-    history = with_fitting_ids(request.history, CALL_IDS, "openai")
+def _build_body(request: ModelRequest, account: Account, box: Toolbox) -> Body:
+    history = fit_call_ids(request.history, CALL_IDS, "openai")
     body: Body = {
         "model": request.model,
-        "input": [item for said in history for item in _items(said, box)],
+        "input": [item for said in history for item in _build_items(said, box)],
         "stream": True,
         "store": False,
         "include": ["reasoning.encrypted_content"],
         "stream_options": {"include_obfuscation": False},
     }
-    body |= _options(request, account)
+    body |= _build_options(request, account)
     if request.system:
         body["instructions"] = request.system
     if box.tools:
@@ -118,7 +113,7 @@ def _body(request: ModelRequest, account: Account, box: Toolbox) -> Body:
     return body
 
 
-def _options(request: ModelRequest, account: Account) -> Body:
+def _build_options(request: ModelRequest, account: Account) -> Body:
     asked = request.parameters
     effort = EFFORTS.get(asked.effort)
     options: Body = {"reasoning": {"effort": effort} if effort else {}}
@@ -133,15 +128,18 @@ def _options(request: ModelRequest, account: Account) -> Body:
     return options
 
 
-def _simpler(body: Body, complaint: str) -> Body | None:
-    """Models that do not reason refuse to be asked for reasoning and to be told any, compatible
-    servers what they do not know, many models pictures, and every account the encrypted reasoning
-    of another."""
+def _simplify(body: Body, complaint: str) -> Body | None:
+    """Return the body without the cause of the complaint, or None.
+
+    Models without reasoning refuse its options and items, compatible servers refuse options that
+    they do not know, many models refuse pictures, and every account refuses the encrypted reasoning
+    of another.
+    """
     if any(mark in complaint for mark in OF_ITEMS):
-        return _without_reasoning(body)
-    kinds = complained_about(complaint)
+        return _remove_reasoning(body)
+    kinds = find_refused_types(complaint)
     if any(has_parts(item.get(place), kinds) for item in body["input"] for place in CONTENTS):
-        return {**body, "input": [_without(item, kinds) for item in body["input"]]}
+        return {**body, "input": [_remove_parts(item, kinds) for item in body["input"]]}
     reasoning = body.get("reasoning", {})
     if "summar" in complaint and reasoning.keys() == {"effort", "summary"}:
         return {**body, "reasoning": {"effort": reasoning["effort"]}}
@@ -155,11 +153,11 @@ def _simpler(body: Body, complaint: str) -> Body | None:
     }.items():
         if option in body and any(mark in complaint for mark in marks):
             return {key: value for key, value in body.items() if key != option}
-    return _without_reasoning(body) if "reasoning" in complaint.lower() else None
+    return _remove_reasoning(body) if "reasoning" in complaint.lower() else None
 
 
-def _without_reasoning(body: Body) -> Body | None:
-    """Under its id, what reasoning led to is refused without it."""
+def _remove_reasoning(body: Body) -> Body | None:
+    """Remove the reasoning, and the ids of the other items: with an id they need the reasoning."""
     if not any(map(_is_reasoning, body["input"])):
         return None
     kept = [item for item in body["input"] if not _is_reasoning(item)]
@@ -171,31 +169,34 @@ def _is_reasoning(item: Item) -> bool:
     return item.get("type") == "reasoning"
 
 
-def _without(item: Item, kinds: tuple[str, ...]) -> Item:
-    return item | {at: without_parts(item[at], kinds) for at in CONTENTS if at in item}
+def _remove_parts(item: Item, kinds: tuple[str, ...]) -> Item:
+    return item | {at: remove_parts(item[at], kinds) for at in CONTENTS if at in item}
 
 
-def _items(said: HistoryItem, box: Toolbox) -> Iterator[Item]:
+def _build_items(said: HistoryItem, box: Toolbox) -> Iterator[Item]:
     match said:
         case UserMessage():
-            yield {"role": "user", "content": responses_content(said.text, said.media)}
+            yield {"role": "user", "content": build_responses_content(said.text, said.media)}
         case ToolOutcome():
             text = f"Error: {said.text}" if said.is_error else said.text
-            output = responses_content(text, said.media)
+            output = build_responses_content(text, said.media)
             yield {"type": "function_call_output", "call_id": said.call_id, "output": output}
         case AssistantMessage():
-            items = [item for part in said.parts for item in _part_items(part, box)]
-            # Reasoning is refused without what it led to.
+            items = [item for part in said.parts for item in _build_part_items(part, box)]
+            # Reasoning is refused without the item after it.
             while items and _is_reasoning(items[-1]):
                 items.pop()
             yield from items
 
 
-def _part_items(part: AssistantPart, box: Toolbox) -> Iterator[Item]:
+def _build_part_items(part: AssistantPart, box: Toolbox) -> Iterator[Item]:
     own = part.opaque["data"] if part.opaque and part.opaque.get("provider") == "openai" else None
     if own is not None:
-        # Reasoning that was not stored and is not carried along is unknown to the provider.
-        if own.get("type") != "reasoning" or own.get("encrypted_content"):
+        if isinstance(part, AskedTool):
+            # The id may have been used twice, and a name that the model invented may be refused.
+            yield {**own, "call_id": part.call_id, "name": box.to_wire(part.name)}
+        # Without its encrypted content, reasoning is unknown to the provider.
+        elif own.get("type") != "reasoning" or own.get("encrypted_content"):
             yield own
         return
     match part:
@@ -213,7 +214,7 @@ def _part_items(part: AssistantPart, box: Toolbox) -> Iterator[Item]:
 
 
 class _Answer:
-    """One answer as it comes in. Events are known by their type's name: new ones are ignored."""
+    """One answer. Events are known by their type; unknown types are ignored."""
 
     def __init__(self, box: Toolbox, account: Account) -> None:
         self._box = box
@@ -221,7 +222,7 @@ class _Answer:
         self._calls: dict[int, int] = {}
         self._arguments: dict[int, str] = {}
         self._done: set[int] = set()
-        self._spoken: set[int] = set()
+        self._with_text: set[int] = set()
         self._has_ready_calls = False
         self._is_refusal = False
         self.is_finished = False
@@ -231,98 +232,98 @@ class _Answer:
         place = place if isinstance(place, int) else 0
         match event.get("type"):
             case "response.output_text.delta":
-                yield from self._text(place, event.get("delta"))
+                yield from self._add_text(place, event.get("delta"))
             case "response.refusal.delta":
                 self._is_refusal = True
-                yield from self._text(place, event.get("delta"))
+                yield from self._add_text(place, event.get("delta"))
             case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta":
-                yield from self._reasoning(place, event.get("delta"))
+                yield from self._add_reasoning(place, event.get("delta"))
             case "response.reasoning_summary_part.added" if event.get("summary_index"):
-                yield from self._reasoning(place, "\n\n")
+                yield from self._add_reasoning(place, "\n\n")
             case "response.output_item.added":
-                yield from self._item_added(place, event.get("item"))
+                yield from self._start_item(place, event.get("item"))
             case "response.function_call_arguments.delta":
-                yield from self._more_arguments(place, event.get("delta"))
+                yield from self._add_arguments(place, event.get("delta"))
             case "response.output_item.done":
-                yield from self._item_done(place, event.get("item"))
+                yield from self._close_item(place, event.get("item"))
             case "response.completed" | "response.incomplete":
                 yield from self._finish(as_object(event.get("response")))
             case "response.failed":
                 error = as_object(event.get("response")).get("error")
-                raise reported(self._account, as_object(error))
+                raise stream_error(self._account, as_object(error))
             case "error":
-                raise reported(self._account, event)
+                raise stream_error(self._account, event)
 
-    def _text(self, place: int, delta: object) -> Iterator[ModelEvent]:
-        if text := storable(delta):
-            self._spoken.add(place)
+    def _add_text(self, place: int, delta: object) -> Iterator[ModelEvent]:
+        if text := clean_text(delta):
+            self._with_text.add(place)
             yield TextDelta(text=text)
 
-    def _reasoning(self, place: int, delta: object) -> Iterator[ModelEvent]:
-        if text := storable(delta):
-            self._spoken.add(place)
+    def _add_reasoning(self, place: int, delta: object) -> Iterator[ModelEvent]:
+        if text := clean_text(delta):
+            self._with_text.add(place)
             yield ReasoningDelta(text=text)
 
-    def _item_added(self, place: int, item: object) -> Iterator[ModelEvent]:
+    def _start_item(self, place: int, item: object) -> Iterator[ModelEvent]:
         if not isinstance(item, dict) or place in self._calls:
             return
         if item.get("type") == "function_call":
             self._calls[place] = len(self._calls)
             self._arguments[place] = ""
-            name = self._box.from_wire(storable(item.get("name")))
+            name = self._box.from_wire(clean_text(item.get("name")))
             yield ToolCallStarted(index=self._calls[place], name=name)
 
-    def _more_arguments(self, place: int, delta: object) -> Iterator[ModelEvent]:
-        text = storable(delta)
+    def _add_arguments(self, place: int, delta: object) -> Iterator[ModelEvent]:
+        text = clean_text(delta)
         if text and place in self._calls:
             self._arguments[place] += text
             yield ArgumentsDelta(index=self._calls[place], text=text)
 
-    def _item_done(self, place: int, item: object) -> Iterator[ModelEvent]:
+    def _close_item(self, place: int, item: object) -> Iterator[ModelEvent]:
         if not isinstance(item, dict) or place in self._done:
             return
         self._done.add(place)
         opaque = {"provider": "openai", "data": item}
         match item.get("type"):
             case "function_call" if item.get("status") != "incomplete":
-                yield from self._item_added(place, item)
-                yield from self._call_done(place, item, opaque)
+                yield from self._start_item(place, item)
+                yield from self._close_call(place, item, opaque)
             case "reasoning":
                 yield OpaqueData(kind="reasoning", data=opaque)
             case "message":
-                yield from self._unspoken(place, item)
+                yield from self._add_missing_text(place, item)
                 yield OpaqueData(kind="text", data=opaque)
 
-    def _call_done(self, place: int, item: Item, opaque: dict[str, Any]) -> Iterator[ModelEvent]:
+    def _close_call(self, place: int, item: Item, opaque: dict[str, Any]) -> Iterator[ModelEvent]:
         self._has_ready_calls = True
-        name = self._box.from_wire(storable(item.get("name")))
-        arguments = storable(item.get("arguments")) or self._arguments[place]
+        name = self._box.from_wire(clean_text(item.get("name")))
+        arguments = clean_text(item.get("arguments")) or self._arguments[place]
         yield ToolCallReady(
             index=self._calls[place],
-            call_id=storable(item.get("call_id")) or storable(item.get("id")),
+            call_id=clean_text(item.get("call_id")) or clean_text(item.get("id")),
             name=name,
             arguments=self._box.arguments_from_wire(name, arguments),
             opaque=opaque,
         )
 
-    def _unspoken(self, place: int, item: Item) -> Iterator[ModelEvent]:
-        """The words of a message that came whole, without deltas."""
-        said_before = place in self._spoken
+    def _add_missing_text(self, place: int, item: Item) -> Iterator[ModelEvent]:
+        """Yield the text of a message that came without deltas."""
+        said_before = place in self._with_text
         for part in map(as_object, as_list(item.get("content"))):
             self._is_refusal = self._is_refusal or part.get("type") == "refusal"
             if not said_before:
-                yield from self._text(place, part.get("text") or part.get("refusal"))
+                yield from self._add_text(place, part.get("text") or part.get("refusal"))
 
     def _finish(self, response: dict[str, Any]) -> Iterator[ModelEvent]:
         if not self._done:
-            # Some servers stream deltas only, and name whole items here or nowhere.
+            # Some servers stream deltas only, and send whole items here or not at all.
             for place, item in enumerate(as_list(response.get("output"))):
-                yield from self._item_done(place, item)
-        yield _usage(as_object(response.get("usage")))
-        yield Finished(reason=self._reason(response))
+                yield from self._close_item(place, item)
+        yield _read_usage(as_object(response.get("usage")))
+        yield Finished(reason=self._finish_reason(response))
         self.is_finished = True
 
-    def _reason(self, response: dict[str, Any]) -> FinishReason:
+    def _finish_reason(self, response: dict[str, Any]) -> FinishReason:
         if response.get("status") == "incomplete":
             details = as_object(response.get("incomplete_details"))
             return INCOMPLETE.get(str(details.get("reason")), "length")
@@ -331,7 +332,7 @@ class _Answer:
         return "refused" if self._is_refusal else "stop"
 
 
-def _usage(usage: dict[str, Any]) -> Usage:
+def _read_usage(usage: dict[str, Any]) -> Usage:
     details = as_object(usage.get("input_tokens_details"))
     written = as_object(usage.get("output_tokens_details"))
     return Usage(

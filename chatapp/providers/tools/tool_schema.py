@@ -1,5 +1,7 @@
-"""Any schema of a service in a form that every provider reads: an object at the root, references in
-their places, nothing that is malformed."""
+"""Compiles the schema of a service to a form that every provider reads.
+
+The root is an object, references are resolved, and malformed keywords are removed.
+"""
 
 import json
 import re
@@ -15,9 +17,12 @@ Schema = dict[str, Any]
 
 
 def compile_schema(schema: Schema) -> Schema:
-    """A schema that guides the model. The service checks the arguments itself, so a lost constraint
-    costs one failed call at most, while a refused schema fails every request that carries it."""
-    compiled = flattened(_Compiler(schema).schema(schema, ()))
+    """Return a schema that guides the model.
+
+    The service checks the arguments itself. A lost constraint costs one failed call at most, but a
+    refused schema fails every request that has it.
+    """
+    compiled = flatten_unions(_Compiler(schema).schema(schema, ()))
     compiled["type"] = "object"
     properties = compiled.setdefault("properties", {})
     required = [name for name in compiled.pop("required", []) if name in properties]
@@ -48,7 +53,7 @@ def _is_names(value: object) -> bool:
 
 
 def _is_json(value: object) -> bool:
-    """Python reads NaN from JSON, and no provider takes it back."""
+    """Whether the value is strict JSON. Python also reads NaN, which no provider accepts."""
     try:
         json.dumps(value, allow_nan=False)
     except (TypeError, ValueError, RecursionError):
@@ -72,14 +77,14 @@ PLAIN_KEYWORDS: dict[str, Callable[[object], bool]] = {
 
 
 class _Compiler:
-    """Walks one schema: keeps what is well formed, puts local references in their places."""
+    """Walks one schema. Keeps what is well formed, and resolves local references."""
 
     def __init__(self, root: Schema) -> None:
         self._root = root
         self._nodes = 0
 
     def schema(self, schema: object, inside: tuple[str, ...], depth: int = 0) -> Schema:
-        """`inside` holds the references that led here: a recursive one ends in "anything"."""
+        """Compile a schema. A reference that is in `inside` is recursive, and allows anything."""
         self._nodes += 1
         if not isinstance(schema, dict) or self._nodes > MAX_NODES or depth > MAX_DEPTH:
             return {}
@@ -93,7 +98,7 @@ class _Compiler:
                     self._nodes += len(repr(value)) // 64
             else:
                 kept |= self._nested(key, value, inside, depth + 1)
-        return kept | _typed(schema.get("type"), kept)
+        return kept | _add_type(schema.get("type"), kept)
 
     def _nested(self, key: str, value: object, inside: tuple[str, ...], depth: int) -> Schema:
         match key, value:
@@ -132,8 +137,8 @@ class _Compiler:
         return found if isinstance(found, dict) else None
 
 
-def _typed(declared: object, kept: Schema) -> Schema:
-    """The type, told where the schema leaves it out; an array always says what it holds."""
+def _add_type(declared: object, kept: Schema) -> Schema:
+    """Return the type, inferred where it is missing. An array always has `items`."""
     known = [kind for kind in _as_list(declared) if isinstance(kind, str) and kind in TYPES]
     if not known and not any(key in kept for key in (*UNIONS, "enum", "const")):
         known = ["object"] if "properties" in kept else []
@@ -148,15 +153,18 @@ def _as_list(value: object) -> list[object]:
     return value if isinstance(value, list) else [value]
 
 
-def flattened(schema: Schema) -> Schema:
-    """An object without unions, which providers refuse at the root: every property that some branch
-    knows, required where all branches agree, the choice told in words."""
+def flatten_unions(schema: Schema) -> Schema:
+    """Return an object without unions, which providers refuse at the root.
+
+    It has the properties of all branches. Those that all branches require are required, and the
+    description states the choice.
+    """
     flat = {k: v for k, v in schema.items() if k not in (*UNIONS, "enum", "const", "not")}
     required = list(flat.pop("required", []))
     for union in UNIONS:
-        branches = [flattened(branch) for branch in schema.get(union, [])]
+        branches = [flatten_unions(branch) for branch in schema.get(union, [])]
         for branch in branches:
-            _join(flat, branch)
+            _join_branch(flat, branch)
         names = [set(branch.get("required", [])) for branch in branches]
         if union == "allOf":
             required += sorted(set().union(*names))
@@ -166,7 +174,7 @@ def flattened(schema: Schema) -> Schema:
     return flat | ({"required": list(dict.fromkeys(required))} if required else {})
 
 
-def _join(flat: Schema, branch: Schema) -> None:
+def _join_branch(flat: Schema, branch: Schema) -> None:
     is_open = any(each.get("additionalProperties", False) is not False for each in (flat, branch))
     flat.pop("additionalProperties", None)
     if is_open or branch.get("patternProperties"):

@@ -1,6 +1,6 @@
-"""The tools of one request as a provider takes them, and the way back from its names and shapes.
+"""The tools of one request in a provider's format, and the way back to our names and shapes.
 
-One bad tool would fail the whole request, so what cannot be taken is left out, with a reason.
+One bad tool would fail the whole request, so that it is left out with a reason.
 """
 
 import json
@@ -9,22 +9,22 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from chatapp.providers.events import ToolLeftOut
+from chatapp.providers.request import ToolSpec
+
 from .argument_shape import PLAIN, Shape, arguments_from_wire, arguments_to_wire
-from .events import ToolLeftOut
-from .gemini_schema import simplified
-from .request import ToolSpec
 from .tool_schema import compile_schema
 from .wire_names import NameRule, WireNames
 
 Schema = dict[str, Any]
-LARGEST_SCHEMA_CHARACTERS = 100_000
-SAYS_NOTHING = {"$schema", "$id", "$defs", "definitions"}
+MAX_SCHEMA_CHARACTERS = 100_000
+KEYWORDS_WITHOUT_MEANING = {"$schema", "$id", "$defs", "definitions"}
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
-    """What one provider takes. `properties` is its rule for the names of arguments."""
+    """What one provider takes. `properties` is the rule for the names of arguments."""
 
     label: str
     names: NameRule
@@ -33,33 +33,9 @@ class Dialect:
     simplify: Callable[[Schema], tuple[Schema, Shape]] = lambda schema: (schema, PLAIN)
 
 
-WORDS = "a-zA-Z0-9_-"
-CLAUDE_PROPERTIES = NameRule(letters="a-zA-Z0-9_.-", longest=64)
-OPENAI = Dialect(label="OpenAI", names=NameRule(letters=WORDS, longest=64), most_tools=128)
-ANTHROPIC = Dialect(
-    label="Anthropic", names=NameRule(letters=WORDS, longest=128), properties=CLAUDE_PROPERTIES
-)
-GEMINI = Dialect(
-    label="Gemini",
-    names=NameRule(letters="a-zA-Z0-9_.:-", longest=128, first="a-zA-Z_"),
-    properties=NameRule(letters="a-zA-Z0-9_", longest=64, first="a-zA-Z_"),
-    simplify=simplified,
-)
-BEDROCK = Dialect(
-    label="Bedrock", names=NameRule(letters=WORDS, longest=64), properties=CLAUDE_PROPERTIES
-)
-DIALECTS = {
-    "openai": OPENAI,
-    "openai-chat": OPENAI,
-    "anthropic": ANTHROPIC,
-    "google": GEMINI,
-    "bedrock": BEDROCK,
-}
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WireTool:
-    """A tool under the provider's name for it."""
+    """A tool under the provider's name."""
 
     name: str
     description: str
@@ -76,9 +52,9 @@ class Toolbox:
         self.tools: list[WireTool] = []
         self.left_out: list[ToolLeftOut] = []
         for spec in specs:
-            self._put(dialect, spec)
+            self._add(dialect, spec)
 
-    def _put(self, dialect: Dialect, spec: ToolSpec) -> None:
+    def _add(self, dialect: Dialect, spec: ToolSpec) -> None:
         is_full = dialect.most_tools is not None and len(self.tools) >= dialect.most_tools
         too_many = f"{dialect.label} takes at most {dialect.most_tools} tools at once."
         reason = too_many if is_full else self._fit(dialect, spec)
@@ -86,12 +62,11 @@ class Toolbox:
             self.left_out.append(ToolLeftOut(name=spec.name, reason=reason))
 
     def _fit(self, dialect: Dialect, spec: ToolSpec) -> str:
-        """Take a tool in, or say why not. A service says what it likes: no description of one tool
-        may cost the whole request."""
+        """Add a tool, or return why not. No description of a service may fail the whole request."""
         try:
-            if reason := unfit(spec):
+            if reason := find_obstacle(spec):
                 return reason
-            schema, shape = _fitted(dialect, spec)
+            schema, shape = _fit_schema(dialect, spec)
         except Exception:
             log.exception("The arguments of the tool %s cannot be described.", spec.name)
             return "Its description of its arguments cannot be read."
@@ -101,37 +76,37 @@ class Toolbox:
         return ""
 
     def to_wire(self, name: str) -> str:
-        """The provider's name of a tool, also of one that only the history knows."""
+        """Return the provider's name of a tool, also of one that only the history has."""
         return self._names.to_wire(name)
 
     def from_wire(self, wire: str) -> str:
         return self._names.from_wire(wire)
 
     def arguments_to_wire(self, name: str, text: str) -> str:
-        """The arguments of an earlier call as this provider's model would have written them."""
+        """Return the arguments of an earlier call as this provider's model would write them."""
         return arguments_to_wire(self._shapes.get(name, PLAIN), text)
 
     def arguments_from_wire(self, name: str, text: str) -> str:
-        """What the model wrote for the tool `name` (ours), in the shape that the tool takes."""
+        """Return the model's arguments for the tool `name` (ours) in the shape of the tool."""
         return arguments_from_wire(self._shapes.get(name, PLAIN), text)
 
 
-def unfit(spec: ToolSpec) -> str:
-    """Why no provider can take this tool; empty when each can."""
+def find_obstacle(spec: ToolSpec) -> str:
+    """Return why no provider takes this tool, or an empty text."""
     declared = spec.input_schema.get("type", "object")
     if declared != "object" and not (isinstance(declared, list) and "object" in declared):
         return "Its service describes its arguments as something other than an object."
-    if len(json.dumps(spec.input_schema)) > LARGEST_SCHEMA_CHARACTERS:
-        return f"The description of its arguments is longer than {LARGEST_SCHEMA_CHARACTERS:,}."
+    if len(json.dumps(spec.input_schema)) > MAX_SCHEMA_CHARACTERS:
+        return f"The description of its arguments is longer than {MAX_SCHEMA_CHARACTERS:,}."
     return ""
 
 
 def preflight(dialect: Dialect, spec: ToolSpec) -> tuple[str, tuple[str, ...]]:
-    """Whether a provider takes a tool: the reason why not, and what is changed for it if so."""
+    """Return why a provider refuses a tool, or an empty text and what is changed for it."""
     wire = Toolbox(dialect, [spec])
     if wire.left_out:
         return wire.left_out[0].reason, ()
-    _, shape = _fitted(dialect, spec)
+    _, shape = _fit_schema(dialect, spec)
     simple, _ = dialect.simplify(compile_schema(spec.input_schema))
     changes = []
     if wire.to_wire(spec.name) != spec.name:
@@ -143,19 +118,19 @@ def preflight(dialect: Dialect, spec: ToolSpec) -> tuple[str, tuple[str, ...]]:
         changes.append(f"Free-form arguments are written as JSON text: {free}.")
     if shape.further:
         changes.append(f"Arguments without a description are written into {shape.further}.")
-    if simple != _as_said(spec.input_schema):
+    if simple != _normalise(spec.input_schema):
         changes.append("Parts of its argument description are simplified.")
     return "", tuple(changes)
 
 
-def _as_said(schema: Schema) -> Schema:
-    """The schema without what says nothing of the arguments, and with what goes without saying."""
-    said = {key: each for key, each in schema.items() if key not in SAYS_NOTHING}
+def _normalise(schema: Schema) -> Schema:
+    """Return the schema without keywords that do not affect arguments, and with implied ones."""
+    said = {key: each for key, each in schema.items() if key not in KEYWORDS_WITHOUT_MEANING}
     said |= {"type": "object", "properties": schema.get("properties", {})}
     return {key: each for key, each in said.items() if key != "required" or each}
 
 
-def _fitted(dialect: Dialect, spec: ToolSpec) -> tuple[Schema, Shape]:
+def _fit_schema(dialect: Dialect, spec: ToolSpec) -> tuple[Schema, Shape]:
     schema, shape = dialect.simplify(compile_schema(spec.input_schema))
     if dialect.properties is None:
         return schema, shape

@@ -1,5 +1,5 @@
-"""A service's question as a form: the fields that a person fills in, and the values in what they
-sent. Whether those fit, `mcpconfig.questions` decides."""
+"""A question of a service as a form: the fields that a person fills in, and the values of a posted
+form. `mcpconfig.values.questions` validates them."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -10,9 +10,8 @@ from urllib.parse import urlsplit
 from django.http import QueryDict
 from django.utils.safestring import SafeString
 
-from mcpconfig.results import InputRequest
-
-from .visible import draw_hidden
+from chatapp.rendering.hidden_characters import draw_hidden
+from mcpconfig.values.results import InputRequest
 
 Json = dict[str, Any]
 SECRET = re.compile(r"pass(word|phrase|code)|secret|token|api.?key|\bpin\b|\bcvv?\b", re.IGNORECASE)
@@ -34,7 +33,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Field:
-    """One field. `name` is what a browser sends it as; `kind` says how it is drawn."""
+    """One field. `name` is the name that a browser sends; `kind` says how it is drawn."""
 
     name: str
     kind: str
@@ -49,7 +48,7 @@ class Field:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class RequestForm:
     """One request: a form, or an address to open."""
 
     message: SafeString
@@ -59,25 +58,25 @@ class Asked:
     warnings: tuple[str, ...] = ()
 
 
-def asked_of(
+def build_request_form(
     request: InputRequest, place: int, sent: QueryDict | None, problems: Mapping[str, str]
-) -> Asked:
-    """The request as it is shown: with what was typed, where something was sent already."""
+) -> RequestForm:
+    """Return the request as a form, filled in with what was sent before."""
     if request.mode == "url":
-        return _address(request)
+        return _build_link(request)
     properties: Json = request.schema.get("properties", {})
     required = request.schema.get("required", [])
-    return Asked(
+    return RequestForm(
         message=draw_hidden(request.message),
         fields=tuple(
-            _field(place, name, said, name in required, sent, problems.get(name, ""))
+            _build_field(place, name, said, name in required, sent, problems.get(name, ""))
             for name, said in properties.items()
         ),
-        warnings=_secrets(properties),
+        warnings=_list_warnings(properties),
     )
 
 
-def _secrets(properties: Json) -> tuple[str, ...]:
+def _list_warnings(properties: Json) -> tuple[str, ...]:
     asks = [
         said["title"]
         for name, said in properties.items()
@@ -88,7 +87,7 @@ def _secrets(properties: Json) -> tuple[str, ...]:
     return (f"It asks for “{draw_hidden(asks[0])}”. Services must not ask for secrets in a form.",)
 
 
-def _address(request: InputRequest) -> Asked:
+def _build_link(request: InputRequest) -> RequestForm:
     parts = urlsplit(request.url)
     host = parts.hostname or ""
     warnings = []
@@ -96,7 +95,7 @@ def _address(request: InputRequest) -> Asked:
         warnings.append("This address is written in look-alike letters of another alphabet.")
     if parts.scheme == "http":
         warnings.append("This address is not encrypted, and leads to your own machine.")
-    return Asked(
+    return RequestForm(
         message=draw_hidden(request.message),
         url=request.url,
         host=draw_hidden(parts.netloc),
@@ -104,14 +103,14 @@ def _address(request: InputRequest) -> Asked:
     )
 
 
-def _field(
+def _build_field(
     place: int, name: str, said: Json, is_required: bool, sent: QueryDict | None, problem: str
 ) -> Field:
-    key = field_name(place, name)
-    chosen = sent.getlist(key) if sent is not None else _defaults(said)
+    key = make_field_name(place, name)
+    chosen = sent.getlist(key) if sent is not None else _read_defaults(said)
     return Field(
         name=key,
-        kind=_kind(said),
+        kind=_choose_kind(said),
         title=draw_hidden(said["title"]),
         description=draw_hidden(said.get("description", "")),
         value=chosen[0] if chosen else "",
@@ -121,17 +120,17 @@ def _field(
                 words=draw_hidden(each["title"]),
                 is_chosen=each["const"] in chosen,
             )
-            for each in _choices(said)
+            for each in _list_choices(said)
         ),
         is_required=is_required,
         is_chosen=bool(chosen),
-        attributes=tuple(_attributes(said)),
+        attributes=tuple(_build_attributes(said)),
         problem=problem,
     )
 
 
-def _defaults(said: Json) -> list[str]:
-    """What a service proposes, as a browser would send it."""
+def _read_defaults(said: Json) -> list[str]:
+    """Return the default of a service in the form in which a browser would send it."""
     match said.get("default"):
         case bool(is_chosen):
             return ["true"] if is_chosen else []
@@ -143,7 +142,7 @@ def _defaults(said: Json) -> list[str]:
             return [str(one)]
 
 
-def _kind(said: Json) -> str:
+def _choose_kind(said: Json) -> str:
     if said["type"] == "array":
         return "several"
     if "oneOf" in said:
@@ -155,13 +154,13 @@ def _kind(said: Json) -> str:
     return TYPES.get(said.get("format") or said["type"], "text")
 
 
-def _choices(said: Json) -> list[Json]:
+def _list_choices(said: Json) -> list[Json]:
     found: list[Json] = said.get("oneOf") or said.get("items", {}).get("oneOf", [])
     return found
 
 
-def _attributes(said: Json) -> list[tuple[str, str]]:
-    """What a browser can check and help with by itself; the server checks again."""
+def _build_attributes(said: Json) -> list[tuple[str, str]]:
+    """Return attributes for checks in the browser; the server checks again."""
     pairs = [
         ("maxlength", said.get("maxLength")),
         ("minlength", said.get("minLength")),
@@ -176,33 +175,33 @@ def _attributes(said: Json) -> list[tuple[str, str]]:
     return found
 
 
-def field_name(place: int, name: str) -> str:
-    """What a field is sent as: names are the service's and could be anything, also ours."""
+def make_field_name(place: int, name: str) -> str:
+    """Return the name a field is sent as: names of a service could equal those of our fields."""
     return f"v{place}-{name}"
 
 
-def values_of(request: InputRequest, place: int, sent: QueryDict) -> Json:
-    """The values in a sent form, as the schema has them. What was left empty was not given."""
+def read_values(request: InputRequest, place: int, sent: QueryDict) -> Json:
+    """Return the values of a posted form by the names of the schema, without empty ones."""
     values: Json = {}
     for name, said in request.schema.get("properties", {}).items():
-        key = field_name(place, name)
-        kind = _kind(said)
+        key = make_field_name(place, name)
+        kind = _choose_kind(said)
         if kind == "boolean":
             values[name] = key in sent
         elif kind == "several":
             values[name] = sent.getlist(key)
         elif text := str(sent.get(key, "")):
-            values[name] = _READ.get(said["type"], str)(text)
+            values[name] = _PARSERS.get(said["type"], str)(text)
     required = request.schema.get("required", [])
     return {name: value for name, value in values.items() if value != [] or name in required}
 
 
-def _number(text: str) -> int | float | str:
-    """A number, or the text as it is, which is then no number."""
+def _parse_number(text: str) -> int | float | str:
+    """Return the number, or the unchanged text if it is not a number."""
     try:
         return int(text) if re.fullmatch(r"[+-]?\d{1,30}", text.strip()) else float(text)
     except ValueError:
         return text
 
 
-_READ: dict[str, Callable[[str], Any]] = {"number": _number, "integer": _number}
+_PARSERS: dict[str, Callable[[str], Any]] = {"number": _parse_number, "integer": _parse_number}

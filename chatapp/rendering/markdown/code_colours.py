@@ -1,7 +1,7 @@
-"""Colours of code blocks: Pygments tokens reduced to the few classes that the style sheet knows.
+"""Colours of code blocks: Pygments tokens reduced to the classes of the style sheet.
 
-Long code is coloured in sections that do not depend on what follows them, so that a stream can
-colour each one as soon as it is complete and no single frame has to pay for the whole block.
+Long code is coloured in sections that do not depend on the text after them, so that a stream can
+colour each complete section and no single frame has to colour the whole block.
 """
 
 import re
@@ -21,8 +21,8 @@ MAX_LINE_CHARS: Final = 2_000
 SECTION_LINES: Final = 300
 SECTION_MAX_LINES: Final = 450
 
-# The name after the fence comes from a model. Pygments knows 500 languages, some with patterns
-# that take minutes on hostile text, so only the ones that people meet in a chat are coloured.
+# The name after the fence comes from a model. Pygments supports 500 languages, some with patterns
+# that take minutes on hostile text, so only languages that are common in a chat are coloured.
 _LANGUAGE_NAMES: Final = (
     "bash c clojure cpp csharp css dart diff docker dockerfile elixir erlang fortran go "
     "graphql groovy haskell hcl html http ini java javascript jinja js json json5 jsx julia "
@@ -46,24 +46,26 @@ _CLASS_OF_TOKEN: Final[dict[_TokenType, str]] = {
     Generic.Inserted: "gi",
     Generic.Deleted: "gd",
 }
-# A changed line is shown as a block; a line end after it would be an empty line.
+# A changed line is shown as a block; a line end after it would show an empty line.
 _CHANGED_LINE: Final = re.compile(r'(<span class="g[id]">[^<]*)</span>\n')
 _LINE: Final = re.compile(r"[^\n]*\n|[^\n]+")
 
 
-def colour(code: str, language: str) -> str:
-    """The code as HTML: escaped, with spans of our few classes where the language is known."""
+def colour_code(code: str, language: str) -> str:
+    """Return the code as escaped HTML, with spans for the tokens of a known language."""
     lines = _LINE.findall(code)
     if len(lines) > MAX_LINES or not _is_colourable(code, language):
         return escape(code, quote=False)
-    return "".join(_colour_section(section, language.lower()) for section in _sections(lines))
+    return "".join(
+        _colour_section(section, language.lower()) for section in _iterate_sections(lines)
+    )
 
 
-def first_section(lines: Sequence[str]) -> int | None:
-    """How many of the lines form the first section; None while later lines may still join it.
+def count_first_section(lines: Sequence[str]) -> int | None:
+    """Return the number of lines of the first section, or None while later lines can still join it.
 
-    A section ends before an unindented line after an empty one, where few languages are inside
-    anything. Lexing starts afresh there.
+    A section ends before an unindented line after an empty one, where few languages are inside a
+    construct. Lexing restarts there.
     """
     for index in range(SECTION_LINES, min(len(lines), SECTION_MAX_LINES)):
         if not lines[index - 1].strip() and lines[index][:1].strip():
@@ -72,7 +74,7 @@ def first_section(lines: Sequence[str]) -> int | None:
 
 
 class GrowingCode:
-    """Colours the sections of a code block while it grows, so that they are ready at its end."""
+    """Colours the sections of a growing code block, so that they are ready when it ends."""
 
     def __init__(self, language: str) -> None:
         self._language = language
@@ -81,13 +83,13 @@ class GrowingCode:
 
     @property
     def waiting_chars(self) -> int:
-        """How much code has no colours yet."""
+        """The number of characters that have no colours yet."""
         return sum(map(len, self._lines))
 
     def add(self, line: str) -> None:
         self._lines.append(line)
         self._line_count += 1
-        count = first_section(self._lines)
+        count = count_first_section(self._lines)
         if count is None:
             return
         section, self._lines = "".join(self._lines[:count]), self._lines[count:]
@@ -97,8 +99,8 @@ class GrowingCode:
 
 @lru_cache(maxsize=64)
 def _colour_section(code: str, language: str) -> str:
-    lexed = _lexer(language).get_tokens_unprocessed(code)
-    tokens = ((_css_class(kind), text) for _, kind, text in lexed)
+    lexed = _load_lexer(language).get_tokens_unprocessed(code)
+    tokens = ((_find_css_class(kind), text) for _, kind, text in lexed)
     parts = []
     for name, run in groupby(tokens, key=lambda token: token[0]):
         text = escape("".join(text for _, text in run), quote=False)
@@ -114,21 +116,21 @@ def _is_colourable(code: str, language: str) -> bool:
     )
 
 
-def _sections(lines: Sequence[str]) -> Iterator[str]:
+def _iterate_sections(lines: Sequence[str]) -> Iterator[str]:
     while lines:
-        count = first_section(lines) or len(lines)
+        count = count_first_section(lines) or len(lines)
         yield "".join(lines[:count])
         lines = lines[count:]
 
 
 @lru_cache(maxsize=len(LANGUAGES))
-def _lexer(language: str) -> Lexer:
+def _load_lexer(language: str) -> Lexer:
     return get_lexer_by_name(language)
 
 
 @lru_cache(maxsize=1024)
-def _css_class(kind: _TokenType) -> str:
-    """The class of the nearest ancestor that has one, or nothing."""
+def _find_css_class(kind: _TokenType) -> str:
+    """Return the class of the nearest ancestor that has one, or an empty text."""
     step: _TokenType | None = kind
     while step is not None:
         if step in _CLASS_OF_TOKEN:

@@ -18,7 +18,7 @@ MAX_BRACES: Final = 30
 
 _CONVERTER: Final = LatexToMathML(fancy_error=False, max_expansions=100)
 _CLOSING: Final = {"$$": "$$", "\\[": "\\]"}
-# Equation numbers would begin at one in every block of a message, so none are shown.
+# Equation numbers would start at one in every block of a message, so they are not shown.
 _NUMBERED: Final = re.compile(r"\\(begin|end)\{(align|equation|gather)\}")
 # The content policy drops style attributes; the alignment of cells survives as a class.
 _ALIGNED_CELL: Final = re.compile(r'<mtd style="[^"]*text-align: (left|right);[^"]*"')
@@ -26,12 +26,12 @@ _ALIGNED_CELL: Final = re.compile(r'<mtd style="[^"]*text-align: (left|right);[^
 
 def add_formulas(parser: MarkdownIt) -> None:
     interrupts = ["paragraph", "reference", "blockquote", "list"]
-    parser.block.ruler.before("fence", "formula", _block_rule, {"alt": interrupts})
-    parser.inline.ruler.before("escape", "formula", _inline_rule)
+    parser.block.ruler.before("fence", "formula", _parse_block, {"alt": interrupts})
+    parser.inline.ruler.before("escape", "formula", _parse_inline)
 
 
-def to_mathml(source: str, *, is_display: bool) -> str:
-    if len(source) > MAX_CHARS or _brace_depth(source) > MAX_BRACES:
+def render_mathml(source: str, *, is_display: bool) -> str:
+    if len(source) > MAX_CHARS or _measure_depth(source) > MAX_BRACES:
         return f"<code>{escape(source)}</code>"
     numberless = _NUMBERED.sub(r"\\\1{\2*}", source)
     try:
@@ -41,7 +41,7 @@ def to_mathml(source: str, *, is_display: bool) -> str:
     return _ALIGNED_CELL.sub(r'<mtd class="\1"', mathml)
 
 
-def _brace_depth(source: str) -> int:
+def _measure_depth(source: str) -> int:
     depth = deepest = 0
     for character in source:
         depth += (character == "{") - (character == "}")
@@ -49,14 +49,14 @@ def _brace_depth(source: str) -> int:
     return max(deepest, source.count("\\left"))
 
 
-def _block_rule(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """A display formula whose opening mark begins a line.
+def _parse_block(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """Parse a display formula whose opening mark begins a line.
 
-    It reaches to the closing mark or to an empty line, whatever the lines between look like: a
-    line of a sum may begin with a minus and is no list. This never looks further than that, so a
-    stream may close blocks without knowing the rest. What is not closed properly is a paragraph.
+    It extends to the closing mark or to an empty line, whatever the lines between look like: a line
+    of a sum may begin with a minus without being a list. The rule does not look further, so that a
+    stream can close blocks early. A formula without a proper end is a paragraph.
     """
-    first = _line(state, start)
+    first = _get_line(state, start)
     closing = _CLOSING.get(first[:2])
     if closing is None or first.startswith("$$$") or state.is_code_block(start):
         return False
@@ -65,7 +65,7 @@ def _block_rule(state: StateBlock, start: int, end: int, silent: bool) -> bool:
         return False
     if silent:
         return True
-    stop = start + 1 if is_closed else _closing_line(state, start + 1, end, closing)
+    stop = start + 1 if is_closed else _find_closing_line(state, start + 1, end, closing)
     source = state.getLines(start, stop, state.blkIndent, False).strip()
     state.line = stop
     if source.endswith(closing) and closing in source[2:]:
@@ -75,15 +75,15 @@ def _block_rule(state: StateBlock, start: int, end: int, silent: bool) -> bool:
     return True
 
 
-def _line(state: StateBlock, number: int) -> str:
+def _get_line(state: StateBlock, number: int) -> str:
     return state.src[state.bMarks[number] + state.tShift[number] : state.eMarks[number]].rstrip()
 
 
-def _closing_line(state: StateBlock, line: int, end: int, closing: str) -> int:
-    """The number of the line after the formula."""
+def _find_closing_line(state: StateBlock, line: int, end: int, closing: str) -> int:
+    """Return the number of the line after the formula."""
     while line < end and not state.isEmpty(line) and state.sCount[line] >= state.blkIndent:
         line += 1
-        if closing in _line(state, line - 1):
+        if closing in _get_line(state, line - 1):
             break
     return line
 
@@ -104,12 +104,12 @@ def _push_paragraph(state: StateBlock, source: str, lines: list[int]) -> None:
     state.push("paragraph_close", "p", -1)
 
 
-def _inline_rule(state: StateInline, silent: bool) -> bool:
+def _parse_inline(state: StateInline, silent: bool) -> bool:
     source, opening, stop = state.src, state.pos, None
     if source.startswith("$$", opening):
         mark, stop = 2, _find(source, "$$", opening + 2, state.posMax, MAX_CHARS)
     elif source.startswith("$", opening):
-        mark, stop = 1, _closing_dollar(source, opening, state.posMax)
+        mark, stop = 1, _find_closing_dollar(source, opening, state.posMax)
     elif source.startswith("\\(", opening):
         mark, stop = 2, _find(source, "\\)", opening + 2, state.posMax, MAX_INLINE_CHARS)
     if stop is None:
@@ -130,10 +130,10 @@ def _find(source: str, closing: str, start: int, end: int, limit: int) -> int | 
     return None if found < 0 else found
 
 
-def _closing_dollar(source: str, opening: int, end: int) -> int | None:
-    """Where the formula ends, or None for a dollar that is money, a variable or alone.
+def _find_closing_dollar(source: str, opening: int, end: int) -> int | None:
+    """Return the end of the formula, or None for a dollar that is money, a variable or alone.
 
-    Only the next dollar is looked at: the cost of a text full of dollars stays linear.
+    Only the next dollar is checked, so that a text full of dollars takes linear time.
     """
     if source[opening + 1 : opening + 2].strip() in ("", "$"):
         return None

@@ -1,6 +1,6 @@
-"""What a Markdown stream is in the middle of: blocks, an open fence, or plain text.
+"""The readers of a Markdown stream: for blocks, for an open fence and for plain text.
 
-A reader takes text, gives back what is closed by it, and may hand over to the next reader.
+A reader receives text, returns the blocks that the text closes, and can name the next reader.
 """
 
 import re
@@ -11,28 +11,28 @@ from typing import Final, TypeAlias
 
 from markdown_it.utils import EnvType
 
-from chatapp.rendering.blocks import (
+from .blocks import (
     MAX_BLOCK_CHARS,
     MAX_DOCUMENT_CHARS,
-    block_to_html,
-    divide,
-    division_to_html,
-    plain_ends,
-    plain_html,
+    divide_blocks,
+    find_plain_ends,
+    render_block,
+    render_division,
+    render_plain,
 )
-from chatapp.rendering.code_colours import GrowingCode
-from chatapp.rendering.markup import code_figure, language_of
+from .code_colours import GrowingCode
+from .parser import parse_language, render_code
 
 _OPENING: Final = re.compile(r"( {0,3})(`{3,}|~{3,})(.*)")
-# A half-received line that is only markup, or the opening of a fence, may still become anything.
-# It waits for its first word: `-` would make a heading of the line above for one frame.
+# A partial line of markup only, or the opening of a fence, can still become something else. It is
+# held back until its first word: `-` would turn the line above into a heading for one frame.
 _UNDECIDED: Final = re.compile(r"[-=+*#>|:~_$`\[\\ \t]*|\d+[.)]?|`{3,}[^`]*|~{3,}.*")
 _UNDECIDED_CHARS: Final = 80
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """HTML of closed blocks; if another reader takes over, it goes on with `rest`."""
+    """HTML of closed blocks; a `successor` continues with `rest`."""
 
     closed: Sequence[str] = ()
     successor: "Reader | None" = None
@@ -40,7 +40,7 @@ class Step:
 
 
 class BlockReader:
-    """Holds the text from the first block on that may still change."""
+    """Holds the text that starts with the first block that can still change."""
 
     def __init__(self, offset: int, env: EnvType) -> None:
         self._offset = offset
@@ -51,7 +51,7 @@ class BlockReader:
 
     @property
     def waiting_chars(self) -> int:
-        """The text that the next frame has to parse."""
+        """The number of characters that the next frame has to parse."""
         return len(self._open)
 
     def read(self, text: str) -> Step:
@@ -59,9 +59,9 @@ class BlockReader:
         if "\n" not in text:
             return Step()
         complete = self._open[: self._open.rfind("\n") + 1]
-        division = divide(complete, room=MAX_DOCUMENT_CHARS - self._offset)
+        division = divide_blocks(complete, room=MAX_DOCUMENT_CHARS - self._offset)
         blocks, end = division.settled()
-        closed = [block_to_html(block, self._env) for block in blocks]
+        closed = [render_block(block, self._env) for block in blocks]
         self._offset += end
         self._open = self._open[end:]
         successor: Reader | None = None
@@ -78,7 +78,7 @@ class BlockReader:
         return self._tail
 
     def finish(self) -> str:
-        return _remaining_html(self._open, self._offset, self._env)
+        return _render_rest(self._open, self._offset, self._env)
 
     def _without_undecided_line(self) -> str:
         start = self._open.rfind("\n") + 1
@@ -88,14 +88,14 @@ class BlockReader:
 
     def _render(self, shown: str) -> str:
         if len(shown) > MAX_BLOCK_CHARS:
-            return plain_html(shown)
-        # Definitions in the tail may still change, so they are not kept.
+            return render_plain(shown)
+        # Definitions in the tail can still change, so they are not stored.
         env = {"references": dict(self._env.get("references", {}))}
-        return division_to_html(shown, divide(shown), env, is_growing=True)
+        return render_division(shown, divide_blocks(shown), env, is_growing=True)
 
 
 class FenceReader:
-    """An open top-level fence: its text is shown as it comes and coloured when it closes."""
+    """An open top-level fence: its text is shown at once and coloured when the fence closes."""
 
     def __init__(self, offset: int, env: EnvType) -> None:
         self._offset = offset
@@ -110,7 +110,7 @@ class FenceReader:
 
     @property
     def waiting_chars(self) -> int:
-        """The code that the next frame may have to colour."""
+        """The number of characters that the next frame may have to colour."""
         return self._growing.waiting_chars
 
     def read(self, text: str) -> Step:
@@ -132,15 +132,15 @@ class FenceReader:
         return Step()
 
     def tail(self) -> str:
-        return code_figure(self._language, escape("".join(self._shown), quote=False))
+        return render_code(self._language, escape("".join(self._shown), quote=False))
 
     def take_unsent(self) -> str:
-        """The code that was shown since the last call."""
+        """Return the code that was shown since the last call."""
         unsent, self._unsent = "".join(self._unsent), []
         return unsent
 
     def finish(self) -> str:
-        return _remaining_html("\n".join([*self._source, self._partial]), self._offset, self._env)
+        return _render_rest("\n".join([*self._source, self._partial]), self._offset, self._env)
 
     def _open(self, line: str) -> None:
         opening = _OPENING.fullmatch(line)
@@ -148,14 +148,14 @@ class FenceReader:
             raise ValueError("a fence reader begins at a fence")
         indent, marks, info = opening.groups()
         self._indent = len(indent)
-        self._language = language_of(info)
+        self._language = parse_language(info)
         self._growing = GrowingCode(self._language)
         self._closing = re.compile(rf" {{0,3}}{marks[0]}{{{len(marks)},}}[ \t]*")
         self._may_close = re.compile(rf" {{0,3}}{marks[0]}*[ \t]*")
 
     def _close(self, line: str, rest: str) -> Step:
         source = "\n".join([*self._source, line, ""])
-        html = _remaining_html(source, self._offset, self._env)
+        html = _render_rest(source, self._offset, self._env)
         successor = BlockReader(self._offset + len(source), self._env)
         return Step(closed=[html], successor=successor, rest=rest)
 
@@ -166,7 +166,7 @@ class FenceReader:
         self._growing.add(code)
 
     def _show_partial(self) -> None:
-        """The last line waits while it may become the closing one."""
+        """Hold back the last line while it can become the closing one."""
         if self._source and not self._may_close.fullmatch(self._partial):
             code = self._without_indent(self._partial)
             self._show(code[self._partial_shown :])
@@ -181,7 +181,7 @@ class FenceReader:
 
 
 class PlainReader:
-    """The rest of a document that is too much for Markdown."""
+    """The rest of a document that exceeds the limits of Markdown."""
 
     def __init__(self) -> None:
         self._open = ""
@@ -193,21 +193,21 @@ class PlainReader:
     def read(self, text: str) -> Step:
         self._open += text
         closed, start = [], 0
-        for end in plain_ends(self._open):
-            closed.append(plain_html(self._open[start:end]))
+        for end in find_plain_ends(self._open):
+            closed.append(render_plain(self._open[start:end]))
             start = end
         self._open = self._open[start:]
         return Step(closed=closed)
 
     def tail(self) -> str:
-        return plain_html(self._open)
+        return render_plain(self._open)
 
     def finish(self) -> str:
-        return plain_html(self._open)
+        return render_plain(self._open)
 
 
 Reader: TypeAlias = BlockReader | FenceReader | PlainReader
 
 
-def _remaining_html(text: str, offset: int, env: EnvType) -> str:
-    return division_to_html(text, divide(text, room=MAX_DOCUMENT_CHARS - offset), env)
+def _render_rest(text: str, offset: int, env: EnvType) -> str:
+    return render_division(text, divide_blocks(text, room=MAX_DOCUMENT_CHARS - offset), env)

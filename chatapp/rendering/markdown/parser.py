@@ -1,4 +1,4 @@
-"""The Markdown parser as configured here, and the HTML of what it finds: ours, then cleaned."""
+"""The configured Markdown parser, and the rendering of its tokens to sanitised HTML."""
 
 import re
 from collections.abc import Sequence
@@ -13,35 +13,35 @@ from markdown_it.rules_core import StateCore, text_join
 from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 
-from chatapp.rendering.code_colours import colour
-from chatapp.rendering.formulas import add_formulas, to_mathml
-from chatapp.rendering.sanitiser import ALIGNMENT_CLASSES, clean
+from .code_colours import colour_code
+from .formulas import add_formulas, render_mathml
+from .sanitiser import ALIGNMENT_CLASSES, sanitise
 
 MAX_NESTING: Final = 100
 MAX_BRACKET_DEPTH: Final = 20
 MAX_REMEMBERED_CHARS: Final = 500
 MAX_LANGUAGE_CHARS: Final = 30
 
-# No user name before the host: `https://bank.example@evil.example` reads as the wrong place.
+# No user name before the host: `https://bank.example@evil.example` looks like another host.
 _BRACKET: Final = re.compile(r"[\[\]]")
 _LINK: Final = re.compile(r"https?://[^\s/?#@\\]+(?:[/?#]|$)|mailto:[^\s@?]+@", re.IGNORECASE)
 
 
 class _Parser(MarkdownIt):
     def validateLink(self, url: str) -> bool:
-        """Only whole addresses: a relative link would point into this application."""
+        """Allow only absolute URLs: a relative link would point into this application."""
         return _LINK.match(url) is not None
 
 
 class _Renderer(RendererHTML):
-    """The rules whose HTML is not the library's: code, tables, links, images, formulas."""
+    """The rules that replace those of the library: code, tables, links, images and formulas."""
 
     def fence(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         token = tokens[idx]
-        language = language_of(token.info)
+        language = parse_language(token.info)
         if token.meta.get("is_growing"):
-            return code_figure(language, escape(token.content, quote=False))
-        return code_figure(language, colour(token.content, language))
+            return render_code(language, escape(token.content, quote=False))
+        return render_code(language, colour_code(token.content, language))
 
     def ready(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         return tokens[idx].content
@@ -49,27 +49,28 @@ class _Renderer(RendererHTML):
     def code_block(
         self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType
     ) -> str:
-        return code_figure("", escape(tokens[idx].content, quote=False))
+        return render_code("", escape(tokens[idx].content, quote=False))
 
     def formula(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         token = tokens[idx]
-        mathml = to_mathml(token.content, is_display=token.meta["is_display"])
+        mathml = render_mathml(token.content, is_display=token.meta["is_display"])
         return f"<p>{mathml}</p>\n" if token.block else mathml
 
     def image(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        """Never the image itself: loading it would tell its host what somebody reads, and when."""
+        """Render a link instead of the image: loading it would reveal to its host who reads
+        when."""
         token = tokens[idx]
         address = str(token.attrs["src"])
         words = self.renderInlineAsText(token.children, options, env).strip()
-        label = escape(f"Image from {_host(address)}" + (f": {words}" if words else ""))
+        label = escape(f"Image from {_get_host(address)}" + (f": {words}" if words else ""))
         if token.meta.get("is_in_link"):
             return f'<span class="image">{label}</span>'
-        return f'<a class="image"{_destination(address)}>{label}</a>'
+        return f'<a class="image"{_render_destination(address)}>{label}</a>'
 
     def link_open(
         self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType
     ) -> str:
-        return f"<a{_destination(str(tokens[idx].attrs['href']))}>"
+        return f"<a{_render_destination(str(tokens[idx].attrs['href']))}>"
 
     def table_open(
         self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType
@@ -82,10 +83,10 @@ class _Renderer(RendererHTML):
         return "</table></div>\n"
 
     def th_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        return _cell(tokens[idx])
+        return _render_cell(tokens[idx])
 
     def td_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        return _cell(tokens[idx])
+        return _render_cell(tokens[idx])
 
 
 def make_parser() -> MarkdownIt:
@@ -100,43 +101,43 @@ PARSER: Final = make_parser()
 _RENDERER: Final = _Renderer()
 
 
-def tokens_to_html(tokens: list[Token], env: EnvType) -> str:
-    """Safe HTML of one block: inline text parsed, rules applied, the result cleaned."""
+def render_tokens(tokens: list[Token], env: EnvType) -> str:
+    """Return sanitised HTML of one block."""
     for token in tokens:
         if token.type == "inline":
-            token.children = [Token("ready", "", 0, content=_inline_html(token.content, env))]
-    return clean(_RENDERER.render(tokens, PARSER.options, env))
+            token.children = [Token("ready", "", 0, content=_render_inline(token.content, env))]
+    return sanitise(_RENDERER.render(tokens, PARSER.options, env))
 
 
-def code_figure(language: str, code_html: str) -> str:
-    """A code block. Our script adds a copy button to its header."""
+def render_code(language: str, code_html: str) -> str:
+    """Return a code block. A script adds a copy button to its header."""
     return (
         f'<figure class="code"><header>{escape(language or "text")}</header>'
         f'<pre tabindex="0"><code>{code_html}</code></pre></figure>\n'
     )
 
 
-def language_of(info: str) -> str:
-    """The first word after the opening of a fence."""
+def parse_language(info: str) -> str:
+    """Return the first word after the opening of a fence."""
     words = info.split(maxsplit=1)
     return words[0][:MAX_LANGUAGE_CHARS] if words else ""
 
 
-def _inline_html(content: str, env: EnvType) -> str:
-    """Lines without brackets need no definitions, and an open list has the same ones each time."""
+def _render_inline(content: str, env: EnvType) -> str:
+    """Text without brackets needs no definitions and is cached: an open list repeats its lines."""
     if "[" not in content and len(content) <= MAX_REMEMBERED_CHARS:
-        return _remembered_inline_html(content)
-    if _bracket_depth(content) > MAX_BRACKET_DEPTH:
+        return _render_inline_cached(content)
+    if _measure_bracket_depth(content) > MAX_BRACKET_DEPTH:
         return escape(content)
-    return _render_inline(content, env)
+    return _parse_and_render_inline(content, env)
 
 
 @lru_cache(maxsize=4_096)
-def _remembered_inline_html(content: str) -> str:
-    return _render_inline(content, {})
+def _render_inline_cached(content: str) -> str:
+    return _parse_and_render_inline(content, {})
 
 
-def _render_inline(content: str, env: EnvType) -> str:
+def _parse_and_render_inline(content: str, env: EnvType) -> str:
     line = Token("inline", "", 0, content=content)
     line.children = PARSER.inline.parse(content, PARSER, env, [])
     text_join(StateCore("", PARSER, env, [line]))
@@ -144,8 +145,8 @@ def _render_inline(content: str, env: EnvType) -> str:
     return _RENDERER.renderInline(line.children, PARSER.options, env)
 
 
-def _bracket_depth(content: str) -> int:
-    """The parser tries each open bracket against all that follow: seconds for some thousands."""
+def _measure_bracket_depth(content: str) -> int:
+    """The parser compares each open bracket with all later ones: thousands would take seconds."""
     depth = deepest = 0
     for bracket in _BRACKET.findall(content):
         depth = max(depth + (1 if bracket == "[" else -1), 0)
@@ -154,7 +155,7 @@ def _bracket_depth(content: str) -> int:
 
 
 def _mark_linked_images(tokens: Sequence[Token]) -> None:
-    """A link inside a link would tear the outer one apart."""
+    """Mark images inside links: a link inside a link would break the outer one."""
     depth = 0
     for token in tokens:
         if token.type in ("link_open", "link_close"):
@@ -163,17 +164,17 @@ def _mark_linked_images(tokens: Sequence[Token]) -> None:
             token.meta["is_in_link"] = depth > 0
 
 
-def _destination(address: str) -> str:
-    """The title is the whole destination, so that no link text can hide it."""
+def _render_destination(address: str) -> str:
+    """Repeat the destination as the title, so that the link text cannot hide it."""
     return f' href="{escape(address)}" title="{escape(address)}"'
 
 
-def _host(address: str) -> str:
+def _get_host(address: str) -> str:
     return urlsplit(address).hostname or "an address"
 
 
-def _cell(token: Token) -> str:
-    """The alignment as a class: the content policy drops style attributes."""
+def _render_cell(token: Token) -> str:
+    """Set the alignment as a class: the content security policy drops style attributes."""
     alignment = str(token.attrs.get("style", "")).removeprefix("text-align:")
     return (
         f'<{token.tag} class="{alignment}">' if alignment in ALIGNMENT_CLASSES else f"<{token.tag}>"

@@ -1,6 +1,6 @@
-"""The second wall behind the Markdown parser: the explicit list of what may reach a page.
+"""The sanitiser behind the Markdown parser: the explicit lists of what may reach a page.
 
-Everything that is not named here is removed, whatever the parser in front of it lets through.
+Everything that is not on the lists is removed, even if the parser lets it through.
 """
 
 from typing import Final
@@ -20,9 +20,9 @@ _MATHML: Final = (
 )
 ALLOWED_TAGS: Final = frozenset(f"{_PROSE} {_MATHML}".split())
 
-# No id and no name: a message could take over the element that a live frame addresses. No style,
-# no data- and no hx- attribute: they give text the power of markup. `tabindex` only as 0 on code,
-# so that it can be scrolled by keyboard.
+# No id and no name: a message could pose as the element that a live frame addresses. No style, no
+# data- and no hx- attributes: they would let text act as markup. `tabindex` only as 0 on code, so
+# that it can be scrolled by keyboard.
 ALLOWED_ATTRIBUTES: Final[dict[str, set[str]]] = {
     "a": {"href", "title"},
     "ol": {"start"},
@@ -64,6 +64,6 @@ _CLEANER: Final = nh3.Cleaner(
 )
 
 
-def clean(html: str) -> str:
-    """The same HTML without anything that is not on the lists above."""
+def sanitise(html: str) -> str:
+    """Return the HTML without anything that is not on the lists above."""
     return _CLEANER.clean(html)

@@ -1,6 +1,6 @@
 """Markdown to safe HTML: whole for pages, and in frames while a model writes.
 
-A closed block is rendered once and never touched again; only the open tail is rendered anew.
+A closed block is rendered once; only the open tail is rendered again.
 """
 
 from collections import OrderedDict
@@ -10,33 +10,33 @@ from typing import Final
 
 from markdown_it.utils import EnvType
 
-from chatapp.rendering.blocks import divide, division_to_html, normalise
-from chatapp.rendering.readers import BlockReader, FenceReader, Reader
+from .blocks import divide_blocks, normalise_text, render_division
+from .open_blocks import BlockReader, FenceReader, Reader
 
 CACHE_CHARS: Final = 16_000_000
 MIN_INTERVAL_SECONDS: Final = 0.04
 MAX_INTERVAL_SECONDS: Final = 0.25
 TAIL_CHARS_PER_INTERVAL: Final = 4_096
-# Code that waits for its colours, or a table, of this size takes 50 ms.
+# Uncoloured code or a table of this size takes 50 ms.
 COSTLY_CHARS: Final = 16_000
 
 
-def render(text: str) -> str:
-    """Safe HTML of a whole document. Remembered, so that a page of old messages costs nothing."""
+def render_markdown(text: str) -> str:
+    """Return safe HTML of a whole document. Cached, so that old messages are rendered once."""
     html = _CACHE.get(text)
     if html is None:
-        html = _render(text)
+        html = _render_uncached(text)
         _CACHE.put(text, html)
     return html
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Update:
-    """What changed since the last one, to be applied in the order of the fields.
+    """The changes since the last update, applied in the order of the fields.
 
     `closed` is HTML to append to the closed blocks, `tail` the new HTML of the open tail (None:
-    unchanged), `code` text to append to the code block in the tail. `whole` comes only at the end,
-    when a definition made earlier blocks wrong, and replaces everything.
+    unchanged), `code` text to append to the code block in the tail. `whole` replaces everything; it
+    is set only at the end, if a definition changed earlier blocks.
     """
 
     closed: str = ""
@@ -49,7 +49,7 @@ class Update:
 
 
 class MarkdownStream:
-    """One answer while it is written. What is shown depends on its text, never on its pieces."""
+    """One answer while it is written. The result depends on its text, not on how it was split."""
 
     def __init__(self) -> None:
         env: EnvType = {}
@@ -62,13 +62,13 @@ class MarkdownStream:
 
     @property
     def suggested_interval_seconds(self) -> float:
-        """How long to wait for the next frame: a long tail is sent less often."""
+        """The time to wait before the next frame: a long tail is sent less often."""
         share = len(self._tail or "") / TAIL_CHARS_PER_INTERVAL
         return min(max(MIN_INTERVAL_SECONDS * share, MIN_INTERVAL_SECONDS), MAX_INTERVAL_SECONDS)
 
     @property
     def is_costly(self) -> bool:
-        """Whether the next frame may take so long that it should be made off the event loop."""
+        """Whether the next frame may take too long to be rendered on the event loop."""
         return self._reader.waiting_chars + sum(map(len, self._fresh)) > COSTLY_CHARS
 
     def feed(self, text: str) -> None:
@@ -89,27 +89,28 @@ class MarkdownStream:
         return Update(closed=closed, tail=tail if is_changed else None)
 
     def finish(self) -> Update:
-        """Closes everything. What is shown then is `render` of the whole text, in any case."""
-        closed = self._read(self._take_fresh() + normalise(self._carriage_return))
+        """Close all blocks. The result always equals `render_markdown` of the whole text."""
+        closed = self._read(self._take_fresh() + normalise_text(self._carriage_return))
         last = self._reader.finish()
-        shown, whole = "".join([*self._closed, last]), render("".join(self._received))
+        shown, whole = "".join([*self._closed, last]), render_markdown("".join(self._received))
         self._closed, self._tail = [whole], ""
         return Update(closed=closed + last, tail="", whole=None if whole == shown else whole)
 
     def snapshot(self) -> tuple[str, str]:
-        """The closed blocks and the tail as of the last frame, for a page that is loaded now."""
+        """Return the closed blocks and the tail as of the last frame, for a page that loads now."""
         tail = self._reader.tail() if self._tail is None else self._tail
         return "".join(self._closed), tail
 
     def _take_fresh(self) -> str:
-        """What came since the last frame. A carriage return waits: half of a line end is none."""
+        """Return the text since the last frame. A final carriage return is held back, because a
+        line feed may follow."""
         text = self._carriage_return + "".join(self._fresh)
         self._carriage_return = "\r" if text.endswith("\r") else ""
         self._fresh.clear()
-        return normalise(text.removesuffix("\r"))
+        return normalise_text(text.removesuffix("\r"))
 
     def _read(self, text: str) -> str:
-        """The HTML of all blocks that the text closes."""
+        """Return the HTML of all blocks that the text closes."""
         closed: list[str] = []
         rest = text
         while rest:
@@ -121,13 +122,13 @@ class MarkdownStream:
         return "".join(closed)
 
 
-def _render(text: str) -> str:
-    source = normalise(text)
-    return division_to_html(source, divide(source), {})
+def _render_uncached(text: str) -> str:
+    source = normalise_text(text)
+    return render_division(source, divide_blocks(source), {})
 
 
 class _Cache:
-    """Rendered documents, the least recently used forgotten first, bounded by their size."""
+    """Rendered documents, bounded by size; the least recently used is dropped first."""
 
     def __init__(self, max_chars: int) -> None:
         self._max_chars = max_chars

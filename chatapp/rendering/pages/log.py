@@ -1,4 +1,4 @@
-"""Entries of the log in words, for whoever they are about and for admins."""
+"""Entries of the activity log as text, for members and admins."""
 
 import json
 from dataclasses import dataclass
@@ -9,8 +9,7 @@ from uuid import UUID
 from django.utils.safestring import SafeString
 
 from chatapp.models import Consent, LogEntry
-
-from .visible import draw_hidden
+from chatapp.rendering.hidden_characters import draw_hidden
 
 Kind = LogEntry.Kind
 EFFECTS = {"allow": "may run", "ask": "asks first", "deny": "is refused"}
@@ -24,7 +23,7 @@ WORDS = {"is_active": "may sign in", "is_staff": "admin", "is_superuser": "every
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogLine:
-    """One entry as a list shows it. `said` is a reason or what came of it."""
+    """One entry as a list shows it. `said` is a reason or an outcome."""
 
     position: int
     at: datetime
@@ -35,27 +34,27 @@ class LogLine:
     conversation_id: UUID | None
 
 
-def line_of(entry: LogEntry) -> LogLine:
+def build_line(entry: LogEntry) -> LogLine:
     data = json.loads(entry.data)
     return LogLine(
         position=entry.position,
         at=entry.at,
         title=entry.get_kind_display(),
-        about=draw_hidden(about(data)),
+        about=draw_hidden(describe_subject(data)),
         by=entry.actor_name,
-        said=draw_hidden(_said(entry.kind, data)),
+        said=draw_hidden(_describe_outcome(entry.kind, data)),
         conversation_id=entry.conversation_id,
     )
 
 
-def about(data: dict[str, Any]) -> str:
-    """Which tool, service or row an entry is about."""
+def describe_subject(data: dict[str, Any]) -> str:
+    """Return the tool, service or row that an entry is about."""
     if tool := data.get("tool"):
         return f"{tool} ({data['service']})" if data.get("service") else str(tool)
     return str(data.get("of") or data.get("service") or data.get("company") or "")
 
 
-def _said(kind: str, data: dict[str, Any]) -> str:
+def _describe_outcome(kind: str, data: dict[str, Any]) -> str:
     match kind:
         case Kind.DECIDED:
             return f"It {EFFECTS[data['effect']]}. {data['reason']}"
@@ -71,14 +70,14 @@ def _said(kind: str, data: dict[str, Any]) -> str:
         case Kind.ANSWERED:
             return str(data["action"]).capitalize() + "."
         case Kind.SIGNED | Kind.GRANTED if data.get("second_signature"):
-            return _signed(kind, data)
+            return _describe_signature(kind, data)
         case Kind.POLICY | Kind.TOOL | Kind.SERVICE | Kind.MODELS | Kind.MEMBER:
-            return _changed(data)
+            return _describe_change(data)
     scope = str(data.get("scope") or "")
     return str(data.get("reason") or SCOPES.get(scope, scope))
 
 
-def _signed(kind: str, data: dict[str, Any]) -> str:
+def _describe_signature(kind: str, data: dict[str, Any]) -> str:
     wanted = f"“{data['second_signature']}”"
     if kind == Kind.SIGNED:
         return f"It waits for {wanted}."
@@ -86,13 +85,13 @@ def _signed(kind: str, data: dict[str, Any]) -> str:
     return f"Signed first by {data['first_by']}, second for {wanted}{stood_in}."
 
 
-def _changed(data: dict[str, Any]) -> str:
+def _describe_change(data: dict[str, Any]) -> str:
     if "groups" in data:
         return f"{data['act'].capitalize()} {', '.join(data['groups'])}".strip() + "."
     act, changed = data["act"], data["changed"]
     if act == "removed":
         return "Removed."
-    # Of a new row, what was left empty is not news.
+    # Empty fields of a new row are not changes.
     told = [
         name for name, each in changed.items() if act != "added" or each.get("after") not in EMPTY
     ]

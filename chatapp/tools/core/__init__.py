@@ -1,4 +1,4 @@
-"""The core tools: one module and one line each. A module is imported on first use."""
+"""The core tools: one module each, listed here by dotted path and imported on first use."""
 
 import importlib
 from typing import TYPE_CHECKING, cast
@@ -23,12 +23,12 @@ CORE_TOOLS = {
 
 
 def core_tool(name: str) -> "CoreTool | None":
-    """The core tool of this name."""
+    """Return the core tool of this name, or None."""
     if name not in CORE_TOOLS:
         return None
     return cast("CoreTool", importlib.import_module(CORE_TOOLS[name]).TOOL)
 
 
 def core_tools() -> "tuple[CoreTool, ...]":
-    """All of them, by name."""
+    """Return all core tools, sorted by name."""
     return tuple(tool for name in sorted(CORE_TOOLS) if (tool := core_tool(name)) is not None)

@@ -1,5 +1,5 @@
-"""Add a service that needs no sign-in, after its connection was tried. What needs a secret is added
-in the settings, so that no secret passes through a chat."""
+"""Adds a service without sign-in, after a connection test. Services that need a secret are added
+in the admin, so that no secret passes through a chat."""
 
 from channels.db import database_sync_to_async
 from django.db import transaction
@@ -7,12 +7,12 @@ from pydantic import BaseModel, Field
 
 from chatapp.tools.blueprint import ACTING, CoreTool, Documentation, Example, Strict
 from chatapp.tools.context import Context, ToolError
-from mcpconfig.admin.service_form import ServiceForm
-from mcpconfig.errors import OperationError
 from mcpconfig.models import Service
-from mcpconfig.on_first_use import operations
+from mcpconfig.operations.lazy import operations
+from mcpconfig.services.service_form import ServiceForm
+from mcpconfig.values.errors import OperationError
 
-# What the form calls what the model is asked for.
+# Names of the input that differ from those of the form.
 FIELDS = {"allows_private_addresses": "is_internal"}
 
 
@@ -34,8 +34,8 @@ class Output(BaseModel):
 
 
 async def prepare(context: Context, asked: Input) -> Output:
-    """Try the connection. Nothing is stored, so it may be tried again after a worker has died."""
-    await database_sync_to_async(_form)(asked)
+    """Test the connection. Nothing is stored, so it may run again after a worker has died."""
+    await database_sync_to_async(_build_form)(asked)
     tried = Service(
         name=asked.name, url=asked.url, allows_private_addresses=asked.is_internal, reconnects=False
     )
@@ -50,15 +50,15 @@ async def prepare(context: Context, asked: Input) -> Output:
 def handle(context: Context, asked: Input) -> Output:
     if not isinstance(context.prepared, Output):
         raise ToolError(message="The connection was not tried, so it was not added.")
-    form = _form(asked)
+    form = _build_form(asked)
     with transaction.atomic():
         form.save()
         form.store_secrets()
     return context.prepared
 
 
-def _form(asked: Input) -> ServiceForm:
-    """The admin's own form, filled in. Raises ToolError with what it finds wrong."""
+def _build_form(asked: Input) -> ServiceForm:
+    """Return the admin's form, filled in. Raise ToolError with its first problem."""
     said = {
         "name": asked.name,
         "url": asked.url,
@@ -80,7 +80,7 @@ DEFAULTS = {
 }
 
 
-def told(output: Output) -> str:
+def render_text(output: Output) -> str:
     called = f", which calls itself {output.server}" if output.server else ""
     return (
         f"The service {output.name}{called} is added with {output.tools} tools. Each asks until an "
@@ -98,7 +98,7 @@ TOOL = CoreTool(
     risk_reason="It opens a way out of this server, for all members.",
     modes=ACTING,
     handler=handle,
-    told=told,
+    render_text=render_text,
     prepare=prepare,
     is_for_admins=True,
     calls_a_minute=6,

@@ -1,4 +1,4 @@
-"""Ask the person up to four questions in a form, and go on with what they answer."""
+"""Asks the person up to four questions in a form."""
 
 from typing import Any, Literal, Self
 
@@ -6,7 +6,8 @@ from pydantic import BaseModel, Field, model_validator
 
 from chatapp.tools.blueprint import IN_CHAT, CoreTool, Documentation, Example, Strict
 from chatapp.tools.context import AskPerson, Context
-from mcpconfig.results import Answer, InputRequest
+from mcpconfig.values.results import Answer, InputRequest
+from mcpconfig.values.secret_fields import NEVER, asks_for_secret, names_secret
 
 MOST_QUESTIONS = 4
 MOST_OPTIONS = 10
@@ -43,6 +44,13 @@ class Input(Strict):
     )
     questions: list[Asked] = Field(min_length=1, max_length=MOST_QUESTIONS)
 
+    @model_validator(mode="after")
+    def asks_for_no_secret(self) -> Self:
+        typed = [each.text for each in self.questions if each.kind == "text"]
+        if any(map(names_secret, typed)) or (typed and asks_for_secret(self.why)):
+            raise ValueError(NEVER)
+        return self
+
 
 class Answered(BaseModel):
     question: str
@@ -57,24 +65,24 @@ class Output(BaseModel):
 def handle(context: Context, asked: Input) -> Output:
     answer = context.answers.get(KEY)
     if answer is None:
-        raise AskPerson(requests=(_request(asked),))
+        raise AskPerson(requests=(_build_request(asked),))
     if answer.action != "accept":
         return Output(is_declined=True, answers=[])
-    return Output(is_declined=False, answers=_answers(asked, answer))
+    return Output(is_declined=False, answers=_read_answers(asked, answer))
 
 
-def _request(asked: Input) -> InputRequest:
-    fields = {_name(place): _field(each) for place, each in enumerate(asked.questions)}
+def _build_request(asked: Input) -> InputRequest:
+    fields = {_name_field(place): _build_field(each) for place, each in enumerate(asked.questions)}
     schema = {"type": "object", "properties": fields, "required": []}
     return InputRequest(key=KEY, mode="form", message=asked.why, schema=schema)
 
 
-def _name(place: int) -> str:
+def _name_field(place: int) -> str:
     return f"question-{place + 1}"
 
 
-def _field(asked: Asked) -> dict[str, Any]:
-    """In the form in which the questions of services are kept."""
+def _build_field(asked: Asked) -> dict[str, Any]:
+    """Return the field's schema in the form in which questions of services are stored."""
     choices = [{"const": option, "title": option} for option in asked.options]
     match asked.kind:
         case "one":
@@ -85,17 +93,17 @@ def _field(asked: Asked) -> dict[str, Any]:
             return {"type": "string", "title": asked.text, "maxLength": TEXT_CHARACTERS}
 
 
-def _answers(asked: Input, answer: Answer) -> list[Answered]:
+def _read_answers(asked: Input, answer: Answer) -> list[Answered]:
     given = answer.content or {}
     found = []
     for place, each in enumerate(asked.questions):
-        value = given.get(_name(place), [])
+        value = given.get(_name_field(place), [])
         answers = [value] if isinstance(value, str) else list(value)
         found.append(Answered(question=each.text, answers=answers))
     return found
 
 
-def told(output: Output) -> str:
+def render_text(output: Output) -> str:
     if output.is_declined:
         return "The person does not want to answer. Do not ask the same again: go on without."
     return "\n".join(
@@ -108,7 +116,8 @@ TOOL = CoreTool(
     title="Ask the person",
     description=(
         "Ask this person up to four questions at once, when you cannot go on without. They may "
-        "take days to answer. Never ask for passwords."
+        "take days to answer. Never ask for "
+        "passwords, API keys or card numbers."
     ),
     input=Input,
     output=Output,
@@ -116,7 +125,7 @@ TOOL = CoreTool(
     risk_reason="It only asks you.",
     modes=IN_CHAT,
     handler=handle,
-    told=told,
+    render_text=render_text,
     calls_a_minute=6,
     documentation=Documentation(
         examples=(

@@ -1,4 +1,4 @@
-"""The date and the time now, in any time zone that has a name."""
+"""The current date and time in any named time zone."""
 
 from difflib import get_close_matches
 from functools import cache
@@ -28,44 +28,45 @@ class Output(BaseModel):
 
 
 def handle(context: Context, asked: Input) -> Output:
-    zone = _zone(asked.zone)
+    zone = _find_zone(asked.zone)
     now = timezone.now().astimezone(ZoneInfo(zone)).replace(microsecond=0)
     return Output(zone=zone, time=now.isoformat(), weekday=f"{now:%A}")
 
 
-def _zone(name: str) -> str:
-    """The name as it is spelled there; a place alone will do where only one zone has it."""
-    wanted = _plain(name)
-    places = _places(wanted)
-    if found := _names().get(wanted) or (places[0] if len(places) == 1 else ""):
+def _find_zone(name: str) -> str:
+    """Return the name as the database spells it. A place alone is enough if only one zone has
+    it."""
+    wanted = _normalise(name)
+    places = _find_places(wanted)
+    if found := _load_names().get(wanted) or (places[0] if len(places) == 1 else ""):
         return found
-    near = places[:NEAR_NAMES] or _alike(wanted)
+    near = places[:NEAR_NAMES] or _find_alike(wanted)
     hint = f" Did you mean {' or '.join(near)}?" if near else " Try “Europe/Berlin” or “UTC”."
     raise ToolError(field="zone", message=f"There is no time zone of this name.{hint}")
 
 
-def _places(wanted: str) -> list[str]:
-    return [name for each, name in sorted(_names().items()) if each.endswith(f"/{wanted}")]
+def _find_places(wanted: str) -> list[str]:
+    return [name for each, name in sorted(_load_names().items()) if each.endswith(f"/{wanted}")]
 
 
-def _alike(wanted: str) -> list[str]:
-    """Names, or places in them, that are spelled alike."""
-    spelled = {each.rpartition("/")[2]: name for each, name in sorted(_names().items())}
-    spelled |= _names()
+def _find_alike(wanted: str) -> list[str]:
+    """Return zone names with a similar spelling, also of the place alone."""
+    spelled = {each.rpartition("/")[2]: name for each, name in sorted(_load_names().items())}
+    spelled |= _load_names()
     near = get_close_matches(wanted, spelled, n=NEAR_NAMES, cutoff=0.6)
     return list(dict.fromkeys(spelled[each] for each in near))
 
 
 @cache
-def _names() -> dict[str, str]:
-    return {_plain(name): name for name in available_timezones()}
+def _load_names() -> dict[str, str]:
+    return {_normalise(name): name for name in available_timezones()}
 
 
-def _plain(name: str) -> str:
+def _normalise(name: str) -> str:
     return name.strip().replace(" ", "_").casefold()
 
 
-def told(output: Output) -> str:
+def render_text(output: Output) -> str:
     return f"{output.weekday}, {output.time} ({output.zone})"
 
 
@@ -79,7 +80,7 @@ TOOL = CoreTool(
     risk_reason="It only reads a clock.",
     modes=EVERYWHERE,
     handler=handle,
-    told=told,
+    render_text=render_text,
     documentation=Documentation(
         examples=(
             Example(

@@ -1,11 +1,12 @@
-"""Find tools by words, and load them, so that a long list of tools need not be told whole."""
+"""Finds tools by words and loads them, so that a long list of tools need not be sent whole."""
 
 from pydantic import BaseModel, Field
 
 from chatapp.tools.blueprint import IN_CHAT, CoreTool, Documentation, Example, Strict
 from chatapp.tools.context import Context, ToolError
-from chatapp.tools.core import FIND_TOOLS
-from chatapp.tools.tool_search import found
+from chatapp.tools.tool_search import search_tools
+
+from . import FIND_TOOLS
 
 MOST = 10
 SHOWN_DESCRIPTION = 300
@@ -31,7 +32,7 @@ class Output(BaseModel):
 
 
 def read(context: Context, asked: Input) -> list[str]:
-    return found(asked.query, context.catalogue)
+    return search_tools(asked.query, context.catalogue)
 
 
 def handle(context: Context, asked: Input) -> Output:
@@ -49,7 +50,7 @@ def handle(context: Context, asked: Input) -> Output:
     return Output(tools=tools, more=len(names) - len(best))
 
 
-def told(output: Output) -> str:
+def render_text(output: Output) -> str:
     if not output.tools:
         return "No tool fits these words. Try others, or do without."
     lines = [f"- {tool.name}: {tool.description}" for tool in output.tools]
@@ -72,7 +73,7 @@ TOOL = CoreTool(
     modes=IN_CHAT,
     handler=handle,
     read=read,
-    told=told,
+    render_text=render_text,
     documentation=Documentation(
         examples=(
             Example(

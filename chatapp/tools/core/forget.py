@@ -1,4 +1,4 @@
-"""Delete one remembered fact of a person."""
+"""Deletes one remembered fact about a person."""
 
 from django.http import Http404
 from pydantic import BaseModel, Field
@@ -33,7 +33,7 @@ def handle(context: Context, asked: Input) -> Output:
     return Output(id=asked.id, text=fact.text)
 
 
-def told(output: Output) -> str:
+def render_text(output: Output) -> str:
     return f"Forgotten: {output.text}"
 
 
@@ -47,7 +47,7 @@ TOOL = CoreTool(
     risk_reason="What is forgotten is gone for good.",
     modes=ACTING,
     handler=handle,
-    told=told,
+    render_text=render_text,
     documentation=Documentation(
         examples=(
             Example(

@@ -1,13 +1,13 @@
-"""The services that a person may use, and how each does: never how it is configured."""
+"""Lists the services that a person may use and their state, never their configuration."""
 
 from pydantic import BaseModel, Field
 
 from chatapp.tools.blueprint import EVERYWHERE, CoreTool, Documentation, Example, Strict
 from chatapp.tools.context import Context
-from mcpconfig.acting import Acting
 from mcpconfig.models import Service
-from mcpconfig.oauth.standing import Standing, State, standings
-from mcpconfig.sharing import SharedView, shared_views
+from mcpconfig.oauth.sign_in_status import ConnectionState, SignInStatus, get_sign_in_statuses
+from mcpconfig.services.sharing import SharedView, build_shared_views
+from mcpconfig.values.acting import Acting
 
 MOST = 100
 DESCRIPTION = 200
@@ -33,33 +33,34 @@ class Output(BaseModel):
 def handle(context: Context, asked: Input) -> Output:
     usable = Service.objects.for_member(context.person)
     shown = list(usable.select_related("identity_provider")[:MOST])
-    views = shared_views(shown, context.person)
-    stands = standings(shown, Acting.of(context.person))
+    views = build_shared_views(shown, context.person)
+    stands = get_sign_in_statuses(shown, Acting.of(context.person))
     listed = [
-        _known(shared, stands[service.pk]) for service, shared in zip(shown, views, strict=True)
+        _describe_service(shared, stands[service.pk])
+        for service, shared in zip(shown, views, strict=True)
     ]
     return Output(services=listed, more=usable.count() - len(listed))
 
 
-def _known(shared: SharedView, stands: Standing) -> Known:
+def _describe_service(shared: SharedView, stands: SignInStatus) -> Known:
     return Known(
         name=shared.name,
         title=shared.title,
         description=shared.description[:DESCRIPTION],
-        state=_state(shared, stands),
+        state=_describe_state(shared, stands),
         tools=None if shared.tools is None else len(shared.tools),
     )
 
 
-def _state(shared: SharedView, stands: Standing) -> str:
-    if stands.state == State.NOT_CONNECTED:
+def _describe_state(shared: SharedView, stands: SignInStatus) -> str:
+    if stands.state == ConnectionState.NOT_CONNECTED:
         return "waits for an admin to sign in" if stands.is_shared else "waits for your sign-in"
-    if stands.state == State.CONNECT_AGAIN:
+    if stands.state == ConnectionState.CONNECT_AGAIN:
         return "the sign-in has to be renewed"
     return "cannot be used now" if shared.is_out_of_use else "ready"
 
 
-def told(output: Output) -> str:
+def render_text(output: Output) -> str:
     if not output.services:
         return "This person may use no service."
     lines = [f"- {each.name} ({each.title}): {each.state}" for each in output.services]
@@ -77,7 +78,7 @@ TOOL = CoreTool(
     risk_reason="It only reads.",
     modes=EVERYWHERE,
     handler=handle,
-    told=told,
+    render_text=render_text,
     documentation=Documentation(
         examples=(
             Example(

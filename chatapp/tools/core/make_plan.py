@@ -1,10 +1,10 @@
-"""The assistant's plan: a checklist in the chat, set down by one call and ticked by others."""
+"""The assistant's plan: a checklist in the chat that one call creates and later calls update."""
 
 from typing import Any, Literal, Self
 
 from pydantic import BaseModel, Field, model_validator
 
-from chatapp.models import Plan
+from chatapp.models import Plan, Turn
 from chatapp.tools.blueprint import IN_CHAT, CoreTool, Documentation, Example, Strict
 from chatapp.tools.context import Context, ToolError
 
@@ -47,22 +47,22 @@ def handle(context: Context, asked: Input) -> Output:
     if turn is None or call is None:
         raise ToolError(message="A plan is made in a chat only.")
     if asked.steps:
-        # The call may be run again after a worker has died: then it is still the same plan.
+        # The call may run again after a worker has died; the plan is then the same row.
         steps = [{"text": step.strip(), "state": "open"} for step in asked.steps]
         plan = Plan(call=call, conversation_id=turn.conversation_id, steps=steps)
     else:
-        plan = _latest(context)
+        plan = _load_latest(turn)
     _tick(plan.steps, asked)
     plan.save()
     if plan.call_id != call.pk:
         context.changed_plans.append(plan.call)
-    return _output(plan)
+    return _build_output(plan)
 
 
-def _latest(context: Context) -> Plan:
-    """Locked by the turn that the caller holds: no other turn of this chat runs meanwhile."""
-    assert context.turn is not None  # noqa: S101  `handle` looked
-    mine = Plan.objects.filter(conversation=context.turn.conversation_id)
+def _load_latest(turn: Turn) -> Plan:
+    """Return the latest plan. The caller holds the lease of the turn, so no other turn of this
+    chat changes it."""
+    mine = Plan.objects.filter(conversation=turn.conversation_id)
     found = mine.select_related("call__turn").last()
     if found is None:
         raise ToolError(field="steps", message="There is no plan yet: give its steps first.")
@@ -82,13 +82,13 @@ def _tick(steps: list[dict[str, Any]], asked: Input) -> None:
             step["state"] = "open"
 
 
-def _output(plan: Plan) -> Output:
+def _build_output(plan: Plan) -> Output:
     return Output(
         steps=[PlanStep(number=number, **step) for number, step in enumerate(plan.steps, start=1)]
     )
 
 
-def told(output: Output) -> str:
+def render_text(output: Output) -> str:
     done = sum(step.state == "done" for step in output.steps)
     lines = [f"{step.number}. [{step.state}] {step.text}" for step in output.steps]
     return "\n".join([f"{done} of {len(lines)} steps are done.", *lines])
@@ -107,7 +107,7 @@ TOOL = CoreTool(
     risk_reason="It changes nothing outside this chat.",
     modes=IN_CHAT,
     handler=handle,
-    told=told,
+    render_text=render_text,
     documentation=Documentation(
         examples=(
             Example(

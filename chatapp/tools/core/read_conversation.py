@@ -1,4 +1,4 @@
-"""Read an earlier chat of a person, a few messages at a time."""
+"""Reads an earlier chat of a person, a few messages at a time."""
 
 import uuid
 from collections import defaultdict
@@ -14,10 +14,10 @@ from chatapp.tools.blueprint import (
     Documentation,
     Example,
     Strict,
-    as_read,
+    return_prepared,
 )
 from chatapp.tools.context import Context, ToolError
-from chatapp.tools.taint import taint_of_chats
+from chatapp.tools.taint import find_taint_of_chats
 
 MESSAGES = 20
 MESSAGE_CHARACTERS = 3_000
@@ -48,28 +48,28 @@ class Output(BaseModel):
 
 
 def read(context: Context, asked: Input) -> Output:
-    conversation = _own(context, asked.conversation)
+    conversation = _find_conversation(context, asked.conversation)
     rows = conversation.messages.order_by("created_seq", "created_at")
     start = asked.first - 1
-    said = _within(_said(list(rows[start : start + MESSAGES]), asked.first))
+    said = _take_fitting(_load_messages(list(rows[start : start + MESSAGES]), asked.first))
     following = asked.first + len(said)
     return Output(
         title=str(conversation),
         messages=said,
         next=following if rows.count() >= following else None,
-        tainted_by=taint_of_chats([conversation.pk]),
+        tainted_by=find_taint_of_chats([conversation.pk]),
     )
 
 
-def _own(context: Context, text: str) -> Conversation:
-    """What is not there and what is somebody else's are refused in the same words."""
+def _find_conversation(context: Context, text: str) -> Conversation:
+    """Return the chat. A missing one and somebody else's are refused in the same words."""
     try:
         return Conversation.of(context.person, uuid.UUID(text))
     except (ValueError, Http404):
         raise ToolError(field="conversation", message=UNKNOWN) from None
 
 
-def _said(messages: list[Message], first: int) -> list[Said]:
+def _load_messages(messages: list[Message], first: int) -> list[Said]:
     texts: dict[uuid.UUID, list[str]] = defaultdict(list)
     tools: dict[uuid.UUID, list[str]] = defaultdict(list)
     parts = Part.objects.filter(message__in=messages, kind__in=("text", "tool_call"))
@@ -77,12 +77,12 @@ def _said(messages: list[Message], first: int) -> list[Said]:
     for message, text, tool in begun.values_list("message", "beginning", "tool_call__tool_id"):
         (tools if tool else texts)[message].append(tool or text)
     return [
-        _one(number, message, "\n\n".join(texts[message.pk]), tools[message.pk])
+        _build_message(number, message, "\n\n".join(texts[message.pk]), tools[message.pk])
         for number, message in enumerate(messages, start=first)
     ]
 
 
-def _one(number: int, message: Message, text: str, tools: list[str]) -> Said:
+def _build_message(number: int, message: Message, text: str, tools: list[str]) -> Said:
     return Said(
         number=number,
         by="person" if message.role == Message.Role.USER else "assistant",
@@ -92,8 +92,8 @@ def _one(number: int, message: Message, text: str, tools: list[str]) -> Said:
     )
 
 
-def _within(said: list[Said]) -> list[Said]:
-    """As many as fit, and one in any case."""
+def _take_fitting(said: list[Said]) -> list[Said]:
+    """Return as many messages as fit, and at least one."""
     total = 0
     kept: list[Said] = []
     for each in said:
@@ -104,7 +104,7 @@ def _within(said: list[Said]) -> list[Said]:
     return kept
 
 
-def told(output: Output) -> str:
+def render_text(output: Output) -> str:
     lines = [f"“{output.title}”"]
     for each in output.messages:
         used = f" (called {', '.join(each.tools)})" if each.tools else ""
@@ -125,9 +125,9 @@ TOOL = CoreTool(
     risk="low",
     risk_reason="It only reads, and only your own chats.",
     modes=EVERYWHERE,
-    handler=as_read,
+    handler=return_prepared,
     read=read,
-    told=told,
+    render_text=render_text,
     documentation=Documentation(
         examples=(
             Example(

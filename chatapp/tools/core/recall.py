@@ -1,4 +1,4 @@
-"""What was remembered of a person in earlier chats, all of it or by words."""
+"""Returns what was remembered about a person in earlier chats, all of it or by words."""
 
 import re
 
@@ -40,17 +40,17 @@ def handle(context: Context, asked: Input) -> Output:
         facts.sort(key=lambda fact: -fitting[fact.pk])
     best = facts[:MOST]
     return Output(
-        facts=[_fact(each) for each in best],
+        facts=[_build_fact(each) for each in best],
         more=len(facts) - len(best),
         tainted_by=next((each.tainted_by for each in best if each.tainted_by), ""),
     )
 
 
-def _fact(kept: Memory) -> Fact:
+def _build_fact(kept: Memory) -> Fact:
     return Fact(id=kept.pk, text=kept.text, changed=kept.changed_at.date().isoformat())
 
 
-def told(output: Output) -> str:
+def render_text(output: Output) -> str:
     if not output.facts:
         return "Nothing is remembered that fits."
     lines = [f"- fact {fact.id}, {fact.changed}: {fact.text}" for fact in output.facts]
@@ -68,7 +68,7 @@ TOOL = CoreTool(
     risk_reason="It only reads what is remembered about you.",
     modes=EVERYWHERE,
     handler=handle,
-    told=told,
+    render_text=render_text,
     documentation=Documentation(
         examples=(
             Example(

@@ -1,12 +1,12 @@
-"""Keep a fact about a person for later chats. They see, change and delete it on a page."""
+"""Stores a fact about a person for later chats. They can see, change and delete it on a page."""
 
 from pydantic import BaseModel, Field
 
 from chatapp.models import Memory
-from chatapp.models.memory import MEMORIES_PER_PERSON, MEMORY_CHARACTERS, MemoryFull
+from chatapp.models.conversations.memory import MEMORIES_PER_PERSON, MEMORY_CHARACTERS, MemoryFull
 from chatapp.tools.blueprint import ACTING, CoreTool, Documentation, Example, Strict
 from chatapp.tools.context import Context, ToolError
-from chatapp.tools.taint import taint_of_chats
+from chatapp.tools.taint import find_taint_of_chats
 
 
 class Input(Strict):
@@ -27,13 +27,13 @@ def handle(context: Context, asked: Input) -> Output:
     text = " ".join(asked.text.split())
     if not text:
         raise ToolError(field="text", message="Write down what to remember.")
-    turn = context.turn  # what the model read in any turn of the chat is before it still
+    turn = context.turn  # everything that the model read in this chat counts
     try:
         fact, is_new = Memory.keep(
             context.person,
             text,
             conversation=turn.conversation if turn else None,
-            tainted_by=taint_of_chats([turn.conversation_id]) if turn else "",
+            tainted_by=find_taint_of_chats([turn.conversation_id]) if turn else "",
         )
     except MemoryFull:
         raise ToolError(
@@ -43,7 +43,7 @@ def handle(context: Context, asked: Input) -> Output:
     return Output(id=fact.pk, text=fact.text, is_new=is_new)
 
 
-def told(output: Output) -> str:
+def render_text(output: Output) -> str:
     done = "Remembered" if output.is_new else "This was remembered already"
     return f"{done}, as fact {output.id}: {output.text}"
 
@@ -61,7 +61,7 @@ TOOL = CoreTool(
     risk_reason="What is remembered lasts beyond this chat.",
     modes=ACTING,
     handler=handle,
-    told=told,
+    render_text=render_text,
     outlives_chat=True,
     documentation=Documentation(
         examples=(

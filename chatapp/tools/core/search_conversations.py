@@ -1,4 +1,4 @@
-"""Find earlier chats of a person by words in their titles and messages."""
+"""Finds earlier chats of a person by words in titles and messages."""
 
 import re
 import uuid
@@ -19,14 +19,14 @@ from chatapp.tools.blueprint import (
     Documentation,
     Example,
     Strict,
-    as_read,
+    return_prepared,
 )
 from chatapp.tools.context import Context, ToolError
-from chatapp.tools.taint import taint_of_chats
+from chatapp.tools.taint import find_taint_of_chats
 
 MOST = 10
 MOST_WORDS = 8
-# What is looked at: the newest messages that have a word, each from its beginning.
+# Limits: the newest messages with one of the words, each from its beginning.
 MESSAGES = 200
 CHARACTERS = 20_000
 EXCERPT = 200
@@ -60,7 +60,7 @@ class Output(BaseModel):
 
 @dataclass(slots=True, kw_only=True)
 class Hit:
-    """One chat, and the message in it that has most of the words."""
+    """One chat, and its message with most of the words."""
 
     id: uuid.UUID
     title: str
@@ -73,7 +73,7 @@ class Hit:
         has = frozenset(word for word in words if word in text.casefold())
         self.words |= has
         if len(has) > len(self.best):
-            self.best, self.excerpt = has, excerpt_of(text, has)
+            self.best, self.excerpt = has, cut_excerpt(text, has)
 
 
 def read(context: Context, asked: Input) -> Output:
@@ -83,32 +83,34 @@ def read(context: Context, asked: Input) -> Output:
     mine = Conversation.objects.filter(owner=context.person)
     if context.turn is not None:
         mine = mine.exclude(pk=context.turn.conversation_id)
-    hits = sorted(_hits(mine, words), key=lambda hit: (-len(hit.words), -hit.active_at.timestamp()))
+    hits = sorted(
+        _find_hits(mine, words), key=lambda hit: (-len(hit.words), -hit.active_at.timestamp())
+    )
     best = hits[: asked.limit]
     return Output(
-        found=[_found(hit, words) for hit in best],
+        found=[_build_found(hit, words) for hit in best],
         more=len(hits) - len(best),
-        tainted_by=taint_of_chats([hit.id for hit in best]),
+        tainted_by=find_taint_of_chats([hit.id for hit in best]),
     )
 
 
-def _hits(mine: QuerySet[Conversation], words: Sequence[str]) -> Iterator[Hit]:
-    """The chats that have a word, by what was looked at."""
-    titled = mine.filter(_any_of("title", words)).order_by("-active_at")[:MESSAGES]
-    hits = {row.pk: _hit(row) for row in titled}
-    for conversation, text in _messages(mine, words):
-        hits.setdefault(conversation.pk, _hit(conversation)).take(text, words)
+def _find_hits(mine: QuerySet[Conversation], words: Sequence[str]) -> Iterator[Hit]:
+    """Yield the chats with one of the words, within the limits."""
+    titled = mine.filter(_match_any("title", words)).order_by("-active_at")[:MESSAGES]
+    hits = {row.pk: _build_hit(row) for row in titled}
+    for conversation, text in _find_messages(mine, words):
+        hits.setdefault(conversation.pk, _build_hit(conversation)).take(text, words)
     for hit in hits.values():
         hit.words |= {word for word in words if word in hit.title.casefold()}
         if hit.words:
             yield hit
 
 
-def _messages(
+def _find_messages(
     mine: QuerySet[Conversation], words: Sequence[str]
 ) -> Iterator[tuple[Conversation, str]]:
     said = Part.objects.filter(
-        _any_of("text", words), kind=Part.Kind.TEXT, message__conversation__in=mine
+        _match_any("text", words), kind=Part.Kind.TEXT, message__conversation__in=mine
     )
     beginnings = said.annotate(beginning=Substr("text", 1, CHARACTERS)).order_by(
         "-message__created_at", "-pk"
@@ -117,12 +119,13 @@ def _messages(
     found = list(rows)
     known = mine.in_bulk({pk for pk, _ in found})
     for pk, text in found:
-        if pk in known:  # one may be deleted at this moment
+        if pk in known:  # a chat may have been deleted meanwhile
             yield known[pk], text
 
 
-def _any_of(column: str, words: Sequence[str]) -> Q:
-    """SQLite compares letters beyond ASCII exactly, so the usual spellings are all looked for."""
+def _match_any(column: str, words: Sequence[str]) -> Q:
+    """Return a condition for all usual spellings, because SQLite compares non-ASCII letters
+    exactly."""
     spelled = {way for word in words for way in (word, word.upper(), word.capitalize())}
     found = Q(pk__in=())
     for way in sorted(spelled):
@@ -130,12 +133,12 @@ def _any_of(column: str, words: Sequence[str]) -> Q:
     return found
 
 
-def _hit(row: Conversation) -> Hit:
+def _build_hit(row: Conversation) -> Hit:
     return Hit(id=row.pk, title=str(row), active_at=row.active_at)
 
 
-def excerpt_of(text: str, words: Iterable[str]) -> str:
-    """The surroundings of the first of these words."""
+def cut_excerpt(text: str, words: Iterable[str]) -> str:
+    """Return the text around the first of these words."""
     plain = text.casefold()
     first = min((plain.find(word) for word in words), default=0)
     start = max(0, first - BEFORE)
@@ -143,7 +146,7 @@ def excerpt_of(text: str, words: Iterable[str]) -> str:
     return f"{'…' if start else ''}{cut}{'…' if start + EXCERPT < len(text) else ''}"
 
 
-def _found(hit: Hit, words: Sequence[str]) -> Found:
+def _build_found(hit: Hit, words: Sequence[str]) -> Found:
     return Found(
         conversation=str(hit.id),
         title=hit.title,
@@ -153,7 +156,7 @@ def _found(hit: Hit, words: Sequence[str]) -> Found:
     )
 
 
-def told(output: Output) -> str:
+def render_text(output: Output) -> str:
     if not output.found:
         return "No other chat of this person has any of these words."
     lines = [
@@ -174,9 +177,9 @@ TOOL = CoreTool(
     risk="low",
     risk_reason="It only reads, and only your own chats.",
     modes=EVERYWHERE,
-    handler=as_read,
+    handler=return_prepared,
     read=read,
-    told=told,
+    render_text=render_text,
     documentation=Documentation(
         examples=(
             Example(

@@ -1,4 +1,4 @@
-"""What the assistant remembers about a person, for them to see, add, change and delete."""
+"""The facts that the assistant remembers about a person: list, add, change and delete."""
 
 from dataclasses import dataclass
 
@@ -7,18 +7,17 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.safestring import SafeString
 
+from chatapp.conversations import memory as remembering
 from chatapp.models import Memory
-from chatapp.models.memory import (
+from chatapp.models.conversations.memory import (
     MEMORIES_PER_PERSON,
     MEMORY_CHARACTERS,
     AlreadyRemembered,
     MemoryFull,
 )
-from chatapp.rendering.visible import draw_look_alikes
-from chatapp.turns import remembering
-
-from .access import MemberRequest, for_members
-from .conversations import sidebar_context
+from chatapp.rendering.hidden_characters import draw_look_alikes
+from chatapp.views.access import MemberRequest, for_members
+from chatapp.views.chat.conversations import build_sidebar_context
 
 FULL = f"You have {MEMORIES_PER_PERSON} facts, which is the limit. Delete one first."
 KNOWN = "This is remembered already."
@@ -40,9 +39,9 @@ class FactForm(forms.Form):
 
 @for_members("GET", "POST")
 def memory(request: MemberRequest) -> HttpResponse:
-    """The page; a POST adds a fact."""
+    """Show the page; a POST adds a fact."""
     if request.method == "GET":
-        return _page(request, FactForm())
+        return _render_page(request, FactForm())
     form = FactForm(request.POST)
     if form.is_valid():
         try:
@@ -53,7 +52,7 @@ def memory(request: MemberRequest) -> HttpResponse:
             form.add_error("text", KNOWN)
         else:
             return redirect("memory")
-    return _page(request, form, status=422)
+    return _render_page(request, form, status=422)
 
 
 @for_members("POST")
@@ -67,7 +66,7 @@ def change(request: MemberRequest, memory_id: int) -> HttpResponse:
             form.add_error("text", KNOWN)
         else:
             return redirect("memory")
-    return _page(request, FactForm(), changing=fact, changed=form, status=422)
+    return _render_page(request, FactForm(), changing=fact, changed=form, status=422)
 
 
 @for_members("POST")
@@ -78,7 +77,7 @@ def forget(request: MemberRequest, memory_id: int) -> HttpResponse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactLine:
-    """A fact with its hidden characters drawn; `changed` is what was typed and does not fit."""
+    """A fact with its hidden characters drawn; `changed` is a refused change of it."""
 
     fact: Memory
     text: SafeString
@@ -87,7 +86,7 @@ class FactLine:
     changed: FactForm | None
 
 
-def _line(fact: Memory, changed: FactForm | None) -> FactLine:
+def _build_line(fact: Memory, changed: FactForm | None) -> FactLine:
     label = fact.text[:LABEL_CHARACTERS]
     return FactLine(
         fact=fact,
@@ -98,7 +97,7 @@ def _line(fact: Memory, changed: FactForm | None) -> FactLine:
     )
 
 
-def _page(
+def _render_page(
     request: MemberRequest,
     form: FactForm,
     *,
@@ -106,13 +105,13 @@ def _page(
     changed: FactForm | None = None,
     status: int = 200,
 ) -> HttpResponse:
-    """`changed` is what was typed for the fact `changing` and does not fit."""
+    """Render the page; `changed` is a refused change of the fact `changing`."""
     facts = Memory.objects.filter(person=request.user).select_related("conversation")
     context = {
         "form": form,
-        "rows": [_line(fact, changed if fact == changing else None) for fact in facts],
+        "rows": [_build_line(fact, changed if fact == changing else None) for fact in facts],
         "most_characters": MEMORY_CHARACTERS,
         "most_facts": MEMORIES_PER_PERSON,
-        **sidebar_context(request.user, ""),
+        **build_sidebar_context(request.user, ""),
     }
     return render(request, "chat/memory.html", context, status=status)

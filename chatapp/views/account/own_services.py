@@ -1,4 +1,4 @@
-"""Services that people add for themselves, where an admin lets them."""
+"""Services that people add for themselves, where an admin allows it."""
 
 from typing import Any
 
@@ -8,120 +8,119 @@ from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 
 from chatapp.models import HousePolicy
-from mcpconfig import ledger
-from mcpconfig.acting import Acting
-from mcpconfig.errors import OperationError
+from chatapp.views.access import MemberRequest, for_members
+from chatapp.views.chat.conversations import build_sidebar_context
 from mcpconfig.models import Service
-from mcpconfig.oauth.standing import standing
-from mcpconfig.own_services import TOO_OFTEN, OwnServiceForm, may_look, own_services
-from mcpconfig.sharing import may_connect, shared_view
-
-from .access import MemberRequest, for_members
-from .conversations import sidebar_context
+from mcpconfig.oauth.sign_in_status import get_sign_in_status
+from mcpconfig.operations.tool_listing import fetch_tools
+from mcpconfig.services.own_services import TOO_OFTEN, OwnServiceForm, claim_look, list_own_services
+from mcpconfig.services.sharing import build_shared_view, can_sign_in
+from mcpconfig.values.acting import Acting
+from mcpconfig.values.errors import OperationError
 
 INSIDE = "A service in your own network is added by an admin."
 
 
 @for_members("GET", "HEAD", "POST")
 def add(request: MemberRequest) -> HttpResponse:
-    """Store it, look at it once, and show what came of it."""
-    _check_may_add(request)
-    return _filled_in(request, Service())
+    """Add a service, list its tools once, and show the result."""
+    _require_can_add(request)
+    return _handle_form(request, Service())
 
 
 @for_members("GET", "HEAD", "POST")
 def change(request: MemberRequest, name: str) -> HttpResponse:
-    _check_may_add(request)
-    service = _own(request, name)
+    _require_can_add(request)
+    service = _find_own_service(request, name)
     if not service.is_enabled:
         raise PermissionDenied
-    return _filled_in(request, service)
+    return _handle_form(request, service)
 
 
 @for_members("GET", "HEAD")
 def own_service(request: MemberRequest, name: str) -> HttpResponse:
-    """How it does, and what may be done with it."""
-    return _shown(request, _own(request, name))
+    """Show the state of the service and its actions."""
+    return _render_service(request, _find_own_service(request, name))
 
 
-def _shown(
+def _render_service(
     request: MemberRequest, service: Service, refusal: str = "", status: int = 200
 ) -> HttpResponse:
     context = {
         "service": service,
         "refusal": refusal,
-        "shared": shared_view(service, request.user),
-        "standing": standing(service, Acting.of(request.user)),
-        "may_connect": may_connect(service, request.user) and service.is_enabled,
-        "problem": _problem(service),
-        "may_change": service.is_enabled and _may_add(request),
+        "shared": build_shared_view(service, request.user),
+        "standing": get_sign_in_status(service, Acting.of(request.user)),
+        "may_connect": can_sign_in(service, request.user) and service.is_enabled,
+        "problem": _describe_problem(service),
+        "may_change": service.is_enabled and _can_add(request),
     }
-    return _page(request, "own", context, status)
+    return _render_page(request, "own", context, status)
 
 
 @for_members("POST")
 def test(request: MemberRequest, name: str) -> HttpResponse:
-    service = _own(request, name)
+    service = _find_own_service(request, name)
     if not service.is_enabled:
         raise PermissionDenied
-    if not may_look(request.user):
-        return _shown(request, service, TOO_OFTEN, status=429)
-    _look(request, service)
+    if not claim_look(request.user):
+        return _render_service(request, service, TOO_OFTEN, status=429)
+    _fetch_tools(request, service)
     return redirect("own-service", service.name)
 
 
 @for_members("POST")
 def remove(request: MemberRequest, name: str) -> HttpResponse:
-    """Also one that an admin switched off: its secrets are the person's own."""
-    _own(request, name).delete()
+    """Delete a service, even one that an admin disabled: its secrets belong to the person."""
+    _find_own_service(request, name).delete()
     return redirect("services")
 
 
-def _filled_in(request: MemberRequest, service: Service) -> HttpResponse:
+def _handle_form(request: MemberRequest, service: Service) -> HttpResponse:
     data = request.POST if request.method == "POST" else None
     name = service.name
     form = OwnServiceForm(data, instance=service, owner=request.user)
-    if form.is_valid() and not may_look(request.user):
+    if form.is_valid() and not claim_look(request.user):
         form.add_error(None, TOO_OFTEN)
-    elif form.is_valid() and (kept := form.keep()):
-        _look(request, kept)
+    elif form.is_valid() and (kept := form.save_service()):
+        _fetch_tools(request, kept)
         return redirect("own-service", kept.name)
     status = 422 if form.is_bound else 200
-    return _page(request, "own_form", {"form": form, "name": name}, status)
+    return _render_page(request, "own_form", {"form": form, "name": name}, status)
 
 
-def _look(request: MemberRequest, service: Service) -> None:
-    """List its tools, as if for the first time. How it failed is stored with it."""
+def _fetch_tools(request: MemberRequest, service: Service) -> None:
+    """List its tools without stored data. The service stores an error."""
     try:
-        async_to_sync(ledger.fetch_tools)(service, acting=Acting.of(request.user), refresh=True)
+        async_to_sync(fetch_tools)(service, acting=Acting.of(request.user), refresh=True)
     except OperationError:
         return
 
 
-def _problem(service: Service) -> dict[str, Any] | None:
-    """Why it cannot be used. Where an admin's setting would help, it is the admin who is named."""
+def _describe_problem(service: Service) -> dict[str, Any] | None:
+    """Return why the service cannot be used. A hint about a setting names the admin instead."""
     error: dict[str, Any] | None = service.last_error
     if error is None or error.get("kind") == "sign_in_needed":
         return None
     return error | {"hint": INSIDE} if error.get("kind") == "blocked_address" else error
 
 
-def _own(request: MemberRequest, name: str) -> Service:
-    """The service of this name that is this person's alone, or 404."""
-    return get_object_or_404(own_services(request.user), name=name)
+def _find_own_service(request: MemberRequest, name: str) -> Service:
+    """Return the person's own service of this name. Raises Http404."""
+    return get_object_or_404(list_own_services(request.user), name=name)
 
 
-def _may_add(request: MemberRequest) -> bool:
+def _can_add(request: MemberRequest) -> bool:
     return HousePolicy.current().lets_add(request.user)
 
 
-def _check_may_add(request: MemberRequest) -> None:
-    if not _may_add(request):
+def _require_can_add(request: MemberRequest) -> None:
+    if not _can_add(request):
         raise PermissionDenied
 
 
-def _page(
+def _render_page(
     request: MemberRequest, name: str, context: dict[str, Any], status: int = 200
 ) -> HttpResponse:
-    framed = {**context, **sidebar_context(request.user, "")}
+    framed = {**context, **build_sidebar_context(request.user, "")}
     return render(request, f"services/{name}.html", framed, status=status)

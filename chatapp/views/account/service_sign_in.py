@@ -1,4 +1,4 @@
-"""The services that a person may use, and signing in to them."""
+"""The list of services that a person may use, and sign-in to them."""
 
 import uuid
 from typing import TYPE_CHECKING
@@ -11,35 +11,35 @@ from django.middleware.csrf import get_token
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_safe
 
+from chatapp.live.page_facts import render_call
 from chatapp.models import HousePolicy, ToolCall
-from chatapp.rendering import fragments, page
-from mcpconfig.acting import Acting
-from mcpconfig.errors import OperationError
+from chatapp.rendering import page_values
+from chatapp.views.access import MemberRequest, for_members
+from chatapp.views.chat.conversations import build_sidebar_context
 from mcpconfig.models import IdentityProvider, Service
 from mcpconfig.oauth import removal
-from mcpconfig.oauth.document import document
-from mcpconfig.oauth.standing import standing
-from mcpconfig.on_first_use import company_sign_in, sign_in
-from mcpconfig.own_services import own_services
-from mcpconfig.sharing import may_connect, shared_view
-
-from .access import MemberRequest, for_members
-from .conversations import sidebar_context
+from mcpconfig.oauth.servers.client_metadata import build_document
+from mcpconfig.oauth.sign_in_status import get_sign_in_status
+from mcpconfig.operations.lazy import company_sign_in, sign_in
+from mcpconfig.services.own_services import list_own_services
+from mcpconfig.services.sharing import build_shared_view, can_sign_in
+from mcpconfig.values.acting import Acting
+from mcpconfig.values.errors import OperationError
 
 if TYPE_CHECKING:
-    from mcpconfig.oauth.attempts import Returned
+    from mcpconfig.oauth.grants.attempts import CallbackParameters
 
 
 @for_members("GET", "HEAD")
 def services(request: MemberRequest) -> HttpResponse:
     acting = Acting.of(request.user)
-    own = own_services(request.user)
+    own = list_own_services(request.user)
     rows = [
         {
             "service": service,
-            "shared": shared_view(service, request.user),
-            "standing": standing(service, acting),
-            "may_connect": may_connect(service, request.user),
+            "shared": build_shared_view(service, request.user),
+            "standing": get_sign_in_status(service, acting),
+            "may_connect": can_sign_in(service, request.user),
             "is_own": service in own,
         }
         for service in Service.objects.for_member(request.user)
@@ -48,21 +48,21 @@ def services(request: MemberRequest) -> HttpResponse:
         "rows": rows,
         "may_add": HousePolicy.current().lets_add(request.user),
         "switched_off": own.filter(is_enabled=False),
-        **sidebar_context(request.user, ""),
+        **build_sidebar_context(request.user, ""),
     }
     return render(request, "services/services.html", context)
 
 
 @for_members("POST")
 def start(request: MemberRequest, name: str) -> HttpResponse:
-    """Prepare a sign-in, and show the link that leads to it; for a call that waits for it, on the
-    call's own card.
+    """Prepare a sign-in and show its link, on the card of the call that waits for it if there is
+    one.
 
-    A redirect would be stopped by the content policy, which lets forms go to this site only; and
-    people see where they are being sent before they go.
+    The content security policy allows forms to this site only, so a redirect would be blocked; and
+    people see the host before they leave.
     """
-    service = _connectable(request, name=name)
-    call = _waiting(request)
+    service = _find_connectable(request, name=name)
+    call = _find_waiting_call(request)
     try:
         asked = async_to_sync(sign_in.begin)(
             service,
@@ -71,68 +71,72 @@ def start(request: MemberRequest, name: str) -> HttpResponse:
             base_url=settings.PUBLIC_URL or request.build_absolute_uri("/").rstrip("/"),
         )
     except OperationError as error:
-        return _not_begun(request, service, call, error)
-    _remember(request, service, call)
+        return _render_not_begun(request, service, call, error)
+    _remember_call(request, service, call)
     if call is not None and request.htmx:
-        return HttpResponse(fragments.tool_call(call, get_token(request), leads_to=asked))
-    context = {"service": service, "asked": asked, **sidebar_context(request.user, "")}
+        return HttpResponse(render_call(call, get_token(request), leads_to=asked))
+    context = {"service": service, "asked": asked, **build_sidebar_context(request.user, "")}
     return render(request, "services/leave.html", context)
 
 
 @for_members("GET")
 def callback(request: MemberRequest, **which: str | int) -> HttpResponse:
-    """What an authorization server sent the person back with. The state in it is the proof that
-    this person asked for it in this browser: no other request of theirs can be forged into one.
-    The address names the service, or says its number where the document keeps the name back."""
-    service = _connectable(request, **which)
+    """Finish a sign-in after the authorization server sent the person back.
+
+    The state proves that this person began it in this browser, so that the request cannot be
+    forged. The URL contains the name of the service, or its number where the client document hides
+    the name.
+    """
+    service = _find_connectable(request, **which)
     session_key = request.session.session_key or ""
     try:
         async_to_sync(sign_in.finish)(
-            service, Acting.of(request.user), _returned(request), session_key=session_key
+            service, Acting.of(request.user), _read_returned(request), session_key=session_key
         )
     except OperationError as error:
-        response = _result(request, service, error)
+        response = _render_result(request, service, error)
     else:
-        response = _back(request, service)
-    # The address holds a code that is spent by now; it is still nobody else's business.
+        response = _redirect_back(request, service)
+    # The URL contains a code. It is used up, but must not leak in a referrer.
     response["Referrer-Policy"] = "no-referrer"
     return response
 
 
 @for_members("GET")
 def company_callback(request: MemberRequest, name: str) -> HttpResponse:
-    """As `callback`, from a company's identity provider, which has one address for all services."""
+    """Do the same as `callback` for the identity provider of a company, with one URL for all its
+    services."""
     provider = get_object_or_404(IdentityProvider, name=name)
     session_key = request.session.session_key or ""
     try:
         service = async_to_sync(company_sign_in.finish)(
-            provider, Acting.of(request.user), _returned(request), session_key=session_key
+            provider, Acting.of(request.user), _read_returned(request), session_key=session_key
         )
     except OperationError as error:
-        response = _result(request, provider, error)
+        response = _render_result(request, provider, error)
     else:
-        response = _back(request, service)
+        response = _redirect_back(request, service)
     response["Referrer-Policy"] = "no-referrer"
     return response
 
 
 @for_members("POST")
 def disconnect(request: MemberRequest, name: str) -> HttpResponse:
-    removal.disconnect(_connectable(request, name=name), Acting.of(request.user))
+    removal.disconnect(_find_connectable(request, name=name), Acting.of(request.user))
     return redirect("services")
 
 
 @require_safe
 def client_document(_request: HttpRequest) -> HttpResponse:
-    """Who this application is, for authorization servers; open to everybody."""
-    known = document()
+    """Return the client metadata document for authorization servers. It is public."""
+    known = build_document()
     if known is None:
         raise Http404
     return JsonResponse(known)
 
 
-def _returned(request: MemberRequest) -> "Returned":
-    return sign_in.Returned(
+def _read_returned(request: MemberRequest) -> "CallbackParameters":
+    return sign_in.CallbackParameters(
         state=request.GET.get("state", ""),
         code=request.GET.get("code", ""),
         error=request.GET.get("error", ""),
@@ -140,16 +144,16 @@ def _returned(request: MemberRequest) -> "Returned":
     )
 
 
-def _connectable(request: MemberRequest, **which: str | int) -> Service:
-    """The service that this person may use and sign in to, or 404 or 403."""
+def _find_connectable(request: MemberRequest, **which: str | int) -> Service:
+    """Return the service that this person may sign in to. Raises Http404 and PermissionDenied."""
     service = get_object_or_404(Service.objects.for_member(request.user), **which)
-    if not may_connect(service, request.user):
+    if not can_sign_in(service, request.user):
         raise PermissionDenied
     return service
 
 
-def _waiting(request: MemberRequest) -> ToolCall | None:
-    """The call on whose card this person pressed *Connect*, if it was on one."""
+def _find_waiting_call(request: MemberRequest) -> ToolCall | None:
+    """Return the call on whose card this person pressed *Connect*, if any. Raises Http404."""
     given = request.POST.get("call", "")
     if not given:
         return None
@@ -159,38 +163,38 @@ def _waiting(request: MemberRequest) -> ToolCall | None:
         raise Http404 from None
 
 
-def _return_key(service: Service) -> str:
+def _make_return_key(service: Service) -> str:
     return f"sign-in-for-{service.name}"
 
 
-def _remember(request: MemberRequest, service: Service, call: ToolCall | None) -> None:
-    """Where this browser goes on afterwards. Only ever the id of a call of this person's."""
-    request.session.pop(_return_key(service), None)
+def _remember_call(request: MemberRequest, service: Service, call: ToolCall | None) -> None:
+    """Remember in the session which call of this person waits for the sign-in."""
+    request.session.pop(_make_return_key(service), None)
     if call is not None:
-        request.session[_return_key(service)] = str(call.pk)
+        request.session[_make_return_key(service)] = str(call.pk)
 
 
-def _back(request: MemberRequest, service: Service) -> HttpResponse:
-    """To the conversation whose call waited, or to the page that says that it worked."""
-    known = request.session.pop(_return_key(service), None)
+def _redirect_back(request: MemberRequest, service: Service) -> HttpResponse:
+    """Redirect to the conversation of the waiting call, or show that the sign-in succeeded."""
+    known = request.session.pop(_make_return_key(service), None)
     owned = ToolCall.objects.filter(turn__conversation__owner=request.user)
     call = owned.select_related("turn").filter(pk=known).first() if known else None
     if call is None:
-        return _result(request, service, None)
-    return redirect(f"/c/{call.turn.conversation_id}/#{page.tool_call_id(call.pk)}")
+        return _render_result(request, service, None)
+    return redirect(f"/c/{call.turn.conversation_id}/#{page_values.tool_call_id(call.pk)}")
 
 
-def _not_begun(
+def _render_not_begun(
     request: MemberRequest, service: Service, call: ToolCall | None, error: OperationError
 ) -> HttpResponse:
     if call is None or not request.htmx:
-        return _result(request, service, error)
+        return _render_result(request, service, error)
     refusal = " ".join(filter(None, [error.message, error.hint]))
-    return HttpResponse(fragments.tool_call(call, get_token(request), refusal), status=409)
+    return HttpResponse(render_call(call, get_token(request), refusal), status=409)
 
 
-def _result(
+def _render_result(
     request: MemberRequest, service: Service | IdentityProvider, error: OperationError | None
 ) -> HttpResponse:
-    context = {"service": service, "error": error, **sidebar_context(request.user, "")}
+    context = {"service": service, "error": error, **build_sidebar_context(request.user, "")}
     return render(request, "services/result.html", context, status=200 if error is None else 409)

@@ -1,4 +1,4 @@
-"""The front door: signing in by password or one-time link, the first password, signing out."""
+"""Sign-in by password or one-time link, setting a password, and sign-out."""
 
 from math import ceil
 from typing import Any, cast
@@ -43,7 +43,7 @@ class SignInForm(forms.Form):
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def sign_in(request: HttpRequest) -> HttpResponse:
-    target = own_path(request.POST.get("next") or request.GET.get("next") or "")
+    target = get_own_path(request.POST.get("next") or request.GET.get("next") or "")
     if request.user.is_authenticated:
         return redirect(target)
     form = SignInForm(request.POST or None)
@@ -57,23 +57,23 @@ def sign_in(request: HttpRequest) -> HttpResponse:
     return render(request, "sign_in/sign_in.html", {"form": form, "next": target}, status=status)
 
 
-def own_path(address: str) -> str:
-    """`address` if it is a path of this site, else the first page: nobody is sent elsewhere."""
+def get_own_path(address: str) -> str:
+    """Return `address` if it is a path of this site, otherwise the first page."""
     is_plain = address.startswith("/") and address.isprintable()
     is_own = is_plain and url_has_allowed_host_and_scheme(address, None)
     return address if is_own else settings.LOGIN_REDIRECT_URL
 
 
 def too_many_tries(request: HttpRequest, *_: Any) -> HttpResponse:
-    """What django-axes answers with when a name was tried too often from one address."""
+    """The response of django-axes after too many failed attempts for a name from one address."""
     minutes = ceil(settings.AXES_COOLOFF_TIME.total_seconds() / 60)
     return render(request, "sign_in/too_many_tries.html", {"minutes": minutes}, status=429)
 
 
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
-def by_link(request: HttpRequest, token: str) -> HttpResponse:
-    """Only the button redeems the link: programs that preview links must not use it up."""
+def sign_in_by_link(request: HttpRequest, token: str) -> HttpResponse:
+    """Show the link; only its button redeems it, so that link previews do not use it up."""
     if request.method == "POST":
         redeemed = SignInLink.redeem(token)
         if redeemed is None:
@@ -102,10 +102,10 @@ def sign_out(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def set_password(request: HttpRequest) -> HttpResponse:
-    """The first password, or a new one for somebody who knows the old one."""
+    """Set the first password, or a new one with the old password."""
     member = cast(Member, request.user)
     is_first = not member.has_usable_password()
-    form = password_form(member, request.POST or None)
+    form = build_password_form(member, request.POST or None)
     if request.method == "POST" and form.is_valid():
         form.save()
         update_session_auth_hash(request, member)
@@ -115,8 +115,8 @@ def set_password(request: HttpRequest) -> HttpResponse:
     return render(request, "sign_in/password.html", context, status=status)
 
 
-def password_form(member: Member, data: QueryDict | None) -> "SetPasswordForm[Member]":
-    """Django's form in our words; it asks for the old password where there is one."""
+def build_password_form(member: Member, data: QueryDict | None) -> "SetPasswordForm[Member]":
+    """Return the form of Django with our texts. It asks for the old password if there is one."""
     form_class = PasswordChangeForm if member.has_usable_password() else SetPasswordForm
     form = form_class(member, data)
     form.fields["new_password1"].help_text = "At least 8 characters, and not one that many use."
@@ -125,8 +125,8 @@ def password_form(member: Member, data: QueryDict | None) -> "SetPasswordForm[Me
     return form
 
 
-def to_sign_in(request: HttpRequest, extra_context: Any = None) -> HttpResponse:
-    """The admin's own sign-in page is this one; a member who may not enter is told so."""
+def redirect_to_sign_in(request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+    """Replace the sign-in page of the Django admin. Raises PermissionDenied for other members."""
     if request.user.is_authenticated and not request.user.is_staff:
         raise PermissionDenied("Only admins may open this page.")
-    return redirect_to_login(own_path(request.GET.get("next", "")))
+    return redirect_to_login(get_own_path(request.GET.get("next", "")))

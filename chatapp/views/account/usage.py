@@ -1,4 +1,4 @@
-"""What a person used of the models this month, and what an admin allows them."""
+"""The usage of a person this month, and their allowance."""
 
 from django.db.models import Sum
 from django.http import HttpResponse
@@ -6,10 +6,9 @@ from django.shortcuts import render
 from django.utils import timezone
 
 from chatapp.models import UsageOfDay
-from chatapp.turns import usage as using
-
-from .access import MemberRequest, for_members
-from .conversations import sidebar_context
+from chatapp.providers.access import usage as using
+from chatapp.views.access import MemberRequest, for_members
+from chatapp.views.chat.conversations import build_sidebar_context
 
 
 @for_members("GET")
@@ -27,8 +26,8 @@ def usage(request: MemberRequest) -> HttpResponse:
     context = {
         "first": first,
         "models": by_model.order_by("-written"),
-        "standings": using.standings(request.user, today),
-        "begins_anew": using.hint(today),
-        **sidebar_context(request.user, ""),
+        "standings": using.list_allowance_use(request.user, today),
+        "begins_anew": using.describe_renewal(today),
+        **build_sidebar_context(request.user, ""),
     }
     return render(request, "chat/usage.html", context)

@@ -1,12 +1,12 @@
-"""How a program gets in: by an access token in the Authorization header, and by nothing else.
+"""Authentication of programs: an access token in the Authorization header, and nothing else.
 
-No session counts here, so no page elsewhere can act through somebody's browser, and the views need
-no CSRF token.
+Sessions are ignored here, so that no other site can act through a browser, and the views need no
+CSRF token.
 """
 
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from dataclasses import field as made
+from dataclasses import field as dataclass_field
 from functools import wraps
 from typing import Any
 
@@ -18,11 +18,11 @@ from django.http.response import HttpResponseBase
 from django.utils.cache import add_never_cache_headers
 from django.views.decorators.csrf import csrf_exempt
 
+from chatapp.api import access_tokens
 from chatapp.models import AccessToken
-from chatapp.turns import access_tokens
 
 LOCKED_SECONDS = 900
-IN_THE_QUERY = ("access_token", "token", "api_key", "apikey", "key", "authorization", "bearer")
+QUERY_NAMES = ("access_token", "token", "api_key", "apikey", "key", "authorization", "bearer")
 MAKE_ONE = "Make a token under “Access tokens” and send it as “Authorization: Bearer cs_…”."
 
 View = Callable[..., Coroutine[Any, Any, HttpResponseBase]]
@@ -30,14 +30,14 @@ View = Callable[..., Coroutine[Any, Any, HttpResponseBase]]
 
 @dataclass(slots=True, kw_only=True)
 class Problem(Exception):
-    """Why a program's request is refused: `message` for a person, `field` is what is at fault."""
+    """A refused request of a program: `message` for a person, `field` is the wrong argument."""
 
     status: int
     kind: str
     message: str
     hint: str = ""
     field: str = ""
-    headers: dict[str, str] = made(default_factory=dict)
+    headers: dict[str, str] = dataclass_field(default_factory=dict)
 
     @property
     def value(self) -> dict[str, Any]:
@@ -56,21 +56,21 @@ class Problem(Exception):
 
 
 class ProgramRequest(HttpRequest):
-    """A request by a program; `token` is what let it in, `token.person` for whom it acts."""
+    """A request of a program. It acts for `token.person`."""
 
     token: AccessToken
 
 
-def answer_of(problem: Problem) -> HttpResponse:
+def render_problem(problem: Problem) -> HttpResponse:
     return problem.answer
 
 
 def for_programs(
     *scopes: str,
     methods: tuple[str, ...],
-    refusal: Callable[[Problem], HttpResponse] = answer_of,
+    refusal: Callable[[Problem], HttpResponse] = render_problem,
 ) -> Callable[[View], View]:
-    """Let programs in whose token has one of these scopes. `refusal` makes a problem an answer."""
+    """Allow programs whose token has one of these scopes. `refusal` renders a Problem."""
 
     def decorate(
         view: View,
@@ -79,7 +79,7 @@ def for_programs(
         @wraps(view)
         async def guarded(request: Any, *args: Any, **kwargs: Any) -> HttpResponseBase:
             try:
-                request.token = await sync_to_async(admitted)(request, *scopes)
+                request.token = await sync_to_async(admit)(request, *scopes)
                 check_method(request, methods)
                 response: HttpResponseBase = await view(request, *args, **kwargs)
             except Problem as problem:
@@ -101,30 +101,31 @@ def check_method(request: HttpRequest, methods: tuple[str, ...]) -> None:
         )
 
 
-def admitted(request: HttpRequest, *scopes: str) -> AccessToken:
-    """The live token that this request shows, with one of these scopes. Raises Problem.
+def admit(request: HttpRequest, *scopes: str) -> AccessToken:
+    """Return the active token of this request if it has one of these scopes. Raises Problem.
 
-    A wrong secret for a token that exists is counted as a wrong password is, by token and address;
-    where there are too many, the right one does not help either. Texts that name no token of ours
-    leave no row behind, so that nobody fills the database with them.
+    A wrong secret for an existing token is counted like a wrong password, by token and address;
+    after too many, the right secret is refused too. Text that names no token stores no row, so that
+    it cannot fill the database.
     """
-    text = _shown(request)
-    token = AccessToken.named_by(text)
+    text = _read_token(request)
+    token = AccessToken.find_by_text(text)
     if token is None:
-        raise _unknown()
+        raise _build_unknown_token()
     credentials = {"username": f"token {token.prefix}"}
     if not AxesProxyHandler.is_allowed(request, credentials):
-        raise _locked()
+        raise _build_locked()
     if not token.is_opened_by(text):
-        raise _counted(request, credentials)
-    _check(token, scopes)
+        raise _count_failure(request, credentials)
+    _check_token(token, scopes)
     access_tokens.note_use(token)
     return token
 
 
-def _shown(request: HttpRequest) -> str:
-    """A token in an address ends in logs, histories and referrers: it is refused, even if right."""
-    if any(name.lower() in IN_THE_QUERY for name in request.GET):
+def _read_token(request: HttpRequest) -> str:
+    """Return the token text. A token in the URL ends up in logs, histories and referrers, so it is
+    refused even if it is right. Raises Problem."""
+    if any(name.lower() in QUERY_NAMES for name in request.GET):
         raise Problem(
             status=400,
             kind="token_in_address",
@@ -133,13 +134,15 @@ def _shown(request: HttpRequest) -> str:
         )
     scheme, _, text = request.headers.get("Authorization", "").partition(" ")
     if scheme.lower() != "bearer" or not text.strip():
-        raise _turned_away("token_missing", "This needs an access token.", challenge="Bearer")
+        raise _build_unauthorised(
+            "token_missing", "This needs an access token.", challenge="Bearer"
+        )
     return text.strip()
 
 
-def _check(token: AccessToken, scopes: tuple[str, ...]) -> None:
+def _check_token(token: AccessToken, scopes: tuple[str, ...]) -> None:
     if token.has_ended or not token.person.is_active:
-        raise _turned_away("token_ended", "This token has expired or was revoked.")
+        raise _build_unauthorised("token_ended", "This token has expired or was revoked.")
     if not set(scopes) & set(token.scopes):
         needed = " or ".join(f"“{scope}”" for scope in scopes)
         challenge = f'Bearer error="insufficient_scope", scope="{" ".join(scopes)}"'
@@ -152,27 +155,27 @@ def _check(token: AccessToken, scopes: tuple[str, ...]) -> None:
         )
 
 
-def _counted(request: Any, credentials: dict[str, str]) -> Problem:
+def _count_failure(request: Any, credentials: dict[str, str]) -> Problem:
     user_login_failed.send(sender=__name__, credentials=credentials, request=request)
     if request.axes_locked_out:
-        # Else the middleware of axes would answer, with a page.
+        # Otherwise the middleware of django-axes would answer with a page.
         request.axes_locked_out = False
-        return _locked()
-    return _unknown()
+        return _build_locked()
+    return _build_unknown_token()
 
 
-def _unknown() -> Problem:
-    return _turned_away("token_unknown", "Nobody has a token of this text.")
+def _build_unknown_token() -> Problem:
+    return _build_unauthorised("token_unknown", "Nobody has a token of this text.")
 
 
-def _turned_away(
+def _build_unauthorised(
     kind: str, message: str, challenge: str = 'Bearer error="invalid_token"'
 ) -> Problem:
     headers = {"WWW-Authenticate": challenge}
     return Problem(status=401, kind=kind, message=message, hint=MAKE_ONE, headers=headers)
 
 
-def _locked() -> Problem:
+def _build_locked() -> Problem:
     return Problem(
         status=429,
         kind="too_many_tries",

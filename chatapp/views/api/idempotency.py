@@ -1,4 +1,4 @@
-"""The Idempotency-Key of a program: the same request with the same key is one act."""
+"""The Idempotency-Key header: the same request with the same key is executed once."""
 
 from django.http import HttpRequest
 
@@ -7,8 +7,8 @@ from .bearer import Problem
 KEY_CHARACTERS = 255
 
 
-def key_of(request: HttpRequest) -> str:
-    """The key, or nothing. Raises Problem."""
+def read_key(request: HttpRequest) -> str:
+    """Return the key, or an empty text. Raises Problem."""
     key = request.headers.get("Idempotency-Key")
     if key is None:
         return ""

@@ -1,4 +1,4 @@
-"""The MCP faces as ASGI applications: who may speak to them, from where, how much and how long."""
+"""The MCP endpoints as ASGI applications: authentication, origin checks and limits."""
 
 import io
 from functools import partial
@@ -12,24 +12,24 @@ from django.core.handlers.asgi import ASGIRequest
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from chatapp.mcp_mount import Manager, Mount
-from chatapp.storage import in_database
+from chatapp.api.mcp_server import SCOPE_ENTRY, create_session_manager
+from chatapp.server.database import in_database
+from chatapp.server.mcp_mount import Manager, Mount
 from chatapp.tools.blueprint import Mode
-from chatapp.views.bearer import Problem, admitted, check_method
 
-from .mcp_server import SHOWN, manager
+from .bearer import Problem, admit, check_method
 
-MOST_BYTES = 256 * 1024
-# Beyond the longest wait for a call, with its beginning and its end.
-MOST_SECONDS = 60.0
+MAX_BYTES = 256 * 1024
+# Longer than the longest wait for a call.
+MAX_SECONDS = 60.0
 PATHS: MappingProxyType[str, Mode] = MappingProxyType({"/mcp": "mcp_act", "/mcp/plan": "mcp_plan"})
 SCOPES: MappingProxyType[Mode, tuple[str, ...]] = MappingProxyType(
     {"mcp_act": ("mcp",), "mcp_plan": ("mcp", "mcp:plan")}
 )
 
 
-def _made(mode: Mode) -> tuple[ASGIApp, Manager]:
-    made = manager(mode, MOST_BYTES)
+def _build_mount(mode: Mode) -> tuple[ASGIApp, Manager]:
+    made = create_session_manager(mode, MAX_BYTES)
     return made.handle_request, made
 
 
@@ -38,27 +38,27 @@ TOO_SLOW = Problem(
     kind="too_slow",
     message="This took too long. A call that had begun goes on; its chat shows it.",
 )
-_mounts = {path: Mount(partial(_made, mode)) for path, mode in PATHS.items()}
+_mounts = {path: Mount(partial(_build_mount, mode)) for path, mode in PATHS.items()}
 
 
 async def application(scope: Scope, receive: Receive, send: Send) -> None:
-    """Serves one HTTP request to the face of its path."""
+    """Serve one HTTP request to the endpoint of its path."""
     request = ASGIRequest(scope, io.BytesIO())
     try:
-        check_place(request)
-        token = await in_database(admitted, request, *SCOPES[PATHS[scope["path"]]])
-        # Stateless: there is no stream to listen to and no session to end.
+        check_host_and_origin(request)
+        token = await in_database(admit, request, *SCOPES[PATHS[scope["path"]]])
+        # Stateless: there is no stream to read (GET) and no session to end (DELETE).
         check_method(request, ("POST",))
     except Problem as problem:
         await _refuse(problem, scope, receive, send)
         return
-    # Our HTTP parser leaves white space around values, which is no part of them (RFC 9110, 5.5).
+    # The HTTP parser keeps white space around values, which is not part of them (RFC 9110, 5.5).
     headers = [(name, value.strip(b" \t")) for name, value in scope["headers"]]
-    await _serve({**scope, "headers": headers, SHOWN: token}, receive, send)
+    await _serve({**scope, "headers": headers, SCOPE_ENTRY: token}, receive, send)
 
 
 async def _serve(scope: Scope, receive: Receive, send: Send) -> None:
-    """One that takes too long is broken off; a call that it began goes on without it."""
+    """Serve a request within the time limit. A call that it began continues after the limit."""
     has_begun = False
 
     async def watched(message: Message) -> None:
@@ -66,7 +66,7 @@ async def _serve(scope: Scope, receive: Receive, send: Send) -> None:
         has_begun = True
         await send(message)
 
-    with anyio.move_on_after(MOST_SECONDS) as bound:
+    with anyio.move_on_after(MAX_SECONDS) as bound:
         await _mounts[scope["path"]](scope, receive, watched)
     if bound.cancelled_caught and not has_begun:
         await _refuse(TOO_SLOW, scope, receive, send)
@@ -78,14 +78,13 @@ async def _refuse(problem: Problem, scope: Scope, receive: Receive, send: Send) 
 
 
 async def close() -> None:
-    """End the servers of this event loop."""
+    """Close the servers of this event loop."""
     for mount in _mounts.values():
         await mount.close()
 
 
-def check_place(request: Any) -> None:
-    """Refuse a host that is not ours and a page of anybody else, as pages do: a name that was bent
-    to this machine reaches nothing. Raises Problem."""
+def check_host_and_origin(request: Any) -> None:
+    """Refuse foreign hosts and origins, as a protection against DNS rebinding. Raises Problem."""
     try:
         ours = f"{request.scheme}://{request.get_host()}"
     except DisallowedHost:

@@ -1,5 +1,5 @@
-"""Reads requests as OpenAI's chat completions have them. What cannot be done here is refused, and
-what is left to the admins is named as ignored."""
+"""Parses requests in the format of OpenAI chat completions. Unsupported parameters are refused, and
+parameters that admins set are reported as ignored."""
 
 import base64
 import binascii
@@ -15,12 +15,12 @@ from typing import Any
 from django.conf import settings
 from django.http import HttpRequest
 
-from chatapp.turns.attachments import in_words
-from chatapp.turns.program_requests import Asked, Said
-from chatapp.turns.uploads import Upload
+from chatapp.api.requests import ChatRequest, SentMessage
+from chatapp.context.attachments import format_size
+from chatapp.conversations.uploads import Upload
 
 from .bearer import Problem
-from .idempotency import key_of
+from .idempotency import read_key
 
 MOST_MESSAGES = 1_000
 MOST_FILES = 20
@@ -29,7 +29,7 @@ DATA_URL = re.compile(r"data:[\w.+-]+/[\w.+-]+(?:;[\w.+-]+=[\w.+-]+)*;base64,")
 TOO_LARGE = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
 INSTRUCTING = ("system", "developer")
 TOOLS_RUN_HERE = "Tools run on this server, under its rules, and cannot come with a request."
-# What would be answered otherwise than asked for, each with the values that ask for nothing.
+# Parameters that cannot be honoured, each with the values that ask for nothing.
 REFUSED: dict[str, tuple[str, tuple[Any, ...]]] = {
     "tools": (TOOLS_RUN_HERE, (None, [])),
     "functions": (TOOLS_RUN_HERE, (None, [])),
@@ -47,31 +47,31 @@ UNDERSTOOD = {"model", "messages", "stream", "stream_options", "countersign", "u
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What is asked, and how the answer is to come. `ignored` are parameters that admins set."""
+    """A parsed request and the form of its answer. `ignored` are parameters that admins set."""
 
-    asked: Asked
+    asked: ChatRequest
     streams: bool = False
     counts_tokens: bool = False
     ignored: tuple[str, ...] = ()
 
 
-def read(request: HttpRequest) -> Wanted:
-    """Raises Problem."""
+def read_request(request: HttpRequest) -> Wanted:
+    """Parse a request. Raises Problem."""
     body = _body(request)
     for name, (why, harmless) in REFUSED.items():
         if body.get(name) not in harmless:
-            raise bad(why, name)
+            raise build_problem(why, name)
     _check_files(body)
     options = body.get("stream_options") or {}
     if not isinstance(options, dict):
-        raise bad("This must be an object.", "stream_options")
+        raise build_problem("This must be an object.", "stream_options")
     return Wanted(
-        asked=Asked(
+        asked=ChatRequest(
             model=_model(body),
             instructions="\n\n".join(_instructions(body)),
             said=_said(body),
             conversation_id=_conversation(body),
-            key=key_of(request),
+            key=read_key(request),
             is_retry=_is_retry(request),
         ),
         streams=_flag(body, "stream"),
@@ -80,37 +80,39 @@ def read(request: HttpRequest) -> Wanted:
     )
 
 
-def bad(message: str, field: str = "", status: int = HTTPStatus.BAD_REQUEST) -> Problem:
+def build_problem(message: str, field: str = "", status: int = HTTPStatus.BAD_REQUEST) -> Problem:
     return Problem(status=status, kind="invalid_request", message=message, field=field)
 
 
 def _body(request: HttpRequest) -> dict[str, Any]:
     if request.content_type != "application/json":
-        raise bad("Send JSON.", status=HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
+        raise build_problem("Send JSON.", status=HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
     most = settings.REQUEST_MAX_BYTES
     body = request.read(most + 1)
     if len(body) > most:
-        raise bad(f"At most {most // 1_000_000} MB can be sent.", status=TOO_LARGE)
+        raise build_problem(f"At most {most // 1_000_000} MB can be sent.", status=TOO_LARGE)
     try:
         value = json.loads(body)
     except (ValueError, RecursionError):
         value = None
     if not isinstance(value, dict):
-        raise bad("The body must be one JSON object.")
+        raise build_problem("The body must be one JSON object.")
     return value
 
 
 def _check_files(body: Mapping[str, Any]) -> None:
-    """Refuse too many files and too heavy ones by what was sent, before any is decoded."""
+    """Refuse too many and too large files before any is decoded. Raises Problem."""
     weights = [_weight(url) for _place, message in _messages(body) for url in _urls(message)]
     if len(weights) > MOST_FILES:
-        raise bad(f"At most {MOST_FILES} files can be sent at once.", "messages", TOO_LARGE)
+        raise build_problem(
+            f"At most {MOST_FILES} files can be sent at once.", "messages", TOO_LARGE
+        )
     if any(weight > settings.FILE_MAX_BYTES for weight in weights):
-        message = f"A file may have {in_words(settings.FILE_MAX_BYTES)}."
-        raise bad(message, "messages", TOO_LARGE)
+        message = f"A file may have {format_size(settings.FILE_MAX_BYTES)}."
+        raise build_problem(message, "messages", TOO_LARGE)
     if sum(weights) > settings.MESSAGE_MAX_BYTES:
-        message = f"All files together may have {in_words(settings.MESSAGE_MAX_BYTES)}."
-        raise bad(message, "messages", TOO_LARGE)
+        message = f"All files together may have {format_size(settings.MESSAGE_MAX_BYTES)}."
+        raise build_problem(message, "messages", TOO_LARGE)
 
 
 def _urls(message: Mapping[str, Any]) -> Iterator[str]:
@@ -124,28 +126,28 @@ def _urls(message: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _weight(url: str) -> int:
-    """How many bytes its base64 stands for."""
+    """Return the number of bytes that the base64 text encodes."""
     return (len(url) - url.find(",") - 1) * 3 // 4 - url[-2:].count("=")
 
 
 def _model(body: Mapping[str, Any]) -> str:
     model = body.get("model")
     if not isinstance(model, str) or not 0 < len(model) <= MODEL_CHARACTERS:
-        raise bad("Name a model; GET /v1/models lists those that there are.", "model")
+        raise build_problem("Name a model; GET /v1/models lists those that there are.", "model")
     return model
 
 
 def _flag(values: Mapping[str, Any], name: str) -> bool:
     flag = values.get(name)
     if flag not in (None, True, False):
-        raise bad("This must be true or false.", name)
+        raise build_problem("This must be true or false.", name)
     return bool(flag)
 
 
 def _conversation(body: Mapping[str, Any]) -> uuid.UUID | None:
     given = body.get("countersign") or {}
     if not isinstance(given, dict):
-        raise bad("This must be an object.", "countersign")
+        raise build_problem("This must be an object.", "countersign")
     named = given.get("conversation")
     if named is None:
         return None
@@ -153,24 +155,24 @@ def _conversation(body: Mapping[str, Any]) -> uuid.UUID | None:
         return uuid.UUID(named)
     except (ValueError, AttributeError, TypeError):
         message = "This must be the id of a conversation."
-        raise bad(message, "countersign.conversation") from None
+        raise build_problem(message, "countersign.conversation") from None
 
 
 def _is_retry(request: HttpRequest) -> bool:
-    """OpenAI's own clients count how often they send the same again."""
+    """Return whether the client repeats a request: OpenAI clients send a retry count."""
     count = request.headers.get("x-stainless-retry-count", "0")
     return count.isdigit() and int(count[:9]) > 0
 
 
 def _messages(body: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    """The messages with their places, for complaints."""
+    """Return the messages with their positions, which problems name. Raises Problem."""
     messages = body.get("messages")
     if not isinstance(messages, list) or not 0 < len(messages) <= MOST_MESSAGES:
-        raise bad(f"Send 1 to {MOST_MESSAGES} messages.", "messages")
+        raise build_problem(f"Send 1 to {MOST_MESSAGES} messages.", "messages")
     found = []
     for number, message in enumerate(messages):
         if not isinstance(message, dict):
-            raise bad("A message is an object.", f"messages[{number}]")
+            raise build_problem("A message is an object.", f"messages[{number}]")
         found.append((f"messages[{number}]", message))
     return found
 
@@ -180,53 +182,53 @@ def _instructions(body: Mapping[str, Any]) -> Iterator[str]:
         if message.get("role") in INSTRUCTING:
             said = _one(place, "user", message)
             if said.files:
-                raise bad("Instructions are text.", place)
+                raise build_problem("Instructions are text.", place)
             yield said.text
 
 
-def _said(body: Mapping[str, Any]) -> tuple[Said, ...]:
-    """What was said in turns: neighbours by one side are one message."""
+def _said(body: Mapping[str, Any]) -> tuple[SentMessage, ...]:
+    """Return the messages of both sides in turns: adjacent ones of one side are merged."""
     said = [one for place, message in _messages(body) if (one := _of_side(place, message))]
     merged = tuple(_merged(list(group)) for _, group in groupby(said, lambda each: each.role))
     if not merged or merged[0].role != "user" or merged[-1].role != "user":
-        raise bad("The first and the last message must be the user's.", "messages")
+        raise build_problem("The first and the last message must be the user's.", "messages")
     return merged
 
 
-def _of_side(place: str, message: dict[str, Any]) -> Said | None:
+def _of_side(place: str, message: dict[str, Any]) -> SentMessage | None:
     match message.get("role"):
         case "user":
             return _one(place, "user", message)
         case "assistant":
             if message.get("tool_calls") or message.get("function_call"):
-                raise bad(TOOLS_RUN_HERE, f"{place}.tool_calls")
+                raise build_problem(TOOLS_RUN_HERE, f"{place}.tool_calls")
             said = _one(place, "assistant", message)
             return said if said.text.strip() else None
         case "tool" | "function":
-            raise bad(TOOLS_RUN_HERE, f"{place}.role")
+            raise build_problem(TOOLS_RUN_HERE, f"{place}.role")
         case role if role in INSTRUCTING:
             return None
-    raise bad("A role is system, developer, user or assistant.", f"{place}.role")
+    raise build_problem("A role is system, developer, user or assistant.", f"{place}.role")
 
 
-def _merged(neighbours: list[Said]) -> Said:
-    return Said(
+def _merged(neighbours: list[SentMessage]) -> SentMessage:
+    return SentMessage(
         role=neighbours[0].role,
         text="\n\n".join(each.text for each in neighbours if each.text),
         files=tuple(file for each in neighbours for file in each.files),
     )
 
 
-def _one(place: str, role: Any, message: dict[str, Any]) -> Said:
+def _one(place: str, role: Any, message: dict[str, Any]) -> SentMessage:
     content = message.get("content")
     if isinstance(content, str):
-        return Said(role=role, text=storable_text(content, place))
+        return SentMessage(role=role, text=storable_text(content, place))
     if content is None and role == "assistant":
-        return Said(role=role, text="")
+        return SentMessage(role=role, text="")
     if not isinstance(content, list):
-        raise bad("Content is text or a list of parts.", f"{place}.content")
+        raise build_problem("Content is text or a list of parts.", f"{place}.content")
     parts = [_part(f"{place}.content[{n}]", part, n) for n, part in enumerate(content)]
-    return Said(
+    return SentMessage(
         role=role,
         text="\n\n".join(part for part in parts if isinstance(part, str)),
         files=tuple(part for part in parts if isinstance(part, Upload)),
@@ -237,7 +239,7 @@ def storable_text(text: str, place: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise bad("This holds half a character.", f"{place}.content") from None
+        raise build_problem("This holds half a character.", f"{place}.content") from None
     return text
 
 
@@ -249,15 +251,17 @@ def _part(place: str, part: Any, number: int) -> str | Upload:
             return _file(place, f"Picture {number + 1}", url)
         case {"type": "file", "file": {"file_data": str(url), **about}}:
             return _file(place, str(about.get("filename") or f"File {number + 1}"), url)
-    raise bad("A part is text, image_url or file (with file_data).", place)
+    raise build_problem("A part is text, image_url or file (with file_data).", place)
 
 
 def _file(place: str, name: str, url: str) -> Upload:
     found = DATA_URL.match(url)
     if found is None:
-        raise bad("Files come as data: URLs in base64; this server fetches nothing.", place)
+        raise build_problem(
+            "Files come as data: URLs in base64; this server fetches nothing.", place
+        )
     try:
         data = base64.b64decode(url[found.end() :], validate=True)
     except binascii.Error:
-        raise bad("This is not base64.", place) from None
+        raise build_problem("This is not base64.", place) from None
     return Upload(name=storable_text(name, place), size=len(data), data=data)

@@ -1,31 +1,31 @@
-"""Answers in the shape of OpenAI's chat completions, with an object `countersign` beside it that
-says how the turn stands."""
+"""Responses in the format of OpenAI chat completions, with an extra object `countersign` for the
+state of the turn."""
 
 import json
 from typing import Any
 
 from django.http import HttpResponse, JsonResponse
 
+from chatapp.api import outcomes
+from chatapp.api.outcomes import build_closing_text
+from chatapp.api.text_stream import ANSWER_RESTARTED, PARAGRAPH, read_answer_text
 from chatapp.models import Turn
-from chatapp.turns import program_answers
-from chatapp.turns.program_answers import closing_words
-from chatapp.turns.program_words import BEGUN_ANEW, PARAGRAPH, answer_text
 
 from .bearer import Problem
 
 TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
-# How a turn ended, as OpenAI says it; all else is a plain stop.
+# The finish reasons of OpenAI by the reason of a turn; any other reason is "stop".
 FINISHES = {
     **dict.fromkeys(("length", "budget"), "length"),
     **dict.fromkeys(("refused", "filtered"), "content_filter"),
 }
 
 
-def refusal(problem: Problem) -> HttpResponse:
-    return JsonResponse(error(problem), status=problem.status, headers=problem.headers)
+def render_problem(problem: Problem) -> HttpResponse:
+    return JsonResponse(build_error(problem), status=problem.status, headers=problem.headers)
 
 
-def error(problem: Problem) -> dict[str, Any]:
+def build_error(problem: Problem) -> dict[str, Any]:
     usual = "server_error" if problem.status >= 500 else "invalid_request_error"
     return {
         "error": {
@@ -37,54 +37,61 @@ def error(problem: Problem) -> dict[str, Any]:
     }
 
 
-def failure(turn: Turn) -> Problem:
-    """The turn failed: its provider did not answer, or something went wrong here."""
-    return Problem(status=502, kind="failed", message=program_answers.error_of(turn))
+def build_failure(turn: Turn) -> Problem:
+    """Return the problem of a failed turn."""
+    return Problem(status=502, kind="failed", message=outcomes.read_error(turn))
 
 
-def begun_anew() -> Problem:
-    """A stream cannot take back what it sent."""
-    return Problem(status=502, kind="begun_anew", message=BEGUN_ANEW)
+def build_restart_problem() -> Problem:
+    """Return the problem of a restarted answer: a stream cannot take back text."""
+    return Problem(status=502, kind="begun_anew", message=ANSWER_RESTARTED)
 
 
-def whole(turn: Turn, standing: dict[str, Any]) -> dict[str, Any]:
-    """The answer in one piece."""
-    texts = (answer_text(turn), closing_words(turn, standing))
+def build_completion(turn: Turn, standing: dict[str, Any]) -> dict[str, Any]:
+    """Return the whole answer."""
+    texts = (read_answer_text(turn), build_closing_text(turn, standing))
     said = PARAGRAPH.join(filter(None, texts))
     message = {"role": "assistant", "content": said, "refusal": None}
-    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": finish_of(turn)}
+    choice = {
+        "index": 0,
+        "message": message,
+        "logprobs": None,
+        "finish_reason": get_finish_reason(turn),
+    }
     return {
-        **_common(turn, "chat.completion"),
+        **_build_common(turn, "chat.completion"),
         "choices": [choice],
-        "usage": usage(turn),
+        "usage": count_usage(turn),
         "countersign": standing,
     }
 
 
-def piece(turn: Turn, delta: dict[str, Any], finish: str | None = None, **more: Any) -> str:
-    """One event of a streamed answer."""
+def format_chunk(turn: Turn, delta: dict[str, Any], finish: str | None = None, **more: Any) -> str:
+    """Return one event of a streamed answer."""
     choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
-    return event({**_common(turn, "chat.completion.chunk"), "choices": [choice], **more})
+    return format_event(
+        {**_build_common(turn, "chat.completion.chunk"), "choices": [choice], **more}
+    )
 
 
-def counted(turn: Turn) -> str:
-    """The event that holds the tokens, behind all words."""
-    chunk = _common(turn, "chat.completion.chunk")
-    return event({**chunk, "choices": [], "usage": usage(turn)})
+def format_usage_chunk(turn: Turn) -> str:
+    """Return the event with the token counts, which follows all text."""
+    chunk = _build_common(turn, "chat.completion.chunk")
+    return format_event({**chunk, "choices": [], "usage": count_usage(turn)})
 
 
-def event(value: dict[str, Any]) -> str:
+def format_event(value: dict[str, Any]) -> str:
     return f"data: {json.dumps(value, ensure_ascii=False)}\n\n"
 
 
-def finish_of(turn: Turn) -> str:
+def get_finish_reason(turn: Turn) -> str:
     if not turn.rests:
         return "length"
     return FINISHES.get(turn.reason, "stop")
 
 
-def usage(turn: Turn) -> dict[str, Any]:
-    tokens = program_answers.tokens_of(turn)
+def count_usage(turn: Turn) -> dict[str, Any]:
+    tokens = outcomes.sum_tokens(turn)
     asked, said = tokens["input_tokens"], tokens["output_tokens"]
     return {
         "prompt_tokens": asked,
@@ -95,7 +102,7 @@ def usage(turn: Turn) -> dict[str, Any]:
     }
 
 
-def _common(turn: Turn, kind: str) -> dict[str, Any]:
+def _build_common(turn: Turn, kind: str) -> dict[str, Any]:
     return {
         "id": f"chatcmpl-{turn.pk.hex}",
         "object": kind,

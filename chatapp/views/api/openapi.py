@@ -1,4 +1,6 @@
-"""The OpenAPI document of our REST face, made from the models of its tools."""
+"""The OpenAPI document of the REST endpoints, built from the models of the tools.
+
+Docstrings of models in this module are part of the document."""
 
 from collections.abc import Sequence
 from typing import Any, Literal
@@ -82,17 +84,21 @@ CALL = {
 }
 
 
-def document(tools: Sequence[CoreTool], base: str) -> dict[str, Any]:
-    """The document for whoever may use these tools."""
-    placed, defined = _schemas(tools)
+def build_document(tools: Sequence[CoreTool], base: str) -> dict[str, Any]:
+    """Return the document for a token that may use these tools."""
+    placed, defined = _collect_schemas(tools)
     paths: dict[str, Any] = {
-        "/api/tools/": {"get": _operation("tools", "List the tools", {"200": _json({})}, ALWAYS)},
-        "/api/calls/{call}": {"get": _looking(), "parameters": [CALL]},
+        "/api/tools/": {
+            "get": _build_operation("tools", "List the tools", {"200": _build_response({})}, ALWAYS)
+        },
+        "/api/calls/{call}": {"get": _describe_lookup(), "parameters": [CALL]},
     }
     for tool in tools:
         paths[f"/api/tools/{tool.name}"] = {
-            "get": _operation(f"about-{tool.name}", tool.title, {"200": _json({})}, ALWAYS),
-            "post": _calling(tool, placed),
+            "get": _build_operation(
+                f"about-{tool.name}", tool.title, {"200": _build_response({})}, ALWAYS
+            ),
+            "post": _describe_call(tool, placed),
         }
     return {
         "openapi": "3.1.0",
@@ -111,8 +117,8 @@ def document(tools: Sequence[CoreTool], base: str) -> dict[str, Any]:
     }
 
 
-def _schemas(tools: Sequence[CoreTool]) -> tuple[dict[Any, Any], dict[str, Any]]:
-    """Where the schema of each model stands, and all of them under names of their own."""
+def _collect_schemas(tools: Sequence[CoreTool]) -> tuple[dict[Any, Any], dict[str, Any]]:
+    """Return a reference to the schema of each model, and all schemas by name."""
     inputs: list[Any] = [(tool.input, "validation") for tool in tools]
     outputs: list[Any] = [(model, "serialization") for model in OURS]
     outputs += [(tool.output, "serialization") for tool in tools]
@@ -120,7 +126,7 @@ def _schemas(tools: Sequence[CoreTool]) -> tuple[dict[Any, Any], dict[str, Any]]
     return {model: schema for (model, _), schema in placed.items()}, defined.get("$defs", {})
 
 
-def _calling(tool: CoreTool, placed: dict[Any, Any]) -> dict[str, Any]:
+def _describe_call(tool: CoreTool, placed: dict[Any, Any]) -> dict[str, Any]:
     done = {
         "type": "object",
         "required": ["call", "url", "tool", "state", "result", "text"],
@@ -129,10 +135,10 @@ def _calling(tool: CoreTool, placed: dict[Any, Any]) -> dict[str, Any]:
             "result": placed[tool.output],
         },
     }
-    answers = {"200": _json(done, "It ran."), "202": _accepted()}
+    answers = {"200": _build_response(done, "It ran."), "202": _describe_accepted()}
     problems = (*ALWAYS, "404", "409", "413", "415", "422")
     return {
-        **_operation(f"call-{tool.name}", tool.title, answers, problems),
+        **_build_operation(f"call-{tool.name}", tool.title, answers, problems),
         "description": f"{tool.description}\n\n{tool.documentation.limits}",
         "parameters": [KEY],
         "requestBody": {
@@ -147,32 +153,32 @@ def _calling(tool: CoreTool, placed: dict[Any, Any]) -> dict[str, Any]:
     }
 
 
-def _looking() -> dict[str, Any]:
-    answers = {"200": _json({}, "It ran."), "202": _accepted()}
+def _describe_lookup() -> dict[str, Any]:
+    answers = {"200": _build_response({}, "It ran."), "202": _describe_accepted()}
     problems = (*ALWAYS, "404", "409", "422")
-    return _operation("call", "How a call stands", answers, problems)
+    return _build_operation("call", "How a call stands", answers, problems)
 
 
-def _operation(
+def _build_operation(
     name: str, summary: str, answers: dict[str, Any], problems: Sequence[str]
 ) -> dict[str, Any]:
-    refused = {"anyOf": [_placed(FailedCall), _placed(ErrorAnswer)]}
-    told = {status: _json(refused, PROBLEMS[status]) for status in problems}
+    refused = {"anyOf": [_make_reference(FailedCall), _make_reference(ErrorAnswer)]}
+    told = {status: _build_response(refused, PROBLEMS[status]) for status in problems}
     return {"operationId": name, "summary": summary, "responses": answers | told}
 
 
-def _accepted() -> dict[str, Any]:
+def _describe_accepted() -> dict[str, Any]:
     headers = {
         "Location": {"schema": {"type": "string"}},
         "Retry-After": {"schema": {"type": "string"}},
     }
     said = "It is not over. A person may have to answer first."
-    return _json(_placed(AcceptedCall), said) | {"headers": headers}
+    return _build_response(_make_reference(AcceptedCall), said) | {"headers": headers}
 
 
-def _placed(model: type[BaseModel]) -> dict[str, str]:
+def _make_reference(model: type[BaseModel]) -> dict[str, str]:
     return {"$ref": PLACE.format(model=model.__name__)}
 
 
-def _json(schema: dict[str, Any], said: str = "What there is.") -> dict[str, Any]:
+def _build_response(schema: dict[str, Any], said: str = "What there is.") -> dict[str, Any]:
     return {"description": said, "content": {"application/json": {"schema": schema}}}

@@ -1,4 +1,6 @@
-"""Our own tools over REST: what there is, one call of one, and how a call stands."""
+"""Built-in tools over REST: the list, one call of a tool, and the state of a call.
+
+`openapi.py` describes these endpoints."""
 
 import contextlib
 import json
@@ -9,30 +11,30 @@ from typing import TYPE_CHECKING, Any
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.urls import reverse
 
-from chatapp.links import base_url
+from chatapp.api import calls
+from chatapp.api.outcomes import CallOutcome, describe_outcome
 from chatapp.models import AccessToken, ToolCall
-from chatapp.storage import in_database
+from chatapp.people.refused import Refused
+from chatapp.server.address import base_url
+from chatapp.server.database import in_database
 from chatapp.tools.context import ToolError
-from chatapp.turns import program_calls
-from chatapp.turns.program_outcomes import CallOutcome, outcome_for_program
-from chatapp.turns.refusals import Refused
-from mcpconfig.on_first_use import OnFirstUse
+from mcpconfig.values.lazy_module import LazyModule
 
 from .bearer import Problem, ProgramRequest, for_programs
-from .idempotency import key_of
+from .idempotency import read_key
 
 if TYPE_CHECKING:
     from chatapp.tools.blueprint import CoreTool
 
     from . import openapi
 else:
-    openapi = OnFirstUse("chatapp.views.openapi")
+    openapi = LazyModule("chatapp.views.api.openapi")
 
 State = ToolCall.State
-MOST_BYTES = 64 * 1024
+MAX_BYTES = 64 * 1024
 WAIT_SECONDS = 10.0
 LOOK_AGAIN_SECONDS = {"runs": 1, "waits": 15}
-# What a failed call is to a program; all others are conflicts with what a person did meanwhile.
+# HTTP statuses of calls that did not succeed; any other state is a conflict.
 STATUS_OF_STATE = {
     State.FAILED: HTTPStatus.UNPROCESSABLE_ENTITY,
     State.DENIED: HTTPStatus.FORBIDDEN,
@@ -42,20 +44,20 @@ STATUS_OF_STATE = {
 
 @for_programs("tools", methods=("GET",))
 async def tools(request: ProgramRequest) -> HttpResponse:
-    found = await in_database(program_calls.usable_tools, request.token, "rest")
-    return JsonResponse({"tools": [described(tool) for tool in found]})
+    found = await in_database(calls.list_usable_tools, request.token, "rest")
+    return JsonResponse({"tools": [describe_tool(tool) for tool in found]})
 
 
 @for_programs("tools", methods=("GET",))
 async def api_document(request: ProgramRequest) -> HttpResponse:
-    found = await in_database(program_calls.usable_tools, request.token, "rest")
-    return JsonResponse(openapi.document(found, base_url()))
+    found = await in_database(calls.list_usable_tools, request.token, "rest")
+    return JsonResponse(openapi.build_document(found, base_url()))
 
 
 @for_programs("tools", methods=("GET", "POST"))
 async def tool(request: ProgramRequest, name: str) -> HttpResponse:
-    """What a tool is, or one call of it. It is waited for a little while: most are done then."""
-    found = await in_database(program_calls.usable_tool, request.token, name, "rest")
+    """Describe a tool, or call it. A call is waited for briefly: most are over by then."""
+    found = await in_database(calls.find_usable_tool, request.token, name, "rest")
     if found is None:
         raise Problem(
             status=404,
@@ -64,19 +66,19 @@ async def tool(request: ProgramRequest, name: str) -> HttpResponse:
             hint="GET /api/tools/ lists those that there are.",
         )
     if request.method == "GET":
-        return JsonResponse(described(found))
-    arguments, key = _arguments(request), key_of(request)
-    accepted = await in_database(_accepted, request.token, found, arguments, key)
-    return await in_database(_answer, await program_calls.settled(accepted, WAIT_SECONDS))
+        return JsonResponse(describe_tool(found))
+    arguments, key = _read_arguments(request), read_key(request)
+    accepted = await in_database(_accept_call, request.token, found, arguments, key)
+    return await in_database(_build_answer, await calls.wait_until_settled(accepted, WAIT_SECONDS))
 
 
 @for_programs("tools", methods=("GET",))
 async def call(request: ProgramRequest, call_id: str) -> HttpResponse:
-    """How a call of this token stands; once it is over, its answer."""
-    return await in_database(_looked_up, request.token, call_id)
+    """Return the state of a call of this token, with its result when it is over."""
+    return await in_database(_look_up_call, request.token, call_id)
 
 
-def described(tool: "CoreTool") -> dict[str, Any]:
+def describe_tool(tool: "CoreTool") -> dict[str, Any]:
     documentation = tool.documentation
     return {
         "name": tool.name,
@@ -96,10 +98,10 @@ def described(tool: "CoreTool") -> dict[str, Any]:
     }
 
 
-def _arguments(request: HttpRequest) -> dict[str, Any]:
-    body = request.read(MOST_BYTES + 1)
-    if len(body) > MOST_BYTES:
-        most = f"{MOST_BYTES // 1024} KB"
+def _read_arguments(request: HttpRequest) -> dict[str, Any]:
+    body = request.read(MAX_BYTES + 1)
+    if len(body) > MAX_BYTES:
+        most = f"{MAX_BYTES // 1024} KB"
         raise Problem(status=413, kind="too_large", message=f"At most {most} can be sent.")
     if not body:
         return {}
@@ -115,11 +117,11 @@ def _arguments(request: HttpRequest) -> dict[str, Any]:
     return arguments
 
 
-def _accepted(
+def _accept_call(
     token: AccessToken, tool: "CoreTool", arguments: dict[str, Any], key: str
 ) -> ToolCall:
     try:
-        return program_calls.receive(token, tool, arguments, mode="rest", key=key)
+        return calls.receive(token, tool, arguments, mode="rest", key=key)
     except ToolError as error:
         raise Problem(status=422, kind="input", message=error.message, field=error.field) from None
     except Refused as refused:
@@ -129,20 +131,20 @@ def _accepted(
         ) from None
 
 
-def _looked_up(token: AccessToken, call_id: str) -> HttpResponse:
+def _look_up_call(token: AccessToken, call_id: str) -> HttpResponse:
     with contextlib.suppress(ValueError):
-        if found := program_calls.calls_of(token).filter(pk=uuid.UUID(call_id)).first():
-            return _answer(found)
+        if found := calls.filter_calls(token).filter(pk=uuid.UUID(call_id)).first():
+            return _build_answer(found)
     raise Problem(status=404, kind="not_found", message="This token has no such call.")
 
 
-def _answer(call: ToolCall) -> HttpResponse:
-    outcome = outcome_for_program(call)
-    value = _common(call)
-    if outcome.standing in ("runs", "waits"):
-        return _not_yet(value, outcome)
-    program_calls.deliver(call)
-    if outcome.standing == "done":
+def _build_answer(call: ToolCall) -> HttpResponse:
+    outcome = describe_outcome(call)
+    value = _build_common(call)
+    if outcome.status in ("runs", "waits"):
+        return _build_accepted(value, outcome)
+    calls.mark_delivered(call)
+    if outcome.status == "done":
         return JsonResponse(value | {"result": outcome.structured, "text": outcome.text})
     problem = Problem(
         status=STATUS_OF_STATE.get(State(call.state), HTTPStatus.CONFLICT),
@@ -152,17 +154,17 @@ def _answer(call: ToolCall) -> HttpResponse:
     return JsonResponse(value | problem.value, status=problem.status)
 
 
-def _common(call: ToolCall) -> dict[str, Any]:
+def _build_common(call: ToolCall) -> dict[str, Any]:
     url = base_url() + reverse("api-call", args=[call.pk])
     return {"call": str(call.pk), "url": url, "tool": call.tool_id, "state": call.state}
 
 
-def _not_yet(value: dict[str, Any], outcome: CallOutcome) -> HttpResponse:
-    """Accepted. An approval has the id of its call."""
+def _build_accepted(value: dict[str, Any], outcome: CallOutcome) -> HttpResponse:
+    """Return the response to a call that is not over. An approval has the id of its call."""
     waits = {"for": outcome.waits_for, "id": value["call"], "url": outcome.url}
-    more = {"message": outcome.text, "waits": waits if outcome.standing == "waits" else None}
+    more = {"message": outcome.text, "waits": waits if outcome.status == "waits" else None}
     headers = {
         "Location": value["url"],
-        "Retry-After": str(LOOK_AGAIN_SECONDS[outcome.standing]),
+        "Retry-After": str(LOOK_AGAIN_SECONDS[outcome.status]),
     }
     return JsonResponse(value | more, status=HTTPStatus.ACCEPTED, headers=headers)

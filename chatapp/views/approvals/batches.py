@@ -1,4 +1,4 @@
-"""Answering several calls of a chat by one form, and showing what came of each."""
+"""Answer several calls of a chat with one form, and show the outcome of each."""
 
 import uuid
 from collections.abc import Mapping, Sequence
@@ -12,25 +12,26 @@ from django.shortcuts import redirect, render
 from django.template.loader import render_to_string
 from django.utils.safestring import SafeString
 
+from chatapp.approvals.batches import ShownCall, deny_together, run_together
 from chatapp.forms import BatchForm
+from chatapp.live.page_facts import load_batch, render_call
 from chatapp.models import Conversation, ToolCall, Turn
-from chatapp.rendering import fragments, page
-from chatapp.rendering.batches import panel_of
-from chatapp.turns.batches import Shown, deny_together, run_together
+from chatapp.rendering import page_values
+from chatapp.rendering.pages import fragments
+from chatapp.views.access import MemberRequest, for_members
+from chatapp.views.chat.conversations import build_sidebar_context
 
-from .access import MemberRequest, for_members
-from .approvals import UNREADABLE
-from .conversations import sidebar_context
+from .decisions import UNREADABLE
 
 NOTHING_SELECTED = "Tick at least one action first, or answer each on its card."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What the page says about a post: the cards that it is about, and a sentence."""
+    """The response to a post: the cards that it concerns, and a sentence."""
 
     conversation: Conversation | None = None
-    shown: Sequence[Shown] = ()
+    shown: Sequence[ShownCall] = ()
     refused: Mapping[uuid.UUID, str] | None = None
     picks: bool = False
     said: str = ""
@@ -39,15 +40,15 @@ class Answer:
 
 @for_members("POST")
 def decide_together(request: MemberRequest) -> HttpResponse:
-    """Run the selected calls, do not run any, or tick all that may be run together."""
+    """Run the selected calls, deny all, or tick all that may be run together."""
     form = BatchForm(request.POST)
     try:
         if not form.is_valid():
             raise ValueError
         conversation = Conversation.of(request.user, form.cleaned_data["chat"])
-        shown = [_shown(request, conversation, each) for each in form.cleaned_data["shown"]]
+        shown = [_read_card(request, conversation, each) for each in form.cleaned_data["shown"]]
     except (BadSignature, ValueError):
-        return _show(request, Answer(said=UNREADABLE, status=422))
+        return _render_answer(request, Answer(said=UNREADABLE, status=422))
     selected = [each for each in shown if each.call.pk in form.cleaned_data["run"]]
     match form.cleaned_data["decision"]:
         case "select":
@@ -58,25 +59,28 @@ def decide_together(request: MemberRequest) -> HttpResponse:
             )
         case "run":
             refused = run_together(selected, by=request.user)
-            answer = _decided(conversation, selected, refused, "allowed")
+            answer = _build_answer(conversation, selected, refused, "allowed")
         case _:
             refused = deny_together(shown, by=request.user)
-            answer = _decided(conversation, shown, refused, "not run")
-    return _show(request, answer)
+            answer = _build_answer(conversation, shown, refused, "not run")
+    return _render_answer(request, answer)
 
 
-def _shown(request: MemberRequest, conversation: Conversation, field: str) -> Shown:
-    """One card's own field: its call, the hash of what it showed, and when it was made. Raises
+def _read_card(request: MemberRequest, conversation: Conversation, field: str) -> ShownCall:
+    """Parse the field of one card: its call, the hash of what it showed, and its time. Raises
     ValueError and BadSignature."""
     call_id, binding, signed = field.split(" ")
     call = ToolCall.of(request.user, uuid.UUID(call_id))
     if call.turn.conversation_id != conversation.pk:
         raise Http404("No such tool call in this chat.")
-    return Shown(call=call, binding=binding, shown_at=fragments.read_shown_at(call.pk, signed))
+    return ShownCall(call=call, binding=binding, shown_at=fragments.read_shown_at(call.pk, signed))
 
 
-def _decided(
-    conversation: Conversation, shown: Sequence[Shown], refused: Mapping[uuid.UUID, str], word: str
+def _build_answer(
+    conversation: Conversation,
+    shown: Sequence[ShownCall],
+    refused: Mapping[uuid.UUID, str],
+    word: str,
 ) -> Answer:
     done = len(shown) - len(refused)
     said = f"{done} {word}."
@@ -91,33 +95,36 @@ def _decided(
     )
 
 
-def _show(request: MemberRequest, answer: Answer) -> HttpResponse:
-    if not request.htmx and answer.refused is not None and not answer.refused:
-        assert answer.conversation is not None  # noqa: S101  something of it was decided
+def _render_answer(request: MemberRequest, answer: Answer) -> HttpResponse:
+    if not request.htmx and answer.conversation and answer.refused == {}:
         return redirect("conversation", answer.conversation.pk)
     if request.htmx:
-        changed = _boxes(answer) if answer.refused is None else _cards(request, answer)
+        changed = (
+            _render_boxes(answer) if answer.refused is None else _render_cards(request, answer)
+        )
         context = {"changed": changed, "said": answer.said}
         return render(request, "chat/_batch_answered.html", context, status=answer.status)
     turn = answer.shown[0].call.turn if answer.shown else None
     page_context: dict[str, Any] = {
-        "changed": _cards(request, answer),
+        "changed": _render_cards(request, answer),
         "said": answer.said,
         "conversation": answer.conversation,
-        "batch": panel_of(Turn.objects.get(pk=turn.pk)) if turn else None,
-        **sidebar_context(request.user, str(answer.conversation.pk) if answer.conversation else ""),
+        "batch": load_batch(Turn.objects.get(pk=turn.pk)) if turn else None,
+        **build_sidebar_context(
+            request.user, str(answer.conversation.pk) if answer.conversation else ""
+        ),
     }
     return render(request, "chat/batch.html", page_context, status=answer.status)
 
 
-def _cards(request: MemberRequest, answer: Answer) -> list[tuple[str, SafeString]]:
-    """Each call as it is now, with the sentence of one that was refused."""
+def _render_cards(request: MemberRequest, answer: Answer) -> list[tuple[str, SafeString]]:
+    """Return each call as it is now, with the reason if its answer was refused."""
     refused = answer.refused or {}
     return [
         (
-            page.tool_call_id(each.call.pk),
+            page_values.tool_call_id(each.call.pk),
             SafeString(
-                fragments.tool_call(
+                render_call(
                     ToolCall.of(request.user, each.call.pk),
                     get_token(request),
                     refused.get(each.call.pk, ""),
@@ -129,17 +136,17 @@ def _cards(request: MemberRequest, answer: Answer) -> list[tuple[str, SafeString
     ]
 
 
-def _boxes(answer: Answer) -> list[tuple[str, SafeString]]:
-    """Only the check boxes, ticked, so that what was typed into the cards stays."""
-    calls = [each.call for each in answer.shown if answer.picks and _may_be_picked(each.call)]
+def _render_boxes(answer: Answer) -> list[tuple[str, SafeString]]:
+    """Return only the ticked check boxes, so that text in the cards stays."""
+    calls = [each.call for each in answer.shown if answer.picks and _can_be_picked(each.call)]
     return [
         (
-            page.pick_id(call.pk),
+            page_values.pick_id(call.pk),
             SafeString(render_to_string("chat/_pick.html", {"call": call, "picked": True})),
         )
         for call in calls
     ]
 
 
-def _may_be_picked(call: ToolCall) -> bool:
+def _can_be_picked(call: ToolCall) -> bool:
     return call.state == ToolCall.State.AWAITING_APPROVAL and call.approval.may_be_batched

@@ -1,4 +1,4 @@
-"""What the assistant may do for a person without asking, and taking that back."""
+"""The permissions that a person gave in advance, and their removal."""
 
 import uuid
 
@@ -6,19 +6,18 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 
 from chatapp.models import Consent, HousePolicy
-from chatapp.turns import consents as allowing
-from chatapp.turns.policy import live_consents
-
-from .access import MemberRequest, for_members
-from .conversations import sidebar_context
+from chatapp.policy import consents as allowing
+from chatapp.policy.stored_policy import filter_live_consents
+from chatapp.views.access import MemberRequest, for_members
+from chatapp.views.chat.conversations import build_sidebar_context
 
 
 @for_members("GET")
 def consents(request: MemberRequest) -> HttpResponse:
     house = HousePolicy.current()
-    live = live_consents(request.user, house).select_related("service", "conversation")
-    rows = allowing.standings(live, house)
-    context = {"rows": rows, "days": house.consent_days, **sidebar_context(request.user, "")}
+    live = filter_live_consents(request.user, house).select_related("service", "conversation")
+    rows = allowing.assess(live, house)
+    context = {"rows": rows, "days": house.consent_days, **build_sidebar_context(request.user, "")}
     return render(request, "chat/consents.html", context)
 
 

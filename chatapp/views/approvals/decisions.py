@@ -1,11 +1,9 @@
-"""The inbox: what waits for a person, and what they say to it."""
+"""The page of one call that needs an answer, and the answers that its card sends."""
 
 import uuid
 from collections.abc import Callable, Mapping
-from typing import Any
 from urllib.parse import urlsplit
 
-from django.conf import settings
 from django.core.signing import BadSignature
 from django.http import HttpResponse
 from django.middleware.csrf import get_token
@@ -14,80 +12,71 @@ from django.urls import reverse
 from django.utils.html import strip_tags
 from django.utils.safestring import SafeString
 
+from chatapp.approvals import decisions, reviews, sign_ins
+from chatapp.approvals.inbox import list_others
 from chatapp.forms import DecisionForm, ResolutionForm, ReviewForm
-from chatapp.models import Consent, Member, ToolCall
-from chatapp.rendering import call_values, changing, fragments, inbox, page
-from chatapp.rendering.approval_card import note_of
-from chatapp.rendering.pauses import Typed
-from chatapp.rendering.schema_form import Misread
-from chatapp.turns import answers, cancelling, consents, reminders, reviews, sign_ins
-from chatapp.turns.refusals import Refused
-from chatapp.turns.second_signatures import call_for
-from chatapp.turns.waiting import old_outcomes, others, waiting_for
+from chatapp.live.page_facts import load_note, render_call
+from chatapp.models import Consent, ToolCall
+from chatapp.people.refused import Refused
+from chatapp.people.second_signers import get_call
+from chatapp.policy import consents
+from chatapp.rendering import call_values, page_values
+from chatapp.rendering.cards import approval_card
+from chatapp.rendering.cards.paused_cards import RefusedAnswer
+from chatapp.rendering.cards.schema_form import UnreadableValues
+from chatapp.rendering.hidden_characters import draw_hidden
+from chatapp.rendering.pages import fragments, inbox
+from chatapp.views.access import MemberRequest, for_members, is_from_a_page
+from chatapp.views.chat.conversations import build_sidebar_context
 
-from .access import MemberRequest, for_members, is_from_a_page
-from .conversations import sidebar_context
-from .signing import is_own, signed, signing_page
+from .second_signature import is_own_call, render_answer, render_signing_page
 
 UNREADABLE = "This form could not be read. Reload the page and decide again."
 
 
 @for_members("GET", "HEAD")
-def approvals(request: MemberRequest) -> HttpResponse:
-    return render(request, "chat/approvals.html", inbox_context(request.user))
-
-
-def inbox_context(person: Member) -> dict[str, Any]:
-    minutes = settings.MAIL_AFTER_MINUTES
-    return {
-        "inbox": SafeString(inbox.entries(waiting_for(person), old_outcomes(person))),
-        "sends_mail": settings.SENDS_MAIL,
-        "has_mail": reminders.is_on(person),
-        "is_given_up": reminders.is_given_up(person),
-        "mail_after": f"{minutes:g} minute{'' if minutes == 1 else 's'}",
-        **sidebar_context(person, ""),
-    }
-
-
-@for_members("GET", "HEAD")
 def approval(request: MemberRequest, call_id: uuid.UUID) -> HttpResponse:
-    call = call_for(request.user, call_id)
-    return call_page(request, call) if is_own(request, call) else signing_page(request, call)
+    call = get_call(request.user, call_id)
+    return (
+        render_call_page(request, call)
+        if is_own_call(request, call)
+        else render_signing_page(request, call)
+    )
 
 
 @for_members("POST")
 def decide(request: MemberRequest, call_id: uuid.UUID) -> HttpResponse:
-    """Run this call once, or do not run it."""
-    call = call_for(request.user, call_id)
-    return _answered(request, call, lambda: _decide(request, call))
+    """Run this call, or deny it."""
+    call = get_call(request.user, call_id)
+    return _answer_call(request, call, lambda: _decide(request, call))
 
 
 @for_members("POST")
 def resolve(request: MemberRequest, call_id: uuid.UUID) -> HttpResponse:
-    """Say what became of a call whose outcome is unknown."""
+    """Record the outcome of a call whose outcome is unknown, or run it again."""
     call = ToolCall.of(request.user, call_id)
-    return _answered(request, call, lambda: _resolve(request, call))
+    return _answer_call(request, call, lambda: _resolve(request, call))
 
 
 @for_members("POST")
 def review(request: MemberRequest, call_id: uuid.UUID) -> HttpResponse:
-    """Give the result of this call to the assistant, or hold it back."""
+    """Release the result of this call to the assistant, or withhold it."""
     call = ToolCall.of(request.user, call_id)
-    return _answered(request, call, lambda: _review(request, call))
+    return _answer_call(request, call, lambda: _review(request, call))
 
 
 @for_members("POST")
 def cancel(request: MemberRequest, call_id: uuid.UUID) -> HttpResponse:
-    """Cancel this call while it runs; the rest of the turn goes on."""
+    """Cancel this call while it runs; the rest of the turn continues."""
     call = ToolCall.of(request.user, call_id)
-    return _answered(request, call, lambda: cancelling.cancel(call))
+    return _answer_call(request, call, lambda: decisions.cancel_call(call))
 
 
 @for_members("POST")
 def decline_sign_in(request: MemberRequest, call_id: uuid.UUID) -> HttpResponse:
-    """Do not sign in to the service of this call, so that it is not run."""
+    """Decline the sign-in to the service of this call, so that it does not run."""
     call = ToolCall.of(request.user, call_id)
-    return _answered(request, call, lambda: sign_ins.decline(call, by=request.user))
+    return _answer_call(request, call, lambda: sign_ins.decline_sign_in(call, by=request.user))
 
 
 def _decide(request: MemberRequest, call: ToolCall) -> None:
@@ -96,64 +85,66 @@ def _decide(request: MemberRequest, call: ToolCall) -> None:
         raise Refused(UNREADABLE)
     given = form.cleaned_data
     if given["decision"] == "deny":
-        answers.deny(call, by=request.user, binding=given["version"], reason=given["reason"])
+        decisions.deny(call, by=request.user, binding=given["version"], reason=given["reason"])
         return
     _refuse_other_forms(request, call, given["shown_at"])
     if given["shown_at"] and given["decision"] != "change":
         _refuse_unread(request, call)
-    answers.grant(
+    decisions.grant(
         call,
         by=request.user,
         binding=given["version"],
-        shown_at=_shown_at(call, given["shown_at"]),
-        scope=_scope(given["decision"], given["scope"]),
-        arguments=_arguments(request, call, given["decision"], given["arguments"]),
+        shown_at=_read_shown_at(call, given["shown_at"]),
+        scope=_choose_scope(given["decision"], given["scope"]),
+        arguments=_read_arguments(request, call, given["decision"], given["arguments"]),
         typed=given["typed"],
     )
 
 
 def _refuse_other_forms(request: MemberRequest, call: ToolCall, shown_at: str) -> None:
-    """A page runs something only by the form of this call's card, with the time of its making in it
-    (A35): markup of a stranger that got through would be another element."""
+    """Refuse a request of a page that is not from the form of this call's card, with its time.
+    Foreign markup that got through would be another element."""
     source = request.htmx.source if request.htmx else None
-    is_other = source is not None and source != f"form#{page.tool_call_id(call.pk)}-answer"
+    is_other = source is not None and source != f"form#{page_values.tool_call_id(call.pk)}-answer"
     if is_other or (not shown_at and is_from_a_page(request)):
         raise Refused(UNREADABLE)
 
 
 def _refuse_unread(request: MemberRequest, call: ToolCall) -> None:
-    """What was folded on the card has to have been opened (A28)."""
-    if unread := call_values.unread_in(call, request.POST):
+    """Refuse if a folded value on the card was not opened."""
+    if unread := call_values.list_unread(call, request.POST):
         raise Refused(
             f"“{strip_tags(unread[0])}” is long and was folded. Open it, and tick that you have "
             "read it."
         )
 
 
-def _scope(decision: str, scope: str) -> str:
+def _choose_scope(decision: str, scope: str) -> str:
     return decision if decision in Consent.Scope.values else scope or consents.ONCE
 
 
-def _arguments(request: MemberRequest, call: ToolCall, decision: str, arguments: str) -> str | None:
-    """Other values than the model asked for: those of the form, or as JSON from a program."""
+def _read_arguments(
+    request: MemberRequest, call: ToolCall, decision: str, arguments: str
+) -> str | None:
+    """Return edited arguments, from the form or as JSON of a program, or None."""
     if decision == "change":
         try:
-            return changing.changed_json(call, request.POST.dict())
-        except Misread as misread:
-            raise Unfit(str(misread), misread.problems) from None
+            return approval_card.read_edited_json(call, request.POST.dict())
+        except UnreadableValues as misread:
+            raise UnreadableArguments(str(misread), misread.problems) from None
     return arguments or None
 
 
-class Unfit(Refused):
-    """Values that cannot be read; `problems` has a sentence for each field at fault."""
+class UnreadableArguments(Refused):
+    """Unreadable values; `problems` has a sentence for each wrong field."""
 
     def __init__(self, sentence: str, problems: Mapping[str, str]) -> None:
         super().__init__(sentence)
         self.problems = problems
 
 
-def _shown_at(call: ToolCall, signed: str) -> float | None:
-    """When the card was made; None for a decision that did not come from a card."""
+def _read_shown_at(call: ToolCall, signed: str) -> float | None:
+    """Return when the card was rendered, or None for a decision without a card. Raises Refused."""
     if not signed:
         return None
     try:
@@ -168,11 +159,11 @@ def _resolve(request: MemberRequest, call: ToolCall) -> None:
         raise Refused(UNREADABLE)
     given = form.cleaned_data
     _refuse_other_forms(request, call, given["shown_at"])
-    answers.resolve(
+    decisions.resolve(
         call,
         by=request.user,
         verdict=given["verdict"],
-        shown_at=_shown_at(call, given["shown_at"]),
+        shown_at=_read_shown_at(call, given["shown_at"]),
         typed=given["typed"],
     )
 
@@ -185,56 +176,58 @@ def _review(request: MemberRequest, call: ToolCall) -> None:
     shown = {"by": request.user, "binding": given["version"]}
     if given["decision"] == "give":
         _refuse_other_forms(request, call, given["shown_at"])
-        reviews.give(call, shown_at=_shown_at(call, given["shown_at"]), **shown)
+        reviews.give_result(call, shown_at=_read_shown_at(call, given["shown_at"]), **shown)
     else:
-        reviews.hold_back(call, reason=given["reason"], **shown)
+        reviews.withhold_result(call, reason=given["reason"], **shown)
 
 
-def _answered(request: MemberRequest, call: ToolCall, act: Callable[[], None]) -> HttpResponse:
-    """Do it, and show the call as it is then; a refusal is shown with it."""
+def _answer_call(request: MemberRequest, call: ToolCall, act: Callable[[], None]) -> HttpResponse:
+    """Perform the answer and show the call as it is then, with the reason if it was refused."""
     refusal, status, changed = "", 200, None
     try:
         act()
     except Refused as refused:
         refusal, status = refused.sentence, refused.status
-        problems = refused.problems if isinstance(refused, Unfit) else {}
-        changed = changing.Typed(values=request.POST.dict(), problems=problems)
-    call = call_for(request.user, call.pk)
-    if not is_own(request, call):
-        return signed(request, call, refusal, status, changed)
+        problems = refused.problems if isinstance(refused, UnreadableArguments) else {}
+        changed = approval_card.RefusedValues(values=request.POST.dict(), problems=problems)
+    call = get_call(request.user, call.pk)
+    if not is_own_call(request, call):
+        return render_answer(request, call, refusal, status, changed)
     if request.htmx:
-        html = fragments.tool_call(call, get_token(request), refusal, changed=changed)
+        html = render_call(call, get_token(request), refusal, changed=changed)
         return HttpResponse(html, status=status)
     if refusal:
-        return call_page(request, call, refusal, status, changed=changed)
-    return redirect(_way_back(request, call))
+        return render_call_page(request, call, refusal, status, changed=changed)
+    return redirect(_choose_way_back(request, call))
 
 
-def _way_back(request: MemberRequest, call: ToolCall) -> str:
-    """To where the answer was given: the call's own page, which offers the next, or its chat."""
+def _choose_way_back(request: MemberRequest, call: ToolCall) -> str:
+    """Return the page on which the answer was given: the page of the call, or its chat."""
     own_page = reverse("approval", args=[call.pk])
     if urlsplit(request.headers.get("Referer", "")).path == own_page:
         return own_page
-    return f"/c/{call.turn.conversation_id}/#{page.tool_call_id(call.pk)}"
+    return f"/c/{call.turn.conversation_id}/#{page_values.tool_call_id(call.pk)}"
 
 
-def call_page(
+def render_call_page(
     request: MemberRequest,
     call: ToolCall,
     refusal: str = "",
     status: int = 200,
-    typed: Typed | None = None,
-    changed: changing.Typed | None = None,
+    typed: RefusedAnswer | None = None,
+    changed: approval_card.RefusedValues | None = None,
 ) -> HttpResponse:
-    """The page of one open call, for those whose browser runs no scripts."""
-    card = fragments.tool_call(call, get_token(request), refusal, typed=typed, changed=changed)
+    """Render the page of one call, which works without scripts."""
+    card = render_call(call, get_token(request), refusal, typed=typed, changed=changed)
     context = {
         "card": SafeString(card),
-        # Whoever signs for somebody else sees the call, and no words of the chat.
-        "note": note_of(call) if call.turn.conversation.owner_id == request.user.pk else "",
-        "next": SafeString(inbox.what_next(others(request.user, call.pk), call.pk)),
-        "shows": f"{page.tool_call_id(call.pk)},{page.next_id(call.pk)}",
+        # A second signer sees the call, and no text of the chat.
+        "note": draw_hidden(load_note(call))
+        if call.turn.conversation.owner_id == request.user.pk
+        else "",
+        "next": SafeString(inbox.render_next(list_others(request.user, call.pk), call.pk)),
+        "shows": f"{page_values.tool_call_id(call.pk)},{page_values.next_id(call.pk)}",
         "conversation": call.turn.conversation,
-        **sidebar_context(request.user, str(call.turn.conversation_id)),
+        **build_sidebar_context(request.user, str(call.turn.conversation_id)),
     }
     return render(request, "chat/approval.html", context, status=status)

@@ -1,4 +1,4 @@
-"""The chat's pages: a new chat, a conversation, and the list of conversations beside them."""
+"""The pages of the chat: a new chat, a conversation, and the list of conversations beside them."""
 
 import uuid
 from collections.abc import Callable
@@ -10,27 +10,29 @@ from csp.decorators import csp_update
 from django.conf import settings
 from django.http import HttpResponse
 from django.middleware.csrf import get_token
-from django.shortcuts import render
+from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.safestring import SafeString
 
-from chatapp.models import Attachment, Conversation, Member
-from chatapp.rendering import fragments, inbox, page
-from chatapp.turns.gauge import gauge_of
-from chatapp.turns.model_choice import default_model
-from chatapp.turns.reading import read_conversation, sidebar
-from chatapp.turns.second_signatures import is_approver
-from chatapp.turns.tool_menu import button_of
-from chatapp.turns.waiting import count_for
+from chatapp.approvals.inbox import count_waiting
+from chatapp.context import summaries
+from chatapp.live.page_facts import load_gauge
+from chatapp.live.page_view import load_conversation_view, load_sidebar
+from chatapp.models import Attachment, Conversation, Member, Summary
+from chatapp.people.second_signers import is_approver
+from chatapp.providers.access.model_choice import find_default_model
+from chatapp.rendering import page_values
+from chatapp.rendering.pages import fragments, inbox
+from chatapp.tool_menu.menu import render_button
+from chatapp.views.access import MemberRequest, for_members
 from mcpconfig.models import Service
 
-from .access import MemberRequest, for_members
-from .model_pick import model_pick
+from .model_button import build_model_pick
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """What stands in the message box. `refusal` says why it was not sent."""
+    """The content of the message box. `refusal` says why it was not sent."""
 
     text: str = ""
     model: str = ""
@@ -50,8 +52,9 @@ class Starter:
 
 
 View = Callable[..., HttpResponse]
-# The apps of a conversation's calls, each sealed off by a policy of its own: no other page of ours
-# frames anything. The decorator's own types know no view with arguments.
+# A conversation frames the apps of its calls, each sandboxed by its own policy; no other page
+# frames anything. The cast is needed because the types of the decorator have no views with
+# arguments.
 frames_apps = cast(Callable[[View], View], csp_update({"frame-src": [SELF]}))
 
 DEMO_STARTERS = (
@@ -65,69 +68,83 @@ DEMO_STARTERS = (
 @for_members("GET", "HEAD")
 def new_chat(request: MemberRequest) -> HttpResponse:
     start = request.GET.get("start", "")
-    starters = dict(enumerate(_starters(), start=1))
+    starters = dict(enumerate(_list_starters(), start=1))
     chosen = starters.get(int(start)) if start.isdecimal() else None
-    return show(request, None, Draft(text=chosen.text if chosen else ""))
+    return render_chat(request, None, Draft(text=chosen.text if chosen else ""))
 
 
 @for_members("GET", "HEAD")
 @frames_apps
 def conversation(request: MemberRequest, conversation_id: uuid.UUID) -> HttpResponse:
-    return show(request, Conversation.of(request.user, conversation_id), Draft())
+    return render_chat(request, Conversation.of(request.user, conversation_id), Draft())
 
 
 @for_members("GET")
 def sidebar_list(request: MemberRequest) -> HttpResponse:
-    """The list of conversations, asked for again from time to time."""
-    context = sidebar_context(request.user, request.GET.get("current", ""))
+    """Return the list of conversations, which pages request regularly."""
+    context = build_sidebar_context(request.user, request.GET.get("current", ""))
     return render(request, "chat/_sidebar_list.html", context)
 
 
-def show(
+@for_members("POST")
+def use_summary(request: MemberRequest, summary_id: int) -> HttpResponse:
+    """Take a summary out of the context of its conversation, or use it again."""
+    summary = Summary.of(request.user, summary_id)
+    summaries.switch_summary(summary, is_used=request.POST.get("use") == "yes")
+    if request.htmx:
+        return HttpResponse(status=204)
+    return redirect("conversation", summary.conversation_id)
+
+
+def render_chat(
     request: MemberRequest, conversation: Conversation | None, draft: Draft, status: int = 200
 ) -> HttpResponse:
-    """The chat page: a conversation as it is now, or an empty one, with `draft` in the box."""
+    """Render the chat page: a conversation or an empty chat, with `draft` in the message box."""
     token = get_token(request)
     chosen = (
-        draft.model or (conversation.model if conversation else "") or default_model(request.user)
+        draft.model
+        or (conversation.model if conversation else "")
+        or find_default_model(request.user)
     )
     context: dict[str, Any] = {
         "conversation": conversation,
         "draft": draft,
-        "pick": model_pick(request.user, chosen),
-        "starters": () if conversation else _starters(),
-        "mode": SafeString(fragments.mode(conversation, token, draft.mode)),
-        "gauge": SafeString(fragments.gauge(gauge_of(conversation))),
-        "tools_button": SafeString(button_of(request.user, conversation)),
-        "thread_id": page.THREAD_ID,
-        **sidebar_context(request.user, str(conversation.pk) if conversation else ""),
+        "pick": build_model_pick(request.user, chosen),
+        "starters": () if conversation else _list_starters(),
+        "mode": SafeString(fragments.render_mode(conversation, token, draft.mode)),
+        "gauge": SafeString(fragments.render_gauge(load_gauge(conversation))),
+        "tools_button": SafeString(render_button(request.user, conversation)),
+        "thread_id": page_values.THREAD_ID,
+        **build_sidebar_context(request.user, str(conversation.pk) if conversation else ""),
     }
     if conversation is None:
         context["send_to"] = reverse("send-first")
-        context["actions"] = SafeString(fragments.composer_actions(None, None))
+        context["actions"] = SafeString(fragments.render_composer_actions(None, None))
         return render(request, "chat/page.html", context, status=status)
-    view = read_conversation(conversation)
-    shown = (fragments.message(message, token) for message in view.messages)
+    view = load_conversation_view(conversation)
+    shown = (fragments.render_message(message, token) for message in view.messages)
     context |= {
         "view": view,
         "send_to": reverse("send", args=[conversation.pk]),
-        "title": SafeString(fragments.title(conversation)),
+        "title": SafeString(fragments.render_title(conversation)),
         "messages": SafeString("".join(shown)),
         "shows_apps": Service.objects.for_member(request.user).filter(allows_apps=True).exists(),
-        "actions": SafeString(fragments.composer_actions(conversation, view.live_turn, token)),
+        "actions": SafeString(
+            fragments.render_composer_actions(conversation, view.live_turn, token)
+        ),
     }
     return render(request, "chat/page.html", context, status=status)
 
 
-def sidebar_context(person: Member, current: str) -> dict[str, Any]:
-    """What the list of conversations shows; `current` is the id of the one that is open."""
-    groups = sidebar(person)
+def build_sidebar_context(person: Member, current: str) -> dict[str, Any]:
+    """Return the context of the sidebar; `current` is the id of the open conversation."""
+    groups = load_sidebar(person)
     links = [
         (
             group.label,
             [
                 SafeString(
-                    fragments.conversation_link(
+                    fragments.render_conversation_link(
                         link.conversation, link.dot, str(link.conversation.pk) == current
                     )
                 )
@@ -136,14 +153,14 @@ def sidebar_context(person: Member, current: str) -> dict[str, Any]:
         )
         for group in groups
     ]
-    waiting = count_for(person)
+    waiting = count_waiting(person)
     return {
         "groups": links,
         "waiting": waiting,
-        "badge": SafeString(inbox.badge(waiting)),
+        "badge": SafeString(inbox.render_badge(waiting)),
         "is_approver": is_approver(person),
     }
 
 
-def _starters() -> tuple[Starter, ...]:
+def _list_starters() -> tuple[Starter, ...]:
     return DEMO_STARTERS if settings.DEMO else ()

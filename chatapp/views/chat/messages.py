@@ -1,4 +1,4 @@
-"""What a person says to a conversation: a message, or Stop."""
+"""What a person sends to a conversation: a message, Stop, the mode, Try again and Continue."""
 
 import uuid
 from collections.abc import Callable, Sequence
@@ -7,26 +7,26 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django_htmx.http import HttpResponseClientRedirect
 
+from chatapp.conversations import intake, retry
 from chatapp.forms import MessageForm
 from chatapp.models import Attachment, Conversation, Turn
-from chatapp.turns import asking_again, intake
-from chatapp.turns.refusals import Refused
+from chatapp.people.refused import Refused
+from chatapp.views.access import MemberRequest, for_members
 
 from . import prompts
-from .access import MemberRequest, for_members
-from .conversations import show
-from .picker import draft_of
-from .uploads import take_files
+from .conversations import render_chat
+from .picker import read_draft
+from .uploads import keep_files
 
 
 @for_members("POST")
 def send(request: MemberRequest, conversation_id: uuid.UUID | None = None) -> HttpResponse:
-    """Accept a message; without an id it starts a conversation. The socket paints what follows."""
+    """Accept a message; without an id it starts a conversation. The socket sends the answer."""
     conversation = Conversation.of(request.user, conversation_id) if conversation_id else None
-    kept, problem = take_files(request)
+    kept, problem = keep_files(request)
     form = MessageForm(request.POST)
-    if wanted := prompts.asked_for(request):
-        return prompts.form_of(request, *wanted)
+    if wanted := prompts.find_named_prompt(request):
+        return prompts.render_form(request, *wanted)
     try:
         if not form.is_valid():
             raise Refused("This message could not be read. Reload the page and send it again.")
@@ -34,7 +34,7 @@ def send(request: MemberRequest, conversation_id: uuid.UUID | None = None) -> Ht
             raise Refused(problem)
         turn = intake.receive(request.user, conversation, **form.cleaned_data)
     except Refused as refused:
-        return _refused(request, conversation, refused, kept)
+        return _render_refusal(request, conversation, refused, kept)
     if request.htmx and conversation is not None and turn.conversation_id == conversation.pk:
         context = {"client_id": uuid.uuid4(), "had_files": form.cleaned_data["attachments"]}
         return render(request, "chat/_sent.html", context)
@@ -54,12 +54,12 @@ def stop(request: MemberRequest, conversation_id: uuid.UUID) -> HttpResponse:
 
 @for_members("POST")
 def switch_mode(request: MemberRequest, conversation_id: uuid.UUID) -> HttpResponse:
-    """Let this chat plan or act."""
+    """Switch this chat to plan mode or to act mode."""
     conversation = Conversation.of(request.user, conversation_id)
     try:
         intake.switch_mode(conversation, request.POST.get("mode", ""))
     except Refused as refused:
-        return _refused(request, conversation, refused)
+        return _render_refusal(request, conversation, refused)
     if request.htmx:
         return HttpResponse(status=204)
     return redirect("conversation", conversation.pk)
@@ -67,51 +67,50 @@ def switch_mode(request: MemberRequest, conversation_id: uuid.UUID) -> HttpRespo
 
 @for_members("POST")
 def ask_again(request: MemberRequest, conversation_id: uuid.UUID) -> HttpResponse:
-    """Begin an answer anew that failed or was stopped; what stands in the box stays there."""
+    """Retry an answer that failed or was stopped. The message box keeps its content."""
     conversation = Conversation.of(request.user, conversation_id)
     model = request.POST.get("model") or conversation.model
-    return _done(
-        request, conversation, lambda: asking_again.ask_again(conversation, request.user, model)
+    return _perform(
+        request, conversation, lambda: retry.ask_again(conversation, request.user, model)
     )
 
 
 @for_members("POST")
 def go_on(request: MemberRequest, conversation_id: uuid.UUID) -> HttpResponse:
-    """Ask for the rest of an answer that was cut short; what stands in the box stays there."""
+    """Ask for the rest of an answer that was cut off. The message box keeps its content."""
     conversation = Conversation.of(request.user, conversation_id)
     model = request.POST.get("model") or conversation.model
-    text = asking_again.GO_ON
-    return _done(
+    text = retry.GO_ON
+    return _perform(
         request,
         conversation,
         lambda: intake.receive(request.user, conversation, text=text, model=model),
     )
 
 
-def _done(
+def _perform(
     request: MemberRequest, conversation: Conversation, act: Callable[[], Turn]
 ) -> HttpResponse:
-    _, problem = ([], "") if request.htmx else take_files(request)
+    _, problem = ([], "") if request.htmx else keep_files(request)
     try:
         act()
     except Refused as refused:
-        return _refused(request, conversation, refused)
+        return _render_refusal(request, conversation, refused)
     if request.htmx:
         return HttpResponse(status=204)
     conversation.refresh_from_db()
-    return show(request, conversation, draft_of(request, problem))
+    return render_chat(request, conversation, read_draft(request, problem))
 
 
-def _refused(
+def _render_refusal(
     request: MemberRequest,
     conversation: Conversation | None,
     refused: Refused,
     kept: Sequence[Attachment] = (),
 ) -> HttpResponse:
-    """Why it was not sent, beside the box; what was written stays there, and so do files that came
-    along."""
+    """Show why the message was not sent. The message box keeps its text and its files."""
     if request.htmx:
         context = {"sentence": refused.sentence, "attachments": kept}
         template = "chat/_files_added.html" if request.FILES else "chat/_refusal.html"
         return render(request, template, context, status=refused.status)
-    return show(request, conversation, draft_of(request, refused.sentence), refused.status)
+    return render_chat(request, conversation, read_draft(request, refused.sentence), refused.status)

@@ -1,4 +1,4 @@
-"""What services answered, for the person it was answered to: bytes, opened links, attachments."""
+"""Results of services for the person they belong to: bytes, opened links, attachments."""
 
 import uuid
 from typing import Any
@@ -7,20 +7,19 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.http import content_disposition_header
 
+from chatapp.context import attachments
 from chatapp.models import Attachment, File, ToolCall
-from chatapp.rendering.media import decoded, media_type_of
-from chatapp.rendering.results import pieces_of_attachment
-from chatapp.turns import attachments
-from mcpconfig.acting import Acting
-from mcpconfig.errors import OperationError
+from chatapp.rendering.results import build_attachment_pieces, decode_base64, detect_media_type
+from chatapp.views.access import MemberRequest, for_members
+from chatapp.views.service_reads import run_operation
 from mcpconfig.models import Service
-from mcpconfig.on_first_use import reading
+from mcpconfig.operations.lazy import reading
+from mcpconfig.values.acting import Acting
+from mcpconfig.values.errors import OperationError
 
-from .access import MemberRequest, for_members
-from .asking import answer_of
-from .conversations import sidebar_context
+from .conversations import build_sidebar_context
 
-# Nobody may be led to open these bytes as a page of ours: no script, no origin, no guessing.
+# A browser must not treat these bytes as one of our pages: no script, no origin, no sniffing.
 BYTES_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; sandbox; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
@@ -34,26 +33,26 @@ GONE = OperationError(
 
 @for_members("GET", "HEAD")
 def call_content(request: MemberRequest, call_id: uuid.UUID, index: int) -> HttpResponse:
-    """The bytes of one block of a tool's result."""
-    block = piece_at(ToolCall.of(request.user, call_id).content, index)
+    """Return the bytes of one block of a tool result."""
+    block = get_piece(ToolCall.of(request.user, call_id).content, index)
     data = block.get("data") or (block.get("resource") or {}).get("blob")
-    return bytes_of(data, save="save" in request.GET)
+    return build_bytes_response(data, save="save" in request.GET)
 
 
 @for_members("GET", "HEAD")
 def attachment_content(
     request: MemberRequest, attachment_id: uuid.UUID, index: int
 ) -> HttpResponse:
-    """The bytes of one part of an attachment."""
+    """Return the bytes of one part of an attachment."""
     found = Attachment.of(request.user, attachment_id)
     if found.is_own_file and index == 0:
-        return _file(found, save="save" in request.GET)
-    part = piece_at(found.contents, index)
-    return bytes_of(part.get("blob"), save="save" in request.GET)
+        return _build_file_response(found, save="save" in request.GET)
+    part = get_piece(found.contents, index)
+    return build_bytes_response(part.get("blob"), save="save" in request.GET)
 
 
-def _file(found: Attachment, *, save: bool) -> HttpResponse:
-    """A person's own file: a picture to show, and all else to save under its own name."""
+def _build_file_response(found: Attachment, *, save: bool) -> HttpResponse:
+    """Return a person's own file: a picture is shown, any other file is saved under its name."""
     file = get_object_or_404(File, pk=found.pk)
     headers = dict(BYTES_HEADERS)
     if save or not found.is_picture:
@@ -65,67 +64,68 @@ def _file(found: Attachment, *, save: bool) -> HttpResponse:
 
 @for_members("GET", "HEAD")
 def attachment(request: MemberRequest, attachment_id: uuid.UUID) -> HttpResponse:
-    """A page with what was attached, as it was when it was read."""
+    """Show an attachment as it was when it was read."""
     found = Attachment.of(request.user, attachment_id)
     context = {
         "attachment": found,
-        "results": pieces_of_attachment(found),
+        "results": build_attachment_pieces(found),
         "rest": "are in the file" if found.is_own_file else "",
-        **sidebar_context(request.user, ""),
+        **build_sidebar_context(request.user, ""),
     }
     return render(request, "chat/attachment.html", context)
 
 
 @for_members("POST")
 def open_link(request: MemberRequest, call_id: uuid.UUID, index: int) -> HttpResponse:
-    """Read a resource that a tool's result names, from the service that named it."""
+    """Read a resource that a tool result names, from the service of the tool."""
     call = ToolCall.of(request.user, call_id)
-    block = piece_at(call.content, index)
+    block = get_piece(call.content, index)
     if block.get("type") != "resource_link":
         raise Http404("No such link.")
     uri = str(block.get("uri") or "")
-    service = _same_service(request, call)
+    service = _find_same_service(request, call)
     if service is None:
-        return _not_opened(request, GONE)
+        return _render_not_opened(request, GONE)
     acting = Acting.of(request.user, call.turn.conversation_id)
-    found = answer_of(reading.read_resource, service, uri, acting=acting)
+    found = run_operation(reading.read_resource, service, uri, acting=acting)
     if isinstance(found, OperationError):
-        return _not_opened(request, found)
+        return _render_not_opened(request, found)
     name = str(block.get("title") or block.get("name") or uri)
-    kept = attachments.keep(request.user, service, uri, name, found)
+    kept = attachments.store_draft(request.user, service, uri, name, found)
     if not request.htmx:
         return redirect("attachment", kept.pk)
-    context = {"attachment": kept, "results": pieces_of_attachment(kept)}
+    context = {"attachment": kept, "results": build_attachment_pieces(kept)}
     return render(request, "chat/_result_opened.html", context)
 
 
-def _same_service(request: MemberRequest, call: ToolCall) -> Service | None:
-    """The call's service, while this person may use it and it is the server that answered: a new
-    URL makes all definitions of the old one old."""
+def _find_same_service(request: MemberRequest, call: ToolCall) -> Service | None:
+    """Return the service of the call if this person may use it and its URL is unchanged: a new URL
+    makes all definitions of the old one obsolete."""
     if call.definition is None or not call.definition.is_current:
         return None
     return Service.objects.for_member(request.user).filter(pk=call.definition.service_id).first()
 
 
-def _not_opened(request: MemberRequest, error: OperationError) -> HttpResponse:
+def _render_not_opened(request: MemberRequest, error: OperationError) -> HttpResponse:
     if request.htmx:
         return render(request, "chat/_problem.html", {"problem": error})
-    context = {"problem": error, **sidebar_context(request.user, "")}
+    context = {"problem": error, **build_sidebar_context(request.user, "")}
     return render(request, "chat/not_opened.html", context, status=409)
 
 
-def piece_at(pieces: list[dict[str, Any]], index: int) -> dict[str, Any]:
+def get_piece(pieces: list[dict[str, Any]], index: int) -> dict[str, Any]:
     if index >= len(pieces):
         raise Http404("There is no such piece.")
     return pieces[index]
 
 
-def bytes_of(base64_text: object, *, save: bool) -> HttpResponse:
-    """The bytes, as what they are; what is no picture and no sound can only be saved."""
-    data = decoded(base64_text)
+def build_bytes_response(base64_text: object, *, save: bool) -> HttpResponse:
+    """Return the bytes with their detected type. Only pictures and sounds are shown, the rest is
+    saved."""
+    data = decode_base64(base64_text)
     if data is None:
         raise Http404("There are no bytes to show.")
-    found = media_type_of(data)
+    found = detect_media_type(data)
     headers = dict(BYTES_HEADERS)
     if save or not found:
         suffix = found.partition("/")[2] or "bin"

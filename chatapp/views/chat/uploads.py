@@ -1,4 +1,5 @@
-"""How much of what is uploaded is kept, decided while it comes in."""
+"""Uploaded files: stored as drafts of the person before the form is read, within bounds that are
+enforced while they arrive."""
 
 from io import BytesIO
 from typing import Any
@@ -7,10 +8,43 @@ from django.conf import settings
 from django.core.files.uploadedfile import UploadedFile
 from django.core.files.uploadhandler import FileUploadHandler
 
+from chatapp.conversations.uploads import Upload, keep_file
+from chatapp.models import Attachment
+from chatapp.people.refused import Refused
+from chatapp.views.access import MemberRequest
+
+FIELD = "files"
+
+
+def keep_files(request: MemberRequest) -> tuple[list[Attachment], str]:
+    """Store the files of a form and add them to it as drafts. Return them, and why others were
+    refused."""
+    kept: list[Attachment] = []
+    problems: list[str] = []
+    received = request.FILES.getlist(FIELD)
+    for file in received[: settings.MESSAGE_MAX_FILES]:
+        try:
+            kept.append(keep_file(request.user, _read_upload(file)))
+        except Refused as refused:
+            problems.append(refused.sentence)
+    if len(received) > settings.MESSAGE_MAX_FILES:
+        problems.append(
+            f"Only {settings.MESSAGE_MAX_FILES} files were looked at: a message takes no more."
+        )
+    if kept:
+        form = request.POST.copy()
+        form.setlist("attachments", [*form.getlist("attachments"), *(str(k.pk) for k in kept)])
+        request.POST = form  # type: ignore[assignment]  # what comes next reads the form from here
+    return kept, " ".join(problems)
+
+
+def _read_upload(file: Any) -> Upload:
+    return Upload(name=file.name or "", size=file.size or 0, data=file.read())
+
 
 class BoundedUpload(FileUploadHandler):
-    """Keeps what a message may have. A file that is too much, by itself or beside the ones before
-    it, is let go as soon as that shows: its size is counted on, its bytes are not kept."""
+    """Keeps the files that a message may have. A file that exceeds a limit, alone or together with
+    earlier ones, is dropped at once: its size is still counted, its bytes are not stored."""
 
     _file: BytesIO
     _is_kept = True

@@ -1,4 +1,4 @@
-"""`manage.py rotate_keys`: every stored secret under the newest of ENCRYPTION_KEYS."""
+"""`manage.py rotate_keys`: encrypt every stored secret with the first of ENCRYPTION_KEYS."""
 
 import argparse
 import json
@@ -6,9 +6,9 @@ import logging
 from dataclasses import asdict
 from typing import Any
 
-from mcpconfig.management.ending import OperatorCommand
 from mcpconfig.management.failures import Failure
-from mcpconfig.vault import Rotation, rotate_all
+from mcpconfig.management.operator_command import OperatorCommand
+from mcpconfig.services.secret_rotation import Rotation, rotate_secrets
 
 logger = logging.getLogger(__name__)
 
@@ -20,11 +20,11 @@ class Command(OperatorCommand):
         parser.add_argument("--json", action="store_true", help="print JSON only")
 
     def handle(self, *args: object, **options: Any) -> None:
-        rotation = rotate_all()
+        rotation = rotate_secrets()
         if rotation.rotated:
             logger.info("%d stored secrets were put under the newest key.", rotation.rotated)
         if rotation.unreadable:
-            raise _unreadable(rotation)
+            raise _make_failure(rotation)
         if options["json"]:
             self.stdout.write(json.dumps(asdict(rotation)))
             return
@@ -37,14 +37,14 @@ class Command(OperatorCommand):
             self.stdout.write("The older keys can be removed from ENCRYPTION_KEYS.")
 
 
-def _unreadable(rotation: Rotation) -> Failure:
+def _make_failure(rotation: Rotation) -> Failure:
     count = len(rotation.unreadable)
     failure = Failure(
         "configuration",
         f"No key in ENCRYPTION_KEYS opens {count} of the stored secrets: "
         f"{'; '.join(rotation.unreadable)}. {rotation.rotated} others were put under the newest "
         "key.",
-        "Bring the old key back and run it again, or enter those secrets anew.",
+        "Bring the old key back and run it again, or enter those secrets again.",
     )
     failure.value |= asdict(rotation)
     return failure

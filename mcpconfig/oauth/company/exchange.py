@@ -1,5 +1,6 @@
-"""Company sign-ins: the ID token of a person, renewed by one process at a time, and what it is
-exchanged for, service by service. The company decides each time which services a person may use."""
+"""Company sign-ins: the ID token of a person, renewed by one process at a time, and its exchange
+for an assertion for one service. The identity provider decides each time which services a person
+may use."""
 
 from typing import Any
 
@@ -7,91 +8,105 @@ from channels.db import database_sync_to_async
 from django.db.models import F
 from django.utils import timezone
 
-from mcpconfig.errors import OperationError
 from mcpconfig.models import CompanySignIn, IdentityProvider, OAuthGrant, Service
+from mcpconfig.oauth.grants import refresh_lock
+from mcpconfig.oauth.servers.http import AddressRules, OAuthHttp, open_oauth_http
+from mcpconfig.oauth.servers.token_requests import (
+    Client,
+    TokenDenied,
+    describe_error_code,
+    request_body,
+)
+from mcpconfig.secrets import oauth_secrets
+from mcpconfig.values.errors import OperationError
 
-from . import leases, sealed
-from .door import Door, Surroundings, visiting
-from .identities import is_usable, renewed_from
-from .identity_tokens import ASSERTION, ID_TOKEN, check_assertion, read_id_token
-from .token_requests import Client, Denied, meaning, request_body
+from .identities import compute_renewal_time, is_usable
+from .identity_tokens import ASSERTION, ID_TOKEN, check_assertion, parse_id_token
 
 TOKEN_EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"  # noqa: S105  a name
 
-# The identity itself is not taken any more. Any other refusal is the company's word on a service.
-_OVER = frozenset(
+# With these codes the ID token itself is no longer accepted. Any other refusal concerns the
+# service.
+_ENDED_CODES = frozenset(
     ("invalid_grant", "invalid_request", "invalid_token", "login_required")
     + ("interaction_required", "insufficient_user_authentication")
 )
 
 
-def at(door: Door, provider: IdentityProvider) -> Door:
-    """The same visit, at the identity provider: an admin named it, and no service says where it
-    is, so it stands in surroundings of its own."""
+def use_provider(http: OAuthHttp, provider: IdentityProvider) -> OAuthHttp:
+    """Return an HTTP client for the identity provider that records in the same exchanges. An admin
+    entered the provider's address and no service names it, so it has address rules of its own."""
     allows_private = provider.allows_private_addresses
-    return Door(Surroundings(url=provider.issuer, allows_private=allows_private), door.wire)
+    return OAuthHttp(AddressRules(url=provider.issuer, allows_private=allows_private), http.wire)
 
 
-def client_at(provider: IdentityProvider, method: str) -> Client:
-    """Who this application is there."""
+def build_provider_client(provider: IdentityProvider, method: str) -> Client:
+    """Return the client of this application at the identity provider."""
     return Client(
         client_id=provider.client_id,
         method=method,
-        secret=sealed.provider_secret_of(provider),
+        secret=oauth_secrets.decrypt_provider_secret(provider),
         issuer=provider.issuer,
     )
 
 
-async def assertion_for(door: Door, service: Service, grant: OAuthGrant, client: str) -> str:
-    """What lets this person in at the server that the grant names, from their identity."""
+async def request_assertion(
+    http: OAuthHttp, service: Service, grant: OAuthGrant, client: str
+) -> str:
+    """Exchange the person's ID token for an assertion that the authorization server of the grant
+    accepts."""
     signed_in = grant.company_sign_in
     if signed_in is None:
-        raise over(service)
+        raise ended_sign_in_error(service)
     provider = signed_in.identity_provider
     form = {
         "grant_type": TOKEN_EXCHANGE,
         "requested_token_type": ASSERTION,
         "audience": grant.issuer,
         "resource": grant.resource,
-        "subject_token": await _id_token(service, signed_in),
+        "subject_token": await _load_id_token(service, signed_in),
         "subject_token_type": ID_TOKEN,
     }
     if grant.wanted_scope:
         form["scope"] = grant.wanted_scope
-    shown = await database_sync_to_async(client_at)(provider, signed_in.method)
+    shown = await database_sync_to_async(build_provider_client)(provider, signed_in.method)
     try:
         body = await request_body(
-            at(door, provider), signed_in.token_endpoint, shown, form, step="oauth/exchange"
+            use_provider(http, provider),
+            signed_in.token_endpoint,
+            shown,
+            form,
+            step="oauth/exchange",
         )
-    except Denied as denied:
-        raise await _not_exchanged(service, signed_in, denied) from denied
+    except TokenDenied as denied:
+        raise await _handle_denied_exchange(service, signed_in, denied) from denied
     return check_assertion(
         body, provider, audience=grant.issuer, resource=grant.resource, client=client
     )
 
 
-async def _not_exchanged(
-    service: Service, signed_in: CompanySignIn, denied: Denied
+async def _handle_denied_exchange(
+    service: Service, signed_in: CompanySignIn, denied: TokenDenied
 ) -> OperationError:
-    if denied.code in _OVER:
+    if denied.code in _ENDED_CODES:
         same = CompanySignIn.objects.filter(pk=signed_in.pk, version=signed_in.version)
         await same.aupdate(is_dead=True)
-        return over(service)
-    return refused(f"Your company does not let you use {service}.", denied)
+        return ended_sign_in_error(service)
+    return company_refusal_error(f"Your company does not let you use {service}.", denied)
 
 
-def refused(message: str, denied: Denied) -> OperationError:
-    """A no for this person and this service, which another sign-in would not change."""
+def company_refusal_error(message: str, denied: TokenDenied) -> OperationError:
+    """A refusal for this person and this service, which another sign-in would not change."""
     return OperationError(
         kind="forbidden",
-        message=f"{message} {meaning(denied.code)}",
-        hint="Ask whoever runs the sign-in of your company to let you in.",
+        message=f"{message} {describe_error_code(denied.code)}",
+        hint="Ask the operator of your company's sign-in for access.",
         was_sent=False,
         is_definite=True,
     )
 
 
-def over(service: Service) -> OperationError:
+def ended_sign_in_error(service: Service) -> OperationError:
     return OperationError(
         kind="sign_in_needed",
         message=f"Your company sign-in, which opens {service}, has ended.",
@@ -101,8 +116,8 @@ def over(service: Service) -> OperationError:
     )
 
 
-async def _id_token(service: Service, signed_in: CompanySignIn) -> str:
-    """The person's identity, renewed when it is due."""
+async def _load_id_token(service: Service, signed_in: CompanySignIn) -> str:
+    """Return the ID token of the person, renewed if it is due."""
 
     async def renew(held: CompanySignIn, lease: str) -> None:
         await _renew(service, held, lease)
@@ -111,49 +126,54 @@ async def _id_token(service: Service, signed_in: CompanySignIn) -> str:
         found = CompanySignIn.objects.filter(pk=signed_in.pk, is_dead=False)
         row = await found.select_related("identity_provider").afirst()
         if row is None:
-            raise over(service)
+            raise ended_sign_in_error(service)
         return row
 
     row = await again()
     if timezone.now() >= row.renew_at and (row.refresh or not is_usable(row)):
-        row = await leases.renewed(row, renew, again)
-    return await database_sync_to_async(sealed.identity_of)(row, "id_token")
+        row = await refresh_lock.renew_once(row, renew, again)
+    return await database_sync_to_async(oauth_secrets.decrypt_identity)(row, "id_token")
 
 
 async def _renew(service: Service, signed_in: CompanySignIn, lease: str) -> None:
-    """Ask for the next ID token and store it. A definite no ends the sign-in."""
+    """Request the next ID token and store it. A definite refusal ends the sign-in."""
     held = CompanySignIn.objects.filter(pk=signed_in.pk, lease=lease)
     try:
-        changed = await _next(service, signed_in)
-    except Denied as denied:
+        changed = await _request_renewal(service, signed_in)
+    except TokenDenied as denied:
         await held.aupdate(is_dead=True, lease="", lease_until=None)
-        raise over(service) from denied
+        raise ended_sign_in_error(service) from denied
     except BaseException:
         await database_sync_to_async(held.update)(lease="", lease_until=None)
         raise
     await held.aupdate(**changed, version=F("version") + 1, lease="", lease_until=None)
 
 
-async def _next(service: Service, signed_in: CompanySignIn) -> dict[str, Any]:
-    """The fields after a renewal. Some providers give a new refresh token without a new identity:
-    the old one then serves until its end."""
+async def _request_renewal(service: Service, signed_in: CompanySignIn) -> dict[str, Any]:
+    """Return the fields after a renewal. Some providers send a new refresh token without a new ID
+    token: the old ID token is then used until it expires."""
     provider = signed_in.identity_provider
-    refresh = await database_sync_to_async(sealed.identity_of)(signed_in, "refresh")
+    refresh = await database_sync_to_async(oauth_secrets.decrypt_identity)(signed_in, "refresh")
     if not refresh:
-        raise Denied(code="invalid_grant")
+        raise TokenDenied(code="invalid_grant")
     form = {"grant_type": "refresh_token", "refresh_token": refresh}
-    client = await database_sync_to_async(client_at)(provider, signed_in.method)
-    async with visiting(service, "renew_company_sign_in") as door:
-        body = await request_body(at(door, provider), signed_in.token_endpoint, client, form)
+    client = await database_sync_to_async(build_provider_client)(provider, signed_in.method)
+    async with open_oauth_http(service, "renew_company_sign_in") as http:
+        body = await request_body(
+            use_provider(http, provider), signed_in.token_endpoint, client, form
+        )
     if rotated := body.get("refresh_token"):
-        sealed.seal_identity(signed_in, "refresh", str(rotated))
+        oauth_secrets.encrypt_identity(signed_in, "refresh", str(rotated))
     if "id_token" in body:
-        told = read_id_token(body["id_token"], provider, subject=signed_in.subject)
-        sealed.seal_identity(signed_in, "id_token", told.text)
-        signed_in.expires_at, signed_in.renew_at = told.expires_at, renewed_from(told)
+        id_token = parse_id_token(body["id_token"], provider, subject=signed_in.subject)
+        oauth_secrets.encrypt_identity(signed_in, "id_token", id_token.text)
+        signed_in.expires_at, signed_in.renew_at = (
+            id_token.expires_at,
+            compute_renewal_time(id_token),
+        )
     elif is_usable(signed_in):
         signed_in.renew_at = signed_in.expires_at
     else:
-        raise Denied(code="invalid_grant")
+        raise TokenDenied(code="invalid_grant")
     fields = ("id_token", "refresh", "expires_at", "renew_at")
     return {name: getattr(signed_in, name) for name in fields}

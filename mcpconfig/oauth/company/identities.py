@@ -1,21 +1,20 @@
-"""Company sign-ins as rows: whose they are, and how long they last."""
+"""Stored company sign-ins: whose they are, and how long they last."""
 
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from django.utils import timezone
 
-from mcpconfig.acting import Acting
 from mcpconfig.models import CompanySignIn, Service
-
-from .grants import LEEWAY_SECONDS
+from mcpconfig.oauth.grants.grants import LEEWAY_SECONDS
+from mcpconfig.values.acting import Acting
 
 if TYPE_CHECKING:
     from .identity_tokens import IdToken
 
 
-def sign_in_of(service: Service, acting: Acting | None) -> CompanySignIn | None:
-    """This person's sign-in at the service's identity provider."""
+def get_sign_in(service: Service, acting: Acting | None) -> CompanySignIn | None:
+    """Return this person's sign-in at the identity provider of the service."""
     if acting is None or service.identity_provider_id is None:
         return None
     mine = CompanySignIn.objects.filter(
@@ -25,16 +24,16 @@ def sign_in_of(service: Service, acting: Acting | None) -> CompanySignIn | None:
 
 
 def is_usable(signed_in: CompanySignIn) -> bool:
-    """Whether the identity has not ended yet, although a new one may be due."""
+    """Whether the ID token has not expired, although a new one may be due."""
     return not signed_in.is_dead and timezone.now() < signed_in.expires_at
 
 
-def holds(signed_in: CompanySignIn) -> bool:
-    """Whether it opens services now, or after a renewal that needs nobody."""
+def can_open_services(signed_in: CompanySignIn) -> bool:
+    """Whether it opens services now, or after a renewal without a person."""
     return not signed_in.is_dead and (is_usable(signed_in) or bool(signed_in.refresh))
 
 
-def renewed_from(told: "IdToken") -> datetime:
-    """When to ask for the next one: a little before the end, or late in a short life."""
-    seconds = max((told.expires_at - timezone.now()).total_seconds(), 0.0)
-    return told.expires_at - timedelta(seconds=min(LEEWAY_SECONDS, seconds / 10))
+def compute_renewal_time(id_token: "IdToken") -> datetime:
+    """Return when to request the next one: shortly before the end, or late in a short life."""
+    seconds = max((id_token.expires_at - timezone.now()).total_seconds(), 0.0)
+    return id_token.expires_at - timedelta(seconds=min(LEEWAY_SECONDS, seconds / 10))

@@ -1,5 +1,5 @@
-"""Sign-ins under way: what is remembered before a person leaves, and that what comes back counts
-once, for the person and the browser that began it."""
+"""Sign-ins in progress: what is stored before a person leaves, and the check that an answer is used
+once, by the person and the browser that began the sign-in."""
 
 import hashlib
 import secrets
@@ -9,16 +9,15 @@ from django.db.models import QuerySet
 from django.utils import timezone
 from mcp.client.auth import PKCEParameters
 
-from mcpconfig.errors import OperationError
 from mcpconfig.models import OAuthAttempt
-
-from . import sealed
+from mcpconfig.secrets import oauth_secrets
+from mcpconfig.values.errors import OperationError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuthorizationRequest:
-    """Where the person goes next, and what will be asked for in their name. `host` is shown before
-    they leave; `company` is where one sign-in serves several services."""
+    """The page that the person visits next, and the rights that are requested. `host` is shown
+    before they leave; `company` is set if one sign-in serves several services."""
 
     url: str
     host: str
@@ -28,8 +27,8 @@ class AuthorizationRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Returned:
-    """What the person's browser brought back, as it stood in the address."""
+class CallbackParameters:
+    """The query parameters with which the person's browser returned."""
 
     state: str = ""
     code: str = ""
@@ -38,46 +37,50 @@ class Returned:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Begun:
-    """What travels with the person."""
+class PreparedAttempt:
+    """The values that travel with the person's browser."""
 
     state: str
     pkce: PKCEParameters
 
 
-def keep(attempt: OAuthAttempt, session_key: str) -> Begun:
-    """Store what must come back. Of state and session only hashes are kept."""
-    begun = Begun(state=secrets.token_urlsafe(32), pkce=PKCEParameters.generate())
+def store_attempt(attempt: OAuthAttempt, session_key: str) -> PreparedAttempt:
+    """Store the attempt. Only hashes of state and session are stored."""
+    begun = PreparedAttempt(state=secrets.token_urlsafe(32), pkce=PKCEParameters.generate())
     OAuthAttempt.objects.filter(expires_at__lt=timezone.now()).delete()
     attempt.state_hash, attempt.session_hash = _hash(begun.state), _hash(session_key)
     attempt.expires_at = timezone.now() + OAuthAttempt.LIFETIME
-    sealed.seal_verifier(attempt, begun.pkce.code_verifier)
+    oauth_secrets.encrypt_verifier(attempt, begun.pkce.code_verifier)
     attempt.save()
     return begun
 
 
 def claim(persons: QuerySet[OAuthAttempt], state: str, session_key: str) -> OAuthAttempt:
-    """The one of this person's attempts that they began in this browser, taken so that nobody takes
-    it again. Somebody else's attempt is neither taken nor told of."""
+    """Return the attempt that this person began in this browser, and mark it as used. The attempt
+    of another person is neither used nor mentioned."""
     mine = persons.filter(state_hash=_hash(state), session_hash=_hash(session_key))
     now = timezone.now()
     if not mine.filter(used_at=None, expires_at__gt=now).update(used_at=now):
-        raise not_signed_in("It was begun elsewhere, is over, or took longer than ten minutes.")
+        raise unfinished_sign_in_error(
+            "It was begun elsewhere, is over, or took longer than ten minutes."
+        )
     attempt = mine.select_related("service", "client__service", "identity_provider").get()
     if attempt.endpoint != attempt.service.endpoint:
-        raise not_signed_in("The service has a new address since.")
+        raise unfinished_sign_in_error("The service has a new address since.")
     return attempt
 
 
 def check_issuer(attempt: OAuthAttempt, iss: str | None) -> None:
-    """RFC 9207: the answer must come from the server that was asked, which is compared letter by
-    letter; otherwise the code would be handed to another one."""
+    """RFC 9207: the answer must come from the server that was asked, compared character by
+    character; otherwise the code would be sent to another server."""
     is_missing = iss is None and attempt.names_its_issuer
     if is_missing or (iss is not None and iss != attempt.issuer):
-        raise not_signed_in("The answer came from another server than the one that was asked.")
+        raise unfinished_sign_in_error(
+            "The answer came from another server than the one that was asked."
+        )
 
 
-def not_signed_in(why: str) -> OperationError:
+def unfinished_sign_in_error(why: str) -> OperationError:
     return OperationError(
         kind="sign_in_needed",
         message=f"This sign-in could not be finished. {why}",

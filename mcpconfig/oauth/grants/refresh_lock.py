@@ -1,4 +1,4 @@
-"""One process asks for the next token of a row, while the others wait for what it brings."""
+"""A lock on a row, so that one process renews its token and the others wait for the result."""
 
 import asyncio
 import logging
@@ -14,9 +14,9 @@ from django.db.models.functions import Now
 
 from mcpconfig.models import CompanySignIn, OAuthGrant
 
-# Longer than a renewal can take.
+# Longer than a renewal takes.
 LEASE_SECONDS = 40.0
-LOOK_EVERY_SECONDS = 0.1
+POLL_SECONDS = 0.1
 
 logger = logging.getLogger(__name__)
 
@@ -25,40 +25,40 @@ Row = TypeVar("Row", OAuthGrant, CompanySignIn)
 _renewals: set[asyncio.Task[None]] = set()
 
 
-async def renewed(
+async def renew_once(
     row: Row,
     renew: Callable[[Row, str], Coroutine[Any, Any, None]],
     again: Callable[[], Awaitable[Row]],
 ) -> Row:
-    """The row with its next token: asked for (`renew`, with the lease) by whoever gets the lease,
-    waited for by everybody else. `again` reads the row anew."""
+    """Return the row with its next token. The holder of the lease requests it (`renew`, with the
+    lease), all others wait. `again` reads the row from the database."""
     seen = row.version
     while row.version == seen:
         lease = uuid.uuid4().hex
-        if await database_sync_to_async(_take)(row, lease):
-            await _to_its_end(renew(row, lease))
+        if await database_sync_to_async(_claim_lease)(row, lease):
+            await _finish_renewal(renew(row, lease))
         else:
-            await anyio.sleep(LOOK_EVERY_SECONDS)
+            await anyio.sleep(POLL_SECONDS)
         row = await again()
     return row
 
 
-async def _to_its_end(renewal: Coroutine[Any, Any, None]) -> None:
-    """Wait for a renewal, and let it go on alone if the caller gives up: by then the server may
-    have counted the old refresh token as used, and the new one must not be lost."""
+async def _finish_renewal(renewal: Coroutine[Any, Any, None]) -> None:
+    """Wait for a renewal, and let it finish alone if the caller is cancelled: the server may
+    already count the old refresh token as used, and the new one must not be lost."""
     task = asyncio.create_task(renewal)
     _renewals.add(task)
-    task.add_done_callback(_forget)
+    task.add_done_callback(_discard_renewal)
     await asyncio.shield(task)
 
 
-def _forget(task: asyncio.Task[None]) -> None:
+def _discard_renewal(task: asyncio.Task[None]) -> None:
     _renewals.discard(task)
     if not task.cancelled() and task.exception() is not None:
         logger.info("A sign-in was not renewed: %s", task.exception())
 
 
-def _take(row: OAuthGrant | CompanySignIn, lease: str) -> bool:
+def _claim_lease(row: OAuthGrant | CompanySignIn, lease: str) -> bool:
     """Take the right to renew this version. Times are the database's."""
     free = Q(lease_until=None) | Q(lease_until__lt=Now())
     until = ExpressionWrapper(

@@ -1,5 +1,5 @@
-"""Finding out where one signs in to a service: from what it says of itself, to the authorization
-server that it names, to what that server says of itself. Nothing found here is trusted further."""
+"""Discovery of the authorization server of a service: from the service's own metadata to the server
+that it names, and that server's metadata. Nothing found here is trusted further."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -15,21 +15,23 @@ from mcp.shared.auth_utils import check_resource_allowed, resource_url_from_serv
 from mcp_types import LATEST_PROTOCOL_VERSION
 from pydantic import ValidationError
 
-from mcpconfig.errors import OperationError
 from mcpconfig.models import Service
+from mcpconfig.values.challenge import Challenge
+from mcpconfig.values.errors import OperationError
 
-from .challenges import Challenge, latest
-from .door import Answer, Door, unusable
+from .challenges import get_latest_challenge
+from .http import HttpAnswer, OAuthHttp, sign_in_setup_error
 
-_ASK_THE_RUNNER = "Tell whoever runs the service."
+_OPERATOR_HINT = "Tell the operator of the service."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Authority:
-    """One authorization server, as this service uses it. `issuer` is its name, letter by letter.
+    """One authorization server, as this service uses it. `issuer` is its name, character by
+    character.
 
-    `is_announced` is false for servers of the oldest kind, which publish nothing about themselves
-    and have their three addresses at the service's own root.
+    `is_announced` is false for servers of the oldest kind, which publish no metadata and have three
+    endpoints at the root of the service.
     """
 
     issuer: str
@@ -46,12 +48,12 @@ class _Resource:
     scopes: tuple[str, ...]
 
 
-async def challenge_for(door: Door, service: Service, person_id: int | None) -> Challenge:
-    """What the service said when it last turned this person away; if it never did, what it says to
-    somebody who shows nothing."""
-    told = await database_sync_to_async(latest)(service, person_id)
-    if told is not None:
-        return told
+async def get_challenge(http: OAuthHttp, service: Service, person_id: int | None) -> Challenge:
+    """Return the challenge with which the service last refused this person; if there is none, the
+    challenge of a request without credentials."""
+    challenge = await database_sync_to_async(get_latest_challenge)(service, person_id)
+    if challenge is not None:
+        return challenge
     asked = {"jsonrpc": "2.0", "id": 1, "method": "server/discover", "params": {}}
     headers = {
         "accept": "application/json, text/event-stream",
@@ -59,24 +61,24 @@ async def challenge_for(door: Door, service: Service, person_id: int | None) -> 
         "mcp-method": "server/discover",
     }
     try:
-        answer = await door.post_json(service.url, "oauth/knock", asked, headers)
+        answer = await http.post_json(service.url, "oauth/knock", asked, headers)
     except OperationError:
-        return Challenge()  # what is wrong shows at the next step, and in its words
+        return Challenge()  # the next step reports the failure
     return Challenge.read(answer.challenges) if answer.status == 401 else Challenge()
 
 
-async def discover(door: Door, challenge: Challenge, known_issuers: set[str]) -> Authority:
-    """Where one signs in. Of several authorization servers one that is known already is taken."""
-    url = door.surroundings.url
-    resource = await _resource(door, challenge)
+async def discover(http: OAuthHttp, challenge: Challenge, known_issuers: set[str]) -> Authority:
+    """Return the authorization server. Of several, one that is already known is preferred."""
+    url = http.rules.url
+    resource = await _fetch_resource(http, challenge)
     if resource is None:
-        return await _own_authority(door)
+        return await _discover_own_authority(http)
     issuer = next((name for name in resource.issuers if name in known_issuers), resource.issuers[0])
-    found = await described_by(door, issuer, url)
+    found = await fetch_server_metadata(http, issuer, url)
     if found is None:
-        raise unusable(
-            f"{_host(issuer)}, where one signs in to the service, does not say how.",
-            _ASK_THE_RUNNER,
+        raise sign_in_setup_error(
+            f"{_get_host(issuer)}, where one signs in to the service, does not say how.",
+            _OPERATOR_HINT,
         )
     return Authority(
         issuer=issuer,
@@ -86,32 +88,32 @@ async def discover(door: Door, challenge: Challenge, known_issuers: set[str]) ->
     )
 
 
-async def described_by(door: Door, issuer: str, url: str) -> OAuthMetadata | None:
-    """What the server of this name says of itself, with addresses that may be used."""
-    door.surroundings.check(issuer)
+async def fetch_server_metadata(http: OAuthHttp, issuer: str, url: str) -> OAuthMetadata | None:
+    """Return the metadata of the server with this issuer, after its addresses were checked."""
+    http.rules.check(issuer)
     for place in build_oauth_authorization_server_metadata_discovery_urls(issuer, url):
-        found = _metadata(await door.get(place, "oauth/server"), issuer)
+        found = _parse_metadata(await http.get(place, "oauth/server"), issuer)
         if found is not None:
-            return _checked(door, found)
+            return _check_endpoints(http, found)
     return None
 
 
-async def _resource(door: Door, challenge: Challenge) -> _Resource | None:
-    """What the service says of itself (RFC 9728): where its challenge points to, then at the two
-    well-known places. None if it says nothing anywhere."""
-    trouble: Answer | None = None
-    url = door.surroundings.url
+async def _fetch_resource(http: OAuthHttp, challenge: Challenge) -> _Resource | None:
+    """Return the metadata of the service (RFC 9728): from the URL in its challenge, then from the
+    two well-known places. None if there is none."""
+    trouble: HttpAnswer | None = None
+    url = http.rules.url
     named = challenge.resource_metadata
-    # Only the service itself speaks for the service: a document elsewhere is not even asked for.
-    pointed_to = named if named and _origin(named) == _origin(url) else None
+    # Only the origin of the service is used; metadata elsewhere is not fetched.
+    pointed_to = named if named and _get_origin(named) == _get_origin(url) else None
     for place in build_protected_resource_metadata_discovery_urls(pointed_to, url):
-        answer = await door.get(place, "oauth/resource")
+        answer = await http.get(place, "oauth/resource")
         if answer.is_temporary:
             trouble = answer
         if answer.status == 200 and answer.body is not None:
-            described = _described(answer.body)
+            described = _parse_resource(answer.body)
             if described is not None:
-                return _matching(url, described)
+                return _check_resource(url, described)
     if trouble is not None:
         raise OperationError(
             kind="server_error",
@@ -123,8 +125,9 @@ async def _resource(door: Door, challenge: Challenge) -> _Resource | None:
     return None
 
 
-def _described(body: dict[str, Any]) -> _Resource | None:
-    """The document, with its names as they were written: names are compared letter by letter."""
+def _parse_resource(body: dict[str, Any]) -> _Resource | None:
+    """Return the document with its names unchanged, because names are compared character by
+    character."""
     try:
         read = ProtectedResourceMetadata.model_validate(body)
     except ValidationError:
@@ -136,20 +139,22 @@ def _described(body: dict[str, Any]) -> _Resource | None:
     )
 
 
-def _matching(url: str, described: _Resource) -> _Resource:
-    """A token is asked for the resource that the document names, so it must be this service."""
+def _check_resource(url: str, described: _Resource) -> _Resource:
+    """A token is requested for the resource that the document names, so it must be this service."""
     own = resource_url_from_server_url(url)
     if not check_resource_allowed(requested_resource=own, configured_resource=described.resource):
-        raise unusable("The service's description is that of another service.", _ASK_THE_RUNNER)
+        raise sign_in_setup_error(
+            "The service's description is that of another service.", _OPERATOR_HINT
+        )
     return described
 
 
-def _metadata(answer: Answer, issuer: str) -> OAuthMetadata | None:
-    """The server's description of itself; None where there is none at this place."""
+def _parse_metadata(answer: HttpAnswer, issuer: str) -> OAuthMetadata | None:
+    """Return the server's metadata; None if this place has none."""
     if answer.is_temporary:
         raise OperationError(
             kind="server_error",
-            message=f"{_host(issuer)}, where one signs in, has trouble (HTTP {answer.status}).",
+            message=f"{_get_host(issuer)}, where one signs in, has trouble (HTTP {answer.status}).",
             hint="Try again later.",
             was_sent=False,
             is_definite=True,
@@ -160,17 +165,17 @@ def _metadata(answer: Answer, issuer: str) -> OAuthMetadata | None:
         found = OAuthMetadata.model_validate(answer.body)
     except ValidationError:
         return None
-    # RFC 8414: whoever describes itself under another name may be posing as that other.
+    # RFC 8414: a server with another issuer in its metadata may be posing as that server.
     if answer.body["issuer"] != issuer:
-        raise unusable(
-            f"{_host(issuer)}, where one signs in to the service, goes by another name.",
-            _ASK_THE_RUNNER,
+        raise sign_in_setup_error(
+            f"{_get_host(issuer)}, where one signs in to the service, goes by another name.",
+            _OPERATOR_HINT,
         )
     return found
 
 
-def _checked(door: Door, metadata: OAuthMetadata) -> OAuthMetadata:
-    """Every address may be used, and the server ties a code to whoever asked for it (PKCE)."""
+def _check_endpoints(http: OAuthHttp, metadata: OAuthMetadata) -> OAuthMetadata:
+    """Return the metadata, if all of its endpoints are allowed."""
     named = (
         metadata.authorization_endpoint,
         metadata.token_endpoint,
@@ -179,36 +184,39 @@ def _checked(door: Door, metadata: OAuthMetadata) -> OAuthMetadata:
     )
     for url in named:
         if url is not None:
-            door.surroundings.check(str(url))
+            http.rules.check(str(url))
     return metadata
 
 
 def require_pkce(authority: Authority) -> None:
-    """Refuse a server that does not announce S256: without it a stolen code is as good as a key.
-    One of the oldest kind announces nothing at all; it is sent the challenge all the same."""
+    """Refuse a server that does not announce S256: without PKCE a stolen code can be used. A server
+    of the oldest kind announces nothing; it is sent the challenge anyway."""
     announced = authority.metadata.code_challenge_methods_supported or []
     if authority.is_announced and "S256" not in announced:
-        raise unusable(
-            f"{_host(authority.issuer)} does not protect sign-ins against stolen codes (PKCE).",
-            _ASK_THE_RUNNER,
+        raise sign_in_setup_error(
+            f"{_get_host(authority.issuer)} does not protect sign-ins against stolen codes (PKCE).",
+            _OPERATOR_HINT,
         )
 
 
-async def _own_authority(door: Door) -> Authority:
-    """The oldest kind (2025-03-26): the service is its own authorization server, described at its
-    root, or not described but with its addresses at the usual places."""
-    url = door.surroundings.url
-    scheme, host = _origin(url)
+async def _discover_own_authority(http: OAuthHttp) -> Authority:
+    """Return the authority of the oldest kind (2025-03-26): the service is its own authorization
+    server, with metadata at its root, or without metadata and with endpoints at the usual
+    places."""
+    url = http.rules.url
+    scheme, host = _get_origin(url)
     origin = f"{scheme}://{host}"
     resource = resource_url_from_server_url(url)
     for place in build_oauth_authorization_server_metadata_discovery_urls(None, url):
-        answer = await door.get(place, "oauth/server")
+        answer = await http.get(place, "oauth/server")
         described = (answer.body or {}).get("issuer")
-        # The root is one name, with and without its stroke.
+        # The root with and without its slash is the same name.
         issuer = f"{origin}/" if described == f"{origin}/" else origin
-        found = _metadata(answer, issuer)
+        found = _parse_metadata(answer, issuer)
         if found is not None:
-            return Authority(issuer=issuer, resource=resource, metadata=_checked(door, found))
+            return Authority(
+                issuer=issuer, resource=resource, metadata=_check_endpoints(http, found)
+            )
     guessed = OAuthMetadata.model_validate(
         {
             "issuer": origin,
@@ -220,8 +228,8 @@ async def _own_authority(door: Door) -> Authority:
     return Authority(issuer=origin, resource=resource, metadata=guessed, is_announced=False)
 
 
-def _origin(url: str) -> tuple[str, str]:
-    """Scheme, and host with port; of what is no URL, nothing."""
+def _get_origin(url: str) -> tuple[str, str]:
+    """Return scheme, and host with port; empty for an invalid URL."""
     try:
         parts = urlsplit(url)
     except ValueError:
@@ -229,5 +237,5 @@ def _origin(url: str) -> tuple[str, str]:
     return parts.scheme.lower(), parts.netloc.lower()
 
 
-def _host(url: str) -> str:
+def _get_host(url: str) -> str:
     return urlsplit(url).hostname or "The host"

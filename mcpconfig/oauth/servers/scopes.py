@@ -1,16 +1,16 @@
-"""Which rights a sign-in asks for: what is needed and no more, and never less than there was."""
+"""The scopes that a sign-in requests: what is needed and no more, and never less than before."""
 
 from mcp.client.auth.utils import union_scopes
 
 from mcpconfig.models import OAuthGrant, Service
+from mcpconfig.values.challenge import Challenge
 
-from .challenges import Challenge
 from .discovery import Authority
 
 OFFLINE = "offline_access"
 
 
-def chosen(
+def choose_scope(
     service: Service,
     challenge: Challenge,
     authority: Authority,
@@ -18,15 +18,16 @@ def chosen(
     *,
     is_own: bool = False,
 ) -> str:
-    """In the protocol's order: what the service asked for, else what an admin entered, else what
-    the service says is its least; and with a step-up, also all that was asked for before."""
+    """Return the scope in the order of the protocol: what the service asked for, else what an admin
+    entered, else the minimum that the service states. A step-up adds all that was requested
+    before."""
     scope = challenge.scope or service.scopes or " ".join(authority.resource_scopes)
     if challenge.scope and service.scopes:
         scope = union_scopes(service.scopes, challenge.scope) or ""
     if challenge.is_step_up and grant is not None:
         scope = union_scopes(grant.wanted_scope or grant.scope, scope) or ""
     offered = authority.metadata.scopes_supported or []
-    # Without it many servers give no refresh token; alone it would be a wish for nothing else.
+    # Without it many servers give no refresh token; alone it would request nothing else.
     if scope and not is_own and OFFLINE in offered:
         scope = union_scopes(scope, OFFLINE) or ""
     return scope

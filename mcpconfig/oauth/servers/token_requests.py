@@ -1,4 +1,4 @@
-"""Requests to a token endpoint: how a client proves who it is, and what an answer means."""
+"""Requests to a token endpoint: client authentication, and the meaning of an answer."""
 
 import base64
 from dataclasses import dataclass
@@ -10,25 +10,25 @@ from mcp.client.auth.extensions.client_credentials import SignedJWTParameters
 from mcp.shared.auth import OAuthToken
 from pydantic import ValidationError
 
-from mcpconfig.errors import OperationError
+from mcpconfig.values.errors import OperationError
 
-from .door import Door, unusable
+from .http import OAuthHttp, sign_in_setup_error
 
 ASSERTION = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 _ALGORITHMS = ("RS256", "ES256", "EdDSA")
 
 
 @dataclass(slots=True, kw_only=True)
-class Denied(Exception):
-    """The server said no, for good: asking again with the same would get the same. `code` is one
-    of OAuth's error codes, or an empty text for any other."""
+class TokenDenied(Exception):
+    """A definite refusal: the same request would be refused again. `code` is an OAuth error code,
+    or empty for any other."""
 
     code: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Client:
-    """Who asks, with the secret or key that proves it."""
+    """The client, with its secret or key."""
 
     client_id: str
     method: str
@@ -37,36 +37,36 @@ class Client:
 
 
 async def request_token(
-    door: Door, endpoint: str, client: Client, form: dict[str, str]
+    http: OAuthHttp, endpoint: str, client: Client, form: dict[str, str]
 ) -> OAuthToken:
-    """The token that the endpoint gives for this. Raises Denied for a definite no, and an
-    OperationError where nobody knows."""
-    return _token(await request_body(door, endpoint, client, form), endpoint)
+    """Return the token. Raises TokenDenied for a definite refusal, and OperationError if the
+    outcome is unknown."""
+    return _parse_token(await request_body(http, endpoint, client, form), endpoint)
 
 
 async def request_body(
-    door: Door, endpoint: str, client: Client, form: dict[str, str], step: str = "oauth/token"
+    http: OAuthHttp, endpoint: str, client: Client, form: dict[str, str], step: str = "oauth/token"
 ) -> dict[str, Any]:
-    """As `request_token`, with all that the endpoint said."""
-    shown, headers = await proof(client)
-    answer = await door.post_form(endpoint, step, {**form, **shown}, headers)
+    """Return the whole answer of the token endpoint; raises as `request_token` does."""
+    shown, headers = await build_client_proof(client)
+    answer = await http.post_form(endpoint, step, {**form, **shown}, headers)
     if answer.status in (200, 201) and answer.body is not None:
         return answer.body
     if answer.error and not answer.is_temporary and 400 <= answer.status < 500:
-        raise Denied(code=answer.error if answer.error in _MEANINGS else "")
+        raise TokenDenied(code=answer.error if answer.error in _MEANINGS else "")
     raise OperationError(
         kind="server_error",
-        message=f"{_host(endpoint)} gave no answer that can be used (HTTP {answer.status}).",
+        message=f"{_get_host(endpoint)} gave no answer that can be used (HTTP {answer.status}).",
         hint="Try again later.",
         was_sent=False,
         is_definite=True,
     )
 
 
-def _token(answered: dict[str, Any], endpoint: str) -> OAuthToken:
+def _parse_token(answered: dict[str, Any], endpoint: str) -> OAuthToken:
     body = dict(answered)
     token = body.get("access_token")
-    # It becomes a header: what cannot be one is no token.
+    # A token becomes a header, so it must be valid in one.
     if not isinstance(token, str) or not token.isascii() or not token.isprintable():
         body.pop("access_token", None)
     try:
@@ -74,15 +74,15 @@ def _token(answered: dict[str, Any], endpoint: str) -> OAuthToken:
     except ValidationError:
         raise OperationError(
             kind="protocol",
-            message=f"{_host(endpoint)} gave a token of a kind that is not known here.",
-            hint="Tell whoever runs the service.",
+            message=f"{_get_host(endpoint)} gave a token of a kind that is not known here.",
+            hint="Tell the operator of the service.",
             was_sent=False,
             is_definite=True,
         ) from None
 
 
-async def proof(client: Client) -> tuple[dict[str, str], dict[str, str]]:
-    """What the client adds to form and headers to show who it is."""
+async def build_client_proof(client: Client) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the form fields and headers that authenticate the client."""
     match client.method:
         case "client_secret_basic":
             pair = f"{quote(client.client_id, safe='')}:{quote(client.secret, safe='')}"
@@ -91,15 +91,16 @@ async def proof(client: Client) -> tuple[dict[str, str], dict[str, str]]:
         case "client_secret_post":
             return {"client_id": client.client_id, "client_secret": client.secret}, {}
         case "private_key_jwt":
-            assertion = await _assertion(client)
+            assertion = await _sign_assertion(client)
             form = {"client_id": client.client_id, "client_assertion_type": ASSERTION}
             return {**form, "client_assertion": assertion}, {}
         case _:
             return {"client_id": client.client_id}, {}
 
 
-async def _assertion(client: Client) -> str:
-    """A signed statement of who the client is, for this one server. The kind of key decides how."""
+async def _sign_assertion(client: Client) -> str:
+    """Return a signed assertion of the client for this server. The kind of key decides the
+    algorithm."""
     for algorithm in _ALGORITHMS:
         signing = SignedJWTParameters(
             issuer=client.client_id,
@@ -111,7 +112,7 @@ async def _assertion(client: Client) -> str:
             return await signing.create_assertion_provider()(client.issuer)
         except (InvalidKeyError, TypeError, ValueError):
             continue
-    raise unusable(
+    raise sign_in_setup_error(
         "The private key of the service's client cannot be used.",
         "Enter an unencrypted RSA, P-256 or Ed25519 key in PEM form.",
     )
@@ -136,10 +137,11 @@ _MEANINGS = {
 }
 
 
-def meaning(code: str) -> str:
-    """An error code in words. A server's own words are never shown: anybody could have put them."""
+def describe_error_code(code: str) -> str:
+    """Return an error code in words. A server's own message is never shown, because it is
+    untrusted."""
     return _MEANINGS.get(code, "It refused.")
 
 
-def _host(url: str) -> str:
+def _get_host(url: str) -> str:
     return urlsplit(url).hostname or "The server"

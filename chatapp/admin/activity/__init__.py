@@ -1,0 +1,1 @@
+"""Admin pages of past activity: conversations, turns, approvals, manual runs and the log."""

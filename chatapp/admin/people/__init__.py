@@ -1,0 +1,1 @@
+"""Admin pages for members, groups, access tokens and usage."""

@@ -1,0 +1,1 @@
+"""Admin pages for rules, limits, policy tests, the simulator and second signatures."""

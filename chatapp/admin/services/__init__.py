@@ -1,0 +1,1 @@
+"""The chat's additions to the admin pages of services and tools."""

@@ -1,0 +1,64 @@
+"""The admin of services, extended with pages that need the chat.
+
+These are manual runs of tools under the policy, and resources and prompts.
+"""
+
+from functools import partial
+
+from django.contrib import admin
+from django.http import HttpRequest, HttpResponse
+from django.urls import URLPattern
+
+from chatapp.admin.policy.tested_saves import (
+    SaveRefused,
+    TestedSavesMixin,
+    save_with_tests,
+    warn_about_failing,
+)
+from mcpconfig.admin.services import ServiceAdmin
+from mcpconfig.admin.tools import ToolSettingInline
+from mcpconfig.models import Service
+from mcpconfig.output.services import Json
+
+from . import resources, try_tool
+from .tool_changes import add_changes
+from .tools import DrawnToolsInline
+
+admin.site.unregister(Service)
+
+
+@admin.register(Service)
+class ChatServiceAdmin(TestedSavesMixin, ServiceAdmin):
+    inlines = (ToolSettingInline, DrawnToolsInline)
+
+    def list_tools(self, service: Service) -> list[Json]:
+        return add_changes(service, super().list_tools(service))
+
+    def confirm(self, request: HttpRequest, service: Service) -> HttpResponse:
+        """Confirm tools unless a policy test newly fails.
+
+        A confirmed tool may run without approval.
+        """
+        try:
+            page, failing = save_with_tests(partial(super().confirm, request, service))
+        except SaveRefused as refused:
+            ticked = set(request.POST.getlist("definition"))
+            title, problem = f"Tools of {service}", " ".join(refused.sentences)
+            return self.render_tools(request, service, title, 422, problem=problem, ticked=ticked)
+        warn_about_failing(request, failing)
+        return page
+
+    def get_urls(self) -> list[URLPattern]:
+        methods, tool = "GET HEAD POST", "tools/<str:definition_hash>/try/"
+        trial, content = "trials/<uuid:trial_id>/", "trials/<uuid:trial_id>/content/<int:index>/"
+        show_resources = partial(resources.show_resources, self)
+        show_prompt = partial(resources.show_prompt, self)
+        own = [
+            self.make_service_path(tool, "try", partial(try_tool.try_tool, self), methods),
+            self.make_service_path(trial, "trial", partial(try_tool.show_trial, self)),
+            self.make_service_path(content, "trial_content", try_tool.serve_trial_content),
+            self.make_service_path("resources/", "resources", show_resources, methods),
+            self.make_service_path("prompts/", "prompts", partial(resources.show_prompts, self)),
+            self.make_service_path("prompts/fill/", "prompt", show_prompt, methods),
+        ]
+        return own + super().get_urls()

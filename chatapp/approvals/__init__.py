@@ -1,0 +1,1 @@
+"""What people answer about tool calls, the inbox and its mail; not the pages, nor the execution."""

@@ -1,0 +1,190 @@
+"""The calls that wait for one person: approvals, questions, sign-ins, outcomes and reviews."""
+
+import uuid
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db.models import DateTimeField, F, OuterRef, QuerySet, Subquery, Value
+from django.db.models.expressions import Combinable
+from django.utils import timezone
+
+from chatapp.models import Member, Question, ToolCall
+from chatapp.people.second_signers import find_waiting_calls
+from chatapp.rendering.pages.inbox import Kind, WaitingCall, WaitingGroup, WaitingItem
+from mcpconfig.secrets.credentials import has_personal_headers
+
+from .reviews import filter_open_reviews
+
+State = ToolCall.State
+# Of each kind, on one page. The oldest come first.
+MAX_SHOWN = 50
+# Older outcomes are not listed. They can still be resolved on their card.
+OUTCOMES_KEPT = timedelta(days=30)
+# Part of the query for the calls: between two queries, a question may be answered.
+OPEN = Question.objects.filter(state=Question.State.OPEN)
+
+
+def list_waiting(person: Member) -> list[WaitingGroup]:
+    """Return what waits for this person by kind: the oldest calls, and the number of all."""
+    return _build_piles(person, MAX_SHOWN, besides=None)
+
+
+def list_others(person: Member, call_id: uuid.UUID) -> list[WaitingGroup]:
+    """Do the same without this call, and with the oldest call of each kind only."""
+    return _build_piles(person, 1, besides=call_id)
+
+
+def list_all_waiting(person: Member) -> list[WaitingItem]:
+    """Return everything that waits for this person by kind, oldest first. It may be long, so the
+    rows of the calls are not loaded."""
+    return [
+        each
+        for kind in SOURCES
+        for each in _build_found(kind, _filter_waiting(person, kind, besides=None))
+    ]
+
+
+def add_calls(found: Sequence[WaitingItem]) -> list[WaitingCall]:
+    """Return these with the rows of their calls, without those whose call is gone."""
+    return list(_add_calls(found, _load_calls(each.call_id for each in found)))
+
+
+def count_waiting(person: Member) -> int:
+    """Count what waits for this person, in one query, as every page shows the number."""
+    first, *more = (source.calls(person).order_by().values("pk") for source in SOURCES.values())
+    return first.union(*more, all=True).count()
+
+
+def count_old_outcomes(person: Member) -> int:
+    """Count the calls of this person with an unknown outcome that are too old to be listed."""
+    return _filter_unknown(person).filter(sent_at__lt=timezone.now() - OUTCOMES_KEPT).count()
+
+
+def _build_piles(person: Member, most: int, besides: uuid.UUID | None) -> list[WaitingGroup]:
+    piles = []
+    for kind in SOURCES:
+        found = _filter_waiting(person, kind, besides)
+        oldest = _build_found(kind, found[:most])
+        count = found.count() if len(oldest) == most else len(oldest)
+        if count:
+            piles.append((kind, oldest, count))
+    calls = _load_calls(each.call_id for _kind, oldest, _count in piles for each in oldest)
+    return [
+        WaitingGroup(kind=kind, waiting=_add_calls(oldest, calls), count=count)
+        for kind, oldest, count in piles
+    ]
+
+
+def _filter_waiting(
+    person: Member, kind: Kind, besides: uuid.UUID | None
+) -> QuerySet[ToolCall, Any]:
+    source = SOURCES[kind]
+    rows = source.calls(person).annotate(since=source.since, until=source.expires_at)
+    if besides is not None:
+        rows = rows.exclude(pk=besides)
+    # Rows without a time come last.
+    oldest_first = rows.order_by(F("since").asc(nulls_last=True), "pk")
+    return oldest_first.values_list("pk", "since", "until")
+
+
+def _build_found(
+    kind: Kind, rows: Iterable[tuple[uuid.UUID, datetime | None, Any]]
+) -> list[WaitingItem]:
+    return [
+        WaitingItem(kind=kind, call_id=call_id, since=since, expires_at=until)
+        for call_id, since, until in rows
+    ]
+
+
+def _load_calls(ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, ToolCall]:
+    related = ("turn__conversation__owner", "service", "definition", "approval", "review")
+    # Lists do not show results, which can be long.
+    return ToolCall.objects.select_related(*related).defer("result").in_bulk(list(ids))
+
+
+def _names_person(call: ToolCall) -> bool:
+    return call.service is not None and has_personal_headers(call.service)
+
+
+def _add_calls(
+    found: Sequence[WaitingItem], calls: dict[uuid.UUID, ToolCall]
+) -> tuple[WaitingCall, ...]:
+    return tuple(
+        WaitingCall(
+            kind=each.kind,
+            call_id=each.call_id,
+            since=each.since,
+            expires_at=each.expires_at,
+            call=calls[each.call_id],
+            names_person=_names_person(calls[each.call_id]),
+        )
+        for each in found
+        if each.call_id in calls
+    )
+
+
+def _filter_own(person: Member) -> QuerySet[ToolCall]:
+    return ToolCall.objects.filter(turn__conversation__owner=person)
+
+
+def _filter_approvals(person: Member) -> QuerySet[ToolCall]:
+    unsigned = _filter_own(person).filter(state=State.AWAITING_APPROVAL)
+    return unsigned.exclude(approval__first_at__isnull=False)
+
+
+def _filter_asking(person: Member) -> QuerySet[ToolCall]:
+    """Return the calls that wait for answers, also those that keep a connection open."""
+    asking = [State.AWAITING_INPUT, State.SENDING]
+    return _filter_own(person).filter(pk__in=OPEN.values("tool_call"), state__in=asking)
+
+
+def _filter_sign_ins(person: Member) -> QuerySet[ToolCall]:
+    return _filter_own(person).filter(state=State.AWAITING_SIGN_IN)
+
+
+def _filter_unknown(person: Member) -> QuerySet[ToolCall]:
+    return _filter_own(person).filter(state=State.UNKNOWN)
+
+
+def _filter_recent_unknown(person: Member) -> QuerySet[ToolCall]:
+    return _filter_unknown(person).exclude(sent_at__lt=timezone.now() - OUTCOMES_KEPT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """The query of one kind, and the times since and until which its calls wait."""
+
+    calls: Callable[[Member], QuerySet[ToolCall]]
+    since: Combinable
+    expires_at: Combinable
+
+
+LATEST = OPEN.filter(tool_call=OuterRef("pk")).order_by("-round")
+SOURCES: dict[Kind, Source] = {
+    "approval": Source(
+        calls=_filter_approvals,
+        since=F("approval__created_at"),
+        expires_at=F("approval__expires_at"),
+    ),
+    "second": Source(
+        calls=find_waiting_calls,
+        since=F("approval__first_at"),
+        expires_at=F("approval__expires_at"),
+    ),
+    "question": Source(
+        calls=_filter_asking,
+        since=Subquery(LATEST.values("created_at")[:1]),
+        expires_at=Subquery(LATEST.values("expires_at")[:1]),
+    ),
+    "sign_in": Source(calls=_filter_sign_ins, since=F("sent_at"), expires_at=F("waits_until")),
+    "outcome": Source(
+        calls=_filter_recent_unknown,
+        since=F("sent_at"),
+        expires_at=Value(None, output_field=DateTimeField()),
+    ),
+    "review": Source(
+        calls=filter_open_reviews, since=F("review__created_at"), expires_at=F("review__expires_at")
+    ),
+}

@@ -1,0 +1,1 @@
+"""The tamper-evident log: entries, hash chain and evidence."""

@@ -1,0 +1,1 @@
+"""What a person does to a chat: send, stop, retry, upload and remember."""

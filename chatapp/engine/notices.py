@@ -1,0 +1,145 @@
+"""Notices at the top of an answer: services that are missing, tools that the provider left out, and
+tools that have changed. Each kind is stored once for a turn."""
+
+from collections.abc import Iterable, Sequence
+
+from django.db.models import Q
+
+from chatapp.journal import journal
+from chatapp.journal.journal import CHANGED, LEFT_OUT, MISSING, SHORTENED, Entry, add_notice
+from chatapp.journal.lease import Lease, lock_turn
+from chatapp.models import HousePolicy, Member, Part, ToolCall, Turn
+from chatapp.policy.stored_policy import filter_live_consents
+from chatapp.providers.events import ToolLeftOut
+from chatapp.tools.catalogue import Catalogue, CatalogueTool
+from mcpconfig.models import Service, ToolSetting
+from mcpconfig.oauth.sign_in_status import ConnectionState, get_sign_in_status
+from mcpconfig.services.sharing import can_sign_in
+from mcpconfig.values.acting import Acting
+
+MAX_NAMED = 5
+
+
+# --- missing services ----------------------------------------------------------------------------
+def note_missing(lease: Lease, missing: Sequence[tuple[str, str]]) -> None:
+    """Store which services are missing, and why. `missing` has their names and the reasons."""
+    with lock_turn(lease) as turn:
+        person = Member.objects.get(conversations=turn.conversation_id)
+        lacks_sign_in = any(_lacks_sign_in(name, person) for name, _reason in missing)
+        kind = Part.NoticeKind.SIGN_IN if lacks_sign_in else Part.NoticeKind.INFO
+        entries = add_notice(turn, MISSING, _describe_missing(missing), kind=kind)
+        journal.append(turn.conversation_id, turn.pk, entries)
+
+
+def _describe_missing(missing: Sequence[tuple[str, str]]) -> str:
+    names = [name for name, _reason in missing]
+    titles = {service.name: str(service) for service in Service.objects.filter(name__in=names)}
+    said = [
+        f"The tools of “{titles.get(name, name)}” are missing. {reason}" for name, reason in missing
+    ]
+    more = len(said) - MAX_NAMED
+    return " ".join([*said[:MAX_NAMED], *([f"So are those of {more} more."] if more > 0 else [])])
+
+
+def _lacks_sign_in(name: str, person: Member) -> bool:
+    """Whether a sign-in of this person would bring the service back."""
+    service = Service.objects.filter(name=name).first()
+    if service is None or not can_sign_in(service, person):
+        return False
+    connection = get_sign_in_status(service, Acting.of(person))
+    return connection.state not in (ConnectionState.READY, ConnectionState.CONNECTED)
+
+
+# --- tools that the provider left out ------------------------------------------------------------
+def note_left_out(turn: Turn, left_out: Sequence[ToolLeftOut]) -> list[Entry]:
+    """Store the tools that the provider could not take, inside the caller's transaction. Return the
+    journal entries to append."""
+    hint = "A model of another provider may take them."
+    return add_notice(turn, LEFT_OUT, _describe_left_out(left_out), hint)
+
+
+def _describe_left_out(left_out: Sequence[ToolLeftOut]) -> str:
+    """Group the tools by reason, as many tools may share one."""
+    names: dict[str, list[str]] = {}
+    for tool in left_out:
+        names.setdefault(tool.reason, []).append(tool.name)
+    return " ".join(
+        f"The model was not told of {_join(group)}. {reason}" for reason, group in names.items()
+    )
+
+
+def _join(names: Sequence[str]) -> str:
+    shown = [f"“{name}”" for name in names[:MAX_NAMED]]
+    more = len(names) - MAX_NAMED
+    shown += [f"{more} more"] if more > 0 else []
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
+
+
+# --- tools that have changed ---------------------------------------------------------------------
+def note_changed(turn: Turn, calls: Sequence[ToolCall], catalogue: Catalogue) -> list[Entry]:
+    """Store which of the called tools differ from what an admin confirmed or the person allowed,
+    inside the caller's transaction. Return the journal entries to append."""
+    called = {call.tool_id: tool for call in calls if (tool := catalogue.get(call.tool_id))}
+    tools = list(called.values())
+    if not tools:
+        return []
+    said = [
+        *_describe_changed(
+            _find_unlike_confirmed(tools), "since an admin confirmed it, so it asks each time"
+        ),
+        *_describe_changed(
+            _find_unlike_allowed(turn, tools),
+            "since you allowed it in advance, so that does not hold for it any more",
+        ),
+    ]
+    return add_notice(turn, CHANGED, " ".join(said))
+
+
+def _find_unlike_confirmed(tools: Iterable[CatalogueTool]) -> list[CatalogueTool]:
+    services = {tool.service_id for tool in tools}
+    rows = ToolSetting.objects.filter(service__in=services).exclude(confirmed_hash="")
+    confirmed = {(row.service_id, row.name): row.confirmed_hash for row in rows}
+    return [
+        tool
+        for tool in tools
+        if confirmed.get((tool.service_id, tool.tool_name), tool.definition_hash)
+        != tool.definition_hash
+    ]
+
+
+def _find_unlike_allowed(turn: Turn, tools: Iterable[CatalogueTool]) -> list[CatalogueTool]:
+    """Return the tools that this person allowed under an earlier definition only."""
+    conversation = turn.conversation
+    given = filter_live_consents(conversation.owner, HousePolicy.current()).filter(
+        Q(conversation=None) | Q(conversation=conversation),
+        service__in={tool.service_id for tool in tools},
+    )
+    held = list(given.values_list("service_id", "definitions"))
+    return [tool for tool in tools if _has_lapsed(tool, held)]
+
+
+def _has_lapsed(tool: CatalogueTool, held: Iterable[tuple[int, dict[str, str]]]) -> bool:
+    hashes = {
+        definitions[tool.tool_name]
+        for service, definitions in held
+        if service == tool.service_id and tool.tool_name in definitions
+    }
+    return bool(hashes) and tool.definition_hash not in hashes
+
+
+def _describe_changed(tools: Sequence[CatalogueTool], what: str) -> list[str]:
+    said = [
+        f"The tool “{tool.tool_name}” of “{tool.service_name}” has changed {what}."
+        for tool in tools[:MAX_NAMED]
+    ]
+    more = len(tools) - MAX_NAMED
+    return [*said, f"So have {more} more."] if more > 0 else said
+
+
+# --- shortened results ---------------------------------------------------------------------------
+def note_shortened(turn: Turn, count: int) -> list[Entry]:
+    """Store how many results were shortened for the model, inside the caller's transaction. Return
+    the journal entries to append."""
+    results = "One result of a tool was" if count == 1 else f"{count} results of tools were"
+    text = f"{results} shortened for the model, so that this chat fits. Here they are complete."
+    return add_notice(turn, SHORTENED, text if count else "")

@@ -1,0 +1,1 @@
+"""Durable events of running turns: the journal, group commit, leases and database retries."""

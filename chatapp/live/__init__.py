@@ -1,0 +1,1 @@
+"""The journal as frames for open tabs: hub, feeds, open parts and page views."""

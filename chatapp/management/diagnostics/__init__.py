@@ -1,0 +1,1 @@
+"""The checks of `manage.py doctor`. Each check returns findings and changes nothing."""

@@ -1,0 +1,97 @@
+"""Checks of the channel layer, the stored secrets and the services."""
+
+import asyncio
+
+from asgiref.sync import async_to_sync
+from channels.layers import BaseChannelLayer, get_channel_layer
+
+from mcpconfig.models import Service
+from mcpconfig.operations.lazy import operations
+from mcpconfig.secrets.encryption import is_under_first_key
+from mcpconfig.services.secret_rotation import iterate_stored_secrets
+from mcpconfig.values.builtin import is_builtin
+from mcpconfig.values.errors import OperationError
+
+from .findings import Finding, report_doubtful, report_good, report_wrong
+
+LAYER_SECONDS = 3
+GROUP = "doctor"
+
+
+def check_channel_layer() -> list[Finding]:
+    """Check that a message sent through the channel layer arrives."""
+    channel_layer: BaseChannelLayer | None = get_channel_layer()
+    if channel_layer is None:
+        return [report_good("channel layer", "None is needed: one server process.")]
+    try:
+        async_to_sync(_send_and_receive)(channel_layer)
+    except Exception as error:
+        # Any exception is a failed check, because each channel layer raises its own.
+        return [
+            report_wrong(
+                "channel layer",
+                f"Messages do not arrive ({type(error).__name__}): pages learn of changes late.",
+                "Check REDIS_URL, and that Redis runs and can be reached from here.",
+            )
+        ]
+    return [report_good("channel layer", "Redis delivers.")]
+
+
+async def _send_and_receive(layer: BaseChannelLayer) -> None:
+    async with asyncio.timeout(LAYER_SECONDS):
+        channel = await layer.new_channel()
+        await layer.group_add(GROUP, channel)
+        await layer.group_send(GROUP, {"type": "doctor.asks"})
+        await layer.receive(channel)
+        await layer.group_discard(GROUP, channel)
+
+
+def check_secrets() -> list[Finding]:
+    """Check that each stored secret can be decrypted, and with the newest key."""
+    stored = old = 0
+    lost: list[str] = []
+    for secret in iterate_stored_secrets():
+        stored += 1
+        if not secret.is_readable:
+            lost.append(secret.place)
+        elif not is_under_first_key(secret.token):
+            old += 1
+    if lost:
+        hint = "Bring the old key back to ENCRYPTION_KEYS, or enter those secrets again."
+        return [report_wrong("secrets", f"No key opens {len(lost)}: {'; '.join(lost)}.", hint)]
+    if old:
+        hint = "Run: manage.py rotate_keys"
+        return [report_doubtful("secrets", f"{old} of {stored} are under an older key.", hint)]
+    return [
+        report_good("secrets", f"All {stored} can be opened." if stored else "None are stored.")
+    ]
+
+
+def check_services(*, connects: bool) -> list[Finding]:
+    """Report the last state of each enabled service, or connect to each if `connects`."""
+    enabled = Service.objects.filter(is_enabled=True)
+    return [
+        _test_service(service) if connects else _report_last_state(service) for service in enabled
+    ]
+
+
+def _report_last_state(service: Service) -> Finding:
+    subject = f"service {service.name}"
+    if service.last_error is not None:
+        problem = f"It failed last: {service.last_error.get('message', '')}"
+        return report_wrong(subject, problem, f"Run: manage.py mcp test {service.name}")
+    if is_builtin(service.url):
+        return report_good(subject, "It is part of this program.")
+    if service.last_success_at is None:
+        hint = f"Run: manage.py mcp test {service.name}"
+        return report_doubtful(subject, "It was never connected to.", hint)
+    return report_good(subject, f"It worked last at {service.last_success_at:%Y-%m-%d %H:%M} UTC.")
+
+
+def _test_service(service: Service) -> Finding:
+    subject = f"service {service.name}"
+    try:
+        report = async_to_sync(operations.test_connection)(service)
+    except OperationError as error:
+        return report_wrong(subject, error.message, error.hint)
+    return report_good(subject, f"It works: {report.tool_count} tools in {report.duration_ms} ms.")

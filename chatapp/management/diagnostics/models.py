@@ -1,0 +1,57 @@
+"""Checks of the models: the default model, the keys of providers, and models near their end date.
+
+Keys are not tested against the provider, because this would need a request.
+"""
+
+from chatapp.models import ModelProvider
+from chatapp.providers.access.accounts import build_account
+from chatapp.providers.access.model_choice import (
+    OfferedModel,
+    choose_model,
+    find_default_model,
+    list_offered_models,
+)
+from chatapp.providers.events import ProviderError
+from chatapp.providers.model_facts import find_end_date
+from chatapp.providers.registry import DEMO_MODEL
+
+from .findings import Finding, report_doubtful, report_good, report_wrong
+
+SUBJECT = "models"
+
+
+def check_models() -> list[Finding]:
+    """Check the models that are offered to a member of no group."""
+    default_model = find_default_model(None)
+    try:
+        choose_model(default_model, None)
+    except ProviderError as error:
+        return [report_wrong(SUBJECT, error.message, error.hint), *_check_providers()]
+    offered = list_offered_models(None)
+    findings = [
+        report_good(SUBJECT, f"New chats begin with {default_model}; offered: {len(offered)}.")
+    ]
+    if {model.id for model in offered} == {DEMO_MODEL}:
+        hint = "Set the key of a provider, such as OPENAI_API_KEY, or add one in the admin."
+        findings.append(report_doubtful(SUBJECT, "Only the demo assistant is there.", hint))
+    return [*findings, *_check_providers(), *_check_end_dates(offered)]
+
+
+def _check_providers() -> list[Finding]:
+    findings = []
+    for provider in ModelProvider.objects.filter(is_enabled=True):
+        try:
+            build_account(provider)
+        except ProviderError as error:
+            findings.append(report_wrong(SUBJECT, error.message, error.hint))
+    return findings
+
+
+def _check_end_dates(offered: list[OfferedModel]) -> list[Finding]:
+    ends = {model.id: find_end_date(model.id.partition(":")[2]) for model in offered}
+    hint = "Offer its successor, and take this one out of the list."
+    return [
+        report_doubtful(SUBJECT, f"Its provider ends {model_id} on {end:%Y-%m-%d}.", hint)
+        for model_id, end in ends.items()
+        if end
+    ]

@@ -1,1 +1,0 @@
-"""What `manage.py doctor` looks at. Each examination returns findings and changes nothing."""

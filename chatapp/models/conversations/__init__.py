@@ -1,0 +1,1 @@
+"""Rows of conversations and what belongs to them."""

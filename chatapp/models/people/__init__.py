@@ -1,0 +1,1 @@
+"""Rows of members, access tokens, signals and reminders."""

@@ -1,0 +1,1 @@
+"""Rows of policy, tool switches and the audit log."""

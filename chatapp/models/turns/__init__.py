@@ -1,0 +1,1 @@
+"""Rows of turns, tool calls and their pauses."""

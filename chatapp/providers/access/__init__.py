@@ -1,0 +1,1 @@
+"""Which models a person may use, with whose account, and what they cost."""

@@ -1,0 +1,1 @@
+"""OpenAI's Responses API, and Chat Completions for compatible servers."""

@@ -1,0 +1,1 @@
+"""Tools in a format that each provider accepts: names, schemas, call ids. Knows no provider."""

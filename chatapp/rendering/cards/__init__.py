@@ -1,0 +1,1 @@
+"""Values of the cards that a person answers. No decisions, no whole pages."""

@@ -1,0 +1,178 @@
+"""The values of the approval card: what it asks, what a person needs to decide, and the form that
+changes the values of a call before it runs."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.urls import reverse
+from django.utils.safestring import SafeString
+
+from chatapp.models import Approval, ToolCall
+from chatapp.permissions.consequences import list_consequences
+from chatapp.rendering import call_values
+from chatapp.rendering.call_values import find_definition
+from chatapp.rendering.cards.schema_form import (
+    Field,
+    UnreadableValues,
+    build_fields,
+    fields_to_json,
+    json_to_fields,
+)
+from chatapp.rendering.definition_changes import compare_definitions
+from chatapp.rendering.hidden_characters import draw_hidden, has_hidden
+from chatapp.rendering.page_values import CallFacts
+from chatapp.rendering.secret_mask import is_secret, mask_secrets_in_json
+
+EXACT = "exact"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefusedValues:
+    """Refused values: what was typed in each field, and the problem of each wrong field."""
+
+    values: Mapping[str, str]
+    problems: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValueField:
+    field: Field
+    value: str
+    problem: str = ""
+    is_secret: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValuesForm:
+    """The form: `fields` where the values fit into fields, otherwise `exact` JSON. `is_open` is set
+    after refused values, so that the form is shown at once."""
+
+    fields: tuple[ValueField, ...] = ()
+    exact: str = ""
+    is_open: bool = False
+
+
+def build_edit_form(call: ToolCall, typed: RefusedValues | None = None) -> ValuesForm | None:
+    """Return the form for the values of this call, or None if they cannot be changed or contain
+    characters that a field does not show."""
+    if find_definition(call) is None or has_hidden(call.arguments):
+        return None
+    fields = _build_fields(call)
+    is_open = typed is not None and typed.values.get("decision") == "change"
+    values = typed.values if typed and is_open else _fill_in_values(call, fields)
+    problems = typed.problems if typed else {}
+    if not fields:
+        return ValuesForm(exact=values.get(EXACT, call.arguments), is_open=is_open)
+    shown = (
+        ValueField(
+            field=field,
+            value=values.get(field.key, ""),
+            problem=problems.get(field.key, ""),
+            is_secret=is_secret(field.name, values.get(field.key, "")),
+        )
+        for field in fields
+    )
+    return ValuesForm(fields=tuple(shown), is_open=is_open)
+
+
+def read_edited_json(call: ToolCall, posted: Mapping[str, str]) -> str:
+    """Return the arguments of a posted form as JSON. Raises UnreadableValues."""
+    fields = _build_fields(call)
+    return fields_to_json(fields, posted) if fields else posted.get(EXACT, "")
+
+
+def _build_fields(call: ToolCall) -> list[Field]:
+    """Return no fields if there is a value that no field can hold."""
+    definition = find_definition(call)
+    fields = build_fields(definition.input_schema if definition else None)
+    try:
+        json_to_fields(fields, call.arguments)
+    except (UnreadableValues, ValueError):
+        return []
+    return fields
+
+
+def _fill_in_values(call: ToolCall, fields: list[Field]) -> Mapping[str, str]:
+    return json_to_fields(fields, call.arguments) if fields else {}
+
+
+# The lasting ways to allow a call: the form value, the button and its meaning.
+WAYS = {
+    "conversation": ("conversation", "In this chat", "Only here, while the tool stays as it is."),
+    "always": ("always", "Always", "In all your chats, while the tool stays as it is."),
+    "service": (
+        "service",
+        "All tools of this service",
+        "In all your chats, while they stay as they are. New tools ask.",
+    ),
+}
+
+
+def render_values(call: ToolCall) -> dict[str, Any]:
+    """Return the arguments of a call and its error."""
+    return {
+        "arguments": call_values.draw_arguments(call),
+        "problem": call_values.draw_problem(call),
+    }
+
+
+def build_approval_card(
+    call: ToolCall, approval: Approval, facts: CallFacts, changed: RefusedValues | None
+) -> dict[str, Any]:
+    """Return what the card shows beside the values of every call. `changed` are refused values."""
+    plain, wish = call_values.split_request(call)
+    return render_values(call) | {
+        "arguments": call_values.draw_arguments(call, facts.previous),
+        "left_out": call_values.draw_left_out(call, facts.previous),
+        "explained": explain_call(call),
+        "number": facts.number,
+        "has_to_be_read": True,
+        "risk": call.risk,
+        "keep": approval.binding,
+        "places": call_values.draw_places(
+            call_values.get_host(call),
+            call_values.describe_account(call, names_person=facts.names_person),
+        ),
+        "answer_to": reverse("decide", args=[call.pk]),
+        "exact": draw_hidden(exact := mask_secrets_in_json(call.arguments)),
+        "is_veiled": exact != call.arguments,
+        "wish_plain": plain,
+        "wish": draw_hidden(wish),
+        "why": draw_hidden(call.why),
+        "cautions": call_values.list_cautions(call),
+        "reasons": [
+            draw_hidden(reason) for reason in map(str, call.reasons) if reason not in call.why
+        ],
+        "note": draw_hidden(call.note),
+        "ways": [WAYS[scope] for scope in facts.scopes],
+        "values_form": build_edit_form(call, changed),
+        "changes": compare_definitions(facts.definition_before, call.definition)
+        if call.definition
+        else [],
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """What the tool does according to its service (or to Countersign, for built-in tools), why the
+    call needs approval, and what could go wrong."""
+
+    is_own: bool
+    does: SafeString
+    asks: list[SafeString]
+    risks: list[str]
+
+
+def explain_call(call: ToolCall) -> Explanation:
+    """Built from the definition, the decision and the evidence for the risk, without a model."""
+    definition = find_definition(call)
+    asks = [call.why, *(f"An admin says: {note}" for note in [call.note] if note)]
+    reasons = [str(reason) for reason in call.reasons]
+    is_own = definition is not None and definition.is_own
+    return Explanation(
+        is_own=is_own,
+        does=draw_hidden(definition.description if definition else ""),
+        asks=[draw_hidden(each) for each in asks if each],
+        risks=reasons if is_own else list_consequences([*reasons, call.why], call.risk),
+    )

@@ -1,0 +1,1 @@
+"""Markdown as safe HTML, one block at a time. Pure functions, no models."""

@@ -1,0 +1,1 @@
+"""Values of whole pages, fragments and mail."""

@@ -1,0 +1,199 @@
+"""The inbox: the number on every page, the list, the link to the next call, and the mail about
+waiting calls. The mail names service, tool and risk, never a value of a call."""
+
+import hashlib
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal
+
+from django.contrib.humanize.templatetags.humanize import naturaltime
+from django.template.loader import render_to_string
+from django.utils import timezone
+from django.utils.safestring import SafeString
+
+from chatapp.models import Member, ToolCall
+from chatapp.rendering import call_values, page_values
+from chatapp.rendering.hidden_characters import draw_hidden
+
+Kind = Literal["approval", "second", "question", "sign_in", "outcome", "review"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitingItem:
+    """Something that a person has to do about a call. Without `expires_at` it does not expire."""
+
+    kind: Kind
+    call_id: uuid.UUID
+    since: datetime | None
+    expires_at: datetime | None
+
+    @property
+    def thing(self) -> str:
+        """A key that is unique among everything that ever waits about the same call."""
+        return f"{self.kind} {self.since.isoformat()}" if self.since else self.kind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitingCall(WaitingItem):
+    """A waiting item with its call. `names_person`: the service of the call learns who acts."""
+
+    call: ToolCall
+    names_person: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitingGroup:
+    """The oldest waiting calls of one kind, and the count of all of them."""
+
+    kind: Kind
+    waiting: tuple[WaitingCall, ...]
+    count: int
+
+    @property
+    def more(self) -> int:
+        return max(0, self.count - len(self.waiting))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KindTexts:
+    """The heading of one kind, and the word before the time since which its calls wait."""
+
+    heading: str
+    since: str
+
+
+KIND_TEXTS: dict[Kind, KindTexts] = {
+    "approval": KindTexts(heading="Run it or not", since="Asked"),
+    "second": KindTexts(heading="Sign as the second person", since="Signed"),
+    "question": KindTexts(heading="Answer a question", since="Asked"),
+    "sign_in": KindTexts(heading="Sign in to a service", since="Tried"),
+    "outcome": KindTexts(heading="Say what happened", since="Sent"),
+    "review": KindTexts(heading="Look at a result", since="Came back"),
+}
+# Texts for kinds that the state of the call does not describe.
+STATES: dict[Kind, str] = {
+    "second": "waiting for a second signature",
+    "review": "the assistant has not seen it",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """One line of the list, ready to be shown."""
+
+    element_id: str
+    call_id: uuid.UUID
+    title: SafeString
+    brief: SafeString | str
+    risk: str
+    badge: str
+    places: tuple[SafeString, ...]
+    state: str
+    of: str
+    since: datetime | None
+    age: str
+    expires_at: datetime | None
+
+
+def render_badge(count: int, *, says: bool = False) -> str:
+    """Return the link to the inbox with the number of waiting calls, for the sidebar of every page.
+    `says`: screen readers announce the number."""
+    context = {"element_id": page_values.WAITING_ID, "count": count, "says": says}
+    return render_to_string("chat/_waiting.html", context)
+
+
+def render_inbox(piles: Sequence[WaitingGroup], old_outcomes: int) -> str:
+    """Return the list by kind. `old_outcomes` counts the old calls that only the log lists."""
+    groups = [
+        (KIND_TEXTS[pile.kind], [_build_line(each) for each in pile.waiting], pile.more)
+        for pile in piles
+    ]
+    context = {
+        "element_id": page_values.INBOX_ID,
+        "groups": groups,
+        "old_outcomes": old_outcomes,
+        "keep": _hash_shown([groups, old_outcomes]),
+    }
+    return render_to_string("chat/_inbox.html", context)
+
+
+def render_next(others: Sequence[WaitingGroup], current: uuid.UUID) -> str:
+    """Return the link from the page of this call to the first other waiting call, with their
+    count."""
+    following = [_build_line(each) for pile in others for each in pile.waiting][:1]
+    count = sum(pile.count for pile in others)
+    context = {
+        "element_id": page_values.next_id(current),
+        "line": following[0] if following else None,
+        "count": count,
+        "keep": _hash_shown([following, count]),
+    }
+    return render_to_string("chat/_next.html", context)
+
+
+def _hash_shown(shown: object) -> str:
+    return hashlib.sha256(repr(shown).encode()).hexdigest()[:16]
+
+
+def _build_line(waiting: WaitingCall) -> Line:
+    call = waiting.call
+    chat = call.turn.conversation
+    # A second signer sees nothing else of the chat, and the call runs for somebody else.
+    is_own = waiting.kind != "second"
+    account = (
+        call_values.describe_account(call, names_person=waiting.names_person) if is_own else ""
+    )
+    places = (call_values.describe_service(call), call_values.get_host(call), account)
+    return Line(
+        element_id=page_values.waiting_id(call.pk),
+        call_id=call.pk,
+        title=draw_hidden(call_values.get_title(call)),
+        brief=call_values.draw_brief(call),
+        risk=call.risk or "medium",
+        badge=f"{call.risk.capitalize()} risk" if call.risk else "Risk unknown",
+        places=tuple(draw_hidden(place) for place in places if place),
+        state=STATES.get(waiting.kind, call.get_state_display()),
+        of=f"in “{chat}”" if is_own else f"for {chat.owner.display_name}",
+        since=waiting.since,
+        age=_describe_age(waiting),
+        expires_at=waiting.expires_at,
+    )
+
+
+def _describe_age(waiting: WaitingCall) -> str:
+    """Return since when it waits. Seconds are not counted, because the list would change all the
+    time."""
+    if waiting.since is None:
+        return ""
+    is_new = timezone.now() - waiting.since < timedelta(minutes=1)
+    return (
+        f"{KIND_TEXTS[waiting.kind].since} {'just now' if is_new else naturaltime(waiting.since)}"
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """One waiting call, and the link that opens it."""
+
+    waiting: WaitingCall
+    link: str
+
+    @property
+    def wish(self) -> str:
+        return KIND_TEXTS[self.waiting.kind].heading
+
+    @property
+    def service(self) -> str:
+        """The name that an admin gave. Text of the service stays out of mails, because it could
+        contain misleading links; the id of a tool has only letters, digits and three signs."""
+        return str(self.waiting.call.service or "none")
+
+
+def render_mail(person: Member, items: Sequence[Item], home: str) -> tuple[str, str]:
+    """Return the subject and the text."""
+    count = len(items)
+    subject = f"{count} thing{' waits' if count == 1 else 's wait'} for you in Countersign"
+    context = {"person": person, "items": items, "home": home}
+    return subject, render_to_string("mail/reminder.txt", context)

@@ -1,0 +1,109 @@
+"""The runtime: everything that one process holds in memory and changes while it runs.
+
+Every process that sets up Django opens one (`ChatAppConfig.ready`): a server, each of its workers,
+a command. A test opens one of its own. All threads of a process share it. It is lost when the
+process ends: what must survive is a row.
+
+The layers import downwards only, so a lower layer calls an upper one through this object. The
+engine and the hub append their methods to the listeners when they start
+(`chatapp/engine/runtime.py`) and remove them when they close. `journal.append` calls the journal
+listeners after the commit, `people.signals` the person listeners, and `wake` the wake listeners.
+This layer cannot name the types of upper layers; the module that uses a field documents its type.
+"""
+
+import asyncio
+import threading
+import uuid
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+CACHED_TOOLS = 10_000  # of some 3 kB each
+
+
+class BoundedCache(Generic[T]):
+    """Sequences by key, each with the state that it was made of. When they hold more than `limit`
+    values together, the ones that were used least recently go."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._entries: OrderedDict[Hashable, tuple[object, Sequence[T]]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key: Hashable, state: object) -> Sequence[T] | None:
+        """Return the values of this key, or None if they were made of another state."""
+        with self._lock:
+            entry = self._entries.get(key)
+            if entry is None or entry[0] != state:
+                return None
+            self._entries.move_to_end(key)
+            return entry[1]
+
+    def put(self, key: Hashable, state: object, values: Sequence[T]) -> None:
+        with self._lock:
+            self._entries[key] = (state, values)
+            self._entries.move_to_end(key)
+            while len(self) > self._limit and len(self._entries) > 1:
+                self._entries.popitem(last=False)
+
+    def __len__(self) -> int:
+        return sum(len(values) for _, values in self._entries.values())
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Runtime:
+    """The state of one process."""
+
+    # Called with the id of a turn that has something to do; see `chatapp/journal/journal.py`.
+    wake_listeners: list[Callable[[uuid.UUID], None]] = field(default_factory=list)
+    # Called with the journal's `Event`s after their commit; see `chatapp/journal/journal.py`.
+    journal_listeners: list[Callable[[Sequence[Any]], None]] = field(default_factory=list)
+    # Called with the ids of people whose pages may have changed; see `chatapp/people/signals.py`.
+    person_listeners: list[Callable[[Iterable[int]], None]] = field(default_factory=list)
+    # Called with the name of each fault point; see `chatapp/journal/fault_points.py`.
+    fault_observers: list[Callable[[str], None]] = field(default_factory=list)
+    # The tool calls that this process sends now, by their id; see `chatapp/calls/execution.py`.
+    running_calls: dict[uuid.UUID, asyncio.Task[Any]] = field(default_factory=dict)
+    # How many requests have their files examined now, by the access token; see
+    # `chatapp/conversations/uploads.py`.
+    file_examinations: Counter[uuid.UUID] = field(default_factory=Counter)
+    # The `CatalogueTool`s of each service and audience; see `chatapp/tools/catalogue.py`.
+    tool_cache: BoundedCache[Any] = field(default_factory=lambda: BoundedCache(CACHED_TOOLS))
+    # The `Hub` that sockets join, while a server runs; see `chatapp/live/hub.py`.
+    hub: object | None = None
+    # When the readiness probe last wrote to the database, in monotonic seconds.
+    written_at: float = float("-inf")
+    # The process ends and waits for nothing more.
+    is_closing: bool = False
+    # The `Listener` of the demo service, once a command started it; see `chatapp/demo/listener.py`.
+    demo_listener: object | None = None
+
+
+_current: Runtime | None = None
+
+
+def current_runtime() -> Runtime:
+    """Return the runtime of this process."""
+    if _current is None:
+        raise RuntimeError("No runtime is open. Call django.setup() first.")
+    return _current
+
+
+def open_runtime(runtime: Runtime) -> None:
+    """Make `runtime` the runtime of this process until it ends."""
+    global _current
+    _current = runtime
+
+
+@contextmanager
+def using_runtime(runtime: Runtime) -> Iterator[Runtime]:
+    """Make `runtime` the runtime of this process inside the block."""
+    global _current
+    previous, _current = _current, runtime
+    try:
+        yield runtime
+    finally:
+        _current = previous

@@ -1,0 +1,173 @@
+"""How often people are asked, about what, and how they answer. Too many questions teach people
+to allow everything."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from statistics import median
+from typing import Any
+
+from django.db.models import Q
+from django.utils import timezone
+
+from chatapp.models import Approval, Question, Review, Turn
+
+State = Approval.State
+TO_RUN, SECOND = "Run it or not", "Second signature"
+ANSWER, RESULT = "Answer a question", "Look at a result"
+STATES: dict[str, str] = {
+    Question.State.ANSWERED: State.GRANTED,
+    Question.State.DECLINED: State.DENIED,
+    Question.State.CANCELLED: State.DENIED,
+    Review.State.GIVEN: State.GRANTED,
+    Review.State.HELD_BACK: State.DENIED,
+}
+OWNER = "tool_call__turn__conversation__owner__username"
+ABOUT = ("state", "tool_call__tool_id", OWNER, "created_at")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PastQuestion:
+    """One question to a person, with the answer. `state` is a state of `Approval` for every
+    kind."""
+
+    kind: str
+    state: str
+    tool: str
+    person: str
+    asked_at: datetime
+    answered_at: datetime | None
+
+    @property
+    def seconds(self) -> float | None:
+        """How long the person took to answer; None without an answer."""
+        if self.answered_at is None or self.state not in (State.GRANTED, State.DENIED):
+            return None
+        return (self.answered_at - self.asked_at).total_seconds()
+
+
+def load_past_questions(since: datetime) -> Iterator[PastQuestion]:
+    """Yield the questions since that time. A call with a second signature counts as two
+    questions, each with its own time."""
+    yield from (each for each in _load_approvals(since) if each.asked_at >= since)
+    yield from _load_answers(since)
+    yield from _load_reviews(since)
+
+
+def _load_approvals(since: datetime) -> Iterator[PastQuestion]:
+    rows = Approval.objects.filter(Q(created_at__gte=since) | Q(first_at__gte=since))
+    besides = ("first_at", "decided_by__username", "second__name")
+    for *row, first_at, by, name in rows.values_list(*ABOUT, "decided_at", *besides).iterator():
+        whole = _build_question(TO_RUN, row)
+        if first_at is None:
+            yield whole
+        else:
+            yield replace(whole, state=State.GRANTED, answered_at=first_at)
+            yield _build_second(replace(whole, kind=SECOND, asked_at=first_at), by, f"“{name}”")
+
+
+def _build_second(asked: PastQuestion, by: str | None, name: str) -> PastQuestion:
+    """Return the question to the second signer.
+
+    Before an answer it names the group. If the requester withdrew their own signature, the second
+    question has no answer.
+    """
+    if by is not None and by == asked.person:
+        return replace(asked, state=State.WITHDRAWN, person=name)
+    return replace(asked, person=by or name)
+
+
+def _load_answers(since: datetime) -> Iterator[PastQuestion]:
+    """Yield the questions of services. A round without requests is left out, because it asked
+    nobody: the service only wanted to be called again later."""
+    rows = Question.objects.filter(created_at__gte=since).exclude(requests=[])
+    for row in rows.values_list(*ABOUT, "answered_at").iterator():
+        yield _build_question(ANSWER, row)
+
+
+def _load_reviews(since: datetime) -> Iterator[PastQuestion]:
+    rows = Review.objects.filter(created_at__gte=since)
+    for row in rows.values_list(*ABOUT, "decided_at").iterator():
+        yield _build_question(RESULT, row)
+
+
+def _build_question(kind: str, row: Sequence[Any]) -> PastQuestion:
+    state, tool, person, asked_at, answered_at = row
+    return PastQuestion(
+        kind=kind,
+        state=STATES.get(state, state),
+        tool=tool,
+        person=person,
+        asked_at=asked_at,
+        answered_at=answered_at,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuestionStats:
+    """The questions of one kind, about one tool, to one person or of one day."""
+
+    label: str
+    asked: int
+    granted: int
+    denied: int
+    unanswered: int
+    still_open: int
+    median_seconds: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskRate:
+    """`turns` counts all messages in that time, with or without a question."""
+
+    turns: int
+    total: QuestionStats
+    by_kind: list[QuestionStats]
+    by_day: list[QuestionStats]
+    by_tool: list[QuestionStats]
+    by_person: list[QuestionStats]
+
+    @property
+    def per_turn(self) -> float:
+        return self.total.asked / self.turns if self.turns else 0.0
+
+
+def measure_ask_rate(days: int) -> AskRate:
+    """Measure the questions of the last days. Days are those of the server's time zone."""
+    since = timezone.now() - timedelta(days=days)
+    found = list(load_past_questions(since))
+    by_day = _group(found, lambda each: timezone.localtime(each.asked_at).date().isoformat())
+    return AskRate(
+        turns=Turn.objects.filter(created_at__gte=since).count(),
+        total=_build_stats("", found),
+        by_kind=_sort_by_count(_group(found, lambda each: each.kind)),
+        by_day=sorted(by_day, key=lambda each: each.label, reverse=True),
+        by_tool=_sort_by_count(_group(found, lambda each: each.tool)),
+        by_person=_sort_by_count(_group(found, lambda each: each.person)),
+    )
+
+
+def _group(found: Iterable[PastQuestion], by: Callable[[PastQuestion], str]) -> list[QuestionStats]:
+    groups = defaultdict(list)
+    for each in found:
+        groups[by(each)].append(each)
+    return [_build_stats(label, members) for label, members in groups.items()]
+
+
+def _sort_by_count(rows: list[QuestionStats]) -> list[QuestionStats]:
+    return sorted(rows, key=lambda each: (-each.asked, each.label))
+
+
+def _build_stats(label: str, found: list[PastQuestion]) -> QuestionStats:
+    states = [each.state for each in found]
+    took = [seconds for each in found if (seconds := each.seconds) is not None]
+    return QuestionStats(
+        label=label,
+        asked=len(found),
+        granted=states.count(State.GRANTED),
+        denied=states.count(State.DENIED),
+        unanswered=states.count(State.EXPIRED) + states.count(State.WITHDRAWN),
+        still_open=states.count(State.OPEN),
+        median_seconds=median(took) if took else None,
+    )

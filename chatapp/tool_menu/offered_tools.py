@@ -1,0 +1,122 @@
+"""The tools that a model is offered: all of them or, if they would take too much of its context,
+a tool that finds the others. Also the tokens of each tool."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary
+
+from django.conf import settings
+
+from chatapp.models import Conversation, Memory, Turn
+from chatapp.providers.access.model_choice import ChosenModel
+from chatapp.providers.estimate import count_tool_tokens
+from chatapp.providers.request import ToolSpec
+from chatapp.tools.catalogue import Catalogue, CatalogueTool
+from chatapp.tools.core import FIND_TOOLS, core_tool
+from chatapp.tools.tool_search import choose_sent_tools
+
+REMEMBERED = "Facts about this person are remembered: recall them where they may matter."
+RECALL = "recall"
+# Assumed for a model of unknown context size.
+USUAL_CONTEXT = 128_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """`saved_tokens` counts the tokens of tools that are not sent."""
+
+    tools: tuple[ToolSpec, ...]
+    instructions: str = ""
+    saved_tokens: int = 0
+
+
+def offer_tools(turn: Turn, model: ChosenModel, catalogue: Catalogue) -> Offer:
+    """Return the tools for the next model call of this turn."""
+    if not model.takes_tools:
+        return Offer(tools=())
+    usable = _list_usable(turn, catalogue)
+    own = _list_always_sent(usable, calculate_tool_room(model))
+    others = [tool for tool in usable if not own or tool.origin == "service"]
+    weights = {tool.tool_id: weigh_tool(tool) for tool in others}
+    sent, saved = choose_sent_tools(others, weights, calculate_tool_room(model), _read_loaded(turn))
+    told = tuple(build_spec(tool) for tool in (*own, *sent))
+    memory = _mention_memory(turn) if any(tool.tool_name == RECALL for tool in own) else ""
+    if not saved:
+        return Offer(tools=told, instructions=memory)
+    finder = _build_core_spec(FIND_TOOLS)
+    return Offer(
+        tools=(finder, *told),
+        instructions="\n\n".join(filter(None, [_write_instructions(others), memory])),
+        saved_tokens=max(0, saved - count_tool_tokens((finder,))),
+    )
+
+
+def _list_always_sent(usable: list[CatalogueTool], room: int) -> list[CatalogueTool]:
+    """Return the core tools, which are small. For a model with too little context for them they
+    are found by search, like the others."""
+    own = [tool for tool in usable if tool.origin == "core"]
+    return own if weigh_tools(own) <= room else []
+
+
+def _mention_memory(turn: Turn) -> str:
+    """Return a sentence that facts are remembered, and never the facts: those come only as
+    results of a call, as data."""
+    is_there = Memory.objects.filter(person=turn.conversation.owner_id).exists()
+    return REMEMBERED if is_there else ""
+
+
+def _list_usable(turn: Turn, catalogue: Catalogue) -> list[CatalogueTool]:
+    """Return the tools of the catalogue; in a chat that plans, only those that read."""
+    tools = list(catalogue.values())
+    if turn.conversation.mode == Conversation.Mode.ACT:
+        return tools
+    return [tool for tool in tools if tool.risk.level == "low"]
+
+
+def _read_loaded(turn: Turn) -> list[str]:
+    """Return the tools that this turn has loaded, from its row."""
+    found: list[str] = Turn.objects.values_list("loaded_tools", flat=True).get(pk=turn.pk)
+    return found
+
+
+def calculate_tool_room(model: ChosenModel) -> int:
+    """Return how many tokens the descriptions of tools may take. Beyond that, tools are found by
+    search."""
+    return int((model.context_tokens or USUAL_CONTEXT) * settings.TOOL_SHARE_PERCENT / 100)
+
+
+def _write_instructions(usable: list[CatalogueTool]) -> str:
+    counts = Counter(tool.service_name or "this chat itself" for tool in usable)
+    listed = ", ".join(f"{name} ({count})" for name, count in sorted(counts.items()))
+    return (
+        f"You are not shown every tool. Find and load them with {FIND_TOOLS}. There are "
+        f"tools of these services: {listed}."
+    )
+
+
+def _build_core_spec(name: str) -> ToolSpec:
+    tool = core_tool(name)
+    if tool is None:
+        raise LookupError(name)
+    return ToolSpec(name=tool.name, description=tool.description, input_schema=tool.input_schema)
+
+
+_WEIGHTS: WeakKeyDictionary[CatalogueTool, int] = WeakKeyDictionary()
+
+
+def build_spec(tool: CatalogueTool) -> ToolSpec:
+    """Return the tool in the form that providers get."""
+    return ToolSpec(name=tool.tool_id, description=tool.description, input_schema=tool.input_schema)
+
+
+def weigh_tool(tool: CatalogueTool) -> int:
+    """Return the tokens of the tool's description, cached with the tool."""
+    weight = _WEIGHTS.get(tool)
+    if weight is None:
+        weight = _WEIGHTS[tool] = count_tool_tokens((build_spec(tool),))
+    return weight
+
+
+def weigh_tools(tools: Iterable[CatalogueTool]) -> int:
+    return sum(map(weigh_tool, tools))

@@ -1,0 +1,1 @@
+"""HTTP for programs: REST, the OpenAI-compatible endpoint and the MCP endpoints."""

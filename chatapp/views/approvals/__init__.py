@@ -1,0 +1,2 @@
+"""Views that show what waits for a person and accept the answers. No view here decides by
+itself."""

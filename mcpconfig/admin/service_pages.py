@@ -1,0 +1,52 @@
+"""The base class of the service admin: the URLs and the rendering of its own pages.
+
+The modules with these pages import this class and not `ServiceAdmin`, which imports them.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from django.contrib import admin
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path
+from django.views.decorators.http import require_http_methods
+
+URL_NAME = "mcpconfig_service_{}"
+
+
+class ServicePages(admin.ModelAdmin):
+    """A model admin of services with pages beside the list and the form."""
+
+    def make_path(self, name: str, view: Callable[[HttpRequest], HttpResponse]) -> URLPattern:
+        """Return the URL of a page about all services. The view checks permissions itself."""
+        return path(f"{name}/", self.admin_site.admin_view(view), name=URL_NAME.format(name))
+
+    def make_service_path(
+        self, route: str, name: str, view: Callable[..., HttpResponse], methods: str = "GET HEAD"
+    ) -> URLPattern:
+        """Return the URL of a page or a button of one service.
+
+        The view receives the request and the service, and is called only for a person who has the
+        permission to change that service.
+        """
+
+        def checked_view(request: HttpRequest, pk: int, **captured: Any) -> HttpResponse:
+            service = self.get_object(request, str(pk))
+            if service is None:
+                raise Http404("No such service.")
+            if not self.has_change_permission(request, service):
+                raise PermissionDenied
+            return view(request, service, **captured)
+
+        admin_view = self.admin_site.admin_view(require_http_methods(methods.split())(checked_view))
+        return path(f"<int:pk>/{route}", admin_view, name=URL_NAME.format(name))
+
+    def render_page(
+        self, request: HttpRequest, name: str, context: dict[str, Any], status: int = 200
+    ) -> HttpResponse:
+        """Render the template `name` of the services with the context of the admin site."""
+        full_context = {**self.admin_site.each_context(request), "opts": self.opts, **context}
+        template = f"admin/mcpconfig/service/{name}.html"
+        return TemplateResponse(request, template, full_context, status=status)

@@ -1,0 +1,1 @@
+"""Sign-in to services with a company's identity provider."""

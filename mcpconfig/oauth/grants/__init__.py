@@ -1,0 +1,1 @@
+"""Stored grants, sign-ins in progress, and the lock around renewals."""

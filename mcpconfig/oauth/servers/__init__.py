@@ -1,0 +1,1 @@
+"""Authorization servers: discovery, registration, challenges and token requests."""

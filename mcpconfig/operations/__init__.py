@@ -1,0 +1,2 @@
+"""The operations on services, one async function each: connect, act, disconnect. Opens no
+connection except through session."""

@@ -1,0 +1,1 @@
+"""Secrets at rest: encryption, and the stored credentials. Opens no connection."""

@@ -1,0 +1,1 @@
+"""Operations on stored services: status, health, tool definitions, sharing, forms and import."""

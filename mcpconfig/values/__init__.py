@@ -1,0 +1,1 @@
+"""Plain values about services, their limits and errors. Imports no stored row."""

@@ -1,0 +1,76 @@
+"""Hooks: the functions that the application around `mcpconfig` gives to it.
+
+`mcpconfig` imports nothing of the application. The application opens one `Hooks` object when Django
+starts (`ChatAppConfig.ready`), and a test opens another with `using_hooks`. Without one, no service
+is built in, tools have no id, and nothing listens.
+"""
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuiltinAddress:
+    """Where a built-in service listens on this machine, and the token that opens it."""
+
+    url: str
+    bearer: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolDescription:
+    """The tool id that models see, and the tool's risk with its reasons."""
+
+    id: str = ""
+    level: str = ""
+    reasons: list[str] = field(default_factory=list)
+
+
+def describe_nothing(definition: Any) -> ToolDescription:
+    """Describe a tool where no application names or judges it."""
+    return ToolDescription()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hooks:
+    # Returns the address of `builtin:NAME`, by name. Called before each operation; may start the
+    # service.
+    builtin_addresses: Mapping[str, Callable[[], Awaitable[BuiltinAddress]]] = field(
+        default_factory=dict
+    )
+    # Describes a `ToolDefinition`.
+    describe_tool: Callable[[Any], ToolDescription] = describe_nothing
+    # Called after each sign-in with the `Service` and the id of the person (None: everybody).
+    sign_in_listeners: tuple[Callable[[Any, int | None], Awaitable[None]], ...] = ()
+
+
+async def announce_sign_in(service: Any, person_id: int | None) -> None:
+    """Call the listeners after a sign-in to `service`; None as the person stands for everybody."""
+    for listener in current_hooks().sign_in_listeners:
+        await listener(service, person_id)
+
+
+_current = Hooks()
+
+
+def current_hooks() -> Hooks:
+    return _current
+
+
+def open_hooks(hooks: Hooks) -> None:
+    """Use these hooks until the process ends."""
+    global _current
+    _current = hooks
+
+
+@contextmanager
+def using_hooks(hooks: Hooks) -> Iterator[None]:
+    """Use these hooks inside the block."""
+    global _current
+    previous, _current = _current, hooks
+    try:
+        yield
+    finally:
+        _current = previous

@@ -1,0 +1,3 @@
+"""The version of the application; a test compares it with `pyproject.toml`."""
+
+VERSION = "0.2.0"
