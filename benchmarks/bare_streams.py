@@ -1,5 +1,5 @@
-"""What a streamed answer costs at the least: each provider's own SDK, read as our adapter asks for
-it, and thrown away."""
+"""The least that a streamed answer can cost: read with the SDK of each provider, requested as the
+adapter does, with the events dropped."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -22,14 +22,14 @@ QUESTION = [{"role": "user", "content": "Hello"}]
 
 
 @asynccontextmanager
-async def reader(form: str, account: Account, streams: int) -> AsyncIterator[Read]:
-    """Within, each call reads one answer; at most so many at once."""
+async def open_reader(form: str, account: Account, streams: int) -> AsyncIterator[Read]:
+    """Within, each call of the function reads one answer; at most so many run at the same time."""
     async with READERS[form](account, streams) as read:
         yield read
 
 
 @asynccontextmanager
-async def _openai(account: Account, _: int, path: str, body: Any) -> AsyncIterator[Read]:
+async def _open_openai(account: Account, _: int, path: str, body: Any) -> AsyncIterator[Read]:
     async with openai.AsyncOpenAI(
         api_key=account.key, base_url=account.base_url, max_retries=0
     ) as client:
@@ -45,21 +45,21 @@ async def _openai(account: Account, _: int, path: str, body: Any) -> AsyncIterat
 
 
 @asynccontextmanager
-async def _responses(account: Account, streams: int) -> AsyncIterator[Read]:
+async def _open_responses(account: Account, streams: int) -> AsyncIterator[Read]:
     body = {"model": "bench", "input": QUESTION, "stream": True, "store": False}
-    async with _openai(account, streams, "/responses", body) as read:
+    async with _open_openai(account, streams, "/responses", body) as read:
         yield read
 
 
 @asynccontextmanager
-async def _chat(account: Account, streams: int) -> AsyncIterator[Read]:
+async def _open_chat(account: Account, streams: int) -> AsyncIterator[Read]:
     body = {"model": "bench", "messages": QUESTION, "stream": True}
-    async with _openai(account, streams, "/chat/completions", body) as read:
+    async with _open_openai(account, streams, "/chat/completions", body) as read:
         yield read
 
 
 @asynccontextmanager
-async def _anthropic(account: Account, _: int) -> AsyncIterator[Read]:
+async def _open_anthropic(account: Account, _: int) -> AsyncIterator[Read]:
     content = [{"type": "text", "text": "Hello"}]
     body = {
         "model": "bench",
@@ -86,7 +86,7 @@ async def _anthropic(account: Account, _: int) -> AsyncIterator[Read]:
 
 
 @asynccontextmanager
-async def _google(account: Account, _: int) -> AsyncIterator[Read]:
+async def _open_google(account: Account, _: int) -> AsyncIterator[Read]:
     options = types.HttpOptions(base_url=account.base_url)
     client = genai.Client(api_key=account.key, enterprise=False, http_options=options)
     off = types.AutomaticFunctionCallingConfig(disable=True)
@@ -106,8 +106,8 @@ async def _google(account: Account, _: int) -> AsyncIterator[Read]:
 
 
 @asynccontextmanager
-async def _bedrock(account: Account, streams: int) -> AsyncIterator[Read]:
-    """A thread for each stream, as the SDK blocks."""
+async def _open_bedrock(account: Account, streams: int) -> AsyncIterator[Read]:
+    """One thread for each stream, because the SDK blocks."""
     client = boto3.Session().client(
         "bedrock-runtime",
         endpoint_url=account.base_url,
@@ -131,9 +131,9 @@ async def _bedrock(account: Account, streams: int) -> AsyncIterator[Read]:
 
 
 READERS = {
-    "openai": _responses,
-    "openai-chat": _chat,
-    "anthropic": _anthropic,
-    "google": _google,
-    "bedrock": _bedrock,
+    "openai": _open_responses,
+    "openai-chat": _open_chat,
+    "anthropic": _open_anthropic,
+    "google": _open_google,
+    "bedrock": _open_bedrock,
 }

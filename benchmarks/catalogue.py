@@ -1,8 +1,8 @@
 """What many tools cost: the catalogue of a turn, and the Tools menu at each keystroke of a search.
 
-Run `python -m benchmarks.catalogue [--services 200] [--tools 25]`. The tools are stored in a
-database of its own, which is not counted. CPU time of this process, the median of some rounds, once
-the process has made the tools (which it says as well); so other load does not count.
+Run `python -m benchmarks.catalogue [--services 200] [--tools 25]`. The figures are CPU time of this
+process, so other load does not count: the median of some rounds, after a first one that fills the
+caches. Creating the tools is not counted.
 """
 
 import argparse
@@ -10,30 +10,27 @@ import gc
 import os
 import statistics
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from datetime import timedelta
+from functools import partial
 
-os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tests.settings")
+from asgiref.sync import async_to_sync
+from django.test import Client
+from django.utils import timezone
 
-import django
+from chatapp.models import Conversation, Member, Message, ToolSwitch, Turn
+from chatapp.server.database import in_database
+from chatapp.tool_menu.turn_selection import choose_tools
+from chatapp.tools.catalogue import Catalogue, build_catalogue
+from mcpconfig.models import Service, ToolDefinition, ToolSetting
 
-django.setup()
+from .machine import read_resident_mb
+from .own_database import own_database
+from .report import Figure, print_figures, read_options
 
-from asgiref.sync import async_to_sync  # noqa: E402 - Django comes first
-from django.test import Client  # noqa: E402
-from django.test.utils import setup_databases, teardown_databases  # noqa: E402
-from django.utils import timezone  # noqa: E402
-
-from benchmarks.machine import resident_mb  # noqa: E402
-from chatapp.models import Conversation, Member, Message, ToolSwitch, Turn  # noqa: E402
-from chatapp.storage import in_database  # noqa: E402
-from chatapp.tools.catalogue import Catalogue, catalogue_for  # noqa: E402
-from chatapp.turns.tool_selection import chosen  # noqa: E402
-from mcpconfig.models import Service, ToolDefinition, ToolSetting  # noqa: E402
-
-ROUNDS = 15
 HOST = {"Host": "localhost"}
 VERBS = ("list", "get", "create", "delete", "search")
+QUERIES = ("", "s", "search", "search thing 7")
 SCHEMA = {
     "type": "object",
     "properties": {
@@ -44,7 +41,8 @@ SCHEMA = {
 }
 
 
-def fill(services: int, tools: int) -> None:
+def create_tools(services: int, tools: int) -> None:
+    """So many services with so many confirmed tools each."""
     for number in range(services):
         service = Service.objects.create(
             name=f"service-{number:03}",
@@ -69,7 +67,8 @@ def fill(services: int, tools: int) -> None:
         )
 
 
-def a_turn(person: Member) -> Turn:
+def create_turn(person: Member) -> Turn:
+    """A turn of a person who switched one service off."""
     chat = Conversation.objects.create(owner=person)
     question = Message.objects.create(conversation=chat, role="user")
     answer = Message.objects.create(conversation=chat, role="assistant")
@@ -78,64 +77,63 @@ def a_turn(person: Member) -> Turn:
     return Turn.objects.create(conversation=chat, question=question, answer=answer)
 
 
-def timed(work: Callable[[], object]) -> float:
-    """Milliseconds, the median."""
+def measure_ms(work: Callable[[], object], rounds: int) -> float:
+    """The median CPU time of one call in milliseconds."""
     took = []
-    for _ in range(ROUNDS):
-        began = time.process_time()
+    for _ in range(rounds):
+        started = time.process_time()
         work()
-        took.append((time.process_time() - began) * 1_000)
+        took.append((time.process_time() - started) * 1_000)
     return statistics.median(took)
 
 
-async def timed_in_a_loop(work: Callable[[], Awaitable[object]]) -> float:
-    """As `timed`, inside one event loop, as the engine works."""
+async def measure_ms_in_a_loop(work: Callable[[], Awaitable[object]], rounds: int) -> float:
+    """Like `measure_ms`, inside one event loop, as the engine works."""
     took = []
-    for _ in range(ROUNDS):
-        began = time.process_time()
+    for _ in range(rounds):
+        started = time.process_time()
         await work()
-        took.append((time.process_time() - began) * 1_000)
+        took.append((time.process_time() - started) * 1_000)
     return statistics.median(took)
 
 
-def measure(services: int, tools: int) -> None:
-    fill(services, tools)
+def measure(options: argparse.Namespace) -> Iterator[Figure]:
+    create_tools(options.services, options.tools)
     person = Member.objects.create(username="member")
-    turn = a_turn(person)
+    turn = create_turn(person)
     client = Client()
     client.force_login(person)
 
-    async def catalogue() -> Catalogue:
-        return await in_database(chosen, await catalogue_for(person, None), turn, person)
+    async def build() -> Catalogue:
+        return await in_database(choose_tools, await build_catalogue(person, None), turn, person)
 
-    def menu(query: str) -> None:
+    def search(query: str) -> None:
         answer = client.post("/tools/found", {"scope": "all", "q": query}, headers=HOST)
-        assert answer.status_code == 200  # noqa: S101 - a figure of an error page means nothing
+        assert answer.status_code == 200
 
     gc.collect()
-    before, began = resident_mb(os.getpid()), time.process_time()
-    found = async_to_sync(catalogue)()
-    first = (time.process_time() - began) * 1_000
+    before, started = read_resident_mb(os.getpid()), time.process_time()
+    found = async_to_sync(build)()
+    first_ms = (time.process_time() - started) * 1_000
     gc.collect()
-    kept = resident_mb(os.getpid()) - before
-    print(f"{len(found):,} tools on of {services} services; made once in {first:,.0f} ms")
-    turns = async_to_sync(timed_in_a_loop)(catalogue)
-    print(f"catalogue of a turn: {turns:.1f} ms; memory: {kept:.0f} MB")
-    menu("")
-    for query in ("", "s", "search", "search thing 7"):
-        print(f"menu, searching “{query}”: {timed(lambda q=query: menu(q)):.0f} ms")  # type: ignore[misc]
+    kept = read_resident_mb(os.getpid()) - before
+    yield "tools that are on", len(found), "tools"
+    yield "catalogue, the first time", first_ms, "ms"
+    yield "catalogue of a turn", async_to_sync(measure_ms_in_a_loop)(build, options.rounds), "ms"
+    yield "memory of the catalogue", kept, "MB"
+    search("")
+    for query in QUERIES:
+        yield f"menu, searching “{query}”", measure_ms(partial(search, query), options.rounds), "ms"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.catalogue", description=__doc__)
     parser.add_argument("--services", type=int, default=200)
     parser.add_argument("--tools", type=int, default=25, help="of each service")
-    options = parser.parse_args()
-    databases = setup_databases(verbosity=0, interactive=False)
-    try:
-        measure(options.services, options.tools)
-    finally:
-        teardown_databases(databases, verbosity=0)
+    parser.add_argument("--rounds", type=int, default=15)
+    options = read_options(parser, services=3, tools=5, rounds=2)
+    with own_database():
+        print_figures(f"{options.services} services of {options.tools} tools", measure(options))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""What one decision costs, with many rules, limits and consents that all have to be looked at.
+"""What one decision costs with many rules, limits and pre-approvals that all have to be checked.
 
-Run `python -m benchmarks.decisions [--rules 200]`. CPU time of this process, so other load does not
-count. The rows are read once for all calls of a step and are not counted.
+Run `python -m benchmarks.decisions [--rules 200]`. The figure is CPU time of this process, so other
+load does not count. The rows are read once for all calls of a step and are not counted.
 """
 
 import argparse
@@ -11,12 +11,14 @@ from chatapp.permissions.decide import decide
 from chatapp.permissions.risk import Risk
 from chatapp.permissions.rules import AdminRule, CallFacts, Consent, DailyLimit, PersonFacts, Rule
 
-CALLS = 2_000
+from .report import print_figures, read_options
+
 CONDITION = 'amount < 100 and currency == "EUR"'
 
 
-def a_policy(size: int) -> list[Rule]:
-    """Half of the rules have a condition on the arguments; none of all this settles the call."""
+def create_policy(size: int) -> list[Rule]:
+    """So many rules, limits and pre-approvals, none of which decides about the call. Half of the
+    rules have a condition on the arguments."""
     rules: list[Rule] = []
     for number in range(size):
         condition = CONDITION if number % 2 else ""
@@ -31,9 +33,10 @@ def a_policy(size: int) -> list[Rule]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.decisions", description=__doc__)
     parser.add_argument("--rules", type=int, default=200)
-    size = parser.parse_args().rules
+    parser.add_argument("--calls", type=int, default=2_000)
+    options = read_options(parser, rules=10, calls=50)
     call = CallFacts(
         service="pay",
         tool="send_money",
@@ -43,14 +46,15 @@ def main() -> None:
         definition_hash="another",
         arguments={"amount": 500, "currency": "EUR", "to": "Ada"},
     )
-    policy, person = a_policy(size), PersonFacts(id=1)
+    policy, person = create_policy(options.rules), PersonFacts(id=1)
     risk = Risk(level="medium", reasons=("Its name says that it sends.",))
     assert decide(call, risk, policy, person).effect == "ask"
     started = time.process_time()
-    for _ in range(CALLS):
+    for _ in range(options.calls):
         decide(call, risk, policy, person)
-    each = (time.process_time() - started) / CALLS
-    print(f"{size} rules, {size} limits, {size} consents: {each * 1e6:.0f} µs a decision")
+    each = (time.process_time() - started) / options.calls
+    title = f"{options.rules} rules, {options.rules} limits, {options.rules} pre-approvals"
+    print_figures(title, [("one decision", each * 1e6, "µs")])
 
 
 if __name__ == "__main__":

@@ -1,33 +1,29 @@
-"""What the log costs: an entry in its transaction, a whole check, and the evidence of one chat.
+"""What the log costs: an entry in its transaction, a check of the whole, and the evidence of one
+chat.
 
-`python -m benchmarks.log [ENTRIES]`, with `DATABASE_URL` as the server has it. It works in a
-database of its own, which it takes away again.
+Run `python -m benchmarks.log [ENTRIES]`, with the `DATABASE_URL` of the server. It uses a database
+of its own, which it drops afterwards.
 """
 
-import os
-import sys
+import argparse
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
-import django
 from django.db import connection, transaction
-from django.test.utils import get_runner
 
-os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tests.settings")
-django.setup()
+from chatapp.audit import audit_log, evidence
+from chatapp.audit.audit_log import AuditEvent, Kind, Who
+from chatapp.audit.hash_chain import Mark
+from chatapp.models import Member
 
-from django.conf import settings  # noqa: E402
-
-from chatapp.models import LogHead  # noqa: E402
-from chatapp.turns import evidence, log  # noqa: E402
-from chatapp.turns.log import Happening, Kind, Who  # noqa: E402
+from .own_database import own_database
+from .report import Figure, print_figures, read_options
 
 AT_ONCE = 500
-COMMITS = 500
 
 
-def entry(number: int, chat: uuid.UUID) -> Happening:
+def create_entry(number: int, chat: uuid.UUID) -> AuditEvent:
     data = {
         "tool": "create_issue",
         "service": "tracker",
@@ -37,7 +33,7 @@ def entry(number: int, chat: uuid.UUID) -> Happening:
         "arguments": f'{{"title":"Entry {number}","body":"{"words " * 30}"}}',
         "binding": "b" * 64,
     }
-    return Happening(
+    return AuditEvent(
         kind=Kind.DECIDED,
         data=data,
         person=Who(id=number % 50, name="somebody"),
@@ -47,50 +43,58 @@ def entry(number: int, chat: uuid.UUID) -> Happening:
     )
 
 
-def seconds(act: Callable[[], object]) -> float:
-    began = time.perf_counter()
+def measure_seconds(act: Callable[[], object]) -> float:
+    started = time.perf_counter()
     act()
-    return time.perf_counter() - began
+    return time.perf_counter() - started
 
 
-def alone(count: int) -> None:
-    """What each transaction costs without an entry, then with one."""
-    LogHead.objects.create(id=2, position=0, hash="")
-    bare = seconds(lambda: commits(count, []))
-    logged = seconds(lambda: commits(count, [entry(1, uuid.uuid4())]))
-    each, more = 1000 * bare / count, 1000 * (logged - bare) / count
-    print(f"an entry: {more:.2f} ms in a transaction that takes {each:.2f} ms without it")
+def measure_single_entries(count: int) -> Iterator[Figure]:
+    """What a transaction costs without an entry, and what an entry adds to it."""
+    writer = Member.objects.create_user("writer")
+    without = measure_seconds(lambda: commit(count, writer, []))
+    entries = [create_entry(1, uuid.uuid4())]
+    with_entry = measure_seconds(lambda: commit(count, writer, entries))
+    yield "a transaction without an entry", 1000 * without / count, "ms"
+    yield "an entry in it", 1000 * (with_entry - without) / count, "ms"
 
 
-def commits(count: int, happenings: list[Happening]) -> None:
+def commit(count: int, writer: Member, events: list[AuditEvent]) -> None:
+    """Commit `count` transactions, each with one changed row and these entries."""
     for _ in range(count):
-        with transaction.atomic(), connection.cursor() as cursor:
-            cursor.execute("UPDATE chatapp_loghead SET position = position + 1 WHERE id = 2")
-            log.append(happenings)
+        with transaction.atomic():
+            writer.save(update_fields=["last_login"])
+            audit_log.append(events)
 
 
-def whole(count: int) -> None:
-    chats = [uuid.uuid4() for _ in range(count // 50)]
+def measure_whole_log(count: int) -> Iterator[Figure]:
+    chats = [uuid.uuid4() for _ in range(max(1, count // 50))]
     for first in range(0, count, AT_ONCE):
         numbers = range(first, min(first + AT_ONCE, count))
-        log.append([entry(number, chats[number % len(chats)]) for number in numbers])
-    taken = seconds(lambda: print(*log.verify()))
-    print(f"verify: {taken:.1f} s for {log.end().position:,} entries")
-    text: list[str] = []
-    made = seconds(lambda: text.append(evidence.as_text(evidence.of_conversation(chats[0]))))
-    print(f"evidence of one chat among them: {made:.1f} s, {len(text[0]) / 1e6:.1f} MB")
+        audit_log.append([create_entry(number, chats[number % len(chats)]) for number in numbers])
+    answers: list[tuple[Mark, str]] = []
+    checked = measure_seconds(lambda: answers.append(audit_log.verify()))
+    (end, problem), texts = answers[0], list[str]()
+    assert not problem, problem
+    yield "entries", end.position, "entries"
+    yield "checking all of them", checked, "s"
+    collect, write = evidence.collect_evidence, evidence.format_evidence
+    made = measure_seconds(lambda: texts.append(write(collect(chats[0]))))
+    yield "evidence of one chat among them", made, "s"
+    yield "its size", len(texts[0]) / 1e6, "MB"
 
 
 def main() -> None:
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
-    runner = get_runner(settings)(verbosity=0, interactive=False)
-    made = runner.setup_databases()
-    try:
-        print(connection.vendor)
-        alone(COMMITS)
-        whole(count)
-    finally:
-        runner.teardown_databases(made)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.log", description=__doc__)
+    parser.add_argument("entries", nargs="?", type=int, default=100_000)
+    parser.add_argument("--transactions", type=int, default=500)
+    options = read_options(parser, entries=200, transactions=20)
+    with own_database():
+        figures = [
+            *measure_single_entries(options.transactions),
+            *measure_whole_log(options.entries),
+        ]
+        print_figures(connection.vendor, figures)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What a process and the whole machine have used, as Linux counts it."""
+"""CPU time and memory of processes and of the whole machine, as Linux counts them."""
 
 import os
 from pathlib import Path
@@ -6,18 +6,18 @@ from pathlib import Path
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
-def cpu_seconds(pid: int) -> float:
+def read_cpu_seconds(pid: int) -> float:
     """User and system time of one process so far."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / TICKS
 
 
-def busy_cores() -> float:
-    """Seconds that all cores together have worked so far: all but idle and waiting for disks."""
+def read_busy_seconds() -> float:
+    """Seconds that all cores together have worked so far, without idling and waiting for disks."""
     fields = [int(field) for field in Path("/proc/stat").read_text().split("\n")[0].split()[1:9]]
     return (sum(fields) - fields[3] - fields[4]) / TICKS
 
 
-def resident_mb(pid: int) -> float:
+def read_resident_mb(pid: int) -> float:
     status = Path(f"/proc/{pid}/status").read_text()
     return int(status.split("VmRSS:")[1].split()[0]) / 1024

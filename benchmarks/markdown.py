@@ -1,18 +1,21 @@
 """What rendering Markdown costs per token: in frames while it streams, and as a whole.
 
-Run `python -m benchmarks.markdown`. CPU time of this process, so other load does not count.
+Run `python -m benchmarks.markdown`. The figures are CPU time of this process, so other load does
+not count.
 """
 
+import argparse
 import time
 from collections.abc import Iterator
 from itertools import count
 
-from chatapp.rendering.blocks import divide, division_to_html
-from chatapp.rendering.markdown import MarkdownStream
+from chatapp.rendering.markdown.blocks import divide_blocks, render_division
+from chatapp.rendering.markdown.stream import MarkdownStream
+
+from .report import Figure, print_figures, read_options
 
 CHARS_PER_TOKEN = 4
 TOKENS_PER_FRAME = 4  # 100 tokens a second, 25 frames a second
-SIZES = (1_000, 3_000, 10_000)
 TARGET_RATIO = 2.0
 
 _PROSE = (
@@ -29,8 +32,8 @@ _PROSE = (
 _CODE_LINE = "    total_{n} = retry(lambda: fetch({n}, timeout=2.5), attempts=3)  # as before\n"
 
 
-def sections() -> Iterator[str]:
-    """An endless answer: prose, lists, tables, and a code block after every third section."""
+def write_sections() -> Iterator[str]:
+    """Yield an endless answer: prose, lists, tables, and a code block after every third section."""
     for number in count(10):
         yield _PROSE.replace("{n}", str(number))
         if number % 3 == 0:
@@ -38,17 +41,17 @@ def sections() -> Iterator[str]:
             yield f"```python\ndef work_{number}() -> None:\n{lines}```\n\n"
 
 
-def answer(tokens: int) -> str:
+def write_answer(tokens: int) -> str:
     size = tokens * CHARS_PER_TOKEN
     text = ""
-    for section in sections():
+    for section in write_sections():
         text += section
         if len(text) >= size:
             break
     return text[:size]
 
 
-def stream_seconds(text: str) -> float:
+def measure_stream(text: str) -> float:
     """CPU time of all frames and the end of one streamed answer."""
     step = CHARS_PER_TOKEN * TOKENS_PER_FRAME
     stream = MarkdownStream()
@@ -60,14 +63,15 @@ def stream_seconds(text: str) -> float:
     return time.process_time() - started
 
 
-def whole_seconds(text: str) -> float:
+def measure_whole(text: str) -> float:
+    """CPU time of one answer that is rendered as a whole."""
     started = time.process_time()
-    division_to_html(text, divide(text), {})
+    render_division(text, divide_blocks(text), {})
     return time.process_time() - started
 
 
-def long_block_frame_seconds(chars: int) -> float:
-    """CPU time of one frame while a single list of this size is open, the worst usual case."""
+def measure_frame_of_long_list(chars: int) -> float:
+    """CPU time of one frame while a list of this size is open, which is the worst usual case."""
     item = "- worker {n} waits for a `connection` and the **queue** behind it grows\n"
     stream = MarkdownStream()
     stream.feed("".join(item.replace("{n}", str(n)) for n in range(chars // len(item))))
@@ -79,26 +83,28 @@ def long_block_frame_seconds(chars: int) -> float:
     return (time.process_time() - started) / 4
 
 
-def main() -> None:
-    print(f"{'tokens':>8} {'stream ms':>10} {'us/token':>9} {'whole ms':>9} {'us/token':>9}")
+def measure(sizes: list[int], list_sizes: list[int]) -> Iterator[Figure]:
     costs = {}
-    stream_seconds("```python\nx = 1\n```\n")  # what is only paid once a process
-    for tokens in SIZES:
-        text = answer(tokens)
-        streamed, whole = stream_seconds(text), whole_seconds(text)
+    measure_stream("```python\nx = 1\n```\n")  # what a process pays once
+    for tokens in sizes:
+        text = write_answer(tokens)
+        streamed, whole = measure_stream(text), measure_whole(text)
         costs[tokens] = streamed / tokens
-        print(
-            f"{tokens:>8,} {streamed * 1e3:>10.1f} {costs[tokens] * 1e6:>9.1f}"
-            f" {whole * 1e3:>9.1f} {whole / tokens * 1e6:>9.1f}"
-        )
-    ratio = costs[SIZES[-1]] / costs[SIZES[0]]
-    verdict = "ok" if ratio <= TARGET_RATIO else "NOT LINEAR"
-    print(f"cost of a token at {SIZES[-1]:,} against {SIZES[0]:,}: {ratio:.2f} ({verdict})")
-    for chars in (4_000, 16_000, 39_000):
-        print(
-            f"one frame in an open list of {chars:,} characters: "
-            f"{long_block_frame_seconds(chars) * 1e3:.1f} ms"
-        )
+        yield f"a token of {tokens:,}, streamed", costs[tokens] * 1e6, "µs"
+        yield f"a token of {tokens:,}, as a whole", whole / tokens * 1e6, "µs"
+    ratio = costs[sizes[-1]] / costs[sizes[0]]
+    yield f"a token of {sizes[-1]:,} against one of {sizes[0]:,}", ratio, f"× (≤ {TARGET_RATIO:g})"
+    for characters in list_sizes:
+        frame_ms = measure_frame_of_long_list(characters) * 1e3
+        yield f"a frame in an open list of {characters:,} characters", frame_ms, "ms"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.markdown", description=__doc__)
+    parser.add_argument("--tokens", type=int, nargs="+", default=[1_000, 3_000, 10_000])
+    parser.add_argument("--characters", type=int, nargs="+", default=[4_000, 16_000, 39_000])
+    options = read_options(parser, tokens=[100, 200], characters=[500])
+    print_figures("rendering Markdown", measure(options.tokens, options.characters))
 
 
 if __name__ == "__main__":

@@ -1,28 +1,37 @@
-"""How well the risk of real tools is told: `python -m benchmarks.risk FILE`.
+"""How well the risk of real tools is recognised.
 
-FILE holds one labelled tool a line: `tool`, `summary`, `params` (names), `action_values` (lists by
-parameter), `annotations`, `label`, and `alt_label` where a second rater could defend a neighbouring
-level. *Tolerant* counts either label as right.
+Run `python -m benchmarks.risk FILE [--wrong]`. FILE holds one labelled tool per line, as JSON:
+`tool`, `summary`, `params` (names), `action_values` (lists by parameter), `annotations`, `label`,
+and `alt_label` where a second rater could defend a neighbouring level. *Tolerant* counts either
+label as right.
 """
 
 import argparse
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from chatapp.permissions.findings import LEVELS, Level
 from chatapp.permissions.risk import ToolFacts, base_risk, classify
+from chatapp.permissions.risk_evidence import LEVELS, Level
+
+from .report import Figure, print_figures, read_options
+
+EXAMPLES: list[dict[str, Any]] = [
+    {"tool": "list_notes", "summary": "List the notes.", "params": ["page"], "label": "low"},
+    {"tool": "add_note", "summary": "Add a note.", "params": ["text"], "label": "medium"},
+    {"tool": "delete_note", "summary": "Delete a note.", "params": ["id"], "label": "high"},
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
-    """One tool: what people said of it and what was told of it."""
+class LabelledTool:
+    """One tool with its label, and the risk that was found for it."""
 
     row: dict[str, Any]
-    told: Level
+    found: Level
     base: Level
 
     @property
@@ -32,10 +41,10 @@ class Judged:
 
     @property
     def is_right(self) -> bool:
-        return self.told in (self.label, self.row.get("alt_label"))
+        return self.found in (self.label, self.row.get("alt_label"))
 
 
-def facts_of(row: dict[str, Any]) -> ToolFacts:
+def read_facts(row: dict[str, Any]) -> ToolFacts:
     properties: dict[str, dict[str, Any]] = {name: {"type": "string"} for name in row["params"]}
     for name, values in (row.get("action_values") or {}).items():
         properties[name] = {"type": "string", "enum": values}
@@ -43,55 +52,56 @@ def facts_of(row: dict[str, Any]) -> ToolFacts:
         name=row["tool"],
         description=row["summary"],
         input_schema={"type": "object", "properties": properties},
-        annotations=row["annotations"],
+        annotations=row.get("annotations"),
     )
 
 
-def judged(path: Path) -> list[Judged]:
-    rows = [json.loads(line) for line in path.read_text().splitlines() if line.strip()]
+def read_rows(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines() if line.strip()]
+
+
+def classify_all(rows: Iterable[dict[str, Any]]) -> list[LabelledTool]:
     return [
-        Judged(row=row, told=classify(facts_of(row)).level, base=base_risk(row["tool"]))
+        LabelledTool(row=row, found=classify(read_facts(row)).level, base=base_risk(row["tool"]))
         for row in rows
     ]
 
 
-def kept(tools: Iterable[Judged], label: Level) -> str:
-    """The share of a label's tools that were told so, exactly and tolerantly."""
-    labelled = [tool for tool in tools if tool.label == label]
-    exact = sum(tool.told == label for tool in labelled) / len(labelled)
-    tolerant = sum(tool.is_right for tool in labelled) / len(labelled)
-    return f"{tolerant:.3f} (exactly {exact:.3f})"
-
-
-def report(tools: list[Judged]) -> None:
-    matrix = Counter((tool.label, tool.told) for tool in tools)
-    print(f"{len(tools)} tools; rows: the label, columns: what was told")
-    print("        " + "".join(f"{level:>8}" for level in LEVELS))
+def list_figures(tools: list[LabelledTool]) -> Iterator[Figure]:
+    yield "tools", len(tools), "tools"
+    yield "right, tolerant", percent(tool.is_right for tool in tools), "%"
+    yield "right, exactly", percent(tool.found == tool.label for tool in tools), "%"
+    yield "right by the table of names alone", percent(t.base == t.label for t in tools), "%"
+    for level in LEVELS:
+        labelled = [tool for tool in tools if tool.label == level]
+        yield f"label {level}: right, tolerant", percent(tool.is_right for tool in labelled), "%"
+        yield f"label {level}: right, exactly", percent(t.found == level for t in labelled), "%"
+    counts = Counter((tool.label, tool.found) for tool in tools)
     for label in LEVELS:
-        print(f"{label:>8}" + "".join(f"{matrix[label, told]:8}" for told in LEVELS))
-    exact = sum(tool.told == tool.label for tool in tools) / len(tools)
-    base = sum(tool.base == tool.label for tool in tools) / len(tools)
-    tolerant = sum(tool.is_right for tool in tools) / len(tools)
-    blind = [tool for tool in tools if tool.label == "high" and tool.told == "low"]
-    wrong = [tool for tool in blind if not tool.is_right]
-    print(f"exact {exact:.3f}, tolerant {tolerant:.3f}, base table alone {base:.3f}")
-    print(f"high called low {len(wrong)} (with an alternative low {len(blind) - len(wrong)} more)")
-    print(f"high found {kept(tools, 'high')}")
-    print(f"low kept low {kept(tools, 'low')}")
+        for level in LEVELS:
+            yield f"label {label}, found {level}", counts[label, level], "tools"
+    missed = [tool for tool in tools if tool.label == "high" and tool.found == "low"]
+    yield "high found low, alternative labels aside", sum(not t.is_right for t in missed), "tools"
+
+
+def percent(answers: Iterable[bool]) -> float:
+    counted = list(answers)
+    return 100 * sum(counted) / len(counted) if counted else 0.0
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("file", type=Path)
-    parser.add_argument("--wrong", action="store_true", help="list what was told wrongly")
-    options = parser.parse_args()
-    tools = judged(options.file)
-    report(tools)
-    if options.wrong:
-        for tool in tools:
-            if not tool.is_right:
-                row = tool.row
-                print(f"{tool.label:>7} told {tool.told:>7}: {row['tool']} — {row['summary']}")
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.risk", description=__doc__)
+    parser.add_argument("file", type=Path, nargs="?")
+    parser.add_argument("--wrong", action="store_true", help="list the tools with a wrong risk")
+    options = read_options(parser)
+    if options.file is None and not options.smoke:
+        parser.error("name a file with labelled tools")
+    tools = classify_all(EXAMPLES if options.file is None else read_rows(options.file))
+    print_figures("risk of tools", list_figures(tools))
+    for tool in tools if options.wrong else ():
+        if not tool.is_right:
+            row = tool.row
+            print(f"{tool.label:>7} found {tool.found:>7}: {row['tool']} — {row['summary']}")
 
 
 if __name__ == "__main__":

@@ -1,27 +1,22 @@
 """What replaying past calls costs: the simulator over many stored calls, under some rules.
 
-Run `python -m benchmarks.simulator [--calls 100000]`. The calls are made in a database of its own,
-which is not counted. CPU time of this process, so other load does not count.
+Run `python -m benchmarks.simulator [--calls 100000]`. The figures are CPU time of this process, so
+other load does not count. Creating the calls is not counted.
 """
 
 import argparse
-import os
 import time
+from collections.abc import Iterator
 from typing import Any
 
-os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tests.settings")
+from chatapp.models import Member, PolicyRule
+from chatapp.policy.policy_set import load_policy_set
+from chatapp.simulation.past_calls import Scope
+from chatapp.simulation.simulator import simulate
+from tests.turns.past_turns import past, shop
 
-import django
-
-django.setup()
-
-from django.test.utils import setup_databases, teardown_databases  # noqa: E402 - Django comes first
-
-from chatapp.models import Member, PolicyRule  # noqa: E402
-from chatapp.turns.admins_word import stored_word  # noqa: E402
-from chatapp.turns.past_facts import Scope  # noqa: E402
-from chatapp.turns.replay import replay  # noqa: E402
-from tests.chatapp.turns.past import past, shop  # noqa: E402
+from .own_database import own_database
+from .report import Figure, print_figures, read_options
 
 PEOPLE = 20
 RULES: tuple[dict[str, Any], ...] = (
@@ -32,27 +27,27 @@ RULES: tuple[dict[str, Any], ...] = (
 )
 
 
-def measure(calls: int) -> None:
+def measure(calls: int) -> Iterator[Figure]:
     people = [Member.objects.create(username=f"member-{number}") for number in range(PEOPLE)]
     past(people, shop(), calls)
     for number, fields in enumerate(RULES):
         PolicyRule.objects.create(name=f"Rule {number}", **fields)
-    word, started = stored_word(), time.process_time()
-    found = replay(word, Scope(days=1))
+    policy, started = load_policy_set(), time.process_time()
+    found = simulate(policy, Scope(days=1))
     seconds = time.process_time() - started
-    print(f"{found.calls:,} calls under {len(RULES)} rules: {seconds:.1f} s,", end=" ")
-    print(f"{seconds / found.calls * 1e6:.0f} µs a call; {found.would}")
+    assert found.calls == calls
+    yield "all calls", seconds, "s"
+    yield "one call", seconds / found.calls * 1e6, "µs"
+    for effect, count in found.would.items():
+        yield f"calls that would be decided as “{effect}”", count, "calls"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.simulator", description=__doc__)
     parser.add_argument("--calls", type=int, default=100_000)
-    calls = parser.parse_args().calls
-    databases = setup_databases(verbosity=0, interactive=False)
-    try:
-        measure(calls)
-    finally:
-        teardown_databases(databases, verbosity=0)
+    options = read_options(parser, calls=200)
+    with own_database():
+        print_figures(f"{options.calls:,} calls, {len(RULES)} rules", measure(options.calls))
 
 
 if __name__ == "__main__":

@@ -1,56 +1,75 @@
-"""How long a newcomer waits for `serve`: at a first start, which sets all up, and at a warm one.
+"""How long `serve` takes to start: the first time, when it sets everything up, and later.
 
-Run `python -m benchmarks.start` on a quiet machine. Each warm figure is the quickest of several.
+Run `python -m benchmarks.start` on a machine that is not busy. Each later figure is the least of
+several.
 """
 
+import argparse
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import httpx2
 
 from tests.flows.server import Installation
+from tests.migrated import make_sqlite
 
-WARM_STARTS = 5
+from .report import Figure, print_figures, read_options
+
+# A first start runs all migrations, which takes long on a busy machine.
+START_SECONDS = 110.0
+# What a start cannot take less than: Python, Django and all imports, without serving.
+LOADING = ("shell", "-v", "0", "-c", "import chatapp.asgi")
 
 
-def seconds_to_serve(installation: Installation) -> tuple[float, float]:
-    """From the command to the line `Serving on`, and to the first page."""
-    began = time.monotonic()
+def measure_start(installation: Installation) -> tuple[float, float]:
+    """Seconds from the command to the line `Serving on`, and to the first page."""
+    started = time.monotonic()
     server = installation.server("start")
-    server.start()
+    server.start(START_SECONDS)
     try:
-        is_serving = time.monotonic()
+        serving = time.monotonic() - started
         httpx2.get(f"{server.address}/sign-in/", trust_env=False).raise_for_status()
-        return is_serving - began, time.monotonic() - began
+        return serving, time.monotonic() - started
     finally:
         server.end()
 
 
-def seconds_to_run(installation: Installation, *words: str) -> float:
-    began = time.monotonic()
+def measure_command(installation: Installation, *words: str) -> float:
+    started = time.monotonic()
     installation.manage(*words)
-    return time.monotonic() - began
+    return time.monotonic() - started
+
+
+def measure(starts: int, *, with_first: bool) -> Iterator[Figure]:
+    with tempfile.TemporaryDirectory() as folder:
+        settings = {"DJANGO_SETTINGS_MODULE": "chatapp.settings", "DEMO": "1"}
+        if not with_first:
+            settings["DATABASE_URL"] = make_sqlite(Path(folder) / "start.sqlite3")
+        installation = Installation(Path(folder), **settings)
+        if with_first:
+            serving, page = measure_start(installation)
+            yield "first start with migrations, serving", serving, "s"
+            yield "first start with migrations, first page", page, "s"
+        later = [measure_start(installation) for _ in range(starts)]
+        loading = min(measure_command(installation, *LOADING) for _ in range(starts))
+        check = min(measure_command(installation, "check") for _ in range(starts))
+    page = min(each for _, each in later)
+    yield "later start, serving", min(each for each, _ in later), "s"
+    yield "later start, first page", page, "s"
+    yield "loading all modules", loading, "s"
+    yield "later start against loading", page / loading, "×"
+    yield "`manage.py check`", check, "s"
 
 
 def main() -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        installation = Installation(
-            Path(folder), DJANGO_SETTINGS_MODULE="chatapp.settings", DEMO="1"
-        )
-        first = seconds_to_serve(installation)
-        warm = [seconds_to_serve(installation) for _ in range(WARM_STARTS)]
-        # The floor: Python, Django and everything that is imported, without serving.
-        load = ("shell", "-v", "0", "-c", "import chatapp.asgi")
-        floor = min(seconds_to_run(installation, *load) for _ in range(WARM_STARTS))
-        check = min(seconds_to_run(installation, "check") for _ in range(WARM_STARTS))
-    serving, page = min(seconds for seconds, _ in warm), min(seconds for _, seconds in warm)
-    print(
-        f"First start, with migrations: serving after {first[0]:.2f} s, a page at {first[1]:.2f} s"
-    )
-    print(f"Warm start: serving after {serving:.2f} s, a page at {page:.2f} s")
-    print(f"Loading alone takes {floor:.2f} s: a warm start is {page / floor:.1f} times that")
-    print(f"`manage.py check` takes {check:.2f} s")
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.start", description=__doc__)
+    parser.add_argument("--starts", type=int, default=5)
+    parser.add_argument("--only-later", action="store_true", help="leave out the first start")
+    options = read_options(parser, starts=1, only_later=True)
+    figures = measure(options.starts, with_first=not options.only_later)
+    print_figures("starting the server", figures)
 
 
 if __name__ == "__main__":

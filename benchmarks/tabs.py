@@ -1,6 +1,6 @@
-"""The people of a benchmark: each sends a message and watches it being answered.
+"""The tabs of a benchmark: each sends a message and reads the socket until the answer is complete.
 
-Their work is cheap, so that it takes nothing from the server: no page is parsed.
+They take little CPU time, so that the server has it: no page is parsed.
 """
 
 import re
@@ -13,64 +13,67 @@ from threading import Barrier
 from websockets.sync.client import ClientConnection, connect
 from websockets.typing import Origin
 
-from benchmarks.model import FIRST_WORDS
-from tests.flows.person import Person, conversation_in
+from tests.flows.person import Person, find_conversation_id
 from tests.flows.server import Server
 
+from .model import FIRST_WORDS
+
 TOKEN = re.compile(r'name="csrfmiddlewaretoken" value="([^"]+)"')
-OVER = 'data-state=\\"done\\"'
+DONE = 'data-state=\\"done\\"'
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """What one tab saw, in seconds from its post on."""
+class TabTimes:
+    """Seconds from the post of a tab until its first words and until the whole answer."""
 
     first_words: float
     whole: float
 
 
-def ask_at_once(person: Person, server: Server, answers: int) -> list[Seen]:
-    """So many messages in the same moment, each in a chat of its own."""
+def send_at_once(person: Person, server: Server, answers: int) -> list[TabTimes]:
+    """Send so many messages at the same time, each in a new chat."""
     together = Barrier(answers)
     with ThreadPoolExecutor(answers) as tabs:
-        asked = [tabs.submit(_ask, person, server, together) for _ in range(answers)]
+        asked = [tabs.submit(_send_and_read, person, server, together) for _ in range(answers)]
         return [each.result() for each in asked]
 
 
-def _ask(person: Person, server: Server, together: Barrier) -> Seen:
-    """Load the page, send, and watch."""
-    token = token_of(person, server)
+def _send_and_read(person: Person, server: Server, together: Barrier) -> TabTimes:
+    """Load the page, send, and read the socket."""
+    token = read_token(person, server)
     together.wait()
-    began = time.monotonic()
+    started = time.monotonic()
     conversation = _send(person, server, token)
     address = f"ws://127.0.0.1:{server.port}/ws/c/{conversation}/?after=3"
     cookies = {"Cookie": person.cookie_header()}
     with connect(
         address, origin=Origin(server.address), additional_headers=cookies, proxy=None
     ) as socket:
-        _until(socket, FIRST_WORDS)
-        first = time.monotonic() - began
-        _until(socket, OVER)
-    return Seen(first_words=first, whole=time.monotonic() - began)
+        _wait_for(socket, FIRST_WORDS)
+        first = time.monotonic() - started
+        _wait_for(socket, DONE)
+    return TabTimes(first_words=first, whole=time.monotonic() - started)
 
 
-def token_of(person: Person, server: Server) -> str:
+def read_token(person: Person, server: Server) -> str:
     found = TOKEN.search(person.html(server, "/"))
     assert found is not None
     return found[1]
 
 
 def _send(person: Person, server: Server, token: str) -> str:
-    """The conversation that this message began."""
+    """The id of the conversation that this message started."""
     fields = {
         "csrfmiddlewaretoken": token,
         "text": "Tell me",
         "model": person.model,
         "client_id": str(uuid.uuid4()),
     }
-    return conversation_in(person.browser.post(f"{server.address}/c/new/messages", data=fields))
+    return find_conversation_id(
+        person.browser.post(f"{server.address}/c/new/messages", data=fields)
+    )
 
 
-def _until(socket: ClientConnection, words: str) -> None:
+def _wait_for(socket: ClientConnection, words: str) -> None:
     while words not in str(socket.recv(timeout=120)):
         continue

@@ -1,13 +1,14 @@
 """Three fixed people for every test, and the rule that CI skips nothing."""
 
 import gc
+import json
 import os
 import signal
-from collections import defaultdict
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 from django.contrib.contenttypes.management import create_contenttypes
 from django.db import connection
@@ -15,8 +16,10 @@ from django.db.models.signals import post_migrate
 from django.test import Client
 from pytest_django import DjangoDbBlocker
 
-from chatapp.models import Member, log_guards
-from chatapp.tools.catalogue import SHELVES
+from chatapp.models import Member
+from chatapp.models.policy import audit_log_guards
+from chatapp.server.runtime import Runtime, current_runtime, using_runtime
+from tests import migrated
 
 
 @pytest.hookimpl(wrapper=True)
@@ -29,9 +32,24 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
     return report
 
 
-def pytest_configure() -> None:
-    """What a shell starts in the background ignores Ctrl+C, and so would all that tests start."""
+# Examples of each property: few and the same ones where a failure would stop somebody else's work,
+# many and new ones where a failure is what the run is for.
+hypothesis.settings.register_profile("fast", max_examples=40, deadline=None, derandomize=True)
+hypothesis.settings.register_profile("gate", max_examples=100, deadline=None, derandomize=True)
+hypothesis.settings.register_profile("long", max_examples=600, deadline=None, print_blob=True)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        migrated.open_templates()
+    # What a shell starts in the background ignores Ctrl+C, and so would every server of the tests.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        migrated.drop_templates()
 
 
 # Their rows follow from the models. Made anew after each flush they were a tenth of all the time.
@@ -43,7 +61,7 @@ def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -
     """Tests empty all tables but two, which the log's guards refuse; the tests about the guards put
     them back."""
     with django_db_blocker.unblock():
-        log_guards.remove(connection)
+        audit_log_guards.remove(connection)
     post_migrate.disconnect(dispatch_uid="django.contrib.auth.management.create_permissions")
     post_migrate.disconnect(create_contenttypes)
     introspection: Any = connection.introspection
@@ -53,14 +71,17 @@ def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -
     ]
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The file that holds the test that may take longest begins first, so that no process is left
-    with it when the others are through."""
-    longest: defaultdict[Path, float] = defaultdict(float)
-    for item in items:
-        for limit in item.iter_markers("timeout"):
-            longest[item.path] = max(longest[item.path], *limit.args)
-    items.sort(key=lambda item: -longest[item.path])
+DURATIONS = Path(__file__).with_name("durations.json")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Begin with the files that take longest, so that no process is left with one at the end.
+
+    `tests/durations.json` has the seconds of each file; a file that is not in it takes a second.
+    """
+    seconds: dict[str, float] = json.loads(DURATIONS.read_text())
+    root = config.rootpath
+    items.sort(key=lambda item: -seconds.get(item.path.relative_to(root).as_posix(), 1.0))
 
 
 def pytest_collection_finish() -> None:
@@ -70,9 +91,12 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.fixture(autouse=True)
-def _no_kept_tools() -> None:
-    """Rows of another test have the same ids, and nothing tells them apart."""
-    SHELVES.clear()
+def _own_runtime() -> Iterator[None]:
+    """A runtime for each test. The listener of the demo service is a thread that tests share."""
+    shared = current_runtime()
+    with using_runtime(Runtime(demo_listener=shared.demo_listener)) as own:
+        yield
+    shared.demo_listener = own.demo_listener
 
 
 def signed_in(person: Member) -> Client:

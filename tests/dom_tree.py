@@ -77,6 +77,11 @@ class Element:
         """The names of the buttons that a person can find."""
         return [each.name for each in self.all("button") if "hidden" not in each]
 
+    def choices(self) -> list[str]:
+        """What the visible buttons send, in order, as `name=value`."""
+        buttons = [each for each in self.all("button") if "hidden" not in each and "name" in each]
+        return [f"{each['name']}={each['value']}" for each in buttons]
+
     @property
     def name(self) -> str:
         """What it is called: its label, or the words in it that are not hidden from a reader."""

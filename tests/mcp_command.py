@@ -1,6 +1,6 @@
 """Runs `manage.py mcp` in this process and keeps what it said."""
 
-from tests import commands
+from . import commands
 
 
 class Ran(commands.Ran):

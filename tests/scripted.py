@@ -8,8 +8,8 @@ import asyncio
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 
-from chatapp.providers.account import Account
-from chatapp.providers.estimate import tokens_of
+from chatapp.providers.account import Account, ProviderNames
+from chatapp.providers.estimate import count_tokens
 from chatapp.providers.events import (
     Finished,
     FinishReason,
@@ -18,10 +18,12 @@ from chatapp.providers.events import (
     ToolCallReady,
     Usage,
 )
-from chatapp.providers.failures import ProviderNames, provider_error
+from chatapp.providers.failures import provider_error
+from chatapp.providers.provider import Provider
 from chatapp.providers.request import ModelRequest
 
 MODEL = "scripted:model"
+PROVIDER = Provider(kind="scripted", label="scripted", module="tests.scripted")
 NAMES = ProviderNames(label="Scripted", key_variable="its key", url_variable="its address")
 
 
@@ -69,7 +71,7 @@ def calls(*asked: tuple[str, str]) -> Scene:
 async def stream(request: ModelRequest, account: Account) -> AsyncGenerator[ModelEvent, None]:
     requests.append(request)
     for limit in limits:
-        if tokens_of(request) > limit.tokens:
+        if count_tokens(request) > limit.tokens:
             raise provider_error("too_long", NAMES, detail=limit.complaint)
     scene = scenes.pop(0) if scenes else text("Nothing more was scripted.")
     try:

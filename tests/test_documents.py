@@ -7,10 +7,12 @@ from typing import get_args
 
 from django.core.management import get_commands, load_command_class
 
-from mcpconfig.errors import Kind
-from mcpconfig.limits import LIMITS
-from tests.peers.installing import PYTHON
-from tests.peers.programs import bridge_words, bridged
+from mcpconfig.values.errors import Kind
+from mcpconfig.values.limits import LIMITS
+from mcpconfig.values.version import VERSION
+
+from .peers.installing import PYTHON
+from .peers.programs import bridge_words, bridged
 
 ROOT = Path(__file__).resolve().parent.parent
 # Every command has them.
@@ -43,6 +45,14 @@ def test_the_example_names_only_settings_that_exist() -> None:
     assert set(names) <= words_in_tables("docs/configuration.md")
 
 
+def test_there_is_one_version_number() -> None:
+    locked = tomllib.loads(read("uv.lock"))["package"]
+    [own] = [package for package in locked if package["name"] == "countersign"]
+    assert tomllib.loads(read("pyproject.toml"))["project"]["version"] == VERSION
+    assert own["version"] == VERSION
+    assert f"\n## {VERSION} (" in read("CHANGELOG.md")
+
+
 def test_every_dependency_has_its_reason() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     needed = {re.split(r"[\[=<>~ ]", line)[0] for line in project["dependencies"]}
@@ -53,7 +63,7 @@ def test_every_command_of_the_makefile_is_documented() -> None:
     targets = re.search(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
     assert targets
     documented = (ROOT / "CONTRIBUTING.md").read_text() + (ROOT / "README.md").read_text()
-    inner = {"setup", "test-slow", "clean"}
+    inner = {"setup", "programs", "clean"}
     for target in set(targets[1].split()) - inner:
         assert f"make {target}" in documented, target
 
@@ -82,6 +92,7 @@ def test_the_image_holds_what_the_program_needs() -> None:
         word for line in re.findall(r"^COPY (?!--)(.*) \S+$", recipe, re.M) for word in line.split()
     }
     needed = {
+        "LICENSE",
         "manage.py",
         "chatapp",
         "mcpconfig",

@@ -7,7 +7,8 @@ import pytest
 from cryptography.fernet import Fernet
 from django.core.checks import run_checks
 
-from chatapp import checks, serving
+from chatapp import checks
+from chatapp.server import serving
 
 SAFE_KEY = "k3y-that-was-made-at-random-0123456789-abcdefghij-XYZ"
 
@@ -71,7 +72,7 @@ def test_an_inexact_origin_is_refused(settings: Any, origin: str) -> None:
 def test_other_databases_are_refused(settings: Any) -> None:
     engine = {"ENGINE": "django.db.backends.mysql", "NAME": "chat"}
     settings.DATABASES = {"default": engine}
-    assert [message.id for message in checks.database_keeps_its_word(None)] == ["countersign.E005"]
+    assert [message.id for message in checks.check_database(None)] == ["countersign.E005"]
 
 
 def test_sqlite_on_a_network_file_system_is_found(tmp_path: Path) -> None:
@@ -85,17 +86,17 @@ def test_sqlite_on_a_network_file_system_is_found(tmp_path: Path) -> None:
 def test_debugging_stays_on_this_machine(settings: Any) -> None:
     settings.DEBUG = True
     for host in ("127.0.0.1", "::1", "localhost", "127.8.8.8"):
-        serving.refuse_to_serve(host, 1)
+        serving.check_can_serve(host, 1)
     for host in ("192.0.2.7", "chat.example", "::"):
         with pytest.raises(serving.CannotServe, match="DEBUG is on"):
-            serving.refuse_to_serve(host, 1)
+            serving.check_can_serve(host, 1)
     settings.DEBUG = False
-    serving.refuse_to_serve("192.0.2.7", 1)
+    serving.check_can_serve("192.0.2.7", 1)
 
 
 def test_several_workers_need_redis(settings: Any) -> None:
     settings.REDIS_URL = ""
     with pytest.raises(serving.CannotServe, match="REDIS_URL"):
-        serving.refuse_to_serve("127.0.0.1", 2)
+        serving.check_can_serve("127.0.0.1", 2)
     settings.REDIS_URL = "redis://127.0.0.1"
-    serving.refuse_to_serve("127.0.0.1", 2)
+    serving.check_can_serve("127.0.0.1", 2)

@@ -2,8 +2,8 @@
 
 import pytest
 
+from chatapp.approvals.decisions import REASON_CHARACTERS
 from chatapp.forms import DecisionForm, MessageForm
-from chatapp.turns.answers import REASON_CHARACTERS
 
 LINES = "\n" * 20
 LONGEST = "a" + LINES + "b" * (REASON_CHARACTERS - len(LINES) - 1)

@@ -115,7 +115,7 @@ def test_static_files_have_them_and_are_for_no_other_site(
 
 @pytest.mark.django_db(transaction=True)
 async def test_answers_over_asgi_have_them() -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         assert lacking(await AsyncClient().get("/sign-in/")) == {}
         assert lacking(await AsyncClient().get("/nowhere/")) == {}
 

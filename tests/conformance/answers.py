@@ -1,8 +1,8 @@
-"""What somebody who only tries a service out gives it: fitting arguments, agreeing answers."""
+"""Arguments and answers for a service that is tested without a person."""
 
 from typing import Any
 
-from mcpconfig.results import Answer, InputRequest
+from mcpconfig.values.results import Answer, InputRequest
 
 _VALUES: dict[str, Any] = {
     "string": "text",
@@ -21,7 +21,7 @@ def example(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 async def agrees(request: InputRequest) -> Answer:
-    """The form as it was filled in beforehand, sent without a change."""
+    """Return the form with its default values."""
     fields: dict[str, Any] = request.schema.get("properties", {})
     content = {name: field.get("default", _value(field)) for name, field in fields.items()}
     return Answer(action="accept", content=content)

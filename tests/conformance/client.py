@@ -1,4 +1,5 @@
-"""What a person would do in each scenario, done with our operations and a browser that agrees."""
+"""What a person would do in each scenario, done with the operations of this project and a browser
+that agrees."""
 
 import json
 import os
@@ -9,18 +10,18 @@ from typing import Any, Self, TypeVar
 from asgiref.sync import sync_to_async
 
 from chatapp.models import Member
-from mcpconfig import credentials
-from mcpconfig.acting import Acting
-from mcpconfig.errors import OperationError
-from mcpconfig.ledger import fetch_tools
 from mcpconfig.models import IdentityProvider, OAuthAttempt, Service, ToolDefinition
-from mcpconfig.oauth import document
-from mcpconfig.oauth.company_sign_in import keep
-from mcpconfig.oauth.identity_tokens import read_id_token
+from mcpconfig.oauth.company.identity_tokens import parse_id_token
+from mcpconfig.oauth.company.sign_in import store_sign_in
+from mcpconfig.oauth.servers import client_metadata
 from mcpconfig.oauth.sign_in import begin, finish
-from mcpconfig.operations import call_tool
-from mcpconfig.reading import get_prompt, list_prompts, list_resources, read_resource
-from mcpconfig.results import CallOutcome, InputRequired, TaskStarted
+from mcpconfig.operations.resources import get_prompt, list_prompts, list_resources, read_resource
+from mcpconfig.operations.tool_listing import fetch_tools
+from mcpconfig.operations.tools import call_tool
+from mcpconfig.secrets import credentials
+from mcpconfig.values.acting import Acting
+from mcpconfig.values.errors import OperationError
+from mcpconfig.values.results import CallOutcome, InputRequired, TaskStarted
 
 from .answers import agrees, example
 from .browser import browse
@@ -42,7 +43,7 @@ Came = TypeVar("Came")
 
 @dataclass(slots=True)
 class Client:
-    """One person, one service, and what the suite says of the scenario."""
+    """One person, one service, and the context of the scenario."""
 
     scenario: str
     context: dict[str, Any]
@@ -55,7 +56,7 @@ class Client:
         context = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT") or "{}")
         if scenario == "auth/basic-cimd":
             # The suite takes the client's document for ours at this one address only.
-            document.PATH = "/client-metadata.json"
+            client_metadata.PATH = "/client-metadata.json"
         service = await Service.objects.acreate(
             name="conformance",
             url=url,
@@ -81,7 +82,8 @@ class Client:
             await self._tools()
 
     def _calls(self, tools: dict[str, ToolDefinition]) -> list[tuple[str, dict[str, Any]]]:
-        """The calls that the suite asks for; otherwise each tool once, in the service's order."""
+        """Return the calls that the suite requires; otherwise each tool once, in the service's
+        order."""
         if self.scenario == ONLY_LISTS:
             return []
         asked = self.context.get("toolCalls")
@@ -97,8 +99,8 @@ class Client:
         return await self._signing_in(lambda: fetch_tools(self.service, acting=self.person))
 
     async def _call(self, tool: ToolDefinition, arguments: dict[str, Any]) -> None:
-        """Call the tool, and go on with the call for as long as the service asks something first.
-        A service of the handshake era asks while the call runs."""
+        """Call the tool, and continue the call as long as the service asks questions first. A
+        handshake-era service asks during the call."""
 
         async def sent(**answered: Any) -> CallOutcome | InputRequired | TaskStarted:
             return await call_tool(
@@ -120,7 +122,7 @@ class Client:
             await get_prompt(self.service, prompt.name, {}, acting=self.person)
 
     async def _signing_in(self, act: Callable[[], Awaitable[Came]]) -> Came:
-        """Do it, and whenever a sign-in is wanted first: sign in, and do it again."""
+        """Run the action; if a sign-in is needed first, sign in and run it again."""
         for _ in range(MOST_SIGN_INS):
             try:
                 return await act()
@@ -141,8 +143,8 @@ class Client:
 
 
 def sign_in_at_company(service: Service, member: Member, context: dict[str, str]) -> None:
-    """The suite has no page to sign in on: it hands out the ID token that one would bring, which is
-    read and kept as any other."""
+    """The suite has no sign-in page: it provides the ID token, which is parsed and stored like any
+    other."""
     provider = IdentityProvider.objects.create(
         name="company",
         issuer=context["idp_issuer"],
@@ -157,7 +159,7 @@ def sign_in_at_company(service: Service, member: Member, context: dict[str, str]
         method="none",
         token_endpoint=context["idp_token_endpoint"],
     )
-    keep(provider, attempt, read_id_token(context["idp_id_token"], provider), refresh="")
+    store_sign_in(provider, attempt, parse_id_token(context["idp_id_token"], provider), refresh="")
 
 
 def _authentication(scenario: str) -> str:

@@ -1,4 +1,5 @@
-"""The client that the conformance suite starts: our operations and our OAuth, for one scenario.
+"""The client that the conformance suite starts: the operations and OAuth of this project, for one
+scenario.
 
 python -m tests.conformance.driver URL
 """
@@ -10,7 +11,7 @@ import django
 
 django.setup()
 
-from tests.conformance.client import Client  # noqa: E402
+from .client import Client  # noqa: E402
 
 
 async def main(url: str) -> None:

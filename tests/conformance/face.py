@@ -1,7 +1,9 @@
-"""`python -m tests.conformance.face PORT`: our MCP face as the official suite wants to meet it.
+"""`python -m tests.conformance.face PORT`: the MCP server of this project as the official suite
+expects it.
 
-The suite knows no access tokens and calls tools of its own names, so its requests are given a token
-here, and the tools that a core tool can be stand among ours. All else is the application itself.
+The suite has no access tokens and calls tools with names of its own. So its requests are given a
+token here, and tools with its names are added where a core tool can provide them. Everything else
+is the application itself.
 """
 
 import os
@@ -20,12 +22,12 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "chatapp.settings")
 django.setup()
 
 # Models can be imported only once Django is set up.
+from chatapp.api import access_tokens  # noqa: E402
 from chatapp.asgi import application  # noqa: E402
 from chatapp.models import Member  # noqa: E402
 from chatapp.tools.blueprint import Strict  # noqa: E402
 from chatapp.tools.context import Context, ToolError  # noqa: E402
 from chatapp.tools.core import CORE_TOOLS, core_tool  # noqa: E402
-from chatapp.turns import access_tokens  # noqa: E402
 
 
 class Nothing(Strict):
@@ -45,16 +47,18 @@ def failing(_context: Context, _asked: Nothing) -> Said:
 
 
 async def slowly(_context: Context, _asked: Nothing) -> None:
-    """Long enough that each state of the call is seen."""
+    """Take long enough that each state of the call is visible."""
     await anyio.sleep(1)
 
 
 def offer(name: str, handler: Callable[[Context, Nothing], Said], **more: Any) -> None:
-    """One more core tool, like an existing one but for what it does."""
+    """Add one core tool, like an existing one but for its action."""
     like = core_tool("current-time")
     assert like is not None
     module = ModuleType(f"tests.conformance.{name}")
-    tool = replace(like, name=name, input=Nothing, output=Said, handler=handler, told=_text, **more)
+    tool = replace(
+        like, name=name, input=Nothing, output=Said, handler=handler, render_text=_text, **more
+    )
     module.TOOL = tool  # type: ignore[attr-defined]  # what a registered module has
     sys.modules[module.__name__] = module
     CORE_TOOLS[name] = module.__name__
@@ -69,7 +73,7 @@ def main(port: int) -> None:
     offer("test_error_handling", failing)
     offer("test_tool_with_progress", simple, prepare=slowly)
     person = Member.objects.create_user("suite")
-    _, text = access_tokens.make(person, name="Suite", scopes=["mcp"], days=1)
+    _, text = access_tokens.create(person, name="Suite", scopes=["mcp"], days=1)
     shown = (b"authorization", f"Bearer {text}".encode())
 
     async def admitted(scope: Scope, receive: Receive, send: Send) -> None:

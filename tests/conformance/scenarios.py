@@ -1,5 +1,5 @@
-"""The scenarios that the suite has for clients, written down so that each can be a test of its own.
-A test holds this against the suite's own list."""
+"""The client scenarios of the suite, listed so that each can be a test of its own. A test compares
+the list with that of the suite."""
 
 _BOTH = [
     "initialize",

@@ -1,4 +1,4 @@
-"""The official conformance suite: its scenarios for clients, and one of them run against ours."""
+"""The official conformance suite: its scenarios, and a run of one of them."""
 
 import json
 import os
@@ -25,7 +25,7 @@ VERSIONS = {"0.1.16": "conformance-0.1", "0.2.0-alpha.12": "conformance-0.2"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What came of a scenario: how many checks passed, and all that the suite said."""
+    """The result of a scenario: how many checks passed, and the output of the suite."""
 
     has_passed: bool
     passed_checks: int
@@ -34,15 +34,16 @@ class Verdict:
 
 @cache
 def scenarios(version: str, side: str = "client") -> dict[str, list[str]]:
-    """Every scenario for clients, or for servers, by the suite's own list, with the revisions that
-    it belongs to."""
+    """Return every scenario for clients, or for servers, from the suite's own list, with its
+    revisions."""
     told = _suite(version, "list", f"--{side}", timeout_seconds=60).stdout
     found = re.findall(r"^\s*- (\S+) \[(.*)\]$", told, re.MULTILINE)
     return {name: revisions.split(",") for name, revisions in found}
 
 
 def run(version: str, scenario: str, database: Path, folder: Path) -> Verdict:
-    """One scenario against our client, which is a process with a copy of this database."""
+    """Run one scenario against the client of this project, in a process with a copy of this
+    database."""
     mine = shutil.copy(database, folder / "db.sqlite3")
     results = folder / "results"
     client = f"{sys.executable} -m tests.conformance.driver"
@@ -69,7 +70,7 @@ def run(version: str, scenario: str, database: Path, folder: Path) -> Verdict:
 
 
 def run_against(version: str, scenario: str, address: str, folder: Path) -> Verdict:
-    """One scenario for servers against the server at this address."""
+    """Run one scenario for servers against the server at this address."""
     results = folder / "results"
     words = ["server", "--scenario", scenario, "--url", address, "-o", str(results)]
     if version != "0.1.16":

@@ -1,19 +1,18 @@
-"""The official conformance suite against our client: one test a scenario, one after another."""
+"""The official conformance suite against the client of this project: one test a scenario, one after
+another."""
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.migrated import make_sqlite
 from tests.peers.installing import Unavailable
 
 from .scenarios import BY_VERSION
 from .suite import ROOT, run, scenarios
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(400)]
 
 ALL = [(version, name) for version, names in BY_VERSION.items() for name in names]
 # Rows of the document: what need not pass, in which version of the suite.
@@ -30,7 +29,7 @@ MUST_PASS = [pair for pair in ALL if pair not in EXCUSED]
 
 @pytest.fixture(autouse=True, scope="module")
 def _suite() -> None:
-    """Installs what is missing, before any test counts its seconds."""
+    """Install what is missing before the first test, so that no test times out."""
     try:
         for version in BY_VERSION:
             scenarios(version)
@@ -40,17 +39,9 @@ def _suite() -> None:
 
 @pytest.fixture(scope="module")
 def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A database as it is made for a new installation; each scenario gets a copy."""
-    folder = tmp_path_factory.mktemp("conformance")
-    path = folder / "new.sqlite3"
-    environment = {"DATABASE_URL": f"sqlite:///{path}", "VAR_DIR": str(folder)}
-    subprocess.run(
-        [sys.executable, "manage.py", "migrate", "--verbosity", "0"],
-        cwd=ROOT,
-        env={**os.environ, **environment, "DJANGO_SETTINGS_MODULE": "chatapp.settings"},
-        timeout=60,
-        check=True,
-    )
+    """The database of a new installation; each scenario gets a copy."""
+    path = tmp_path_factory.mktemp("conformance") / "new.sqlite3"
+    make_sqlite(path)
     return path
 
 

@@ -1,4 +1,5 @@
-"""The official conformance suite against our MCP face: one test a scenario, one after another."""
+"""The official conformance suite against the MCP server of this project: one test a scenario, one
+after another."""
 
 import os
 import re
@@ -12,11 +13,12 @@ from pathlib import Path
 import pytest
 
 from tests.flows.server import eventually, free_port
+from tests.migrated import make_sqlite
 from tests.peers.installing import Unavailable
 
 from .suite import ROOT, VERSIONS, run_against, scenarios
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(400)]
 
 IN_BOTH = (
     *("server-initialize", "ping", "tools-list", "tools-call-simple-text", "tools-call-error"),
@@ -38,7 +40,7 @@ EXCUSED = re.findall(
 
 @pytest.fixture(autouse=True, scope="module")
 def _suite() -> None:
-    """Installs what is missing, before any test counts its seconds."""
+    """Install what is missing before the first test, so that no test times out."""
     try:
         for version in VERSIONS:
             scenarios(version, "server")
@@ -48,17 +50,15 @@ def _suite() -> None:
 
 @pytest.fixture(scope="module")
 def face(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of our face, in a process with a new database."""
+    """The address of the MCP server, in a process with a new database."""
     folder, port = tmp_path_factory.mktemp("face"), free_port()
     environment = {
         **os.environ,
-        "DATABASE_URL": f"sqlite:///{folder / 'face.sqlite3'}",
+        "DATABASE_URL": make_sqlite(folder / "face.sqlite3"),
         "DJANGO_SETTINGS_MODULE": "chatapp.settings",
         "LOG_LEVEL": "WARNING",
         "VAR_DIR": str(folder),
     }
-    migrate = [sys.executable, "manage.py", "migrate", "--verbosity", "0"]
-    subprocess.run(migrate, cwd=ROOT, env=environment, timeout=90, check=True)
     serve = [sys.executable, "-m", "tests.conformance.face", str(port)]
     with (folder / "log").open("w") as log:
         process = subprocess.Popen(serve, cwd=ROOT, env=environment, stdout=log, stderr=log)

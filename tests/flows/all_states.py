@@ -18,11 +18,11 @@ from chatapp.models import (
     ToolCall,
     Turn,
 )
-from mcpconfig import ledger
 from mcpconfig.models import Service, ToolDefinition
-from mcpconfig.results import Tool
-from tests.chatapp.rendering.test_questions import form
-from tests.chatapp.views import rows
+from mcpconfig.services import tool_definitions
+from mcpconfig.values.results import Tool
+from tests.chatapp.rendering.cards.test_question_form import form
+from tests.turns import rows
 
 State = ToolCall.State
 TITLE = "Every state of a card"
@@ -51,14 +51,14 @@ def fill(name: str = "owner") -> Conversation:
     rows.said(turn, "Each of these calls stands **somewhere else**.")
     tool = rows.definition(properties=FIELDS, required=["title"])
     for state in State:
-        _add(turn, state, tool)
+        _add_call(turn, state, tool)
     return turn.conversation
 
 
 def fill_for_signer(name: str = "owner", requester: str = "stranger") -> list[ToolCall]:
     """Calls that somebody else signed: one to sign, and one that ended in each way it can."""
     signer, other = (Member.objects.get(username=each) for each in (name, requester))
-    four_eyes = _second(signer)
+    four_eyes = _make_second_rule(signer)
     turn = rows.turn(other, Turn.State.DONE, text=TITLE)
     tool = rows.definition(properties=FIELDS, required=["title"])
     calls = []
@@ -106,10 +106,10 @@ def fill_waiting(name: str = "waits") -> Service:
     )
     schema = {"type": "object"}
     found, listed = (Tool(name=each, input_schema=schema) for each in ("find", "list"))
-    ledger.confirm(ledger.remember_tools(made, [found, listed]))
+    tool_definitions.confirm_tools(tool_definitions.store_tools(made, [found, listed]))
     changed = Tool(name="find", description="Finds it.", input_schema=schema)
     new = Tool(name="delete_all", input_schema=schema)
-    ledger.remember_tools(made, [listed, changed, new])
+    tool_definitions.store_tools(made, [listed, changed, new])
     return made
 
 
@@ -118,7 +118,7 @@ def take_service_back(service: str = "garden") -> None:
     HousePolicy.objects.update(lets_add_services=False)
 
 
-def _second(approver: Member) -> SecondSignature:
+def _make_second_rule(approver: Member) -> SecondSignature:
     """Two people sign; this one is the second."""
     group, _ = Group.objects.get_or_create(name="Operations")
     group.user_set.add(approver)
@@ -130,7 +130,7 @@ def _sign(call: ToolCall, second: SecondSignature, person: Member) -> None:
     Approval.objects.filter(pk=call.pk).update(**signed)
 
 
-def _add(turn: Turn, state: str, tool: ToolDefinition) -> None:
+def _add_call(turn: Turn, state: str, tool: ToolDefinition) -> None:
     values = {"title": f"Note {state}", "colour": "red", "times": 2}
     told: dict[str, Any] = {"definition": tool, "reasons": ["Its name says that it deletes."]}
     told["why"] = "Asked because its risk is high."
@@ -140,7 +140,7 @@ def _add(turn: Turn, state: str, tool: ToolDefinition) -> None:
             rows.question(
                 turn, {"title": "A\u202eB"}, binding="c" * 64, **told | {"risk": "medium"}
             )
-            _add_for_two(turn, values, told)
+            _add_call_for_two(turn, values, told)
             return
         case State.SUCCEEDED:
             told["result"] = RESULT
@@ -149,19 +149,19 @@ def _add(turn: Turn, state: str, tool: ToolDefinition) -> None:
         case State.UNKNOWN:
             told |= {"error": LOST, "attempt": 1}
     call = rows.call(turn, values, state, **told)
-    _with_papers(call, turn)
+    _add_app(call, turn)
 
 
-def _add_for_two(turn: Turn, values: dict[str, Any], told: dict[str, Any]) -> None:
+def _add_call_for_two(turn: Turn, values: dict[str, Any], told: dict[str, Any]) -> None:
     """One that this person signs first, and one that they have signed."""
     owner = turn.conversation.owner
-    four_eyes = _second(Member.objects.exclude(pk=owner.pk).earliest("pk"))
+    four_eyes = _make_second_rule(Member.objects.exclude(pk=owner.pk).earliest("pk"))
     unsigned = rows.question(turn, values, binding="d" * 64, **told)
     Approval.objects.filter(pk=unsigned.pk).update(second=four_eyes)
     _sign(rows.question(turn, values, binding="e" * 64, **told), four_eyes, owner)
 
 
-def _with_papers(call: ToolCall, turn: Turn) -> None:
+def _add_app(call: ToolCall, turn: Turn) -> None:
     """What belongs to a call in its state: the approval that it had, what it waits for."""
     tomorrow = timezone.now() + timedelta(days=1)
     mine = {"decided_by": turn.conversation.owner, "decided_at": timezone.now()}

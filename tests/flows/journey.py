@@ -12,11 +12,11 @@ import httpx2
 
 from tests.dom import Tab
 
-from .person import THREAD, Person, card_of, conversation_in, is_over, states
+from .person import THREAD, Person, find_card, find_conversation_id, is_over, states
 from .server import Installation, Server, database, eventually
 from .story import World
 
-STORY_SECONDS = 60
+STORY_SECONDS = 150
 
 
 @dataclass(slots=True, kw_only=True)
@@ -80,7 +80,7 @@ class Journey:
             return None
         page = self.person.page(self.server, self.conversation)
         assert self.text in page.text(THREAD), "An accepted message is lost."
-        match card_of(page):
+        match find_card(page):
             case "approval":
                 self._saw("approval")
                 self.decisions += 1
@@ -107,7 +107,7 @@ class Journey:
         """Send, and send again what was not answered: the same client id is the same message."""
         self.messages_sent += 1
         answer = self.person.send(self.server, self.text, self.client_id)
-        self.conversation = conversation_in(answer)
+        self.conversation = find_conversation_id(answer)
 
     def _saw(self, what: str) -> None:
         if not self.saw or self.saw[-1] != what:
@@ -115,16 +115,20 @@ class Journey:
 
     def said(self, page: Tab) -> list[str]:
         """The assistant's own words."""
-        return [masked(each.get_text(" "), self.name) for each in page.soup.select(".prose")]
+        return [
+            mask_changing_values(each.get_text(" "), self.name)
+            for each in page.soup.select(".prose")
+        ]
 
     def told(self, page: Tab) -> str:
         """The conversation as it reads, without what differs from one telling to the next."""
-        return masked(page.text(THREAD), self.name)
+        return mask_changing_values(page.text(THREAD), self.name)
 
 
-def masked(text: str, name: str) -> str:
+def mask_changing_values(text: str, name: str) -> str:
     text = text.replace(name, "NAME")
     text = re.sub(r",? \d+\.\d s\b", "", text)  # a call that was quick shows no time
+    text = re.sub(r"\b\d{1,2} [A-Z][a-z]{2}\b", "DATE", text)  # a story may be told over midnight
     return re.sub(r"\b\d\d:\d\d\b", "TIME", text)
 
 

@@ -1,4 +1,4 @@
-"""Settings of a server that a test strikes down: the real ones, and an observer of milestones.
+"""Settings of a server that a test strikes down: the real ones, and an observer of fault points.
 
 The file that `STRIKE_FILE` names holds an order, `POINT:COUNT SIGNAL`: when the process has come to
 the point for the COUNTth time since, it takes the order away and sends itself the signal.
@@ -8,14 +8,16 @@ import os
 import signal
 from pathlib import Path
 
+from django.apps import AppConfig
+
+from chatapp.server.runtime import current_runtime
 from chatapp.settings import *  # noqa: F403
-from chatapp.turns import milestones
 
 STRIKE_FILE = Path(os.environ["STRIKE_FILE"])
 AXES_ENABLED = False
 
 
-class Executioner:
+class KillObserver:
     """Counts how often this process has come to the point that was ordered."""
 
     def __init__(self) -> None:
@@ -37,7 +39,16 @@ class Executioner:
             os.kill(os.getpid(), signal.Signals[name])
 
 
-milestones.OBSERVERS.append(Executioner())
+class StrikeConfig(AppConfig):
+    """Adds the observer to the runtime that the chat's own application opens."""
+
+    name = "tests.flows"
+
+    def ready(self) -> None:
+        current_runtime().fault_observers.append(KillObserver())
+
+
+INSTALLED_APPS = [*INSTALLED_APPS, "tests.flows.kill_settings.StrikeConfig"]  # noqa: F405
 
 if os.environ.get("LOSSY_LAYER"):
     CHANNEL_LAYERS["default"]["BACKEND"] = "tests.flows.lossy_layer.LossyLayer"  # noqa: F405

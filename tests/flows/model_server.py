@@ -27,10 +27,10 @@ def answering(model: Model) -> Iterator[Model]:
 
     thread = threading.Thread(target=loop.run_until_complete, args=(serve(),), daemon=True)
     thread.start()
-    assert is_up.wait(10)
+    assert is_up.wait(60)
     try:
         yield model
     finally:
         loop.call_soon_threadsafe(is_over.set)
-        thread.join(10)
+        thread.join(60)
         loop.close()

@@ -17,7 +17,8 @@ from .server import Installation
 
 # As if their tools had been listed a moment ago, and an admin had let them run.
 OFFERING = (
-    "from tests.chatapp.turns.acts import offered; offered({name!r}, {url!r}, {tool!r}{more})"
+    "from tests.turns.acts import create_offered_service; "
+    "create_offered_service({name!r}, {url!r}, {tool!r}{more})"
 )
 
 

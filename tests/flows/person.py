@@ -27,12 +27,12 @@ class Person:
         self.password = installation.password
         self.model = model
         self.browser = httpx2.Client(
-            timeout=20, limits=httpx2.Limits(max_keepalive_connections=0), trust_env=False
+            timeout=60, limits=httpx2.Limits(max_keepalive_connections=0), trust_env=False
         )
 
     def sign_in(self, server: Server) -> None:
         given = {"username": "owner", "password": self.password}
-        answer = self._post(server, "/sign-in/", loaded(self.html(server, "/sign-in/")), given)
+        answer = self._post(server, "/sign-in/", load_page(self.html(server, "/sign-in/")), given)
         assert answer.status_code == 302, answer.text
 
     def cookie_header(self) -> str:
@@ -45,11 +45,11 @@ class Person:
         return answer.text
 
     def page(self, server: Server, conversation: str) -> Tab:
-        return loaded(self.html(server, f"/c/{conversation}/"))
+        return load_page(self.html(server, f"/c/{conversation}/"))
 
     def conversations(self, server: Server, words: str) -> list[str]:
         """The ids of this person's conversations whose title holds these words."""
-        links = loaded(self.html(server, "/")).soup.select("a[href^='/c/']")
+        links = load_page(self.html(server, "/")).soup.select("a[href^='/c/']")
         return [str(link["href"]).split("/")[2] for link in links if words in link.get_text()]
 
     # --- acting ------------------------------------------------------------------------------
@@ -61,10 +61,13 @@ class Person:
         data = {"csrfmiddlewaretoken": str(token["value"]), **fields}
         return self.browser.post(server.address + path, data=data, timeout=seconds)
 
-    def send(self, server: Server, text: str, client_id: uuid.UUID) -> httpx2.Response:
-        """Begin a conversation with this message."""
+    def send(
+        self, server: Server, text: str, client_id: uuid.UUID, page: Tab | None = None
+    ) -> httpx2.Response:
+        """Begin a conversation with this message, on the page for a new chat."""
         fields = {"text": text, "model": self.model, "client_id": str(client_id)}
-        return self._post(server, "/c/new/messages", loaded(self.html(server, "/")), fields)
+        page = page or load_page(self.html(server, "/"))
+        return self._post(server, "/c/new/messages", page, fields)
 
     def stop(self, server: Server, conversation: str) -> httpx2.Response:
         page = self.page(server, conversation)
@@ -77,25 +80,27 @@ class Person:
         card = page.soup.select_one("form.decision")
         assert isinstance(card, Tag)
         time.sleep(READING_SECONDS)
-        return self._post(server, str(card["action"]), page, {**_given(card), **fields}, seconds)
+        return self._post(
+            server, str(card["action"]), page, {**_read_fields(card), **fields}, seconds
+        )
 
     def connect(self, server: Server, page: Tab) -> None:
         """Press *Connect* on the card, follow the link that it leads to, and come back."""
         card = page.soup.select_one(CONNECT)
         assert isinstance(card, Tag)
-        answer = self._post(server, str(card["action"]), page, _given(card))
-        link = loaded(answer.text).soup.select_one("a[rel=noreferrer]")
+        answer = self._post(server, str(card["action"]), page, _read_fields(card))
+        link = load_page(answer.text).soup.select_one("a[rel=noreferrer]")
         assert link is not None, answer.text
         sent_back = self.browser.get(str(link["href"]))
         self.browser.get(sent_back.headers["location"])
 
 
-def _given(card: Tag) -> dict[str, str]:
+def _read_fields(card: Tag) -> dict[str, str]:
     """What the form on a card holds before anybody has typed."""
     return {str(each["name"]): str(each["value"]) for each in card.select("input[value]")}
 
 
-def loaded(html: str) -> Tab:
+def load_page(html: str) -> Tab:
     """A tab that has just loaded this page."""
     tab = Tab(html, 0)
     stream = tab.soup.select_one("[data-after]")
@@ -104,13 +109,13 @@ def loaded(html: str) -> Tab:
     return tab
 
 
-def conversation_in(answer: httpx2.Response) -> str:
+def find_conversation_id(answer: httpx2.Response) -> str:
     """Where a message that was sent went to."""
     assert answer.status_code == 302, answer.text
     return str(answer.headers["location"]).split("/")[2]
 
 
-def card_of(page: Tab) -> str:
+def find_card(page: Tab) -> str:
     """What is asked: `approval`, `question`, `sign-in`, `unknown` or nothing."""
     if page.soup.select_one(CONNECT):
         return "sign-in"
@@ -138,7 +143,7 @@ class Line:
 
     def __init__(self, person: Person, server: Server, conversation: str, port: int = 0) -> None:
         self.html = person.html(server, f"/c/{conversation}/")
-        self.tab = loaded(self.html)
+        self.tab = load_page(self.html)
         self.closings = 0
         self.frames: list[str] = []
         self.arrivals: list[float] = []
@@ -176,7 +181,7 @@ class Line:
             f"{self._address}?after={self.tab.last}",
             origin=self._origin,
             additional_headers={"Cookie": self._cookies},
-            open_timeout=5,
+            open_timeout=30,
             close_timeout=1,
             proxy=None,
             legacy=True,

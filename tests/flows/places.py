@@ -30,7 +30,7 @@ class Place:
         )
 
 
-def placed(kind: str, made: Installation, parties: World, verbs: Iterable[str]) -> Place:
+def start_place(kind: str, made: Installation, parties: World, verbs: Iterable[str]) -> Place:
     """A place where each story has been told once undisturbed."""
     server = made.server("first")
     server.start()

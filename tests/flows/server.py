@@ -1,6 +1,5 @@
 """An installation and its servers: real `manage.py serve` processes that tests start and strike."""
 
-import os
 import secrets
 import signal
 import socket
@@ -8,21 +7,27 @@ import subprocess
 import sys
 import threading
 import time
-import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import psycopg
-import pytest
+from chatapp.journal.fault_points import FaultPoint
+from tests.migrated import (
+    POSTGRESQL,
+    drop_postgresql,
+    keep_environment,
+    make_database_name,
+    make_postgresql,
+    make_sqlite,
+    run_on_postgresql,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
-START_SECONDS = 40
-PATIENCE_SECONDS = 30
-POSTGRESQL = "postgres://postgres@127.0.0.1:5432"
+START_SECONDS = 120
+PATIENCE_SECONDS = 90
 REDIS = "redis://127.0.0.1:6379"
 CALL_COMMAND = "from django.core.management import call_command"
-QUICK = {"SWEEP_SECONDS": "0.5", "LEASE_SECONDS": "2"}
+QUICK = {"SWEEP_SECONDS": "0.5", "LEASE_SECONDS": "6", "SHUTDOWN_SECONDS": "0"}
 
 
 def eventually(holds: Callable[[], bool], what: str, seconds: float = PATIENCE_SECONDS) -> None:
@@ -45,17 +50,21 @@ class Server:
 
     def __init__(self, name: str, folder: Path, environment: dict[str, str]) -> None:
         self.port = free_port()
+        self.workers = 1
         self.address = f"http://127.0.0.1:{self.port}"
         self.log_path = folder / f"{name}.log"
         self.strike_path = folder / f"{name}.strike"
         self.environment = {**environment, "STRIKE_FILE": str(self.strike_path)}
         self.process: subprocess.Popen[str] | None = None
 
-    def start(self) -> None:
+    def start(self, seconds: float = START_SECONDS) -> None:
         """Returns when it answers."""
         with self.log_path.open("a") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "manage.py", "serve", "--port", str(self.port)],
+                [
+                    *(sys.executable, "manage.py", "serve", "--port", str(self.port)),
+                    *("--workers", str(self.workers)),
+                ],
                 cwd=ROOT,
                 env=self.environment,
                 stdout=subprocess.PIPE,
@@ -63,7 +72,7 @@ class Server:
                 text=True,
             )
         assert self.process.stdout is not None
-        limit = threading.Timer(START_SECONDS, self.process.kill)
+        limit = threading.Timer(seconds, self.process.kill)
         limit.start()
         line = self.process.stdout.readline()
         limit.cancel()
@@ -87,7 +96,9 @@ class Server:
     def code(self) -> int | None:
         return None if self.process is None else self.process.poll()
 
-    def strike(self, point: str, count: int = 1, number: signal.Signals = signal.SIGKILL) -> None:
+    def strike(
+        self, point: FaultPoint, count: int = 1, number: signal.Signals = signal.SIGKILL
+    ) -> None:
         """Order the running process to strike itself at this point."""
         draft = self.strike_path.with_suffix(".draft")
         draft.write_text(f"{point}:{count} {number.name}")
@@ -116,12 +127,11 @@ class Installation:
     """What several servers share: the data, the keys and the settings."""
 
     def __init__(self, folder: Path, **settings: str) -> None:
-        kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
         self.folder = folder
         self.password = secrets.token_urlsafe()
         self.servers: list[Server] = []
         self.environment = {
-            **kept,
+            **keep_environment(),
             **QUICK,
             "DJANGO_SETTINGS_MODULE": "tests.flows.kill_settings",
             "VAR_DIR": str(folder),
@@ -140,7 +150,7 @@ class Installation:
             env=self.environment,
             capture_output=True,
             text=True,
-            timeout=90,
+            timeout=240,
         )
         assert done.returncode == 0, f"{words}: {done.stdout}{done.stderr}"
         return done.stdout
@@ -148,7 +158,6 @@ class Installation:
     def set_up(self, service_url: str) -> None:
         """A member, and one service whose tools an admin has confirmed."""
         commands = [
-            ["migrate", "-v", "0"],
             ["member", "add", "owner", "--password-env", "PASSWORD"],
             ["mcp", "add", "things", service_url, "--allow-private"],
             ["mcp", "confirm", "things"],
@@ -169,33 +178,23 @@ class Installation:
 
 @contextmanager
 def database(kind: str, folder: Path) -> Iterator[str]:
-    """The URL of a new database, which is dropped afterwards."""
+    """The URL of a new database with all tables, which is dropped afterwards."""
     if kind == "sqlite":
-        yield f"sqlite:///{folder / 'flows.sqlite3'}"
+        yield make_sqlite(folder / "flows.sqlite3")
         return
-    name = f"countersign_{uuid.uuid4().hex[:12]}"
-    _on_postgresql(f"CREATE DATABASE {name}")
+    url = make_postgresql()
     try:
-        yield f"{POSTGRESQL}/{name}"
+        yield url
     finally:
-        _on_postgresql(f"DROP DATABASE {name} WITH (FORCE)")
+        drop_postgresql(url)
 
 
 @contextmanager
 def spare_database() -> Iterator[str]:
     """The URL of a PostgreSQL database that Django's tests make beside it, dropped afterwards even
     where one of their threads has left a connection open."""
-    name = f"countersign_{uuid.uuid4().hex[:12]}"
+    name = make_database_name()
     try:
         yield f"{POSTGRESQL}/{name}"
     finally:
-        _on_postgresql(f"DROP DATABASE IF EXISTS test_{name} WITH (FORCE)")
-
-
-def _on_postgresql(statement: str) -> None:
-    try:
-        connection = psycopg.connect(f"{POSTGRESQL}/postgres", autocommit=True, connect_timeout=3)
-    except psycopg.OperationalError:
-        pytest.skip(f"PostgreSQL does not answer at {POSTGRESQL}")
-    with connection:
-        connection.execute(statement.encode())
+        run_on_postgresql(f"DROP DATABASE IF EXISTS test_{name} WITH (FORCE)")

@@ -29,7 +29,7 @@ BESIDE_RESULTS = "What the tools returned"
 SENTENCES = 60
 
 
-def tale_of(name: str) -> str:
+def build_story(name: str) -> str:
     """A long answer with headings, lists and code in it."""
     parts = [f"# The tale of {name}"]
     for number in range(1, SENTENCES + 1):
@@ -48,17 +48,17 @@ class Storyteller(WireServer):
     """Says what fits what it was asked and told, however often it is asked the same."""
 
     async def _play(self, answer: Answer, request: Request, writer: asyncio.StreamWriter) -> None:
-        await super()._play(says(request.body), request, writer)
+        await super()._play(make_answer(request.body), request, writer)
 
     def asked_about(self, name: str) -> int:
         return sum(name in question_in(request.body) for request in list(self.requests))
 
 
-def says(body: Any) -> Answer:
+def make_answer(body: Any) -> Answer:
     verb, _, name = question_in(body).partition(" ")
     if verb == "Tell":
-        return Answer(text=tale_of(name), chunk=8, delay_ms=8)
-    if verb in TOOLS and not was_told(body):
+        return Answer(text=build_story(name), chunk=8, delay_ms=8)
+    if verb in TOOLS and not has_result(body):
         arguments: dict[str, Any] = {"name": name}
         if verb == "Change":
             arguments["seconds"] = HELD_SECONDS
@@ -75,16 +75,16 @@ def items_in(body: Any) -> list[dict[str, Any]]:
 def question_in(body: Any) -> str:
     """What a person said last. In some forms results of tools, which are no words, are the user's
     too; pictures of tools follow their results as a message of their own."""
-    said = [_words_of(item) for item in items_in(body) if item.get("role") == "user"]
+    said = [_get_texts(item) for item in items_in(body) if item.get("role") == "user"]
     return [words for words in said if words and not words.startswith(BESIDE_RESULTS)][-1]
 
 
-def _words_of(item: dict[str, Any]) -> str:
+def _get_texts(item: dict[str, Any]) -> str:
     content = item.get("content") or item.get("parts") or ""
     return content if isinstance(content, str) else "".join(p.get("text", "") for p in content)
 
 
-def was_told(body: Any) -> bool:
+def has_result(body: Any) -> bool:
     """Whether an outcome of a tool call follows the question."""
     last = items_in(body)[-1]
     return last.get("role") == "tool" or last.get("type") == "function_call_output"

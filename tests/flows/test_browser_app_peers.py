@@ -9,9 +9,19 @@ from tests.peers.installing import Unavailable
 from tests.peers.programs import app, running
 from tests.wire.script import Answer, Tool
 
-from .browser import House, Visit, ask_anew, box, button, cards, furnish, read_it, region
+from .browser import (
+    House,
+    Visit,
+    ask_in_new_chat,
+    box,
+    button,
+    cards,
+    fill_house,
+    region,
+    tick_as_read,
+)
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 
 NAMES = {"clock": "basic-vanillajs", "budget": "budget-allocator"}
 ALLOW = (
@@ -32,23 +42,23 @@ def services(house: House, tmp_path_factory: pytest.TempPathFactory) -> Iterator
                 ["mcp", "add", name, url, "--allow-private"]
                 for name, url in (("clock", clock), ("budget", budget))
             ]
-            furnish(house.installation, *added, ["shell", "-v", "0", "-c", ALLOW])
-            furnish(house.installation, *(["mcp", "confirm", name] for name in NAMES))
+            fill_house(house.installation, *added, ["shell", "-v", "0", "-c", ALLOW])
+            fill_house(house.installation, *(["mcp", "confirm", name] for name in NAMES))
             yield
-            furnish(house.installation, *(["mcp", "remove", name] for name in NAMES))
+            fill_house(house.installation, *(["mcp", "remove", name] for name in NAMES))
     except Unavailable as reason:
         pytest.skip(str(reason))
 
 
-def shown(visit: Visit, tool: str) -> Page:
+def get_frame(visit: Visit, tool: str) -> Page:
     """A tab with the app that this tool brings, once a person has allowed the call if asked."""
     tab = visit.tab()
     asked = Tool(name=tool, arguments={}, id=f"call_{tool}")
     answers = (Answer(tools=(asked,)), Answer(text="The end."))
-    ask_anew(tab, visit.house.model.answers(f"Show {tool}", *answers))
+    ask_in_new_chat(tab, visit.house.model.answers(f"Show {tool}", *answers))
     expect(cards(tab).or_(tab.locator("iframe")).first).to_be_visible()
     if cards(tab).count():
-        read_it(tab)
+        tick_as_read(tab)
         button(cards(tab), "Run once").click()
     expect(region(tab)).to_contain_text("The end.")
     return tab
@@ -62,35 +72,35 @@ def eval_is_excused(visit: Visit) -> Iterator[None]:
     visit.witness.violations = [words for words in said if "script-src eval" not in words]
 
 
-def inside(tab: Page) -> FrameLocator:
+def find_in_app(tab: Page) -> FrameLocator:
     return tab.frame_locator(".app-frame iframe")
 
 
 def test_the_example_clock_shows_asks_and_speaks(visit: Visit) -> None:
-    tab = shown(visit, "clock_get-time")
-    clock = inside(tab).locator("#server-time")
+    tab = get_frame(visit, "clock_get-time")
+    clock = find_in_app(tab).locator("#server-time")
     expect(clock).to_contain_text("Z")
     before = clock.inner_text()
 
-    button_in = inside(tab).get_by_role("button", name="Get Server Time")
+    button_in = find_in_app(tab).get_by_role("button", name="Get Server Time")
     button_in.click()
     answers = tab.locator(".turn[data-role=assistant]")
     expect(answers).to_have_count(2)
     expect(cards(tab).or_(answers.last.locator(".acts")).first).to_be_visible()
     if cards(tab).count():
-        read_it(tab)
+        tick_as_read(tab)
         button(cards(tab), "Run once").click()
     expect(clock).not_to_have_text(before)
     expect(tab.locator("iframe")).to_have_count(1)
 
-    inside(tab).get_by_role("button", name="Send Message").click()
+    find_in_app(tab).get_by_role("button", name="Send Message").click()
     expect(box(tab)).to_have_value("This is message text.")
-    inside(tab).get_by_role("button", name="Open Link").click()
+    find_in_app(tab).get_by_role("button", name="Open Link").click()
     expect(tab.get_by_role("link", name="https://modelcontextprotocol.io/")).to_be_visible()
 
 
 def test_the_example_budget_shows_what_its_tool_answered(visit: Visit) -> None:
-    tab = shown(visit, "budget_get-budget-data")
-    expect(inside(tab).locator("body")).to_contain_text("$")
+    tab = get_frame(visit, "budget_get-budget-data")
+    expect(find_in_app(tab).locator("body")).to_contain_text("$")
     tab.reload()
-    expect(inside(tab).locator("body")).to_contain_text("$")
+    expect(find_in_app(tab).locator("body")).to_contain_text("$")

@@ -15,16 +15,16 @@ from tests.wire.script import Answer, Tool
 from .browser import (
     House,
     Visit,
-    ask_anew,
+    ask_in_new_chat,
     box,
     button,
     card,
-    furnish,
-    read_it,
+    fill_house,
     region,
+    tick_as_read,
 )
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.gate, pytest.mark.timeout(300)]
 
 ALLOW = (
     "from mcpconfig.models import Service; "
@@ -59,30 +59,30 @@ def gallery(house: House, elsewhere: Served, effects: Effects) -> Iterator[None]
     app = application(effects, pages, connectDomains=asked, resourceDomains=asked)
     with Served(app) as served:
         added = ["mcp", "add", "gallery", served.url, "--allow-private"]
-        furnish(house.installation, added, ["shell", "-v", "0", "-c", ALLOW])
-        furnish(house.installation, ["mcp", "confirm", "gallery"])
+        fill_house(house.installation, added, ["shell", "-v", "0", "-c", ALLOW])
+        fill_house(house.installation, ["mcp", "confirm", "gallery"])
         yield
-        furnish(house.installation, ["mcp", "remove", "gallery"])
+        fill_house(house.installation, ["mcp", "remove", "gallery"])
 
 
-def shown(visit: Visit, name: str, tab: Page | None = None) -> Page:
+def open_app(visit: Visit, name: str, tab: Page | None = None) -> Page:
     """A tab in whose conversation a tool has brought this app."""
     tab = tab or visit.tab()
     tool = Tool(name=f"gallery_show_{name}", arguments={"words": "hi"}, id=f"call_{name}")
     question = visit.house.model.answers(
         f"Show {name}", Answer(tools=(tool,)), Answer(text="The end.")
     )
-    ask_anew(tab, question)
+    ask_in_new_chat(tab, question)
     expect(region(tab)).to_contain_text("The end.")
     return tab
 
 
-def inside(tab: Page) -> FrameLocator:
+def find_in_app(tab: Page) -> FrameLocator:
     return tab.frame_locator(".app-frame iframe")
 
 
 def expect_said(tab: Page, words: str) -> None:
-    expect(inside(tab).locator("#out")).to_contain_text(words)
+    expect(find_in_app(tab).locator("#out")).to_contain_text(words)
 
 
 def expect_blocked(visit: Visit, tab: Page, words: str, already: int = 0) -> None:
@@ -97,7 +97,7 @@ def expect_blocked(visit: Visit, tab: Page, words: str, already: int = 0) -> Non
     assert len(found) > already, (visit.witness.errors, visit.witness.violations)
 
 
-def forgive(visit: Visit) -> None:
+def excuse(visit: Visit) -> None:
     """What the app tried is told in the console, which is no fault of the page."""
     visit.witness.errors.clear()
     visit.witness.violations.clear()
@@ -106,7 +106,7 @@ def forgive(visit: Visit) -> None:
 
 # --- what an app may -----------------------------------------------------------------------------
 def test_an_app_is_told_its_call_and_looks_the_same_after_a_reload(visit: Visit) -> None:
-    tab = shown(visit, "nothing")
+    tab = open_app(visit, "nothing")
     for _ in range(2):
         expect_said(tab, "host countersign")
         expect_said(tab, 'ui/notifications/tool-input {"arguments":{"words":"hi"}}')
@@ -115,8 +115,9 @@ def test_an_app_is_told_its_call_and_looks_the_same_after_a_reload(visit: Visit)
         tab.reload()
 
 
+@pytest.mark.long
 def test_the_tools_own_words_are_there_beside_its_app(visit: Visit) -> None:
-    tab = shown(visit, "nothing")
+    tab = open_app(visit, "nothing")
     tab.locator("details.tool > summary").click()
     expect(tab.locator("details.tool")).to_contain_text("Shown: hi")
 
@@ -124,7 +125,7 @@ def test_the_tools_own_words_are_there_beside_its_app(visit: Visit) -> None:
 def test_without_javascript_the_result_is_there_and_the_app_says_why_it_is_not(
     visit: Visit,
 ) -> None:
-    address = shown(visit, "nothing").url
+    address = open_app(visit, "nothing").url
     tab = visit.tab(java_script_enabled=False)
     tab.goto(address)
     expect(region(tab)).to_contain_text("an app, which needs JavaScript")
@@ -134,11 +135,12 @@ def test_without_javascript_the_result_is_there_and_the_app_says_why_it_is_not(
     assert len(tab.frames) == 1 or tab.frames[1].url == "about:blank"
 
 
+@pytest.mark.long
 def test_an_app_may_say_how_high_it_is_within_bounds(visit: Visit) -> None:
-    tab = shown(visit, "size")
+    tab = open_app(visit, "size")
     expect_said(tab, "acted")
     expect(tab.locator("iframe")).to_have_css("height", "333px")
-    tab = shown(visit, "huge_size", tab)
+    tab = open_app(visit, "huge_size", tab)
     expect_said(tab, "acted")
     expect(tab.locator("iframe")).to_have_css("height", "800px")
 
@@ -147,7 +149,7 @@ def test_a_link_is_shown_whole_and_opens_only_at_a_persons_click(
     visit: Visit, elsewhere: Served
 ) -> None:
     elsewhere.arrivals.clear()
-    tab = shown(visit, "link")
+    tab = open_app(visit, "link")
     expect_said(tab, 'script {"jsonrpc":"2.0","id":2,"result":{"isError":true}}')
     expect_said(tab, 'link {"jsonrpc":"2.0","id":3,"result":{}}')
     link = tab.get_by_role("link", name=elsewhere.url + "link")
@@ -159,11 +161,11 @@ def test_a_link_is_shown_whole_and_opens_only_at_a_persons_click(
     assert opened.value.evaluate("opener") is None
     expect(link).to_be_hidden()
     opened.value.close()
-    forgive(visit)
+    excuse(visit)
 
 
 def test_an_apps_words_are_put_into_an_empty_box_and_never_sent(visit: Visit) -> None:
-    tab = shown(visit, "message")
+    tab = open_app(visit, "message")
     expect_said(tab, '"id":2,"result":{}')
     expect_said(tab, '"id":3,"result":{"isError":true}')
     expect(box(tab)).to_have_value("Buy milk")
@@ -175,7 +177,7 @@ def test_an_apps_words_are_put_into_an_empty_box_and_never_sent(visit: Visit) ->
 def test_a_low_risk_tool_runs_for_an_app_and_is_seen_in_the_chat(
     visit: Visit, effects: Effects
 ) -> None:
-    tab = shown(visit, "low")
+    tab = open_app(visit, "low")
     expect_said(tab, "one is 1")
     expect(region(tab)).to_contain_text("The app of gallery_show_low asks for gallery_read_counter")
     assert "read_counter one" in effects.lines
@@ -185,11 +187,11 @@ def test_a_low_risk_tool_runs_for_an_app_and_is_seen_in_the_chat(
 def test_a_tool_that_needs_approval_waits_for_the_person_whoever_asks(
     visit: Visit, effects: Effects
 ) -> None:
-    tab = shown(visit, "high")
+    tab = open_app(visit, "high")
     asked = card(tab, "Delete counter", "gallery")
     expect(asked).to_be_visible()
     assert "delete_counter two" not in effects.lines
-    read_it(tab)
+    tick_as_read(tab)
     button(asked, "Run once").click()
     expect_said(tab, "two is gone")
     assert effects.lines.count("delete_counter two") == 1
@@ -201,7 +203,7 @@ def test_an_app_gets_no_tool_of_another_service_or_of_the_models(
     visit: Visit, effects: Effects, name: str
 ) -> None:
     things = list(visit.house.effects.lines)
-    tab = shown(visit, name)
+    tab = open_app(visit, name)
     expect_said(tab, "error: The service of this app offers apps no tool of this name.")
     assert "only_model" not in effects.lines
     assert visit.house.effects.lines == things
@@ -210,14 +212,15 @@ def test_an_app_gets_no_tool_of_another_service_or_of_the_models(
 
 # --- what no app may -----------------------------------------------------------------------------
 def test_an_app_reads_nothing_of_the_page_around_it(visit: Visit) -> None:
-    tab = shown(visit, "parent")
+    tab = open_app(visit, "parent")
     expect_said(tab, "origin null")
-    said = inside(tab).locator("#out").inner_text()
+    said = find_in_app(tab).locator("#out").inner_text()
     assert said.count("kept out by") == 5
     assert "stolen" not in tab.title()
-    forgive(visit)
+    excuse(visit)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "blocked"),
     [
@@ -229,23 +232,23 @@ def test_an_app_reads_nothing_of_the_page_around_it(visit: Visit) -> None:
 )
 def test_an_app_leads_nobody_away(visit: Visit, elsewhere: Served, name: str, blocked: str) -> None:
     elsewhere.arrivals.clear()
-    tab = shown(visit, name)
+    tab = open_app(visit, name)
     expect_blocked(visit, tab, blocked)
     expect(region(tab)).to_be_visible()
     assert len(tab.context.pages) == 1
     assert elsewhere.arrivals.seen == []
-    forgive(visit)
+    excuse(visit)
 
 
 def test_an_app_sends_nothing_out_and_nothing_to_us(visit: Visit, elsewhere: Served) -> None:
     elsewhere.arrivals.clear()
-    tab = shown(visit, "fetch")
+    tab = open_app(visit, "fetch")
     expect_said(tab, "acted")
-    assert inside(tab).locator("#out").inner_text().count("not fetched") == 2
+    assert find_in_app(tab).locator("#out").inner_text().count("not fetched") == 2
     expect_blocked(visit, tab, "connect-src")
     expect_blocked(visit, tab, "img-src")
     assert elsewhere.arrivals.seen == []
-    forgive(visit)
+    excuse(visit)
 
 
 def test_an_app_reaches_what_it_asked_for_once_an_admin_allows_it(
@@ -257,55 +260,57 @@ def test_an_app_reaches_what_it_asked_for_once_an_admin_allows_it(
         "Service.objects.filter(name='gallery').update(app_origins='{}')"
     )
     installation = visit.house.installation
-    furnish(installation, ["shell", "-v", "0", "-c", allow.format(elsewhere.url)])
+    fill_house(installation, ["shell", "-v", "0", "-c", allow.format(elsewhere.url)])
     try:
-        tab = shown(visit, "fetch")
+        tab = open_app(visit, "fetch")
         expect_said(tab, "acted")
-        said = inside(tab).locator("#out").inner_text()
+        said = find_in_app(tab).locator("#out").inner_text()
     finally:
-        furnish(installation, ["shell", "-v", "0", "-c", allow.format("")])
+        fill_house(installation, ["shell", "-v", "0", "-c", allow.format("")])
     assert (said.count("not fetched"), said.count("fetched")) == (1, 2)  # ours stays closed
     assert {arrival.path for arrival in elsewhere.arrivals.seen} == {"/fetch", "/image"}
-    forgive(visit)
+    excuse(visit)
 
 
+@pytest.mark.long
 def test_an_app_opens_no_dialog(visit: Visit) -> None:
-    tab = shown(visit, "dialog")
+    tab = open_app(visit, "dialog")
     expect_said(tab, "asked")
     assert visit.witness.dialogs == []
-    forgive(visit)
+    excuse(visit)
 
 
 def test_an_app_that_floods_the_page_is_stopped(visit: Visit) -> None:
-    tab = shown(visit, "flood")
+    tab = open_app(visit, "flood")
     expect(tab.locator("[data-app-note]")).to_contain_text("sent too many messages")
     expect(tab.locator("iframe")).to_have_count(0)
     box(tab).fill("still here")
-    forgive(visit)
+    excuse(visit)
 
 
 def test_what_is_no_message_of_the_protocol_is_not_heard(visit: Visit) -> None:
-    tab = shown(visit, "nonsense")
+    tab = open_app(visit, "nonsense")
     expect_said(tab, "no/such -32601")
     expect_said(tab, "constructor -32601")
-    assert "answered" not in inside(tab).locator("#out").inner_text()
+    assert "answered" not in find_in_app(tab).locator("#out").inner_text()
 
 
+@pytest.mark.long
 def test_an_app_that_is_too_large_is_not_shown_and_says_so(visit: Visit) -> None:
-    tab = shown(visit, "huge")
-    expect(inside(tab).locator("body")).to_contain_text("The app cannot be shown.")
+    tab = open_app(visit, "huge")
+    expect(find_in_app(tab).locator("body")).to_contain_text("The app cannot be shown.")
 
 
 def test_an_app_that_is_opened_by_itself_has_no_rights_either(visit: Visit) -> None:
-    tab = shown(visit, "parent")
+    tab = open_app(visit, "parent")
     address = tab.locator("[data-app]").get_attribute("data-app") or ""
     tab.goto(address)
     assert tab.evaluate("origin") == "null"
-    forgive(visit)
+    excuse(visit)
 
 
 def test_no_other_page_can_frame_an_app_or_anything_of_ours(visit: Visit) -> None:
-    tab = shown(visit, "nothing")
+    tab = open_app(visit, "nothing")
     assert "frame-src" in (tab.reload() or pytest.fail()).headers["content-security-policy"]
     home = tab.goto("/")
     assert home is not None

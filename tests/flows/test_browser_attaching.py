@@ -5,23 +5,23 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
-from tests.peers.reading_room import Doors, at_room
+from tests.peers.reading_room import ReadSwitch, at_room
 from tests.peers.serving import Served
 from tests.wire.script import Answer, Tool
 
-from .browser import House, Visit, ask_anew, box, button, furnish, write
+from .browser import House, Visit, ask_in_new_chat, box, button, fill_house, write
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(150)]
+pytestmark = [pytest.mark.gate, pytest.mark.timeout(300)]
 TYPED = "**/attach/typed"
 
 
 @pytest.fixture(scope="module")
 def room(chromium: Browser, house: House) -> Iterator[None]:
-    with Served(at_room(Doors())) as served:
+    with Served(at_room(ReadSwitch())) as served:
         add = ["mcp", "add", "room", served.url, "--allow-private"]
-        furnish(house.installation, add, ["mcp", "confirm", "room"])
+        fill_house(house.installation, add, ["mcp", "confirm", "room"])
         yield
-        furnish(house.installation, ["mcp", "remove", "room"])
+        fill_house(house.installation, ["mcp", "remove", "room"])
 
 
 def open_menu(tab: Page) -> None:
@@ -151,13 +151,14 @@ def test_a_list_that_comes_after_the_form_does_not_replace_it(visit: Visit, room
     expect(tab.locator("#picker")).to_be_empty()
 
 
+@pytest.mark.long
 def test_what_a_tool_shows_is_drawn_and_its_link_opened_here(
     visit: Visit, house: House, room: None
 ) -> None:
     tab = visit.tab()
     tool = Answer(tools=(Tool(name="room_show_gallery", arguments={}),))
     house.model.answers("Show the walls", tool, Answer(text="There."))
-    ask_anew(tab, "Show the walls")
+    ask_in_new_chat(tab, "Show the walls")
     expect(tab.get_by_text("There.")).to_be_visible()
     for _ in range(2):  # as it came by the line, and as the page has it after a reload
         row = tab.locator("details.tool")

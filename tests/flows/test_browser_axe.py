@@ -14,7 +14,7 @@ from tests.peers.installing import npm_package
 from .all_states import TITLE
 from .browser import House, Visit, region
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 SIZES = {"laptop": {"width": 1280, "height": 800}, "phone": {"width": 390, "height": 844}}
 SCHEMES = ["light", "dark"]
 # Without the box in which Django's admin searches for a person, and the head of a column that it

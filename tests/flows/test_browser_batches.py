@@ -8,13 +8,13 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.wire.script import Answer, Tool
 
-from .browser import Visit, ask_anew, button, card, cards, expect_over, read_it, region
+from .browser import Visit, ask_in_new_chat, button, card, cards, expect_over, region, tick_as_read
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.gate, pytest.mark.timeout(300)]
 SOME_WAIT = "3 actions wait for you."
 
 
-def wishes(visit: Visit, word: str) -> str:
+def make_calls(visit: Visit, word: str) -> str:
     """A question whose answer asks for two medium actions and a high one."""
     medium = [
         Tool(name="things_slow_thing", arguments={"name": f"{word}-{n}", "seconds": 0}, id=f"c{n}")
@@ -35,12 +35,12 @@ def boxes(tab: Page) -> Locator:
 
 def three_wait(tab: Page) -> None:
     expect(tab.get_by_text(SOME_WAIT)).to_be_visible()
-    read_it(tab)
+    tick_as_read(tab)
 
 
 def test_several_are_selected_and_run_together_and_the_dangerous_one_is_not(visit: Visit) -> None:
     tab = visit.tab()
-    ask_anew(tab, wishes(visit, "batch"))
+    ask_in_new_chat(tab, make_calls(visit, "batch"))
     three_wait(tab)
     expect(boxes(tab)).to_have_count(2)
     boxes(tab).first.check()
@@ -54,9 +54,10 @@ def test_several_are_selected_and_run_together_and_the_dangerous_one_is_not(visi
     assert effects(visit, "batch") == ["slow_thing batch-1", "slow_thing batch-2"]
 
 
+@pytest.mark.long
 def test_another_tab_follows_and_keeps_what_is_ticked_in_it(visit: Visit) -> None:
     here = visit.tab()
-    ask_anew(here, wishes(visit, "tabs"))
+    ask_in_new_chat(here, make_calls(visit, "tabs"))
     three_wait(here)
     there = here.context.new_page()
     there.goto(here.url)
@@ -72,9 +73,10 @@ def test_another_tab_follows_and_keeps_what_is_ticked_in_it(visit: Visit) -> Non
     assert effects(visit, "tabs") == ["slow_thing tabs-1"]
 
 
+@pytest.mark.long
 def test_by_keyboard_alone_and_enter_on_a_box_runs_nothing(visit: Visit) -> None:
     tab = visit.tab()
-    ask_anew(tab, wishes(visit, "keys"))
+    ask_in_new_chat(tab, make_calls(visit, "keys"))
     three_wait(tab)
     boxes(tab).first.focus()
     tab.keyboard.press("Space")
@@ -90,9 +92,10 @@ def test_by_keyboard_alone_and_enter_on_a_box_runs_nothing(visit: Visit) -> None
     assert effects(visit, "keys") == ["slow_thing keys-1"]
 
 
+@pytest.mark.long
 def test_without_javascript_and_on_a_phone(visit: Visit) -> None:
     tab = visit.tab()
-    ask_anew(tab, wishes(visit, "plain"))
+    ask_in_new_chat(tab, make_calls(visit, "plain"))
     three_wait(tab)
     phone = visit.context(viewport={"width": 390, "height": 844}, java_script_enabled=False)
     plain = phone.new_page()
@@ -100,7 +103,7 @@ def test_without_javascript_and_on_a_phone(visit: Visit) -> None:
     button(plain, "Select all that may run together").click()
     expect(plain.get_by_role("heading", name="Actions that wait")).to_be_visible()
     expect(boxes(plain).first).to_be_checked()
-    read_it(plain)
+    tick_as_read(plain)
     button(plain, "Run the selected").click()
     plain.wait_for_url("**/c/*/")
     button(card(tab, "delete thing"), "Do not run").click()
@@ -130,13 +133,13 @@ def test_a_result_is_looked_at_before_the_assistant_sees_it(visit: Visit, gives:
         f"Read {name}", Answer(tools=(call,)), Answer(text=f"That was {name}.")
     )
     tab = visit.tab()
-    ask_anew(tab, question)
+    ask_in_new_chat(tab, question)
     look = look_at(tab)
     expect(look).to_contain_text("The assistant has not seen this yet.")
     expect(look).to_contain_text(f"{name} is a thing")
     other = tab.context.new_page()
     other.goto(tab.url)
-    read_it(tab)
+    tick_as_read(tab)
     button(look, "Give it to the assistant" if gives else "Hold it back").click()
     expect_over(tab)
     expect(region(other)).to_contain_text(f"That was {name}.")
@@ -146,12 +149,13 @@ def test_a_result_is_looked_at_before_the_assistant_sees_it(visit: Visit, gives:
     expect(row).to_have_count(0 if gives else 1)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("reviewed")
 def test_a_result_that_waits_outlives_a_killed_server(visit: Visit) -> None:
     call = Tool(name="things_read_thing", arguments={"name": "kept"}, id="c1")
     answers = Answer(tools=(call,)), Answer(text="That was kept.")
     tab = visit.tab()
-    ask_anew(tab, visit.house.model.answers("Read kept", *answers))
+    ask_in_new_chat(tab, visit.house.model.answers("Read kept", *answers))
     expect(look_at(tab)).to_be_visible()
     address = tab.url
     tab.goto("about:blank")
@@ -159,7 +163,7 @@ def test_a_result_that_waits_outlives_a_killed_server(visit: Visit) -> None:
     visit.house.server.start()
     tab.goto(address)
     expect(look_at(tab)).to_contain_text("kept is a thing")
-    read_it(tab)
+    tick_as_read(tab)
     button(look_at(tab), "Give it to the assistant").click()
     expect(region(tab)).to_contain_text("That was kept.")
     assert visit.house.effects.lines.count("read_thing kept") == 1

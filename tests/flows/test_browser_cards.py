@@ -6,10 +6,10 @@ from playwright.sync_api import Locator, Page, expect
 from chatapp.models import ToolCall
 
 from .all_states import TITLE
-from .browser import House, Visit, ask_anew, button, card, expect_over, read_it, region
+from .browser import House, Visit, ask_in_new_chat, button, card, expect_over, region, tick_as_read
 from .test_browser_decisions import deletion
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.gate, pytest.mark.timeout(300)]
 PHONE = {"width": 390, "height": 844}
 TOLD = """
 - group /Approve.*things/:
@@ -57,7 +57,7 @@ def test_every_state_says_its_word(visit: Visit, filled: str, size: dict[str, in
 
 def test_a_screen_reader_is_told_what_asks_and_what_can_be_done(visit: Visit) -> None:
     tab = visit.tab()
-    ask_anew(tab, deletion(visit, "told"))
+    ask_in_new_chat(tab, deletion(visit, "told"))
     question = card(tab, "delete thing")
     expect(question).to_match_aria_snapshot(TOLD)
 
@@ -69,10 +69,10 @@ def test_a_card_is_answered_by_keyboard_alone(
     visit: Visit, name: str, answer: str, times: int
 ) -> None:
     tab = visit.tab()
-    ask_anew(tab, deletion(visit, name))
+    ask_in_new_chat(tab, deletion(visit, name))
     question = card(tab, "delete thing")
     expect(question).to_be_visible()
-    read_it(tab)
+    tick_as_read(tab)
     tab_to(tab, button(question, answer))
     tab.keyboard.press("Enter")
     expect(region(tab)).to_contain_text(f"All is done with {name}.")
@@ -82,10 +82,10 @@ def test_a_card_is_answered_by_keyboard_alone(
 
 def test_values_are_changed_by_keyboard_alone(visit: Visit) -> None:
     tab = visit.tab()
-    ask_anew(tab, deletion(visit, "before"))
+    ask_in_new_chat(tab, deletion(visit, "before"))
     question = card(tab, "delete thing")
     expect(question).to_be_visible()
-    read_it(tab)
+    tick_as_read(tab)
     tab_to(tab, question.get_by_text("Change values"))
     tab.keyboard.press("Enter")
     tab_to(tab, question.get_by_label("name"))
@@ -100,12 +100,12 @@ def test_values_are_changed_by_keyboard_alone(visit: Visit) -> None:
 
 def test_two_pages_follow_one_decision(visit: Visit) -> None:
     first = visit.tab()
-    ask_anew(first, deletion(visit, "shared"))
+    ask_in_new_chat(first, deletion(visit, "shared"))
     second = visit.tab()
     second.goto(first.url)
     for tab in (first, second):
         expect(card(tab, "delete thing")).to_be_visible()
-    read_it(second)
+    tick_as_read(second)
     button(card(second, "delete thing"), "Run once").click()
     for tab in (first, second):
         expect(region(tab)).to_contain_text("All is done with shared.")

@@ -6,10 +6,20 @@ from playwright.sync_api import expect
 
 from tests.wire.script import Answer, Tool
 
-from .browser import Visit, ask, ask_anew, button, card, cards, expect_over, read_it, region
+from .browser import (
+    Visit,
+    ask,
+    ask_in_new_chat,
+    button,
+    card,
+    cards,
+    expect_over,
+    region,
+    tick_as_read,
+)
 from .test_browser_cards import tab_to
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.gate, pytest.mark.timeout(300)]
 FACT = "Reports go out on Mondays."
 WAY = "More ways to run"
 
@@ -25,11 +35,13 @@ def test_a_form_is_answered_and_the_answer_goes_on_with_it(visit: Visit) -> None
         {"text": "Anything else?", "kind": "text"},
     ]
     form = step("ask-person", why="To book the room.", questions=asked)
-    ask_anew(tab, visit.house.model.answers("Book a room", form, Answer(text="It is booked.")))
+    ask_in_new_chat(
+        tab, visit.house.model.answers("Book a room", form, Answer(text="It is booked."))
+    )
     question = tab.get_by_role("group", name="Question:")
     expect(question).to_contain_text("The assistant asks you something")
     expect(question).to_contain_text("To book the room.")
-    read_it(tab)
+    tick_as_read(tab)
     question.get_by_label("Which room?").select_option("Green room")
     question.get_by_label("Anything else?").fill("A screen")
     button(question, "Answer").click()
@@ -43,7 +55,7 @@ def test_a_plan_is_a_checklist_that_is_ticked_where_it_stands(visit: Visit) -> N
     made = step("make-plan", steps=["Collect", "Compare"], doing=1)
     done = step("make-plan", done=[1], doing=2)
     story = visit.house.model.answers("Plan it", made, done, Answer(text="Half of it is done."))
-    ask_anew(tab, story)
+    ask_in_new_chat(tab, story)
     expect(region(tab)).to_contain_text("Half of it is done.")
     plan = tab.get_by_role("region", name="Plan", exact=True)
     expect(plan).to_have_count(1)
@@ -58,7 +70,7 @@ def test_a_fact_is_allowed_once_with_other_words_and_stands_on_its_page(visit: V
     tab = visit.tab()
     keep = step("remember", text="Reports go out on Sundays.")
     story = visit.house.model.answers("Keep that in mind", keep, Answer(text="I keep it in mind."))
-    ask_anew(tab, story)
+    ask_in_new_chat(tab, story)
     question = card(tab, "Remember", "the assistant")
     expect(question).to_contain_text("runs as you")
     expect(question.get_by_text(WAY)).to_have_count(0)
@@ -66,7 +78,7 @@ def test_a_fact_is_allowed_once_with_other_words_and_stands_on_its_page(visit: V
     expect(question).to_contain_text("Remember one lasting fact about this person")
     question.get_by_text("Change values").click()
     question.get_by_label("text").fill(FACT)
-    read_it(tab)
+    tick_as_read(tab)
     button(question, "Run with these values").click()
     expect(region(tab)).to_contain_text(f"Remembered: {FACT}")
     expect(region(tab)).to_contain_text("I keep it in mind.")
@@ -85,10 +97,10 @@ def test_a_tool_is_allowed_for_the_chat_by_keyboard_alone(visit: Visit) -> None:
         return visit.house.model.answers(name, call, Answer(text=f"All is done with {name}."))
 
     tab = visit.tab()
-    ask_anew(tab, slow("the first"))
+    ask_in_new_chat(tab, slow("the first"))
     question = card(tab, "slow thing")
     expect(question).to_be_visible()
-    read_it(tab)
+    tick_as_read(tab)
     way = button(question, "In this chat")
     expect(way).not_to_be_visible()
     tab_to(tab, question.locator("summary", has_text=WAY))

@@ -21,15 +21,15 @@ from .browser import (
     House,
     Visit,
     Witness,
-    ask_anew,
+    ask_in_new_chat,
     button,
     cards,
     expect_over,
-    furnish,
+    fill_house,
     region,
 )
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 
 _ATTRIBUTES = (
     "hx-get=/admin/ hx-trigger=load",
@@ -144,9 +144,9 @@ def hostile_server() -> MCPServer[None]:
 def hostile(house: House) -> Iterator[None]:
     with Served(hostile_server().streamable_http_app()) as served:
         added = ["mcp", "add", "hostile", served.url, "--allow-private"]
-        furnish(house.installation, added, ["mcp", "confirm", "hostile"])
+        fill_house(house.installation, added, ["mcp", "confirm", "hostile"])
         yield
-        furnish(house.installation, ["mcp", "remove", "hostile"])
+        fill_house(house.installation, ["mcp", "remove", "hostile"])
 
 
 def batch(number: int) -> tuple[str, ...]:
@@ -154,25 +154,25 @@ def batch(number: int) -> tuple[str, ...]:
     return (*PAYLOADS, *INJECTIONS, *HARMLESS)[number * BATCH : (number + 1) * BATCH]
 
 
-def contained(payload: str) -> str:
+def assert_contained(payload: str) -> str:
     """A fence that nobody closes would make harmless code of every payload after it."""
     if not payload.startswith(("```", "~~~")):
         return payload
     return "\n".join(f"> {line}" for line in payload.split("\n"))
 
 
-def in_every_field(visit: Visit, name: str, payloads: tuple[str, ...]) -> Page:
+def build_in_every_field(visit: Visit, name: str, payloads: tuple[str, ...]) -> Page:
     """A tab in which these payloads were a message, an answer, arguments and results."""
     tools = tuple(
         Tool(name=f"hostile_show_{place}", arguments={"text": payload}, id=f"call_{name}_{place}")
         for place, payload in enumerate(payloads)
     )
-    text = "\n\n".join(map(contained, payloads))
+    text = "\n\n".join(map(assert_contained, payloads))
     question = f"{name}\n\n{text}".replace("\x00", "")
     last = Answer(text=f"{text}\n\nThe end.", chunk=60)
     visit.house.model.answers(question, Answer(text=text, tools=tools, chunk=60), last)
     tab = visit.tab()
-    ask_anew(tab, question)
+    ask_in_new_chat(tab, question)
     expect_over(tab)
     expect(tab.locator("details.tool[data-state=succeeded]")).to_have_count(len(payloads))
     return tab
@@ -197,7 +197,7 @@ def plain(chromium: Browser, house: House, hostile: None) -> dict[str, Any]:
     """How a conversation looks whose every word is harmless."""
     visit = Visit(chromium, house, Witness(urlsplit(house.server.address).netloc))
     try:
-        return look(in_every_field(visit, "Plain", HARMLESS))
+        return look(build_in_every_field(visit, "Plain", HARMLESS))
     finally:
         visit.close()
 
@@ -206,7 +206,7 @@ def plain(chromium: Browser, house: House, hostile: None) -> dict[str, Any]:
 def test_no_payload_leaves_its_frame_while_it_streams_or_after_a_reload(
     visit: Visit, plain: dict[str, Any], number: int
 ) -> None:
-    tab = in_every_field(visit, f"Batch {number}", batch(number))
+    tab = build_in_every_field(visit, f"Batch {number}", batch(number))
     live = look(tab)
     assert live["outside"] == plain["outside"]
     assert live["inside"] == plain["inside"]
@@ -219,7 +219,7 @@ def test_no_payload_leaves_its_frame_while_it_streams_or_after_a_reload(
 
 
 def test_what_is_planted_in_a_frame_is_found_by_these_checks(visit: Visit) -> None:
-    tab = in_every_field(visit, "Planted", HARMLESS[:2])
+    tab = build_in_every_field(visit, "Planted", HARMLESS[:2])
     seen = look(tab)
     tab.evaluate("document.querySelector('.prose p').setAttribute('hx-get', '/admin/')")
     tab.evaluate("document.querySelector('.bubble').insertAdjacentHTML('beforeend', '<form>x')")
@@ -240,7 +240,9 @@ def test_no_payload_leaves_its_frame_in_approval_cards_and_lists(visit: Visit) -
         for place, words in enumerate(INJECTIONS[:6])
     )
     tab = visit.tab()
-    ask_anew(tab, visit.house.model.answers("Six", Answer(tools=calls), Answer(text="The end.")))
+    ask_in_new_chat(
+        tab, visit.house.model.answers("Six", Answer(tools=calls), Answer(text="The end."))
+    )
     expect(cards(tab)).to_have_count(6)
     assert len(set(look(tab)["inside"])) == 2
     address = tab.url

@@ -9,17 +9,17 @@ from playwright.sync_api import Locator, Page, expect
 from .browser import (
     House,
     Visit,
-    ask_anew,
+    ask_in_new_chat,
     button,
     card,
     expect_over,
-    furnish,
-    read_it,
+    fill_house,
     region,
+    tick_as_read,
 )
 from .test_browser_decisions import deletion
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(90)]
+pytestmark = [pytest.mark.gate, pytest.mark.timeout(300)]
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 EMPTY = "Nothing waits for you."
 NAMES = iter(f"ida{number}" for number in range(100))
@@ -29,7 +29,7 @@ NAMES = iter(f"ida{number}" for number in range(100))
 def ida(house: House) -> Iterator[str]:
     """Somebody for whom nothing waits yet."""
     name = next(NAMES)
-    furnish(house.installation, ["member", "add", name, "--password-env", "PASSWORD"])
+    fill_house(house.installation, ["member", "add", name, "--password-env", "PASSWORD"])
     yield name
 
 
@@ -57,7 +57,7 @@ def test_tabs_of_one_person_follow_each_other(visit: Visit, ida: str) -> None:
     watching.goto("/approvals/")
     expect(inbox(watching)).to_contain_text(EMPTY)
     expect(watching).to_have_title("Inbox · Countersign")
-    ask_anew(chat, deletion(visit, "followed"))
+    ask_in_new_chat(chat, deletion(visit, "followed"))
     question = card(chat, "delete thing")
     expect(question).to_be_visible()
     expect(line(inbox(watching))).to_contain_text("followed")
@@ -65,7 +65,7 @@ def test_tabs_of_one_person_follow_each_other(visit: Visit, ida: str) -> None:
         expect(badge(tab, "Inbox 1 waits for you")).to_be_visible()
         expect(tab).to_have_title(re.compile(r"^\(1\) "))
     expect(watching.locator("[data-announcements]")).to_have_text("1 waits for you.")
-    read_it(chat)
+    tick_as_read(chat)
     button(question, "Run once").click()
     expect(inbox(watching)).to_contain_text(EMPTY)
     for tab in (watching, chat):
@@ -76,27 +76,29 @@ def test_tabs_of_one_person_follow_each_other(visit: Visit, ida: str) -> None:
     assert visit.executions("followed") == 1
 
 
+@pytest.mark.long
 def test_another_person_sees_nothing_of_it(visit: Visit, ida: str) -> None:
     other = visit.tab("stranger")
     other.goto("/approvals/")
     before = other.title()
     chat = visit.tab(ida)
-    ask_anew(chat, deletion(visit, "hers"))
+    ask_in_new_chat(chat, deletion(visit, "hers"))
     expect(badge(chat, "Inbox 1 waits for you")).to_be_visible()
     other.reload()
     assert other.title() == before
     expect(other.get_by_text("hers")).to_have_count(0)
 
 
+@pytest.mark.long
 def test_a_card_on_its_own_page_follows_what_another_tab_decides(visit: Visit, ida: str) -> None:
     context = visit.context(ida)
     chat, alone = context.new_page(), context.new_page()
-    ask_anew(chat, deletion(visit, "elsewhere"))
+    ask_in_new_chat(chat, deletion(visit, "elsewhere"))
     expect(card(chat, "delete thing")).to_be_visible()
     alone.goto("/approvals/")
     line(inbox(alone)).click()
     button(card(alone, "delete thing"), "Run once").hover()
-    read_it(chat)
+    tick_as_read(chat)
     button(card(chat, "delete thing"), "Do not run").click()
     expect(card(alone, "delete thing")).to_have_count(0)
     expect(alone.get_by_role("main")).to_contain_text("denied")
@@ -106,14 +108,14 @@ def test_a_card_on_its_own_page_follows_what_another_tab_decides(visit: Visit, i
 def test_the_keyboard_alone_goes_from_one_to_the_next(visit: Visit, ida: str) -> None:
     tab = visit.tab(ida)
     for name in ("first", "second"):
-        ask_anew(tab, deletion(visit, name))
+        ask_in_new_chat(tab, deletion(visit, name))
         expect(card(tab, "delete thing")).to_be_visible()
     tab.goto("/approvals/")
     for name in ("first", "second"):
         _press_on(tab, line(tab.get_by_role("main")), "Enter")
         question = card(tab, "delete thing")
         expect(question).to_contain_text(name)
-        read_it(tab)
+        tick_as_read(tab)
         _press_on(tab, button(question, "Do not run"), "Space")
         expect(question).to_have_count(0)
     expect(tab.get_by_text("Nothing else waits for you.")).to_be_visible()
@@ -131,9 +133,10 @@ def _press_on(tab: Page, wanted: Locator, key: str) -> None:
     raise AssertionError(f"Tab does not lead to {wanted}")
 
 
+@pytest.mark.long
 def test_on_a_phone_one_answers_with_the_thumb(visit: Visit, ida: str) -> None:
     asking = visit.tab(ida)
-    ask_anew(asking, deletion(visit, "thumbed"))
+    ask_in_new_chat(asking, deletion(visit, "thumbed"))
     expect(card(asking, "delete thing")).to_be_visible()
     phone = visit.tab(ida, **PHONE)
     phone.goto("/approvals/")
@@ -145,22 +148,23 @@ def test_on_a_phone_one_answers_with_the_thumb(visit: Visit, ida: str) -> None:
     question = card(phone, "delete thing")
     expect(question).to_be_visible()
     assert fits(phone)
-    read_it(phone)
+    tick_as_read(phone)
     button(question, "Run once").tap()
     expect(question).to_have_count(0)
     expect(phone.get_by_text("Nothing else waits for you.")).to_be_visible()
     expect(region(asking)).to_contain_text("All is done with thumbed.")
 
 
+@pytest.mark.long
 def test_without_javascript_the_next_one_is_offered_too(visit: Visit, ida: str) -> None:
     tab = visit.tab(ida)
     for name in ("plain", "simple"):
-        ask_anew(tab, deletion(visit, name))
+        ask_in_new_chat(tab, deletion(visit, name))
         expect(card(tab, "delete thing")).to_be_visible()
     bare = visit.tab(ida, java_script_enabled=False)
     bare.goto("/approvals/")
     line(inbox(bare)).first.click()
-    read_it(bare)
+    tick_as_read(bare)
     button(card(bare, "delete thing"), "Do not run").click()
     expect(bare.get_by_role("navigation", name="What waits next")).to_contain_text("simple")
     bare.get_by_role("navigation", name="What waits next").get_by_role("link").click()

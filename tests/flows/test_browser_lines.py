@@ -9,11 +9,11 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from .breaking_proxy import BreakingProxy
-from .browser import House, Visit, Witness, ask_anew, expect_over, region
+from .browser import House, Visit, Witness, ask_in_new_chat, expect_over, region
 from .server import REDIS, Server
 from .test_browser_tabs import assert_streaming, has_come_to, is_complete, tale
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 LIFE_SECONDS = 2.0
 # What the answer said, to the last space of its code. Times of day stand outside.
 SAID = "() => [...document.querySelectorAll('.prose')].map((each) => each.innerHTML)"
@@ -26,7 +26,7 @@ SWALLOW = """() => addEventListener("changes", function swallow(event) {
 
 
 @contextmanager
-def visited(chromium: Browser, house: House, address: str) -> Iterator[Visit]:
+def visit_through(chromium: Browser, house: House, address: str) -> Iterator[Visit]:
     """Tabs of somebody who knows the house by another address."""
     made = Visit(chromium, house, Witness(urlsplit(address).netloc))
     made.witness.excuse("WebSocket connection to .* failed", "net::ERR_CONNECTION_RESET")
@@ -35,7 +35,7 @@ def visited(chromium: Browser, house: House, address: str) -> Iterator[Visit]:
     made.witness.assert_clean()
 
 
-def said(tab: Page) -> list[str]:
+def get_thread(tab: Page) -> list[str]:
     words: list[str] = tab.evaluate(SAID)
     return words
 
@@ -45,7 +45,7 @@ def assert_as_loaded(tab: Page, name: str, direct: Page) -> None:
     expect_over(tab)
     direct.reload()
     is_complete(direct, name)
-    assert said(tab) == said(direct)
+    assert get_thread(tab) == get_thread(direct)
     assert region(tab).inner_text() == region(direct).inner_text()
 
 
@@ -55,8 +55,8 @@ def test_a_tab_whose_line_is_reset_every_two_seconds(
     stays = visit.tab()
     with BreakingProxy(house.server.port, LIFE_SECONDS) as proxy:
         address = f"http://127.0.0.1:{proxy.port}"
-        with visited(chromium, house, address) as broken:
-            ask_anew(stays, tale(visit, "resets"))
+        with visit_through(chromium, house, address) as broken:
+            ask_in_new_chat(stays, tale(visit, "resets"))
             tab = broken.tab()
             tab.goto(address + urlsplit(stays.url).path)
             has_come_to(tab, 1)
@@ -91,8 +91,8 @@ def test_a_tab_at_another_server_that_hears_few_hints(
 ) -> None:
     works, shows = lossy("works"), lossy("shows")
     with (
-        visited(chromium, house, works.address) as there,
-        visited(chromium, house, shows.address) as here,
+        visit_through(chromium, house, works.address) as there,
+        visit_through(chromium, house, shows.address) as here,
     ):
         asking, tab, direct = there.context(), here.tab(), visit.tab()
         asks = asking.new_page()
@@ -113,11 +113,11 @@ def test_a_tab_at_another_server_that_hears_few_hints(
 
 def test_a_change_that_is_missing_would_be_noticed(visit: Visit) -> None:
     stays, misses = visit.tab(), visit.tab()
-    ask_anew(stays, tale(visit, "missing"))
+    ask_in_new_chat(stays, tale(visit, "missing"))
     misses.goto(stays.url)
     has_come_to(misses, 1)
     misses.evaluate(SWALLOW)
     for tab in (stays, misses):
         is_complete(tab, "missing")
         expect_over(tab)
-    assert said(stays) != said(misses)
+    assert get_thread(stays) != get_thread(misses)

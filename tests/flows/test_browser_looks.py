@@ -7,17 +7,9 @@ from playwright.sync_api import Page, expect
 
 from tests.wire.script import Answer, Tool
 
-from .browser import (
-    Visit,
-    ask,
-    ask_anew,
-    box,
-    button,
-    card,
-    expect_over,
-)
+from .browser import Visit, ask, ask_in_new_chat, box, button, card, expect_over
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(150)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 PHONE = {"width": 390, "height": 844}
 LAPTOP = {"width": 1280, "height": 800}
 LISTS = [
@@ -68,9 +60,9 @@ def fails(visit: Visit) -> str:
 def test_no_list_of_the_admin_scrolls_sideways(visit: Visit) -> None:
     tab = visit.tab("admin", viewport=LAPTOP)
     long_name = "a-lamp-" * 20
-    ask_anew(tab, deletes(visit, f"Delete {long_name}", long_name))
+    ask_in_new_chat(tab, deletes(visit, f"Delete {long_name}", long_name))
     expect(card(tab, "delete thing")).to_be_visible()
-    ask_anew(tab, fails(visit))
+    ask_in_new_chat(tab, fails(visit))
     expect_over(tab)
     for address in LISTS:
         tab.goto(address)
@@ -91,7 +83,7 @@ def test_the_reason_of_a_failed_call_is_read_without_opening_it(
     visit: Visit, size: dict[str, int]
 ) -> None:
     tab = visit.tab(viewport=size)
-    ask_anew(tab, fails(visit))
+    ask_in_new_chat(tab, fails(visit))
     expect_over(tab)
     row = tab.locator(".tool[data-state=failed]")
     assert not row.evaluate("(row) => row.open")
@@ -104,7 +96,7 @@ def test_the_reason_of_a_failed_call_is_read_without_opening_it(
 @pytest.mark.parametrize("size", [PHONE, LAPTOP], ids=["phone", "laptop"])
 def test_no_line_of_places_begins_or_ends_with_a_dot(visit: Visit, size: dict[str, int]) -> None:
     tab = visit.tab(viewport=size)
-    ask_anew(tab, deletes(visit, "Delete the lamp", "lamp"))
+    ask_in_new_chat(tab, deletes(visit, "Delete the lamp", "lamp"))
     asked = card(tab, "delete thing")
     expect(asked).to_be_visible()
     starts = asked.locator(".where").evaluate(LINE_STARTS)
@@ -162,7 +154,7 @@ def test_the_three_kinds_of_notice_differ_in_word_sign_and_colour(visit: Visit) 
         ("Hold on", Answer(text="Word by word. " * 300, delay_ms=40), "Stopped by you."),
     ]
     for question, answer, word in scenes:
-        ask_anew(tab, model.answers(question, answer))
+        ask_in_new_chat(tab, model.answers(question, answer))
         if word.startswith("Stopped"):
             expect(tab.locator(".prose")).to_contain_text("Word")
             button(tab, "Stop").click()
@@ -180,7 +172,7 @@ def test_the_last_line_of_an_earlier_answer_is_not_cut_off(visit: Visit) -> None
     tab = visit.tab()
     answers = [Answer(text="One."), Answer(text="Two."), Answer(text="Three.")]
     question = visit.house.model.answers("And now?", *answers)
-    ask_anew(tab, question)
+    ask_in_new_chat(tab, question)
     for _ in range(2):
         expect_over(tab)
         ask(tab, question)

@@ -5,9 +5,9 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.wire.script import Answer
 
-from .browser import House, Visit, ask_anew, box, region
+from .browser import House, Visit, ask_in_new_chat, box, region
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(150)]
+pytestmark = [pytest.mark.gate, pytest.mark.timeout(300)]
 
 
 def choices(tab: Page) -> Locator:
@@ -15,8 +15,14 @@ def choices(tab: Page) -> Locator:
 
 
 def begin(tab: Page, text: str) -> None:
-    """Write this, key by key, and wait for what is offered."""
+    """Write this, key by key, and wait for what is offered for its last word."""
     box(tab).press_sequentially(text)
+    wait_for_choices(tab, text.split(" ")[-1])
+
+
+def wait_for_choices(tab: Page, word: str) -> None:
+    """The page takes nothing from a list that was offered for a shorter word."""
+    expect(tab.locator(f'[data-typed="{word}"]')).to_be_visible()
     expect(choices(tab).first).to_be_visible()
 
 
@@ -30,6 +36,7 @@ def test_the_keyboard_alone_finds_and_chooses_a_tool(visit: Visit) -> None:
     expect(box(tab)).to_be_focused()
 
     box(tab).press_sequentially("ngs/re")
+    wait_for_choices(tab, "@things/re")
     expect(choices(tab)).to_have_count(1)
     box(tab).press("ArrowDown")
     expect(choices(tab).first).to_be_focused()
@@ -67,6 +74,7 @@ def test_enter_takes_the_first_and_sends_nothing(visit: Visit, key: str) -> None
     expect(tab.get_by_role("heading", name="Hello, owner.")).to_be_visible()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("key", ["Tab", "ArrowDown"])
 def test_an_offer_for_what_stood_there_before_is_not_taken(visit: Visit, key: str) -> None:
     """No answer comes for the longer word, so the list is still that of the shorter one."""
@@ -81,6 +89,7 @@ def test_an_offer_for_what_stood_there_before_is_not_taken(visit: Visit, key: st
     expect(tab.locator("[data-typed] :focus")).to_have_count(0)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("is_in_list", [False, True])
 def test_escape_closes_and_keeps_what_was_written(visit: Visit, is_in_list: bool) -> None:
     tab = visit.tab()
@@ -106,6 +115,7 @@ def test_a_mention_in_the_middle_leaves_the_rest_alone(visit: Visit) -> None:
     expect(box(tab)).to_have_value("Ask @things  about the weather, mail a@b.example")
 
 
+@pytest.mark.long
 def test_an_address_offers_nothing_and_the_list_goes_with_the_word(visit: Visit) -> None:
     tab = visit.tab()
     tab.goto("/")
@@ -140,7 +150,7 @@ def test_what_was_chosen_is_sent_and_the_next_message_is_another(
     first = house.model.answers("Hello there", Answer(text="Yes?"))
     house.model.answers("Tell @things more", Answer(text="More."))
     house.model.answers("And then", Answer(text="Nothing."))
-    ask_anew(tab, first)
+    ask_in_new_chat(tab, first)
     expect(region(tab)).to_contain_text("Yes?")
     begin(tab, "Tell @thin")
     box(tab).press("Enter")
@@ -155,7 +165,8 @@ def test_what_was_chosen_is_sent_and_the_next_message_is_another(
 def test_prompts_after_a_slash_are_reached_by_arrow_keys(visit: Visit) -> None:
     tab = visit.tab()
     tab.goto("/")
-    box(tab).press_sequentially("/thi")
+    with tab.expect_response(lambda answer: "%2Fthi" in (answer.request.post_data or "")):
+        box(tab).press_sequentially("/thi")
     prompts = tab.locator("#picker [data-typed]").get_by_role("button")
     expect(prompts).to_have_count(1)
     box(tab).press("ArrowDown")

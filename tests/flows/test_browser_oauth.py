@@ -20,18 +20,18 @@ from .browser import (
     PEOPLE,
     SLOWEST_MS,
     Scribe,
-    ask_anew,
+    ask_in_new_chat,
     button,
     card,
-    furnish,
-    read_it,
+    fill_house,
     region,
     sign_in,
+    tick_as_read,
 )
 from .model_server import answering
 from .server import Installation, Server, database
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(200)]
+pytestmark = [pytest.mark.gate, pytest.mark.timeout(300)]
 
 MAKE_SERVICE = """
 from mcpconfig.models import Service
@@ -66,7 +66,7 @@ class Town:
 
 
 @contextmanager
-def town_in(folder: Path, kind: str) -> Iterator[Town]:
+def start_town(folder: Path, kind: str) -> Iterator[Town]:
     with (
         database(kind, folder) as database_url,
         answering(Scribe()) as model,
@@ -87,7 +87,7 @@ def town_in(folder: Path, kind: str) -> Iterator[Town]:
         second.environment["PUBLIC_URL"] = second.address
         first = installation.server("first")
         people = ["member", "add", *PEOPLE[0], "--password-env", "PASSWORD"]
-        furnish(installation, ["migrate", "-v", "0"], people)
+        fill_house(installation, people)
         installation.manage("shell", "-v", "0", "-c", MAKE_SERVICE.format(url=vault.url))
         try:
             first.start()
@@ -104,9 +104,9 @@ def town_in(folder: Path, kind: str) -> Iterator[Town]:
             installation.close()
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.long)])
 def town(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Town]:
-    with town_in(tmp_path, request.param) as made:
+    with start_town(tmp_path, request.param) as made:
         yield made
 
 
@@ -136,6 +136,7 @@ def go_through(tab: Page, town: Town) -> None:
     tab.wait_for_url(f"{town.second.address}/**")
 
 
+@pytest.mark.long
 def test_a_sign_in_is_begun_at_one_server_finished_at_another_and_renewed_unseen(
     tab: Page, town: Town
 ) -> None:
@@ -155,7 +156,7 @@ def test_the_same_call_goes_on_after_the_sign_in_had_ended(tab: Page, town: Town
     use_it(tab, town, "Who am I there?", "You are the owner.")
 
     end_the_sign_in(town)
-    ask_anew(tab, town.asks("Once more", "It went on."), MODEL)
+    ask_in_new_chat(tab, town.asks("Once more", "It went on."), MODEL)
     allow(tab)
     again = tab.get_by_role("group", name=re.compile("^Sign-in needed"))
     expect(again).to_be_visible()
@@ -173,7 +174,7 @@ def test_the_same_call_goes_on_after_the_sign_in_had_ended(tab: Page, town: Town
 
 def use_it(tab: Page, town: Town, question: str, then: str) -> None:
     """Ask, allow the call, and read the end of the answer."""
-    ask_anew(tab, town.asks(question, then), MODEL)
+    ask_in_new_chat(tab, town.asks(question, then), MODEL)
     allow(tab)
     expect(region(tab)).to_contain_text(then)
 
@@ -181,7 +182,7 @@ def use_it(tab: Page, town: Town, question: str, then: str) -> None:
 def allow(tab: Page) -> None:
     question = card(tab, "whoami", "vault")
     expect(question).to_be_visible()
-    read_it(tab)
+    tick_as_read(tab)
     button(question, "Run once").click()
 
 

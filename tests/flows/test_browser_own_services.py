@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from .browser import House, Visit, button, furnish
+from .browser import House, Visit, button, fill_house
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(150)]
+pytestmark = [pytest.mark.gate, pytest.mark.timeout(300)]
 
 ALLOW = "\n".join(
     [
@@ -25,7 +25,7 @@ ALLOW = "\n".join(
 def allowed(chromium: Browser, house: House) -> Iterator[None]:
     house.installation.manage("shell", "-v", "0", "-c", ALLOW)
     yield
-    furnish(house.installation, ["shell", "-v", "0", "-c", ALLOW.replace("True", "False")])
+    fill_house(house.installation, ["shell", "-v", "0", "-c", ALLOW.replace("True", "False")])
 
 
 def add(tab: Page, name: str, url: str, token: str = "") -> None:
@@ -97,6 +97,7 @@ def test_a_person_tells_the_assistant_about_a_service(visit: Visit) -> None:
         expect(tab.get_by_role("heading", name="What you say")).to_be_visible()
 
 
+@pytest.mark.long
 def test_an_admin_imports_what_an_editor_keeps(visit: Visit, house: House) -> None:
     entries = {
         "wiki": {"url": "https://wiki.example/mcp", "headers": {"X-Key": "${input:key}"}},
@@ -114,4 +115,4 @@ def test_an_admin_imports_what_an_editor_keeps(visit: Visit, house: House) -> No
     tab.get_by_label("Name", exact=True).fill("imported")
     button(tab, "Add what is ticked").click()
     expect(tab.get_by_text("1 service is added.")).to_be_visible()
-    furnish(house.installation, ["mcp", "remove", "imported"])
+    fill_house(house.installation, ["mcp", "remove", "imported"])

@@ -16,13 +16,13 @@ from .browser import (
     Visit,
     Witness,
     ask,
-    ask_anew,
+    ask_in_new_chat,
     card,
     expect_over,
     region,
 )
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(150)]
+pytestmark = [pytest.mark.gate, pytest.mark.timeout(300)]
 ASSET_BYTES = 40 * 1024
 ASSETS = 4  # a sheet, htmx, a script, the icon
 POLICY = {
@@ -45,7 +45,7 @@ HEADERS = {
 SAFE_BLOCKS = {"application/json", "speculationrules"}
 
 
-def inline_code(html: str) -> list[str]:
+def find_inline_code(html: str) -> list[str]:
     """What of a page is style or script and stands in the page itself."""
     soup = BeautifulSoup(html, "html.parser")
     found = [str(tag) for tag in soup.select("style, [style]")]
@@ -60,7 +60,7 @@ def inline_code(html: str) -> list[str]:
     return found
 
 
-def unkept_rules(answer: Response) -> list[str]:
+def find_broken_rules(answer: Response) -> list[str]:
     """The security headers that this answer lacks."""
     headers = answer.all_headers()
     given = {rule.strip() for rule in headers.get("content-security-policy", "").split(";")}
@@ -71,8 +71,8 @@ def unkept_rules(answer: Response) -> list[str]:
 def assert_sound(answer: Response | None, status: int = 200) -> None:
     assert answer is not None
     assert answer.status == status, answer.url
-    assert unkept_rules(answer) == [], answer.url
-    assert inline_code(answer.text()) == [], answer.url
+    assert find_broken_rules(answer) == [], answer.url
+    assert find_inline_code(answer.text()) == [], answer.url
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +80,7 @@ def lived_in(chromium: Browser, house: House) -> Iterator[str]:
     """The address of a conversation of the admin's with everything in it, a card at its end."""
     visit = Visit(chromium, house, Witness(urlsplit(house.server.address).netloc))
     tab = visit.tab("admin")
-    ask_anew(tab, "Show me everything you can do", DEMO_MODEL)
+    ask_in_new_chat(tab, "Show me everything you can do", DEMO_MODEL)
     expect_over(tab)
     for text in ("What notes are there?", "Read the locked note", "Think about lighthouses"):
         ask(tab, text)
@@ -102,9 +102,10 @@ def test_the_pages_of_the_chat_keep_the_policy(visit: Visit, lived_in: str) -> N
     expect(card(tab, "delete a note", "notebook")).to_be_visible()
 
 
+@pytest.mark.long
 def test_what_streams_into_a_page_keeps_the_policy(visit: Visit) -> None:
     tab = visit.tab()
-    ask_anew(tab, "Show me everything you can do", DEMO_MODEL)
+    ask_in_new_chat(tab, "Show me everything you can do", DEMO_MODEL)
     expect_over(tab)
     for selector in ("table", "figure.code", "math", "blockquote, ul, ol"):
         expect(tab.locator(f".prose {selector}").first).to_be_visible()
@@ -141,6 +142,7 @@ def test_the_pages_that_refuse_keep_the_policy_and_say_where_to_go(visit: Visit)
     expect(tab.get_by_text("Nothing was done.")).to_be_visible()
 
 
+@pytest.mark.long
 def test_every_page_of_the_admin_keeps_the_policy(visit: Visit, lived_in: str) -> None:
     tab = visit.tab("admin")
     assert_sound(tab.goto("/admin/login/?next=/admin/"))
@@ -158,6 +160,7 @@ def test_every_page_of_the_admin_keeps_the_policy(visit: Visit, lived_in: str) -
         assert_sound(tab.goto(path))
 
 
+@pytest.mark.long
 def test_no_form_of_the_admin_is_cut_off_on_a_phone(visit: Visit) -> None:
     tab = visit.tab("admin", viewport={"width": 390, "height": 844})
     for model in ("chatapp/member", "mcpconfig/service"):
@@ -193,7 +196,9 @@ def test_a_planted_offence_is_found_by_these_checks(chromium: Browser, house: Ho
     assert any("localhost" in each for each in witness.strangers)
     with pytest.raises(AssertionError):
         witness.assert_clean()
-    assert len(inline_code("<p style=x></p><style></style><script>1</script><a onclick=x>")) == 4
+    assert (
+        len(find_inline_code("<p style=x></p><style></style><script>1</script><a onclick=x>")) == 4
+    )
 
 
 @pytest.mark.parametrize("which", ["new chat", "conversation"])
@@ -215,5 +220,5 @@ def test_what_a_page_of_the_chat_needs_is_light(visit: Visit, lived_in: str, whi
 def test_a_card_is_named_after_what_it_asks(visit: Visit) -> None:
     call = Tool(name="things_delete_thing", arguments={"name": "x"}, id="call_named")
     tab = visit.tab()
-    ask_anew(tab, visit.house.model.answers("Delete it", Answer(tools=(call,))))
+    ask_in_new_chat(tab, visit.house.model.answers("Delete it", Answer(tools=(call,))))
     expect(card(tab, "delete thing")).to_have_accessible_name("Approve: Delete thing · things")

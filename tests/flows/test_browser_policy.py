@@ -9,10 +9,10 @@ from playwright.sync_api import Page, expect
 from tests.peers.bench import Bench, at_bench
 from tests.peers.serving import Served
 
-from .browser import Visit, button, furnish
+from .browser import Visit, button, fill_house
 from .test_browser_looks import LAPTOP, PHONE, SIDEWAYS
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(150)]
+pytestmark = [pytest.mark.gate, pytest.mark.timeout(300)]
 
 
 @pytest.fixture
@@ -20,9 +20,9 @@ def shop(visit: Visit) -> Iterator[None]:
     """A service with confirmed tools, and no policy of anybody."""
     with Served(at_bench(Bench())) as served:
         add = ["mcp", "add", "shop", served.url, "--allow-private"]
-        furnish(visit.house.installation, add, ["mcp", "confirm", "shop"])
+        fill_house(visit.house.installation, add, ["mcp", "confirm", "shop"])
         yield
-        furnish(visit.house.installation, ["mcp", "remove", "shop"])
+        fill_house(visit.house.installation, ["mcp", "remove", "shop"])
 
 
 def add_test(tab: Page, expected: str) -> None:
@@ -64,6 +64,7 @@ def test_a_rule_that_would_break_a_test_is_held_back_and_then_tried_as_a_draft(
     expect(tab.get_by_role("region", name="What would change")).to_be_visible()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("size", [PHONE, LAPTOP], ids=["phone", "laptop"])
 def test_no_page_of_policy_scrolls_sideways(visit: Visit, shop: None, size: dict[str, int]) -> None:
     tab = visit.tab("admin", viewport=size)

@@ -22,13 +22,13 @@ from .browser import (
     card,
     cards,
     expect_over,
-    house_in,
-    read_it,
+    open_house,
     region,
+    tick_as_read,
 )
 from .server import eventually
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(90)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 MODELS = {
     "openai": "openai:gpt-6-sol",
     "openai-chat": "openai-chat:scripted",
@@ -52,7 +52,7 @@ def all_providers(model: Scribe) -> dict[str, str]:
 @pytest.fixture(scope="module")
 def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     """A house that has an account with every provider; all of them are the scripted model."""
-    with house_in(tmp_path_factory.mktemp("providers"), all_providers) as made:
+    with open_house(tmp_path_factory.mktemp("providers"), all_providers) as made:
         yield made
 
 
@@ -117,7 +117,7 @@ def _asks_for_two(tab: Page, house: House, form: str, name: str) -> None:
     expect(thought.get_by_text(THOUGHT)).to_be_hidden()
     thought.locator("summary").click()
     expect(thought.get_by_text(THOUGHT)).to_be_visible()
-    read_it(tab)
+    tick_as_read(tab)
     button(approval, "Run once").click()
     expect(region(tab)).to_contain_text("It is read and gone.")
     expect_over(tab)

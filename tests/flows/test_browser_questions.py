@@ -10,10 +10,10 @@ from tests.peers.serving import Served
 from tests.peers.tollgate import PAGE, Tollgate
 from tests.wire.script import Answer, Tool
 
-from .browser import House, Visit, ask_anew, button, furnish
+from .browser import House, Visit, ask_in_new_chat, button, fill_house
 from .server import eventually
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(150)]
+pytestmark = [pytest.mark.gate, pytest.mark.timeout(300)]
 CROSS = Answer(tools=(Tool(name="gate_cross", arguments={"who": "Ada"}),))
 
 
@@ -23,9 +23,9 @@ def _service(chromium: Browser, house: House) -> Iterator[Tollgate]:
     with Served(gate.application()) as served:
         add = ["mcp", "add", "gate", served.url, "--allow-private", "--title", "The gate"]
         low = ["mcp", "tool", "gate", "cross", "--level", "low"]
-        furnish(house.installation, add, ["mcp", "confirm", "gate"], low)
+        fill_house(house.installation, add, ["mcp", "confirm", "gate"], low)
         yield gate
-        furnish(house.installation, ["mcp", "remove", "gate"])
+        fill_house(house.installation, ["mcp", "remove", "gate"])
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def test_a_page_is_opened_first_and_the_call_goes_on_from_another_device(
 ) -> None:
     tab = visit.tab()
     house.model.answers("Let Ada across", CROSS, Answer(text="She is over there."))
-    ask_anew(tab, "Let Ada across")
+    ask_in_new_chat(tab, "Let Ada across")
     link = question(tab).get_by_role("link", name="Open toll.example")
     expect(link).to_have_attribute("href", PAGE["url"])
     expect(question(tab)).to_contain_text("Pay the toll.")
@@ -69,7 +69,7 @@ def test_a_page_is_opened_first_and_the_call_goes_on_from_another_device(
 def test_declining_ends_the_call_by_keyboard(visit: Visit, house: House, gate: Tollgate) -> None:
     tab = visit.tab()
     house.model.answers("Let Bob across", CROSS, Answer(text="He stays here."))
-    ask_anew(tab, "Let Bob across")
+    ask_in_new_chat(tab, "Let Bob across")
     button(question(tab), "Decline").focus()
     tab.keyboard.press("Enter")
     expect(tab.get_by_text("He stays here.")).to_be_visible()

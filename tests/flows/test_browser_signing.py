@@ -6,11 +6,20 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Page, expect
 
-from .browser import Visit, ask_anew, button, card, expect_over, furnish, read_it, region
+from .browser import (
+    Visit,
+    ask_in_new_chat,
+    button,
+    card,
+    expect_over,
+    fill_house,
+    region,
+    tick_as_read,
+)
 from .test_browser_decisions import deletion
 from .test_browser_looks import LAPTOP, PHONE, SIDEWAYS
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(150)]
+pytestmark = [pytest.mark.gate, pytest.mark.timeout(300)]
 TWO_SIGN = """
 from django.contrib.auth.models import Group
 from chatapp.models import Member, PolicyRule, SecondSignature
@@ -29,7 +38,7 @@ PolicyRule.objects.filter(name="Two sign").delete()
 def two_sign(visit: Visit) -> Iterator[None]:
     """An approver, and a rule by which a thing is deleted only if they sign, too."""
     if "approver" not in visit.house.states:
-        furnish(
+        fill_house(
             visit.house.installation, ["member", "add", "approver", "--password-env", "PASSWORD"]
         )
     visit.house.installation.manage("shell", "-v", "0", "-c", TWO_SIGN)
@@ -38,16 +47,17 @@ def two_sign(visit: Visit) -> Iterator[None]:
 
 
 def sign_first(visit: Visit, tab: Page, name: str) -> None:
-    ask_anew(tab, deletion(visit, name))
+    ask_in_new_chat(tab, deletion(visit, name))
     question = card(tab, "delete thing")
     expect(question).to_contain_text("somebody has to sign for “Operations”")
-    read_it(tab)
+    tick_as_read(tab)
     button(question, "Run once").click()
     waiting = tab.get_by_role("group", name=re.compile("^Waiting for a second signature"))
     expect(waiting).to_contain_text("Signed by you.")
     assert visit.executions(name) == 0
 
 
+@pytest.mark.long
 def test_one_signs_on_a_laptop_the_other_on_a_phone_and_then_it_runs(
     visit: Visit, two_sign: None
 ) -> None:
@@ -62,7 +72,7 @@ def test_one_signs_on_a_laptop_the_other_on_a_phone_and_then_it_runs(
     question = card(phone, "delete thing")
     expect(question).to_contain_text("signed")
     assert phone.evaluate(SIDEWAYS) == []
-    read_it(phone)
+    tick_as_read(phone)
     button(question, "Run once").click()
     expect(phone.locator("details.tool")).to_contain_text("signed by approver")
     expect(region(tab)).to_contain_text("All is done with signed.")
@@ -70,6 +80,7 @@ def test_one_signs_on_a_laptop_the_other_on_a_phone_and_then_it_runs(
     assert visit.executions("signed") == 1
 
 
+@pytest.mark.long
 def test_the_other_says_no_with_a_word_and_the_requester_reads_it(
     visit: Visit, two_sign: None
 ) -> None:
@@ -79,13 +90,14 @@ def test_the_other_says_no_with_a_word_and_the_requester_reads_it(
     phone.get_by_role("link", name=re.compile("Delete thing refused-by-two")).click()
     question = card(phone, "delete thing")
     question.get_by_text("Say why").click()
-    question.get_by_label("A word to the assistant").fill("Not before Friday.")
+    question.get_by_label("A message to the assistant").fill("Not before Friday.")
     button(question, "Do not run").click()
     expect(region(tab)).to_contain_text("Not before Friday.")
     expect(region(tab)).to_contain_text("denied by approver")
     assert visit.executions("refused-by-two") == 0
 
 
+@pytest.mark.long
 def test_an_approver_names_a_stand_in_by_keyboard(visit: Visit, two_sign: None) -> None:
     visit.witness.excuse("status of 422")
     phone = visit.tab("approver", viewport=PHONE)

@@ -9,18 +9,9 @@ from playwright.sync_api import Page, expect
 
 from tests.wire.script import Answer, Tool
 
-from .browser import (
-    Visit,
-    ask,
-    ask_anew,
-    button,
-    card,
-    expect_over,
-    read_it,
-    region,
-)
+from .browser import Visit, ask, ask_in_new_chat, button, card, expect_over, region, tick_as_read
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(90)]
+pytestmark = [pytest.mark.gate, pytest.mark.timeout(300)]
 PARAGRAPHS = 40
 IN_STEP_MS = 2_000
 HIDE = """() => {
@@ -65,9 +56,10 @@ def assert_streaming(tab: Page) -> None:
     assert tab.locator(".status[aria-busy]").count() == 1, "The answer came too early to tell."
 
 
+@pytest.mark.long
 def test_a_reload_in_the_middle_gives_the_bytes_of_a_tab_that_never_left(visit: Visit) -> None:
     stays, leaves = visit.tab(), visit.tab()
-    ask_anew(stays, tale(visit, "reload"))
+    ask_in_new_chat(stays, tale(visit, "reload"))
     leaves.goto(stays.url)
     for number in (3, 8, 16):
         has_come_to(leaves, number)
@@ -80,9 +72,10 @@ def test_a_reload_in_the_middle_gives_the_bytes_of_a_tab_that_never_left(visit: 
     assert text_of(leaves) == text_of(stays)
 
 
+@pytest.mark.long
 def test_a_tab_in_the_background_ends_with_the_same_text(visit: Visit) -> None:
     front, back = visit.tab(), visit.tab()
-    ask_anew(front, tale(visit, "background"))
+    ask_in_new_chat(front, tale(visit, "background"))
     back.goto(front.url)
     has_come_to(back, 3)
     back.evaluate(HIDE)
@@ -94,9 +87,10 @@ def test_a_tab_in_the_background_ends_with_the_same_text(visit: Visit) -> None:
     assert text_of(back) == text_of(front)
 
 
+@pytest.mark.long
 def test_going_back_and_forward_brings_the_answer_that_was_made_meanwhile(visit: Visit) -> None:
     stays, leaves = visit.tab(), visit.tab()
-    ask_anew(stays, tale(visit, "back"))
+    ask_in_new_chat(stays, tale(visit, "back"))
     leaves.goto(stays.url)
     has_come_to(leaves, 2)
     leaves.goto("/approvals/")
@@ -119,12 +113,13 @@ def question(visit: Visit, name: str, *, calls: int = 1) -> str:
     )
 
 
+@pytest.mark.long
 def test_a_decision_in_one_tab_shows_in_the_other_within_two_seconds(visit: Visit) -> None:
     one, other = visit.tab(), visit.tab()
-    ask_anew(one, question(visit, "seen"))
+    ask_in_new_chat(one, question(visit, "seen"))
     other.goto(one.url)
     expect(card(other, "delete thing")).to_be_visible()
-    read_it(one)
+    tick_as_read(one)
     button(card(one, "delete thing"), "Do not run").click()
     expect(card(other, "delete thing")).to_have_count(0, timeout=IN_STEP_MS)
     expect(region(other)).to_contain_text("denied by owner", timeout=IN_STEP_MS)
@@ -136,13 +131,13 @@ def test_a_decision_in_one_tab_shows_in_the_other_within_two_seconds(visit: Visi
 
 def test_a_word_in_say_why_outlives_the_decision_about_another_call(visit: Visit) -> None:
     tab, other = visit.tab(), visit.tab()
-    ask_anew(tab, question(visit, "pair", calls=2))
+    ask_in_new_chat(tab, question(visit, "pair", calls=2))
     expect(card(tab, "delete thing")).to_have_count(2)
     second = card(tab, "delete thing").last
     second.get_by_text("Say why").click()
     second.get_by_role("textbox").press_sequentially("Keep it: I am")
     other.goto(tab.url)
-    read_it(other)
+    tick_as_read(other)
     button(card(other, "delete thing").first, "Do not run").click()
     expect(region(tab)).to_contain_text("denied by owner")
     expect(card(tab, "delete thing")).to_have_count(1)
@@ -154,9 +149,10 @@ def test_a_word_in_say_why_outlives_the_decision_about_another_call(visit: Visit
     expect(region(other)).to_contain_text("Keep it: I am not done with it.")
 
 
+@pytest.mark.long
 def test_a_selection_in_an_earlier_paragraph_outlives_the_stream(visit: Visit) -> None:
     tab = visit.tab()
-    ask_anew(tab, tale(visit, "selection"))
+    ask_in_new_chat(tab, tale(visit, "selection"))
     has_come_to(tab, 3)
     tab.evaluate(SELECT)
     selected = tab.evaluate("getSelection().toString()")
@@ -178,7 +174,7 @@ def scrolled(tab: Page) -> dict[str, Any]:
 
 def test_a_reader_who_scrolled_up_is_not_pulled_down(visit: Visit) -> None:
     tab = visit.tab()
-    ask_anew(tab, tale(visit, "scrolled"))
+    ask_in_new_chat(tab, tale(visit, "scrolled"))
     has_come_to(tab, 12)
     region(tab).hover()
     tab.mouse.wheel(0, -100_000)
@@ -190,7 +186,7 @@ def test_a_reader_who_scrolled_up_is_not_pulled_down(visit: Visit) -> None:
 
 def test_a_reader_at_the_end_stays_at_the_end(visit: Visit) -> None:
     tab = visit.tab()
-    ask_anew(tab, tale(visit, "followed"))
+    ask_in_new_chat(tab, tale(visit, "followed"))
     is_complete(tab, "followed")
     assert scrolled(tab)["top"] > 500
     assert scrolled(tab)["rest"] < 80
@@ -198,7 +194,7 @@ def test_a_reader_at_the_end_stays_at_the_end(visit: Visit) -> None:
 
 def test_both_tabs_show_what_was_written_in_either(visit: Visit) -> None:
     one, other = visit.tab(), visit.tab()
-    ask_anew(one, visit.house.model.answers("First", Answer(text="The first answer.")))
+    ask_in_new_chat(one, visit.house.model.answers("First", Answer(text="The first answer.")))
     expect_over(one)
     other.goto(one.url)
     ask(other, visit.house.model.answers("Second", Answer(text="The second answer.")))

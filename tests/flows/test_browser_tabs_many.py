@@ -5,9 +5,9 @@ from playwright.sync_api import Page, expect
 
 from tests.wire.script import Answer, Tool
 
-from .browser import Visit, ask_anew, button, card, expect_over, read_it, region
+from .browser import Visit, ask_in_new_chat, button, card, expect_over, region, tick_as_read
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(150)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 TABS = 10
 PARAGRAPHS = 40
 BYTES = """() => {
@@ -62,14 +62,14 @@ def test_ten_tabs_end_with_the_bytes_of_a_reload(visit: Visit) -> None:
     contexts = [visit.context() for _ in range(3)]
     tabs = [contexts[n % 3].new_page() for n in range(TABS)]
     first, early, late = tabs[0], tabs[1:5], tabs[5:]
-    ask_anew(first, question(visit))
+    ask_in_new_chat(first, question(visit))
     for tab in early:
         tab.goto(first.url)
         expect(card(tab, "delete thing")).to_have_count(2)
-    read_it(first)
+    tick_as_read(first)
     button(card(first, "delete thing").first, "Do not run").click()
     expect(card(early[0], "delete thing")).to_have_count(1)
-    read_it(early[0])
+    tick_as_read(early[0])
     button(card(early[0], "delete thing"), "Run once").click()
     for number, tab in enumerate(late):
         tab.goto(first.url)

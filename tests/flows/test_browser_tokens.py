@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from .browser import House, Visit, button, read_it
+from .browser import House, Visit, button, tick_as_read
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(150)]
+pytestmark = [pytest.mark.gate, pytest.mark.timeout(300)]
 FACT = {"text": "The heron nests by the mill."}
 
 
@@ -26,7 +26,7 @@ def ask(house: House, token: str, path: str, arguments: dict[str, Any] | None = 
         return error.code, json.load(error)
 
 
-def make(tab: Page, name: str) -> str:
+def create_token(tab: Page, name: str) -> str:
     """A new token for the REST face, made by keyboard; its text."""
     form = tab.get_by_role("form", name="Make a token")
     form.get_by_role("textbox", name="What is it for?").fill(name)
@@ -45,14 +45,14 @@ def test_a_program_asks_and_its_person_decides_in_the_browser(visit: Visit, hous
     tab.goto("/")
     tab.locator(".account").click()
     tab.get_by_role("link", name="Access tokens").click()
-    token = make(tab, "Bird notes")
+    token = create_token(tab, "Bird notes")
 
     status, told = ask(house, token, "/api/tools/remember", FACT)
     assert (status, told["waits"]["for"]) == (202, "approval")
     tab.goto(told["waits"]["url"])
     waiting = tab.get_by_role("group", name="Approve")
     expect(waiting).to_contain_text(FACT["text"])
-    read_it(tab)
+    tick_as_read(tab)
     button(waiting, "Run once").click()
     expect(tab.get_by_text(f"Remembered: {FACT['text']}")).to_be_visible()
     status, done = ask(house, token, f"/api/calls/{told['call']}")
@@ -66,7 +66,7 @@ def test_a_program_asks_and_its_person_decides_in_the_browser(visit: Visit, hous
 def test_a_token_is_shown_once_and_ends_when_it_is_revoked(visit: Visit, house: House) -> None:
     tab = visit.tab()
     tab.goto("/tokens/")
-    token = make(tab, "Short job")
+    token = create_token(tab, "Short job")
     assert ask(house, token, "/api/tools/")[0] == 200
     tab.goto("/tokens/")
     assert token not in tab.content()
@@ -82,7 +82,7 @@ def test_without_javascript_and_on_a_phone_the_page_does_the_same(visit: Visit) 
     visit.witness.excuse("status of 4")
     tab = visit.tab(java_script_enabled=False, viewport={"width": 390, "height": 844})
     tab.goto("/tokens/")
-    make(tab, "Phone job")
+    create_token(tab, "Phone job")
     wide = tab.evaluate("document.documentElement.scrollWidth > innerWidth")
     assert not wide
     button(tab.get_by_role("article", name="Phone job"), "Revoke the token Phone job").click()

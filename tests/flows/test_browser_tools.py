@@ -10,7 +10,7 @@ from tests.wire.script import Answer
 
 from .browser import House, Visit, ask, box, button, expect_over
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(150)]
+pytestmark = [pytest.mark.gate, pytest.mark.timeout(300)]
 
 
 def entry(tab: Page) -> Locator:
@@ -18,7 +18,7 @@ def entry(tab: Page) -> Locator:
     return tab.get_by_role("button", name="Tools: ")
 
 
-def opened(tab: Page) -> Locator:
+def open_menu(tab: Page) -> Locator:
     entry(tab).click()
     menu = tab.get_by_role("search", name="Tools")
     expect(menu).to_be_visible()
@@ -29,7 +29,7 @@ def all_of(menu: Page | Locator) -> Locator:
     return menu.get_by_role("checkbox", name="All tools of things")
 
 
-def told(house: House) -> list[str]:
+def get_offered(house: House) -> list[str]:
     """The tools of services that the last request told the model of."""
     tools = house.model.requests[-1].body.get("tools", [])
     names = [tool["function"]["name"] for tool in tools]
@@ -45,11 +45,11 @@ def test_a_switch_shows_in_another_tab_at_once_and_counts_for_the_next_message(
     first.goto("/")
     ask(first, "With tools?")
     expect_over(first)
-    assert told(house)
+    assert get_offered(house)
     second = visit.tab()
     second.goto(first.url)
     before = entry(second).get_attribute("aria-label") or ""
-    here, there = opened(first), opened(second)
+    here, there = open_menu(first), open_menu(second)
     expect(all_of(here)).to_be_checked()
     all_of(here).focus()
     first.keyboard.press("Space")
@@ -61,7 +61,7 @@ def test_a_switch_shows_in_another_tab_at_once_and_counts_for_the_next_message(
     button(first, "Back to the message").click()
     ask(first, "Without tools?")
     expect_over(first)
-    assert told(house) == []
+    assert get_offered(house) == []
     button(second, "Same as in my other chats").click()
     expect(all_of(there)).to_be_checked()
 
@@ -72,7 +72,7 @@ def test_a_search_finds_a_tool_to_switch_and_keeps_what_is_typed(
     tab = visit.tab()
     tab.goto("/")
     box(tab).fill("Half a thought")
-    menu = opened(tab)
+    menu = open_menu(tab)
     search = menu.get_by_role("searchbox", name="Search the tools")
     expect(search).to_be_focused()
     tab.keyboard.type("things")
@@ -90,7 +90,7 @@ def test_a_search_finds_a_tool_to_switch_and_keeps_what_is_typed(
 def test_on_a_phone_the_menu_fits_its_screen(visit: Visit) -> None:
     tab = visit.tab(viewport={"width": 390, "height": 844})
     tab.goto("/")
-    menu = opened(tab)
+    menu = open_menu(tab)
     menu.get_by_role("button", name="things").click()
     expect(menu.get_by_role("switch").first).to_be_visible()
     assert tab.evaluate("document.documentElement.scrollWidth") <= 390

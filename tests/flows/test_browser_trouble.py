@@ -11,18 +11,18 @@ from tests.wire.script import Answer, Tool
 from .browser import (
     House,
     Visit,
-    ask_anew,
+    ask_in_new_chat,
     box,
     button,
     card,
     expect_over,
-    furnish,
-    read_it,
+    fill_house,
     region,
+    tick_as_read,
     write,
 )
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 SENTENCE = "Please look into the lighthouse keys. "
 
 
@@ -118,7 +118,7 @@ FAILURES = {
 def test_a_model_that_fails_ends_the_answer_with_what_to_do(visit: Visit, failure: str) -> None:
     answers, words = FAILURES[failure]
     tab = visit.tab()
-    ask_anew(tab, visit.house.model.answers(f"Fail by {failure}", *answers))
+    ask_in_new_chat(tab, visit.house.model.answers(f"Fail by {failure}", *answers))
     for each in words:
         expect(region(tab)).to_contain_text(each)
     expect(region(tab)).to_contain_text("Interrupted")
@@ -141,19 +141,21 @@ def services(house: House) -> Iterator[None]:
         with Hostile() as gone:
             where = {"page": bad.url("html"), "stuck": bad.url("hang"), "gone": gone.url("html")}
             added = [["mcp", "add", name, url, "--allow-private"] for name, url in where.items()]
-            furnish(house.installation, *added, *(["mcp", "confirm", name] for name in where))
+            fill_house(house.installation, *added, *(["mcp", "confirm", name] for name in where))
         yield
-    furnish(house.installation, *(["mcp", "remove", name] for name in where))
+    fill_house(house.installation, *(["mcp", "remove", name] for name in where))
 
 
 def call_of(visit: Visit, tab: Page, service: str) -> None:
     """Have the model call this service's tool, and allow it."""
     call = Tool(name=f"{service}_act", id=f"call_{service}")
     model = visit.house.model
-    ask_anew(tab, model.answers(f"Act at {service}", Answer(tools=(call,)), Answer(text="I see.")))
+    ask_in_new_chat(
+        tab, model.answers(f"Act at {service}", Answer(tools=(call,)), Answer(text="I see."))
+    )
     question = card(tab, "act", service)
     expect(question).to_be_visible()
-    read_it(tab)
+    tick_as_read(tab)
     button(question, "Run once").click()
     expect(question).to_have_count(0)
 
@@ -185,7 +187,7 @@ def test_a_service_that_answers_badly_leaves_the_outcome_to_a_person(
     expect(question).to_be_visible()
     expect(question).to_contain_text("It is not sent again unless you say so.")
     expect(question).to_contain_text(reason)
-    read_it(tab)
+    tick_as_read(tab)
     button(question, "It did not").click()
     expect(region(tab)).to_contain_text("I see.")
     expect_over(tab)
@@ -206,7 +208,9 @@ def test_a_call_that_cannot_be_read_is_not_made_and_the_row_says_why(
     tab = visit.tab()
     call = Tool(name=name, arguments=arguments, id="call_unreadable")
     model = visit.house.model
-    ask_anew(tab, model.answers(f"Say {arguments}", Answer(tools=(call,)), Answer(text="I see.")))
+    ask_in_new_chat(
+        tab, model.answers(f"Say {arguments}", Answer(tools=(call,)), Answer(text="I see."))
+    )
     expect(region(tab)).to_contain_text("I see.")
     expect_over(tab)
     found = row(tab)

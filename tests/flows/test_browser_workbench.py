@@ -7,13 +7,13 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.peers.bench import Bench, at_bench
-from tests.peers.reading_room import Doors, at_room
+from tests.peers.reading_room import ReadSwitch, at_room
 from tests.peers.serving import Served
 
-from .browser import Visit, button, furnish, read_it
+from .browser import Visit, button, fill_house, tick_as_read
 from .test_browser_looks import LAPTOP, PHONE, SIDEWAYS
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(150)]
+pytestmark = [pytest.mark.gate, pytest.mark.timeout(300)]
 
 
 @pytest.fixture(scope="module")
@@ -29,9 +29,9 @@ def shop(visit: Visit, bench: tuple[Bench, str]) -> Iterator[Bench]:
     made, url = bench
     made.ran.clear()
     add = ["mcp", "add", "shop", url, "--allow-private", "--trusted"]
-    furnish(visit.house.installation, add, ["mcp", "confirm", "shop", "list_orders"])
+    fill_house(visit.house.installation, add, ["mcp", "confirm", "shop", "list_orders"])
     yield made
-    furnish(visit.house.installation, ["mcp", "remove", "shop"])
+    fill_house(visit.house.installation, ["mcp", "remove", "shop"])
 
 
 def to_tools(tab: Page) -> None:
@@ -63,7 +63,7 @@ def test_a_tool_is_tried_by_keyboard_from_the_overview_to_its_result(
     asked = tab.get_by_role("group", name=re.compile("^Approve: Delete order"))
     expect(asked).to_contain_text("A-17")
     assert shop.ran == []
-    read_it(tab)
+    tick_as_read(tab)
     button(asked, "Run once").press("Enter")
 
     expect(tab.get_by_text("A-17 is deleted")).to_be_visible()
@@ -84,10 +84,11 @@ def test_a_button_that_is_pressed_twice_runs_once(visit: Visit, shop: Bench) -> 
     assert len(shop.ran) == 1
 
 
+@pytest.mark.long
 def test_proposals_come_as_one_types(visit: Visit) -> None:
-    with Served(at_room(Doors())) as served:
+    with Served(at_room(ReadSwitch())) as served:
         add = ["mcp", "add", "study", served.url, "--allow-private"]
-        furnish(visit.house.installation, add)
+        fill_house(visit.house.installation, add)
         tab = visit.tab("admin", viewport=LAPTOP)
         tab.goto("/admin/mcpconfig/service/")
         tab.get_by_role("link", name="study", exact=True).click()
@@ -99,9 +100,10 @@ def test_proposals_come_as_one_types(visit: Visit) -> None:
         tab.get_by_label("town").fill("Bergen")
         button(tab, "See what it says").click()
         expect(tab.get_by_text("Plan 2 days in Bergen.")).to_be_visible()
-        furnish(visit.house.installation, ["mcp", "remove", "study"])
+        fill_house(visit.house.installation, ["mcp", "remove", "study"])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("size", [PHONE, LAPTOP], ids=["phone", "laptop"])
 def test_no_page_of_the_workbench_scrolls_sideways(
     visit: Visit, shop: Bench, size: dict[str, int]
@@ -115,7 +117,7 @@ def test_no_page_of_the_workbench_scrolls_sideways(
     button(tab, "See what will run").click()
     expect(tab.get_by_role("group", name=re.compile("^Approve"))).to_be_visible()
     assert tab.evaluate(SIDEWAYS) == [], "the question"
-    read_it(tab)
+    tick_as_read(tab)
     button(tab, "Run once").click()
     expect(tab.get_by_text("Done")).to_be_visible()
     service = tools.removesuffix("tools/")

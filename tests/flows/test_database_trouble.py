@@ -11,12 +11,23 @@ from threading import Thread
 import psycopg
 import pytest
 
+from tests.migrated import POSTGRESQL
+
 from .journey import Journey, installation
-from .person import THREAD, Line, Person, card_of, conversation_in, is_over, states
-from .server import POSTGRESQL, Installation, Server, eventually
+from .person import (
+    THREAD,
+    Line,
+    Person,
+    find_card,
+    find_conversation_id,
+    is_over,
+    load_page,
+    states,
+)
+from .server import Installation, Server, eventually
 from .story import SENTENCES, World, world
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 # Long enough that a worker may try again for a while, short enough to see what it does after that.
 LEASE = {"LEASE_SECONDS": "10"}
 
@@ -64,7 +75,7 @@ class Place:
         """A journey whose message was accepted."""
         journey = Journey(person=self.person, world=self.world, verb=verb, server=self.server)
         sent = self.person.send(self.server, journey.text, journey.client_id)
-        journey.conversation = conversation_in(sent)
+        journey.conversation = find_conversation_id(sent)
         return journey
 
     def text(self, journey: Journey) -> str:
@@ -121,20 +132,21 @@ def test_a_database_that_is_away_for_seconds_costs_no_word_of_an_answer(place: P
     assert place.world.model.asked_about(journey.name) == asked, "The model was asked anew."
 
 
+@pytest.mark.parametrize("seconds", [4, 14], ids=["briefly", "longer than a lease"])
 def test_a_result_that_comes_while_the_database_is_away_is_kept(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+    place: Place, monkeypatch: pytest.MonkeyPatch, seconds: int
 ) -> None:
     monkeypatch.setattr("tests.flows.story.HELD_SECONDS", 2)
     journey = place.begun("Change")
     eventually(
-        lambda: card_of(place.person.page(place.server, journey.conversation)) == "approval",
+        lambda: find_card(place.person.page(place.server, journey.conversation)) == "approval",
         "the question",
     )
     page = place.person.page(place.server, journey.conversation)
     place.person.answer(place.server, page, {"decision": "run"})
     eventually(lambda: journey.executions == 1, "the effect")
     with place.cluster.away():
-        time.sleep(4)  # the service answers in the middle of it
+        time.sleep(seconds)  # the service answers in the middle of it
     page = journey.to_the_end()
     assert states(page) == ["done"]
     assert "unknown" not in journey.saw
@@ -147,6 +159,19 @@ def test_a_database_that_is_away_for_longer_than_a_lease_ends_no_turn(place: Pla
     eventually(lambda: "Paragraph 3 of" in place.text(journey), "some words")
     with place.cluster.away():
         time.sleep(14)
+    assert_told_to_the_end(place, journey)
+
+
+def test_a_message_that_is_sent_while_the_database_is_away_is_kept_in_the_answer(
+    place: Place,
+) -> None:
+    journey = Journey(person=place.person, world=place.world, verb="Tell", server=place.server)
+    page = load_page(place.person.html(place.server, "/"))
+    with place.cluster.away():
+        refused = place.person.send(place.server, journey.text, journey.client_id, page)
+        ready = place.person.browser.get(f"{place.server.address}/readyz")
+    assert (refused.status_code, ready.status_code) == (503, 503)
+    assert journey.text in refused.text
     assert_told_to_the_end(place, journey)
 
 

@@ -13,15 +13,25 @@ from pathlib import Path
 import httpx2
 import pytest
 
+from chatapp.journal.fault_points import FaultPoint
 from tests.dom import Tab
 
 from .breaking_proxy import BreakingProxy
 from .journey import Journey, installation
-from .person import THREAD, Line, Person, card_of, conversation_in, is_over, loaded, states
+from .person import (
+    THREAD,
+    Line,
+    Person,
+    find_card,
+    find_conversation_id,
+    is_over,
+    load_page,
+    states,
+)
 from .server import REDIS, Installation, Server, eventually, free_port
 from .story import World, world
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 NOBODY = "redis://127.0.0.1:1"
 LOST_LEASE = ("belongs to another worker", "lease.LeaseLost")
 # The slow poll looks every second; the rest is the time of two busy cores.
@@ -47,7 +57,7 @@ class Place:
         """A journey whose message was accepted."""
         journey = self.journey(verb, server)
         sent = self.person.send(journey.server, journey.text, journey.client_id)
-        journey.conversation = conversation_in(sent)
+        journey.conversation = find_conversation_id(sent)
         return journey
 
     def page(self, journey: Journey, server: Server | None = None) -> Tab:
@@ -69,7 +79,7 @@ def parties(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 
 @contextlib.contextmanager
-def placed(kind: str, folder: Path, parties: World, redis: str) -> Iterator[Place]:
+def start_place(kind: str, folder: Path, parties: World, redis: str) -> Iterator[Place]:
     with installation(kind, folder, parties, REDIS_URL=redis) as made:
         person, first = Person(made, "openai-chat:scripted"), made.server("first")
         place = Place(installation=made, world=parties, person=person, first=first)
@@ -84,7 +94,7 @@ def placed(kind: str, folder: Path, parties: World, redis: str) -> Iterator[Plac
 def beside(tmp_path_factory: pytest.TempPathFactory, parties: World) -> Iterator[Place]:
     """Two servers on one PostgreSQL and one Redis."""
     folder = tmp_path_factory.mktemp("beside")
-    with placed("postgresql", folder, parties, f"{REDIS}/12") as place:
+    with start_place("postgresql", folder, parties, f"{REDIS}/12") as place:
         place.second = place.installation.server("second")
         yield place
 
@@ -92,7 +102,7 @@ def beside(tmp_path_factory: pytest.TempPathFactory, parties: World) -> Iterator
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory: pytest.TempPathFactory, parties: World) -> Iterator[Place]:
     """One server on SQLite whose REDIS_URL leads nowhere."""
-    with placed("sqlite", tmp_path_factory.mktemp("alone"), parties, NOBODY) as place:
+    with start_place("sqlite", tmp_path_factory.mktemp("alone"), parties, NOBODY) as place:
         yield place
 
 
@@ -104,15 +114,15 @@ def assert_same_as_reload(place: Place, journey: Journey, line: Line, server: Se
     assert journey.told(page) == place.tale
 
 
-def replayed(line: Line, frames: list[str]) -> Tab:
+def read_frames(line: Line, frames: list[str]) -> Tab:
     """A tab that loaded the same page and was given these frames."""
-    tab = loaded(line.html)
+    tab = load_page(line.html)
     for frame in frames:
         tab.take(frame)
     return tab
 
 
-def noticed(server: Server, heard: int) -> bool:
+def find_notices(server: Server, heard: int) -> bool:
     """Whether its log says, after the first `heard` characters, that it lost a turn."""
     return any(words in server.log[heard:] for words in LOST_LEASE)
 
@@ -123,7 +133,7 @@ def test_a_server_that_was_frozen_while_it_streamed_writes_nothing_when_it_wakes
 ) -> None:
     frozen, other = beside.pair()
     other.end()  # or it may take the turn before the first has begun
-    frozen.strike("K6", 5, signal.SIGSTOP)
+    frozen.strike(FaultPoint.TEXT_BATCH_COMMITTED, 5, signal.SIGSTOP)
     journey = beside.begun("Tell", frozen)
     eventually(lambda: frozen.is_frozen, "the freeze")
     other.start()
@@ -131,7 +141,7 @@ def test_a_server_that_was_frozen_while_it_streamed_writes_nothing_when_it_wakes
     before = beside.page(journey, other)
     heard = len(frozen.log)
     frozen.send(signal.SIGCONT)
-    eventually(lambda: noticed(frozen, heard), "the frozen server noticing")
+    eventually(lambda: find_notices(frozen, heard), "the frozen server noticing")
     after = beside.page(journey, frozen)
     assert after.last == before.last, "A stale worker wrote to the journal."
     assert after.text(THREAD) == before.text(THREAD)
@@ -142,16 +152,16 @@ def test_a_server_that_was_frozen_before_the_first_byte_never_sends_it(beside: P
     frozen, other = beside.pair()
     other.end()
     journey = beside.begun("Delete", frozen)
-    eventually(lambda: card_of(beside.page(journey)) == "approval", "the question")
-    frozen.strike("K11", 1, signal.SIGSTOP)
+    eventually(lambda: find_card(beside.page(journey)) == "approval", "the question")
+    frozen.strike(FaultPoint.CALL_STORED_AS_SENDING, 1, signal.SIGSTOP)
     with contextlib.suppress(httpx2.TransportError):  # the answer may freeze with the server
         beside.person.answer(frozen, beside.page(journey), {"decision": "run"}, seconds=3)
     eventually(lambda: frozen.is_frozen, "the freeze")
     other.start()
-    eventually(lambda: card_of(beside.page(journey, other)) == "unknown", "the other server")
+    eventually(lambda: find_card(beside.page(journey, other)) == "unknown", "the other server")
     heard = len(frozen.log)
     frozen.send(signal.SIGCONT)
-    eventually(lambda: noticed(frozen, heard), "the frozen server noticing")
+    eventually(lambda: find_notices(frozen, heard), "the frozen server noticing")
     assert journey.executions == 0
     journey.server = other
     page = journey.to_the_end()
@@ -201,11 +211,11 @@ def test_a_frame_that_is_missing_would_be_noticed(alone: Place) -> None:
     line.read(is_over)
     line.close()
     whole = alone.page(journey).text(THREAD)
-    assert replayed(line, line.frames).text(THREAD) == whole
+    assert read_frames(line, line.frames).text(THREAD) == whole
     # A frame that only repaints the open block is made good by the next.
     lasting = [place for place, frame in enumerate(line.frames) if '["a","blocks-' in frame]
     middle = lasting[len(lasting) // 2]
-    assert replayed(line, line.frames[:middle] + line.frames[middle + 1 :]).text(THREAD) != whole
+    assert read_frames(line, line.frames[:middle] + line.frames[middle + 1 :]).text(THREAD) != whole
 
 
 # --- Redis ---------------------------------------------------------------------------------------
@@ -299,7 +309,7 @@ def conversations_from(place: Place, journey: Journey, client_ids: list[uuid.UUI
         place.pair(),
         lambda n, server: place.person.send(server, journey.text, client_ids[n]),
     )
-    return {conversation_in(answer) for answer in sent}
+    return {find_conversation_id(answer) for answer in sent}
 
 
 def test_a_message_that_is_sent_ten_times_at_once_is_one_turn(beside: Place) -> None:
@@ -328,7 +338,7 @@ def test_an_approval_that_is_answered_twenty_times_at_once_is_decided_once(
 ) -> None:
     servers = beside.pair()
     journey = beside.begun("Delete")
-    eventually(lambda: card_of(beside.page(journey)) == "approval", "the question")
+    eventually(lambda: find_card(beside.page(journey)) == "approval", "the question")
     card = beside.page(journey)
     words = ["deny"] * denials + ["run"] * (20 - denials)
     # Denials and runs alternate, and so do the servers that are asked.

@@ -8,19 +8,23 @@ from pathlib import Path
 
 import pytest
 
+from tests.migrated import make_sqlite
+
 from .model_server import answering
 from .server import ROOT, Installation
 from .story import Storyteller
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.gate
 
 
 def test_an_interrupted_chat_is_quiet_and_its_turn_goes_on(tmp_path: Path) -> None:
     with answering(Storyteller()) as model:
         installation = Installation(
-            tmp_path, OPENAI_BASE_URL=model.url, DEFAULT_MODEL="openai-chat:scripted"
+            tmp_path,
+            DATABASE_URL=make_sqlite(tmp_path / "chat.sqlite3"),
+            OPENAI_BASE_URL=model.url,
+            DEFAULT_MODEL="openai-chat:scripted",
         )
-        installation.manage("migrate", "-v", "0")
         running = subprocess.Popen(
             [sys.executable, "manage.py", "chat", "Tell moon", "--json"],
             cwd=ROOT,

@@ -5,14 +5,16 @@ from collections.abc import Iterator
 
 import pytest
 
+from chatapp.journal.fault_points import FaultPoint
+
 from .journey import Journey, installation
 from .pausing_services import PausingServices, pausing_services
 from .person import states
-from .places import Place, assert_well_ended, placed
+from .places import Place, assert_well_ended, start_place
 from .server import REDIS, Server
 from .story import World, world
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 VERBS = ("Ask", "Push", "Run", "Open")
 SIDE_BY_SIDE = {"REDIS_URL": f"{REDIS}/12"}
 
@@ -20,21 +22,67 @@ CARDS = {"approval", "question", "sign-in", "unknown"}
 
 # Where the process is killed, what was asked, and which cards the person meets.
 POINTS = [
-    pytest.param("K24:1", "Ask", {"question"}, id="a question is open"),
-    pytest.param("K21:1", "Ask", {"question"}, id="it is answered"),
-    pytest.param("K11:2", "Ask", {"question", "unknown"}, id="the next leg begins"),
-    pytest.param("K13:2", "Ask", {"question", "unknown"}, id="the next leg is answered"),
-    pytest.param("K22:1", "Push", {"question", "unknown"}, id="a question in the middle of a call"),
-    pytest.param("K21:1", "Push", {"question", "unknown"}, id="that is answered"),
-    pytest.param("K13:1", "Run", {"unknown"}, id="a task has begun"),
-    pytest.param("K25:1", "Run", set(), id="a task is stored"),
-    pytest.param("K23:1", "Open", {"sign-in"}, id="a sign-in is wanted"),
+    pytest.param(
+        FaultPoint.QUESTION_PAUSE_COMMITTED, 1, "Ask", {"question"}, id="a question is open"
+    ),
+    pytest.param(
+        FaultPoint.QUESTION_ANSWERED,
+        1,
+        "Ask",
+        {"question"},
+        id="it is answered",
+    ),
+    pytest.param(
+        FaultPoint.CALL_STORED_AS_SENDING,
+        2,
+        "Ask",
+        {"question", "unknown"},
+        id="the next leg begins",
+    ),
+    pytest.param(
+        FaultPoint.CALL_ANSWERED,
+        2,
+        "Ask",
+        {"question", "unknown"},
+        id="the next leg is answered",
+    ),
+    pytest.param(
+        FaultPoint.LIVE_QUESTION_COMMITTED,
+        1,
+        "Push",
+        {"question", "unknown"},
+        id="a question in the middle of a call",
+    ),
+    pytest.param(
+        FaultPoint.QUESTION_ANSWERED,
+        1,
+        "Push",
+        {"question", "unknown"},
+        id="that is answered",
+    ),
+    pytest.param(
+        FaultPoint.CALL_ANSWERED,
+        1,
+        "Run",
+        {"unknown"},
+        id="a task has begun",
+    ),
+    pytest.param(FaultPoint.TASK_PAUSE_COMMITTED, 1, "Run", set(), id="a task is stored"),
+    pytest.param(
+        FaultPoint.SIGN_IN_PAUSE_COMMITTED, 1, "Open", {"sign-in"}, id="a sign-in is wanted"
+    ),
 ]
 AT_ANOTHER = [
-    pytest.param("K24:1", "Ask", {"question"}, id="it asks there"),
-    pytest.param("K21:1", "Ask", {"question"}, id="it goes on there with the answer"),
-    pytest.param("K25:1", "Run", set(), id="it asks after the task there"),
-    pytest.param("K23:1", "Open", {"sign-in"}, id="it signs in there"),
+    pytest.param(FaultPoint.QUESTION_PAUSE_COMMITTED, 1, "Ask", {"question"}, id="it asks there"),
+    pytest.param(
+        FaultPoint.QUESTION_ANSWERED, 1, "Ask", {"question"}, id="it goes on there with the answer"
+    ),
+    pytest.param(
+        FaultPoint.TASK_PAUSE_COMMITTED, 1, "Run", set(), id="it asks after the task there"
+    ),
+    pytest.param(
+        FaultPoint.SIGN_IN_PAUSE_COMMITTED, 1, "Open", {"sign-in"}, id="it signs in there"
+    ),
 ]
 
 
@@ -60,7 +108,7 @@ def place(
     folder = tmp_path_factory.mktemp(request.param)
     with installation(request.param, folder, parties) as made:
         services.add_to(made)
-        yield placed(request.param, made, parties, VERBS)
+        yield start_place(request.param, made, parties, VERBS)
 
 
 @pytest.fixture(scope="module")
@@ -71,36 +119,50 @@ def pair(
     folder = tmp_path_factory.mktemp("pair")
     with installation("postgresql", folder, parties, **SIDE_BY_SIDE) as made:
         services.add_to(made)
-        yield placed("postgresql", made, parties, VERBS)
+        yield start_place("postgresql", made, parties, VERBS)
 
 
-def struck(
-    place: Place, services: PausingServices, point: str, verb: str, spare: Server | None = None
+def strike(
+    place: Place,
+    services: PausingServices,
+    point: FaultPoint,
+    count: int,
+    verb: str,
+    spare: Server | None = None,
 ) -> Journey:
     """The journey through a story in which the server is killed at this point."""
     services.forget_sign_ins()
-    where, count = point.split(":")
-    place.server.strike(where, int(count))
+    place.server.strike(point, count)
     return place.journey(verb, spare)
 
 
-@pytest.mark.parametrize(("point", "verb", "cards"), POINTS)
+@pytest.mark.parametrize(("point", "count", "verb", "cards"), POINTS)
 def test_a_server_killed_around_a_pause_loses_nothing_and_does_nothing_twice(
-    place: Place, services: PausingServices, point: str, verb: str, cards: set[str]
+    place: Place,
+    services: PausingServices,
+    point: FaultPoint,
+    count: int,
+    verb: str,
+    cards: set[str],
 ) -> None:
-    journey = struck(place, services, point, verb)
+    journey = strike(place, services, point, count, verb)
     page = journey.to_the_end()
     assert CARDS & set(journey.saw) == cards
     assert_well_ended(place, journey, page, is_asked="unknown" in cards)
 
 
-@pytest.mark.parametrize(("point", "verb", "cards"), AT_ANOTHER)
+@pytest.mark.parametrize(("point", "count", "verb", "cards"), AT_ANOTHER)
 def test_a_second_server_goes_on_with_what_one_that_was_killed_has_begun(
-    pair: Place, services: PausingServices, point: str, verb: str, cards: set[str]
+    pair: Place,
+    services: PausingServices,
+    point: FaultPoint,
+    count: int,
+    verb: str,
+    cards: set[str],
 ) -> None:
     spare = pair.installation.server(f"spare-{point}-{verb}")
     spare.start()
-    journey = struck(pair, services, point, verb, spare)
+    journey = strike(pair, services, point, count, verb, spare)
     page = journey.to_the_end()
     assert journey.server is spare
     assert CARDS & set(journey.saw) == cards

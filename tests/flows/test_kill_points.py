@@ -9,35 +9,40 @@ from collections.abc import Iterator
 import httpx2
 import pytest
 
+from chatapp.journal.fault_points import FaultPoint
+
 from .journey import installation
-from .person import THREAD, conversation_in, states
-from .places import Place, assert_at_most_once_without_a_word, assert_well_ended, placed
+from .person import THREAD, find_conversation_id, states
+from .places import Place, assert_at_most_once_without_a_word, assert_well_ended, start_place
 from .server import REDIS, eventually
 from .story import SENTENCES, World, world
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.gate, pytest.mark.timeout(300)]
 VERBS = ("Delete", "Read")
 SIDE_BY_SIDE = {"REDIS_URL": f"{REDIS}/11"}
 
 # Where the process is killed, what was asked, and whether the person is asked about the outcome.
+# The gate has the points beside a commit and beside the network; the long lane has all.
 POINTS = [
-    ("K1:1", "Delete", False),
-    ("K2:1", "Delete", False),
-    ("K3:1", "Delete", False),
-    ("K4:1", "Delete", False),
-    ("K5:1", "Delete", False),
-    ("K6:1", "Delete", False),
-    ("K7:1", "Delete", False),
-    ("K8:1", "Delete", False),
-    ("K9:1", "Delete", False),
-    ("K10:1", "Delete", False),
-    ("K11:1", "Delete", True),
-    ("K11:1", "Read", True),
-    ("K13:1", "Delete", True),
-    ("K13:1", "Read", True),
-    ("K14:1", "Delete", False),
-    ("K6:3", "Delete", False),  # K15: in the stream that follows the call
-    ("K16:1", "Delete", False),
+    (FaultPoint.MESSAGE_STORED_UNCOMMITTED, 1, "Delete", False),
+    pytest.param(FaultPoint.TURN_FOUND, 1, "Delete", False, marks=pytest.mark.long),
+    pytest.param(FaultPoint.FIRST_STEP_CHOSEN, 1, "Delete", False, marks=pytest.mark.long),
+    pytest.param(FaultPoint.MODEL_REQUEST_BUILT, 1, "Delete", False, marks=pytest.mark.long),
+    pytest.param(FaultPoint.TEXT_BATCH_COLLECTED, 1, "Delete", False, marks=pytest.mark.long),
+    pytest.param(FaultPoint.TEXT_BATCH_COMMITTED, 1, "Delete", False, marks=pytest.mark.long),
+    pytest.param(FaultPoint.TOOL_CALL_RECEIVED, 1, "Delete", False, marks=pytest.mark.long),
+    pytest.param(FaultPoint.DECISION_COMMITTED, 1, "Delete", False, marks=pytest.mark.long),
+    (FaultPoint.TURN_PARKED, 1, "Delete", False),
+    pytest.param(FaultPoint.APPROVAL_ANSWERED, 1, "Delete", False, marks=pytest.mark.long),
+    (FaultPoint.CALL_STORED_AS_SENDING, 1, "Delete", True),
+    pytest.param(FaultPoint.CALL_STORED_AS_SENDING, 1, "Read", True, marks=pytest.mark.long),
+    (FaultPoint.CALL_ANSWERED, 1, "Delete", True),
+    pytest.param(FaultPoint.CALL_ANSWERED, 1, "Read", True, marks=pytest.mark.long),
+    pytest.param(FaultPoint.NEXT_STEP_CHOSEN, 1, "Delete", False, marks=pytest.mark.long),
+    pytest.param(
+        FaultPoint.TEXT_BATCH_COMMITTED, 3, "Delete", False, marks=pytest.mark.long
+    ),  # in the stream that follows the call
+    pytest.param(FaultPoint.TURN_END_CHOSEN, 1, "Delete", False, marks=pytest.mark.long),
 ]
 
 
@@ -47,13 +52,15 @@ def parties(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         yield made
 
 
-@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+@pytest.fixture(
+    scope="module", params=["sqlite", pytest.param("postgresql", marks=pytest.mark.long)]
+)
 def place(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, parties: World
 ) -> Iterator[Place]:
     folder = tmp_path_factory.mktemp(request.param)
     with installation(request.param, folder, parties) as made:
-        yield placed(request.param, made, parties, VERBS)
+        yield start_place(request.param, made, parties, VERBS)
 
 
 @pytest.fixture(scope="module")
@@ -61,23 +68,24 @@ def pair(tmp_path_factory: pytest.TempPathFactory, parties: World) -> Iterator[P
     """Servers side by side: one database, one Redis."""
     folder = tmp_path_factory.mktemp("pair")
     with installation("postgresql", folder, parties, **SIDE_BY_SIDE) as made:
-        yield placed("postgresql", made, parties, VERBS)
+        yield start_place("postgresql", made, parties, VERBS)
 
 
-@pytest.mark.parametrize(("point", "verb", "is_asked"), POINTS)
+@pytest.mark.parametrize(("point", "count", "verb", "is_asked"), POINTS)
 def test_a_server_killed_anywhere_loses_nothing_and_sends_nothing_twice(
-    place: Place, point: str, verb: str, is_asked: bool
+    place: Place, point: FaultPoint, count: int, verb: str, is_asked: bool
 ) -> None:
-    where, count = point.split(":")
-    place.server.strike(where, int(count))
+    place.server.strike(point, count)
     journey = place.journey(verb)
     page = journey.to_the_end()
     assert_well_ended(place, journey, page, is_asked=is_asked)
-    assert where != "K1" or journey.messages_sent == 2, "It died before it had accepted anything."
+    is_accepted = point != FaultPoint.MESSAGE_STORED_UNCOMMITTED
+    assert is_accepted or journey.messages_sent == 2, "It died before it had accepted anything."
 
 
+@pytest.mark.long
 def test_a_server_killed_while_the_service_works_shows_an_unknown_outcome(place: Place) -> None:
-    """K12: the call was sent, its effect is on the service's disk, and its answer never comes."""
+    """The call was sent, its effect is on the service's disk, and its answer never comes."""
     journey = place.journey("Change")
 
     def kill_once_it_took_effect() -> None:
@@ -93,7 +101,7 @@ def test_a_server_killed_while_the_service_works_shows_an_unknown_outcome(place:
 
 
 def test_only_a_persons_word_sends_a_call_again(place: Place) -> None:
-    place.server.strike("K13")
+    place.server.strike(FaultPoint.CALL_ANSWERED)
     journey = place.journey("Read")
     journey.always_says = "again"
     page = journey.to_the_end()
@@ -104,16 +112,16 @@ def test_only_a_persons_word_sends_a_call_again(place: Place) -> None:
 
 
 def test_stop_is_not_forgotten_by_a_server_that_dies_of_it(place: Place) -> None:
-    """K20: what was said is kept, and the next server ends the turn instead of going on."""
+    """What was said is kept, and the next server ends the turn instead of going on."""
     journey = place.journey("Tell")
     person, server = place.person, place.server
     sent = person.send(server, journey.text, journey.client_id)
-    journey.conversation = conversation_in(sent)
+    journey.conversation = find_conversation_id(sent)
     beginning = "Paragraph 2 of the tale"
     eventually(
         lambda: beginning in person.page(server, journey.conversation).text(THREAD), "some words"
     )
-    server.strike("K20")
+    server.strike(FaultPoint.STOP_RECEIVED)
     with contextlib.suppress(httpx2.TransportError):
         person.stop(server, journey.conversation)
     assert server.wait() == -signal.SIGKILL
@@ -132,7 +140,7 @@ def test_a_call_that_the_ledger_is_told_to_repeat_is_caught_by_the_count(place: 
     change = f"from mcpconfig.models import ToolSetting; {setting}"
     place.installation.manage("shell", "-c", change.format(True))
     try:
-        place.server.strike("K13")
+        place.server.strike(FaultPoint.CALL_ANSWERED)
         journey = place.journey("Read")
         journey.to_the_end()
     finally:
@@ -143,24 +151,34 @@ def test_a_call_that_the_ledger_is_told_to_repeat_is_caught_by_the_count(place: 
         assert_at_most_once_without_a_word(journey)
 
 
-@pytest.mark.parametrize("point", ["K3", "K9", "K12"])
-def test_a_second_server_takes_over_from_one_that_was_killed(pair: Place, point: str) -> None:
-    """K12 as seen by another worker is K13: sent, and nothing stored of what came of it."""
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("point", "is_asked"),
+    [
+        (FaultPoint.FIRST_STEP_CHOSEN, False),
+        (FaultPoint.TURN_PARKED, False),
+        (FaultPoint.CALL_ANSWERED, True),  # to another worker: sent, and no outcome is stored
+    ],
+)
+def test_a_second_server_takes_over_from_one_that_was_killed(
+    pair: Place, point: FaultPoint, is_asked: bool
+) -> None:
     spare = pair.installation.server(f"spare-{point}")
     spare.start()
-    pair.server.strike("K13" if point == "K12" else point)
+    pair.server.strike(point)
     journey = pair.journey("Delete", spare)
     page = journey.to_the_end()
     assert journey.server is spare
-    assert_well_ended(pair, journey, page, is_asked=point == "K12")
+    assert_well_ended(pair, journey, page, is_asked=is_asked)
     spare.end()
     pair.server.start()
 
 
+@pytest.mark.long
 def test_a_message_that_is_lost_after_all_would_be_noticed(pair: Place) -> None:
     """The planted fault: the accepted message is taken away, and the journey fails."""
     journey = pair.journey("Read")
-    journey.conversation = conversation_in(
+    journey.conversation = find_conversation_id(
         pair.person.send(pair.server, journey.text, journey.client_id)
     )
     lost = f"Conversation.objects.filter(title__contains='{journey.name}').delete()"

@@ -14,9 +14,9 @@ from openai import OpenAI
 
 from .journey import installation
 from .server import Installation, Server, eventually
-from .story import World, last_word, tale_of, world
+from .story import World, build_story, last_word, world
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.gate, pytest.mark.timeout(300)]
 MODEL = "openai:gpt-5"
 
 
@@ -66,21 +66,23 @@ def name() -> str:
     return f"thing{uuid.uuid4().hex[:10]}"
 
 
+@pytest.mark.long
 def test_a_long_answer_comes_in_pieces_and_whole(home: Any, name: str) -> None:
     _, _, program = home
     chunks = list(program.ask(f"Tell {name}", stream=True))
     pieces = [each.choices[0].delta.content or "" for each in chunks if each.choices]
-    assert "".join(pieces) == tale_of(name)
+    assert "".join(pieces) == build_story(name)
     assert sum(map(bool, pieces)) > 5
 
 
+@pytest.mark.long
 def test_a_program_that_goes_away_stops_nothing_and_may_come_back(
     home: Any, parties: World, name: str
 ) -> None:
     _, _, program = home
     program.begin(f"Tell {name}", 3).close()
     said, standing = program.answer(f"Tell {name}")
-    assert (said, standing["state"]) == (tale_of(name), "done")
+    assert (said, standing["state"]) == (build_story(name), "done")
     assert parties.model.asked_about(name) == 1
 
 
@@ -95,7 +97,7 @@ def test_a_server_killed_in_a_stream_gives_the_whole_answer_to_who_asks_again(
     server.end()
     server.start()
     said, standing = program.answer(f"Tell {name}")
-    assert (said, standing["state"]) == (tale_of(name), "done")
+    assert (said, standing["state"]) == (build_story(name), "done")
 
 
 def test_what_a_person_approves_elsewhere_runs_once(home: Any, parties: World, name: str) -> None:
@@ -109,6 +111,7 @@ def test_what_a_person_approves_elsewhere_runs_once(home: Any, parties: World, n
     assert parties.executions(name) == 1
 
 
+@pytest.mark.long
 def test_a_denied_call_is_told_to_the_model_and_the_turn_ends(
     home: Any, parties: World, name: str
 ) -> None:

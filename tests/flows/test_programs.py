@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.migrated import make_sqlite
 from tests.peers.clients import CLIENTS, Unavailable
 from tests.peers.installing import python_program
 
 from .server import Installation, Server, eventually
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(400)]
 OFFERED = {"current-time", "list-services", "remember", "recall", "search-conversations"}
 
 
@@ -21,9 +22,8 @@ class Home:
     """A server with a member, and a token for their programs."""
 
     def __init__(self, folder: Path) -> None:
-        database = {"DATABASE_URL": f"sqlite:///{folder / 'programs.sqlite3'}"}
+        database = {"DATABASE_URL": make_sqlite(folder / "programs.sqlite3")}
         self.installation = Installation(folder, **database)
-        self.installation.manage("migrate", "-v", "0")
         self.installation.manage("member", "add", "owner", "--password-env", "PASSWORD")
         words = ["token", "create", "Peers", "--scope", "mcp", "--scope", "tools", "--json"]
         self.token: str = json.loads(self.installation.manage(*words))["token"]

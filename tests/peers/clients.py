@@ -1,4 +1,4 @@
-"""Programs that others wrote, as clients of our MCP face: each lists our tools and calls one."""
+"""Third-party MCP clients: each lists the tools of the MCP server and calls one."""
 
 import json
 import subprocess
@@ -14,8 +14,8 @@ SECONDS = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
-    """What a program found: the names of the tools, and the result as the protocol has it."""
+class ProgramReport:
+    """The output of a program: the names of the tools, and the result as the protocol has it."""
 
     tools: list[str]
     result: dict[str, Any]
@@ -25,7 +25,7 @@ class Told:
         return "".join(block.get("text", "") for block in self.result["content"])
 
 
-Ask = Callable[[str, str, str, dict[str, Any]], Told]
+Ask = Callable[[str, str, str, dict[str, Any]], ProgramReport]
 
 
 def _said(*command: str | Path) -> Any:
@@ -39,19 +39,21 @@ def _said(*command: str | Path) -> Any:
     return json.loads(done.stdout)
 
 
-def typescript(address: str, token: str, tool: str, given: dict[str, Any]) -> Told:
+def typescript(address: str, token: str, tool: str, given: dict[str, Any]) -> ProgramReport:
     """The SDK of npm."""
     home = npm_package("client", "@modelcontextprotocol/sdk")
     words: list[str | Path] = [address, token, tool, json.dumps(given), home]
-    return Told(**_said(node(), HERE / "ts_client.mjs", *words))
+    return ProgramReport(**_said(node(), HERE / "ts_client.mjs", *words))
 
 
-def fastmcp(address: str, token: str, tool: str, given: dict[str, Any]) -> Told:
+def fastmcp(address: str, token: str, tool: str, given: dict[str, Any]) -> ProgramReport:
     python = python_program("fastmcp", "python")
-    return Told(**_said(python, HERE / "fast_client.py", address, token, tool, json.dumps(given)))
+    return ProgramReport(
+        **_said(python, HERE / "fast_client.py", address, token, tool, json.dumps(given))
+    )
 
 
-def inspector(address: str, token: str, tool: str, given: dict[str, Any]) -> Told:
+def inspector(address: str, token: str, tool: str, given: dict[str, Any]) -> ProgramReport:
     """MCP Inspector on the command line."""
     package = npm_package("inspector", "@modelcontextprotocol/inspector")
     start: list[str | Path] = [node(), package / "clients/launcher/build/index.js", "--cli"]
@@ -59,9 +61,11 @@ def inspector(address: str, token: str, tool: str, given: dict[str, Any]) -> Tol
     listed = _said(*start, "--method", "tools/list")
     values = [f"{name}={value}" for name, value in given.items()]
     call = ["--method", "tools/call", "--tool-name", tool, "--tool-arg", *values]
-    return Told(tools=[each["name"] for each in listed["tools"]], result=_said(*start, *call))
+    return ProgramReport(
+        tools=[each["name"] for each in listed["tools"]], result=_said(*start, *call)
+    )
 
 
 CLIENTS: dict[str, Ask] = {"typescript": typescript, "fastmcp": fastmcp, "inspector": inspector}
 
-__all__ = ["CLIENTS", "Told", "Unavailable"]
+__all__ = ["CLIENTS", "ProgramReport", "Unavailable"]

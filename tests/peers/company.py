@@ -1,5 +1,5 @@
-"""A company's identity provider (OpenID Connect): whoever comes is `person` and agrees at once, and
-exchanges their identity for an assertion that one service's authorization server takes."""
+"""A company's identity provider (OpenID Connect). Every visitor is `person` and agrees at once; an
+identity is exchanged for an assertion for one service's authorization server."""
 
 import base64
 import hashlib
@@ -32,7 +32,7 @@ class Refusal(Exception):
 
 @dataclass
 class Company:
-    """Its state, which tests look into, and its manners, which they change."""
+    """The state of the provider, which tests read, and its options, which they change."""
 
     url: str = ""
     person: str = "ada"
@@ -59,7 +59,7 @@ class Company:
     )
 
     def grants(self, kind: str) -> int:
-        """How many token requests whose grant type ends like this arrived."""
+        """Return how many token requests with this kind of grant arrived."""
         return sum(request["grant_type"].endswith(kind) for request in self.requests)
 
     def sign(self, claims: dict[str, Any], kind: str = "JWT") -> str:
@@ -71,7 +71,8 @@ class Company:
         return self.sign({"sub": person, "aud": CLIENT, **claims, **self.identity_says})
 
     def read(self, token: str, audience: str) -> dict[str, Any]:
-        """The claims of what was signed here for this audience; InvalidTokenError otherwise."""
+        """Return the claims of a token signed here for this audience; raise InvalidTokenError
+        otherwise."""
         public = self.key.public_key()
         found: dict[str, Any] = jwt.decode(
             token, public, ["ES256"], audience=audience, issuer=self.url
@@ -79,7 +80,8 @@ class Company:
         return found
 
     def person_in(self, assertion: str, *, audience: str, client: str, resource: str | None) -> str:
-        """Whom a service's authorization server lets in with this, which checks all of it."""
+        """Return the person of this assertion, after the checks of a service's authorization
+        server."""
         try:
             claims = self.read(assertion, audience)
         except jwt.exceptions.InvalidTokenError:
@@ -202,7 +204,7 @@ def company_application(company: Company) -> Application:
 
 
 class _Instead(Response):
-    """What a test wants to be answered."""
+    """An answer that a test has set."""
 
     def __init__(self, application: Application) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""A forward proxy that speaks CONNECT, notes what it was asked for, and can refuse."""
+"""A forward proxy that speaks CONNECT, records its requests, and can refuse."""
 
 import asyncio
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""An MCP server whose effects can be counted: it appends one line to a file per execution.
+"""An MCP server with countable effects: it appends one line to a file per execution.
 
 python -m tests.peers.effects --port 9000 --file /tmp/effects [--era modern|handshake]
 """
@@ -33,7 +33,7 @@ class Effects:
 
 
 def server(effects: Effects) -> MCPServer[None]:
-    """Three tools: one that destroys, one that reads, one that takes its time after its effect."""
+    """Three tools: one that destroys, one that reads, one that waits after its effect."""
     made: MCPServer[None] = MCPServer("effects", version="1.0", log_level="WARNING")
 
     @made.tool(annotations=ToolAnnotations(destructive_hint=True))

@@ -11,7 +11,7 @@ MODERN = "2026-07-28"
 
 
 def speaking(era: Era, application: Application) -> Application:
-    """The application, turning down requests of the other era with HTTP 400, as the SDKs do."""
+    """Refuse requests of the other era with HTTP 400, as the SDKs do."""
     if era == "both":
         return application
 

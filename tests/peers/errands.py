@@ -1,5 +1,5 @@
-"""A server with the extension for long tasks, written by its specification: the SDK has none. A
-test says how a task goes on; nothing here happens by itself."""
+"""A server with the extension for long tasks, written from its specification, because the SDK has
+none. A test sets the state of a task; nothing changes by itself."""
 
 import json
 from typing import Any
@@ -35,7 +35,7 @@ TOOL = {"name": "errand", "inputSchema": {"type": "object"}}
 
 
 class Errands:
-    """The tasks by their ids, and what the client said to them."""
+    """The tasks by their ids, and the requests of the client."""
 
     def __init__(self) -> None:
         self.tasks: dict[str, Json] = {}
@@ -64,7 +64,7 @@ class Errands:
         self.goes_on(task_id, status="completed", result=result)
 
     def answer(self, method: str, params: Json, headers: dict[str, str]) -> Json:
-        """The result, or the error, of a request."""
+        """Return the result, or the error, of a request."""
         match method:
             case "server/discover":
                 return {"result": _discovery()}

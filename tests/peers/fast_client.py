@@ -1,5 +1,5 @@
-"""A program made with FastMCP, in whose environment it runs: lists our tools and calls one, told as
-JSON. Arguments: address, token, tool, its arguments as JSON."""
+"""A program made with FastMCP, in whose environment it runs: lists the tools, calls one, and prints
+the result as JSON. Arguments: address, token, tool, its arguments as JSON."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""An MCP server whose tools bring apps: one that behaves, and several that try what none may."""
+"""An MCP server whose tools have apps: one that behaves, and several that try what is forbidden."""
 
 import json
 from collections.abc import Callable
@@ -104,7 +104,7 @@ ACTS = {
 
 
 def page(act: str, elsewhere: str = "", site: str = "") -> str:
-    """The app that does this. Addresses end in a slash."""
+    """Return the app of this name. Addresses end in a slash."""
     values = {"elsewhere": json.dumps(elsewhere), "site": json.dumps(site)}
     done = ACTS[act] % values if "%(" in ACTS[act] else ACTS[act]
     return PAGE.replace("%s", done)

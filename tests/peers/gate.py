@@ -14,7 +14,7 @@ HELD_SECONDS = 20.0
 
 
 class Gate:
-    """What came to the gate, by name, and what may go on."""
+    """The calls that arrived, by name, and those that may continue."""
 
     def __init__(self) -> None:
         self.calls: Counter[str] = Counter()
@@ -40,7 +40,8 @@ class Gate:
 
 
 def server(gate: Gate) -> MCPServer[None]:
-    """Three tools: one that goes through at once, one that is held, one that tells and is held."""
+    """Three tools: one that returns at once, one that is held, one that reports progress and is
+    held."""
     made: MCPServer[None] = MCPServer("gate", version="1.0", log_level="WARNING")
 
     @made.tool()

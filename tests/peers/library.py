@@ -1,4 +1,4 @@
-"""A real MCP server with resources, templates, prompts and proposals, made with the SDK."""
+"""A real MCP server with resources, templates, prompts and completions, made with the SDK."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What a hostile server may put into an answer: broken JSON, wrong messages, too much of all."""
+"""Contents of hostile answers: broken JSON, wrong messages, too much of all."""
 
 import json
 from typing import Any
@@ -104,6 +104,10 @@ MESSAGE_MISDEEDS: dict[str, Misdeed] = {
     "dust_lists": _holding("[" + ",".join(["[]"] * 1_000_000) + "]"),
     "dust_in_quotes": _holding('["\\"",' + ",".join(['"","\\\\"'] * 400_000) + "]"),
     "blocks_many": _blocks(_TEXT, 30_000),
+    "blocks_thousands": _blocks(_TEXT, 5_000),
+    "blocks_thousands_failed": _result(
+        json.dumps(DONE | {"content": [_TEXT] * 5_000, "isError": True})
+    ),
     "blocks_wrong": _blocks({"type": "hologram"}, 3_000),
     "blocks_wrong_many": _blocks({"type": "hologram"}, 20_000),
     "long_text": _blocks({"type": "text", "text": "x" * 3_900_000}, 1),

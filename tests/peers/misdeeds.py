@@ -1,4 +1,4 @@
-"""What a hostile server may do instead of answering: one small coroutine a misdeed."""
+"""Misdeeds in place of an answer: one small coroutine each."""
 
 import asyncio
 import gzip
@@ -74,6 +74,19 @@ async def accepted(writer: Writer, message: dict[str, Any]) -> None:
 
 
 async def hang(writer: Writer, message: dict[str, Any]) -> None:
+    await asyncio.sleep(30)
+
+
+async def ask_and_turn_the_answer_away(writer: Writer, message: dict[str, Any]) -> None:
+    """Ask during a call, and answer the POST with the answer as if it came too soon."""
+    if message.get("method") != "tools/call":
+        return await respond(writer, status=429, extra="Retry-After: 7\r\n")
+    schema = {"type": "object", "properties": {"name": {"type": "string"}}}
+    params = {"mode": "form", "message": "Well?", "requestedSchema": schema}
+    asked = {"jsonrpc": "2.0", "id": 1, "method": "elicitation/create", "params": params}
+    await _stream_head(writer)
+    writer.write(f"data: {json.dumps(asked)}\n\n".encode())
+    await writer.drain()
     await asyncio.sleep(30)
 
 
@@ -207,6 +220,11 @@ MISDEEDS: dict[str, Misdeed] = {
     "h404": _status(404),
     "h405": _status(405),
     "h429": _status(429, "Retry-After: 7\r\n"),
+    "h401_bare": _status(401),
+    "h403_challenge": _status(403, 'WWW-Authenticate: Bearer error="insufficient_scope"\r\n'),
+    "h429_bare": _status(429),
+    "h503": _status(503),
+    "h503_wait": _status(503, "Retry-After: 7\r\n"),
     "h500": _status(500),
     "h502": _status(502),
     "h204": _status(204),
@@ -217,6 +235,7 @@ MISDEEDS: dict[str, Misdeed] = {
     "version": _rpc_error(400, -32022, "Unsupported protocol version"),
     "accepted": accepted,
     "hang": hang,
+    "refuses_the_answer": ask_and_turn_the_answer_away,
     "drip": drip,
     "drop_at_once": drop_at_once,
     "drop_in_body": drop_in_body,

@@ -1,4 +1,4 @@
-"""What tests of the outbound door share: a listener that must not be reached, a door, resolvers."""
+"""Helpers for tests of the transport: a listener that must not be reached, a request, resolvers."""
 
 import socket
 from collections.abc import Callable, Iterator
@@ -7,15 +7,15 @@ from typing import Any
 
 import httpx2
 
-from mcpconfig.network import GuardedTransport
-from mcpconfig.wire import Wire
+from mcpconfig.net.outbound import GuardedTransport
+from mcpconfig.net.wire import Wire
 
 
 @contextmanager
 def counted_connections(
     address: str = "127.0.0.1",
 ) -> Iterator[tuple[int, Callable[[], int]]]:
-    """A port on loopback, and how many connections it was offered."""
+    """A port on loopback, and the number of connections to it."""
     with socket.create_server((address, 0)) as listening:
         listening.setblocking(False)
 

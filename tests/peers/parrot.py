@@ -1,4 +1,5 @@
-"""A server that says back whatever opened it: in headers, cookies, errors, bodies and addresses."""
+"""A server that repeats the credentials of a request: in headers, cookies, errors, bodies and
+addresses."""
 
 import json
 from typing import Any
@@ -9,7 +10,7 @@ MODERN = "2026-07-28"
 
 
 async def parrot(scope: Any, receive: Any, send: Any) -> None:
-    """The path says in what way; it knows of a secret what came in the request."""
+    """The path says in what way."""
     if scope["type"] != "http":
         return
     body = b""

@@ -1,6 +1,6 @@
-"""Services whose calls pause before they do anything, and whose effects can be counted: one asks a
-question, one goes on with a task by itself. The one that wants a sign-in is `effects` behind the
-door of the vault."""
+"""Services whose calls pause before their effect, and whose effects can be counted: one asks a
+question, one continues as a task. The one that requires a sign-in is `effects` behind the
+authorization of the vault."""
 
 from typing import Annotated
 
@@ -38,7 +38,7 @@ def asker(effects: Effects, era: Era) -> Application:
 
 
 class CountedErrands(Errands):
-    """A task has its effect when it begins, and is done when it has been asked after twice."""
+    """A task has its effect when it begins, and is done after two polls."""
 
     def __init__(self, effects: Effects) -> None:
         super().__init__()

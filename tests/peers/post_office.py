@@ -1,4 +1,4 @@
-"""A real SMTP server in a thread: it keeps what it is given, or refuses everything."""
+"""A real SMTP server in a thread: it stores mails, or refuses everything."""
 
 import socket
 from collections.abc import Iterator
@@ -12,8 +12,7 @@ from aiosmtpd.smtp import SMTP, Envelope, Session
 
 
 class PostOffice:
-    """What the server took, in order. `answer` is what it says to each mail, `refuses` what it says
-    to an address."""
+    """The mails in order. `answer` is the reply to each mail, `refuses` the reply to an address."""
 
     def __init__(self) -> None:
         self.mails: list[EmailMessage] = []
@@ -47,7 +46,7 @@ class PostOffice:
 
 @contextmanager
 def post_office(settings: Any) -> Iterator[PostOffice]:
-    """The server, with settings that lead to it."""
+    """The server, with settings that use it."""
     office = PostOffice()
     port = free_port()
     controller = Controller(office, hostname="127.0.0.1", port=port)

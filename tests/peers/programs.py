@@ -1,4 +1,4 @@
-"""Servers that others wrote, each a process of its own on loopback."""
+"""Third-party servers, each a process of its own on loopback."""
 
 import os
 import socket
@@ -11,13 +11,13 @@ from pathlib import Path
 
 from .installing import PRELOAD, Unavailable, node, npm_package, python_program
 
-STARTS_WITHIN_SECONDS = 30
+STARTS_WITHIN_SECONDS = 90
 HERE = Path(__file__).parent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """How a server is started on a port, with a folder that is its own, and where it then is."""
+    """How a server is started on a port, with a folder of its own, and its URL."""
 
     name: str
     command: Callable[[int, Path], list[str | Path]]

@@ -1,4 +1,4 @@
-"""A server at a public address, as far as the outbound door can tell: `service.test` has a trusted
+"""A server at a public address, as far as the transport can tell: `service.test` has a trusted
 certificate and resolves to an address of the public network, and a proxy leads here."""
 
 import ssl
@@ -14,17 +14,17 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from mcpconfig import network
-from tests.mcpconfig.outbound import Resolver
+from mcpconfig.net import outbound
 
 from .connect_proxy import ConnectProxy
+from .outbound import Resolver
 from .serving import Application, Served
 
 PUBLIC = "93.184.216.34"
 
 
 def self_signed(folder: Path) -> Path:
-    """A certificate for `service.test`, signed by nobody, with its key."""
+    """A self-signed certificate for `service.test`, with its key."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "service.test")])
     now = datetime.now(UTC)
@@ -48,7 +48,7 @@ def self_signed(folder: Path) -> Path:
 
 
 def any_host(application: Application) -> Application:
-    """The SDK's server would turn the test's host name down."""
+    """The SDK's server would refuse the test's host name."""
 
     async def renamed(scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "http":
@@ -60,7 +60,7 @@ def any_host(application: Application) -> Application:
 
 
 class _LeadsHere(ConnectProxy):
-    """Whatever address it is asked for, it joins to one port of this machine."""
+    """A proxy that tunnels every address to one port of this machine."""
 
     def __init__(self, port: int) -> None:
         super().__init__()
@@ -77,7 +77,7 @@ def at_public_address(
     """The server and its URL. Any host but `service.test` has a certificate that does not fit."""
     certificate = self_signed(folder)
     trusting = ssl.create_default_context(cafile=str(certificate))
-    patch.setattr(network, "tls_context", lambda: trusting)
+    patch.setattr(outbound, "tls_context", lambda: trusting)
     patch.setattr("anyio.getaddrinfo", Resolver([PUBLIC]))
     with (
         Served(any_host(application), certificate=certificate) as served,

@@ -1,5 +1,5 @@
-"""A real MCP server whose tools ask before they do anything: in the modern era between two calls,
-in the handshake era while a call runs."""
+"""A real MCP server whose tools ask a question first: in the modern era between two calls, in the
+handshake era during a call."""
 
 from typing import Annotated, Any
 
@@ -22,16 +22,16 @@ class Sure(BaseModel):
     sure: bool
 
 
-class Diary:
-    """What the tools did, and were told."""
+class QuestionLog:
+    """The effects of the tools, and the answers that they got."""
 
     def __init__(self) -> None:
         self.entries: list[str] = []
         self.capabilities: types.ClientCapabilities | None = None
 
 
-def questioner(diary: Diary, *, ttl_seconds: float = 600) -> MCPServer[None]:
-    """Servers with the same keys go on with each other's questions."""
+def questioner(diary: QuestionLog, *, ttl_seconds: float = 600) -> MCPServer[None]:
+    """Servers with the same keys accept the answers to each other's questions."""
     security = RequestStateSecurity(keys=[b"k" * 32], ttl=ttl_seconds)
     server: MCPServer[None] = MCPServer(
         "questioner", version="1.0", log_level="CRITICAL", request_state_security=security
@@ -51,7 +51,7 @@ async def _sure(context: Context) -> Elicit[Sure]:
     return Elicit("Are you sure?", Sure)
 
 
-def _add_asking_tools(server: MCPServer[None], diary: Diary) -> None:
+def _add_asking_tools(server: MCPServer[None], diary: QuestionLog) -> None:
     @server.tool()
     async def greet(who: Annotated[Name, Resolve(_who)], greeting: str, context: Context) -> str:
         """Greets whom it is told to."""
@@ -74,7 +74,7 @@ def _add_asking_tools(server: MCPServer[None], diary: Diary) -> None:
         return "looked"
 
 
-def _add_raw_tools(server: MCPServer[None], diary: Diary) -> None:
+def _add_raw_tools(server: MCPServer[None], diary: QuestionLog) -> None:
     @server.tool()
     async def visit(context: Context) -> str | types.InputRequiredResult:
         """Sends the person somewhere first."""
@@ -95,7 +95,7 @@ def _add_raw_tools(server: MCPServer[None], diary: Diary) -> None:
         return types.InputRequiredResult(request_state="soon")
 
 
-def _add_handshake_tools(server: MCPServer[None], diary: Diary) -> None:
+def _add_handshake_tools(server: MCPServer[None], diary: QuestionLog) -> None:
     @server.tool()
     async def nag(times: int, context: Context) -> str:
         """Asks over and over again, as often as it is answered."""
@@ -133,7 +133,7 @@ def _add_handshake_tools(server: MCPServer[None], diary: Diary) -> None:
         return "went on without"
 
 
-def _add_prompts(server: MCPServer[None], diary: Diary) -> None:
+def _add_prompts(server: MCPServer[None], diary: QuestionLog) -> None:
     @server.prompt()
     async def letter(context: Context) -> str:
         """Could ask to whom."""
@@ -141,5 +141,5 @@ def _add_prompts(server: MCPServer[None], diary: Diary) -> None:
         return "Dear somebody"
 
 
-def application(diary: Diary, era: Era = "both", **how: Any) -> Application:
+def application(diary: QuestionLog, era: Era = "both", **how: Any) -> Application:
     return speaking(era, questioner(diary, **how).streamable_http_app())

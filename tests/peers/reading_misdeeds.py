@@ -1,4 +1,4 @@
-"""What a hostile server may answer to somebody who reads its resources and prompts."""
+"""Hostile answers to reads of resources and prompts."""
 
 import base64
 import json
@@ -74,7 +74,7 @@ async def asks(writer: Writer, message: Json) -> None:
 
 
 def _lacking(data: Any) -> Misdeed:
-    """Refuses because the client did not say that it can do something."""
+    """Refuse because the client lacks a capability."""
 
     async def refuse(writer: Writer, message: Json) -> None:
         error = {"code": -32021, "message": "Missing required client capability", "data": data}

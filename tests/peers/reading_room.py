@@ -1,5 +1,5 @@
-"""A real MCP server for those who attach: many resources, a template, prompts that bring something
-along, and a switch by which the room closes."""
+"""A real MCP server for attachments: many resources, a template, prompts with embedded resources,
+and a switch that refuses all reads."""
 
 import base64
 import struct
@@ -24,8 +24,8 @@ ROOMY = 3 * 1024 * 1024
 TOWNS = ("Bergen", "Berlin", "Bern")
 
 
-class Doors:
-    """Whether the server lets anybody read."""
+class ReadSwitch:
+    """Whether reads are allowed."""
 
     def __init__(self) -> None:
         self.shut = threading.Event()
@@ -35,7 +35,7 @@ class Doors:
             raise ValueError("The room is closed.")
 
 
-def reading_room(doors: Doors) -> MCPServer[None]:
+def reading_room(doors: ReadSwitch) -> MCPServer[None]:
     server: MCPServer[None] = MCPServer("room", version="1.0", log_level="CRITICAL")
     for number in range(LETTERS):
         _add_letter(server, number)
@@ -57,7 +57,7 @@ def _add_letter(server: MCPServer[None], number: int) -> None:
         return f"Dear reader {number}."
 
 
-def _add_resources(server: MCPServer[None], doors: Doors) -> None:
+def _add_resources(server: MCPServer[None], doors: ReadSwitch) -> None:
     @server.resource("room://notice", title="Notice <b>board</b>", mime_type="text/html")
     def notice() -> str:
         """What hangs at the door."""
@@ -122,5 +122,5 @@ def picture_block(data: bytes = PNG, claimed: str = "image/png") -> dict[str, An
     return {"type": kind, "mimeType": claimed, "data": base64.b64encode(data).decode()}
 
 
-def at_room(doors: Doors) -> Application:
+def at_room(doors: ReadSwitch) -> Application:
     return reading_room(doors).streamable_http_app()

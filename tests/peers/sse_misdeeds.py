@@ -1,4 +1,4 @@
-"""What a hostile HTTP+SSE server may do on its stream after it has taken a call with 202."""
+"""Misdeeds of an HTTP+SSE server on its stream after it has accepted a call with 202."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""What a hostile server may send on a stream of events, and what it may do with sessions."""
+"""Misdeeds on an event stream and with sessions."""
 
 import asyncio
 import json
@@ -26,7 +26,7 @@ def reply(message: Json, result: Json = DONE) -> Json:
 
 
 def _stream(*parts: bytes, count: int = 1, ends: bool = False) -> Misdeed:
-    """Sends the parts so often, then waits, or ends the stream."""
+    """Send the parts so often, then wait, or end the stream."""
 
     async def send(writer: Writer, message: Json) -> None:
         writer.write(HEAD)
@@ -40,7 +40,7 @@ def _stream(*parts: bytes, count: int = 1, ends: bool = False) -> Misdeed:
 
 
 def _then_answer(parts: Iterable[bytes]) -> Misdeed:
-    """Something odd first, and the right answer after it."""
+    """Send an odd message first, and the right answer after it."""
     oddities = b"".join(parts)
 
     async def send(writer: Writer, message: Json) -> None:
@@ -97,7 +97,7 @@ STREAM_MISDEEDS: dict[str, Misdeed] = {
 
 
 def _session(extra: str) -> Misdeed:
-    """Speaks the handshake era, with this header where a session id belongs."""
+    """Speak the handshake era, with this header in place of a session id."""
 
     async def speak(writer: Writer, message: Json) -> None:
         if message.get("method") == "initialize":

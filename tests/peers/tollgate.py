@@ -1,4 +1,4 @@
-"""A handshake-era MCP server that takes a call only once a page of its own has been opened."""
+"""A handshake-era MCP server that accepts a call only after a page of its own has been opened."""
 
 from typing import Any
 
@@ -18,8 +18,8 @@ PAGE = {
 
 
 class Tollgate:
-    """`wanted` is what it wants opened, as it says so; `passages` are the calls that it took,
-    `refusals` how many it did not take."""
+    """`wanted` is what must be opened, as the server sends it; `passages` are the calls that it
+    accepted, `refusals` the number of those that it refused."""
 
     def __init__(self) -> None:
         self.wanted: Any = {"elicitations": [PAGE]}

@@ -1,4 +1,4 @@
-"""A real MCP server with tools of every temper, made with the SDK."""
+"""A real MCP server with tools of every kind, made with the SDK."""
 
 import threading
 from typing import Annotated, Literal

@@ -1,4 +1,4 @@
-"""An MCP server that changes its mind about its tools when a test says so."""
+"""An MCP server that changes its tools when a test says so."""
 
 import threading
 from collections.abc import Iterator
@@ -41,7 +41,7 @@ def read_thing(name: str) -> str:
 
 
 class Turncoat:
-    """The server. `change` lists `delete_thing` anew, with one thing about it changed."""
+    """The server. `change` lists `delete_thing` again, with one thing about it changed."""
 
     def __init__(self) -> None:
         self.server: MCPServer[None] = MCPServer("things", version="1.0", log_level="WARNING")
@@ -62,7 +62,7 @@ class Turncoat:
 
     @contextmanager
     def busy(self) -> Iterator[None]:
-        """Within, deleting comes to no end."""
+        """Inside this context, deleting does not return."""
         PACE.clear()
         try:
             yield

@@ -1,4 +1,4 @@
-"""A real MCP server that opens with tokens of an authorization server only, and wants more rights
+"""A real MCP server that accepts only tokens of an authorization server, and requires more rights
 for one of its tools."""
 
 import json
@@ -19,7 +19,8 @@ from .serving import Application, Message, Served
 
 @dataclass
 class Vault:
-    """What tests change and look at. `wants` is what the tool `seal` wants in scopes."""
+    """The state that tests change and read. `wants` are the scopes that the tool `seal`
+    requires."""
 
     url: str = ""
     wants: str = "admin"
@@ -61,7 +62,7 @@ def vault_server(vault: Vault, authority: Authority) -> MCPServer[None]:
 
 
 def _fronted(vault: Vault, authority: Authority, application: Application) -> Application:
-    """Says what tests want it to say, and asks for more rights where one tool is called."""
+    """Answer as tests set it, and require more rights for one tool."""
 
     async def front(scope: Message, receive: Any, send: Any) -> None:
         path = scope.get("path", "")
@@ -116,7 +117,7 @@ def served_vault(authority: Authority, era: Era = "modern") -> Iterator[tuple[Va
 def served_behind(
     authority: Authority, build: Callable[[Vault], Application]
 ) -> Iterator[tuple[Vault, Served]]:
-    """What `build` makes, behind the same door."""
+    """The application of `build`, behind the same authorization."""
     vault = Vault()
     built: list[Application] = []
 

@@ -1,4 +1,4 @@
-"""What a hostile server may do below HTTP: to headers, framing, encodings and connections."""
+"""Misdeeds below HTTP: headers, framing, encodings and connections."""
 
 import asyncio
 import gzip
@@ -18,7 +18,7 @@ def _answer(message: Json) -> bytes:
 
 
 def _raw(*parts: bytes, forever: bytes = b"", pause: float = 0.0) -> Misdeed:
-    """Sends these bytes, then `forever` again and again, with a pause between."""
+    """Send these bytes, then `forever` again and again, with a pause between."""
 
     async def send(writer: Writer, message: Json) -> None:
         for part in parts:
@@ -59,7 +59,7 @@ def _with_length(length: str) -> Misdeed:
 
 
 async def trailing_junk(writer: Writer, message: Json) -> None:
-    """A whole answer, and then a second one that nobody asked for."""
+    """A whole answer, and then a second one that was not requested."""
     await respond(writer, body=_answer(message))
     await respond(writer, status=200, body=b'{"jsonrpc":"2.0","id":99,"result":{}}')
 

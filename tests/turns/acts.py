@@ -2,17 +2,21 @@
 
 import asyncio
 import threading
+import uuid
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
+from django.db import transaction
 from django.utils import timezone
 
+from chatapp.approvals import decisions
+from chatapp.calls.deciding import compute_binding
+from chatapp.engine.engine import Engine
+from chatapp.engine.runtime import EngineRuntime
 from chatapp.models import Approval, Member, Part, ToolCall, Turn
 from chatapp.providers.request import ToolOutcome
-from chatapp.storage import in_database
-from chatapp.turns.deciding import binding_of
-from chatapp.turns.workplace import Workplace
+from chatapp.server.database import in_database
 from mcpconfig.models import Service, ToolDefinition, ToolSetting
 from tests import scripted
 
@@ -20,62 +24,77 @@ DELETE = ("notebook_delete_note", '{"title": "Old ideas"}')
 READ = ("notebook_read_note", '{"title": "Old ideas"}')
 
 
-async def rest(workplace: Workplace, turn: Turn) -> Turn:
+@transaction.atomic
+def grant_and_change(call: ToolCall, change: Callable[[], object]) -> None:
+    """The engine hears of the approval when the change is there."""
+    owner = call.turn.conversation.owner
+    decisions.grant(call, by=owner, binding=call.approval.binding, shown_at=None)
+    change()
+
+
+async def wait_for_rest(runtime: EngineRuntime, turn: Turn) -> Turn:
     """The turn once it has come to rest."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(120):
         while True:
-            await workplace.engine.finished(turn.pk)
-            await workplace.engine.advance(turn.pk)
+            await wait_until_released(runtime.engine, turn.pk)
+            await runtime.engine.advance(turn.pk)
             now = await in_database(Turn.objects.get, pk=turn.pk)
             if now.state not in (Turn.State.QUEUED, Turn.State.RUNNING):
                 return now
 
 
-async def until(holds: Callable[[], bool]) -> None:
+async def wait_until_released(engine: Engine, turn_id: uuid.UUID) -> None:
+    """Return once this engine no longer moves the turn."""
+    run = engine._runs.get(turn_id)
+    if run is not None and run.task is not None:
+        await asyncio.wait([run.task])
+
+
+async def wait_until(holds: Callable[[], bool]) -> None:
     """Return once it holds; fail when it does not within a bound."""
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(60):
         while True:
             if holds():
                 return
             await asyncio.sleep(0.005)
 
 
-async def reached(event: threading.Event) -> None:
+async def wait_for_event(event: threading.Event) -> None:
     """Return once something in another thread has set the event."""
-    assert await asyncio.to_thread(event.wait, 15)
+    assert await asyncio.to_thread(event.wait, 60)
 
 
-async def only_call(turn: Turn) -> ToolCall:
+async def get_only_call(turn: Turn) -> ToolCall:
     return await in_database(ToolCall.objects.select_related("approval").get, turn=turn)
 
 
-def said(turn: Turn) -> str:
+def read_text(turn: Turn) -> str:
     parts = Part.objects.filter(message_id=turn.answer_id, kind=Part.Kind.TEXT)
     return "".join(part.text for part in parts)
 
 
-def notices(turn: Turn) -> list[str]:
+def read_notices(turn: Turn) -> list[str]:
     parts = Part.objects.filter(message_id=turn.answer_id, kind=Part.Kind.NOTICE)
     return [part.text for part in parts]
 
 
-def decided(call: ToolCall) -> ToolCall:
+def bind_call(call: ToolCall) -> ToolCall:
     """The call, as if policy had decided about it as it is now."""
     assert call.service is not None and call.definition is not None
-    call.binding = binding_of(
+    call.binding = compute_binding(
         call,
         call.service.pk,
         call.service.endpoint,
         call.definition.hash,
-        call_owner(call.turn),
+        get_owner(call.turn),
     )
     call.save(update_fields=["binding"])
     return call
 
 
-def granted(call: ToolCall) -> ToolCall:
+def grant_call(call: ToolCall) -> ToolCall:
     """The call, as if a person had allowed it as it is now."""
-    bound = decided(call)
+    bound = bind_call(call)
     Approval.objects.create(
         tool_call=bound,
         state=Approval.State.GRANTED,
@@ -85,11 +104,11 @@ def granted(call: ToolCall) -> ToolCall:
     return bound
 
 
-def call_owner(turn: Turn) -> Member:
+def get_owner(turn: Turn) -> Member:
     return turn.conversation.owner
 
 
-def offered(name: str, url: str, *tools: str, **fields: Any) -> Service:
+def create_offered_service(name: str, url: str, *tools: str, **fields: Any) -> Service:
     """A service whose list of tools was read a moment ago, and whose tools an admin lets run."""
     fresh = timezone.now() + timedelta(hours=1)
     values = {"allows_private_addresses": True, "tools_fresh_until": fresh} | fields
@@ -104,7 +123,7 @@ def offered(name: str, url: str, *tools: str, **fields: Any) -> Service:
     return service
 
 
-def heard() -> str:
+def read_last_outcome() -> str:
     """What the model was told last of a call."""
     outcome = scripted.requests[-1].history[-1]
     assert isinstance(outcome, ToolOutcome)

@@ -40,7 +40,7 @@ class Held:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         self.reached.set()
-        assert self.released.wait(20), "Nobody let it go on."
+        assert self.released.wait(60), "Nobody let it go on."
         return self.work(*args, **kwargs)
 
 

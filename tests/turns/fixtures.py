@@ -5,21 +5,21 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 import pytest_asyncio
 
+from chatapp.conversations import intake
 from chatapp.demo.seed import seed
+from chatapp.engine.runtime import EngineRuntime, close_engine_runtime, open_engine_runtime
 from chatapp.models import Conversation, Member, Note, Turn
 from chatapp.providers import registry
-from chatapp.storage import close_threads
-from chatapp.turns import intake
-from chatapp.turns.workplace import Workplace, close_workplace, open_workplace
+from chatapp.server.database import close_threads
 from mcpconfig.models import Service
 from tests import scripted
 
-from .signing import member, two_sign
+from .second_signers import member, two_sign
 
 
 @pytest.fixture(autouse=True)
 def _scripted_model(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setitem(registry.PROVIDERS, "scripted", "tests.scripted")
+    monkeypatch.setitem(registry.PROVIDERS, "scripted", scripted.PROVIDER)
     monkeypatch.setenv("OPENAI_API_KEY", "a-key-that-is-never-used")
     scripted.scenes.clear()
     scripted.requests.clear()
@@ -53,14 +53,14 @@ def turn(owner: Member) -> Turn:
 
 
 @pytest_asyncio.fixture
-async def workplace(turn: Turn) -> AsyncIterator[Workplace]:
+async def runtime(turn: Turn) -> AsyncIterator[EngineRuntime]:
     """An engine and a hub, as a server has them, but without the sweep.
 
     `turn` was queued before the engine listened, so it moves when a test says so.
     """
-    opened = await open_workplace(sweeps=False)
+    opened = await open_engine_runtime(sweeps=False)
     yield opened
-    await close_workplace(opened)
+    await close_engine_runtime(opened)
     close_threads()
 
 

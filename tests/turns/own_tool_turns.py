@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
+from chatapp.engine.runtime import EngineRuntime
 from chatapp.models import ToolCall, Turn
-from chatapp.storage import in_database
+from chatapp.server.database import in_database
 from chatapp.tools import core
 from chatapp.tools.blueprint import IN_CHAT, CoreTool, Documentation, Strict
-from chatapp.turns.workplace import Workplace
 from tests import scripted
 from tests.scripted import calls, text
 
-from .acts import rest
+from .acts import wait_for_rest
 
 NOTHING = Documentation(examples=(), limitations="", limits="", rights="", errors="", clients="")
 
@@ -51,10 +51,10 @@ def asked_for(tool: str, **arguments: Any) -> tuple[str, str]:
     return (tool, json.dumps(arguments))
 
 
-async def called(workplace: Workplace, turn: Turn, tool: str, **arguments: Any) -> ToolCall:
+async def called(runtime: EngineRuntime, turn: Turn, tool: str, **arguments: Any) -> ToolCall:
     """The call, once its turn has come to rest."""
     scripted.scenes += [calls(asked_for(tool, **arguments)), text("So it is.")]
-    await rest(workplace, turn)
+    await wait_for_rest(runtime, turn)
     return await latest(turn)
 
 

@@ -2,23 +2,23 @@
 
 from typing import Any
 
+from chatapp.engine.runtime import EngineRuntime
 from chatapp.models import Question, ToolCall, Turn
-from chatapp.storage import in_database
-from chatapp.turns.workplace import Workplace
+from chatapp.server.database import in_database
 from tests import scripted
-from tests.chatapp.views.dom import Element, parse
 from tests.conftest import signed_in
+from tests.dom_tree import Element, parse
 from tests.scripted import calls, text
 
-from .acts import rest
+from .acts import wait_for_rest
 
 GREET = ("asker_greet", '{"greeting": "Hello"}')
 
 
-async def asked(workplace: Workplace, turn: Turn, call: tuple[str, str] = GREET) -> Question:
+async def asked(runtime: EngineRuntime, turn: Turn, call: tuple[str, str] = GREET) -> Question:
     """The open question of a turn that waits for its answer."""
     scripted.scenes += [calls(call), text("So it is.")]
-    waiting = await rest(workplace, turn)
+    waiting = await wait_for_rest(runtime, turn)
     assert waiting.state == Turn.State.WAITING
     question = await open_question(turn)
     assert question.tool_call.state == ToolCall.State.AWAITING_INPUT
@@ -46,6 +46,6 @@ def post(question: Question, action: str, **typed: Any) -> Any:
     )
 
 
-async def finished(workplace: Workplace, question: Question) -> ToolCall:
-    await rest(workplace, question.tool_call.turn)
+async def finished(runtime: EngineRuntime, question: Question) -> ToolCall:
+    await wait_for_rest(runtime, question.tool_call.turn)
     return await in_database(ToolCall.objects.get, pk=question.tool_call_id)

@@ -4,25 +4,25 @@ from datetime import timedelta
 
 from django.utils import timezone
 
+from chatapp.calls.remote_tasks import poll_due
+from chatapp.engine.runtime import EngineRuntime
 from chatapp.models import RemoteTask, ToolCall, Turn
-from chatapp.storage import in_database
-from chatapp.turns.remote_tasks import poll_due
-from chatapp.turns.workplace import Workplace
+from chatapp.server.database import in_database
 from tests import scripted
-from tests.chatapp.views.dom import Element, parse
 from tests.conftest import signed_in
+from tests.dom_tree import Element, parse
 from tests.scripted import calls, text
 
-from .acts import rest
+from .acts import wait_for_rest
 
 ERRAND = ("errands_errand", "{}")
 TASK = "errand 1"
 
 
-async def started(workplace: Workplace, turn: Turn) -> ToolCall:
+async def started(runtime: EngineRuntime, turn: Turn) -> ToolCall:
     """The call of a turn that is parked until its task is done."""
     scripted.scenes += [calls(ERRAND), text("It is done.")]
-    waiting = await rest(workplace, turn)
+    waiting = await wait_for_rest(runtime, turn)
     call = await call_of(turn)
     assert (waiting.state, call.state) == (Turn.State.WAITING, ToolCall.State.AWAITING_TASK)
     return call

@@ -7,13 +7,12 @@ from django.contrib.auth.models import Group
 from django.db.models import F
 from django.utils import timezone
 
+from chatapp.approvals import decisions
+from chatapp.engine.runtime import EngineRuntime
 from chatapp.models import Approval, HousePolicy, Member, SecondSignature, StandIn, ToolCall, Turn
-from chatapp.storage import in_database
-from chatapp.turns import answers
-from chatapp.turns.second_signatures import open_for
-from chatapp.turns.workplace import Workplace
-
-from .test_consents import asked
+from chatapp.people.second_signers import find_waiting_calls
+from chatapp.server.database import in_database
+from tests.chatapp.policy.test_consents import asked
 
 
 def member(name: str, *groups: str) -> Member:
@@ -87,24 +86,24 @@ def waiting_for_second(turn: Turn) -> ToolCall:
 
 def open_list(person: Member) -> list[ToolCall]:
     """The calls that wait for this person's second signature."""
-    return list(open_for(person))
+    return list(find_waiting_calls(person))
 
 
 def sign(call: ToolCall, by: Member, **how: Any) -> None:
     """Say yes to what the card shows now."""
     binding = Approval.objects.get(pk=call.pk).binding
-    answers.grant(call, by=by, binding=binding, shown_at=None, **how)
+    decisions.grant(call, by=by, binding=binding, shown_at=None, **how)
 
 
 def refuse(call: ToolCall, by: Member, reason: str = "") -> None:
     binding = Approval.objects.get(pk=call.pk).binding
-    answers.deny(call, by=by, binding=binding, reason=reason)
+    decisions.deny(call, by=by, binding=binding, reason=reason)
 
 
 async def signed_first(
-    workplace: Workplace, turn: Turn, call: tuple[str, str]
+    runtime: EngineRuntime, turn: Turn, call: tuple[str, str]
 ) -> tuple[ToolCall, Member]:
     """A call whose requester has signed, and who waits for somebody else."""
-    found, owner = await asked(workplace, turn, call)
+    found, owner = await asked(runtime, turn, call)
     await in_database(sign, found, owner)
     return found, owner

@@ -7,8 +7,8 @@ import httpx2
 from django.test import Client
 
 from chatapp.models import Member, ToolCall
-from tests.chatapp.views.dom import parse
 from tests.conftest import signed_in
+from tests.dom_tree import parse
 
 
 def came_back(link: str) -> str:

@@ -7,15 +7,16 @@ from typing import Any
 from bs4 import Tag
 from django.db import transaction
 
+from chatapp.journal import journal
+from chatapp.journal.journal import Entry, Kind
+from chatapp.live.feed import Feed
+from chatapp.live.frames import parse_number
+from chatapp.live.hub import Viewer
+from chatapp.live.page_view import load_conversation_view
 from chatapp.models import Conversation, Part, Step, Turn
-from chatapp.rendering import fragments, page
-from chatapp.storage import in_database
-from chatapp.turns import journal
-from chatapp.turns.feed import Feed
-from chatapp.turns.frames import number_of
-from chatapp.turns.journal import Entry, Kind
-from chatapp.turns.live import Viewer
-from chatapp.turns.reading import read_conversation
+from chatapp.rendering import page_values
+from chatapp.rendering.pages import fragments
+from chatapp.server.database import in_database
 from tests.dom import Tab
 
 WORDS = "# Title\n\nSome *words* and `code`.\n\n- one\n- two\n\n```python\nx = 1\n```\n\nThe end."
@@ -24,10 +25,10 @@ WORDS = "# Title\n\nSome *words* and `code`.\n\n- one\n- two\n\n```python\nx = 1
 # --- tabs ----------------------------------------------------------------------------------
 def whole_page(conversation: Conversation) -> Tab:
     """A tab that loads the page now."""
-    view = read_conversation(conversation)
-    messages = "".join(fragments.message(message) for message in view.messages)
-    actions = fragments.composer_actions(conversation, view.live_turn)
-    return Tab(f'<ol id="{page.THREAD_ID}">{messages}</ol>{actions}', view.seq)
+    view = load_conversation_view(conversation)
+    messages = "".join(fragments.render_message(message) for message in view.messages)
+    actions = fragments.render_composer_actions(conversation, view.live_turn)
+    return Tab(f'<ol id="{page_values.THREAD_ID}">{messages}</ol>{actions}', view.seq)
 
 
 async def loaded(conversation: Conversation) -> Tab:
@@ -36,7 +37,7 @@ async def loaded(conversation: Conversation) -> Tab:
 
 def shown(tab: Tab) -> str:
     """The HTML of all messages, but for the line ends that templates leave between elements."""
-    thread = copy(tab.soup.find(id=page.THREAD_ID))
+    thread = copy(tab.soup.find(id=page_values.THREAD_ID))
     assert isinstance(thread, Tag)
     thread.smooth()  # words that came one after another are one text
     for text in thread.find_all(string=True):
@@ -73,7 +74,7 @@ async def latest(conversation: Conversation) -> int:
 async def caught_up(tab: Tab, conversation: Conversation) -> None:
     """Until the tab has the conversation's last frame."""
     target = await latest(conversation)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while tab.last < target:
             tab.moved.clear()
             await tab.moved.wait()
@@ -82,7 +83,7 @@ async def caught_up(tab: Tab, conversation: Conversation) -> None:
 async def drained(tab: Tab, viewer: Viewer, conversation: Conversation) -> None:
     """Until the tab has taken the conversation's last frame from its viewer."""
     target = await latest(conversation)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while tab.last < target:
             tab.take(await viewer.frames.get())
 
@@ -96,7 +97,7 @@ def taken(viewer: Viewer) -> list[str]:
 
 
 def numbers(frames: list[str]) -> list[int]:
-    return [number_of(frame) for frame in frames]
+    return [parse_number(frame) for frame in frames]
 
 
 async def watched(turn: Turn, tab: Tab | None = None) -> tuple[Feed, Tab]:

@@ -12,7 +12,7 @@ from typing import Any
 from django.db import connection
 
 Act = Callable[[], None]
-STEP_SECONDS = 20.0
+STEP_SECONDS = 60.0
 
 
 class Order:

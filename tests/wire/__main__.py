@@ -9,8 +9,8 @@ import argparse
 import asyncio
 from pathlib import Path
 
-from tests.wire.script import read_script
-from tests.wire.server import wire_server
+from .script import read_script
+from .server import wire_server
 
 
 async def serve(port: int, script: Path | None) -> None:

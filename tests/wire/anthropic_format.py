@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import Any
 
-from tests.wire.demands.anthropic import check_anthropic
-from tests.wire.form import Event, Format
-from tests.wire.script import Answer, Tool, pieces
+from .demands.anthropic import check_anthropic
+from .form import Event, Format
+from .script import Answer, Tool, pieces
 
 Block = dict[str, Any]
 

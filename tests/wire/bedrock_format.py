@@ -7,9 +7,9 @@ import zlib
 from collections.abc import Iterator
 from typing import Any
 
-from tests.wire.demands.bedrock import check_bedrock
-from tests.wire.form import Event, Format
-from tests.wire.script import Answer, Tool, pieces
+from .demands.bedrock import check_bedrock
+from .form import Event, Format
+from .script import Answer, Tool, pieces
 
 Block = tuple[dict[str, Any] | None, list[dict[str, Any]]]
 

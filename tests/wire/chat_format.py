@@ -4,9 +4,9 @@ import itertools
 from collections.abc import Iterator
 from typing import Any
 
-from tests.wire.demands.openai import check_chat
-from tests.wire.form import Format
-from tests.wire.script import Answer, Tool, pieces
+from .demands.openai import check_chat
+from .form import Format
+from .script import Answer, Tool, pieces
 
 Event = dict[str, Any]
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
-from tests.wire.http import Request
-from tests.wire.script import Answer
+from .http import Request
+from .script import Answer
 
 Event = dict[str, Any] | str
 EVENT_STREAM = "text/event-stream; charset=utf-8"

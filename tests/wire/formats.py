@@ -3,13 +3,13 @@
 A new one is a module with a `Format`, a line here, and a list of models in `listings.py`.
 """
 
-from tests.wire.anthropic_format import ANTHROPIC
-from tests.wire.bedrock_format import BEDROCK
-from tests.wire.chat_format import CHAT
-from tests.wire.form import Format
-from tests.wire.gemini_format import GEMINI
-from tests.wire.http import Request
-from tests.wire.responses_format import RESPONSES
+from .anthropic_format import ANTHROPIC
+from .bedrock_format import BEDROCK
+from .chat_format import CHAT
+from .form import Format
+from .gemini_format import GEMINI
+from .http import Request
+from .responses_format import RESPONSES
 
 FORMATS: dict[str, Format] = {
     "openai": RESPONSES,

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import Any
 
-from tests.wire.demands.gemini import check_gemini
-from tests.wire.form import Event, Format
-from tests.wire.script import Answer, Tool, pieces
+from .demands.gemini import check_gemini
+from .form import Event, Format
+from .script import Answer, Tool, pieces
 
 Part = dict[str, Any]
 

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
-from tests.wire.bedrock_format import bedrock_models, bedrock_profiles
-from tests.wire.gemini_format import gemini_models
-from tests.wire.http import Request
+from .bedrock_format import bedrock_models, bedrock_profiles
+from .gemini_format import gemini_models
+from .http import Request
 
 Listing = Callable[[Request], Any]
 

@@ -14,14 +14,14 @@ from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any, cast
 
-from tests.wire.demands.demand import broken
-from tests.wire.form import Format
-from tests.wire.formats import FORMATS, form_of
-from tests.wire.http import LAST_CHUNK, Request, chunk, head, read_request, send_document, split
-from tests.wire.listings import listing_of
-from tests.wire.script import FALLBACK, Answer, answer_from_json
+from .demands.demand import broken
+from .form import Format
+from .formats import FORMATS, form_of
+from .http import LAST_CHUNK, Request, chunk, head, read_request, send_document, split
+from .listings import listing_of
+from .script import FALLBACK, Answer, answer_from_json
 
-PATIENCE_SECONDS = 5.0
+PATIENCE_SECONDS = 30.0
 JSON = {"content-type": "application/json"}
 
 

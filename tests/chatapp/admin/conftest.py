@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from asgiref.sync import async_to_sync
 
-from mcpconfig import ledger
 from mcpconfig.models import Service
+from mcpconfig.operations.tool_listing import fetch_tools
 from tests.peers.bench import Bench, at_bench
 from tests.peers.serving import Served
 
@@ -33,7 +33,7 @@ def service_at(url: str, **fields: Any) -> Service:
     """A service whose tools are known, and confirmed by nobody."""
     values = {"name": "shop", "title": "Shop", "allows_private_addresses": True} | fields
     service = Service.objects.create(url=url, **values)
-    async_to_sync(ledger.fetch_tools)(service)
+    async_to_sync(fetch_tools)(service)
     return service
 
 

@@ -7,8 +7,9 @@ import pytest
 from bs4 import BeautifulSoup, Tag
 from django.test import Client
 
+from chatapp.audit import chat_access
 from chatapp.models import Approval, Member, ToolCall
-from tests.chatapp.views import rows
+from tests.turns import rows
 
 
 @pytest.fixture
@@ -63,7 +64,10 @@ def test_a_form_keeps_the_name_of_what_is_done_in_it(admin_client: Client) -> No
     assert words(page.select_one("#content > h1")) == "Add member"
 
 
-def test_dates_are_short_and_the_same_everywhere(admin_client: Client, call: ToolCall) -> None:
+def test_dates_are_short_and_the_same_everywhere(
+    admin_client: Client, admin: Member, call: ToolCall
+) -> None:
+    chat_access.open_chat(admin, call.turn.conversation_id, "A complaint.")
     page = opened(admin_client, f"/admin/chatapp/approval/{call.pk}/change/")
     shown = words(page.select_one(".field-created_at .readonly"))
     assert re.fullmatch(r"\d{1,2} [A-Z][a-z]{2} \d{4}, \d\d:\d\d", shown)

@@ -11,7 +11,7 @@ from django.db.models import UUIDField
 from django.test import Client
 from django.utils import timezone
 
-from chatapp.admin.read_only import ReadOnly
+from chatapp.audit import chat_access
 from chatapp.models import (
     Approval,
     Attachment,
@@ -24,14 +24,16 @@ from chatapp.models import (
     ToolCall,
     Turn,
 )
+from mcpconfig.admin.read_only import ReadOnlyMixin
 
 READ_ONLY = ["conversation", "turn", "toolcall", "approval"]
 HOSTILE = "<script>alert(1)</script>"
 
 
 @pytest.fixture
-def call(owner: Member) -> ToolCall:
-    """A denied call in a finished turn of the owner's, with hostile text wherever text can be."""
+def call(owner: Member, admin: Member) -> ToolCall:
+    """A denied call in a finished turn of the owner's, with hostile text wherever text can be. The
+    admin has given a reason to read its chat."""
     conversation = Conversation.objects.create(owner=owner, title=HOSTILE, model="demo:assistant")
     question = Message.objects.create(conversation=conversation, role=Message.Role.USER)
     answer = Message.objects.create(
@@ -67,6 +69,7 @@ def call(owner: Member) -> ToolCall:
     )
     Part.objects.create(message=question, position=0, kind=Part.Kind.TEXT, text=f"Delete {HOSTILE}")
     Part.objects.create(message=answer, position=0, kind=Part.Kind.TOOL_CALL, tool_call=made)
+    chat_access.open_chat(admin, conversation.pk, "A complaint.")
     return made
 
 
@@ -113,7 +116,7 @@ def test_every_record_with_a_uuid_is_read_only() -> None:
             if not isinstance(edited._meta.pk, UUIDField):
                 continue
             kind = candidate if isinstance(candidate, type) else type(candidate)
-            assert issubclass(kind, ReadOnly), edited
+            assert issubclass(kind, ReadOnlyMixin), edited
 
 
 def test_a_call_shows_risk_state_reason_and_who_decided(

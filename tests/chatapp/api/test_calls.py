@@ -1,5 +1,5 @@
 """Tool calls of programs: decided, asked about, logged and bounded like the model's, and told to
-nobody but the program that asked (A11, A13, A14)."""
+nobody but the program that asked."""
 
 import asyncio
 from datetime import timedelta
@@ -8,6 +8,14 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from chatapp.api import access_tokens
+from chatapp.api import calls as program_calls
+from chatapp.api.outcomes import describe_outcome
+from chatapp.approvals import decisions
+from chatapp.context.history import build_history
+from chatapp.conversations import intake
+from chatapp.engine.runtime import EngineRuntime
+from chatapp.live.page_view import load_conversation_view
 from chatapp.models import (
     AccessToken,
     Approval,
@@ -19,29 +27,23 @@ from chatapp.models import (
     ToolCall,
     Turn,
 )
-from chatapp.rendering.call_values import service_of
-from chatapp.storage import in_database
+from chatapp.people.refused import Refused
+from chatapp.rendering.call_values import describe_service
+from chatapp.server.database import in_database
 from chatapp.tools.blueprint import CoreTool, Mode
 from chatapp.tools.context import ToolError
 from chatapp.tools.core import core_tool
-from chatapp.turns import access_tokens, answers, intake, program_calls
-from chatapp.turns.history import history_of
-from chatapp.turns.program_outcomes import outcome_for_program
-from chatapp.turns.reading import read_conversation
-from chatapp.turns.refusals import Refused
-from chatapp.turns.workplace import Workplace
 from tests import scripted
+from tests.turns.acts import read_notices
 
-from .acts import notices
-
-pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True), pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.gate, pytest.mark.django_db(transaction=True), pytest.mark.timeout(300)]
 TOKYO = {"zone": "Asia/Tokyo"}
 FACT = {"text": "Reports go out on the first Monday of a month."}
 
 
 @pytest.fixture
 def token(owner: Member) -> AccessToken:
-    return access_tokens.make(owner, name="Night job", scopes=["mcp", "tools"], days=7)[0]
+    return access_tokens.create(owner, name="Night job", scopes=["mcp", "tools"], days=7)[0]
 
 
 def tool(name: str) -> CoreTool:
@@ -57,49 +59,51 @@ async def asked(
     call = await in_database(
         program_calls.receive, token, tool(name), arguments, mode=mode, key=key
     )
-    return await program_calls.settled(call, 10)
+    return await program_calls.wait_until_settled(call, 10)
 
 
 def still_open(token: AccessToken, name: str, arguments: dict[str, Any]) -> ToolCall | None:
-    return program_calls.still_open(program_calls.calls_alike(token, tool(name), arguments))
+    return program_calls.find_undelivered(
+        program_calls.filter_same_calls(token, tool(name), arguments)
+    )
 
 
 def allow(call: ToolCall, by: Member) -> None:
     approval = Approval.objects.get(tool_call=call)
-    answers.grant(call, by=by, binding=approval.binding, shown_at=None)
+    decisions.grant(call, by=by, binding=approval.binding, shown_at=None)
 
 
 async def test_a_call_that_only_reads_runs_at_once_and_asks_no_model(
-    workplace: Workplace, token: AccessToken
+    runtime: EngineRuntime, token: AccessToken
 ) -> None:
     call = await asked(token, "current-time", TOKYO)
-    outcome = outcome_for_program(call)
+    outcome = describe_outcome(call)
     assert (call.state, call.turn.state) == (ToolCall.State.SUCCEEDED, Turn.State.DONE)
-    assert outcome.standing == "done"
+    assert outcome.status == "done"
     assert outcome.structured["zone"] == "Asia/Tokyo"
     assert scripted.requests == []
-    assert await in_database(notices, call.turn) == []
+    assert await in_database(read_notices, call.turn) == []
 
 
 async def test_its_person_sees_in_a_chat_what_it_did(
-    workplace: Workplace, token: AccessToken, owner: Member
+    runtime: EngineRuntime, token: AccessToken, owner: Member
 ) -> None:
     call = await asked(token, "current-time", TOKYO)
     chat = call.turn.conversation
     assert (chat.owner_id, chat.title, chat.token_id) == (owner.pk, "Night job (program)", token.pk)
-    view = await in_database(read_conversation, chat)
+    view = await in_database(load_conversation_view, chat)
     assert [message.is_of_program for message in view.messages] == [True, False]
     assert "“Night job” asks for current-time" in view.messages[0].text
 
 
 async def test_its_card_says_that_a_program_wants_it(
-    workplace: Workplace, token: AccessToken
+    runtime: EngineRuntime, token: AccessToken
 ) -> None:
     call = await asked(token, "remember", FACT)
-    assert await in_database(service_of, call) == "A program"
+    assert await in_database(describe_service, call) == "A program"
 
 
-async def test_it_is_logged_as_every_call_is(workplace: Workplace, token: AccessToken) -> None:
+async def test_it_is_logged_as_every_call_is(runtime: EngineRuntime, token: AccessToken) -> None:
     call = await asked(token, "current-time", TOKYO)
     kinds = await in_database(
         lambda: list(LogEntry.objects.filter(call_id=call.pk).values_list("kind", flat=True))
@@ -108,55 +112,55 @@ async def test_it_is_logged_as_every_call_is(workplace: Workplace, token: Access
 
 
 async def test_what_must_be_approved_waits_and_runs_once_allowed(
-    workplace: Workplace, token: AccessToken, owner: Member
+    runtime: EngineRuntime, token: AccessToken, owner: Member
 ) -> None:
     call = await asked(token, "remember", FACT)
-    outcome = outcome_for_program(call)
-    assert (outcome.standing, outcome.waits_for) == ("waits", "approval")
+    outcome = describe_outcome(call)
+    assert (outcome.status, outcome.waits_for) == ("waits", "approval")
     assert outcome.url.endswith(f"/approvals/{call.pk}/")
     assert not await in_database(owner.memories.exists)
     await in_database(allow, call, owner)
-    done = await program_calls.settled(call, 10)
-    assert outcome_for_program(done).standing == "done"
+    done = await program_calls.wait_until_settled(call, 10)
+    assert describe_outcome(done).status == "done"
     assert await in_database(owner.memories.count) == 1
 
 
 async def test_a_stranger_can_neither_allow_nor_find_it(
-    workplace: Workplace, token: AccessToken, stranger: Member
+    runtime: EngineRuntime, token: AccessToken, stranger: Member
 ) -> None:
     call = await asked(token, "remember", FACT)
     with pytest.raises(Refused):
         await in_database(allow, call, stranger)
     theirs = await in_database(
-        lambda: access_tokens.make(stranger, name="x", scopes=["tools"], days=1)[0]
+        lambda: access_tokens.create(stranger, name="x", scopes=["tools"], days=1)[0]
     )
-    assert not await in_database(program_calls.calls_of(theirs).exists)
-    assert await in_database(program_calls.calls_of(token).get) == call
+    assert not await in_database(program_calls.filter_calls(theirs).exists)
+    assert await in_database(program_calls.filter_calls(token).get) == call
 
 
 async def test_another_token_of_the_same_person_does_not_see_it(
-    workplace: Workplace, token: AccessToken, owner: Member
+    runtime: EngineRuntime, token: AccessToken, owner: Member
 ) -> None:
     await asked(token, "current-time", TOKYO)
     other = await in_database(
-        lambda: access_tokens.make(owner, name="x", scopes=["tools"], days=1)[0]
+        lambda: access_tokens.create(owner, name="x", scopes=["tools"], days=1)[0]
     )
-    assert not await in_database(program_calls.calls_of(other).exists)
+    assert not await in_database(program_calls.filter_calls(other).exists)
 
 
 async def test_a_denial_is_told_with_its_reason(
-    workplace: Workplace, token: AccessToken, owner: Member
+    runtime: EngineRuntime, token: AccessToken, owner: Member
 ) -> None:
     call = await asked(token, "remember", FACT)
     binding = await in_database(lambda: Approval.objects.get(tool_call=call).binding)
-    await in_database(answers.deny, call, by=owner, binding=binding, reason="Not in March.")
-    outcome = outcome_for_program(await program_calls.settled(call, 10))
-    assert outcome.standing == "failed"
+    await in_database(decisions.deny, call, by=owner, binding=binding, reason="Not in March.")
+    outcome = describe_outcome(await program_calls.wait_until_settled(call, 10))
+    assert outcome.status == "failed"
     assert "Not in March." in outcome.text
 
 
 async def test_an_admins_deny_and_ask_for_everything_count_here_too(
-    workplace: Workplace, token: AccessToken
+    runtime: EngineRuntime, token: AccessToken
 ) -> None:
     rule = await in_database(
         PolicyRule.objects.create, name="No clocks", effect="deny", tool="current-time"
@@ -169,7 +173,7 @@ async def test_an_admins_deny_and_ask_for_everything_count_here_too(
 
 
 async def test_the_plan_face_runs_in_a_chat_that_plans(
-    workplace: Workplace, token: AccessToken
+    runtime: EngineRuntime, token: AccessToken
 ) -> None:
     read = await asked(token, "current-time", TOKYO, "mcp_plan")
     assert read.state == ToolCall.State.SUCCEEDED
@@ -182,7 +186,7 @@ async def test_the_plan_face_runs_in_a_chat_that_plans(
 
 
 async def test_calls_beside_one_that_waits_go_on_in_another_chat(
-    workplace: Workplace, token: AccessToken
+    runtime: EngineRuntime, token: AccessToken
 ) -> None:
     waiting = await asked(token, "remember", FACT)
     first = await asked(token, "current-time", TOKYO)
@@ -192,14 +196,14 @@ async def test_calls_beside_one_that_waits_go_on_in_another_chat(
     assert first.turn.conversation_id != waiting.turn.conversation_id
 
 
-async def test_calls_at_the_same_moment_all_run(workplace: Workplace, token: AccessToken) -> None:
+async def test_calls_at_the_same_moment_all_run(runtime: EngineRuntime, token: AccessToken) -> None:
     calls = await asyncio.gather(*(asked(token, "current-time", TOKYO) for _ in range(8)))
     assert {call.state for call in calls} == {ToolCall.State.SUCCEEDED}
     assert len({call.pk for call in calls}) == 8
 
 
 async def test_a_chat_that_its_person_went_on_with_is_theirs(
-    workplace: Workplace, token: AccessToken, owner: Member
+    runtime: EngineRuntime, token: AccessToken, owner: Member
 ) -> None:
     chat = (await asked(token, "current-time", TOKYO)).turn.conversation
     scripted.scenes.append(scripted.text("Half past nine."))
@@ -209,16 +213,16 @@ async def test_a_chat_that_its_person_went_on_with_is_theirs(
 
 
 async def test_the_model_reads_what_a_program_did_before(
-    workplace: Workplace, token: AccessToken, owner: Member
+    runtime: EngineRuntime, token: AccessToken, owner: Member
 ) -> None:
     call = await asked(token, "current-time", TOKYO)
-    history = await in_database(history_of, call.turn)
+    history = await in_database(build_history, call.turn)
     assert "asks for current-time" in str(history[0])
     assert "Asia/Tokyo" in str(history[-1])
 
 
 async def test_a_key_runs_its_call_once_however_often_it_comes(
-    workplace: Workplace, token: AccessToken
+    runtime: EngineRuntime, token: AccessToken
 ) -> None:
     again = await asyncio.gather(
         *(asked(token, "current-time", TOKYO, key="one") for _ in range(6))
@@ -228,7 +232,7 @@ async def test_a_key_runs_its_call_once_however_often_it_comes(
 
 
 async def test_a_key_with_another_request_is_refused(
-    workplace: Workplace, token: AccessToken
+    runtime: EngineRuntime, token: AccessToken
 ) -> None:
     await asked(token, "current-time", TOKYO, key="one")
     for name, arguments in (("current-time", {"zone": "Europe/Rome"}), ("list-services", {})):
@@ -237,16 +241,16 @@ async def test_a_key_with_another_request_is_refused(
 
 
 async def test_a_key_is_one_tokens_own(
-    workplace: Workplace, token: AccessToken, owner: Member
+    runtime: EngineRuntime, token: AccessToken, owner: Member
 ) -> None:
     first = await asked(token, "current-time", TOKYO, key="one")
     other = await in_database(
-        lambda: access_tokens.make(owner, name="x", scopes=["tools"], days=1)[0]
+        lambda: access_tokens.create(owner, name="x", scopes=["tools"], days=1)[0]
     )
     assert (await asked(other, "current-time", TOKYO, key="one")).pk != first.pk
 
 
-async def test_what_does_not_fit_makes_no_turn(workplace: Workplace, token: AccessToken) -> None:
+async def test_what_does_not_fit_makes_no_turn(runtime: EngineRuntime, token: AccessToken) -> None:
     with pytest.raises(ToolError) as caught:
         await asked(token, "current-time", {"zone": 7})
     assert caught.value.field == "zone"
@@ -256,9 +260,9 @@ async def test_what_does_not_fit_makes_no_turn(workplace: Workplace, token: Acce
 
 
 async def test_a_token_has_only_so_many_calls_that_wait(
-    workplace: Workplace, token: AccessToken, monkeypatch: pytest.MonkeyPatch
+    runtime: EngineRuntime, token: AccessToken, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(program_calls, "MOST_LIVE", 1)
+    monkeypatch.setattr(program_calls, "MAX_LIVE", 1)
     await asked(token, "remember", FACT)
     with pytest.raises(Refused) as caught:
         await asked(token, "current-time", TOKYO)
@@ -266,9 +270,9 @@ async def test_a_token_has_only_so_many_calls_that_wait(
 
 
 async def test_a_token_has_only_so_many_calls_a_minute(
-    workplace: Workplace, token: AccessToken, monkeypatch: pytest.MonkeyPatch
+    runtime: EngineRuntime, token: AccessToken, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(program_calls, "MOST_A_MINUTE", 1)
+    monkeypatch.setattr(program_calls, "MAX_A_MINUTE", 1)
     first = await asked(token, "current-time", TOKYO)
     with pytest.raises(Refused):
         await asked(token, "current-time", TOKYO)
@@ -278,27 +282,27 @@ async def test_a_token_has_only_so_many_calls_a_minute(
 
 
 async def test_a_chat_holds_only_so_many_calls(
-    workplace: Workplace, token: AccessToken, monkeypatch: pytest.MonkeyPatch
+    runtime: EngineRuntime, token: AccessToken, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(program_calls, "MOST_IN_A_CHAT", 2)
+    monkeypatch.setattr(program_calls, "MAX_IN_A_CHAT", 2)
     chats = [(await asked(token, "current-time", TOKYO)).turn.conversation_id for _ in range(3)]
     assert len(set(chats)) == 2
 
 
 async def test_asking_again_means_the_call_that_waits_until_it_was_told(
-    workplace: Workplace, token: AccessToken, owner: Member
+    runtime: EngineRuntime, token: AccessToken, owner: Member
 ) -> None:
     call = await asked(token, "remember", FACT)
     assert await in_database(still_open, token, "remember", FACT) == call
     assert not await in_database(still_open, token, "remember", {"text": "Another fact."})
     assert not await in_database(still_open, token, "forget", FACT)
-    assert await in_database(program_calls.deliver, call)
-    assert not await in_database(program_calls.deliver, call)
+    assert await in_database(program_calls.mark_delivered, call)
+    assert not await in_database(program_calls.mark_delivered, call)
     assert not await in_database(still_open, token, "remember", FACT)
 
 
 async def test_an_outcome_that_nobody_fetched_is_not_kept_for_ever(
-    workplace: Workplace, token: AccessToken, owner: Member, settings: Any
+    runtime: EngineRuntime, token: AccessToken, owner: Member, settings: Any
 ) -> None:
     call = await asked(token, "remember", FACT)
     turn = Turn.objects.filter(pk=call.turn_id)
@@ -306,25 +310,25 @@ async def test_an_outcome_that_nobody_fetched_is_not_kept_for_ever(
     await in_database(turn.update, created_at=long_ago)
     assert await in_database(still_open, token, "remember", FACT) == call, "It waits."
     await in_database(allow, call, owner)
-    await program_calls.settled(call, 10)
+    await program_calls.wait_until_settled(call, 10)
     assert await in_database(still_open, token, "remember", FACT) == call
     await in_database(turn.update, finished_at=long_ago)
     assert await in_database(still_open, token, "remember", FACT) is None
 
 
 async def test_what_ran_at_once_is_not_taken_for_a_new_question(
-    workplace: Workplace, token: AccessToken
+    runtime: EngineRuntime, token: AccessToken
 ) -> None:
     await asked(token, "current-time", TOKYO)
     assert await in_database(still_open, token, "current-time", TOKYO) is None
 
 
 async def test_what_ran_for_so_long_that_the_program_was_sent_away_is_the_same_call(
-    workplace: Workplace, token: AccessToken
+    runtime: EngineRuntime, token: AccessToken
 ) -> None:
     call = await in_database(program_calls.receive, token, tool("current-time"), TOKYO, mode="rest")
     live = Turn.objects.filter(pk=call.turn_id)
-    await program_calls.settled(call, 10)
+    await program_calls.wait_until_settled(call, 10)
     await in_database(live.update, state=Turn.State.RUNNING)
     assert await in_database(still_open, token, "current-time", TOKYO) is None
     await in_database(live.update, created_at=timezone.now() - timedelta(seconds=30))
@@ -332,19 +336,21 @@ async def test_what_ran_for_so_long_that_the_program_was_sent_away_is_the_same_c
 
 
 def test_tools_for_admins_and_for_chats_are_not_offered(token: AccessToken, admin: Member) -> None:
-    names = {each.name for each in program_calls.usable_tools(token, "mcp_act")}
+    names = {each.name for each in program_calls.list_usable_tools(token, "mcp_act")}
     assert {"current-time", "remember"} <= names
     assert not {"add-service", "ask-person", "find-tools", "make-plan"} & names
-    reading = {each.name for each in program_calls.usable_tools(token, "mcp_plan")}
+    reading = {each.name for each in program_calls.list_usable_tools(token, "mcp_plan")}
     assert "current-time" in reading and "remember" not in reading
-    theirs = access_tokens.make(admin, name="x", scopes=["mcp"], days=1)[0]
-    assert "add-service" in {each.name for each in program_calls.usable_tools(theirs, "rest")}
-    assert program_calls.usable_tool(token, "add-service", "rest") is None
+    theirs = access_tokens.create(admin, name="x", scopes=["mcp"], days=1)[0]
+    assert "add-service" in {each.name for each in program_calls.list_usable_tools(theirs, "rest")}
+    assert program_calls.find_usable_tool(token, "add-service", "rest") is None
 
 
-async def test_waiting_for_an_outcome_is_bounded(workplace: Workplace, token: AccessToken) -> None:
+async def test_waiting_for_an_outcome_is_bounded(
+    runtime: EngineRuntime, token: AccessToken
+) -> None:
     call = await in_database(program_calls.receive, token, tool("current-time"), TOKYO, mode="rest")
     await in_database(Turn.objects.filter(pk=call.turn_id).update, state=Turn.State.RUNNING)
     started = asyncio.get_running_loop().time()
-    await program_calls.settled(call, 0.2)
+    await program_calls.wait_until_settled(call, 0.2)
     assert asyncio.get_running_loop().time() - started < 5

@@ -6,15 +6,18 @@ from typing import Any
 
 import pytest
 
+from chatapp.api import access_tokens
+from chatapp.api.text_stream import AnswerRestarted, read_answer_text, stream_text
+from chatapp.calls.transitions import Actor
+from chatapp.conversations import retry
+from chatapp.engine.ending import end_turn
+from chatapp.engine.steps import Answer, AnswerPart, OpenStep, close_step, open_step
+from chatapp.journal import journal
+from chatapp.journal.journal import Entry, Kind
+from chatapp.journal.lease import Lease, acquire
 from chatapp.models import AccessToken, JournalEvent, Step, Turn
-from chatapp.storage import in_database
+from chatapp.server.database import in_database
 from chatapp.tools.catalogue import Catalogue
-from chatapp.turns import access_tokens, asking_again, journal
-from chatapp.turns.ending import end
-from chatapp.turns.journal import Entry, Kind
-from chatapp.turns.lease import Lease, acquire
-from chatapp.turns.program_words import BegunAnew, answer_text, words_of
-from chatapp.turns.steps import Answer, OpenStep, SaidPart, close_step, open_step
 from tests import scripted
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(30)]
@@ -49,18 +52,20 @@ class Writer:
 
     def ends(self, *texts: str, reason: str = "stop") -> None:
         parts = [
-            SaidPart(kind="text", position=position, text=text)
+            AnswerPart(kind="text", position=position, text=text)
             for position, text in enumerate(texts)
         ]
         answer = Answer(parts=parts, finish_reason=reason)
         close_step(self.lease, self.step, answer, Catalogue())
-        end(Turn.objects.get(pk=self.turn.pk), "complete" if reason else "failed")
+        end_turn(
+            Turn.objects.get(pk=self.turn.pk), "complete" if reason else "failed", by=Actor.PERSON
+        )
 
 
 @pytest.fixture
 def token(turn: Turn) -> AccessToken:
     person = turn.conversation.owner
-    return access_tokens.make(person, name="Job", scopes=["chat"], days=7)[0]
+    return access_tokens.create(person, name="Job", scopes=["chat"], days=7)[0]
 
 
 @pytest.fixture
@@ -76,7 +81,7 @@ async def test_parts_and_steps_are_paragraphs_and_nothing_is_said_twice(
     writer: Writer, token: AccessToken
 ) -> None:
     await in_database(writer.says, "One")
-    async with aclosing(words_of(writer.turn, token)) as heard:
+    async with aclosing(stream_text(writer.turn, token)) as heard:
         assert await anext(heard) == "One"
         await in_database(writer.says, " two.")
         await in_database(writer.says, "Three.", 2)
@@ -89,7 +94,7 @@ async def test_an_answer_begun_anew_in_the_same_words_goes_on_where_it_was(
     writer: Writer, token: AccessToken
 ) -> None:
     await in_database(writer.says, "Good morn")
-    async with aclosing(words_of(writer.turn, token)) as heard:
+    async with aclosing(stream_text(writer.turn, token)) as heard:
         assert await anext(heard) == "Good morn"
         await in_database(writer.begins_anew)
         await in_database(writer.says, "Good ")
@@ -106,12 +111,12 @@ async def test_an_answer_begun_anew_in_other_words_is_not_mixed_with_the_first(
     writer: Writer, token: AccessToken, other: str
 ) -> None:
     await in_database(writer.says, "Good morn")
-    async with aclosing(words_of(writer.turn, token)) as heard:
+    async with aclosing(stream_text(writer.turn, token)) as heard:
         assert await anext(heard) == "Good morn"
         await in_database(writer.begins_anew)
         await in_database(writer.says, other)
         await in_database(writer.ends, other)
-        with pytest.raises(BegunAnew):
+        with pytest.raises(AnswerRestarted):
             await rest_of(heard)
 
 
@@ -120,7 +125,7 @@ async def test_a_slow_reader_lacks_nothing_when_the_journal_is_cleared(
     writer: Writer, token: AccessToken, is_over: bool
 ) -> None:
     await in_database(writer.says, "One")
-    async with aclosing(words_of(writer.turn, token)) as heard:
+    async with aclosing(stream_text(writer.turn, token)) as heard:
         assert await anext(heard) == "One"
         await in_database(writer.says, " two")
         await in_database(writer.ends, "One two three")
@@ -135,7 +140,7 @@ async def test_what_was_cut_off_and_said_again_is_said_once(
     writer: Writer, token: AccessToken, turn: Turn
 ) -> None:
     await in_database(writer.ends, "Good morn", reason="")
-    again = asking_again.ask_again
+    again = retry.ask_again
     await in_database(again, turn.conversation, turn.conversation.owner, scripted.MODEL)
-    assert await in_database(answer_text, turn) == ""
+    assert await in_database(read_answer_text, turn) == ""
     assert await in_database(Step.objects.count) == 2

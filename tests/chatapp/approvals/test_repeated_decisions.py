@@ -7,6 +7,9 @@ import pytest
 from django.db import transaction
 from django.db.models import QuerySet
 
+from chatapp.approvals import decisions
+from chatapp.conversations import intake
+from chatapp.engine.runtime import EngineRuntime
 from chatapp.models import (
     Approval,
     Consent,
@@ -17,29 +20,34 @@ from chatapp.models import (
     ToolLimit,
     Turn,
 )
-from chatapp.storage import in_database
-from chatapp.turns import answers, intake
-from chatapp.turns.refusals import Refused
-from chatapp.turns.workplace import Workplace
+from chatapp.people.refused import Refused
+from chatapp.server.database import in_database
 from mcpconfig.models import Service, ToolSetting
 from tests import scripted
+from tests.chatapp.policy.test_consents import (
+    APPEND,
+    allow,
+    asked,
+    asked_again,
+    card_of,
+    confirmed,
+    form_of,
+)
 from tests.conftest import signed_in
 from tests.scripted import calls, text
-
-from .acts import DELETE, READ, call_owner, only_call, rest
-from .signing import second_signature
-from .test_consents import APPEND, allow, asked, asked_again, card_of, confirmed, form_of
+from tests.turns.acts import DELETE, READ, get_only_call, get_owner, wait_for_rest
+from tests.turns.second_signers import second_signature
 
 __all__ = ["confirmed"]
-pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True), pytest.mark.timeout(90)]
+pytestmark = [pytest.mark.gate, pytest.mark.django_db(transaction=True), pytest.mark.timeout(300)]
 OTHER = '{"title": "Old ideas", "text": "less"}'
 
 
 @pytest.mark.parametrize("how", [{"arguments": OTHER}, {"scope": "always"}])
 async def test_a_card_that_showed_another_place_binds_nothing(
-    workplace: Workplace, turn: Turn, confirmed: Service, how: dict[str, Any]
+    runtime: EngineRuntime, turn: Turn, confirmed: Service, how: dict[str, Any]
 ) -> None:
-    call, owner = await asked(workplace, turn, APPEND)
+    call, owner = await asked(runtime, turn, APPEND)
     await in_database(lambda: Service.objects.update(url="https://elsewhere.test/mcp"))
     with pytest.raises(Refused, match="has changed since this was shown"):
         await in_database(partial(allow, call, owner, **how))
@@ -49,7 +57,7 @@ async def test_a_card_that_showed_another_place_binds_nothing(
 
 
 async def test_changed_values_are_judged_by_policy_before_they_are_taken(
-    workplace: Workplace, turn: Turn, confirmed: Service
+    runtime: EngineRuntime, turn: Turn, confirmed: Service
 ) -> None:
     def rules() -> None:
         secret = 'text == "secret"'
@@ -58,21 +66,21 @@ async def test_changed_values_are_judged_by_policy_before_they_are_taken(
         PolicyRule.objects.create(name="Type", effect="ask", **guarded)
 
     await in_database(rules)
-    call, owner = await asked(workplace, turn, APPEND)
+    call, owner = await asked(runtime, turn, APPEND)
     secret, guarded = (f'{{"title": "Old ideas", "text": "{t}"}}' for t in ("secret", "guarded"))
     with pytest.raises(Refused, match="Policy forbids these values. Never."):
         await in_database(partial(allow, call, owner, arguments=secret))
     with pytest.raises(Refused, match="Type the tool's name"):
         await in_database(partial(allow, call, owner, arguments=guarded))
     await in_database(partial(allow, call, owner, arguments=guarded, typed="append_to_note"))
-    await rest(workplace, turn)
-    assert (await only_call(turn)).state == ToolCall.State.SUCCEEDED
+    await wait_for_rest(runtime, turn)
+    assert (await get_only_call(turn)).state == ToolCall.State.SUCCEEDED
 
 
 async def test_run_once_runs_what_the_card_shows_and_not_what_stands_in_a_field(
-    workplace: Workplace, turn: Turn, confirmed: Service
+    runtime: EngineRuntime, turn: Turn, confirmed: Service
 ) -> None:
-    call, owner = await asked(workplace, turn, APPEND)
+    call, owner = await asked(runtime, turn, APPEND)
 
     def press() -> None:
         client = signed_in(owner)
@@ -81,8 +89,8 @@ async def test_run_once_runs_what_the_card_shows_and_not_what_stands_in_a_field(
         assert client.post(f"/approvals/{call.pk}/decide", sent).status_code == 302
 
     await in_database(press)
-    await rest(workplace, turn)
-    call = await only_call(turn)
+    await wait_for_rest(runtime, turn)
+    call = await get_only_call(turn)
     assert (call.arguments, call.asked_arguments) == (APPEND[1].replace(" ", ""), "") or (
         "more" in call.arguments and not call.asked_arguments
     )
@@ -102,12 +110,12 @@ def wants_typing() -> None:
 
 def resolve_again(call: ToolCall, owner: Member, **how: Any) -> None:
     found = ToolCall.objects.select_related("service", "definition").get(pk=call.pk)
-    answers.resolve(found, by=owner, verdict="again", **how)
+    decisions.resolve(found, by=owner, verdict="again", **how)
 
 
-async def lost(workplace: Workplace, turn: Turn) -> tuple[ToolCall, Member]:
+async def lost(runtime: EngineRuntime, turn: Turn) -> tuple[ToolCall, Member]:
     """A call that its person allowed, and whose outcome nobody knows."""
-    call, owner = await asked(workplace, turn, APPEND)
+    call, owner = await asked(runtime, turn, APPEND)
 
     @transaction.atomic
     def loses() -> None:
@@ -116,7 +124,7 @@ async def lost(workplace: Workplace, turn: Turn) -> tuple[ToolCall, Member]:
         ToolCall.objects.filter(pk=call.pk).update(**unknown)
 
     await in_database(loses)
-    await rest(workplace, turn)
+    await wait_for_rest(runtime, turn)
     return call, owner
 
 
@@ -129,35 +137,35 @@ async def lost(workplace: Workplace, turn: Turn) -> tuple[ToolCall, Member]:
     ],
 )
 async def test_what_is_run_again_needs_all_that_policy_demands_by_now(
-    workplace: Workplace, turn: Turn, confirmed: Service, tighten: Any, says: str
+    runtime: EngineRuntime, turn: Turn, confirmed: Service, tighten: Any, says: str
 ) -> None:
-    call, owner = await lost(workplace, turn)
+    call, owner = await lost(runtime, turn)
     await in_database(tighten)
     with pytest.raises(Refused, match=says):
         await in_database(resolve_again, call, owner)
-    call = await only_call(turn)
+    call = await get_only_call(turn)
     assert (call.state, call.attempt) == (ToolCall.State.UNKNOWN, 1)
 
 
 async def test_whoever_types_what_is_wanted_by_now_runs_it_again(
-    workplace: Workplace, turn: Turn, confirmed: Service
+    runtime: EngineRuntime, turn: Turn, confirmed: Service
 ) -> None:
-    call, owner = await lost(workplace, turn)
+    call, owner = await lost(runtime, turn)
     await in_database(wants_typing)
     with pytest.raises(Refused, match="Type the tool's name"):
         await in_database(resolve_again, call, owner)
     await in_database(lambda: card_of(signed_in(owner), call).one(name="typed"))
     await in_database(partial(resolve_again, call, owner, typed="append_to_note"))
-    await rest(workplace, turn)
-    call = await only_call(turn)
+    await wait_for_rest(runtime, turn)
+    call = await get_only_call(turn)
     assert (call.state, call.attempt) == (ToolCall.State.SUCCEEDED, 2)
 
 
 async def test_what_ran_by_itself_is_not_run_again_where_a_name_is_to_be_typed_by_now(
-    workplace: Workplace, turn: Turn, confirmed: Service
+    runtime: EngineRuntime, turn: Turn, confirmed: Service
 ) -> None:
-    owner = await in_database(call_owner, turn)
-    call = await asked_again(workplace, owner, READ)
+    owner = await in_database(get_owner, turn)
+    call = await asked_again(runtime, owner, READ)
     await in_database(lambda: ToolCall.objects.update(state=ToolCall.State.UNKNOWN))
     await in_database(wants_typing)
     with pytest.raises(Refused, match="Ask for it anew"):
@@ -166,9 +174,9 @@ async def test_what_ran_by_itself_is_not_run_again_where_a_name_is_to_be_typed_b
 
 @pytest.mark.parametrize("tighten", [forbids, wants_two, wants_typing])
 async def test_what_policy_demands_after_the_word_to_run_again_counts_too(
-    workplace: Workplace, turn: Turn, confirmed: Service, tighten: Any
+    runtime: EngineRuntime, turn: Turn, confirmed: Service, tighten: Any
 ) -> None:
-    call, owner = await lost(workplace, turn)
+    call, owner = await lost(runtime, turn)
 
     @transaction.atomic
     def too_early() -> None:
@@ -176,8 +184,8 @@ async def test_what_policy_demands_after_the_word_to_run_again_counts_too(
         tighten()
 
     await in_database(too_early)
-    await rest(workplace, turn)
-    call = await only_call(turn)
+    await wait_for_rest(runtime, turn)
+    call = await get_only_call(turn)
     assert (call.state, call.attempt) == (ToolCall.State.UNKNOWN, 1)
     assert call.error is not None and "so it was not run" in call.error["message"]
 
@@ -188,11 +196,11 @@ def test_run_again_wants_what_run_once_wanted(turn: Turn, owner: Member) -> None
     )
     soon = turn.created_at.timestamp() + 10**9
     with pytest.raises(Refused, match="too quick"):
-        answers.resolve(call, by=owner, verdict="worked", shown_at=soon)
+        decisions.resolve(call, by=owner, verdict="worked", shown_at=soon)
     expires = turn.created_at
     Approval.objects.create(tool_call=call, binding="b", wants_typing=True, expires_at=expires)
     with pytest.raises(Refused, match="Type the tool's name"):
-        answers.resolve(call, by=owner, verdict="again")
+        decisions.resolve(call, by=owner, verdict="again")
 
 
 @pytest.mark.parametrize(
@@ -204,63 +212,63 @@ def test_run_again_wants_what_run_once_wanted(turn: Turn, owner: Member) -> None
     ids=["the tool became a high risk", "the house allows less"],
 )
 async def test_a_consent_counts_as_far_as_the_house_lets_it_now(
-    workplace: Workplace, turn: Turn, confirmed: Service, spoil: Any
+    runtime: EngineRuntime, turn: Turn, confirmed: Service, spoil: Any
 ) -> None:
-    call, owner = await asked(workplace, turn, APPEND)
+    call, owner = await asked(runtime, turn, APPEND)
     await in_database(partial(allow, call, owner, scope="always"))
-    await rest(workplace, turn)
+    await wait_for_rest(runtime, turn)
     await in_database(spoil)
-    again = await asked_again(workplace, owner, APPEND)
+    again = await asked_again(runtime, owner, APPEND)
     assert again.state == ToolCall.State.AWAITING_APPROVAL
 
 
 async def test_a_call_that_was_decided_by_what_is_not_so_any_more_asks_and_rests(
-    workplace: Workplace, turn: Turn, confirmed: Service
+    runtime: EngineRuntime, turn: Turn, confirmed: Service
 ) -> None:
     """What is kept of the tools says that it runs by itself; the rows say that it asks."""
 
     def raised_behind_every_mark() -> None:
         QuerySet(ToolSetting).filter(name="read_note").update(level="high")
 
-    owner = await in_database(call_owner, turn)
-    first = await asked_again(workplace, owner, READ)
+    owner = await in_database(get_owner, turn)
+    first = await asked_again(runtime, owner, READ)
     assert first.state == ToolCall.State.SUCCEEDED
     await in_database(raised_behind_every_mark)
-    call = await asked_again(workplace, owner, READ)
+    call = await asked_again(runtime, owner, READ)
     assert (call.state, call.risk, call.attempt) == (ToolCall.State.AWAITING_APPROVAL, "high", 0)
     assert "its risk is high" in call.why
     assert call.approval.state == Approval.State.OPEN
     await in_database(partial(allow, call, owner))
-    await rest(workplace, await in_database(lambda: call.turn))
+    await wait_for_rest(runtime, await in_database(lambda: call.turn))
     await in_database(call.refresh_from_db)
     assert call.state == ToolCall.State.SUCCEEDED
 
 
 async def test_parallel_calls_beyond_the_limit_of_a_day_ask_and_none_is_lost(
-    workplace: Workplace, turn: Turn, confirmed: Service
+    runtime: EngineRuntime, turn: Turn, confirmed: Service
 ) -> None:
     await in_database(partial(ToolLimit.objects.create, tool="read_note", calls=2))
     titles = ("Old ideas", "Groceries", "Ideas")
     reads = [("notebook_read_note", f'{{"title": "{title}"}}') for title in titles]
     scripted.scenes += [calls(*reads), text("Done.")]
-    await rest(workplace, turn)
+    await wait_for_rest(runtime, turn)
     states = await in_database(lambda: sorted(ToolCall.objects.values_list("state", flat=True)))
     assert states.count(ToolCall.State.AWAITING_APPROVAL) == 1
     assert ToolCall.State.WITHDRAWN not in states
 
 
 async def test_words_of_strangers_in_the_same_step_were_not_read_yet(
-    workplace: Workplace, turn: Turn, confirmed: Service
+    runtime: EngineRuntime, turn: Turn, confirmed: Service
 ) -> None:
-    call, owner = await asked(workplace, turn, APPEND)
+    call, owner = await asked(runtime, turn, APPEND)
     await in_database(partial(allow, call, owner, scope="always"))
-    await rest(workplace, turn)
+    await wait_for_rest(runtime, turn)
     await in_database(lambda: Service.objects.update(is_open=True))
     scripted.scenes[:] = [calls(READ, APPEND), text("Done.")]
     following = await in_database(
         lambda: intake.receive(owner, None, text="Both", model=scripted.MODEL)
     )
-    await rest(workplace, following)
+    await wait_for_rest(runtime, following)
     found = await in_database(
         lambda: list(ToolCall.objects.filter(turn=following).values_list("state", flat=True))
     )
@@ -268,10 +276,10 @@ async def test_words_of_strangers_in_the_same_step_were_not_read_yet(
 
 
 async def test_a_refused_answer_gives_back_what_was_typed(
-    workplace: Workplace, turn: Turn, confirmed: Service
+    runtime: EngineRuntime, turn: Turn, confirmed: Service
 ) -> None:
     await in_database(lambda: HousePolicy(types_high=True).save())
-    call, owner = await asked(workplace, turn, DELETE)
+    call, owner = await asked(runtime, turn, DELETE)
 
     def press() -> None:
         client = signed_in(owner)

@@ -4,15 +4,15 @@ from functools import partial
 
 import pytest
 
+from chatapp.engine.runtime import EngineRuntime
 from chatapp.models import Approval, Member, ToolCall, Turn
-from chatapp.storage import in_database
-from chatapp.turns.refusals import Refused
-from chatapp.turns.second_signatures import open_for
-from chatapp.turns.workplace import Workplace
+from chatapp.people.refused import Refused
+from chatapp.people.second_signers import find_waiting_calls
+from chatapp.server.database import in_database
 from mcpconfig.models import Service
-
-from .acts import DELETE, only_call, rest
-from .signing import (
+from tests.chatapp.policy.test_consents import asked, confirmed
+from tests.turns.acts import DELETE, get_only_call, wait_for_rest
+from tests.turns.second_signers import (
     hours_pass,
     member,
     open_list,
@@ -23,10 +23,9 @@ from .signing import (
     stand_in,
     waiting_for_second,
 )
-from .test_consents import asked, confirmed
 
 __all__ = ["confirmed"]
-pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True), pytest.mark.timeout(90)]
+pytestmark = [pytest.mark.gate, pytest.mark.django_db(transaction=True), pytest.mark.timeout(300)]
 State = ToolCall.State
 
 
@@ -88,9 +87,9 @@ def signed(turn: Turn, ada: Member) -> ToolCall:
 
 @pytest.mark.parametrize("name", OUTSIDERS)
 def test_nobody_else_signs_or_refuses(signed: ToolCall, ada: Member, name: str) -> None:
-    """A14: the owner or a named approver, and nobody else."""
+    """Only the owner or a named approver."""
     other = outsider(name)
-    assert not open_for(other).exists()
+    assert not find_waiting_calls(other).exists()
     for answer in (sign, refuse):
         with pytest.raises(Refused, match="may not sign"):
             answer(signed, other)
@@ -100,66 +99,66 @@ def test_nobody_else_signs_or_refuses(signed: ToolCall, ada: Member, name: str) 
 
 
 async def test_the_requester_is_no_second_person_even_as_an_approver_or_as_a_stand_in(
-    workplace: Workplace, turn: Turn, confirmed: Service, ada: Member
+    runtime: EngineRuntime, turn: Turn, confirmed: Service, ada: Member
 ) -> None:
     def everything() -> None:
         stand_in(ada, member("owner", "Operations", "Managers"))
 
     await in_database(everything)
-    call, owner = await signed_first(workplace, turn, DELETE)
+    call, owner = await signed_first(runtime, turn, DELETE)
     await in_database(hours_pass, 5)
-    assert not await in_database(open_for(owner).exists)
+    assert not await in_database(find_waiting_calls(owner).exists)
     with pytest.raises(Refused, match="Already signed. It waits for a second signature of “Oper"):
         await in_database(sign, call, owner)
-    assert (await only_call(turn)).state == State.AWAITING_APPROVAL
+    assert (await get_only_call(turn)).state == State.AWAITING_APPROVAL
 
 
 async def test_an_approver_answers_nothing_that_its_requester_has_not_signed(
-    workplace: Workplace, turn: Turn, confirmed: Service, ada: Member
+    runtime: EngineRuntime, turn: Turn, confirmed: Service, ada: Member
 ) -> None:
-    call, _owner = await asked(workplace, turn, DELETE)
-    assert not await in_database(open_for(ada).exists)
+    call, _owner = await asked(runtime, turn, DELETE)
+    assert not await in_database(find_waiting_calls(ada).exists)
     for answer in (sign, refuse):
         with pytest.raises(Refused):
             await in_database(answer, call, ada)
-    approval = (await only_call(turn)).approval
+    approval = (await get_only_call(turn)).approval
     assert (approval.state, approval.first_at) == (Approval.State.OPEN, None)
 
 
 async def test_an_approver_has_no_say_in_a_call_that_takes_one_person(
-    workplace: Workplace, turn: Turn, confirmed: Service
+    runtime: EngineRuntime, turn: Turn, confirmed: Service
 ) -> None:
     ada = await in_database(member, "ada", "Operations")
     await in_database(second_signature)
-    call, _owner = await asked(workplace, turn, DELETE)
+    call, _owner = await asked(runtime, turn, DELETE)
     for answer in (sign, refuse):
         with pytest.raises(Refused, match="may not sign"):
             await in_database(answer, call, ada)
-    assert (await only_call(turn)).approval.state == Approval.State.OPEN
+    assert (await get_only_call(turn)).approval.state == Approval.State.OPEN
 
 
 async def test_a_stand_in_signs_in_the_approvers_right(
-    workplace: Workplace, turn: Turn, confirmed: Service, ada: Member
+    runtime: EngineRuntime, turn: Turn, confirmed: Service, ada: Member
 ) -> None:
-    call, _owner = await signed_first(workplace, turn, DELETE)
+    call, _owner = await signed_first(runtime, turn, DELETE)
     ben = (await in_database(lambda: stand_in(ada, member("ben")))).stand_in
     assert await in_database(partial(open_list, ben)) == [call]
     await in_database(sign, call, ben)
-    await rest(workplace, turn)
-    call = await only_call(turn)
+    await wait_for_rest(runtime, turn)
+    call = await get_only_call(turn)
     assert call.state == State.SUCCEEDED
     assert (call.approval.decided_by_id, call.approval.signed_for_id) == (ben.pk, ada.pk)
 
 
 async def test_after_a_while_others_may_sign_too_without_anybody_doing_anything(
-    workplace: Workplace, turn: Turn, confirmed: Service, ada: Member
+    runtime: EngineRuntime, turn: Turn, confirmed: Service, ada: Member
 ) -> None:
-    call, _owner = await signed_first(workplace, turn, DELETE)
+    call, _owner = await signed_first(runtime, turn, DELETE)
     mia = await in_database(member, "mia", "Managers")
-    assert not await in_database(open_for(mia).exists)
+    assert not await in_database(find_waiting_calls(mia).exists)
     await in_database(hours_pass, 4.1)
     for person in (mia, ada):
         assert await in_database(partial(open_list, person)) == [call]
     await in_database(sign, call, mia)
-    await rest(workplace, turn)
-    assert (await only_call(turn)).state == State.SUCCEEDED
+    await wait_for_rest(runtime, turn)
+    assert (await get_only_call(turn)).state == State.SUCCEEDED

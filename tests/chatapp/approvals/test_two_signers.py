@@ -10,19 +10,27 @@ import pytest
 from django.db import connection
 from django.db.models import Max
 
+from chatapp.approvals import decisions
+from chatapp.conversations import intake
+from chatapp.engine import sweep
+from chatapp.engine.runtime import EngineRuntime
 from chatapp.models import Approval, Conversation, LogEntry, Member, Permit, ToolCall, Turn
-from chatapp.storage import in_database
-from chatapp.turns import answers, intake, recovery
-from chatapp.turns.refusals import Refused
-from chatapp.turns.workplace import Workplace
+from chatapp.people.refused import Refused
+from chatapp.server.database import in_database
 from mcpconfig.models import Service
-
-from .acts import DELETE, only_call, rest
-from .signing import hours_pass, member, refuse, sign, two_sign, waiting_for_second
-from .test_consents import asked, confirmed
+from tests.chatapp.policy.test_consents import asked, confirmed
+from tests.turns.acts import DELETE, get_only_call, wait_for_rest
+from tests.turns.second_signers import (
+    hours_pass,
+    member,
+    refuse,
+    sign,
+    two_sign,
+    waiting_for_second,
+)
 
 __all__ = ["confirmed"]
-pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True), pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.gate, pytest.mark.django_db(transaction=True), pytest.mark.timeout(300)]
 State = ToolCall.State
 FINAL = {
     Approval.State.GRANTED: State.APPROVED,
@@ -115,7 +123,7 @@ def stepped(act: Callable[[], object], owner: Member) -> bool:
 def test_in_any_order_of_things_there_is_one_decision_by_those_who_may(
     turn: Turn, owner: Member
 ) -> None:
-    """A33 for two people: 60 orders of what may happen, each looked at step by step."""
+    """For two people: 60 orders of what may happen, each checked step by step."""
     call = waiting(turn, is_signed=False)
     ada, ben = member("ada", "Operations"), member("ben", "Operations")
     fresh = Approval.objects.values().get()
@@ -126,10 +134,10 @@ def test_in_any_order_of_things_there_is_one_decision_by_those_who_may(
         lambda: sign(call, ben),
         lambda: refuse(call, ben),
         lambda: refuse(call, owner),
-        lambda: answers.grant(call, by=ada, binding="c" * 64, shown_at=None),
+        lambda: decisions.grant(call, by=ada, binding="c" * 64, shown_at=None),
         lambda: hours_pass(5),
         lambda: hours_pass(24),
-        recovery.expire_approvals,
+        sweep.expire_approvals,
         lambda: intake.stop(Conversation.objects.get()),
         lambda: ada.groups.clear(),
     ]
@@ -150,10 +158,10 @@ def test_in_any_order_of_things_there_is_one_decision_by_those_who_may(
 
 @pytest.mark.parametrize("seed", range(6))
 async def test_whoever_answers_at_once_it_is_sent_at_most_once(
-    workplace: Workplace, turn: Turn, confirmed: Service, seed: int
+    runtime: EngineRuntime, turn: Turn, confirmed: Service, seed: int
 ) -> None:
     await in_database(two_sign)
-    call, owner = await asked(workplace, turn, DELETE)
+    call, owner = await asked(runtime, turn, DELETE)
     ada = await in_database(member, "ada", "Operations")
     ben = await in_database(member, "ben", "Operations")
     await in_database(sign, call, owner)
@@ -173,8 +181,8 @@ async def test_whoever_answers_at_once_it_is_sent_at_most_once(
         return True
 
     assert sum(await asyncio.gather(*map(tried, acts))) == 1
-    await rest(workplace, turn)
-    done = await only_call(turn)
+    await wait_for_rest(runtime, turn)
+    done = await get_only_call(turn)
     assert done.state in (State.SUCCEEDED, State.DENIED)
     permits = await in_database(Permit.objects.aggregate, last=Max("attempt"))
     assert (permits["last"] or 0) == done.attempt == (done.state == State.SUCCEEDED)

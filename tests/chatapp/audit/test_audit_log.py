@@ -10,25 +10,34 @@ import pytest
 import rfc8785
 from django.db import DatabaseError, connection, transaction
 
-from chatapp.models import AppendOnly, LogEntry, LogHead, log_guards
-from chatapp.turns import log
-from chatapp.turns.chain import FIELDS, Mark, Sealed, canonical, digest_of, exported, linked
-from chatapp.turns.log import Happening, Kind, Who
+from chatapp.audit import audit_log
+from chatapp.audit.audit_log import AuditEvent, Kind, Who
+from chatapp.audit.hash_chain import (
+    FIELDS,
+    Mark,
+    Sealed,
+    canonicalize,
+    compute_digest,
+    export_entry,
+    link_hash,
+)
+from chatapp.models import AppendOnly, LogEntry, LogHead
+from chatapp.models.policy import audit_log_guards
 
 pytestmark = pytest.mark.django_db(transaction=True)
 TABLE = LogEntry._meta.db_table
 ENTRIES = 8
 
 
-def happening(number: int = 0) -> Happening:
+def make_event(number: int = 0) -> AuditEvent:
     who = Who(id=7, name="Ada “Zoë” \\ \x1f")
-    return Happening(kind=Kind.ENDED, data={"n": number, "ü": [1.5, None]}, actor=who, person=who)
+    return AuditEvent(kind=Kind.ENDED, data={"n": number, "ü": [1.5, None]}, actor=who, person=who)
 
 
 @pytest.fixture
 def written() -> None:
     for number in range(ENTRIES):
-        log.append([happening(number)])
+        audit_log.append([make_event(number)])
 
 
 def sql(statement: str, *values: str | int) -> None:
@@ -67,7 +76,7 @@ def forged(position: int, previous: str) -> LogEntry:
     entry = LogEntry(
         position=position, at=datetime.now(UTC), kind=Kind.GRANTED, previous=previous, data="{}"
     )
-    entry.hash = linked(previous, digest_of(entry))
+    entry.hash = link_hash(previous, compute_digest(entry))
     return entry
 
 
@@ -90,7 +99,10 @@ def hash_made_to_fit() -> None:
     """Whoever changes an entry and its hash is found at the next one."""
     changed()
     entry = LogEntry.objects.get(position=4)
-    sql("UPDATE {} SET hash = %s WHERE position = 4", linked(entry.previous, digest_of(entry)))
+    sql(
+        "UPDATE {} SET hash = %s WHERE position = 4",
+        link_hash(entry.previous, compute_digest(entry)),
+    )
 
 
 def cut_off() -> None:
@@ -121,24 +133,24 @@ def end_moved() -> None:
 def test_each_tampering_is_named_at_its_position(
     written: None, tamper: Callable[[], None], position: int, why: str
 ) -> None:
-    assert log.verify() == (log.end(), "")
+    assert audit_log.verify() == (audit_log.read_end(), "")
     tamper()
-    found, said = log.verify()
+    found, said = audit_log.verify()
     assert (found.position, why in said) == (position, True), said
 
 
 def test_a_chain_written_anew_is_told_by_an_end_that_was_written_down(written: None) -> None:
     """Whoever may write everything leaves a chain without a flaw; only what is elsewhere tells."""
-    known = log.end()
+    known = audit_log.read_end()
     entries = list(LogEntry.objects.filter(position__lt=6))
     sql("DELETE FROM {}")
     LogHead.objects.filter(pk=1).delete()
-    log.append([happening(40 + number) for number in range(len(entries))])
-    assert log.verify()[1] == ""
-    found, said = log.verify([known])
+    audit_log.append([make_event(40 + number) for number in range(len(entries))])
+    assert audit_log.verify()[1] == ""
+    found, said = audit_log.verify([known])
     assert (found.position, "missing" in said) == (6, True)
-    log.append([happening(50 + number) for number in range(ENTRIES)])
-    found, said = log.verify([known])
+    audit_log.append([make_event(50 + number) for number in range(ENTRIES)])
+    found, said = audit_log.verify([known])
     assert (found.position, "written down" in said) == (ENTRIES, True)
 
 
@@ -146,13 +158,13 @@ def test_the_canonical_form_is_that_of_the_standard(written: None) -> None:
     """Written by hand for speed, so it is compared with the library's on what is hard in it."""
     data = {"é": "\u2028\x00/", "a": -0.5}
     chat, turn, call = uuid4(), uuid4(), uuid4()
-    log.append(
-        [Happening(kind=Kind.DECIDED, data=data, conversation_id=chat, turn_id=turn, call_id=call)]
+    audit_log.append(
+        [AuditEvent(kind=Kind.DECIDED, data=data, conversation_id=chat, turn_id=turn, call_id=call)]
     )
-    for entry in log.entries():
-        value = exported(entry)
+    for entry in audit_log.iter_entries():
+        value = export_entry(entry)
         assert (value.pop("previous"), value.pop("hash")) == (entry.previous, entry.hash)
-        assert canonical(entry).encode() == rfc8785.dumps(value)
+        assert canonicalize(entry).encode() == rfc8785.dumps(value)
 
 
 @pytest.mark.parametrize(
@@ -172,9 +184,9 @@ def test_the_code_refuses_to_change_an_entry(written: None, act: Callable[[], ob
 
 @pytest.fixture
 def guarded(written: None) -> Iterator[None]:
-    log_guards.install(connection)
+    audit_log_guards.install(connection)
     yield
-    log_guards.remove(connection)
+    audit_log_guards.remove(connection)
 
 
 @pytest.mark.parametrize(
@@ -189,14 +201,63 @@ def guarded(written: None) -> Iterator[None]:
 def test_the_database_refuses_to_change_an_entry(guarded: None, statement: str) -> None:
     with pytest.raises(DatabaseError), transaction.atomic():
         sql(statement)
-    log.append([happening(99)])
-    assert log.verify() == (log.end(), "")
+    audit_log.append([make_event(99)])
+    assert audit_log.verify() == (audit_log.read_end(), "")
+
+
+def columns(table: str) -> str:
+    model = LogEntry if table == TABLE else LogHead
+    return ", ".join(field.attname for field in model._meta.fields)
+
+
+@pytest.mark.parametrize("does_recurse", [False, True])
+@pytest.mark.parametrize(
+    ("table", "statement"),
+    [
+        (TABLE, "REPLACE INTO {0} ({1}) SELECT {1} FROM {0} WHERE position = 3"),
+        (TABLE, "INSERT OR REPLACE INTO {0} ({1}) SELECT {1} FROM {0} WHERE position = 3"),
+        # By the hidden row id of another entry, with a key that is free.
+        (
+            TABLE,
+            "INSERT OR REPLACE INTO {0} (rowid, {1}) SELECT 3, 99, at, kind, actor_id, actor_name, "
+            "person_id, person_name, conversation_id, turn_id, call_id, data, previous, hash "
+            "FROM {0} WHERE position = 1",
+        ),
+        ("chatapp_loghead", "INSERT OR REPLACE INTO {0} ({1}) SELECT {1} FROM {0}"),
+        ("chatapp_loghead", "INSERT INTO {0} ({1}) SELECT 2, position, hash FROM {0}"),
+    ],
+)
+def test_sqlite_refuses_to_replace_an_entry(
+    guarded: None, table: str, statement: str, does_recurse: bool
+) -> None:
+    if connection.vendor != "sqlite":
+        return
+    before = list(LogEntry.objects.values_list())
+    sql(f"PRAGMA recursive_triggers = {int(does_recurse)}")
+    try:
+        with pytest.raises(DatabaseError, match="stays there"), transaction.atomic():
+            sql(statement.format(table, columns(table)))
+    finally:
+        sql("PRAGMA recursive_triggers = 0")
+    assert list(LogEntry.objects.values_list()) == before
+    audit_log.append([make_event(99)])
+    assert audit_log.verify() == (audit_log.read_end(), "")
+
+
+def test_a_guard_with_another_statement_is_missed(guarded: None) -> None:
+    if connection.vendor != "sqlite":
+        return
+    sql("DROP TRIGGER log_refuses_delete")
+    sql("CREATE TRIGGER log_refuses_delete BEFORE DELETE ON {} BEGIN SELECT 1; END")
+    assert audit_log_guards.list_missing(connection) == ["log_refuses_delete"]
+    audit_log_guards.install(connection)
+    assert audit_log_guards.list_missing(connection) == []
 
 
 def test_a_guard_that_was_taken_away_is_missed(guarded: None) -> None:
-    assert log_guards.missing(connection) == []
-    log_guards.remove(connection)
-    assert "log_refuses_delete" in log_guards.missing(connection)
+    assert audit_log_guards.list_missing(connection) == []
+    audit_log_guards.remove(connection)
+    assert "log_refuses_delete" in audit_log_guards.list_missing(connection)
 
 
 def test_writers_at_the_same_time_make_one_gapless_chain() -> None:
@@ -205,9 +266,9 @@ def test_writers_at_the_same_time_make_one_gapless_chain() -> None:
 
     def write() -> None:
         try:
-            together.wait(timeout=10)
+            together.wait(timeout=60)
             for number in range(10):
-                log.append([happening(number), happening(number)])
+                audit_log.append([make_event(number), make_event(number)])
         except BaseException as error:
             failures.append(error)
         finally:
@@ -219,18 +280,18 @@ def test_writers_at_the_same_time_make_one_gapless_chain() -> None:
     for writer in writers:
         writer.join(timeout=40)
     assert not failures
-    assert log.verify() == (Mark(position=120, hash=log.end().hash), "")
+    assert audit_log.verify() == (Mark(position=120, hash=audit_log.read_end().hash), "")
 
 
 def test_a_transaction_that_fails_leaves_no_entry_and_no_gap(written: None) -> None:
     with pytest.raises(RuntimeError), transaction.atomic():
-        log.append([happening()])
+        audit_log.append([make_event()])
         raise RuntimeError
-    log.append([happening()])
-    assert log.verify() == (Mark(position=ENTRIES + 1, hash=log.end().hash), "")
+    audit_log.append([make_event()])
+    assert audit_log.verify() == (Mark(position=ENTRIES + 1, hash=audit_log.read_end().hash), "")
 
 
 def test_what_is_read_back_is_what_was_sealed(written: None) -> None:
-    entry = next(log.entries())
+    entry = next(audit_log.iter_entries())
     assert isinstance(entry, Sealed) and set(FIELDS) == {f.attname for f in LogEntry._meta.fields}
     assert json.loads(entry.data) == {"n": 0, "ü": [1.5, None]}

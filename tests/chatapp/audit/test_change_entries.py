@@ -11,6 +11,8 @@ from django.db import transaction
 from django.test import Client
 from django.utils import timezone
 
+from chatapp.audit import audit_log
+from chatapp.audit.change_entries import log_lapsed_consents
 from chatapp.models import (
     Allowance,
     ChatModel,
@@ -23,11 +25,8 @@ from chatapp.models import (
     PolicyTest,
     ToolLimit,
 )
-from chatapp.rendering.log import about
-from chatapp.turns import consents, log
-from chatapp.turns.log_of_changes import note_lapsed
-from mcpconfig import credentials
-from mcpconfig.ledger import confirm, remember_tools
+from chatapp.policy import consents
+from chatapp.rendering.pages.log import describe_subject
 from mcpconfig.models import (
     CompanySignIn,
     IdentityProvider,
@@ -36,7 +35,9 @@ from mcpconfig.models import (
     ToolDefinition,
     ToolSetting,
 )
-from mcpconfig.results import Tool
+from mcpconfig.secrets import credentials
+from mcpconfig.services.tool_definitions import confirm_tools, store_tools
+from mcpconfig.values.results import Tool
 
 pytestmark = pytest.mark.django_db
 LOOK = Tool(
@@ -77,12 +78,12 @@ def test_a_rule_is_logged_when_made_changed_and_removed(rule: PolicyRule) -> Non
 
 
 def test_a_row_that_is_saved_as_it_was_leaves_no_entry(rule: PolicyRule) -> None:
-    before = log.end()
+    before = audit_log.read_end()
     rule.save()
     service = Service.objects.get()
     service.last_error = {"kind": "network"}
     service.save(update_fields=["last_error"])
-    assert log.end() == before
+    assert audit_log.read_end() == before
 
 
 @pytest.mark.parametrize(
@@ -132,7 +133,7 @@ def test_what_opens_a_service_is_named_and_never_kept(service: Service) -> None:
 
 def test_an_admins_word_on_a_tool_is_logged(service: Service) -> None:
     definition = ToolDefinition.objects.create(service=service, name="pay", hash="1" * 64)
-    confirm([definition])
+    confirm_tools([definition])
     entry, data = last()
     assert (entry.kind, data["of"]) == ("tool.changed", "tool pay of bank")
     assert data["changed"]["confirmed_hash"]["after"] == "1" * 64
@@ -176,8 +177,8 @@ def test_a_consent_that_lapses_is_logged_once(service: Service, owner: Member) -
         )
         seen = timezone.now() - timedelta(days=days)
         Consent.objects.filter(pk=consent.pk).update(created_at=seen)
-    note_lapsed()
-    note_lapsed()
+    log_lapsed_consents()
+    log_lapsed_consents()
     lapsed = LogEntry.objects.get(kind="consent.lapsed")
     assert (lapsed.person_name, lapsed.actor_id) == ("owner", None)
     assert json.loads(lapsed.data)["definitions"] == {"d": "91"}
@@ -212,7 +213,7 @@ def test_a_company_sign_in_and_its_end_are_logged(owner: Member) -> None:
     entry, data = last()
     assert (entry.kind, entry.person_id) == ("service.connected", owner.pk)
     told = {"issuer": provider.issuer, "company": "acme", "for": "one person"}
-    assert data == told and about(data) == "acme"
+    assert data == told and describe_subject(data) == "acme"
     row.version, row.refresh = 1, b"canary"
     row.save()
     assert last()[0].pk == entry.pk
@@ -223,10 +224,10 @@ def test_a_company_sign_in_and_its_end_are_logged(owner: Member) -> None:
 def test_a_change_and_its_entry_are_one_transaction(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(_happenings: object) -> None:
+    def broken(_events: object) -> None:
         raise RuntimeError("the process ends here")
 
-    monkeypatch.setattr(log, "append", broken)
+    monkeypatch.setattr(audit_log, "append", broken)
     with pytest.raises(RuntimeError), transaction.atomic():
         Member.objects.create_user("new", password="a-long-password")
     with pytest.raises(RuntimeError), transaction.atomic():
@@ -281,15 +282,15 @@ def test_company_sign_in_and_what_lets_tools_in_are_logged(service: Service) -> 
 
 
 def test_tools_that_pass_by_themselves_are_confirmed_by_no_person(service: Service) -> None:
-    """A30: neither an operator nor the admin who fetched them has read them."""
+    """Neither an operator nor the admin who fetched them has read them."""
     service.new_tools = Service.NewTools.PASS
     service.save()
-    with log.acting_as(lambda: log.Who(id=7, name="root")):
-        remember_tools(service, [LOOK])
+    with audit_log.acting_as(lambda: audit_log.Who(id=7, name="root")):
+        store_tools(service, [LOOK])
         entry, data = last()
         assert (entry.kind, data["of"]) == ("tool.changed", "tool look of bank")
         assert (entry.actor_id, entry.actor_name) == (None, "Countersign, by the service’s setting")
-        confirm([ToolDefinition.objects.create(service=service, name="pay", hash="1")])
+        confirm_tools([ToolDefinition.objects.create(service=service, name="pay", hash="1")])
     assert last()[0].actor_name == "root"
 
 
@@ -306,7 +307,7 @@ def test_what_an_admin_switches_in_a_list_is_logged_row_by_row(
     ]
     kind = "model.changed" if "chatmodel" in page else "service.changed"
     chosen = made[:2] if "chatmodel" in page else made[2:]
-    before = log.end().position
+    before = audit_log.read_end().position
     data = {"action": action, "_selected_action": [row.pk for row in chosen]}
     assert admin_client.post(f"/admin/{page}/", data).status_code == 302
     told = LogEntry.objects.filter(position__gt=before)

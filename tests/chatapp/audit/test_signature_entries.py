@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
+from chatapp.audit import audit_log, evidence
+from chatapp.engine.runtime import EngineRuntime
 from chatapp.models import LogEntry, Member, PolicyRule, Turn
-from chatapp.rendering.log import line_of
-from chatapp.storage import in_database
-from chatapp.turns import evidence, log
-from chatapp.turns.workplace import Workplace
+from chatapp.rendering.pages.log import build_line
+from chatapp.server.database import in_database
 from mcpconfig.models import Service
+from tests.chatapp.policy.test_consents import APPEND, asked, confirmed
 from tests.conftest import signed_in
-
-from .acts import DELETE, rest
-from .signing import (
+from tests.turns.acts import DELETE, wait_for_rest
+from tests.turns.second_signers import (
     member,
     refuse,
     second_signature,
@@ -23,10 +23,9 @@ from .signing import (
     signed_first,
     stand_in,
 )
-from .test_consents import APPEND, asked, confirmed
 
 __all__ = ["confirmed"]
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(90)]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(300)]
 
 
 def entries() -> list[tuple[str, str]]:
@@ -35,17 +34,17 @@ def entries() -> list[tuple[str, str]]:
     return [(row.kind, row.actor_name) for row in rows]
 
 
-def told(kind: str) -> dict[str, Any]:
+def find_entry(kind: str) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(LogEntry.objects.get(kind=kind).data)
     return found
 
 
 async def test_each_signature_is_an_entry_of_its_own(
-    workplace: Workplace, turn: Turn, confirmed: Service, ada: Member
+    runtime: EngineRuntime, turn: Turn, confirmed: Service, ada: Member
 ) -> None:
-    call, _owner = await signed_first(workplace, turn, DELETE)
+    call, _owner = await signed_first(runtime, turn, DELETE)
     await in_database(sign, call, ada)
-    await rest(workplace, turn)
+    await wait_for_rest(runtime, turn)
     assert await in_database(entries) == [
         ("call.decided", ""),
         ("approval.signed", "owner"),
@@ -54,49 +53,52 @@ async def test_each_signature_is_an_entry_of_its_own(
         ("call.ended", ""),
     ]
     first, second = (
-        await in_database(told, "approval.signed"),
-        await in_database(told, "approval.granted"),
+        await in_database(find_entry, "approval.signed"),
+        await in_database(find_entry, "approval.granted"),
     )
     assert first["binding"] == second["binding"] == call.approval.binding
     assert (second["second_signature"], second["first_by"]) == ("Operations", "owner")
-    assert (await in_database(told, "call.sent"))["granted_by"] == "owner and ada"
-    assert await in_database(log.verify) == (await in_database(log.end), "")
+    assert (await in_database(find_entry, "call.sent"))["granted_by"] == "owner and ada"
+    assert await in_database(audit_log.verify) == (await in_database(audit_log.read_end), "")
 
 
 @pytest.mark.parametrize("signers", [1, 2])
 async def test_what_is_logged_as_signed_are_the_values_that_were_signed(
-    workplace: Workplace, turn: Turn, confirmed: Service, signers: int
+    runtime: EngineRuntime, turn: Turn, confirmed: Service, signers: int
 ) -> None:
     def ruled() -> None:
         demanded = second_signature() if signers == 2 else None
         PolicyRule.objects.create(name="Notes", effect="ask", second=demanded)
 
     await in_database(ruled)
-    call, owner = await asked(workplace, turn, APPEND)
+    call, owner = await asked(runtime, turn, APPEND)
     other = '{"text":"less","title":"Old ideas"}'
     await in_database(partial(sign, call, owner, arguments=other))
     word = "approval.signed" if signers == 2 else "approval.granted"
     expected = [("call.decided", ""), ("approval.changed", "owner"), (word, "owner")]
     assert (await in_database(entries))[:3] == expected
-    signed, changed = await in_database(told, word), await in_database(told, "approval.changed")
+    signed, changed = (
+        await in_database(find_entry, word),
+        await in_database(find_entry, "approval.changed"),
+    )
     assert signed["arguments"] == changed["arguments"] == other
     assert signed["binding"] == changed["binding"] != call.approval.binding
 
 
 async def test_a_no_of_the_second_is_theirs(
-    workplace: Workplace, turn: Turn, confirmed: Service, ada: Member
+    runtime: EngineRuntime, turn: Turn, confirmed: Service, ada: Member
 ) -> None:
-    call, _owner = await signed_first(workplace, turn, DELETE)
+    call, _owner = await signed_first(runtime, turn, DELETE)
     await in_database(refuse, call, ada, "Not this week.")
-    await rest(workplace, turn)
+    await wait_for_rest(runtime, turn)
     assert ("approval.denied", "ada") in await in_database(entries)
-    assert (await in_database(told, "approval.denied"))["reason"] == "Not this week."
+    assert (await in_database(find_entry, "approval.denied"))["reason"] == "Not this week."
 
 
 async def test_both_read_it_in_their_logs_and_only_the_owner_is_led_to_the_chat(
-    workplace: Workplace, turn: Turn, confirmed: Service, ada: Member
+    runtime: EngineRuntime, turn: Turn, confirmed: Service, ada: Member
 ) -> None:
-    call, owner = await signed_first(workplace, turn, DELETE)
+    call, owner = await signed_first(runtime, turn, DELETE)
     ben = (await in_database(lambda: stand_in(ada, member("ben")))).stand_in
     await in_database(sign, call, ben)
 
@@ -113,25 +115,25 @@ async def test_both_read_it_in_their_logs_and_only_the_owner_is_led_to_the_chat(
 
 
 async def test_the_evidence_names_both_and_whom_the_second_stood_in_for(
-    workplace: Workplace, turn: Turn, confirmed: Service, ada: Member
+    runtime: EngineRuntime, turn: Turn, confirmed: Service, ada: Member
 ) -> None:
-    call, _owner = await signed_first(workplace, turn, DELETE)
+    call, _owner = await signed_first(runtime, turn, DELETE)
     ben = (await in_database(lambda: stand_in(ada, member("ben")))).stand_in
     await in_database(sign, call, ben)
-    await rest(workplace, turn)
-    found = await in_database(evidence.of_conversation, turn.conversation_id)
+    await wait_for_rest(runtime, turn)
+    found = await in_database(evidence.collect_evidence, turn.conversation_id)
     (card,) = found["approvals"]
     names = ("second_signature", "first_by", "decided_by", "signed_for")
     assert [card[name] for name in names] == ["Operations", "owner", "ben", "ada"]
     assert card["first_at"] <= card["decided_at"]
-    assert evidence.first_break(found) is None
+    assert evidence.find_break(found) is None
     card["decided_by"], card["binding"] = "owner", "c" * 64
-    assert evidence.first_break(found) is not None
+    assert evidence.find_break(found) is not None
 
 
 def test_a_first_signature_reads_as_what_it_waits_for(db: None) -> None:
     data = '{"tool":"pay","service":"bank","second_signature":"Finance","stands_in_for":""}'
-    line = line_of(LogEntry(position=1, kind=LogEntry.Kind.SIGNED, data=data))
+    line = build_line(LogEntry(position=1, kind=LogEntry.Kind.SIGNED, data=data))
     assert (line.title, line.said) == (
         "signed, waits for a second signature",
         "It waits for “Finance”.",

@@ -15,19 +15,22 @@ from django.db.models.functions import Now
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from chatapp.approvals import decisions
+from chatapp.calls.deciding import decide_calls
+from chatapp.calls.ledger import Sending, begin_sending, record_outcome, settle_orphans
+from chatapp.calls.recheck import reopen_decisions
+from chatapp.conversations import intake
+from chatapp.engine import sweep
+from chatapp.engine.ending import finish_turn, park_turn
+from chatapp.engine.next_action import CallModel, Decide, Execute, Finish, Wait, next_action
+from chatapp.engine.steps import Answer, close_step, open_step
+from chatapp.engine.turn_state import read_turn
+from chatapp.journal.lease import Lease, LeaseLost, acquire, release, renew
 from chatapp.models import Approval, Member, Permit, ToolCall, Turn
+from chatapp.people.refused import Refused
 from chatapp.permissions.risk import Risk
 from chatapp.providers.events import ToolCallReady
 from chatapp.tools.catalogue import Catalogue, CatalogueTool
-from chatapp.turns import answers, intake, recovery
-from chatapp.turns.budgets import read_turn
-from chatapp.turns.deciding import decide_calls, reconsider
-from chatapp.turns.ending import finish, park
-from chatapp.turns.lease import Lease, LeaseLost, acquire, release, renew
-from chatapp.turns.ledger import Sending, begin_sending, record_outcome, settle_orphans
-from chatapp.turns.next_action import CallModel, Decide, Execute, Finish, Wait, next_action
-from chatapp.turns.refusals import Refused
-from chatapp.turns.steps import Answer, close_step, open_step
 from mcpconfig.models import Service, ToolDefinition, ToolSetting
 
 State = ToolCall.State
@@ -100,7 +103,7 @@ class LedgerMachine(RuleBasedStateMachine):
         if lease is not None:
             self.workers.append(Worker(lease=lease))
             settle_orphans(lease)
-            reconsider(lease)
+            reopen_decisions(lease)
 
     @rule(which=st.integers(0, 3), asked=st.lists(st.sampled_from(TOOLS), max_size=2))
     @precondition(lambda self: any(worker.is_idle for worker in self.workers))
@@ -189,14 +192,14 @@ class LedgerMachine(RuleBasedStateMachine):
     def a_person_decides(self, which: int, grants: bool) -> None:
         """Any call that was ever asked about: late and doubled decisions are tried, too."""
         if call := self._any(self._calls().exclude(approval=None), which, State.AWAITING_APPROVAL):
-            decide: Callable[..., None] = answers.grant if grants else answers.deny
+            decide: Callable[..., None] = decisions.grant if grants else decisions.deny
             more = {"shown_at": None} if grants else {}
             self._ask(lambda: decide(call, by=self.person, binding=call.approval.binding, **more))
 
     @rule(which=st.integers(0, 3), verdict=st.sampled_from(["again", "worked", "did-not"]))
     def a_person_says_what_became_of_a_call(self, which: int, verdict: Any) -> None:
         call = self._any(self._calls(), which, State.UNKNOWN)
-        if call and self._ask(lambda: answers.resolve(call, by=self.person, verdict=verdict)):
+        if call and self._ask(lambda: decisions.resolve(call, by=self.person, verdict=verdict)):
             self.words += [call.pk] * (verdict == "again")
 
     def a_person_writes_again(self) -> None:
@@ -215,7 +218,7 @@ class LedgerMachine(RuleBasedStateMachine):
                 self.a_person_writes_again()
             case "late":
                 Approval.objects.update(expires_at=Now())
-                recovery.expire_approvals()
+                sweep.expire_approvals()
             case "changed":
                 ToolDefinition.objects.filter(name="read_thing").update(is_current=False)
 
@@ -275,9 +278,9 @@ class LedgerMachine(RuleBasedStateMachine):
                 begun = [begin_sending(lease, call_id) for call_id in calls]
                 worker.begun += [sending for sending in begun if sending is not None]
             case Wait():
-                park(lease, turn.signals)
+                park_turn(lease, turn.signals)
             case Finish(reason=reason, sentence=sentence):
-                finish(lease, turn.signals, reason, sentence)
+                finish_turn(lease, turn.signals, reason, sentence)
 
     def _as(self, worker: Worker, act: Callable[[], None]) -> None:
         """A worker writes. One that lost the turn must fail, and is then gone."""

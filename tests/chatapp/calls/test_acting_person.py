@@ -1,23 +1,23 @@
 """Who acts in a turn: told to the service with each request, and checked again before each call."""
 
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
+from chatapp.approvals import decisions
+from chatapp.engine.runtime import EngineRuntime
 from chatapp.models import ToolCall, Turn
-from chatapp.storage import in_database
-from chatapp.turns import answers
-from chatapp.turns.workplace import Workplace
-from mcpconfig import credentials
+from chatapp.server.database import in_database
 from mcpconfig.models import Service, ToolSetting
+from mcpconfig.secrets import credentials
 from tests import scripted
 from tests.peers.serving import Served
 from tests.peers.toolbox import Watch, application, toolbox
 from tests.scripted import calls, text
+from tests.turns.acts import get_only_call, get_owner, grant_and_change, wait_for_rest
 
-from .acts import call_owner, only_call, rest
-
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(300)]
 
 ECHO = ("box_echo", '{"text": "hello"}')
 
@@ -38,17 +38,17 @@ def box(transactional_db: None, served: Served) -> Service:
 
 
 async def test_every_request_of_a_turn_says_who_acts_and_where(
-    workplace: Workplace, box: Service, served: Served, turn: Turn
+    runtime: EngineRuntime, box: Service, served: Served, turn: Turn
 ) -> None:
     scripted.scenes += [calls(ECHO), text("Said.")]
-    await rest(workplace, turn)
-    call = await only_call(turn)
+    await wait_for_rest(runtime, turn)
+    call = await get_only_call(turn)
     if call.state == ToolCall.State.AWAITING_APPROVAL:
         await in_database(
-            answers.grant, call, by=call_owner(turn), binding=call.approval.binding, shown_at=None
+            decisions.grant, call, by=get_owner(turn), binding=call.approval.binding, shown_at=None
         )
-        await rest(workplace, turn)
-    assert (await only_call(turn)).state == ToolCall.State.SUCCEEDED
+        await wait_for_rest(runtime, turn)
+    assert (await get_only_call(turn)).state == ToolCall.State.SUCCEEDED
     methods = [arrival.rpc_method for arrival in served.arrivals.seen]
     assert {"tools/list", "tools/call"} <= set(methods)
     assert {arrival.headers["x-who"] for arrival in served.arrivals.seen} == {"owner"}
@@ -58,22 +58,20 @@ async def test_every_request_of_a_turn_says_who_acts_and_where(
 
 
 async def test_a_call_is_not_sent_once_the_person_may_not_use_the_service(
-    workplace: Workplace, box: Service, served: Served, turn: Turn
+    runtime: EngineRuntime, box: Service, served: Served, turn: Turn
 ) -> None:
     """Approved and then taken away: the right to use a service counts at the moment of sending."""
     scripted.scenes += [calls(ECHO), text("Then not.")]
     await in_database(ToolSetting.objects.create, service=box, name="echo", level="high")
-    waiting = await rest(workplace, turn)
+    waiting = await wait_for_rest(runtime, turn)
     assert waiting.state == Turn.State.WAITING
-    call = await only_call(turn)
-    await in_database(
-        answers.grant, call, by=call_owner(turn), binding=call.approval.binding, shown_at=None
-    )
-    await in_database(Service.objects.filter(pk=box.pk).update, visibility="private")
+    call = await get_only_call(turn)
+    hide = partial(Service.objects.filter(pk=box.pk).update, visibility="private")
+    await in_database(grant_and_change, call, hide)
 
-    await rest(workplace, turn)
+    await wait_for_rest(runtime, turn)
 
-    after = await only_call(turn)
+    after = await get_only_call(turn)
     assert after.state == ToolCall.State.WITHDRAWN
     assert after.error is not None
     assert "may not use the service" in after.error["message"]
@@ -81,12 +79,12 @@ async def test_a_call_is_not_sent_once_the_person_may_not_use_the_service(
 
 
 async def test_a_turn_goes_on_without_a_failing_service_and_the_model_knows(
-    workplace: Workplace, box: Service, turn: Turn
+    runtime: EngineRuntime, box: Service, turn: Turn
 ) -> None:
     error = {"kind": "refused", "message": "Nothing answers there.", "hint": "", "at": "now"}
     await in_database(Service.objects.filter(pk=box.pk).update, last_error=error)
     scripted.scenes.append(text("I cannot use the box now."))
-    done = await rest(workplace, turn)
+    done = await wait_for_rest(runtime, turn)
     assert done.state == Turn.State.DONE
     request = scripted.requests[0]
     assert not [tool.name for tool in request.tools if tool.name.startswith("box_")]

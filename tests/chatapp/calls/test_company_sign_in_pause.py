@@ -4,22 +4,20 @@ from collections.abc import Iterator
 
 import pytest
 
+from chatapp.engine.runtime import EngineRuntime
 from chatapp.models import Member, ToolCall, Turn
-from chatapp.storage import in_database
-from chatapp.turns.workplace import Workplace
-from mcpconfig import credentials
+from chatapp.server.database import in_database
 from mcpconfig.models import IdentityProvider
-from mcpconfig.oauth import sealed
+from mcpconfig.secrets import credentials, oauth_secrets
 from tests import scripted
 from tests.peers.authority import served_authority
 from tests.peers.company import CLIENT, SECRET, Company, served_company
 from tests.peers.vault import Vault, served_vault
 from tests.scripted import calls, text
+from tests.turns.acts import create_offered_service, wait_for_rest
+from tests.turns.sign_ins import sign_in
 
-from .acts import offered, rest
-from .signing_in import sign_in
-
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(300)]
 State = ToolCall.State
 
 
@@ -44,10 +42,10 @@ def peers(transactional_db: None) -> Iterator[tuple[Company, Vault]]:
         provider = IdentityProvider.objects.create(
             name="acme", issuer=company.url, client_id=CLIENT, allows_private_addresses=True
         )
-        sealed.seal_provider_secret(provider, SECRET)
+        oauth_secrets.encrypt_provider_secret(provider, SECRET)
         provider.save()
         for name in ("vault", "archive"):
-            service = offered(
+            service = create_offered_service(
                 name,
                 vault.url,
                 "whoami",
@@ -64,20 +62,20 @@ def all_calls(turn: Turn) -> list[ToolCall]:
 
 
 async def test_one_sign_in_lets_the_calls_of_two_services_go_on(
-    workplace: Workplace, peers: tuple[Company, Vault], turn: Turn, owner: Member
+    runtime: EngineRuntime, peers: tuple[Company, Vault], turn: Turn, owner: Member
 ) -> None:
     scripted.scenes += [
         calls(("vault_whoami", "{}"), ("archive_whoami", "{}")),
         text("You are the owner."),
     ]
-    await rest(workplace, turn)
+    await wait_for_rest(runtime, turn)
     waiting = await in_database(all_calls, turn)
     assert [call.state for call in waiting] == [State.AWAITING_SIGN_IN] * 2
 
     answer = await in_database(sign_in, owner, waiting[0])
 
     assert answer["Location"].startswith(f"/c/{turn.conversation_id}/#tool-call-")
-    await rest(workplace, turn)
+    await wait_for_rest(runtime, turn)
     done = await in_database(all_calls, turn)
     assert [(call.state, call.content[0]["text"]) for call in done] == [
         (State.SUCCEEDED, "owner")
@@ -85,15 +83,15 @@ async def test_one_sign_in_lets_the_calls_of_two_services_go_on(
 
 
 async def test_a_company_that_says_no_is_a_failed_call_and_not_another_sign_in(
-    workplace: Workplace, peers: tuple[Company, Vault], turn: Turn, owner: Member
+    runtime: EngineRuntime, peers: tuple[Company, Vault], turn: Turn, owner: Member
 ) -> None:
     company, vault = peers
     company.refuses[vault.url] = "access_denied"
     scripted.scenes += [calls(("vault_whoami", "{}")), text("It may not be.")]
-    await rest(workplace, turn)
+    await wait_for_rest(runtime, turn)
     await in_database(sign_in, owner, (await in_database(all_calls, turn))[0])
 
-    done = await rest(workplace, turn)
+    done = await wait_for_rest(runtime, turn)
 
     call = (await in_database(all_calls, turn))[0]
     assert (done.state, call.state, vault.runs) == (Turn.State.DONE, State.FAILED, 0)

@@ -5,26 +5,30 @@ The service is a real one, whose calls wait at a gate until a test opens it.
 
 import asyncio
 import json
+import time
 import uuid
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from django.db import InterfaceError, OperationalError
 
+from chatapp.calls import execution
+from chatapp.calls.execution import ProgressReporter
+from chatapp.calls.ledger import FROZEN, Sending, begin_sending, record_outcome
+from chatapp.conversations import intake
+from chatapp.engine.runtime import EngineRuntime, close_engine_runtime
+from chatapp.journal import db_retry
+from chatapp.journal.lease import Lease, LeaseLost, acquire
 from chatapp.models import JournalEvent, ToolCall, Turn
-from chatapp.storage import close_threads, in_database
-from chatapp.turns import execution, intake
-from chatapp.turns.execution import FROZEN, ProgressTeller
-from chatapp.turns.lease import Lease, LeaseLost, acquire
-from chatapp.turns.ledger import Sending, begin_sending, record_outcome
-from chatapp.turns.workplace import Workplace
+from chatapp.server.database import close_threads, from_now, in_database
+from chatapp.server.runtime import current_runtime
 from mcpconfig.models import Service, ToolDefinition
-from mcpconfig.results import Progress
+from mcpconfig.values.results import Progress
 from tests.peers.gate import Gate, application
 from tests.peers.serving import Served
-
-from .acts import granted, reached, rest
-from .faults import Away, Failing, Held
+from tests.turns.acts import grant_call, wait_for_event, wait_for_rest, wait_until_released
+from tests.turns.faults import Away, Failing, Held
 
 pytestmark = pytest.mark.django_db(transaction=True)
 State = ToolCall.State
@@ -74,7 +78,7 @@ class Asked:
             arguments=json.dumps({"name": name}),
             **{"state": State.APPROVED} | fields,
         )
-        return granted(made)
+        return grant_call(made)
 
     def lease(self) -> Lease:
         lease = acquire(self.turn.pk)
@@ -88,7 +92,7 @@ class Asked:
 
 
 async def execute(lease: Lease, call_ids: tuple[uuid.UUID, ...]) -> None:
-    await execution.execute(lease, call_ids, lambda: False)
+    await execution.execute(lease, call_ids, was_stopped=lambda: False, may_begin=lambda: True)
 
 
 @pytest.fixture
@@ -114,7 +118,7 @@ async def test_a_call_whose_outcome_cannot_be_stored_leaves_its_siblings_alone(
     concerns = Failing(record_outcome, lambda _lease, s, *_, **__: s.call_id == quick.pk, error)
     monkeypatch.setattr(execution, "record_outcome", concerns)
     running = asyncio.create_task(execute(await in_database(asked.lease), (quick.pk, held.pk)))
-    await reached(gate.arrived("held"))
+    await wait_for_event(gate.arrived("held"))
     done, _ = await asyncio.wait([running], timeout=0.3)
     assert not done, "It did not wait for the sibling that still runs."
     gate.opened("held").set()
@@ -172,7 +176,7 @@ async def test_a_result_is_kept_although_nothing_can_be_noted_about_its_service(
     asked: Asked, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     failing = Failing(lambda: None, lambda *_, **__: True, error)
-    monkeypatch.setattr("mcpconfig.status.database_sync_to_async", lambda _work: failing)
+    monkeypatch.setattr("mcpconfig.services.status.database_sync_to_async", lambda _work: failing)
     call = await in_database(asked.call, "read_at_once", "thing")
     await execute(await in_database(asked.lease), (call.pk,))
     await call.arefresh_from_db()
@@ -195,50 +199,186 @@ async def test_a_result_whose_commit_lost_its_answer_is_stored_once(
     assert told == [State.SENDING, State.SUCCEEDED]
 
 
-async def test_a_worker_that_may_have_lost_the_turn_does_not_try_for_ever(
+class LongAway(Away):
+    """The database comes back only after the lease of the turn ran out."""
+
+    def __init__(self, times: int, lease: Lease) -> None:
+        super().__init__(record_outcome, times)
+        self.lease = lease
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        self.lease.renewed -= 3600
+        return super().__call__(*args, **kwargs)
+
+
+async def test_an_outcome_is_kept_until_the_database_is_back_after_the_lease_ran_out(
     asked: Asked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lease = await in_database(asked.lease)
+    monkeypatch.setattr(execution, "record_outcome", LongAway(3, lease))
+    call = await in_database(asked.call, "read_at_once", "thing")
+    await in_database(Turn.objects.update, lease_until=from_now(seconds=-60))
+    await execute(lease, (call.pk,))
+    await call.arefresh_from_db()
+    assert (call.state, call.content[0]["text"]) == (State.SUCCEEDED, "thing was read")
 
-    def away(*_: object, **__: object) -> None:
-        lease.renewed -= 3600
-        raise OperationalError("gone")
 
-    monkeypatch.setattr(execution, "record_outcome", away)
+async def test_a_database_that_fails_once_more_after_an_outage_loses_no_outcome(
+    asked: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lease was renewed already, so that this last failure looks like one that stays."""
+    lease = await in_database(asked.lease)
+    outage = LongAway(2, lease)
+    tried_at: list[float] = []
+
+    def fail_once_more(*args: Any, **kwargs: Any) -> Any:
+        tried_at.append(time.monotonic())
+        if len(tried_at) == 3:
+            lease.renewed = time.monotonic()
+            raise OperationalError("starting up")
+        return outage(*args, **kwargs)
+
+    monkeypatch.setattr(execution, "record_outcome", fail_once_more)
+    monkeypatch.setattr(db_retry, "is_long_ago", lambda began: began < tried_at[1])
+    call = await in_database(asked.call, "read_at_once", "thing")
+    await execute(lease, (call.pk,))
+    assert await asked.states() == {"thing": State.SUCCEEDED}
+
+
+async def test_an_outcome_is_not_stored_when_another_worker_has_taken_the_turn(
+    asked: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lease = await in_database(asked.lease)
+    away = LongAway(2, lease)
+
+    def take_over(*args: Any, **kwargs: Any) -> Any:
+        if away.failures == 1:
+            Turn.objects.update(lease_until=from_now(seconds=-60))
+            assert acquire(asked.turn.pk) is not None
+        return away(*args, **kwargs)
+
+    monkeypatch.setattr(execution, "record_outcome", take_over)
+    call = await in_database(asked.call, "read_at_once", "thing")
+    with pytest.raises(LeaseLost):
+        await execute(lease, (call.pk,))
+    assert await asked.states() == {"thing": State.SENDING}
+
+
+async def test_a_process_that_ends_does_not_wait_for_the_database(
+    asked: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lease = await in_database(asked.lease)
+    monkeypatch.setattr(execution, "record_outcome", LongAway(1_000, lease))
+    monkeypatch.setattr(current_runtime(), "is_closing", True)
     call = await in_database(asked.call, "read_at_once", "thing")
     with pytest.raises(OperationalError):
         await execute(lease, (call.pk,))
     assert await asked.states() == {"thing": State.SENDING}
 
 
+async def test_a_database_that_works_and_refuses_an_outcome_is_not_asked_for_ever(
+    asked: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lease = await in_database(asked.lease)
+    monkeypatch.setattr(db_retry, "is_long_ago", lambda _began: True)
+    monkeypatch.setattr(execution, "record_outcome", Away(record_outcome, 1_000))
+    call = await in_database(asked.call, "read_at_once", "thing")
+    with pytest.raises(OperationalError):
+        await execute(lease, (call.pk,))
+
+
+# --- the end of the process ----------------------------------------------------------------------
+async def test_a_call_that_ends_within_the_wait_of_a_shutdown_keeps_its_outcome(
+    runtime: EngineRuntime, asked: Asked, gate: Gate
+) -> None:
+    names = [f"held-{n}" for n in range(execution.MAX_PARALLEL + 2)]
+    for name in names:
+        await in_database(asked.call, "read_held", name)
+    runtime.engine.wake(asked.turn.pk)
+    for name in names[: execution.MAX_PARALLEL]:
+        await wait_for_event(gate.arrived(name))
+    runtime.engine.begin_shutdown()
+    closing = asyncio.create_task(close_engine_runtime(runtime, wait_seconds=60))
+    done, _ = await asyncio.wait([closing], timeout=0.3)
+    assert not done, "It did not wait for the calls that run."
+    for name in names[: execution.MAX_PARALLEL]:
+        gate.opened(name).set()
+    await closing
+    states = list((await asked.states()).values())
+    assert states == [State.SUCCEEDED] * execution.MAX_PARALLEL + [State.APPROVED] * 2
+    assert sum(gate.calls.values()) == execution.MAX_PARALLEL
+    now = await in_database(Turn.objects.get, pk=asked.turn.pk)
+    assert (now.state, now.lease_owner) == (Turn.State.QUEUED, "")
+
+
+async def test_a_call_that_runs_longer_than_the_wait_of_a_shutdown_is_unknown(
+    runtime: EngineRuntime, asked: Asked, gate: Gate
+) -> None:
+    await in_database(asked.call, "read_held", "held")
+    runtime.engine.wake(asked.turn.pk)
+    await wait_for_event(gate.arrived("held"))
+    await close_engine_runtime(runtime, wait_seconds=0.2)
+    assert await asked.states() == {"held": State.UNKNOWN}
+
+
+async def test_a_second_interrupt_ends_the_wait(
+    runtime: EngineRuntime, asked: Asked, gate: Gate
+) -> None:
+    await in_database(asked.call, "read_held", "held")
+    runtime.engine.wake(asked.turn.pk)
+    await wait_for_event(gate.arrived("held"))
+    closing = asyncio.create_task(close_engine_runtime(runtime, wait_seconds=3600))
+    done, _ = await asyncio.wait([closing], timeout=0.3)
+    assert not done
+    runtime.engine.begin_shutdown(at_once=True)
+    async with asyncio.timeout(60):
+        await closing
+    assert await asked.states() == {"held": State.UNKNOWN}
+
+
+async def test_stop_still_works_while_a_server_waits_for_its_calls(
+    runtime: EngineRuntime, asked: Asked, gate: Gate
+) -> None:
+    await in_database(asked.call, "read_held", "held")
+    runtime.engine.wake(asked.turn.pk)
+    await wait_for_event(gate.arrived("held"))
+    runtime.engine.begin_shutdown()
+    closing = asyncio.create_task(close_engine_runtime(runtime, wait_seconds=3600))
+    await in_database(intake.stop, asked.turn.conversation)
+    async with asyncio.timeout(60):
+        await closing
+    now = await in_database(Turn.objects.get, pk=asked.turn.pk)
+    assert now.state == Turn.State.STOPPED
+
+
 # --- Stop ----------------------------------------------------------------------------------------
 async def test_a_result_that_came_is_stored_although_stop_comes_during_the_storing(
-    workplace: Workplace, asked: Asked, monkeypatch: pytest.MonkeyPatch
+    runtime: EngineRuntime, asked: Asked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await in_database(asked.call, "read_at_once", "thing")
     storing = Held(record_outcome)
     monkeypatch.setattr(execution, "record_outcome", storing)
-    workplace.engine.wake(asked.turn.pk)
-    await reached(storing.reached)
+    runtime.engine.wake(asked.turn.pk)
+    await wait_for_event(storing.reached)
     await in_database(intake.stop, asked.turn.conversation)
-    over = asyncio.create_task(workplace.engine.finished(asked.turn.pk))
+    over = asyncio.create_task(wait_until_released(runtime.engine, asked.turn.pk))
     done, _ = await asyncio.wait([over], timeout=1.0)
     assert not done, "It did not wait until the result was stored."
     storing.released.set()
     await over
-    after = await rest(workplace, asked.turn)
+    after = await wait_for_rest(runtime, asked.turn)
     assert after.state == Turn.State.STOPPED
     assert await asked.states() == {"thing": State.SUCCEEDED}
 
 
 async def test_a_call_that_runs_when_stop_comes_has_an_unknown_outcome(
-    workplace: Workplace, asked: Asked, gate: Gate
+    runtime: EngineRuntime, asked: Asked, gate: Gate
 ) -> None:
     call = await in_database(asked.call, "read_held", "held")
-    workplace.engine.wake(asked.turn.pk)
-    await reached(gate.arrived("held"))
+    runtime.engine.wake(asked.turn.pk)
+    await wait_for_event(gate.arrived("held"))
     await in_database(intake.stop, asked.turn.conversation)
-    done = await rest(workplace, asked.turn)
+    done = await wait_for_rest(runtime, asked.turn)
     assert done.state == Turn.State.STOPPED
     await call.arefresh_from_db()
     assert call.error is not None
@@ -247,19 +387,19 @@ async def test_a_call_that_runs_when_stop_comes_has_an_unknown_outcome(
 
 
 async def test_calls_that_wait_for_their_place_when_stop_comes_are_never_sent(
-    workplace: Workplace, asked: Asked, gate: Gate
+    runtime: EngineRuntime, asked: Asked, gate: Gate
 ) -> None:
-    names = [f"held-{n}" for n in range(execution.AT_ONCE + 2)]
+    names = [f"held-{n}" for n in range(execution.MAX_PARALLEL + 2)]
     for name in names:
         await in_database(asked.call, "read_held", name)
-    workplace.engine.wake(asked.turn.pk)
-    for name in names[: execution.AT_ONCE]:
-        await reached(gate.arrived(name))
+    runtime.engine.wake(asked.turn.pk)
+    for name in names[: execution.MAX_PARALLEL]:
+        await wait_for_event(gate.arrived(name))
     await in_database(intake.stop, asked.turn.conversation)
-    await rest(workplace, asked.turn)
+    await wait_for_rest(runtime, asked.turn)
     states = list((await asked.states()).values())
-    assert states == [State.UNKNOWN] * execution.AT_ONCE + [State.CANCELLED] * 2
-    assert sum(gate.calls.values()) == execution.AT_ONCE
+    assert states == [State.UNKNOWN] * execution.MAX_PARALLEL + [State.CANCELLED] * 2
+    assert sum(gate.calls.values()) == execution.MAX_PARALLEL
 
 
 # --- a worker that was frozen --------------------------------------------------------------------
@@ -306,8 +446,8 @@ async def test_progress_is_kept_while_the_call_runs_and_gone_when_it_is_over(
 ) -> None:
     call = await in_database(asked.call, "read_telling", "book")
     running = asyncio.create_task(execute(await in_database(asked.lease), (call.pk,)))
-    await reached(gate.arrived("book"))
-    async with asyncio.timeout(10):
+    await wait_for_event(gate.arrived("book"))
+    async with asyncio.timeout(60):
         while not call.progress:
             await asyncio.sleep(0.02)
             await call.arefresh_from_db()
@@ -328,7 +468,7 @@ async def test_progress_that_cannot_be_kept_does_not_touch_the_call(
     lease = await in_database(asked.lease)
     sending = await in_database(begin_sending, lease, call.pk)
     assert sending is not None
-    await ProgressTeller(lease, sending).tell(Progress(done=1, total=2))
+    await ProgressReporter(lease, sending).report(Progress(done=1, total=2))
     assert await asked.states() == {"thing": State.SENDING}
 
 
@@ -337,9 +477,9 @@ async def test_progress_is_passed_on_at_most_twice_a_second(asked: Asked) -> Non
     lease = await in_database(asked.lease)
     sending = await in_database(begin_sending, lease, call.pk)
     assert sending is not None
-    progress = ProgressTeller(lease, sending)
+    progress = ProgressReporter(lease, sending)
     for words in ("one", "two", "three"):
-        await progress.tell(Progress(done=1, message=words))
+        await progress.report(Progress(done=1, message=words))
     await call.arefresh_from_db()
     assert call.progress == "1: one"
 
@@ -350,7 +490,7 @@ async def test_a_result_that_comes_after_the_turn_was_taken_over_is_not_stored(
 ) -> None:
     call = await in_database(asked.call, "read_held", "held")
     running = asyncio.create_task(execute(await in_database(asked.lease), (call.pk,)))
-    await reached(gate.arrived("held"))
+    await wait_for_event(gate.arrived("held"))
     await in_database(Turn.objects.update, lease_until="2020-01-01T00:00Z")
     await in_database(asked.lease)
     gate.opened("held").set()

@@ -5,17 +5,16 @@ from collections.abc import Callable
 
 import pytest
 
+from chatapp.calls.attempts import MAX_ATTEMPTS
+from chatapp.calls.ledger import Sending, begin_sending, record_progress, settle_orphans
+from chatapp.calls.pausing import pause_for_answer, pause_for_task
+from chatapp.calls.recheck import reopen_decisions
+from chatapp.calls.remote_tasks import accept_report, claim_due
+from chatapp.journal.lease import Lease, acquire
 from chatapp.models import JournalEvent, RemoteTask, ToolCall, Turn
-from chatapp.turns.deciding import reconsider
-from chatapp.turns.lease import Lease, acquire
-from chatapp.turns.ledger import Sending, begin_sending, record_progress, settle_orphans
-from chatapp.turns.next_action import MOST_ATTEMPTS
-from chatapp.turns.pausing import pause_for_answer, pause_for_task
-from chatapp.turns.remote_tasks import claimed, take
 from mcpconfig.models import Service, ToolDefinition, ToolSetting
-from mcpconfig.results import InputRequest, InputRequired, Progress, TaskReport, TaskStarted
-
-from .acts import decided, granted
+from mcpconfig.values.results import InputRequest, InputRequired, Progress, TaskReport, TaskStarted
+from tests.turns.acts import bind_call, grant_call
 
 pytestmark = pytest.mark.django_db(transaction=True)
 State = ToolCall.State
@@ -41,7 +40,7 @@ def call(turn: Turn) -> ToolCall:
         arguments="{}",
         state=State.APPROVED,
     )
-    return decided(made)
+    return bind_call(made)
 
 
 def taken(turn: Turn) -> Lease:
@@ -100,18 +99,18 @@ def test_a_call_that_ends_every_worker_is_not_repeated_for_ever(turn: Turn, call
     while call.state == State.APPROVED:
         begun(turn, call)
         sends += 1
-        assert sends <= MOST_ATTEMPTS, "It is sent for ever."
+        assert sends <= MAX_ATTEMPTS, "It is sent for ever."
         settle_orphans(taken(turn))
         call.refresh_from_db()
-    assert (call.state, call.attempt, sends) == (State.UNKNOWN, MOST_ATTEMPTS, MOST_ATTEMPTS)
+    assert (call.state, call.attempt, sends) == (State.UNKNOWN, MAX_ATTEMPTS, MAX_ATTEMPTS)
     assert call.error is not None
     assert call.error["kind"] == "worker_died"
 
 
 def test_a_person_may_have_it_sent_once_more_all_the_same(turn: Turn, call: ToolCall) -> None:
-    ToolCall.objects.filter(pk=call.pk).update(attempt=MOST_ATTEMPTS)
+    ToolCall.objects.filter(pk=call.pk).update(attempt=MAX_ATTEMPTS)
     _lease, sending = begun(turn, call)
-    assert sending.attempt == MOST_ATTEMPTS + 1
+    assert sending.attempt == MAX_ATTEMPTS + 1
 
 
 # --- bound to what was decided -------------------------------------------------------------------
@@ -147,7 +146,7 @@ def test_what_policy_allowed_runs_only_as_it_was_allowed(
 def test_policy_decides_anew_about_what_it_allowed_before_a_pause(
     turn: Turn, call: ToolCall
 ) -> None:
-    reconsider(taken(turn))
+    reopen_decisions(taken(turn))
     call.refresh_from_db()
     assert call.state == State.PROPOSED
     assert told(call) == [State.PROPOSED]
@@ -158,10 +157,10 @@ def test_what_a_person_allowed_or_was_sent_before_is_not_decided_anew(
 ) -> None:
     lease = taken(turn)
     ToolCall.objects.filter(pk=call.pk).update(attempt=1)
-    reconsider(lease)
+    reopen_decisions(lease)
     ToolCall.objects.filter(pk=call.pk).update(attempt=0)
-    granted(call)
-    reconsider(lease)
+    grant_call(call)
+    reopen_decisions(lease)
     call.refresh_from_db()
     assert call.state == State.APPROVED
 
@@ -200,7 +199,7 @@ def test_a_task_that_began_while_its_call_was_cancelled_is_to_be_cancelled(
     pause_for_task(lease, sending, TaskStarted(task_id="t1", status="working", poll_seconds=60))
     task = RemoteTask.objects.get(tool_call=call)
     assert task.wants_cancel is is_unwanted
-    assert (task in claimed()) is is_unwanted
+    assert (task in claim_due()) is is_unwanted
 
 
 @pytest.mark.parametrize("task_id", ["t1", "t2"])
@@ -211,6 +210,6 @@ def test_what_came_of_an_earlier_task_says_nothing_about_a_later_one(
     pause_for_task(lease, sending, TaskStarted(task_id="t1", status="working", poll_seconds=60))
     polled = RemoteTask.objects.select_related("tool_call").get(tool_call=call)
     RemoteTask.objects.filter(tool_call=call).update(task_id=task_id)
-    take(polled, TaskReport(status="cancelled", poll_seconds=1))
+    accept_report(polled, TaskReport(status="cancelled", poll_seconds=1))
     call.refresh_from_db()
     assert call.state == (State.CANCELLED if task_id == "t1" else State.AWAITING_TASK)

@@ -9,9 +9,9 @@ from django.db import IntegrityError
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
+from chatapp.calls import ledger, recheck
+from chatapp.journal.lease import Lease
 from chatapp.models import Permit, ToolCall, Turn
-from chatapp.turns import ledger
-from chatapp.turns.lease import Lease
 from mcpconfig.models import Service, ToolSetting
 
 from .ledger_machine import SEEN, LedgerMachine, State, Worker, machine
@@ -20,10 +20,10 @@ Story = Callable[[LedgerMachine], None]
 Plant = Callable[[pytest.MonkeyPatch], None]
 
 
-@pytest.mark.slow
+@pytest.mark.gate
 @pytest.mark.parametrize(
     ("worlds", "is_fixed"),
-    [(30, True), pytest.param(200, False, marks=pytest.mark.timeout(300))],
+    [(30, True), pytest.param(200, False, marks=[pytest.mark.long, pytest.mark.timeout(300)])],
     ids=["the same worlds", "other worlds each time"],
 )
 def test_nothing_is_sent_unasked_or_twice_and_every_turn_comes_to_rest(
@@ -113,11 +113,11 @@ def no_fence(monkeypatch: pytest.MonkeyPatch) -> None:
     def fenced(lease: Lease) -> Iterator[Turn]:
         yield Turn.objects.get(pk=lease.turn_id)
 
-    monkeypatch.setattr(ledger, "fenced", fenced)
+    monkeypatch.setattr(ledger, "lock_turn", fenced)
 
 
 def no_permit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ledger, "_use_permit", lambda *_: None)
+    monkeypatch.setattr(ledger, "use_permit", lambda *_: None)
 
 
 def everything_is_safe_to_repeat(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,7 +128,7 @@ def everything_is_safe_to_repeat(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def no_second_check(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ledger, "_problem", lambda *_: "")
+    monkeypatch.setattr(recheck, "_find_problem", lambda *_: "")
 
 
 STORIES: dict[str, tuple[Story, Plant, str]] = {

@@ -7,44 +7,44 @@ from collections.abc import Iterator
 import pytest
 from django.test import override_settings
 
+from chatapp.approvals import questions
+from chatapp.calls.ledger import begin_sending, settle_orphans
+from chatapp.calls.question_rounds import store_question
+from chatapp.conversations import intake
+from chatapp.engine.runtime import EngineRuntime, close_engine_runtime
+from chatapp.journal.lease import acquire
 from chatapp.models import Member, Question, ToolCall, Turn
-from chatapp.storage import in_database, in_time
-from chatapp.turns import intake, questions
-from chatapp.turns.lease import acquire
-from chatapp.turns.ledger import begin_sending, settle_orphans
-from chatapp.turns.pausing import keep_question
-from chatapp.turns.refusals import Refused
-from chatapp.turns.workplace import Workplace, close_workplace
+from chatapp.people.refused import Refused
+from chatapp.server.database import from_now, in_database
 from mcpconfig.models import Service
-from mcpconfig.results import InputRequest
+from mcpconfig.values.results import InputRequest
 from tests import scripted
-from tests.chatapp.views.dom import parse
 from tests.conftest import signed_in
-from tests.peers.questioner import Diary, application
+from tests.dom_tree import parse
+from tests.peers.questioner import QuestionLog, application
 from tests.peers.serving import Served
 from tests.scripted import calls, text
+from tests.turns.acts import create_offered_service, grant_call, wait_for_rest
 
-from .acts import granted, offered, rest
-
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(300)]
 State = ToolCall.State
 NAG = ("asker_nag", '{"times": 1}')
 
 
 @pytest.fixture
-def diary(transactional_db: None) -> Iterator[Diary]:
-    diary = Diary()
+def diary(transactional_db: None) -> Iterator[QuestionLog]:
+    diary = QuestionLog()
     with Served(application(diary, "handshake")) as served:
-        offered("asker", served.url, "nag", "dawdle", title="The asker")
+        create_offered_service("asker", served.url, "nag", "dawdle", title="The asker")
         yield diary
 
 
-async def asked(workplace: Workplace, turn: Turn, call: tuple[str, str] = NAG) -> Question:
+async def asked(runtime: EngineRuntime, turn: Turn, call: tuple[str, str] = NAG) -> Question:
     """The question of a call that is under way."""
     scripted.scenes += [calls(call), text("So it is.")]
-    workplace.engine.wake(turn.pk)
+    runtime.engine.wake(turn.pk)
     rows = Question.objects.select_related("tool_call__turn").filter(state="open")
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(60):
         while True:
             if found := await in_database(list, rows.all()):
                 return found[0]
@@ -52,9 +52,9 @@ async def asked(workplace: Workplace, turn: Turn, call: tuple[str, str] = NAG) -
 
 
 async def test_the_answer_reaches_the_open_call(
-    workplace: Workplace, diary: Diary, turn: Turn, owner: Member
+    runtime: EngineRuntime, diary: QuestionLog, turn: Turn, owner: Member
 ) -> None:
-    question = await asked(workplace, turn)
+    question = await asked(runtime, turn)
     assert question.tool_call.state == State.SENDING
 
     def see_and_answer() -> str:
@@ -66,7 +66,7 @@ async def test_the_answer_reaches_the_open_call(
         return page.one(id=f"tool-call-{question.tool_call_id}").text
 
     assert "It waits for a short time only." in await in_database(see_and_answer)
-    await rest(workplace, turn)
+    await wait_for_rest(runtime, turn)
     call = await in_database(ToolCall.objects.get, turn=turn)
     assert (call.state, diary.entries) == (State.SUCCEEDED, ["0: accept"])
     assert call.attempt == 1
@@ -74,10 +74,10 @@ async def test_the_answer_reaches_the_open_call(
 
 @override_settings(QUESTION_WAIT_SECONDS=0.2)
 async def test_silence_is_told_to_the_service_and_a_late_answer_is_refused(
-    workplace: Workplace, diary: Diary, turn: Turn, owner: Member
+    runtime: EngineRuntime, diary: QuestionLog, turn: Turn, owner: Member
 ) -> None:
     scripted.scenes += [calls(NAG), text("Nobody was there.")]
-    done = await rest(workplace, turn)
+    done = await wait_for_rest(runtime, turn)
     assert (done.state, diary.entries) == (Turn.State.DONE, ["0: cancel"])
     question = await in_database(Question.objects.select_related("tool_call").get)
     assert question.state == Question.State.EXPIRED
@@ -86,21 +86,21 @@ async def test_silence_is_told_to_the_service_and_a_late_answer_is_refused(
 
 
 async def test_stop_withdraws_what_is_asked_meanwhile(
-    workplace: Workplace, diary: Diary, turn: Turn
+    runtime: EngineRuntime, diary: QuestionLog, turn: Turn
 ) -> None:
-    question = await asked(workplace, turn)
+    question = await asked(runtime, turn)
     await in_database(intake.stop, turn.conversation)
-    await rest(workplace, turn)
+    await wait_for_rest(runtime, turn)
     await question.arefresh_from_db()
     assert question.state == Question.State.WITHDRAWN
     assert (await in_database(ToolCall.objects.get, turn=turn)).state == State.UNKNOWN
 
 
 async def test_a_process_that_ends_in_good_order_withdraws_what_is_asked_in_it(
-    workplace: Workplace, diary: Diary, turn: Turn
+    runtime: EngineRuntime, diary: QuestionLog, turn: Turn
 ) -> None:
-    question = await asked(workplace, turn)
-    await close_workplace(workplace)
+    question = await asked(runtime, turn)
+    await close_engine_runtime(runtime)
     await question.arefresh_from_db()
     call = await in_database(ToolCall.objects.get, turn=turn)
     assert (question.state, call.state) == (Question.State.WITHDRAWN, State.UNKNOWN)
@@ -108,7 +108,7 @@ async def test_a_process_that_ends_in_good_order_withdraws_what_is_asked_in_it(
 
 
 def test_with_its_worker_the_question_is_gone_and_the_outcome_unknown(
-    diary: Diary, turn: Turn
+    diary: QuestionLog, turn: Turn
 ) -> None:
     service = Service.objects.get()
     made = ToolCall.objects.create(
@@ -124,10 +124,10 @@ def test_with_its_worker_the_question_is_gone_and_the_outcome_unknown(
         state=State.APPROVED,
     )
     lease = acquire(turn.pk)
-    assert lease is not None and begin_sending(lease, granted(made).pk) is not None
+    assert lease is not None and begin_sending(lease, grant_call(made).pk) is not None
     asks = InputRequest(key="1", mode="form", message="Shall I?", schema={"properties": {}})
-    question = keep_question(
-        made.pk, (asks,), expires_at=in_time(seconds=60), source=Question.Source.LIVE
+    question = store_question(
+        made.pk, (asks,), expires_at=from_now(seconds=60), source=Question.Source.LIVE
     )
     settle_orphans(lease)
     question.refresh_from_db()

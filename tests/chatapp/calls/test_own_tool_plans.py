@@ -5,24 +5,23 @@ from typing import Any
 
 import pytest
 
+from chatapp.conversations import intake
+from chatapp.engine.runtime import EngineRuntime
+from chatapp.live.hub import Viewer
+from chatapp.live.page_facts import render_call
 from chatapp.models import Conversation, Member, Plan, ToolCall, Turn
-from chatapp.rendering import fragments
-from chatapp.storage import in_database
-from chatapp.turns import intake
-from chatapp.turns.live import Viewer
-from chatapp.turns.workplace import Workplace
+from chatapp.server.database import in_database
 from tests import scripted
-from tests.chatapp.views.dom import Element, parse
 from tests.conftest import signed_in
 from tests.dom import Tab
+from tests.dom_tree import Element, parse
 from tests.scripted import calls, text
+from tests.turns import own_tool_turns
+from tests.turns.acts import read_last_outcome, wait_for_rest
+from tests.turns.own_tool_turns import asked_for, called
+from tests.turns.tabs import assert_as_reloaded, latest, loaded
 
-from . import core_turns
-from .acts import heard, rest
-from .core_turns import asked_for, called
-from .watching import assert_as_reloaded, latest, loaded
-
-pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True), pytest.mark.timeout(90)]
+pytestmark = [pytest.mark.gate, pytest.mark.django_db(transaction=True), pytest.mark.timeout(300)]
 STEPS = ["Collect them", "Compare them", "Report"]
 PLAN = asked_for("make-plan", steps=STEPS, doing=1)
 TICK = asked_for("make-plan", done=[1], doing=2)
@@ -40,30 +39,30 @@ def on_page(turn: Turn) -> Element:
 async def followed(tab: Tab, viewer: Viewer, conversation: Conversation) -> None:
     """Until the tab has the conversation's last frame."""
     last = await latest(conversation)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while tab.last < last:
             tab.take(await viewer.frames.get())
 
 
 async def test_a_plan_is_shown_and_ticked_where_it_stands(
-    workplace: Workplace, turn: Turn, conversation: Conversation
+    runtime: EngineRuntime, turn: Turn, conversation: Conversation
 ) -> None:
     scripted.scenes += [calls(PLAN), calls(TICK), text("On it.")]
     tab = await loaded(conversation)
-    viewer = await workplace.hub.join(conversation.pk, tab.last)
-    await rest(workplace, turn)
+    viewer = await runtime.hub.join(conversation.pk, tab.last)
+    await wait_for_rest(runtime, turn)
     await followed(tab, viewer, conversation)
     await assert_as_reloaded(tab, conversation)
     plan = await in_database(Plan.objects.get)
     assert states(plan) == ["done", "doing", "open"]
     shown = tab.soup.find(id=f"tool-call-{plan.call_id}")
     assert shown is not None and "1 of 3 done" in shown.text
-    assert heard().startswith("1 of 3 steps are done.\n1. [done] Collect them")
+    assert read_last_outcome().startswith("1 of 3 steps are done.\n1. [done] Collect them")
 
 
-async def test_after_a_reload_it_says_the_same_in_words(workplace: Workplace, turn: Turn) -> None:
+async def test_after_a_reload_it_says_the_same_in_words(runtime: EngineRuntime, turn: Turn) -> None:
     scripted.scenes += [calls(PLAN), calls(TICK), text("On it.")]
-    await rest(workplace, turn)
+    await wait_for_rest(runtime, turn)
     plan = await in_database(Plan.objects.get)
     shown = await in_database(lambda: on_page(turn).one("section", id=f"tool-call-{plan.call_id}"))
     steps = [(each["data-state"], " ".join(each.text.split())) for each in shown.all("li")]
@@ -75,29 +74,29 @@ async def test_after_a_reload_it_says_the_same_in_words(workplace: Workplace, tu
 
 
 async def test_a_call_that_ticks_is_a_row_that_says_how_far_it_is(
-    workplace: Workplace, turn: Turn
+    runtime: EngineRuntime, turn: Turn
 ) -> None:
     scripted.scenes += [calls(PLAN), calls(TICK), text("On it.")]
-    await rest(workplace, turn)
-    tick = await core_turns.latest(turn)
-    row = parse(await in_database(fragments.tool_call, tick)).one("summary")
+    await wait_for_rest(runtime, turn)
+    tick = await own_tool_turns.latest(turn)
+    row = parse(await in_database(render_call, tick)).one("summary")
     assert row.one("b").text == "Plan"
     assert row.one("code").text == "1 of 3 done"
 
 
 async def test_what_is_ticked_in_a_later_turn_changes_the_same_plan(
-    workplace: Workplace, turn: Turn, owner: Member
+    runtime: EngineRuntime, turn: Turn, owner: Member
 ) -> None:
-    await called(workplace, turn, "make-plan", steps=STEPS)
+    await called(runtime, turn, "make-plan", steps=STEPS)
     scripted.scenes[:] = [calls(asked_for("make-plan", done=[1, 2, 3])), text("Done.")]
     conversation = turn.conversation
     tab = await loaded(conversation)
-    viewer = await workplace.hub.join(conversation.pk, tab.last)
+    viewer = await runtime.hub.join(conversation.pk, tab.last)
 
     def go_on() -> Turn:
         return intake.receive(owner, conversation, text="Go on", model=scripted.MODEL)
 
-    await rest(workplace, await in_database(go_on))
+    await wait_for_rest(runtime, await in_database(go_on))
     await followed(tab, viewer, conversation)
     await assert_as_reloaded(tab, conversation)
     plan = await in_database(Plan.objects.get)
@@ -105,14 +104,14 @@ async def test_what_is_ticked_in_a_later_turn_changes_the_same_plan(
     assert "3 of 3 done" in tab.soup.text
 
 
-async def test_a_new_plan_leaves_the_old_one_as_it_was(workplace: Workplace, turn: Turn) -> None:
+async def test_a_new_plan_leaves_the_old_one_as_it_was(runtime: EngineRuntime, turn: Turn) -> None:
     scripted.scenes += [
         calls(PLAN),
         calls(asked_for("make-plan", steps=["Another"])),
         calls(asked_for("make-plan", done=[1])),
         text("Done."),
     ]
-    await rest(workplace, turn)
+    await wait_for_rest(runtime, turn)
     first, second = await in_database(lambda: list(Plan.objects.order_by("call__step")))
     assert (states(first), states(second)) == (["doing", "open", "open"], ["done"])
 
@@ -129,16 +128,16 @@ async def test_a_new_plan_leaves_the_old_one_as_it_was(workplace: Workplace, tur
     ],
 )
 async def test_a_plan_that_is_none_is_refused(
-    workplace: Workplace, turn: Turn, asked: dict[str, Any], says: str
+    runtime: EngineRuntime, turn: Turn, asked: dict[str, Any], says: str
 ) -> None:
-    call = await called(workplace, turn, "make-plan", **asked)
+    call = await called(runtime, turn, "make-plan", **asked)
     assert call.state == ToolCall.State.FAILED
-    assert says in heard()
+    assert says in read_last_outcome()
     assert not await in_database(Plan.objects.exists)
 
 
-async def test_a16_nobody_ticks_the_plan_of_another_chat(workplace: Workplace, turn: Turn) -> None:
-    await called(workplace, turn, "make-plan", steps=STEPS)
+async def test_nobody_ticks_the_plan_of_another_chat(runtime: EngineRuntime, turn: Turn) -> None:
+    await called(runtime, turn, "make-plan", steps=STEPS)
 
     def strangers() -> Turn:
         stranger = Member.objects.create_user("stranger", password="stranger-password")
@@ -146,13 +145,13 @@ async def test_a16_nobody_ticks_the_plan_of_another_chat(workplace: Workplace, t
 
     theirs = await in_database(strangers)
     scripted.scenes[:] = [calls(asked_for("make-plan", done=[1])), text("Hm.")]
-    await rest(workplace, theirs)
-    assert "There is no plan yet" in heard()
+    await wait_for_rest(runtime, theirs)
+    assert "There is no plan yet" in read_last_outcome()
     assert states(await in_database(Plan.objects.get)) == ["open"] * 3
 
 
-async def test_words_of_a_plan_are_words(workplace: Workplace, turn: Turn) -> None:
-    call = await called(workplace, turn, "make-plan", steps=["<b>bold</b>\u202e"])
-    html = await in_database(fragments.tool_call, call)
+async def test_words_of_a_plan_are_words(runtime: EngineRuntime, turn: Turn) -> None:
+    call = await called(runtime, turn, "make-plan", steps=["<b>bold</b>\u202e"])
+    html = await in_database(render_call, call)
     assert "&lt;b&gt;" in html
     assert "U+202E" in html

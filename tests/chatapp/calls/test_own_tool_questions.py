@@ -7,21 +7,22 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from chatapp.approvals import questions
+from chatapp.conversations import intake
+from chatapp.engine.engine import Engine
+from chatapp.engine.runtime import EngineRuntime
 from chatapp.models import LogEntry, Member, Permit, Question, ToolCall, Turn
-from chatapp.storage import in_database
-from chatapp.turns import intake, questions
-from chatapp.turns.engine import Engine
-from chatapp.turns.workplace import Workplace
+from chatapp.server.database import in_database
+from chatapp.server.runtime import current_runtime
 from tests import scripted
-from tests.chatapp.views.dom import parse
 from tests.conftest import signed_in
+from tests.dom_tree import parse
 from tests.scripted import calls, text
+from tests.turns.acts import read_last_outcome, wait_for_rest
+from tests.turns.own_tool_turns import asked_for
+from tests.turns.questions import asked, card, finished, post
 
-from .acts import heard, rest
-from .asking import asked, card, finished, post
-from .core_turns import asked_for
-
-pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True), pytest.mark.timeout(90)]
+pytestmark = [pytest.mark.gate, pytest.mark.django_db(transaction=True), pytest.mark.timeout(300)]
 State = ToolCall.State
 ROOM = {"text": "Which room?", "kind": "one", "options": ["Blue room", "Green room"]}
 EXTRAS = {"text": "What else?", "kind": "several", "options": ["Tea", "Cake", "A screen"]}
@@ -35,14 +36,16 @@ ANSWERS: dict[str, Any] = {
 
 
 async def test_the_answers_go_back_to_the_model_as_the_result(
-    workplace: Workplace, turn: Turn
+    runtime: EngineRuntime, turn: Turn
 ) -> None:
-    question = await asked(workplace, turn, ASK)
+    question = await asked(runtime, turn, ASK)
     answered = await in_database(partial(post, question, "accept", **ANSWERS))
     assert answered.status_code == 200
-    call = await finished(workplace, question)
+    call = await finished(runtime, question)
     assert (call.state, call.attempt, call.pauses) == (State.SUCCEEDED, 2, 1)
-    assert heard() == ("Which room? Blue room\nWhat else? Tea, A screen\nWho comes? Ada and Bob")
+    assert read_last_outcome() == (
+        "Which room? Blue room\nWhat else? Tea, A screen\nWho comes? Ada and Bob"
+    )
     assert call.result is not None
     assert call.result["structured"]["answers"][1]["answers"] == ["Tea", "A screen"]
     permits = await in_database(lambda: list(Permit.objects.values_list("attempt", flat=True)))
@@ -54,9 +57,9 @@ async def test_the_answers_go_back_to_the_model_as_the_result(
 
 
 async def test_the_card_asks_in_the_assistants_name_and_offers_a_no(
-    workplace: Workplace, turn: Turn
+    runtime: EngineRuntime, turn: Turn
 ) -> None:
-    question = await asked(workplace, turn, ASK)
+    question = await asked(runtime, turn, ASK)
     shown = await in_database(card, question)
     assert "The assistant asks you something" in shown.text
     assert "To book it." in shown.text
@@ -70,9 +73,9 @@ async def test_the_card_asks_in_the_assistants_name_and_offers_a_no(
 
 
 async def test_without_a_script_the_answer_is_a_plain_form(
-    workplace: Workplace, turn: Turn, owner: Member
+    runtime: EngineRuntime, turn: Turn, owner: Member
 ) -> None:
-    question = await asked(workplace, turn, ASK)
+    question = await asked(runtime, turn, ASK)
 
     def answer() -> Any:
         form = {"action": "accept", "v0-question-1": "Green room"}
@@ -80,14 +83,17 @@ async def test_without_a_script_the_answer_is_a_plain_form(
 
     answered = await in_database(answer)
     assert answered.status_code == 302
-    await finished(workplace, question)
-    assert heard() == "Which room? Green room\nWhat else? Left open.\nWho comes? Left open."
+    await finished(runtime, question)
+    assert (
+        read_last_outcome()
+        == "Which room? Green room\nWhat else? Left open.\nWho comes? Left open."
+    )
 
 
 async def test_what_was_not_offered_is_refused_and_nothing_typed_is_lost(
-    workplace: Workplace, turn: Turn
+    runtime: EngineRuntime, turn: Turn
 ) -> None:
-    question = await asked(workplace, turn, ASK)
+    question = await asked(runtime, turn, ASK)
     wrong = ANSWERS | {"v0_question-1": "Red room"}
     answered = await in_database(partial(post, question, "accept", **wrong))
     assert answered.status_code == 422
@@ -96,48 +102,48 @@ async def test_what_was_not_offered_is_refused_and_nothing_typed_is_lost(
     assert shown.one("textarea").text.strip() == "Ada and Bob"
 
 
-async def test_a_no_is_told_to_the_model(workplace: Workplace, turn: Turn) -> None:
-    question = await asked(workplace, turn, ASK)
+async def test_a_no_is_told_to_the_model(runtime: EngineRuntime, turn: Turn) -> None:
+    question = await asked(runtime, turn, ASK)
     await in_database(post, question, "decline")
-    call = await finished(workplace, question)
+    call = await finished(runtime, question)
     assert call.state == State.SUCCEEDED
-    assert heard().startswith("The person does not want to answer.")
+    assert read_last_outcome().startswith("The person does not want to answer.")
 
 
-async def test_when_the_time_is_over_the_model_is_told(workplace: Workplace, turn: Turn) -> None:
-    question = await asked(workplace, turn, ASK)
+async def test_when_the_time_is_over_the_model_is_told(runtime: EngineRuntime, turn: Turn) -> None:
+    question = await asked(runtime, turn, ASK)
     late = {"expires_at": timezone.now() - timedelta(seconds=1)}
     await in_database(partial(Question.objects.filter(pk=question.pk).update, **late))
     await in_database(questions.expire_questions)
-    call = await finished(workplace, question)
+    call = await finished(runtime, question)
     assert call.state == State.EXPIRED
-    assert heard() == "Not run. Nobody answered the question in time."
+    assert read_last_outcome() == "Not run. Nobody answered the question in time."
 
 
 async def test_it_waits_in_no_process_and_any_worker_goes_on(
-    workplace: Workplace, turn: Turn
+    runtime: EngineRuntime, turn: Turn
 ) -> None:
-    question = await asked(workplace, turn, ASK)
-    await workplace.engine.close()
+    question = await asked(runtime, turn, ASK)
+    await runtime.engine.close()
     await in_database(partial(post, question, "accept", **ANSWERS))
-    workplace.engine = Engine()
-    workplace.engine.start(sweeps=False)
-    call = await finished(workplace, question)
+    runtime.engine = Engine(current_runtime())
+    runtime.engine.start(sweeps=False)
+    call = await finished(runtime, question)
     assert call.state == State.SUCCEEDED
 
 
-async def test_stop_withdraws_the_question(workplace: Workplace, turn: Turn) -> None:
-    question = await asked(workplace, turn, ASK)
+async def test_stop_withdraws_the_question(runtime: EngineRuntime, turn: Turn) -> None:
+    question = await asked(runtime, turn, ASK)
     await in_database(intake.stop, question.tool_call.turn.conversation)
-    await rest(workplace, turn)
+    await wait_for_rest(runtime, turn)
     await question.arefresh_from_db()
     assert question.state == Question.State.WITHDRAWN
     late = await in_database(partial(post, question, "accept", **ANSWERS))
     assert late.status_code == 409
 
 
-async def test_a15_a_stranger_neither_sees_nor_answers_it(workplace: Workplace, turn: Turn) -> None:
-    question = await asked(workplace, turn, ASK)
+async def test_a_stranger_neither_sees_nor_answers_it(runtime: EngineRuntime, turn: Turn) -> None:
+    question = await asked(runtime, turn, ASK)
 
     def try_it() -> Any:
         stranger = Member.objects.create_user("stranger", password="stranger-password")
@@ -166,9 +172,29 @@ async def test_a15_a_stranger_neither_sees_nor_answers_it(workplace: Workplace, 
     ],
 )
 async def test_a_form_that_nobody_could_fill_in_is_refused(
-    workplace: Workplace, turn: Turn, bad: list[Any], says: str
+    runtime: EngineRuntime, turn: Turn, bad: list[Any], says: str
 ) -> None:
     scripted.scenes += [calls(asked_for("ask-person", why="So.", questions=bad)), text("I see.")]
-    await rest(workplace, turn)
-    assert says in heard()
+    await wait_for_rest(runtime, turn)
+    assert says in read_last_outcome()
+    assert not await in_database(Question.objects.exists)
+
+
+@pytest.mark.parametrize(
+    ("why", "label"),
+    [
+        ("To sign in.", "What is your password?"),
+        ("To sign in.", "API key"),
+        ("To pay.", "cardNumber"),
+        ("Please enter your password.", "Value"),
+    ],
+)
+async def test_the_assistant_cannot_ask_for_a_secret(
+    runtime: EngineRuntime, turn: Turn, why: str, label: str
+) -> None:
+    """Threat: `question-for-a-secret`."""
+    wanted = [{"text": label, "kind": "text"}]
+    scripted.scenes += [calls(asked_for("ask-person", why=why, questions=wanted)), text("I see.")]
+    await wait_for_rest(runtime, turn)
+    assert "Nobody may be asked for passwords, API keys or card numbers" in read_last_outcome()
     assert not await in_database(Question.objects.exists)

@@ -9,14 +9,14 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule, run_state_machine_as_test
 
+from chatapp.approvals import decisions, questions, sign_ins
+from chatapp.calls.pausing import pause_for_answer, pause_for_sign_in
 from chatapp.models import Question, ToolCall
-from chatapp.turns import cancelling, questions, sign_ins
-from chatapp.turns.pausing import pause_for_answer, pause_for_sign_in
-from mcpconfig.results import InputRequest, InputRequired
+from mcpconfig.values.results import InputRequest, InputRequired
 
 from .ledger_machine import SEEN, LedgerMachine
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.gate
 
 State = ToolCall.State
 ASKED = InputRequired(
@@ -72,7 +72,7 @@ class PausingMachine(LedgerMachine):
             sign_ins.approve_waiting(self.service, self.person.pk)
             self.words += [call.pk for call in waiting]
         elif waiting:
-            self._ask(lambda: sign_ins.decline(waiting[0], by=self.person))
+            self._ask(lambda: sign_ins.decline_sign_in(waiting[0], by=self.person))
 
     @rule(which=st.integers(0, 3), what=st.sampled_from(["cancel", "late", "", ""]))
     def somebody_or_time_gives_up(self, which: int, what: str) -> None:
@@ -80,11 +80,11 @@ class PausingMachine(LedgerMachine):
             Question.objects.update(expires_at="2020-01-01T00:00:00Z")
             questions.expire_questions()
         elif what and (call := self._any(self._calls(), which, State.APPROVED)):
-            self._ask(lambda: cancelling.cancel(call))
+            self._ask(lambda: decisions.cancel_call(call))
 
 
 @pytest.mark.django_db
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 def test_nothing_goes_out_unasked_or_twice_however_pauses_fall() -> None:
     SEEN.clear()
     run_state_machine_as_test(

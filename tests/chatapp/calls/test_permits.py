@@ -2,11 +2,11 @@
 
 import pytest
 
+from chatapp.calls import ledger
+from chatapp.calls.attempts import MAX_ATTEMPTS
+from chatapp.calls.ledger import FROZEN
 from chatapp.models import PolicyRule
-from chatapp.storage import in_database
-from chatapp.turns import ledger
-from chatapp.turns.execution import FROZEN
-from chatapp.turns.next_action import MOST_ATTEMPTS
+from chatapp.server.database import in_database
 from tests.peers.gate import Gate
 
 from .test_execution import Asked, State, _served, asked, execute, gate, service
@@ -41,7 +41,7 @@ async def test_a_call_whose_permits_run_out_again_and_again_is_given_up(
     monkeypatch.setattr(ledger, "PERMIT_SECONDS", -1)
     call = await in_database(asked.call, "read_at_once", "thing")
     lease = await in_database(asked.lease)
-    for _ in range(MOST_ATTEMPTS):
+    for _ in range(MAX_ATTEMPTS):
         await execute(lease, (call.pk,))
     await call.arefresh_from_db()
     assert (call.state, call.error, len(gate.calls)) == (State.FAILED, FROZEN, 0)

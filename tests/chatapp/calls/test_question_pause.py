@@ -10,27 +10,28 @@ import pytest
 from django.test import override_settings
 from django.utils import timezone
 
+from chatapp.approvals import questions, sign_ins
+from chatapp.calls.ledger import begin_sending
+from chatapp.conversations import intake
+from chatapp.conversations.turn_events import list_waiting
+from chatapp.engine import sweep
+from chatapp.engine.runtime import EngineRuntime, close_engine_runtime, open_engine_runtime
+from chatapp.journal.lease import acquire, drop
 from chatapp.models import Member, Permit, Question, ToolCall, Turn
-from chatapp.storage import in_database
-from chatapp.turns import intake, questions, recovery, sign_ins
-from chatapp.turns.lease import acquire, drop
-from chatapp.turns.ledger import begin_sending
-from chatapp.turns.narration import waiting_for
-from chatapp.turns.refusals import Refused
-from chatapp.turns.workplace import Workplace, close_workplace, open_workplace
-from mcpconfig import vault
+from chatapp.people.refused import Refused
+from chatapp.server.database import in_database
 from mcpconfig.models import Service
+from mcpconfig.services import secret_rotation
 from tests import scripted
-from tests.chatapp.views.dom import parse
 from tests.conftest import signed_in
-from tests.peers.questioner import Diary, application
+from tests.dom_tree import parse
+from tests.peers.questioner import QuestionLog, application
 from tests.peers.serving import Served
 from tests.scripted import calls, text
+from tests.turns.acts import create_offered_service, read_last_outcome, wait_for_rest
+from tests.turns.questions import GREET, asked, card, finished, open_question, post
 
-from .acts import heard, offered, rest
-from .asking import GREET, asked, card, finished, open_question, post
-
-pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True), pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.gate, pytest.mark.django_db(transaction=True), pytest.mark.timeout(300)]
 State = ToolCall.State
 ERASE = ("asker_erase", "{}")
 VISIT = ("asker_visit", "{}")
@@ -38,27 +39,27 @@ LATER = ("asker_later", "{}")
 
 
 @pytest.fixture
-def diary() -> Diary:
-    return Diary()
+def diary() -> QuestionLog:
+    return QuestionLog()
 
 
 @pytest.fixture
-def service(transactional_db: None, diary: Diary) -> Iterator[Service]:
+def service(transactional_db: None, diary: QuestionLog) -> Iterator[Service]:
     with Served(application(diary, "modern")) as served:
         tools = ("greet", "erase", "visit", "later")
-        yield offered("asker", served.url, *tools, title="The asker")
+        yield create_offered_service("asker", served.url, *tools, title="The asker")
 
 
 # --- answering -----------------------------------------------------------------------------------
 async def test_the_turn_parks_and_the_same_call_goes_on_with_the_answer(
-    workplace: Workplace, service: Service, turn: Turn, diary: Diary
+    runtime: EngineRuntime, service: Service, turn: Turn, diary: QuestionLog
 ) -> None:
-    question = await asked(workplace, turn)
+    question = await asked(runtime, turn)
     assert diary.entries == []
 
     assert (await in_database(post, question, "accept", v0_name="Ada")).status_code == 200
 
-    call = await finished(workplace, question)
+    call = await finished(runtime, question)
     assert (call.state, diary.entries) == (State.SUCCEEDED, ["greeted Ada"])
     assert call.content[0]["text"] == "Hello, Ada"
     assert (call.attempt, call.pauses) == (2, 1)
@@ -67,55 +68,60 @@ async def test_the_turn_parks_and_the_same_call_goes_on_with_the_answer(
 
 
 async def test_what_is_asked_together_is_answered_together(
-    workplace: Workplace, service: Service, turn: Turn, diary: Diary
+    runtime: EngineRuntime, service: Service, turn: Turn, diary: QuestionLog
 ) -> None:
-    question = await asked(workplace, turn, ERASE)
+    question = await asked(runtime, turn, ERASE)
     assert len(question.requests) == 2
     half = await in_database(post, question, "accept", v1_sure="true")
     assert half.status_code == 422
     await in_database(post, question, "accept", v0_name="Ada", v1_sure="true")
-    call = await finished(workplace, question)
+    call = await finished(runtime, question)
     assert (call.state, diary.entries) == (State.SUCCEEDED, ["erased Ada: True"])
 
 
 @pytest.mark.parametrize(("action", "state"), [("decline", "declined"), ("cancel", "cancelled")])
 async def test_the_service_hears_a_no_and_a_dismissal_apart(
-    workplace: Workplace, service: Service, turn: Turn, diary: Diary, action: str, state: str
+    runtime: EngineRuntime,
+    service: Service,
+    turn: Turn,
+    diary: QuestionLog,
+    action: str,
+    state: str,
 ) -> None:
-    question = await asked(workplace, turn, VISIT)
+    question = await asked(runtime, turn, VISIT)
     await in_database(post, question, action)
-    await finished(workplace, question)
+    await finished(runtime, question)
     await question.arefresh_from_db()
     assert question.state == state
     assert diary.entries == [f"visited: {action} None"]
 
 
 async def test_the_state_of_the_service_comes_back_to_it_and_lies_here_encrypted(
-    workplace: Workplace, service: Service, turn: Turn
+    runtime: EngineRuntime, service: Service, turn: Turn
 ) -> None:
-    question = await asked(workplace, turn, VISIT)
+    question = await asked(runtime, turn, VISIT)
     assert question.request_state
     assert question.request_state.encode() not in bytes(question.sealed_state)
     await in_database(post, question, "accept")
-    call = await finished(workplace, question)
+    call = await finished(runtime, question)
     assert call.content[0]["text"] == "accept, ticket 7"
 
 
 async def test_only_the_first_answer_counts(
-    workplace: Workplace, service: Service, turn: Turn, diary: Diary
+    runtime: EngineRuntime, service: Service, turn: Turn, diary: QuestionLog
 ) -> None:
-    question = await asked(workplace, turn)
+    question = await asked(runtime, turn)
     await in_database(post, question, "accept", v0_name="Ada")
     again = await in_database(post, question, "accept", v0_name="Bob")
     assert again.status_code == 409
-    await finished(workplace, question)
+    await finished(runtime, question)
     assert diary.entries == ["greeted Ada"]
 
 
 async def test_a_stranger_can_neither_see_nor_answer_a_question(
-    workplace: Workplace, service: Service, turn: Turn
+    runtime: EngineRuntime, service: Service, turn: Turn
 ) -> None:
-    question = await asked(workplace, turn)
+    question = await asked(runtime, turn)
 
     def attempt() -> int:
         stranger = Member.objects.create_user("stranger", password="a-long-password")
@@ -131,9 +137,9 @@ async def test_a_stranger_can_neither_see_nor_answer_a_question(
 
 # --- the card ------------------------------------------------------------------------------------
 async def test_the_card_names_who_asks_and_where_the_answer_goes(
-    workplace: Workplace, service: Service, turn: Turn
+    runtime: EngineRuntime, service: Service, turn: Turn
 ) -> None:
-    shown = await in_database(card, await asked(workplace, turn))
+    shown = await in_database(card, await asked(runtime, turn))
     assert "The asker asks you something" in shown.text
     assert "Whom shall I greet?" in shown.text
     assert "Your answer goes to The asker. Never type a password." in shown.text
@@ -144,9 +150,9 @@ async def test_the_card_names_who_asks_and_where_the_answer_goes(
 
 
 async def test_what_does_not_fit_comes_back_with_what_was_typed_and_nothing_is_sent(
-    workplace: Workplace, service: Service, turn: Turn
+    runtime: EngineRuntime, service: Service, turn: Turn
 ) -> None:
-    question = await asked(workplace, turn)
+    question = await asked(runtime, turn)
     answer = await in_database(post, question, "accept", v0_name="A")
     assert answer.status_code == 422
     shown = parse(answer.content.decode())
@@ -158,9 +164,9 @@ async def test_what_does_not_fit_comes_back_with_what_was_typed_and_nothing_is_s
 
 
 async def test_an_address_is_shown_whole_and_opened_by_the_person(
-    workplace: Workplace, service: Service, turn: Turn
+    runtime: EngineRuntime, service: Service, turn: Turn
 ) -> None:
-    shown = await in_database(card, await asked(workplace, turn, VISIT))
+    shown = await in_database(card, await asked(runtime, turn, VISIT))
     link = shown.one("a", target="_blank")
     assert (link["href"], link["rel"]) == ("https://pay.example/7", "noopener noreferrer")
     assert link.text == "Open pay.example"
@@ -169,10 +175,10 @@ async def test_an_address_is_shown_whole_and_opened_by_the_person(
 
 
 async def test_what_waits_is_said_by_the_command_and_listed_with_the_approvals(
-    workplace: Workplace, service: Service, turn: Turn, owner: Member
+    runtime: EngineRuntime, service: Service, turn: Turn, owner: Member
 ) -> None:
-    question = await asked(workplace, turn)
-    (told,) = await in_database(waiting_for, turn)
+    question = await asked(runtime, turn)
+    (told,) = await in_database(list_waiting, turn)
     assert (told["kind"], told["id"]) == ("question", str(question.tool_call_id))
     listed = await in_database(lambda: signed_in(owner).get("/approvals/").content.decode())
     row = parse(listed).one(href=f"/approvals/{question.tool_call_id}/")
@@ -181,9 +187,9 @@ async def test_what_waits_is_said_by_the_command_and_listed_with_the_approvals(
 
 # --- ends ----------------------------------------------------------------------------------------
 async def test_stop_withdraws_the_question(
-    workplace: Workplace, service: Service, turn: Turn
+    runtime: EngineRuntime, service: Service, turn: Turn
 ) -> None:
-    question = await asked(workplace, turn)
+    question = await asked(runtime, turn)
     await in_database(intake.stop, turn.conversation)
     await question.arefresh_from_db()
     call = await in_database(ToolCall.objects.get, turn=turn)
@@ -195,26 +201,26 @@ async def test_stop_withdraws_the_question(
 
 
 async def test_nobody_answers_in_time_and_the_model_is_told(
-    workplace: Workplace, service: Service, turn: Turn, diary: Diary
+    runtime: EngineRuntime, service: Service, turn: Turn, diary: QuestionLog
 ) -> None:
-    question = await asked(workplace, turn)
+    question = await asked(runtime, turn)
     await in_database(questions.expire_questions)
     assert (await open_question(turn)).pk == question.pk, "It expires before its time."
 
     past = timezone.now() - timedelta(seconds=1)
     await in_database(Question.objects.update, expires_at=past)
     await in_database(questions.expire_questions)
-    call = await finished(workplace, question)
+    call = await finished(runtime, question)
     await question.arefresh_from_db()
     assert (question.state, call.state) == (Question.State.EXPIRED, State.EXPIRED)
-    assert "Nobody answered the service's question in time." in heard()
+    assert "Nobody answered the service's question in time." in read_last_outcome()
     assert diary.entries == []
 
 
 async def test_a_late_answer_is_refused_even_before_the_sweep_has_come(
-    workplace: Workplace, service: Service, turn: Turn
+    runtime: EngineRuntime, service: Service, turn: Turn
 ) -> None:
-    question = await asked(workplace, turn)
+    question = await asked(runtime, turn)
     past = timezone.now() - timedelta(seconds=1)
     await in_database(Question.objects.update, expires_at=past)
     assert (await in_database(post, question, "accept", v0_name="Ada")).status_code == 409
@@ -222,49 +228,49 @@ async def test_a_late_answer_is_refused_even_before_the_sweep_has_come(
 
 @override_settings(QUESTION_ROUNDS=0)
 async def test_a_service_that_asks_more_often_than_the_limit_ends_its_call(
-    workplace: Workplace, service: Service, turn: Turn, diary: Diary
+    runtime: EngineRuntime, service: Service, turn: Turn, diary: QuestionLog
 ) -> None:
     scripted.scenes += [calls(GREET), text("It asks too much.")]
-    done = await rest(workplace, turn)
+    done = await wait_for_rest(runtime, turn)
     call = await in_database(ToolCall.objects.get, turn=turn)
     assert (done.state, call.state, diary.entries) == (Turn.State.DONE, State.FAILED, [])
-    assert "wants to ask more than 0 times" in heard()
+    assert "wants to ask more than 0 times" in read_last_outcome()
 
 
 async def test_a_state_that_cannot_be_read_any_more_ends_the_call_and_sends_nothing(
-    workplace: Workplace, service: Service, turn: Turn, diary: Diary
+    runtime: EngineRuntime, service: Service, turn: Turn, diary: QuestionLog
 ) -> None:
-    question = await asked(workplace, turn)
+    question = await asked(runtime, turn)
     await in_database(Question.objects.update, sealed_state=b"of another key")
     await in_database(post, question, "accept", v0_name="Ada")
-    call = await finished(workplace, question)
+    call = await finished(runtime, question)
     assert (call.state, call.attempt, diary.entries) == (State.WITHDRAWN, 1, [])
 
 
 # --- a service that only wants to be asked again later -------------------------------------------
 async def test_a_call_that_is_wanted_again_later_goes_on_when_its_time_has_come(
-    workplace: Workplace, service: Service, turn: Turn
+    runtime: EngineRuntime, service: Service, turn: Turn
 ) -> None:
     scripted.scenes += [calls(LATER), text("It is ready.")]
-    waiting = await rest(workplace, turn)
+    waiting = await wait_for_rest(runtime, turn)
     assert waiting.state == Turn.State.WAITING
-    await in_database(questions.ask_again_later)
+    await in_database(questions.approve_postponed_calls)
     call = await in_database(ToolCall.objects.get, turn=turn)
     assert call.state == State.AWAITING_TASK, "It is asked before its time."
 
     past = timezone.now() - timedelta(seconds=1)
     await in_database(ToolCall.objects.update, waits_until=past)
-    await in_database(questions.ask_again_later)
-    await rest(workplace, turn)
+    await in_database(questions.approve_postponed_calls)
+    await wait_for_rest(runtime, turn)
     await call.arefresh_from_db()
     assert (call.state, call.content[0]["text"]) == (State.SUCCEEDED, "ready")
 
 
 async def test_stop_of_a_call_that_is_wanted_again_later_says_that_it_did_not_run(
-    workplace: Workplace, service: Service, turn: Turn
+    runtime: EngineRuntime, service: Service, turn: Turn
 ) -> None:
     scripted.scenes += [calls(LATER), text("It is ready.")]
-    await rest(workplace, turn)
+    await wait_for_rest(runtime, turn)
     await in_database(intake.stop, turn.conversation)
     call = await in_database(ToolCall.objects.get, turn=turn)
     assert (call.state, call.error) == (State.CANCELLED, None)
@@ -272,25 +278,25 @@ async def test_stop_of_a_call_that_is_wanted_again_later_says_that_it_did_not_ru
 
 # --- other processes -----------------------------------------------------------------------------
 async def test_another_process_goes_on_with_what_was_answered_after_the_first_has_ended(
-    workplace: Workplace, service: Service, turn: Turn, diary: Diary
+    runtime: EngineRuntime, service: Service, turn: Turn, diary: QuestionLog
 ) -> None:
-    question = await asked(workplace, turn)
-    await close_workplace(workplace)
+    question = await asked(runtime, turn)
+    await close_engine_runtime(runtime)
     await in_database(post, question, "accept", v0_name="Ada")
     assert diary.entries == []
-    second = await open_workplace(sweeps=False)
+    second = await open_engine_runtime(sweeps=False)
     try:
         call = await finished(second, question)
     finally:
-        await close_workplace(second)
+        await close_engine_runtime(second)
     assert (call.state, diary.entries) == (State.SUCCEEDED, ["greeted Ada"])
 
 
 async def test_a_leg_whose_worker_died_has_an_unknown_outcome_and_is_not_sent_again(
-    workplace: Workplace, service: Service, turn: Turn, diary: Diary
+    runtime: EngineRuntime, service: Service, turn: Turn, diary: QuestionLog
 ) -> None:
-    question = await asked(workplace, turn)
-    await close_workplace(workplace)
+    question = await asked(runtime, turn)
+    await close_engine_runtime(runtime)
 
     def dies_in_the_leg() -> None:
         post(question, "accept", v0_name="Ada")
@@ -301,18 +307,22 @@ async def test_a_leg_whose_worker_died_has_an_unknown_outcome_and_is_not_sent_ag
         drop(lease)
 
     await in_database(dies_in_the_leg)
-    second = await open_workplace(sweeps=False)
+    second = await open_engine_runtime(sweeps=False)
     try:
         call = await finished(second, question)
     finally:
-        await close_workplace(second)
+        await close_engine_runtime(second)
     assert (call.state, call.attempt, diary.entries) == (State.UNKNOWN, 2, [])
 
 
 def test_the_state_of_a_service_goes_under_a_new_key_with_all_other_secrets() -> None:
-    assert (Question, "sealed_state") in list(vault.secret_fields())
+    assert (Question, "sealed_state") in list(secret_rotation.list_secret_fields())
 
 
 def test_the_sweep_looks_after_every_pause() -> None:
-    wanted = {questions.expire_questions, questions.ask_again_later, sign_ins.expire_sign_ins}
-    assert wanted <= set(recovery.JOBS)
+    wanted = {
+        questions.expire_questions,
+        questions.approve_postponed_calls,
+        sign_ins.expire_sign_ins,
+    }
+    assert wanted <= set(sweep.JOBS)

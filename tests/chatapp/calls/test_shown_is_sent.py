@@ -1,4 +1,4 @@
-"""A27: what a card shows under *Exactly what will be sent* is what the service gets, byte for byte.
+"""What a card shows under *Exactly what will be sent* is what the service gets, byte for byte.
 
 The text is read from the rendered card: the drawn characters become what they stand for again. The
 other side are the bytes after `"arguments":` in the HTTP request, taken from a real server. They
@@ -14,24 +14,25 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from chatapp.approvals import decisions
+from chatapp.calls import execution
+from chatapp.engine.runtime import EngineRuntime
+from chatapp.live.page_facts import render_call
 from chatapp.models import Approval, ToolCall, Turn
 from chatapp.permissions.binding import canonical_arguments
-from chatapp.rendering import fragments, visible
-from chatapp.storage import in_database
-from chatapp.turns import answers, execution
-from chatapp.turns.workplace import Workplace
-from mcpconfig import operations
+from chatapp.rendering import hidden_characters
+from chatapp.server.database import in_database
 from mcpconfig.models import Service, ToolDefinition
+from mcpconfig.operations import tools
 from tests import scripted
-from tests.chatapp.views.dom import Element, root_of
+from tests.dom_tree import Element, root_of
 from tests.peers.eras import MODERN
 from tests.peers.serving import Served
 from tests.scripted import calls, text
+from tests.turns.acts import create_offered_service, get_owner, wait_for_rest
+from tests.turns.random_arguments import Maker
 
-from .acts import call_owner, offered, rest
-from .random_calls import Maker
-
-pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True), pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.gate, pytest.mark.django_db(transaction=True), pytest.mark.timeout(900)]
 DRAWN = re.compile(r"⟨U\+([0-9A-F]{4,6})⟩")
 LONG_EXPONENT = re.compile(r"\de-0\d")
 AT_ONCE = 8
@@ -58,7 +59,7 @@ def served() -> Iterator[Served]:
 
 @pytest_asyncio.fixture
 async def service(served: Served, turn: Turn) -> AsyncIterator[Service]:
-    made = await in_database(offered, "things", served.url, "label_thing")
+    made = await in_database(create_offered_service, "things", served.url, "label_thing")
     yield made
 
 
@@ -80,7 +81,7 @@ def _spelled(arguments: str) -> str:
 
 def shown(call: ToolCall) -> str:
     """What a person reads on the card of this call as exactly what will be sent."""
-    card = root_of(fragments.tool_call(call))
+    card = root_of(render_call(call))
     (exact,) = (each for each in card.all("details") if each.attributes.get("class") == "exact")
     return "".join(_undrawn(exact.one("pre")))
 
@@ -125,7 +126,7 @@ async def shown_and_sent(
     async def send(call: ToolCall) -> None:
         assert call.definition is not None
         async with places:
-            await operations.call_tool(service, call.definition, json.loads(call.arguments))
+            await tools.call_tool(service, call.definition, json.loads(call.arguments))
 
     await asyncio.gather(*map(send, made))
     return sorted(seen), sorted(sent(served))
@@ -133,7 +134,13 @@ async def shown_and_sent(
 
 @pytest.mark.parametrize(
     "seeds",
-    [range(n, n + 2_000) for n in range(0, 10_000, 2_000)],
+    [
+        range(400),
+        *(
+            pytest.param(range(n, n + 1_920), marks=pytest.mark.long)
+            for n in range(400, 10_000, 1_920)
+        ),
+    ],
     ids=lambda seeds: f"{seeds.start} to {seeds.stop}",
 )
 async def test_the_bytes_on_the_card_are_the_bytes_that_are_sent(
@@ -144,11 +151,11 @@ async def test_the_bytes_on_the_card_are_the_bytes_that_are_sent(
     assert seen == got
 
 
-async def engine_runs(workplace: Workplace, turn: Turn, seeds: range) -> list[str]:
+async def engine_runs(runtime: EngineRuntime, turn: Turn, seeds: range) -> list[str]:
     """What the cards of the calls of one turn show; each is allowed, then all have run."""
     asked = [("things_label_thing", Maker(seed).arguments()) for seed in seeds]
     scripted.scenes[:] = [calls(*asked), text("Done.")]
-    await rest(workplace, turn)
+    await wait_for_rest(runtime, turn)
 
     def allow_all() -> list[str]:
         rows = ToolCall.objects.filter(turn=turn, state=ToolCall.State.AWAITING_APPROVAL)
@@ -156,11 +163,11 @@ async def engine_runs(workplace: Workplace, turn: Turn, seeds: range) -> list[st
         seen = [shown(call) for call in waiting]
         for call in waiting:
             binding = call.approval.binding
-            answers.grant(call, by=call_owner(turn), binding=binding, shown_at=None)
+            decisions.grant(call, by=get_owner(turn), binding=binding, shown_at=None)
         return seen
 
     seen = await in_database(allow_all)
-    await rest(workplace, turn)
+    await wait_for_rest(runtime, turn)
     return seen
 
 
@@ -170,14 +177,17 @@ def asks(service: Service) -> None:
 
 @pytest.mark.parametrize(
     "seeds",
-    [range(n, n + 60) for n in range(20_000, 20_300, 60)],
+    [
+        range(20_000, 20_030),
+        pytest.param(range(20_030, 20_300), marks=pytest.mark.long),
+    ],
     ids=lambda seeds: f"{seeds.start} to {seeds.stop}",
 )
 async def test_through_the_engine_too(
-    workplace: Workplace, turn: Turn, service: Service, served: Served, seeds: range
+    runtime: EngineRuntime, turn: Turn, service: Service, served: Served, seeds: range
 ) -> None:
     await in_database(asks, service)
-    seen = await engine_runs(workplace, turn, seeds)
+    seen = await engine_runs(runtime, turn, seeds)
     assert len(seen) == len(seeds)
     assert sorted(seen) == sorted(sent(served))
 
@@ -186,13 +196,13 @@ async def test_through_the_engine_too(
 async def test_a_card_that_leaves_something_out_is_noticed(
     turn: Turn, service: Service, served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(visible, "_draw", lambda _: "")
+    monkeypatch.setattr(hidden_characters, "_draw", lambda _: "")
     seen, got = await shown_and_sent(turn, service, served, range(20))
     assert seen != got
 
 
 async def test_an_engine_that_sends_what_it_tidied_up_is_noticed(
-    workplace: Workplace,
+    runtime: EngineRuntime,
     turn: Turn,
     service: Service,
     served: Served,
@@ -203,5 +213,5 @@ async def test_an_engine_that_sends_what_it_tidied_up_is_noticed(
 
     monkeypatch.setattr(execution, "json", Tidy)
     await in_database(asks, service)
-    seen = await engine_runs(workplace, turn, range(20_000, 20_020))
+    seen = await engine_runs(runtime, turn, range(20_000, 20_020))
     assert sorted(seen) != sorted(sent(served))

@@ -11,27 +11,33 @@ from urllib.parse import urlsplit
 import pytest
 from django.utils import timezone
 
+from chatapp.approvals import decisions, sign_ins
+from chatapp.calls.ledger import begin_sending
+from chatapp.calls.pausing import pause_for_sign_in
+from chatapp.conversations import intake
+from chatapp.conversations.turn_events import list_waiting
+from chatapp.engine.runtime import EngineRuntime
+from chatapp.journal.lease import acquire
 from chatapp.models import Conversation, Member, Permit, ToolCall, Turn
-from chatapp.storage import in_database
-from chatapp.turns import answers, intake, sign_ins
-from chatapp.turns.lease import acquire
-from chatapp.turns.ledger import begin_sending
-from chatapp.turns.narration import waiting_for
-from chatapp.turns.pausing import pause_for_sign_in
-from chatapp.turns.refusals import Refused
-from chatapp.turns.workplace import Workplace
+from chatapp.people.refused import Refused
+from chatapp.server.database import in_database
 from mcpconfig.models import Service, ToolDefinition, ToolSetting
 from tests import scripted
-from tests.chatapp.views.dom import Element, parse
 from tests.conftest import signed_in
+from tests.dom_tree import Element, parse
 from tests.peers.authority import Authority, served_authority
 from tests.peers.vault import Vault, served_vault
 from tests.scripted import calls, text
+from tests.turns.acts import (
+    create_offered_service,
+    get_only_call,
+    grant_call,
+    read_last_outcome,
+    wait_for_rest,
+)
+from tests.turns.sign_ins import sign_in, sign_in_elsewhere
 
-from .acts import granted, heard, offered, only_call, rest
-from .signing_in import sign_in, sign_in_elsewhere
-
-pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True), pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.gate, pytest.mark.django_db(transaction=True), pytest.mark.timeout(300)]
 State = ToolCall.State
 WHOAMI = ("vault_whoami", "{}")
 
@@ -47,7 +53,7 @@ class Peers:
 def peers(transactional_db: None) -> Iterator[Peers]:
     with served_authority() as (authority, _), served_vault(authority) as (vault, _):
         authority.person = "owner"
-        service = offered(
+        service = create_offered_service(
             "vault",
             vault.url,
             "whoami",
@@ -64,10 +70,10 @@ def card(owner: Member, conversation: Conversation, call: ToolCall) -> Element:
 
 
 async def test_the_turn_parks_and_the_same_call_goes_on_after_the_sign_in(
-    workplace: Workplace, peers: Peers, turn: Turn, owner: Member
+    runtime: EngineRuntime, peers: Peers, turn: Turn, owner: Member
 ) -> None:
     scripted.scenes += [calls(WHOAMI), text("You are the owner.")]
-    waiting = await rest(workplace, turn)
+    waiting = await wait_for_rest(runtime, turn)
     call = await only_call_of(turn)
     assert (waiting.state, call.state) == (Turn.State.WAITING, State.AWAITING_SIGN_IN)
     assert peers.vault.runs == 0
@@ -75,7 +81,7 @@ async def test_the_turn_parks_and_the_same_call_goes_on_after_the_sign_in(
     answer = await in_database(sign_in, owner, call)
 
     assert answer["Location"] == f"/c/{turn.conversation_id}/#tool-call-{call.pk}"
-    done = await rest(workplace, turn)
+    done = await wait_for_rest(runtime, turn)
     await call.arefresh_from_db()
     assert (done.state, call.state) == (Turn.State.DONE, State.SUCCEEDED)
     assert call.content[0]["text"] == "owner"
@@ -87,18 +93,18 @@ async def only_call_of(turn: Turn) -> ToolCall:
     return await in_database(ToolCall.objects.select_related("service").get, turn=turn)
 
 
-async def parked(workplace: Workplace, turn: Turn, asked: tuple[str, str] = WHOAMI) -> ToolCall:
+async def parked(runtime: EngineRuntime, turn: Turn, asked: tuple[str, str] = WHOAMI) -> ToolCall:
     scripted.scenes += [calls(asked), text("So it is.")]
-    await rest(workplace, turn)
+    await wait_for_rest(runtime, turn)
     call = await only_call_of(turn)
     assert call.state == State.AWAITING_SIGN_IN
     return call
 
 
 async def test_the_card_says_who_wants_the_sign_in_and_why(
-    workplace: Workplace, peers: Peers, turn: Turn, owner: Member
+    runtime: EngineRuntime, peers: Peers, turn: Turn, owner: Member
 ) -> None:
-    call = await parked(workplace, turn)
+    call = await parked(runtime, turn)
     shown = await in_database(card, owner, turn.conversation, call)
     assert shown["role"] == "group"
     assert "The vault wants a sign-in" in shown.text
@@ -109,9 +115,9 @@ async def test_the_card_says_who_wants_the_sign_in_and_why(
 
 
 async def test_the_link_on_the_card_names_the_host_before_one_leaves(
-    workplace: Workplace, peers: Peers, turn: Turn, owner: Member
+    runtime: EngineRuntime, peers: Peers, turn: Turn, owner: Member
 ) -> None:
-    call = await parked(workplace, turn)
+    call = await parked(runtime, turn)
 
     def press() -> str:
         answer = signed_in(owner).post(
@@ -126,39 +132,39 @@ async def test_the_link_on_the_card_names_the_host_before_one_leaves(
 
 
 async def test_what_waits_is_said_by_the_command_and_listed_with_the_approvals(
-    workplace: Workplace, peers: Peers, turn: Turn, owner: Member
+    runtime: EngineRuntime, peers: Peers, turn: Turn, owner: Member
 ) -> None:
-    call = await parked(workplace, turn)
-    (told,) = await in_database(waiting_for, turn)
+    call = await parked(runtime, turn)
+    (told,) = await in_database(list_waiting, turn)
     assert (told["kind"], told["id"]) == ("sign_in", str(call.pk))
     listed = await in_database(lambda: signed_in(owner).get("/approvals/").content.decode())
     assert "waiting for sign-in" in parse(listed).one(href=f"/approvals/{call.pk}/").text
 
 
 async def test_a_tool_that_wants_more_rights_says_which_and_goes_on_with_them(
-    workplace: Workplace, peers: Peers, turn: Turn, owner: Member
+    runtime: EngineRuntime, peers: Peers, turn: Turn, owner: Member
 ) -> None:
-    call = await parked(workplace, turn)
+    call = await parked(runtime, turn)
     await in_database(sign_in, owner, call)
-    await rest(workplace, turn)
+    await wait_for_rest(runtime, turn)
     second = await in_database(
         lambda: intake.receive(owner, turn.conversation, text="And seal it", model=scripted.MODEL)
     )
-    sealing = await parked(workplace, second, ("vault_seal", "{}"))
+    sealing = await parked(runtime, second, ("vault_seal", "{}"))
     shown = await in_database(card, owner, turn.conversation, sealing)
     assert "more rights" in shown.text and "admin" in [each.text for each in shown.all("code")]
     assert shown.buttons()[0] == "Connect again"
 
     await in_database(sign_in, owner, sealing)
-    await rest(workplace, second)
+    await wait_for_rest(runtime, second)
     await sealing.arefresh_from_db()
     assert (sealing.state, peers.vault.runs) == (State.SUCCEEDED, 2)
 
 
 async def test_nobody_signs_in_in_time_and_the_model_is_told(
-    workplace: Workplace, peers: Peers, turn: Turn
+    runtime: EngineRuntime, peers: Peers, turn: Turn
 ) -> None:
-    call = await parked(workplace, turn)
+    call = await parked(runtime, turn)
     await in_database(sign_ins.expire_sign_ins)
     await call.arefresh_from_db()
     assert call.state == State.AWAITING_SIGN_IN, "It is given up before its time."
@@ -167,41 +173,41 @@ async def test_nobody_signs_in_in_time_and_the_model_is_told(
     await in_database(ToolCall.objects.filter(pk=call.pk).update, waits_until=past)
     await in_database(sign_ins.expire_sign_ins)
 
-    done = await rest(workplace, turn)
+    done = await wait_for_rest(runtime, turn)
     await call.arefresh_from_db()
     assert (done.state, call.state) == (Turn.State.DONE, State.EXPIRED)
-    assert "Nobody signed in to The vault in time." in heard()
+    assert "Nobody signed in to The vault in time." in read_last_outcome()
     assert peers.vault.runs == 0
 
 
 async def test_who_does_not_want_to_sign_in_says_so_and_the_turn_goes_on(
-    workplace: Workplace, peers: Peers, turn: Turn, owner: Member
+    runtime: EngineRuntime, peers: Peers, turn: Turn, owner: Member
 ) -> None:
-    call = await parked(workplace, turn)
+    call = await parked(runtime, turn)
     client = await in_database(signed_in, owner)
     path = f"/approvals/{call.pk}/do-not-sign-in"
     assert (await in_database(client.post, path)).status_code == 302
-    done = await rest(workplace, turn)
+    done = await wait_for_rest(runtime, turn)
     await call.arefresh_from_db()
     assert (done.state, call.state) == (Turn.State.DONE, State.WITHDRAWN)
-    assert "chose not to sign in" in heard()
+    assert "chose not to sign in" in read_last_outcome()
     with pytest.raises(Refused):
-        await in_database(sign_ins.decline, call, by=owner)
+        await in_database(sign_ins.decline_sign_in, call, by=owner)
 
 
 async def test_stop_withdraws_a_call_that_waits_for_a_sign_in(
-    workplace: Workplace, peers: Peers, turn: Turn
+    runtime: EngineRuntime, peers: Peers, turn: Turn
 ) -> None:
-    call = await parked(workplace, turn)
+    call = await parked(runtime, turn)
     await in_database(intake.stop, turn.conversation)
     await call.arefresh_from_db()
     assert call.state == State.WITHDRAWN
 
 
 async def test_a_sign_in_of_somebody_else_wakes_nothing(
-    workplace: Workplace, peers: Peers, turn: Turn
+    runtime: EngineRuntime, peers: Peers, turn: Turn
 ) -> None:
-    call = await parked(workplace, turn)
+    call = await parked(runtime, turn)
     other = await in_database(Member.objects.create_user, "other")
     await in_database(sign_ins.approve_waiting, peers.service, other.pk)
     await call.arefresh_from_db()
@@ -209,7 +215,7 @@ async def test_a_sign_in_of_somebody_else_wakes_nothing(
 
 
 async def test_a_sign_in_that_came_while_the_call_was_under_way_is_not_asked_for_again(
-    workplace: Workplace, peers: Peers, turn: Turn, owner: Member
+    runtime: EngineRuntime, peers: Peers, turn: Turn, owner: Member
 ) -> None:
     """Two tabs: one signs in while the other's call is just being turned away."""
 
@@ -228,7 +234,7 @@ async def test_a_sign_in_that_came_while_the_call_was_under_way_is_not_asked_for
         )
         lease = acquire(turn.pk)
         assert lease is not None
-        sending = begin_sending(lease, granted(made).pk)
+        sending = begin_sending(lease, grant_call(made).pk)
         assert sending is not None
         sign_in_elsewhere(owner)
         pause_for_sign_in(lease, sending, {"kind": "sign_in_needed", "message": "", "hint": ""})
@@ -239,9 +245,9 @@ async def test_a_sign_in_that_came_while_the_call_was_under_way_is_not_asked_for
 
 
 async def test_nobody_is_sent_to_a_call_of_somebody_else(
-    workplace: Workplace, peers: Peers, turn: Turn
+    runtime: EngineRuntime, peers: Peers, turn: Turn
 ) -> None:
-    call = await parked(workplace, turn)
+    call = await parked(runtime, turn)
 
     def try_both() -> list[int]:
         client = signed_in(Member.objects.create_user("stranger", password="a-long-password"))
@@ -255,9 +261,9 @@ async def test_nobody_is_sent_to_a_call_of_somebody_else(
 
 
 async def test_members_are_told_whom_to_ask_where_an_admin_signs_in_for_all(
-    workplace: Workplace, peers: Peers, turn: Turn, owner: Member
+    runtime: EngineRuntime, peers: Peers, turn: Turn, owner: Member
 ) -> None:
-    call = await parked(workplace, turn)
+    call = await parked(runtime, turn)
     await in_database(Service.objects.update, authentication="oauth_shared")
     shown = await in_database(card, owner, turn.conversation, call)
     assert "an admin makes it" in shown.text
@@ -265,38 +271,40 @@ async def test_members_are_told_whom_to_ask_where_an_admin_signs_in_for_all(
 
 
 async def test_what_policy_says_by_then_counts_for_a_call_that_policy_allowed(
-    workplace: Workplace, peers: Peers, turn: Turn, owner: Member
+    runtime: EngineRuntime, peers: Peers, turn: Turn, owner: Member
 ) -> None:
-    call = await parked(workplace, turn)
+    call = await parked(runtime, turn)
     await in_database(ToolSetting.objects.filter(name="whoami").update, level="high")
     await in_database(sign_in, owner, call)
-    await rest(workplace, turn)
-    asked = await only_call(turn)
+    await wait_for_rest(runtime, turn)
+    asked = await get_only_call(turn)
     assert asked.state == State.AWAITING_APPROVAL
-    await in_database(answers.grant, asked, by=owner, binding=asked.approval.binding, shown_at=None)
-    await rest(workplace, turn)
+    await in_database(
+        decisions.grant, asked, by=owner, binding=asked.approval.binding, shown_at=None
+    )
+    await wait_for_rest(runtime, turn)
     await asked.arefresh_from_db()
     assert (asked.state, peers.vault.runs) == (State.SUCCEEDED, 1)
 
 
 async def test_a_token_that_is_not_taken_any_more_asks_to_connect_again_and_the_call_goes_on(
-    workplace: Workplace, peers: Peers, turn: Turn, owner: Member
+    runtime: EngineRuntime, peers: Peers, turn: Turn, owner: Member
 ) -> None:
     await in_database(sign_in_elsewhere, owner)
     peers.authority.tokens.clear()
     peers.authority.refreshers.clear()
-    call = await parked(workplace, turn)
+    call = await parked(runtime, turn)
     shown = await in_database(card, owner, turn.conversation, call)
     assert "The sign-in has ended or is not accepted any more." in shown.text
     assert shown.buttons() == ["Connect again", "Do not sign in"]
     await in_database(sign_in, owner, call)
-    await rest(workplace, turn)
+    await wait_for_rest(runtime, turn)
     await call.arefresh_from_db()
     assert (call.state, peers.vault.runs) == (State.SUCCEEDED, 1)
 
 
 async def test_a_sign_in_whose_news_was_lost_is_noticed_by_the_sweep(
-    workplace: Workplace,
+    runtime: EngineRuntime,
     peers: Peers,
     turn: Turn,
     owner: Member,
@@ -304,9 +312,9 @@ async def test_a_sign_in_whose_news_was_lost_is_noticed_by_the_sweep(
 ) -> None:
     """As if the process had died between storing the sign-in and telling of it."""
     scripted.scenes += [calls(WHOAMI), text("You are the owner.")]
-    await rest(workplace, turn)
+    await wait_for_rest(runtime, turn)
     call = await only_call_of(turn)
-    await in_database(sign_ins.notice_sign_ins)
+    await in_database(sign_ins.approve_missed_sign_ins)
     await call.arefresh_from_db()
     assert call.state == State.AWAITING_SIGN_IN, "Nobody has signed in yet."
 
@@ -314,8 +322,8 @@ async def test_a_sign_in_whose_news_was_lost_is_noticed_by_the_sweep(
     await in_database(sign_in, owner, call)
     await call.arefresh_from_db()
     assert call.state == State.AWAITING_SIGN_IN
-    await in_database(sign_ins.notice_sign_ins)
+    await in_database(sign_ins.approve_missed_sign_ins)
 
-    done = await rest(workplace, turn)
+    done = await wait_for_rest(runtime, turn)
     await call.arefresh_from_db()
     assert (done.state, call.state, peers.vault.runs) == (Turn.State.DONE, State.SUCCEEDED, 1)

@@ -4,39 +4,39 @@ from functools import partial
 
 import pytest
 
+from chatapp.context import attachments
+from chatapp.conversations import intake
+from chatapp.engine.runtime import EngineRuntime
 from chatapp.models import Member, ToolCall, ToolLimit, Turn
-from chatapp.storage import in_database
-from chatapp.tools.taint import taint_of_chats
-from chatapp.turns import attachments, intake
-from chatapp.turns.workplace import Workplace
+from chatapp.server.database import in_database
+from chatapp.tools.taint import find_taint_of_chats
 from mcpconfig.models import Service
-from mcpconfig.results import ResourceContents, ResourcePart
+from mcpconfig.values.results import ResourceContents, ResourcePart
 from tests import scripted
+from tests.chatapp.policy.test_consents import APPEND, allow, asked, asked_again, confirmed
 from tests.scripted import calls, text
-
-from .acts import READ, only_call, rest
-from .test_consents import APPEND, allow, asked, asked_again, confirmed
+from tests.turns.acts import READ, get_only_call, wait_for_rest
 
 __all__ = ["confirmed"]
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(90)]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(300)]
 
 
-async def allowed_always(workplace: Workplace, turn: Turn) -> Member:
-    call, owner = await asked(workplace, turn, APPEND)
+async def allowed_always(runtime: EngineRuntime, turn: Turn) -> Member:
+    call, owner = await asked(runtime, turn, APPEND)
     await in_database(partial(allow, call, owner, scope="always"))
-    await rest(workplace, turn)
+    await wait_for_rest(runtime, turn)
     return owner
 
 
 @pytest.mark.parametrize(("is_open", "state"), [(True, "awaiting_approval"), (False, "succeeded")])
 async def test_a_consent_is_suspended_once_strangers_words_came_before(
-    workplace: Workplace, turn: Turn, confirmed: Service, is_open: bool, state: str
+    runtime: EngineRuntime, turn: Turn, confirmed: Service, is_open: bool, state: str
 ) -> None:
-    owner = await allowed_always(workplace, turn)
+    owner = await allowed_always(runtime, turn)
     await in_database(lambda: Service.objects.update(is_open=is_open))
     scripted.scenes[:] = [calls(READ), calls(APPEND), text("Done.")]
     from_strangers = await in_database(partial(_ask, owner))
-    await rest(workplace, from_strangers)
+    await wait_for_rest(runtime, from_strangers)
     calls_made = await in_database(
         lambda: list(ToolCall.objects.filter(turn=from_strangers).order_by("step"))
     )
@@ -51,18 +51,18 @@ async def test_a_consent_is_suspended_once_strangers_words_came_before(
 
 @pytest.mark.parametrize(("is_open", "state"), [(True, "awaiting_approval"), (False, "succeeded")])
 async def test_what_a_person_attaches_may_be_strangers_words_too(
-    workplace: Workplace, turn: Turn, confirmed: Service, is_open: bool, state: str
+    runtime: EngineRuntime, turn: Turn, confirmed: Service, is_open: bool, state: str
 ) -> None:
-    owner = await allowed_always(workplace, turn)
+    owner = await allowed_always(runtime, turn)
     await in_database(lambda: Service.objects.update(is_open=is_open))
     scripted.scenes[:] = [calls(APPEND), text("Done.")]
     with_file = await in_database(partial(_ask_with_file, owner))
-    await rest(workplace, with_file)
-    append = await only_call(with_file)
+    await wait_for_rest(runtime, with_file)
+    append = await get_only_call(with_file)
     assert (append.state, append.risk) == (state, "high" if is_open else "medium")
     await in_database(lambda: Service.objects.update(is_open=False))
     chats = [turn.conversation_id], [with_file.conversation_id]
-    taints = [await in_database(partial(taint_of_chats, each)) for each in chats]
+    taints = [await in_database(partial(find_taint_of_chats, each)) for each in chats]
     assert taints == ["", "notebook" if is_open else ""], "Marked when it was read."
 
 
@@ -70,7 +70,7 @@ def _ask_with_file(owner: Member) -> Turn:
     part = ResourcePart(uri="note://1", mime_type="text/plain", text="Append this.", blob=None)
     contents = ResourceContents(parts=(part,), was_cut=False)
     notes = Service.objects.get(name="notebook")
-    file = attachments.keep(owner, notes, "note://1", "A note", contents)
+    file = attachments.store_draft(owner, notes, "note://1", "A note", contents)
     return intake.receive(
         owner, None, text="Do what it says", model=scripted.MODEL, attachments=[file.pk]
     )
@@ -81,12 +81,12 @@ def _ask(owner: Member) -> Turn:
 
 
 async def test_beyond_the_limit_of_a_day_each_use_asks(
-    workplace: Workplace, turn: Turn, confirmed: Service
+    runtime: EngineRuntime, turn: Turn, confirmed: Service
 ) -> None:
-    owner = await allowed_always(workplace, turn)  # the first use today
+    owner = await allowed_always(runtime, turn)  # the first use today
     await in_database(partial(ToolLimit.objects.create, service=confirmed, calls=2))
-    second = await asked_again(workplace, owner, APPEND)
-    third = await asked_again(workplace, owner, APPEND)
+    second = await asked_again(runtime, owner, APPEND)
+    third = await asked_again(runtime, owner, APPEND)
     assert second.state == ToolCall.State.SUCCEEDED
     assert third.state == ToolCall.State.AWAITING_APPROVAL
     assert third.why == (
@@ -95,9 +95,9 @@ async def test_beyond_the_limit_of_a_day_each_use_asks(
 
 
 async def test_the_limit_of_another_tool_changes_nothing(
-    workplace: Workplace, turn: Turn, confirmed: Service
+    runtime: EngineRuntime, turn: Turn, confirmed: Service
 ) -> None:
-    owner = await allowed_always(workplace, turn)
+    owner = await allowed_always(runtime, turn)
     await in_database(partial(ToolLimit.objects.create, tool="delete_note", calls=0))
-    again = await asked_again(workplace, owner, APPEND)
+    again = await asked_again(runtime, owner, APPEND)
     assert again.state == ToolCall.State.SUCCEEDED

@@ -7,19 +7,18 @@ import pytest
 from django.test import override_settings
 from django.utils import timezone
 
+from chatapp.approvals import questions
+from chatapp.calls.remote_tasks import poll_due
+from chatapp.engine.runtime import EngineRuntime
 from chatapp.models import Member, Question, RemoteTask, ToolCall, Turn
-from chatapp.storage import in_database
-from chatapp.turns import questions
-from chatapp.turns.remote_tasks import poll_due
-from chatapp.turns.workplace import Workplace
+from chatapp.server.database import in_database
 from mcpconfig.models import Service
 from tests.peers.errands import FORM, Errands, application
 from tests.peers.serving import Served
+from tests.turns.acts import create_offered_service, wait_for_rest
+from tests.turns.remote_tasks import TASK, call_of, card, polled, started
 
-from .acts import offered, rest
-from .erranding import TASK, call_of, card, polled, started
-
-pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True), pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.gate, pytest.mark.django_db(transaction=True), pytest.mark.timeout(300)]
 State = ToolCall.State
 
 
@@ -31,12 +30,12 @@ def errands() -> Errands:
 @pytest.fixture
 def served(errands: Errands, transactional_db: None) -> Iterator[Served]:
     with Served(application(errands)) as served:
-        offered("errands", served.url, "errand", title="Errands")
+        create_offered_service("errands", served.url, "errand", title="Errands")
         yield served
 
 
-async def asking(workplace: Workplace, turn: Turn, errands: Errands) -> Question:
-    await started(workplace, turn)
+async def asking(runtime: EngineRuntime, turn: Turn, errands: Errands) -> Question:
+    await started(runtime, turn)
     errands.goes_on(TASK, status="input_required", inputRequests={"who": FORM})
     await polled()
     call = await call_of(turn)
@@ -47,9 +46,9 @@ async def asking(workplace: Workplace, turn: Turn, errands: Errands) -> Question
 
 
 async def test_a_task_asks_on_the_same_card_and_gets_the_answer(
-    workplace: Workplace, served: Served, turn: Turn, errands: Errands, owner: Member
+    runtime: EngineRuntime, served: Served, turn: Turn, errands: Errands, owner: Member
 ) -> None:
-    question = await asking(workplace, turn, errands)
+    question = await asking(runtime, turn, errands)
     shown = await in_database(card, await call_of(turn))
     assert "What is your name?" in shown.text
     values = {"who": {"name": "Ada"}}
@@ -59,15 +58,15 @@ async def test_a_task_asks_on_the_same_card_and_gets_the_answer(
     assert (await call_of(turn)).state == State.AWAITING_TASK
     errands.done(TASK, "For Ada.")
     await polled()
-    await rest(workplace, turn)
+    await wait_for_rest(runtime, turn)
     assert (await call_of(turn)).state == State.SUCCEEDED
     assert len(errands.answers) == 1
 
 
 async def test_a_question_that_the_task_takes_back_is_withdrawn(
-    workplace: Workplace, served: Served, turn: Turn, errands: Errands
+    runtime: EngineRuntime, served: Served, turn: Turn, errands: Errands
 ) -> None:
-    question = await asking(workplace, turn, errands)
+    question = await asking(runtime, turn, errands)
     errands.goes_on(TASK, status="working")
     await polled()
     await question.arefresh_from_db()
@@ -93,7 +92,7 @@ def was_just_now(question: Question) -> None:
     ("since", "questions_asked"), [(has_gone_on, 2), (was_long_ago, 2), (was_just_now, 1)]
 )
 async def test_the_same_question_again_is_shown_unless_the_answer_may_have_crossed_it(
-    workplace: Workplace,
+    runtime: EngineRuntime,
     served: Served,
     turn: Turn,
     errands: Errands,
@@ -101,7 +100,7 @@ async def test_the_same_question_again_is_shown_unless_the_answer_may_have_cross
     since: Callable[[Question], None],
     questions_asked: int,
 ) -> None:
-    question = await asking(workplace, turn, errands)
+    question = await asking(runtime, turn, errands)
     values = {"who": {"name": "Ada"}}
     await in_database(questions.answer, question, by=owner, action="accept", values=values)
     await polled()
@@ -115,9 +114,9 @@ async def test_the_same_question_again_is_shown_unless_the_answer_may_have_cross
 
 @override_settings(QUESTION_ROUNDS=1)
 async def test_a_task_that_asks_more_often_than_the_limit_is_cancelled(
-    workplace: Workplace, served: Served, turn: Turn, errands: Errands, owner: Member
+    runtime: EngineRuntime, served: Served, turn: Turn, errands: Errands, owner: Member
 ) -> None:
-    question = await asking(workplace, turn, errands)
+    question = await asking(runtime, turn, errands)
     values = {"who": {"name": "Ada"}}
     await in_database(questions.answer, question, by=owner, action="accept", values=values)
     errands.goes_on(TASK, inputRequests={"who again": FORM})
@@ -128,9 +127,9 @@ async def test_a_task_that_asks_more_often_than_the_limit_is_cancelled(
 
 
 async def test_an_answer_that_reaches_the_service_late_is_not_asked_for_again_at_once(
-    workplace: Workplace, served: Served, turn: Turn, errands: Errands, owner: Member
+    runtime: EngineRuntime, served: Served, turn: Turn, errands: Errands, owner: Member
 ) -> None:
-    question = await asking(workplace, turn, errands)
+    question = await asking(runtime, turn, errands)
     values = {"who": {"name": "Ada"}}
     await in_database(questions.answer, question, by=owner, action="accept", values=values)
     await in_database(was_long_ago, question)
@@ -140,9 +139,9 @@ async def test_an_answer_that_reaches_the_service_late_is_not_asked_for_again_at
 
 
 async def test_a_question_that_was_taken_back_may_be_asked_again(
-    workplace: Workplace, served: Served, turn: Turn, errands: Errands
+    runtime: EngineRuntime, served: Served, turn: Turn, errands: Errands
 ) -> None:
-    await asking(workplace, turn, errands)
+    await asking(runtime, turn, errands)
     for status, state in [("working", State.AWAITING_TASK), ("input_required", "awaiting_input")]:
         errands.goes_on(TASK, status=status)
         await polled()
@@ -150,9 +149,9 @@ async def test_a_question_that_was_taken_back_may_be_asked_again(
 
 
 async def test_a_task_whose_question_nobody_answers_is_cancelled(
-    workplace: Workplace, served: Served, turn: Turn, errands: Errands
+    runtime: EngineRuntime, served: Served, turn: Turn, errands: Errands
 ) -> None:
-    await asking(workplace, turn, errands)
+    await asking(runtime, turn, errands)
     past = timezone.now() - timedelta(seconds=1)
     await in_database(Question.objects.update, expires_at=past)
     await in_database(questions.expire_questions)
@@ -162,9 +161,9 @@ async def test_a_task_whose_question_nobody_answers_is_cancelled(
 
 
 async def test_a_task_that_asks_for_what_nobody_can_answer_fails_and_is_cancelled(
-    workplace: Workplace, served: Served, turn: Turn, errands: Errands
+    runtime: EngineRuntime, served: Served, turn: Turn, errands: Errands
 ) -> None:
-    await started(workplace, turn)
+    await started(runtime, turn)
     sampling = {"method": "sampling/createMessage", "params": {}}
     errands.goes_on(TASK, status="input_required", inputRequests={"model": sampling})
     await polled()
@@ -174,9 +173,9 @@ async def test_a_task_that_asks_for_what_nobody_can_answer_fails_and_is_cancelle
 
 
 async def test_who_is_at_another_address_is_told_neither_of_the_task_nor_what_was_answered(
-    workplace: Workplace, served: Served, turn: Turn, errands: Errands, owner: Member
+    runtime: EngineRuntime, served: Served, turn: Turn, errands: Errands, owner: Member
 ) -> None:
-    question = await asking(workplace, turn, errands)
+    question = await asking(runtime, turn, errands)
     values = {"who": {"name": "Ada"}}
     await in_database(questions.answer, question, by=owner, action="accept", values=values)
     with Served(application(Errands())) as other:

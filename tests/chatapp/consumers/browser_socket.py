@@ -22,28 +22,29 @@ class Socket:
     """A browser's side of a socket."""
 
     def __init__(self, scope: dict[str, Any]) -> None:
+        self.scope = scope
         line: Any = ApplicationCommunicator  # asgiref has no types here
         self._line = line(sockets, scope)
 
     async def opens(self) -> bool:
         """Whether the handshake is accepted."""
         await self._line.send_input({"type": "websocket.connect"})
-        return bool((await self.hears())["type"] == "websocket.accept")
+        return bool((await self.receive())["type"] == "websocket.accept")
 
-    async def hears(self) -> dict[str, Any]:
-        heard: dict[str, Any] = await self._line.receive_output(timeout=5)
-        return heard
+    async def receive(self) -> dict[str, Any]:
+        message: dict[str, Any] = await self._line.receive_output(timeout=30)
+        return message
 
-    async def says(self, words: str | bytes) -> None:
+    async def send(self, words: str | bytes) -> None:
         kind = "text" if isinstance(words, str) else "bytes"
         await self._line.send_input({"type": "websocket.receive", kind: words})
 
-    async def hears_nothing(self) -> bool:
+    async def receives_nothing(self) -> bool:
         return bool(await self._line.receive_nothing(timeout=0.2))
 
     async def leave(self) -> None:
         await self._line.send_input({"type": "websocket.disconnect", "code": 1001})
-        await self._line.wait(timeout=5)
+        await self._line.wait(timeout=30)
 
 
 def socket(
@@ -66,6 +67,11 @@ def person_socket(
     return _at("/ws/me/", f"shows={shows}&after=0", session, origins)
 
 
+def socket_at(path: str, session: str = "") -> Socket:
+    """The socket of any address."""
+    return _at(path, "", session, (OWN_ORIGIN,))
+
+
 def _at(path: str, query: str, session: str, origins: tuple[str, ...]) -> Socket:
     headers = [(b"host", b"127.0.0.1:6740"), (b"cookie", f"sessionid={session}".encode())]
     headers += [(b"origin", origin.encode()) for origin in origins]
@@ -81,7 +87,7 @@ def _at(path: str, query: str, session: str, origins: tuple[str, ...]) -> Socket
     )
 
 
-async def opens(tab: Socket) -> bool:
+async def can_open(tab: Socket) -> bool:
     is_open = await tab.opens()
     if is_open:
         await tab.leave()

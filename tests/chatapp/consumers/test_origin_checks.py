@@ -1,4 +1,4 @@
-"""Posts from elsewhere: with the person's own session and token they still change nothing (A35)."""
+"""Posts from other pages change nothing, even with the session and the token of the person."""
 
 from collections.abc import Callable
 
@@ -8,8 +8,9 @@ from django.test import Client
 from pytest_django import Settings
 
 from chatapp.models import Member, ToolCall
-from chatapp.rendering import fragments, page
-from tests.chatapp.views import rows
+from chatapp.rendering import page_values
+from chatapp.rendering.pages import fragments
+from tests.turns import rows
 
 State = ToolCall.State
 HERE = "http://testserver"
@@ -104,7 +105,7 @@ def test_only_the_form_of_the_card_runs_its_call(post: Post, call: ToolCall, sou
     """What a stranger's markup would make htmx send names the stranger's element."""
     assert post(HX_Request="true", HX_Source=source).status_code == 422
     assert state_of(call) == State.AWAITING_APPROVAL
-    own = f"form#{page.tool_call_id(call.pk)}-answer"
+    own = f"form#{page_values.tool_call_id(call.pk)}-answer"
     assert post(HX_Request="true", HX_Source=own).status_code == 200
 
 

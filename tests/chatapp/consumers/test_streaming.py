@@ -13,20 +13,20 @@ from django.contrib.sessions.models import Session
 from django.test import Client
 
 from chatapp import consumers
+from chatapp.engine.runtime import close_engine_runtime, open_engine_runtime
 from chatapp.models import Conversation, Member
-from chatapp.storage import close_threads
-from chatapp.turns.workplace import close_workplace, open_workplace
+from chatapp.server.database import close_threads
 
-from .sockets import OWN_ORIGIN, Socket, opens, session_of, socket
+from .browser_socket import OWN_ORIGIN, Socket, can_open, session_of, socket
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest_asyncio.fixture(autouse=True)
-async def _workplace() -> AsyncIterator[None]:
-    workplace = await open_workplace(sweeps=False)
+async def _runtime() -> AsyncIterator[None]:
+    runtime = await open_engine_runtime(sweeps=False)
     yield
-    await close_workplace(workplace)
+    await close_engine_runtime(runtime)
     close_threads()
 
 
@@ -42,16 +42,16 @@ def conversation(people: tuple[Member, Member]) -> Conversation:
 
 async def test_the_owner_comes_in(people: Any, conversation: Conversation) -> None:
     session = await sync_to_async(session_of)(people[0])
-    assert await opens(socket(conversation.pk, session))
+    assert await can_open(socket(conversation.pk, session))
 
 
 async def test_a_stranger_and_nobody_stay_out(people: Any, conversation: Conversation) -> None:
-    """A12: the owner is checked at every resume, whatever number is asked for."""
+    """The owner is checked at every resume, whatever number is requested."""
     stranger = await sync_to_async(session_of)(people[1])
     for after in ["0", "5", "99999999999999999999", "x"]:
-        assert not await opens(socket(conversation.pk, stranger, after=after))
-        assert not await opens(socket(conversation.pk, "", after=after))
-    assert not await opens(socket(uuid.uuid4(), stranger))
+        assert not await can_open(socket(conversation.pk, stranger, after=after))
+        assert not await can_open(socket(conversation.pk, "", after=after))
+    assert not await can_open(socket(uuid.uuid4(), stranger))
 
 
 @pytest.mark.parametrize(
@@ -72,9 +72,9 @@ async def test_a_stranger_and_nobody_stay_out(people: Any, conversation: Convers
 async def test_a_page_of_another_origin_cannot_open_it(
     people: Any, conversation: Conversation, origins: tuple[str, ...]
 ) -> None:
-    """A1, with the owner's own cookie."""
+    """Even with the cookie of the owner."""
     session = await sync_to_async(session_of)(people[0])
-    assert not await opens(socket(conversation.pk, session, origins=origins))
+    assert not await can_open(socket(conversation.pk, session, origins=origins))
 
 
 async def test_configured_origins_are_the_only_ones(
@@ -82,8 +82,8 @@ async def test_configured_origins_are_the_only_ones(
 ) -> None:
     settings.ALLOWED_ORIGINS = ["https://chat.example.com"]
     session = await sync_to_async(session_of)(people[0])
-    assert not await opens(socket(conversation.pk, session))
-    assert await opens(socket(conversation.pk, session, origins=("https://chat.example.com",)))
+    assert not await can_open(socket(conversation.pk, session))
+    assert await can_open(socket(conversation.pk, session, origins=("https://chat.example.com",)))
 
 
 async def test_another_host_name_is_not_ours(
@@ -91,12 +91,12 @@ async def test_another_host_name_is_not_ours(
 ) -> None:
     settings.ALLOWED_HOSTS = ["chat.example.com"]
     session = await sync_to_async(session_of)(people[0])
-    assert not await opens(socket(conversation.pk, session))
+    assert not await can_open(socket(conversation.pk, session))
 
 
 async def test_any_other_address_is_refused() -> None:
     scope = {"type": "websocket", "path": "/ws/everything/", "headers": [], "query_string": b""}
-    assert not await opens(Socket(scope))
+    assert not await can_open(Socket(scope))
 
 
 async def test_a_tab_from_the_future_is_told_to_reload(
@@ -105,7 +105,7 @@ async def test_a_tab_from_the_future_is_told_to_reload(
     session = await sync_to_async(session_of)(people[0])
     tab = socket(conversation.pk, session, after="500")
     assert await tab.opens()
-    closing = await tab.hears()
+    closing = await tab.receive()
     assert (closing["type"], closing["code"]) == ("websocket.close", consumers.UNRESUMABLE)
 
 
@@ -116,7 +116,7 @@ async def test_an_idle_socket_says_that_it_lives(
     session = await sync_to_async(session_of)(people[0])
     tab = socket(conversation.pk, session)
     assert await tab.opens()
-    heartbeat = await tab.hears()
+    heartbeat = await tab.receive()
     assert json.loads(heartbeat["text"]) == {"n": 0, "f": []}
     await tab.leave()
 
@@ -125,8 +125,8 @@ async def test_an_idle_socket_says_that_it_lives(
 async def test_a_person_who_lost_the_right_stops_receiving(
     people: Any, conversation: Conversation, monkeypatch: pytest.MonkeyPatch, end: str
 ) -> None:
-    """A4."""
-    monkeypatch.setattr(consumers, "LOOK_SECONDS", 0.05)
+    """Threat: `revoked-session-on-open-socket`."""
+    monkeypatch.setattr(consumers, "RIGHTS_SECONDS", 0.05)
     monkeypatch.setattr(consumers, "HEARTBEAT_SECONDS", 0.02)
     owner, stranger = people
     client = Client()
@@ -134,7 +134,7 @@ async def test_a_person_who_lost_the_right_stops_receiving(
     tab = socket(conversation.pk, client.cookies["sessionid"].value)
     assert await tab.opens()
 
-    await tab.hears()  # it has joined
+    await tab.receive()  # it has joined
 
     def lose() -> None:
         match end:
@@ -153,8 +153,8 @@ async def test_a_person_who_lost_the_right_stops_receiving(
                 Conversation.objects.update(owner=stranger)
 
     await sync_to_async(lose)()
-    async with asyncio.timeout(5):
-        while (closing := await tab.hears())["type"] == "websocket.send":
+    async with asyncio.timeout(30):
+        while (closing := await tab.receive())["type"] == "websocket.send":
             pass
     assert (closing["type"], closing["code"]) == ("websocket.close", consumers.SIGNED_OUT)
 
@@ -163,6 +163,6 @@ async def test_what_a_browser_sends_does_nothing(people: Any, conversation: Conv
     session = await sync_to_async(session_of)(people[0])
     tab = socket(conversation.pk, session)
     assert await tab.opens()
-    await tab.says('{"approve": "everything"}')
-    assert await tab.hears_nothing()
+    await tab.send('{"approve": "everything"}')
+    assert await tab.receives_nothing()
     await tab.leave()

@@ -6,6 +6,15 @@ from typing import Any
 
 import pytest
 
+from chatapp.api.outcomes import sum_tokens as tokens_of_program
+from chatapp.context import fitting, shortening, summaries
+from chatapp.context.shortening import find_turn_starts
+from chatapp.conversations import intake
+from chatapp.engine.runtime import EngineRuntime
+from chatapp.engine.turn_state import read_turn
+from chatapp.journal.journal import CHANGED, SUMMARISED, add_notice
+from chatapp.journal.lease import acquire, lock_turn
+from chatapp.live.page_facts import count_figures, load_gauge
 from chatapp.models import (
     ChatModel,
     Conversation,
@@ -17,31 +26,22 @@ from chatapp.models import (
     Turn,
     UsageOfDay,
 )
-from chatapp.providers.estimate import tokens_in, tokens_of
+from chatapp.providers.access import model_choice
+from chatapp.providers.estimate import count_text_tokens, count_tokens
 from chatapp.providers.events import Finished, ProviderError, TextDelta, Usage
 from chatapp.providers.request import ModelRequest
-from chatapp.rendering.figures import figures_of
-from chatapp.storage import in_database
-from chatapp.turns import fitting, intake, model_choice, shortening, summaries
-from chatapp.turns.budgets import read_turn
-from chatapp.turns.gauge import gauge_of
-from chatapp.turns.lease import acquire, fenced
-from chatapp.turns.program_answers import tokens_of as tokens_of_program
-from chatapp.turns.shortening import turn_starts
-from chatapp.turns.top_notices import CHANGED, SUMMARISED, note_once
-from chatapp.turns.workplace import Workplace
+from chatapp.server.database import in_database
 from tests import scripted
-from tests.chatapp.views import rows
-from tests.chatapp.views.dom import parse
 from tests.conftest import signed_in
+from tests.dom_tree import parse
 from tests.scripted import Pause, Scene, text
-
-from .acts import notices, rest
+from tests.turns import rows
+from tests.turns.acts import read_notices, wait_for_rest
 
 LONG = "Line of a log. " * 400
 
 
-pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True), pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.gate, pytest.mark.django_db(transaction=True), pytest.mark.timeout(300)]
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def small(monkeypatch: pytest.MonkeyPatch, transactional_db: None) -> ChatModel:
     """The scripted model, of which an admin said that it reads 3,000 tokens."""
     provider = ModelProvider(slug="scripted", kind="scripted", label="Scripted")
     facts = ChatModel(provider=provider, name="model", context_tokens=3_000, asked_tokens=200)
-    chosen = model_choice.chosen_model
+    chosen = model_choice.choose_model
 
     def with_facts(model_id: str, person: Member | None) -> model_choice.ChosenModel:
         found = chosen(model_id, person)
@@ -57,7 +57,7 @@ def small(monkeypatch: pytest.MonkeyPatch, transactional_db: None) -> ChatModel:
             kind=found.kind, name=found.name, account=found.account, facts=facts
         )
 
-    monkeypatch.setattr("chatapp.turns.model_call.chosen_model", with_facts)
+    monkeypatch.setattr("chatapp.engine.model_call.choose_model", with_facts)
     return facts
 
 
@@ -81,11 +81,11 @@ def long_chat(owner: Member, *, results: tuple[str, ...] = (), words: str = "") 
     return conversation
 
 
-async def asked(workplace: Workplace, owner: Member, conversation: Conversation) -> Turn:
+async def asked(runtime: EngineRuntime, owner: Member, conversation: Conversation) -> Turn:
     def ask() -> Turn:
         return intake.receive(owner, conversation, text="And now?", model=scripted.MODEL)
 
-    return await rest(workplace, await in_database(ask))
+    return await wait_for_rest(runtime, await in_database(ask))
 
 
 def told_last() -> ModelRequest:
@@ -93,24 +93,24 @@ def told_last() -> ModelRequest:
 
 
 async def test_a_chat_that_fits_is_sent_as_it_is(
-    workplace: Workplace, owner: Member, small: ChatModel
+    runtime: EngineRuntime, owner: Member, small: ChatModel
 ) -> None:
     conversation = await in_database(long_chat, owner)
     scripted.scenes.append(text("Fine."))
-    turn = await asked(workplace, owner, conversation)
-    assert await in_database(notices, turn) == []
-    assert len(turn_starts(told_last().history)) == 5
+    turn = await asked(runtime, owner, conversation)
+    assert await in_database(read_notices, turn) == []
+    assert len(find_turn_starts(told_last().history)) == 5
 
 
 async def test_old_results_are_shortened_first_and_the_page_says_so(
-    workplace: Workplace, owner: Member, small: ChatModel
+    runtime: EngineRuntime, owner: Member, small: ChatModel
 ) -> None:
     conversation = await in_database(lambda: long_chat(owner, results=(LONG, LONG, "x")))
     scripted.scenes.append(text("Fine."))
-    turn = await asked(workplace, owner, conversation)
+    turn = await asked(runtime, owner, conversation)
     assert turn.state == Turn.State.DONE
-    assert tokens_of(told_last()) <= 3_000
-    (notice,) = await in_database(notices, turn)
+    assert count_tokens(told_last()) <= 3_000
+    (notice,) = await in_database(read_notices, turn)
     assert notice.startswith("2 results of tools were shortened for the model")
     assert len(scripted.requests) == 1
     assert not await in_database(Summary.objects.exists)
@@ -120,18 +120,18 @@ WORDY = "Said at great length, with every detail of it. " * 60
 
 
 async def test_then_old_turns_are_summarised_which_can_be_taken_back_and_used_again(
-    workplace: Workplace, owner: Member, small: ChatModel
+    runtime: EngineRuntime, owner: Member, small: ChatModel
 ) -> None:
     conversation = await in_database(lambda: long_chat(owner, words=WORDY))
     scripted.scenes += [text("They want X; ", "note 7 is open."), text("Fine.")]
-    turn = await asked(workplace, owner, conversation)
+    turn = await asked(runtime, owner, conversation)
     assert turn.state == Turn.State.DONE
     noting, told = scripted.requests
     assert noting.system == shortening.INSTRUCTIONS
     assert noting.tools == ()
     assert "Said at great length" in noting.history[0].text  # type: ignore[union-attr]
     assert "They want X; note 7 is open." in told.history[0].text  # type: ignore[union-attr]
-    assert tokens_of(told) <= 3_000
+    assert count_tokens(told) <= 3_000
     summary = await in_database(Summary.objects.get, conversation=conversation)
     assert summary.turns == 3
     usage = await in_database(UsageOfDay.objects.get, person=owner)
@@ -147,58 +147,58 @@ async def test_then_old_turns_are_summarised_which_can_be_taken_back_and_used_ag
         assert page.button("Use the summary again")
 
     await in_database(take_back)
-    refused = await asked(workplace, owner, conversation)
+    refused = await asked(runtime, owner, conversation)
     assert refused.state == Turn.State.FAILED
-    assert "you took its summary back" in (await in_database(notices, refused))[0]
+    assert "you took its summary back" in (await in_database(read_notices, refused))[0]
     await in_database(lambda: signed_in(owner).post(f"/summaries/{summary.pk}/use", {"use": "yes"}))
     scripted.scenes.append(text("Fine again."))
-    again = await asked(workplace, owner, conversation)
+    again = await asked(runtime, owner, conversation)
     assert again.state == Turn.State.DONE
     assert "note 7 is open" in told_last().history[0].text  # type: ignore[union-attr]
 
 
 async def test_a_summary_is_made_once_and_told_from_then_on(
-    workplace: Workplace, owner: Member, small: ChatModel
+    runtime: EngineRuntime, owner: Member, small: ChatModel
 ) -> None:
     conversation = await in_database(lambda: long_chat(owner, words=WORDY))
     scripted.scenes += [text("The notes."), text("Fine."), text("Fine again.")]
-    await asked(workplace, owner, conversation)
-    await asked(workplace, owner, conversation)
+    await asked(runtime, owner, conversation)
+    await asked(runtime, owner, conversation)
     assert len(scripted.requests) == 3
     assert "The notes." in told_last().history[0].text  # type: ignore[union-attr]
 
 
 async def test_a_model_whose_size_nobody_knows_gets_less_after_it_refused(
-    workplace: Workplace, owner: Member
+    runtime: EngineRuntime, owner: Member
 ) -> None:
     conversation = await in_database(lambda: long_chat(owner, results=(LONG, LONG, "x")))
     too_long = ProviderError(kind="too_long", message="Too long.", hint="Less.")
     scripted.scenes += [[too_long], text("Fine.")]
-    turn = await asked(workplace, owner, conversation)
+    turn = await asked(runtime, owner, conversation)
     assert turn.state == Turn.State.DONE
     first, second = scripted.requests
-    assert tokens_of(second) < tokens_of(first)
+    assert count_tokens(second) < count_tokens(first)
 
 
 async def test_a_question_that_is_too_long_by_itself_says_so(
-    workplace: Workplace, owner: Member, small: ChatModel
+    runtime: EngineRuntime, owner: Member, small: ChatModel
 ) -> None:
     small.context_tokens = 60
     turn = await in_database(lambda: intake.receive(owner, None, text=LONG, model=scripted.MODEL))
-    done = await rest(workplace, turn)
+    done = await wait_for_rest(runtime, turn)
     assert done.state == Turn.State.FAILED
-    assert "longer than the model reads" in (await in_database(notices, done))[0]
+    assert "longer than the model reads" in (await in_database(read_notices, done))[0]
     assert scripted.requests == []
     # One kept for all turns would hold the frames of each.
     assert fitting.ONE_QUESTION_TOO_LONG.__traceback__ is None
 
 
 async def test_a_stranger_cannot_take_a_summary_back(
-    workplace: Workplace, owner: Member, small: ChatModel
+    runtime: EngineRuntime, owner: Member, small: ChatModel
 ) -> None:
     conversation = await in_database(lambda: long_chat(owner, words=WORDY))
     scripted.scenes += [text("The notes."), text("Fine.")]
-    await asked(workplace, owner, conversation)
+    await asked(runtime, owner, conversation)
 
     def strange() -> Any:
         summary = Summary.objects.get(conversation=conversation)
@@ -210,20 +210,20 @@ async def test_a_stranger_cannot_take_a_summary_back(
 
 
 async def test_a_summary_counts_for_its_answer_its_chat_and_its_turn(
-    workplace: Workplace, owner: Member, small: ChatModel
+    runtime: EngineRuntime, owner: Member, small: ChatModel
 ) -> None:
     small.input_price, small.output_price = Decimal(1_000), Decimal(10_000)
     conversation = await in_database(lambda: long_chat(owner, words=WORDY))
     for words, used in ("Notes.", (70, 7)), ("Fine.", (30, 3)):
         told = Usage(input_tokens=used[0], output_tokens=used[1])
         scripted.scenes.append([TextDelta(text=words), told, Finished(reason="stop")])
-    turn = await asked(workplace, owner, conversation)
+    turn = await asked(runtime, owner, conversation)
 
     def check() -> None:
         cost = (Decimal("0.2"), "USD")  # (70 + 30) × 0.001 + (7 + 3) × 0.01
-        figures = figures_of([turn])[turn.pk]
+        figures = count_figures([turn])[turn.pk]
         assert (figures.output_tokens, figures.costs) == (10, (cost,))
-        gauge = gauge_of(conversation)
+        gauge = load_gauge(conversation)
         assert (gauge.tokens, gauge.total_tokens, gauge.costs) == (33, 110, (cost,))
         spent = tokens_of_program(turn)
         assert (spent["input_tokens"], spent["output_tokens"]) == (100, 10)
@@ -244,19 +244,19 @@ async def test_a_summary_counts_for_its_answer_its_chat_and_its_turn(
     ],
 )
 async def test_notes_that_are_not_whole_are_not_kept_but_counted(
-    workplace: Workplace, owner: Member, small: ChatModel, scene: Scene, says: str
+    runtime: EngineRuntime, owner: Member, small: ChatModel, scene: Scene, says: str
 ) -> None:
     conversation = await in_database(lambda: long_chat(owner, words=WORDY))
     scripted.scenes.append(scene)
-    turn = await asked(workplace, owner, conversation)
+    turn = await asked(runtime, owner, conversation)
     assert turn.state == Turn.State.FAILED
-    assert says in (await in_database(notices, turn))[0]
+    assert says in (await in_database(read_notices, turn))[0]
     assert not await in_database(Part.objects.filter(notice_kind="summary").exists)
     assert (await in_database(UsageOfDay.objects.get)).output_tokens == 5
 
 
 async def test_notes_that_were_stopped_are_counted_as_well(
-    workplace: Workplace, owner: Member, small: ChatModel
+    runtime: EngineRuntime, owner: Member, small: ChatModel
 ) -> None:
     conversation = await in_database(lambda: long_chat(owner, words=WORDY))
     pause = Pause()
@@ -264,26 +264,26 @@ async def test_notes_that_were_stopped_are_counted_as_well(
     turn = await in_database(
         lambda: intake.receive(owner, conversation, text="And now?", model=scripted.MODEL)
     )
-    workplace.engine.wake(turn.pk)
-    async with asyncio.timeout(10):
+    runtime.engine.wake(turn.pk)
+    async with asyncio.timeout(60):
         await pause.reached.wait()
     await in_database(intake.stop, conversation)
-    assert (await rest(workplace, turn)).state == Turn.State.STOPPED
+    assert (await wait_for_rest(runtime, turn)).state == Turn.State.STOPPED
     counted = await in_database(UsageOfDay.objects.get)
-    assert counted.input_tokens == tokens_of(scripted.requests[0])
-    assert counted.output_tokens == tokens_in("They want")
+    assert counted.input_tokens == count_tokens(scripted.requests[0])
+    assert counted.output_tokens == count_text_tokens("They want")
 
 
 NOTES = "Note of something that was agreed on. " * 10
 
 
 async def test_what_cannot_be_noted_at_once_is_noted_round_by_round(
-    workplace: Workplace, owner: Member, small: ChatModel
+    runtime: EngineRuntime, owner: Member, small: ChatModel
 ) -> None:
     conversation = await in_database(lambda: long_chat(owner, results=("x",) * 30, words=WORDY))
     scripted.scenes += [text(NOTES + "End one."), text("Notes two."), text("Fine.")]
-    turn = await asked(workplace, owner, conversation)
-    assert turn.state == Turn.State.DONE, await in_database(notices, turn)
+    turn = await asked(runtime, owner, conversation)
+    assert turn.state == Turn.State.DONE, await in_database(read_notices, turn)
     first, second, told = scripted.requests
     assert first.parameters.effort == "off"
     assert f"{NOTES}End one." in second.history[0].text  # type: ignore[union-attr]
@@ -292,27 +292,27 @@ async def test_what_cannot_be_noted_at_once_is_noted_round_by_round(
     asked_in = [request.history[0].text for request in (first, second)]  # type: ignore[union-attr]
     noted = [n for n in range(30) if any(f"Question {n}\n" in words for words in asked_in)]
     assert noted == list(range(summary.turns))
-    assert len(turn_starts(told.history)) == 31 - summary.turns
+    assert len(find_turn_starts(told.history)) == 31 - summary.turns
 
 
 async def test_a_model_that_reads_too_little_to_summarise_is_not_asked_to(
-    workplace: Workplace, owner: Member, small: ChatModel
+    runtime: EngineRuntime, owner: Member, small: ChatModel
 ) -> None:
     small.context_tokens = 600
     conversation = await in_database(lambda: long_chat(owner, words=WORDY))
-    turn = await asked(workplace, owner, conversation)
+    turn = await asked(runtime, owner, conversation)
     assert turn.state == Turn.State.FAILED
-    assert "too little to summarise" in (await in_database(notices, turn))[0]
+    assert "too little to summarise" in (await in_database(read_notices, turn))[0]
     assert scripted.requests == []
 
 
 def test_a_summary_grows_in_its_place_beside_the_other_notices(turn: Turn) -> None:
     lease = acquire(turn.pk)
     assert lease is not None
-    with fenced(lease) as held:
-        note_once(held, CHANGED, "A tool has changed.")
-    summaries.keep(lease, 2, "Not\x00es.", "m")
-    summaries.keep(lease, 5, "More \ud800notes.", "m")
+    with lock_turn(lease) as held:
+        add_notice(held, CHANGED, "A tool has changed.")
+    summaries.store_summary(lease, 2, "Not\x00es.", "m")
+    summaries.store_summary(lease, 5, "More \ud800notes.", "m")
     places = Part.objects.filter(message=turn.answer).values_list("position", flat=True)
     assert sorted(places) == [CHANGED, SUMMARISED]
     summary = Summary.objects.get()
@@ -328,7 +328,7 @@ def test_only_the_widest_summary_counts(owner: Member, turn: Turn) -> None:
             asked = intake.receive(owner, chat, text="More", model=scripted.MODEL)
         lease = acquire(asked.pk)
         assert lease is not None
-        summaries.keep(lease, turns, f"Notes of {turns}.", "m")
+        summaries.store_summary(lease, turns, f"Notes of {turns}.", "m")
         kept.append(Summary.objects.get(turns=turns))
     older, wider = kept
     client, conversation = signed_in(owner), turn.conversation
@@ -338,12 +338,12 @@ def test_only_the_widest_summary_counts(owner: Member, turn: Turn) -> None:
 
     assert page().count("Undo the summary") == 1
     assert page().count("A later summary took its place.") == 1
-    summaries.use(older, is_used=False)
-    assert summaries.summary_for(conversation) == wider
+    summaries.switch_summary(older, is_used=False)
+    assert summaries.load_summary(conversation) == wider
     assert not summaries.was_undone(conversation)
     assert "You took it back" not in page()
-    summaries.use(older, is_used=True)
-    summaries.use(wider, is_used=False)
-    assert summaries.summary_for(conversation) is None
+    summaries.switch_summary(older, is_used=True)
+    summaries.switch_summary(wider, is_used=False)
+    assert summaries.load_summary(conversation) is None
     assert summaries.was_undone(conversation)
     assert "You took it back: the model reads the whole chat again." in page()

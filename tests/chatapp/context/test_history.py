@@ -7,8 +7,9 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from chatapp.context.files import RESULT_MAX_CHARACTERS
+from chatapp.context.history import build_history
 from chatapp.models import Approval, Conversation, Member, Message, Part, ToolCall, Turn
-from chatapp.providers.registry import provider_for
 from chatapp.providers.request import (
     AskedTool,
     AssistantMessage,
@@ -20,10 +21,9 @@ from chatapp.providers.request import (
     ToolSpec,
     UserMessage,
 )
-from chatapp.storage import in_database
-from chatapp.turns.attachment_text import RESULT_MAX_CHARACTERS
-from chatapp.turns.history import history_of
-from tests.chatapp.views import rows
+from chatapp.server.database import in_database
+from tests.chatapp.providers.accounts import find_provider
+from tests.turns import rows
 from tests.wire.script import Answer
 from tests.wire.server import wire_server
 
@@ -87,6 +87,16 @@ OUTCOMES: dict[str, tuple[dict[str, Any], str, bool]] = {
     "expired": ({"state": State.EXPIRED}, "nobody answered the approval in time", True),
     "withdrawn": ({"state": State.WITHDRAWN}, "withdrawn before anybody approved", True),
     "cancelled": ({"state": State.CANCELLED}, "the person stopped the turn first", True),
+    "cancelled before it was sent once more": (
+        {"state": State.CANCELLED, "attempt": 1, "pauses": 1},
+        "Not run: the person stopped the turn first",
+        True,
+    ),
+    "cancelled after it was sent": (
+        {"state": State.CANCELLED, "attempt": 1},
+        "it ran for a while. It was cancelled while it ran. It may have taken effect",
+        True,
+    ),
     "unknown": ({"state": State.UNKNOWN}, "It may or may not have taken effect", True),
     "unknown after a word that was no answer": (
         {"state": State.UNKNOWN, "error": {"kind": "not_mcp", "message": "A web page came back."}},
@@ -128,7 +138,7 @@ def asked(items: tuple[HistoryItem, ...]) -> list[AskedTool]:
 def test_the_model_is_told_what_became_of_its_call(live: Turn, became: str) -> None:
     given, told, is_error = OUTCOMES[became]
     rows.call(live, {"title": "Old ideas"}, **given)
-    (outcome,) = outcomes(history_of(live))
+    (outcome,) = outcomes(build_history(live))
     assert told in outcome.text
     assert outcome.is_error is is_error
     assert (outcome.call_id, outcome.name) == ("call-1", DELETE)
@@ -138,20 +148,20 @@ def test_a_denial_carries_the_word_of_the_person(live: Turn) -> None:
     call = rows.question(live, {"title": "Old ideas"})
     Approval.objects.filter(tool_call=call).update(state="denied", reason="Keep it for now.")
     ToolCall.objects.filter(pk=call.pk).update(state=State.DENIED)
-    (outcome,) = outcomes(history_of(live))
+    (outcome,) = outcomes(build_history(live))
     assert outcome.text == "Denied by the person. They said: Keep it for now."
 
 
 def test_every_state_that_ends_a_call_has_words_of_its_own(live: Turn) -> None:
     for state in (*ToolCall.FINAL, State.UNKNOWN):
         rows.call(live, {}, state=state)
-    told = [outcome.text for outcome in outcomes(history_of(live))]
+    told = [outcome.text for outcome in outcomes(build_history(live))]
     assert len(told) == len(set(told)) == len(ToolCall.FINAL) + 1
 
 
 def test_a_huge_result_is_cut_and_says_how_much_is_missing(live: Turn) -> None:
     rows.call(live, {}, result=result(text("x" * (RESULT_MAX_CHARACTERS + 7))))
-    (outcome,) = outcomes(history_of(live))
+    (outcome,) = outcomes(build_history(live))
     assert outcome.text.endswith("[7 more characters were left out here]")
     assert len(outcome.text) < RESULT_MAX_CHARACTERS + 100
 
@@ -162,7 +172,7 @@ def test_arguments_that_are_no_object_are_replayed_as_an_empty_one(
 ) -> None:
     """No provider takes them back as they came."""
     rows.call(live, arguments, State.FAILED)
-    (call,) = asked(history_of(live))
+    (call,) = asked(build_history(live))
     assert call.arguments == "{}"
 
 
@@ -172,7 +182,7 @@ def test_parts_keep_their_order_and_the_data_that_belongs_to_them(live: Turn) ->
     rows.said(live, "I wonder.", "reasoning", opaque=signed)
     rows.call(live, {"title": "Old ideas"}, result=result(text("Gone.")))
     rows.said(live, "Never told to the model.", "notice")
-    question, said, outcome = history_of(live)
+    question, said, outcome = build_history(live)
     assert question == UserMessage(text="Tidy up")
     assert isinstance(said, AssistantMessage)
     assert said.parts[:2] == (
@@ -188,7 +198,7 @@ def test_each_step_is_a_message_followed_by_its_outcomes(live: Turn) -> None:
     rows.call(live, {"n": 1}, result=result(text("one")))
     rows.call(live, {"n": 2}, result=result(text("two")))
     Part.objects.create(message=live.answer, step=2, position=0, kind="text", text="Done.")
-    kinds = [type(item) for item in history_of(live)]
+    kinds = [type(item) for item in build_history(live)]
     step = [AssistantMessage, ToolOutcome, ToolOutcome]
     assert kinds == [UserMessage, *step, AssistantMessage]
 
@@ -211,7 +221,7 @@ def test_what_was_said_before_comes_first_and_other_branches_do_not_come(owner: 
     rows.said(other, "Never seen from here")
     Turn.objects.filter(pk=other.pk).update(state=Turn.State.DONE)
     second = follow(first, "Two")
-    assert history_of(second) == (
+    assert build_history(second) == (
         UserMessage(text="One"),
         AssistantMessage(parts=(SaidText(text="Answer one"),)),
         UserMessage(text="Two"),
@@ -221,7 +231,7 @@ def test_what_was_said_before_comes_first_and_other_branches_do_not_come(owner: 
 def test_another_chat_is_never_told(owner: Member) -> None:
     rows.said(rows.turn(owner, Turn.State.DONE, text="Secret"), "Also secret")
     here = rows.turn(owner, Turn.State.RUNNING, text="Hello")
-    assert history_of(here) == (UserMessage(text="Hello"),)
+    assert build_history(here) == (UserMessage(text="Hello"),)
     assert Conversation.objects.count() == 2
 
 
@@ -233,7 +243,7 @@ def test_a_long_chat_is_read_in_as_many_statements_as_a_short_one(owner: Member)
         Turn.objects.filter(pk=turn.pk).update(state=Turn.State.DONE)
         turn = follow(turn, f"Question {number}")
     with CaptureQueriesContext(connection) as ran:
-        assert len(history_of(turn)) == 6 + 5 + 5
+        assert len(build_history(turn)) == 6 + 5 + 5
     assert len(ran) == 3
 
 
@@ -244,7 +254,7 @@ async def sent(monkeypatch: pytest.MonkeyPatch, form: str, items: tuple[HistoryI
     request = ModelRequest(model="m", system="", history=items, tools=(tool,))
     async with wire_server([Answer(text="ok")]) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        provider, _model, account = await provider_for(f"{form}:m")
+        provider, _model, account = await find_provider(f"{form}:m")
         async for _ in provider.stream(request, account):
             pass
         return server.requests[0].body
@@ -281,7 +291,7 @@ async def test_each_call_has_one_outcome_in_every_form(
     """A call without an outcome, or an outcome without a call, makes providers refuse the chat."""
     for given, _told, _is_error in OUTCOMES.values():
         await in_database(rows.call, live, {"title": "Old ideas"}, **given)
-    lines = TOLD[form](await sent(monkeypatch, form, await in_database(history_of, live)))
+    lines = TOLD[form](await sent(monkeypatch, form, await in_database(build_history, live)))
     calls = [(call_id, words) for what, call_id, words in lines if what == "call"]
     answers = [(call_id, words) for what, call_id, words in lines if what == "outcome"]
     whats = [what for what, _id, _words in lines]
@@ -300,6 +310,6 @@ async def test_a_call_that_could_not_be_read_is_still_a_pair_in_every_form(
     live: Turn, form: str, arguments: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await in_database(rows.call, live, arguments, State.FAILED)
-    lines = TOLD[form](await sent(monkeypatch, form, await in_database(history_of, live)))
+    lines = TOLD[form](await sent(monkeypatch, form, await in_database(build_history, live)))
     assert [what for what, _id, _words in lines] == ["call", "outcome"]
     assert lines[0][2] == "{}"

@@ -10,13 +10,13 @@ from asgiref.sync import async_to_sync
 from django.contrib.auth.models import Group
 from django.utils import timezone
 
+from chatapp.context.system_prompt import build_system_prompt
+from chatapp.conversations.intake import find_unknown_services
 from chatapp.models import Member
-from chatapp.tools.catalogue import Catalogue, catalogue_for
-from chatapp.tools.freshness import reason_of
-from chatapp.turns.instructions import system_text
-from chatapp.turns.intake import unknown_services
-from mcpconfig import credentials
+from chatapp.tools.catalogue import Catalogue, build_catalogue
+from chatapp.tools.tool_list_refresh import describe_error
 from mcpconfig.models import Service, ToolDefinition
+from mcpconfig.secrets import credentials
 from tests.peers.serving import Served
 from tests.peers.toolbox import Watch, application, toolbox
 
@@ -36,7 +36,7 @@ def a_service(name: str = "memos", **fields: Any) -> Service:
 
 
 def offered(person: Member, services: list[str] | None = None) -> Catalogue:
-    return async_to_sync(catalogue_for)(person, services, "c-1")
+    return async_to_sync(build_catalogue)(person, services, "c-1")
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def test_a_failing_service_is_missing_with_its_reason_and_the_others_stay(owner:
 def test_the_model_is_told_which_service_is_missing(owner: Member) -> None:
     a_service("memos", last_error=REFUSED)
     sentence = "The tools of “memos” cannot be used now. Nothing answers there."
-    assert sentence in system_text(offered(owner))
+    assert sentence in build_system_prompt(offered(owner))
 
 
 def test_a_service_that_wants_a_sign_in_of_the_admins_is_missing(owner: Member) -> None:
@@ -72,7 +72,7 @@ def test_nothing_is_missing_of_what_was_not_asked_for(owner: Member) -> None:
 
 @pytest.mark.parametrize("kind", ["rpc_error", "configuration"])
 def test_what_a_service_says_itself_does_not_reach_the_instructions(kind: str) -> None:
-    assert "OBEY" not in reason_of(kind, "The service redirects to https://x/OBEY-ME")
+    assert "OBEY" not in describe_error(kind, "The service redirects to https://x/OBEY-ME")
 
 
 def test_a_service_whose_time_has_come_is_looked_at_by_the_turn_that_needs_it(
@@ -174,5 +174,5 @@ def test_to_a_stranger_a_service_is_as_if_it_did_not_exist(owner: Member, strang
     named = offered(stranger, ["memos"])
     assert named.notices == ("There is no service named “memos”.",)
     assert named.missing == ()
-    assert unknown_services(stranger, ["memos", "nothing"]) == ["memos", "nothing"]
-    assert unknown_services(owner, ["memos", "nothing"]) == ["nothing"]
+    assert find_unknown_services(stranger, ["memos", "nothing"]) == ["memos", "nothing"]
+    assert find_unknown_services(owner, ["memos", "nothing"]) == ["nothing"]

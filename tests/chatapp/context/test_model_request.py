@@ -6,17 +6,18 @@ from typing import Any
 
 import pytest
 
+from chatapp.context import attachments
+from chatapp.conversations import intake
+from chatapp.engine.runtime import EngineRuntime
 from chatapp.models import Attachment, ChatModel, Member, ModelProvider, Turn
 from chatapp.providers.request import Parameters, UserMessage
-from chatapp.storage import in_database
-from chatapp.turns import attachments, intake
-from chatapp.turns.workplace import Workplace
+from chatapp.server.database import in_database
 from mcpconfig.models import Service
-from mcpconfig.results import ResourceContents, ResourcePart
+from mcpconfig.values.results import ResourceContents, ResourcePart
 from tests import scripted
-from tests.chatapp.turns.acts import notices, rest
-from tests.chatapp.views import rows
 from tests.peers.reading_room import PNG
+from tests.turns import rows
+from tests.turns.acts import read_notices, wait_for_rest
 
 pytestmark = pytest.mark.django_db(transaction=True)
 Setup = Callable[..., None]
@@ -38,35 +39,35 @@ def described(owner: Member) -> Setup:
 def picture(owner: Member) -> Attachment:
     held = ResourcePart(uri="a://b", mime_type="image/png", blob=PNG)
     contents = ResourceContents(parts=(held,), was_cut=False)
-    return attachments.keep(owner, rows.service(), "a://b", "Letter", contents)
+    return attachments.store_draft(owner, rows.service(), "a://b", "Letter", contents)
 
 
-async def asked(workplace: Workplace, owner: Member, *files: Attachment) -> Turn:
+async def asked(runtime: EngineRuntime, owner: Member, *files: Attachment) -> Turn:
     ids = [file.pk for file in files]
     turn = await in_database(
         lambda: intake.receive(
             owner, None, text="What is this?", model=scripted.MODEL, attachments=ids
         )
     )
-    return await rest(workplace, turn)
+    return await wait_for_rest(runtime, turn)
 
 
-async def test_a_model_without_a_row_is_asked_as_it_is(workplace: Workplace, turn: Turn) -> None:
-    await rest(workplace, turn)
+async def test_a_model_without_a_row_is_asked_as_it_is(runtime: EngineRuntime, turn: Turn) -> None:
+    await wait_for_rest(runtime, turn)
     (request,) = scripted.requests
     assert (request.model, request.parameters) == ("model", Parameters())
     assert request.cache_key == str(turn.conversation_id)
 
 
 async def test_a_row_adds_its_prompt_and_parameters(
-    workplace: Workplace, turn: Turn, described: Setup
+    runtime: EngineRuntime, turn: Turn, described: Setup
 ) -> None:
     await in_database(
         lambda: described(
             system_prompt="Answer in rhyme.", effort="high", temperature=0.2, asked_tokens=77
         )
     )
-    await rest(workplace, turn)
+    await wait_for_rest(runtime, turn)
     (request,) = scripted.requests
     assert request.parameters == Parameters(output_tokens=77, temperature=0.2, effort="high")
     base, _, rest_of_it = request.system.partition("\n\n")
@@ -75,47 +76,47 @@ async def test_a_row_adds_its_prompt_and_parameters(
 
 
 async def test_a_model_without_tools_is_offered_none(
-    workplace: Workplace, turn: Turn, notebook: Service, described: Setup
+    runtime: EngineRuntime, turn: Turn, notebook: Service, described: Setup
 ) -> None:
     await in_database(lambda: described(takes_tools=False))
-    await rest(workplace, turn)
+    await wait_for_rest(runtime, turn)
     assert scripted.requests[0].tools == ()
 
 
 async def test_a_right_that_was_taken_away_meanwhile_ends_the_turn_in_words(
-    workplace: Workplace, turn: Turn, described: Setup
+    runtime: EngineRuntime, turn: Turn, described: Setup
 ) -> None:
     """Accepted is not asked: a worker looks again before it sends what somebody wrote."""
     await in_database(lambda: described(audience="groups"))
-    ended = await rest(workplace, turn)
+    ended = await wait_for_rest(runtime, turn)
     assert ended.state == Turn.State.FAILED
-    assert "There is no model" in " ".join(await in_database(notices, turn))
+    assert "There is no model" in " ".join(await in_database(read_notices, turn))
     assert scripted.requests == []
 
 
 # --- a picture for a model without eyes --------------------------------------------------------
 async def test_a_picture_for_a_model_without_eyes_is_left_out_with_a_word(
-    workplace: Workplace, owner: Member, described: Setup
+    runtime: EngineRuntime, owner: Member, described: Setup
 ) -> None:
     await in_database(lambda: described(takes_pictures=False))
-    ended = await asked(workplace, owner, await in_database(picture, owner))
+    ended = await asked(runtime, owner, await in_database(picture, owner))
     (request,) = scripted.requests
     (question,) = request.history
     assert isinstance(question, UserMessage)
     assert question.media == ()
     assert "[Left out, because this model cannot take it: " in question.text
-    (notice,) = await in_database(notices, ended)
+    (notice,) = await in_database(read_notices, ended)
     assert "It takes no pictures" in notice
     assert ended.state == Turn.State.DONE
 
 
 @pytest.mark.parametrize("takes_pictures", [True, None])
 async def test_a_model_that_may_have_eyes_gets_the_picture(
-    workplace: Workplace, owner: Member, described: Setup, takes_pictures: bool | None
+    runtime: EngineRuntime, owner: Member, described: Setup, takes_pictures: bool | None
 ) -> None:
     await in_database(lambda: described(takes_pictures=takes_pictures))
-    ended = await asked(workplace, owner, await in_database(picture, owner))
+    ended = await asked(runtime, owner, await in_database(picture, owner))
     (question,) = scripted.requests[0].history
     assert isinstance(question, UserMessage)
     assert base64.b64decode(question.media[0].base64) == PNG
-    assert await in_database(notices, ended) == []
+    assert await in_database(read_notices, ended) == []

@@ -9,6 +9,14 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
+from chatapp.context.shortening import (
+    KEPT_RESULTS,
+    find_turn_starts,
+    insert_summary,
+    list_turns_to_summarise,
+    shorten_results,
+    write_transcript,
+)
 from chatapp.providers.request import (
     AskedTool,
     AssistantMessage,
@@ -17,14 +25,6 @@ from chatapp.providers.request import (
     SaidText,
     ToolOutcome,
     UserMessage,
-)
-from chatapp.turns.shortening import (
-    KEPT_RESULTS,
-    results_shortened,
-    transcript,
-    turn_starts,
-    turns_to_summarise,
-    with_summary,
 )
 from tests.chatapp.providers.accounts import forget_environment, point_at
 from tests.chatapp.providers.stories import a_request, finish_of, said_by
@@ -54,7 +54,7 @@ def results(items: tuple[HistoryItem, ...]) -> list[str]:
 
 def test_old_results_are_cut_to_their_beginning_and_end_and_say_so() -> None:
     items = [*a_turn("one", LONG), *a_turn("two", LONG)]
-    short = results_shortened(items, of_this_turn=False)
+    short = shorten_results(items, of_this_turn=False)
     old, new = results(short.items)
     assert short.count == 1
     assert new == LONG
@@ -65,7 +65,7 @@ def test_old_results_are_cut_to_their_beginning_and_end_and_say_so() -> None:
 
 def test_within_one_turn_only_the_latest_results_stay_whole() -> None:
     outcomes = [ToolOutcome(call_id=f"c{n}", name="read", text=LONG) for n in range(6)]
-    short = results_shortened([UserMessage(text="go"), *outcomes], of_this_turn=True)
+    short = shorten_results([UserMessage(text="go"), *outcomes], of_this_turn=True)
     assert [len(each) < len(LONG) for each in results(short.items)] == [True] * 2 + [False] * 4
 
 
@@ -73,7 +73,7 @@ def test_a_short_result_stays_and_a_picture_of_an_old_one_is_named() -> None:
     picture = Media(media_type="image/png", base64="AA==")
     plain = ToolOutcome(call_id="a", name="read", text="short")
     shown = ToolOutcome(call_id="b", name="read", text="short", media=(picture,))
-    short = results_shortened([plain, shown, UserMessage(text="go")], of_this_turn=False)
+    short = shorten_results([plain, shown, UserMessage(text="go")], of_this_turn=False)
     assert results(short.items) == ["short", "short\n[1 pictures or files were left out.]"]
 
 
@@ -86,21 +86,20 @@ TURNS = st.lists(
 )
 
 
-@hypothesis_settings(max_examples=60, deadline=None)
 @given(made=TURNS, turns=st.integers(0, 7), of_this_turn=st.booleans())
 def test_whatever_is_shortened_or_summarised_keeps_a_history_valid(
     made: list[list[HistoryItem]], turns: int, of_this_turn: bool
 ) -> None:
     items = tuple(item for turn in made for item in turn)
-    short = results_shortened(items, of_this_turn=of_this_turn).items
+    short = shorten_results(items, of_this_turn=of_this_turn).items
     assert [type(item) for item in short] == [type(item) for item in items]
-    told = with_summary(short, turns, "Notes.")
+    told = insert_summary(short, turns, "Notes.")
     assert isinstance(told[0], UserMessage)
     asked = [p.call_id for i in told if isinstance(i, AssistantMessage) for p in i.parts
              if isinstance(p, AskedTool)]  # fmt: skip
     assert asked == [item.call_id for item in told if isinstance(item, ToolOutcome)]
     left = max(0, len(made) - turns)
-    assert len(turn_starts(told)) == (left or len(made))
+    assert len(find_turn_starts(told)) == (left or len(made))
     assert ("Notes." in told[0].text) is (left > 0)
 
 
@@ -135,11 +134,9 @@ def ask() -> Iterator[Ask]:
         runner.run(serving.__aexit__(None, None, None))
 
 
-@pytest.mark.slow
+@pytest.mark.gate
 @pytest.mark.parametrize("form", FORMATS)
-@hypothesis_settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@hypothesis_settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     made=st.lists(TURNS | TURNS_OF_CALLS.map(lambda turn: [turn]), min_size=1, max_size=4),
     is_asked=st.booleans(),
@@ -157,13 +154,13 @@ def test_whatever_is_shortened_or_summarised_is_taken_by_every_provider(
     items = [item for some in made for turn in some for item in turn]
     is_asked = is_asked or not isinstance(items[-1], ToolOutcome)
     items += [UserMessage(text="And now?")] * is_asked
-    short = results_shortened(items, of_this_turn=of_this_turn).items
-    assert ask(form, with_summary(short, turns, "Notes.")) == "stop"
+    short = shorten_results(items, of_this_turn=of_this_turn).items
+    assert ask(form, insert_summary(short, turns, "Notes.")) == "stop"
 
 
 def test_a_transcript_has_room_for_everybody_and_keeps_within_its_bound() -> None:
     items = [*a_turn("one", LONG), *a_turn("two", LONG, "It failed."), *a_turn("three") * 2]
-    told = transcript(turns_to_summarise(items, 0), 3_000)
+    told = write_transcript(list_turns_to_summarise(items, 0), 3_000)
     assert told.turns == 2
     assert "Person: one" in told.text
     assert "Result of read: Line of a log." in told.text
@@ -174,7 +171,7 @@ def test_a_transcript_has_room_for_everybody_and_keeps_within_its_bound() -> Non
 
 def test_a_transcript_covers_the_turns_that_it_tells_and_no_others() -> None:
     turns = [a_turn(f"Question {n}.", LONG) for n in range(198)]
-    told = transcript(turns, 12_000)
+    told = write_transcript(turns, 12_000)
     assert 20 < told.turns < 198
     asked = [f"Question {n}." in told.text for n in range(198)]
     assert asked == [True] * told.turns + [False] * (198 - told.turns)
@@ -183,7 +180,7 @@ def test_a_transcript_covers_the_turns_that_it_tells_and_no_others() -> None:
 
 
 def test_a_turn_that_is_too_long_for_a_transcript_says_what_it_lacks() -> None:
-    told = transcript([[item for n in range(40) for item in a_turn(f"Q{n}.", LONG)]], 2_000)
+    told = write_transcript([[item for n in range(40) for item in a_turn(f"Q{n}.", LONG)]], 2_000)
     assert told.turns == 1
     assert told.text.startswith("Person: Q0.")
     assert "characters were left out here.]" in told.text

@@ -6,17 +6,16 @@ from typing import Any
 import pytest
 from asgiref.sync import async_to_sync
 
+from chatapp.context.system_prompt import MAX_CHARACTERS, NOT_ALL, collect_guidance
+from chatapp.engine.runtime import EngineRuntime
 from chatapp.models import Conversation, Guidance, Member, Turn
-from chatapp.storage import in_database
-from chatapp.tools.catalogue import catalogue_for
-from chatapp.turns.guidance import MOST_CHARACTERS, NOT_ALL, guidance_for
-from chatapp.turns.workplace import Workplace
+from chatapp.server.database import in_database
+from chatapp.tools.catalogue import build_catalogue
 from mcpconfig.models import Service, ToolDefinition, ToolSetting
 from tests import scripted
+from tests.turns.acts import wait_for_rest
 
-from .acts import rest
-
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(300)]
 
 
 def on_tool(service: Service, name: str, text: str) -> None:
@@ -28,13 +27,13 @@ def tell(person: Member, service: Service, text: str, tool: str = "") -> None:
 
 
 def said_to(person: Member) -> str:
-    catalogue = async_to_sync(catalogue_for)(person, None)
-    return guidance_for(person, catalogue.values())
+    catalogue = async_to_sync(build_catalogue)(person, None)
+    return collect_guidance(person, catalogue.values())
 
 
 @pytest.fixture
 def guided(notebook: Service, owner: Member) -> Service:
-    async_to_sync(catalogue_for)(owner, None)  # the first one fetches the tools
+    async_to_sync(build_catalogue)(owner, None)  # the first one fetches the tools
     notebook.guidance = "Look here first."
     notebook.save(update_fields=["guidance"])
     on_tool(notebook, "read_note", "Quote the title.")
@@ -66,7 +65,7 @@ def test_it_is_the_same_text_each_time(guided: Service, owner: Member) -> None:
 def test_words_of_one_person_are_told_in_nobody_elses_chat(
     guided: Service, stranger: Member
 ) -> None:
-    """A16."""
+    """Threat: `instructions-of-another-person`."""
     said = said_to(stranger)
     assert "Look here first." in said
     assert "German" not in said and "backup" not in said
@@ -134,33 +133,33 @@ def test_all_of_it_together_is_bounded_and_the_admins_words_stay(
     for number in range(40):
         tell(owner, guided, f"{number} " + "y" * 900, f"tool{number}")
     said = said_to(owner)
-    assert len(said) < MOST_CHARACTERS + 1_000
+    assert len(said) < MAX_CHARACTERS + 1_000
     assert "Look here first." in said
     assert said.endswith(NOT_ALL)
 
 
 async def test_the_model_is_told_with_the_tools(
-    workplace: Workplace, turn: Turn, guided: Service
+    runtime: EngineRuntime, turn: Turn, guided: Service
 ) -> None:
-    await rest(workplace, turn)
+    await wait_for_rest(runtime, turn)
     assert "an admin says: Quote the title." in scripted.requests[-1].system
 
 
 async def test_a_chat_that_plans_is_told_only_of_what_reads(
-    workplace: Workplace, turn: Turn, guided: Service
+    runtime: EngineRuntime, turn: Turn, guided: Service
 ) -> None:
     await in_database(lambda: Conversation.objects.update(mode="plan"))
-    await rest(workplace, turn)
+    await wait_for_rest(runtime, turn)
     system = scripted.requests[-1].system
     assert "Quote the title." in system
     assert "backup" not in system
 
 
 async def test_a_tool_that_is_still_to_be_found_is_not_spoken_of(
-    workplace: Workplace, turn: Turn, guided: Service, settings: Any
+    runtime: EngineRuntime, turn: Turn, guided: Service, settings: Any
 ) -> None:
     settings.TOOL_SHARE_PERCENT = 0.001
-    await rest(workplace, turn)
+    await wait_for_rest(runtime, turn)
     request = scripted.requests[-1]
     assert [tool.name for tool in request.tools] == ["find-tools"]
     assert "Quote the title." not in request.system

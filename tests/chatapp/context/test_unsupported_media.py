@@ -5,24 +5,28 @@ from dataclasses import replace
 
 import pytest
 
+from chatapp.context.unsupported_media import (
+    describe_unsupported,
+    note_unsupported,
+    replace_unsupported,
+)
+from chatapp.conversations import intake
+from chatapp.conversations.uploads import Upload, keep_file
+from chatapp.engine.runtime import EngineRuntime
 from chatapp.models import ChatModel, Member, ModelProvider, Part, Turn
-from chatapp.providers.abilities import Abilities, known_abilities
+from chatapp.providers.access.model_choice import choose_model
 from chatapp.providers.events import FilesLeftOut, ToolsLeftOut
+from chatapp.providers.model_facts import find_abilities
+from chatapp.providers.provider import Abilities
 from chatapp.providers.request import AssistantMessage, HistoryItem, Media, SaidText
 from chatapp.providers.request import ToolOutcome as Outcome
 from chatapp.providers.request import UserMessage as Question
-from chatapp.storage import in_database
-from chatapp.turns import intake
-from chatapp.turns.model_choice import chosen_model
-from chatapp.turns.sight import note_unseen, unseen_in, visible_to
-from chatapp.turns.uploads import Upload, keep_file
-from chatapp.turns.workplace import Workplace
+from chatapp.server.database import in_database
 from tests import scripted
+from tests.chatapp.engine.test_missing_notices import notes
 from tests.chatapp.files.papers import pdf
-from tests.chatapp.views import rows
-
-from .acts import rest
-from .test_missing import notes
+from tests.turns import rows
+from tests.turns.acts import wait_for_rest
 
 DOT = Media(media_type="image/png", base64=base64.b64encode(b"x" * 90).decode(), name="dot.png")
 PLAN = Media(media_type="application/pdf", base64="JVBERi0=", name="plan.pdf", words="[It says 40]")
@@ -55,19 +59,19 @@ KNOWN: dict[tuple[str, str], tuple[bool, bool]] = {
 def test_what_is_known_of_models_is_careful(
     model: tuple[str, str], takes: tuple[bool, bool]
 ) -> None:
-    found = known_abilities(*model)
+    found = find_abilities(*model)
     assert (found.picture_bytes > 0, found.document_bytes > 0) == takes
 
 
 @pytest.mark.parametrize("said", [True, False])
 def test_what_an_admin_says_counts_more(said: bool) -> None:
     for model in KNOWN:
-        found = known_abilities(*model, pictures=said, documents=said)
+        found = find_abilities(*model, pictures=said, documents=said)
         assert (found.picture_bytes > 0, found.document_bytes > 0) == (said, said)
 
 
 def test_providers_differ_in_what_is_too_large() -> None:
-    sizes = {kind: known_abilities(kind, "x", pictures=True) for kind in ("anthropic", "google")}
+    sizes = {kind: find_abilities(kind, "x", pictures=True) for kind in ("anthropic", "google")}
     assert not sizes["anthropic"].takes("image/png", 4_000_000)
     assert sizes["google"].takes("image/png", 4_000_000)
     assert sizes["anthropic"].takes("text/plain", 4_000_000)
@@ -75,11 +79,11 @@ def test_providers_differ_in_what_is_too_large() -> None:
 
 def test_what_a_model_takes_stays_as_it_is() -> None:
     history = (ASKED, ANSWER, RESULT)
-    assert visible_to(SEES_ALL, history) == history
+    assert replace_unsupported(SEES_ALL, history) == history
 
 
 def test_what_it_does_not_take_is_replaced_by_words() -> None:
-    question, answer, result = visible_to(SEES_NONE, (ASKED, ANSWER, RESULT))
+    question, answer, result = replace_unsupported(SEES_NONE, (ASKED, ANSWER, RESULT))
     assert isinstance(question, Question) and isinstance(result, Outcome)
     assert (question.media, result.media, answer) == ((), (), ANSWER)
     assert question.text == (
@@ -90,7 +94,9 @@ def test_what_it_does_not_take_is_replaced_by_words() -> None:
 
 
 def test_one_that_did_not_fit_is_never_sent() -> None:
-    (question,) = visible_to(SEES_ALL, (Question(text="", media=(replace(PLAN, base64=""),)),))
+    (question,) = replace_unsupported(
+        SEES_ALL, (Question(text="", media=(replace(PLAN, base64=""),)),)
+    )
     assert isinstance(question, Question)
     assert question.media == ()
     assert question.text.startswith("[Left out, because the request has no room for it: “plan.pdf”")
@@ -98,7 +104,7 @@ def test_one_that_did_not_fit_is_never_sent() -> None:
 
 def test_one_that_is_too_large_goes_alone() -> None:
     small = Abilities(picture_bytes=50, document_bytes=1_000)
-    (question,) = visible_to(small, (Question(text="", media=(DOT, SEEN, PLAN)),))
+    (question,) = replace_unsupported(small, (Question(text="", media=(DOT, SEEN, PLAN)),))
     assert isinstance(question, Question)
     assert question.media == (SEEN, PLAN)
 
@@ -120,7 +126,7 @@ SENTENCES: dict[str, tuple[Abilities, tuple[HistoryItem, ...], tuple[str, ...]]]
         ("The model was not shown “dot.png”. It takes pictures of up to 50 bytes.",),
     ),
     "a type that it does not know": (
-        known_abilities("google", "gemini-4-argon"),
+        find_abilities("google", "gemini-4-argon"),
         (Question(text="Look", media=(replace(DOT, media_type="image/gif"), DOT)),),
         ("The model was not shown “dot.png”. It takes no GIF pictures.",),
     ),
@@ -148,7 +154,7 @@ SENTENCES: dict[str, tuple[Abilities, tuple[HistoryItem, ...], tuple[str, ...]]]
 def test_the_person_is_told_what_was_not_shown(
     owner: Member, abilities: Abilities, items: tuple[HistoryItem, ...], told: tuple[str, ...]
 ) -> None:
-    assert unseen_in(rows.turn(owner), abilities, items) == told
+    assert describe_unsupported(rows.turn(owner), abilities, items) == told
 
 
 @pytest.mark.django_db
@@ -157,17 +163,17 @@ def test_after_a_switch_it_is_said_of_all_that_came_before(owner: Member) -> Non
     turn = rows.turn(owner)
     earlier = rows.turn(owner, "done", text="x")
     Turn.objects.filter(pk=earlier.pk).update(conversation=turn.conversation, model="other:model")
-    assert len(unseen_in(turn, SEES_NONE, items)) == 2
+    assert len(describe_unsupported(turn, SEES_NONE, items)) == 2
     Turn.objects.filter(pk=earlier.pk).update(model=turn.model)
-    assert unseen_in(turn, SEES_NONE, items) == ()
+    assert describe_unsupported(turn, SEES_NONE, items) == ()
 
 
 @pytest.mark.django_db
 def test_the_notice_stands_once_at_the_top_of_the_answer(owner: Member) -> None:
     turn = rows.turn(owner)
-    assert note_unseen(turn, ()) == []
-    assert len(note_unseen(turn, ("Not shown.",))) == 1
-    assert note_unseen(turn, ("Not shown.",)) == []
+    assert note_unsupported(turn, ()) == []
+    assert len(note_unsupported(turn, ("Not shown.",))) == 1
+    assert note_unsupported(turn, ("Not shown.",)) == []
     notice = Part.objects.get(message=turn.answer, kind="notice")
     assert (notice.step, notice.text, notice.notice_kind) == (0, "Not shown.", "info")
 
@@ -181,14 +187,14 @@ def test_a_row_of_an_admin_decides_for_its_model(
         slug="shop", kind="openai-chat", label="Shop", key_place="none", base_url="http://x.test/v1"
     )
     ChatModel.objects.create(provider=provider, name="eyes", takes_documents=said)
-    abilities = chosen_model("shop:eyes", owner).abilities
+    abilities = choose_model("shop:eyes", owner).abilities
     assert (abilities.document_bytes > 0) is takes
 
 
 # --- a whole turn --------------------------------------------------------------------------------
 @pytest.mark.django_db(transaction=True)
 async def test_a_pdf_before_a_model_that_reads_none_goes_by_its_words(
-    workplace: Workplace, owner: Member
+    runtime: EngineRuntime, owner: Member
 ) -> None:
     data = pdf("Sold: 40")
     upload = Upload(name="sums.pdf", size=len(data), data=data)
@@ -197,7 +203,7 @@ async def test_a_pdf_before_a_model_that_reads_none_goes_by_its_words(
     turn = await in_database(
         intake.receive, owner, None, text="Look", model=scripted.MODEL, attachments=[file.pk]
     )
-    await rest(workplace, turn)
+    await wait_for_rest(runtime, turn)
     (question,) = scripted.requests[-1].history
     assert isinstance(question, Question)
     assert question.media == () and "Sold: 40" in question.text
@@ -207,20 +213,20 @@ async def test_a_pdf_before_a_model_that_reads_none_goes_by_its_words(
 
 @pytest.mark.django_db(transaction=True)
 async def test_files_that_a_provider_refuses_are_named_to_the_person(
-    workplace: Workplace, turn: Turn, owner: Member
+    runtime: EngineRuntime, turn: Turn, owner: Member
 ) -> None:
     scripted.scenes.append([FilesLeftOut(), *scripted.text("I cannot see it.")])
-    await rest(workplace, turn)
+    await wait_for_rest(runtime, turn)
     (note,) = await in_database(notes, owner, turn)
     assert "its provider refused them" in note.text
 
 
 @pytest.mark.django_db(transaction=True)
 async def test_a_model_that_cannot_use_tools_says_so_to_the_person(
-    workplace: Workplace, turn: Turn, owner: Member
+    runtime: EngineRuntime, turn: Turn, owner: Member
 ) -> None:
     scripted.scenes.append([ToolsLeftOut(), *scripted.text("By heart, then.")])
-    done = await rest(workplace, turn)
+    done = await wait_for_rest(runtime, turn)
     assert done.state == Turn.State.DONE
     (note,) = await in_database(notes, owner, turn)
     assert "This model cannot use tools, so it was offered none." in note.text

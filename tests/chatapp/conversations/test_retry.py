@@ -6,24 +6,25 @@ import pytest
 from django.db import transaction
 from django.test import Client
 
+from chatapp.conversations import intake, retry
+from chatapp.engine import ending
+from chatapp.engine.runtime import EngineRuntime
+from chatapp.engine.steps import open_step
+from chatapp.journal import journal
+from chatapp.journal.journal import Entry, Kind
+from chatapp.journal.lease import acquire
 from chatapp.models import Conversation, Member, Part, Step, Turn
+from chatapp.people.refused import Refused
 from chatapp.providers.events import FinishReason, ProviderError, TextDelta
 from chatapp.providers.request import AssistantMessage, SaidText, UserMessage
-from chatapp.storage import in_database
-from chatapp.turns import asking_again, ending, intake, journal
-from chatapp.turns.journal import Entry, Kind
-from chatapp.turns.lease import acquire
-from chatapp.turns.refusals import Refused
-from chatapp.turns.steps import open_step
-from chatapp.turns.workplace import Workplace
+from chatapp.server.database import in_database
 from tests import scripted
-from tests.chatapp.views.dom import parse
 from tests.conftest import signed_in
+from tests.dom_tree import parse
 from tests.scripted import Pause, calls, text
+from tests.turns.acts import get_owner, read_notices, read_text, wait_for_rest
 
-from .acts import call_owner, notices, rest, said
-
-pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True), pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.gate, pytest.mark.django_db(transaction=True), pytest.mark.timeout(300)]
 BUSY = ProviderError(kind="overloaded", message="OpenAI is overloaded.", retry_after=1.5)
 REFUSED = ProviderError(kind="server", message="OpenAI had an error of its own.", retry_after=900)
 
@@ -34,29 +35,29 @@ def status_line(owner: Member, turn: Turn) -> str:
 
 
 async def again(turn: Turn, model: str = scripted.MODEL) -> Turn:
-    owner = await in_database(call_owner, turn)
-    return await in_database(asking_again.ask_again, turn.conversation, owner, model)
+    owner = await in_database(get_owner, turn)
+    return await in_database(retry.ask_again, turn.conversation, owner, model)
 
 
-async def failed(workplace: Workplace, turn: Turn) -> Turn:
+async def failed(runtime: EngineRuntime, turn: Turn) -> Turn:
     scripted.scenes.append([TextDelta(text="Half an"), REFUSED])
-    done = await rest(workplace, turn)
+    done = await wait_for_rest(runtime, turn)
     assert done.state == Turn.State.FAILED
     return done
 
 
 async def test_a_wait_for_the_provider_counts_down_on_the_page_and_is_over_with_it(
-    workplace: Workplace, turn: Turn, owner: Member
+    runtime: EngineRuntime, turn: Turn, owner: Member
 ) -> None:
     scripted.scenes += [[BUSY], text("Here I am.")]
-    working = asyncio.create_task(rest(workplace, turn))
+    working = asyncio.create_task(wait_for_rest(runtime, turn))
     seen: list[str] = []
 
     async def look() -> bool:
         seen.append(await in_database(status_line, owner, turn))
         return working.done()
 
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(60):
         while not await look():
             pass
     assert any("OpenAI is overloaded. Asking again in 2 seconds (try 2 of 3)." in s for s in seen)
@@ -66,45 +67,47 @@ async def test_a_wait_for_the_provider_counts_down_on_the_page_and_is_over_with_
     assert step.waits_because == ""
 
 
-async def test_stop_ends_the_wait_at_once(workplace: Workplace, turn: Turn, owner: Member) -> None:
+async def test_stop_ends_the_wait_at_once(
+    runtime: EngineRuntime, turn: Turn, owner: Member
+) -> None:
     waiting = ProviderError(kind="overloaded", message="Busy.", retry_after=55)
     scripted.scenes.append([waiting])
-    workplace.engine.wake(turn.pk)
-    async with asyncio.timeout(10):
+    runtime.engine.wake(turn.pk)
+    async with asyncio.timeout(60):
         while "Asking again in 55" not in await in_database(status_line, owner, turn):
             pass
     await in_database(intake.stop, turn.conversation)
-    async with asyncio.timeout(3):
-        stopped = await rest(workplace, turn)
+    async with asyncio.timeout(30):
+        stopped = await wait_for_rest(runtime, turn)
     assert stopped.state == Turn.State.STOPPED
 
 
 async def test_an_answer_that_failed_is_tried_again_and_keeps_what_was_painted(
-    workplace: Workplace, turn: Turn
+    runtime: EngineRuntime, turn: Turn
 ) -> None:
-    await failed(workplace, turn)
+    await failed(runtime, turn)
     scripted.scenes.append(text("The whole answer."))
     await again(turn)
-    done = await rest(workplace, turn)
+    done = await wait_for_rest(runtime, turn)
     assert (done.state, done.reason) == (Turn.State.DONE, "complete")
-    assert await in_database(said, turn) == "Half anThe whole answer."
-    assert await in_database(notices, turn) == [REFUSED.message]
+    assert await in_database(read_text, turn) == "Half anThe whole answer."
+    assert await in_database(read_notices, turn) == [REFUSED.message]
     told = scripted.requests[-1].history
     assert told == (UserMessage(text="Tidy up, please"),)
 
 
 async def test_later_turns_do_not_hear_of_the_answer_that_was_given_up(
-    workplace: Workplace, turn: Turn, owner: Member
+    runtime: EngineRuntime, turn: Turn, owner: Member
 ) -> None:
-    await failed(workplace, turn)
+    await failed(runtime, turn)
     scripted.scenes.append(text("The whole answer."))
     await again(turn)
-    await rest(workplace, turn)
+    await wait_for_rest(runtime, turn)
     scripted.scenes.append(text("Yes."))
     following = await in_database(
         lambda: intake.receive(owner, turn.conversation, text="And?", model=scripted.MODEL)
     )
-    await rest(workplace, following)
+    await wait_for_rest(runtime, following)
     said_before = [
         each for each in scripted.requests[-1].history if isinstance(each, AssistantMessage)
     ]
@@ -112,15 +115,15 @@ async def test_later_turns_do_not_hear_of_the_answer_that_was_given_up(
 
 
 async def test_an_answer_that_was_stopped_before_it_began_is_given_after_all(
-    workplace: Workplace, turn: Turn
+    runtime: EngineRuntime, turn: Turn
 ) -> None:
     await in_database(intake.stop, turn.conversation)
     scripted.scenes.append(text("Here it is."))
     await again(turn)
-    done = await rest(workplace, turn)
+    done = await wait_for_rest(runtime, turn)
     assert (done.state, done.reason) == (Turn.State.DONE, "complete")
-    assert await in_database(said, turn) == "Here it is."
-    assert await in_database(notices, turn) == ["Stopped by you."]
+    assert await in_database(read_text, turn) == "Here it is."
+    assert await in_database(read_notices, turn) == ["Stopped by you."]
 
 
 def test_a_turn_ends_though_a_notice_stands_where_the_answer_was_to_be(turn: Turn) -> None:
@@ -157,36 +160,36 @@ def buttons(owner: Member, turn: Turn) -> list[str]:
     [("refused", "The model refused to answer"), ("filtered", "The provider's content filter")],
 )
 async def test_an_answer_that_was_refused_or_filtered_is_tried_again_by_another_model(
-    workplace: Workplace, turn: Turn, owner: Member, reason: FinishReason, sentence: str
+    runtime: EngineRuntime, turn: Turn, owner: Member, reason: FinishReason, sentence: str
 ) -> None:
     scripted.scenes.append(text("I cannot help.", reason=reason))
-    done = await rest(workplace, turn)
+    done = await wait_for_rest(runtime, turn)
     assert (done.state, done.reason) == (Turn.State.DONE, reason)
-    (notice,) = await in_database(notices, turn)
+    (notice,) = await in_database(read_notices, turn)
     assert sentence in notice
     assert await in_database(buttons, owner, done) == ["Try again"]
     scripted.scenes.append(text("Gladly."))
     await again(done, "scripted:other")
-    done = await rest(workplace, turn)
+    done = await wait_for_rest(runtime, turn)
     assert (done.state, done.reason, done.model) == (Turn.State.DONE, "complete", "scripted:other")
     assert scripted.requests[-1].history == (UserMessage(text="Tidy up, please"),)
-    assert await in_database(said, turn) == "I cannot help.Gladly."
+    assert await in_database(read_text, turn) == "I cannot help.Gladly."
     assert await in_database(buttons, owner, done) == []
 
 
 async def test_an_answer_that_was_given_is_not_tried_again(
-    workplace: Workplace, turn: Turn
+    runtime: EngineRuntime, turn: Turn
 ) -> None:
     scripted.scenes.append(text("Done."))
-    await rest(workplace, turn)
+    await wait_for_rest(runtime, turn)
     with pytest.raises(Refused, match="no answer here"):
         await again(turn)
 
 
 async def test_what_a_failed_answer_said_is_gone_on_from(
-    workplace: Workplace, turn: Turn, owner: Member
+    runtime: EngineRuntime, turn: Turn, owner: Member
 ) -> None:
-    done = await failed(workplace, turn)
+    done = await failed(runtime, turn)
     assert await in_database(buttons, owner, done) == ["Try again", "Continue"]
     scripted.scenes.append(text(" answer."))
 
@@ -197,23 +200,23 @@ async def test_what_a_failed_answer_said_is_gone_on_from(
         assert answer.status_code < 400, answer.content
         return Turn.objects.exclude(pk=turn.pk).get()
 
-    await rest(workplace, await in_database(go_on))
+    await wait_for_rest(runtime, await in_database(go_on))
     assert AssistantMessage(parts=(SaidText(text="Half an"),)) in scripted.requests[-1].history
 
 
 async def test_without_a_word_there_is_nothing_to_go_on_from(
-    workplace: Workplace, turn: Turn, owner: Member
+    runtime: EngineRuntime, turn: Turn, owner: Member
 ) -> None:
     scripted.scenes.append([REFUSED])
-    done = await rest(workplace, turn)
+    done = await wait_for_rest(runtime, turn)
     assert await in_database(buttons, owner, done) == ["Try again"]
 
 
-async def test_another_model_may_try(workplace: Workplace, turn: Turn) -> None:
-    await failed(workplace, turn)
+async def test_another_model_may_try(runtime: EngineRuntime, turn: Turn) -> None:
+    await failed(runtime, turn)
     scripted.scenes.append(text("As another one."))
     await again(turn, "scripted:other")
-    done = await rest(workplace, turn)
+    done = await wait_for_rest(runtime, turn)
     assert done.model == "scripted:other"
     assert scripted.requests[-1].model == "other"
     conversation = await in_database(Conversation.objects.get, pk=turn.conversation_id)
@@ -221,13 +224,13 @@ async def test_another_model_may_try(workplace: Workplace, turn: Turn) -> None:
 
 
 async def test_calls_that_were_made_stand_and_the_model_goes_on_from_them(
-    workplace: Workplace, turn: Turn
+    runtime: EngineRuntime, turn: Turn
 ) -> None:
     scripted.scenes += [calls(("unheard_of", "{}")), [REFUSED]]
-    await rest(workplace, turn)
+    await wait_for_rest(runtime, turn)
     scripted.scenes.append(text("That tool is not there."))
     await again(turn)
-    done = await rest(workplace, turn)
+    done = await wait_for_rest(runtime, turn)
     assert done.state == Turn.State.DONE
     assert [type(item).__name__ for item in scripted.requests[-1].history] == [
         "UserMessage",
@@ -237,29 +240,29 @@ async def test_calls_that_were_made_stand_and_the_model_goes_on_from_them(
 
 
 async def test_only_the_last_answer_that_ended_early_can_be_tried_again(
-    workplace: Workplace, turn: Turn
+    runtime: EngineRuntime, turn: Turn
 ) -> None:
     with pytest.raises(Refused, match="no answer here"):
         await again(turn)  # it has not begun
     scripted.scenes.append(text("Well."))
-    await rest(workplace, turn)
+    await wait_for_rest(runtime, turn)
     with pytest.raises(Refused, match="no answer here"):
         await again(turn)
 
 
-async def test_two_presses_begin_it_once(workplace: Workplace, turn: Turn) -> None:
-    await failed(workplace, turn)
+async def test_two_presses_begin_it_once(runtime: EngineRuntime, turn: Turn) -> None:
+    await failed(runtime, turn)
     pause = Pause()
     scripted.scenes.append([pause, *text("Once.")])
     await again(turn)
     with pytest.raises(Refused):
         await again(turn)
-    workplace.engine.wake(turn.pk)
-    async with asyncio.timeout(10):
+    runtime.engine.wake(turn.pk)
+    async with asyncio.timeout(60):
         await pause.reached.wait()
     pause.ended.set()
-    await rest(workplace, turn)
-    assert await in_database(said, turn) == "Half anOnce."
+    await wait_for_rest(runtime, turn)
+    assert await in_database(read_text, turn) == "Half anOnce."
 
 
 def asked(client: Client, turn: Turn, act: str, **fields: str) -> str:
@@ -269,9 +272,9 @@ def asked(client: Client, turn: Turn, act: str, **fields: str) -> str:
 
 
 async def test_the_page_offers_it_and_keeps_what_stands_in_the_box(
-    workplace: Workplace, turn: Turn, owner: Member
+    runtime: EngineRuntime, turn: Turn, owner: Member
 ) -> None:
-    await failed(workplace, turn)
+    await failed(runtime, turn)
 
     def press() -> None:
         client = signed_in(owner)
@@ -286,10 +289,10 @@ async def test_the_page_offers_it_and_keeps_what_stands_in_the_box(
 
 
 async def test_an_answer_that_was_cut_by_its_length_goes_on_as_a_new_message(
-    workplace: Workplace, turn: Turn, owner: Member
+    runtime: EngineRuntime, turn: Turn, owner: Member
 ) -> None:
     scripted.scenes.append(text("This goes on and", reason="length"))
-    await rest(workplace, turn)
+    await wait_for_rest(runtime, turn)
 
     def press() -> Turn:
         client = signed_in(owner)
@@ -301,8 +304,8 @@ async def test_an_answer_that_was_cut_by_its_length_goes_on_as_a_new_message(
 
     following = await in_database(press)
     scripted.scenes.append(text(" on."))
-    await rest(workplace, following)
-    assert scripted.requests[-1].history[-1] == UserMessage(text=asking_again.GO_ON)
+    await wait_for_rest(runtime, following)
+    assert scripted.requests[-1].history[-1] == UserMessage(text=retry.GO_ON)
 
 
 def test_a_stranger_can_do_neither(turn: Turn) -> None:

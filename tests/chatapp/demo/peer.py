@@ -10,14 +10,14 @@ import mcp_types
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from chatapp.demo.application import token
+from chatapp.demo.address import compute_token
 
 ERAS = {"auto": "2026-07-28", "legacy": "2025-11-25"}
 
 
 @asynccontextmanager
 async def connected(url: str, mode: str = "auto") -> AsyncIterator[Client]:
-    headers = {"Authorization": f"Bearer {token()}"}
+    headers = {"Authorization": f"Bearer {compute_token()}"}
     with anyio.fail_after(20):
         async with (
             httpx2.AsyncClient(headers=headers, trust_env=False) as http,

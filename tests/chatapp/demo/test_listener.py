@@ -6,24 +6,24 @@ import sys
 
 import pytest
 
-from chatapp.demo.application import token
-from chatapp.demo.listener import address
+from chatapp.demo.address import compute_token
+from chatapp.demo.listener import find_address
 
 from .peer import connected
 
 
 async def test_a_server_process_uses_its_own_port(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COUNTERSIGN_PORT", "6741")
-    here = await address()
+    here = await find_address()
     assert here.url == "http://127.0.0.1:6741/demo/mcp"
-    assert here.bearer == token()
+    assert here.bearer == compute_token()
 
 
 async def test_a_command_without_a_server_serves_itself_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delenv("COUNTERSIGN_PORT", raising=False)
-    asked = await asyncio.gather(*(address() for _ in range(4)))
+    asked = await asyncio.gather(*(find_address() for _ in range(4)))
     assert len({here.url for here in asked}) == 1
     async with connected(asked[0].url) as client:
         assert (await client.list_tools()).tools

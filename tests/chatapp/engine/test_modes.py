@@ -3,29 +3,28 @@
 import pytest
 from django.db import transaction
 
+from chatapp.conversations import intake
+from chatapp.engine.runtime import EngineRuntime
 from chatapp.models import Conversation, LogEntry, Member, ToolCall, Turn
-from chatapp.storage import in_database
-from chatapp.turns import intake
-from chatapp.turns.workplace import Workplace
+from chatapp.server.database import in_database
 from mcpconfig.models import Service
 from tests import scripted
-from tests.chatapp.views.dom import parse
+from tests.chatapp.policy.test_consents import APPEND, allow, asked, confirmed
 from tests.conftest import signed_in
+from tests.dom_tree import parse
 from tests.scripted import calls, text
-
-from .acts import DELETE, READ, only_call, rest
-from .test_consents import APPEND, allow, asked, confirmed
+from tests.turns.acts import DELETE, READ, get_only_call, wait_for_rest
 
 __all__ = ["confirmed"]
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(90)]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(300)]
 
 
 async def test_a_chat_that_plans_offers_and_runs_only_what_reads(
-    workplace: Workplace, turn: Turn, confirmed: Service
+    runtime: EngineRuntime, turn: Turn, confirmed: Service
 ) -> None:
     await in_database(lambda: intake.switch_mode(turn.conversation, "plan"))
     scripted.scenes += [calls(READ, DELETE), text("I would delete it.")]
-    await rest(workplace, turn)
+    await wait_for_rest(runtime, turn)
     offered = {tool.name for tool in scripted.requests[0].tools}
     assert "notebook_read_note" in offered
     assert "notebook_delete_note" not in offered
@@ -37,9 +36,9 @@ async def test_a_chat_that_plans_offers_and_runs_only_what_reads(
 
 
 async def test_a_call_that_was_allowed_does_not_run_once_the_chat_only_plans(
-    workplace: Workplace, turn: Turn, confirmed: Service
+    runtime: EngineRuntime, turn: Turn, confirmed: Service
 ) -> None:
-    call, owner = await asked(workplace, turn, APPEND)
+    call, owner = await asked(runtime, turn, APPEND)
 
     @transaction.atomic
     def decide() -> None:
@@ -47,8 +46,8 @@ async def test_a_call_that_was_allowed_does_not_run_once_the_chat_only_plans(
         intake.switch_mode(turn.conversation, "plan")
 
     await in_database(decide)
-    await rest(workplace, turn)
-    call = await only_call(turn)
+    await wait_for_rest(runtime, turn)
+    call = await get_only_call(turn)
     assert (call.state, call.attempt) == (ToolCall.State.WITHDRAWN, 0)
 
 

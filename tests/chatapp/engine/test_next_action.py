@@ -9,17 +9,20 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from chatapp.turns.next_action import (
-    MOST_ATTEMPTS,
+from chatapp.calls.attempts import MAX_ATTEMPTS
+from chatapp.engine.next_action import (
     OVER,
+    Budget,
     CallModel,
+    CallState,
     Decide,
     Execute,
     Finish,
+    StepState,
+    TurnState,
     Wait,
     next_action,
 )
-from chatapp.turns.snapshot import Budget, CallState, StepState, TurnState
 
 NOTHING = Budget(steps=0, seconds=0, tokens=0, calls=0)
 LIMIT = Budget(steps=4, seconds=100, tokens=10_000, calls=8)
@@ -41,16 +44,16 @@ def test_a_step_whose_worker_died_is_asked_anew() -> None:
 
 def test_a_step_that_has_ended_too_many_workers_is_not_asked_anew() -> None:
     step = a_step(state="calling")
-    last = replace(FRESH, step=replace(step, attempt=MOST_ATTEMPTS - 1))
+    last = replace(FRESH, step=replace(step, attempt=MAX_ATTEMPTS - 1))
     assert next_action(last) == CallModel(number=1)
-    end = next_action(replace(FRESH, step=replace(step, attempt=MOST_ATTEMPTS)))
+    end = next_action(replace(FRESH, step=replace(step, attempt=MAX_ATTEMPTS)))
     assert isinstance(end, Finish)
     assert end.reason == "failed"
-    assert f"{MOST_ATTEMPTS} times" in end.sentence
+    assert f"{MAX_ATTEMPTS} times" in end.sentence
 
 
 def test_a_step_that_came_to_its_end_at_last_is_like_any_other() -> None:
-    step = replace(a_step("succeeded"), attempt=MOST_ATTEMPTS)
+    step = replace(a_step("succeeded"), attempt=MAX_ATTEMPTS)
     assert next_action(replace(FRESH, step=step)) == CallModel(number=2)
 
 
@@ -203,8 +206,8 @@ class TurnMachine(RuleBasedStateMachine):
 
     @invariant()
     def no_model_call_takes_more_than_a_few_workers_with_it(self) -> None:
-        assert self.turn.step is None or self.turn.step.attempt <= MOST_ATTEMPTS
-        assert self.deaths <= MOST_ATTEMPTS * LIMIT.steps
+        assert self.turn.step is None or self.turn.step.attempt <= MAX_ATTEMPTS
+        assert self.deaths <= MAX_ATTEMPTS * LIMIT.steps
 
     @invariant()
     def asking_twice_gives_the_same_action(self) -> None:

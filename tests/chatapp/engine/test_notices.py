@@ -4,21 +4,20 @@ from typing import Any
 
 import pytest
 
+from chatapp.context.history import build_history
+from chatapp.conversations import intake
+from chatapp.conversations.turn_events import EventTranslator, TurnEvent
+from chatapp.engine.runtime import EngineRuntime
+from chatapp.journal.journal import read_events_after
 from chatapp.models import JournalEvent, Part, ToolCall, Turn
 from chatapp.providers.events import Finished, ProviderError, ReasoningDelta, TextDelta, Usage
-from chatapp.storage import in_database
-from chatapp.turns import intake
-from chatapp.turns.history import history_of
-from chatapp.turns.journal import after
-from chatapp.turns.narration import Narrator, Told
-from chatapp.turns.workplace import Workplace
+from chatapp.server.database import in_database
 from mcpconfig.models import Service
 from tests import scripted
 from tests.scripted import Scene, calls, text
+from tests.turns.acts import DELETE, READ, get_only_call, read_notices, wait_for_rest
 
-from .acts import DELETE, READ, notices, only_call, rest
-
-pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+pytestmark = [pytest.mark.gate, pytest.mark.django_db(transaction=True)]
 Kind = Part.NoticeKind
 WORDLESS = "The model ended its answer without a text."
 SILENCE: Scene = [Usage(output_tokens=1), Finished(reason="stop")]
@@ -29,22 +28,22 @@ def kinds(turn: Turn) -> list[tuple[str, str]]:
     return [(part.notice_kind, part.text) for part in parts]
 
 
-def told(turn: Turn) -> list[Told]:
-    narrator = Narrator()
-    events = after(turn.conversation_id, 0)
-    return [each for event in events for each in narrator.tell(event)]
+def told(turn: Turn) -> list[TurnEvent]:
+    narrator = EventTranslator()
+    events = read_events_after(turn.conversation_id, 0)
+    return [each for event in events for each in narrator.translate(event)]
 
 
-def remarks(turn: Turn) -> list[Told]:
+def remarks(turn: Turn) -> list[TurnEvent]:
     return [each for each in told(turn) if each["type"] in ("notice", "error")]
 
 
 # --- an answer without words ----------------------------------------------------------------------
 async def test_an_answer_that_ends_after_its_tools_says_that_it_has_no_text(
-    workplace: Workplace, notebook: Service, turn: Turn
+    runtime: EngineRuntime, notebook: Service, turn: Turn
 ) -> None:
     scripted.scenes += [calls(READ), list(SILENCE)]
-    done = await rest(workplace, turn)
+    done = await wait_for_rest(runtime, turn)
     assert (done.state, done.reason) == (Turn.State.DONE, "complete")
     assert await in_database(kinds, turn) == [(Kind.INFO, WORDLESS)]
 
@@ -59,61 +58,61 @@ async def test_an_answer_that_ends_after_its_tools_says_that_it_has_no_text(
     ids=["nothing", "spaces", "a thought"],
 )
 async def test_an_answer_without_words_says_so(
-    workplace: Workplace, turn: Turn, words: list[Any]
+    runtime: EngineRuntime, turn: Turn, words: list[Any]
 ) -> None:
     scripted.scenes.append([*words, *SILENCE])
-    await rest(workplace, turn)
-    assert await in_database(notices, turn) == [WORDLESS]
+    await wait_for_rest(runtime, turn)
+    assert await in_database(read_notices, turn) == [WORDLESS]
 
 
 async def test_words_before_a_tool_are_not_the_end_of_an_answer(
-    workplace: Workplace, notebook: Service, turn: Turn
+    runtime: EngineRuntime, notebook: Service, turn: Turn
 ) -> None:
     scripted.scenes += [[TextDelta(text="Let me look."), *calls(READ)], list(SILENCE)]
-    await rest(workplace, turn)
-    assert await in_database(notices, turn) == [WORDLESS]
+    await wait_for_rest(runtime, turn)
+    assert await in_database(read_notices, turn) == [WORDLESS]
 
 
 async def test_an_answer_with_words_needs_no_remark(
-    workplace: Workplace, notebook: Service, turn: Turn
+    runtime: EngineRuntime, notebook: Service, turn: Turn
 ) -> None:
     scripted.scenes += [calls(READ), text("It says nothing.")]
-    await rest(workplace, turn)
-    assert await in_database(notices, turn) == []
+    await wait_for_rest(runtime, turn)
+    assert await in_database(read_notices, turn) == []
 
 
 async def test_a_remark_is_for_people_and_never_told_to_the_model(
-    workplace: Workplace, turn: Turn
+    runtime: EngineRuntime, turn: Turn
 ) -> None:
     scripted.scenes.append(list(SILENCE))
-    await rest(workplace, turn)
-    assert WORDLESS not in str(await in_database(history_of, turn))
+    await wait_for_rest(runtime, turn)
+    assert WORDLESS not in str(await in_database(build_history, turn))
 
 
 # --- the kinds ------------------------------------------------------------------------------------
-async def test_stopping_is_no_error(workplace: Workplace, notebook: Service, turn: Turn) -> None:
+async def test_stopping_is_no_error(runtime: EngineRuntime, notebook: Service, turn: Turn) -> None:
     scripted.scenes.append(calls(DELETE))
-    await rest(workplace, turn)
+    await wait_for_rest(runtime, turn)
     await in_database(intake.stop, turn.conversation)
-    await rest(workplace, turn)
+    await wait_for_rest(runtime, turn)
     assert await in_database(kinds, turn) == [(Kind.STOPPED, "Stopped by you.")]
     assert await in_database(remarks, turn) == [
         {"type": "notice", "kind": "stopped", "text": "Stopped by you."}
     ]
 
 
-async def test_a_failed_model_call_is_an_error(workplace: Workplace, turn: Turn) -> None:
+async def test_a_failed_model_call_is_an_error(runtime: EngineRuntime, turn: Turn) -> None:
     scripted.scenes.append([ProviderError(kind="auth", message="No key.", hint="Set one.")])
-    await rest(workplace, turn)
+    await wait_for_rest(runtime, turn)
     assert await in_database(kinds, turn) == [(Kind.ERROR, "No key.")]
     assert await in_database(remarks, turn) == [
         {"type": "error", "kind": "error", "text": "No key. Set one."}
     ]
 
 
-async def test_a_limit_is_neither(workplace: Workplace, turn: Turn) -> None:
+async def test_a_limit_is_neither(runtime: EngineRuntime, turn: Turn) -> None:
     scripted.scenes.append(text("So far", reason="length"))
-    await rest(workplace, turn)
+    await wait_for_rest(runtime, turn)
     assert [kind for kind, _ in await in_database(kinds, turn)] == [Kind.INFO]
     assert [(each["type"], each["kind"]) for each in await in_database(remarks, turn)] == [
         ("notice", "info")
@@ -121,18 +120,18 @@ async def test_a_limit_is_neither(workplace: Workplace, turn: Turn) -> None:
 
 
 async def test_what_nobody_foresaw_is_an_error(
-    workplace: Workplace, turn: Turn, monkeypatch: pytest.MonkeyPatch
+    runtime: EngineRuntime, turn: Turn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("chatapp.turns.engine.next_action", lambda _state: 1 / 0)
-    await rest(workplace, turn)
+    monkeypatch.setattr("chatapp.engine.engine.next_action", lambda _state: 1 / 0)
+    await wait_for_rest(runtime, turn)
     assert [kind for kind, _ in await in_database(kinds, turn)] == [Kind.ERROR]
 
 
 async def test_only_notices_have_a_kind(
-    workplace: Workplace, notebook: Service, turn: Turn
+    runtime: EngineRuntime, notebook: Service, turn: Turn
 ) -> None:
     scripted.scenes += [calls(READ), text("It says nothing.")]
-    await rest(workplace, turn)
+    await wait_for_rest(runtime, turn)
     found = Part.objects.filter(message_id=turn.answer_id).exclude(notice_kind="")
     assert not await in_database(found.exists)
 
@@ -147,12 +146,12 @@ async def test_only_notices_have_a_kind(
     ],
 )
 async def test_a_call_that_does_not_fit_its_tool_asks_nobody_and_is_not_sent(
-    workplace: Workplace, notebook: Service, turn: Turn, name: str, arguments: str, sentence: str
+    runtime: EngineRuntime, notebook: Service, turn: Turn, name: str, arguments: str, sentence: str
 ) -> None:
     scripted.scenes += [calls((name, arguments)), text("Then I ask differently.")]
-    done = await rest(workplace, turn)
+    done = await wait_for_rest(runtime, turn)
     assert done.state == Turn.State.DONE
-    call = await only_call(turn)
+    call = await get_only_call(turn)
     assert (call.state, call.attempt) == (ToolCall.State.FAILED, 0)
     assert not hasattr(call, "approval")
     outcome = scripted.requests[1].history[-1]
@@ -161,10 +160,10 @@ async def test_a_call_that_does_not_fit_its_tool_asks_nobody_and_is_not_sent(
 
 
 async def test_a_call_beside_one_that_does_not_fit_still_asks(
-    workplace: Workplace, notebook: Service, turn: Turn
+    runtime: EngineRuntime, notebook: Service, turn: Turn
 ) -> None:
     scripted.scenes.append(calls((DELETE[0], "{}"), DELETE))
-    waiting = await rest(workplace, turn)
+    waiting = await wait_for_rest(runtime, turn)
     assert waiting.state == Turn.State.WAITING
     states = ToolCall.objects.filter(turn=turn).values_list("state", flat=True)
     assert await in_database(list, states) == ["failed", "awaiting_approval"]

@@ -6,6 +6,9 @@ from typing import Any
 
 import pytest
 
+from chatapp.context.history import build_history
+from chatapp.conversations import intake
+from chatapp.engine.runtime import EngineRuntime
 from chatapp.models import Part, Turn
 from chatapp.providers.events import (
     Finished,
@@ -25,14 +28,10 @@ from chatapp.providers.request import (
     SaidText,
     ToolOutcome,
 )
-from chatapp.storage import in_database
-from chatapp.turns import intake
-from chatapp.turns.history import history_of
-from chatapp.turns.workplace import Workplace
+from chatapp.server.database import in_database
 from tests import scripted
 from tests.scripted import Pause, Scene, text
-
-from .acts import rest
+from tests.turns.acts import wait_for_rest
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -77,7 +76,7 @@ def _word(part: SaidText | SaidReasoning | AskedTool) -> str:
 
 
 def told(turn: Turn) -> list[str]:
-    return order_of(history_of(turn))
+    return order_of(build_history(turn))
 
 
 def on_the_page(turn: Turn) -> list[str]:
@@ -87,7 +86,7 @@ def on_the_page(turn: Turn) -> list[str]:
 
 @pytest.mark.parametrize("is_ready_at_the_end", [False, True])
 async def test_words_and_thoughts_keep_their_place_among_calls(
-    workplace: Workplace, turn: Turn, is_ready_at_the_end: bool
+    runtime: EngineRuntime, turn: Turn, is_ready_at_the_end: bool
 ) -> None:
     first: Scene = [] if is_ready_at_the_end else [whole(0)]
     second: Scene = [whole(0), whole(1)] if is_ready_at_the_end else [whole(1)]
@@ -105,7 +104,7 @@ async def test_words_and_thoughts_keep_their_place_among_calls(
         ]
     )
     scripted.scenes.append(text("Done."))
-    await rest(workplace, turn)
+    await wait_for_rest(runtime, turn)
     results = ["result of call_0", "result of call_1"]
     said = ["[One.]", "call_0", "Now the other.", "[Two.]", "call_1"]
     assert order_of(scripted.requests[1].history) == [*said, *results]
@@ -114,29 +113,31 @@ async def test_words_and_thoughts_keep_their_place_among_calls(
 
 
 async def test_words_on_both_sides_of_a_call_are_two_parts(
-    workplace: Workplace, turn: Turn
+    runtime: EngineRuntime, turn: Turn
 ) -> None:
     words: Scene = [TextDelta(text="Before"), begun(0), TextDelta(text="after"), whole(0)]
     scripted.scenes += [[*words, *end("tool_calls")], text("Done.")]
-    await rest(workplace, turn)
+    await wait_for_rest(runtime, turn)
     assert order_of(scripted.requests[1].history)[:3] == ["Before", "call_0", "after"]
 
 
-async def test_results_follow_in_the_order_of_their_calls(workplace: Workplace, turn: Turn) -> None:
+async def test_results_follow_in_the_order_of_their_calls(
+    runtime: EngineRuntime, turn: Turn
+) -> None:
     """Of two that were begun apart, the second may be whole first."""
     scene = [begun(0), TextDelta(text="and"), begun(1), whole(1), whole(0), *end("tool_calls")]
     scripted.scenes += [scene, text("Done.")]
-    await rest(workplace, turn)
+    await wait_for_rest(runtime, turn)
     assert order_of(scripted.requests[1].history) == [
         *("call_0", "and", "call_1", "result of call_0", "result of call_1")
     ]
 
 
 async def test_calls_that_were_stored_without_a_place_follow_the_words(
-    workplace: Workplace, turn: Turn
+    runtime: EngineRuntime, turn: Turn
 ) -> None:
     scripted.scenes += [[whole(0), TextDelta(text="after"), *end("tool_calls")], text("Done.")]
-    await rest(workplace, turn)
+    await wait_for_rest(runtime, turn)
     assert (await in_database(told, turn))[:2] == ["call_0", "after"]
     await Part.objects.aupdate(place=None)
     assert (await in_database(told, turn))[:2] == ["after", "call_0"]
@@ -153,43 +154,43 @@ UNANSWERED: Scene = [
 
 
 async def test_stop_leaves_no_thought_sealed_whose_call_nobody_runs(
-    workplace: Workplace, turn: Turn
+    runtime: EngineRuntime, turn: Turn
 ) -> None:
     pause = Pause()
     scripted.scenes.append([*UNANSWERED, pause, *text("never")])
-    workplace.engine.wake(turn.pk)
-    async with asyncio.timeout(10):
+    runtime.engine.wake(turn.pk)
+    async with asyncio.timeout(60):
         await pause.reached.wait()
     await in_database(intake.stop, turn.conversation)
-    await rest(workplace, turn)
+    await wait_for_rest(runtime, turn)
     assert await in_database(told, turn) == ["One.", "One more.", "[Two.]", "Half"]
 
 
 async def test_a_failure_leaves_no_thought_sealed_whose_call_nobody_runs(
-    workplace: Workplace, turn: Turn
+    runtime: EngineRuntime, turn: Turn
 ) -> None:
     scripted.scenes.append([*UNANSWERED, ProviderError(kind="bad_request", message="Broken.")])
-    await rest(workplace, turn)
+    await wait_for_rest(runtime, turn)
     assert await in_database(told, turn) == ["One.", "One more.", "[Two.]", "Half"]
 
 
 async def test_a_call_that_was_cut_off_takes_its_own_thought_along(
-    workplace: Workplace, turn: Turn
+    runtime: EngineRuntime, turn: Turn
 ) -> None:
     """Not that of the call before it; and of two that one thought led to, one is enough."""
     parallel = [*thought("One."), begun(0), begun(1), whole(0)]
     scripted.scenes.append([*parallel, *thought("Two."), begun(2), *end("length")])
-    await rest(workplace, turn)
+    await wait_for_rest(runtime, turn)
     said = (await in_database(told, turn))[:3]
     assert said == ["[One.]", "call_0", "Two."]
 
 
 async def test_an_attempt_that_failed_leaves_no_place_behind(
-    workplace: Workplace, turn: Turn
+    runtime: EngineRuntime, turn: Turn
 ) -> None:
     failing = ProviderError(kind="overloaded", message="Busy.", retry_after=0)
     scripted.scenes.append([begun(0), failing])
     scripted.scenes.append([*thought("One."), begun(0), whole(0), *end("tool_calls")])
     scripted.scenes.append(text("Done."))
-    await rest(workplace, turn)
+    await wait_for_rest(runtime, turn)
     assert order_of(scripted.requests[-1].history)[:2] == ["[One.]", "call_0"]

@@ -6,20 +6,21 @@ import uuid
 from datetime import timedelta
 
 import pytest
+from django.contrib.sessions.models import Session
 from django.db import OperationalError
 from django.utils import timezone
 
+from chatapp.engine import sweep
+from chatapp.engine.engine import Engine
+from chatapp.engine.runtime import EngineRuntime
+from chatapp.journal.lease import acquire
 from chatapp.models import Approval, JournalEvent, ToolCall, Turn
-from chatapp.storage import in_database
-from chatapp.turns import recovery
-from chatapp.turns.engine import Engine
-from chatapp.turns.lease import acquire
-from chatapp.turns.workplace import Workplace
+from chatapp.server.database import in_database
+from chatapp.server.runtime import current_runtime
 from mcpconfig.models import Exchange, Service
 from tests import scripted
 from tests.scripted import text
-
-from .acts import rest, said, until
+from tests.turns.acts import read_text, wait_for_rest, wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 State = ToolCall.State
@@ -46,16 +47,16 @@ def call(turn: Turn) -> ToolCall:
 
 # --- a turn that waits although a call of it was being sent --------------------------------------
 async def test_a_turn_that_waits_with_a_call_being_sent_is_settled(
-    workplace: Workplace, turn: Turn, call: ToolCall
+    runtime: EngineRuntime, turn: Turn, call: ToolCall
 ) -> None:
-    await in_database(recovery.queue_unsettled)
-    assert turn.pk in await in_database(recovery.abandoned_turns)
-    done = await rest(workplace, turn)
+    await in_database(sweep.queue_unsettled)
+    assert turn.pk in await in_database(sweep.find_abandoned_turns)
+    done = await wait_for_rest(runtime, turn)
     await call.arefresh_from_db()
     assert (done.state, call.state) == (Turn.State.WAITING, State.UNKNOWN)
     assert call.error is not None
     assert call.error["kind"] == "worker_died"
-    await in_database(recovery.queue_unsettled)
+    await in_database(sweep.queue_unsettled)
     now = await in_database(Turn.objects.get, pk=turn.pk)
     assert now.state == Turn.State.WAITING, "It is settled, and yet taken up again."
 
@@ -64,10 +65,10 @@ async def test_the_sweep_finds_it(
     turn: Turn, call: ToolCall, settings: pytest.FixtureRequest
 ) -> None:
     settings.SWEEP_SECONDS = 0.05  # type: ignore[attr-defined]
-    engine = Engine()
+    engine = Engine(current_runtime())
     engine.start()
     try:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while call.state == State.SENDING:
                 await call.arefresh_from_db()
     finally:
@@ -80,7 +81,7 @@ def test_a_turn_that_waits_for_a_person_is_left_alone(
     turn: Turn, call: ToolCall, state: str
 ) -> None:
     ToolCall.objects.update(state=state)
-    recovery.queue_unsettled()
+    sweep.queue_unsettled()
     turn.refresh_from_db()
     assert (turn.state, turn.signals) == (Turn.State.WAITING, 0)
 
@@ -89,42 +90,42 @@ def test_a_turn_whose_worker_is_sending_is_left_alone(turn: Turn, call: ToolCall
     Turn.objects.update(state=Turn.State.QUEUED)
     lease = acquire(turn.pk)
     assert lease is not None
-    recovery.queue_unsettled()
+    sweep.queue_unsettled()
     turn.refresh_from_db()
     assert (turn.state, turn.lease_owner) == (Turn.State.RUNNING, lease.owner)
 
 
 # --- the jobs ------------------------------------------------------------------------------------
 def test_only_turns_that_nobody_moves_are_taken_up(turn: Turn) -> None:
-    assert recovery.abandoned_turns() == [turn.pk]
+    assert sweep.find_abandoned_turns() == [turn.pk]
     acquire(turn.pk)
-    assert recovery.abandoned_turns() == []
+    assert sweep.find_abandoned_turns() == []
     Turn.objects.update(lease_until="2020-01-01T00:00Z")
-    assert recovery.abandoned_turns() == [turn.pk]
+    assert sweep.find_abandoned_turns() == [turn.pk]
 
 
 def test_the_journal_of_a_step_that_is_being_said_is_kept(turn: Turn) -> None:
     """The page's words are in it, and so is the count of its attempts."""
     step = turn.steps.create(number=1)
     JournalEvent.objects.update(created_at="2020-01-01T00:00Z")
-    recovery.clear_journal()
+    sweep.clear_journal()
     assert turn.journal.exists()
     step.state = "done"
     step.save(update_fields=["state"])
-    recovery.clear_journal()
+    sweep.clear_journal()
     assert not turn.journal.exists()
 
 
 def test_an_approval_that_is_late_expires_and_wakes_its_turn(turn: Turn, call: ToolCall) -> None:
     ToolCall.objects.update(state=State.AWAITING_APPROVAL, attempt=0)
     Approval.objects.create(tool_call=call, binding="b" * 64, expires_at="2020-01-01T00:00Z")
-    recovery.expire_approvals()
+    sweep.expire_approvals()
     turn.refresh_from_db()
     call.refresh_from_db()
     assert (turn.state, call.state) == (Turn.State.QUEUED, State.EXPIRED)
 
 
-@pytest.mark.parametrize("broken", [job.__name__ for job in recovery.JOBS])
+@pytest.mark.parametrize("broken", [job.__name__ for job in sweep.JOBS])
 async def test_a_job_of_the_sweep_that_fails_keeps_no_other_from_its_work(
     turn: Turn, monkeypatch: pytest.MonkeyPatch, settings: pytest.FixtureRequest, broken: str
 ) -> None:
@@ -139,17 +140,17 @@ async def test_a_job_of_the_sweep_that_fails_keeps_no_other_from_its_work(
 
         return do
 
-    names = [each.__name__ for each in recovery.JOBS]
-    monkeypatch.setattr(recovery, "JOBS", tuple(job(name) for name in names))
+    names = [each.__name__ for each in sweep.JOBS]
+    monkeypatch.setattr(sweep, "JOBS", tuple(job(name) for name in names))
     scripted.scenes.append(text("Taken up."))
-    engine = Engine()
+    engine = Engine(current_runtime())
     engine.start()
     try:
-        await until(lambda: all(done.count(name) > 1 for name in names))
-        await until(lambda: bool(scripted.closed))
+        await wait_until(lambda: all(done.count(name) > 1 for name in names))
+        await wait_until(lambda: bool(scripted.closed))
     finally:
         await engine.close()
-    assert await in_database(said, turn) in ("", "Taken up.")
+    assert await in_database(read_text, turn) in ("", "Taken up.")
 
 
 async def test_a_sweep_that_cannot_take_up_turns_still_does_the_rest(
@@ -161,12 +162,12 @@ async def test_a_sweep_that_cannot_take_up_turns_still_does_the_rest(
     def fail() -> None:
         raise OperationalError("away")
 
-    monkeypatch.setattr(recovery, "abandoned_turns", fail)
-    monkeypatch.setattr(recovery, "JOBS", (lambda: done.append(1),))
-    engine = Engine()
+    monkeypatch.setattr(sweep, "find_abandoned_turns", fail)
+    monkeypatch.setattr(sweep, "JOBS", (lambda: done.append(1),))
+    engine = Engine(current_runtime())
     engine.start()
     try:
-        await until(lambda: len(done) > 2)
+        await wait_until(lambda: len(done) > 2)
     finally:
         await engine.close()
 
@@ -179,12 +180,29 @@ async def test_the_sweep_drops_old_traces_of_services_that_nobody_uses() -> None
     await Exchange.objects.aupdate(created_at=timezone.now() - timedelta(days=15))
     young = await Exchange.objects.acreate(service=quiet, operation="x", operation_id=uuid.uuid4())
 
-    engine = Engine()
+    engine = Engine(current_runtime())
     engine.start()
     try:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while await Exchange.objects.acount() > 1:
                 pass
     finally:
         await engine.close()
     assert await Exchange.objects.aget() == young
+
+
+async def test_the_sweep_deletes_expired_sessions_and_no_others() -> None:
+    now = timezone.now()
+    for key, days in (("expired", -1), ("valid", 1)):
+        await Session.objects.acreate(
+            session_key=key, session_data="", expire_date=now + timedelta(days=days)
+        )
+    engine = Engine(current_runtime())
+    engine.start()
+    try:
+        async with asyncio.timeout(30):
+            while await Session.objects.filter(session_key="expired").aexists():
+                pass
+    finally:
+        await engine.close()
+    assert await Session.objects.filter(session_key="valid").aexists()

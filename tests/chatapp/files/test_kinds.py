@@ -2,9 +2,10 @@
 
 import pytest
 
-from chatapp.files.kinds import Kind, kind_of, model_type, text_of
-from tests.chatapp.files.papers import pdf
+from chatapp.files.kinds import Kind, decode_text, detect_kind, detect_model_type
 from tests.peers.reading_room import PNG, SVG, WAV
+
+from .papers import pdf
 
 FILES: dict[str, tuple[bytes, Kind, str]] = {
     "png": (PNG, "picture", "image/png"),
@@ -28,8 +29,8 @@ FILES: dict[str, tuple[bytes, Kind, str]] = {
 
 @pytest.mark.parametrize(("data", "kind", "media_type"), FILES.values(), ids=FILES)
 def test_the_kind_is_told_by_the_bytes(data: bytes, kind: Kind, media_type: str) -> None:
-    assert (kind_of(data), model_type(data)) == (kind, media_type)
+    assert (detect_kind(data), detect_model_type(data)) == (kind, media_type)
 
 
 def test_a_mark_of_the_encoding_is_no_word() -> None:
-    assert text_of(b"\xef\xbb\xbfwords") == "words"
+    assert decode_text(b"\xef\xbb\xbfwords") == "words"

@@ -8,10 +8,14 @@ from itertools import islice
 import pytest
 from django.db import InterfaceError, OperationalError
 
-from chatapp.turns.lease import Lease, LeaseLost
-from chatapp.turns.patience import LONGEST_WAIT_SECONDS, kept_trying, uninterrupted, waits
-
-from .faults import Away
+from chatapp.journal.db_retry import (
+    LONGEST_WAIT_SECONDS,
+    backoff_seconds,
+    retry_in_database,
+    run_uninterrupted,
+)
+from chatapp.journal.lease import Lease, LeaseLost
+from tests.turns.faults import Away
 
 
 def fresh() -> Lease:
@@ -42,7 +46,7 @@ class Work:
 async def test_work_that_nobody_cancels_gives_its_result() -> None:
     work = Work()
     work.goes_on.set()
-    assert await uninterrupted(work.do()) == "done"
+    assert await run_uninterrupted(work.do()) == "done"
 
 
 async def test_work_that_fails_says_so() -> None:
@@ -50,13 +54,13 @@ async def test_work_that_fails_says_so() -> None:
         raise LeaseLost
 
     with pytest.raises(LeaseLost):
-        await uninterrupted(fail())
+        await run_uninterrupted(fail())
 
 
 @pytest.mark.parametrize("times", [1, 3])
 async def test_cancelled_work_comes_to_its_end_before_its_caller_is_cancelled(times: int) -> None:
     work = Work()
-    caller = asyncio.create_task(uninterrupted(work.do()))
+    caller = asyncio.create_task(run_uninterrupted(work.do()))
     await work.begun.wait()
     for _ in range(times):
         caller.cancel()
@@ -79,25 +83,26 @@ async def test_what_goes_wrong_after_the_caller_was_cancelled_is_logged(
         await goes_on.wait()
         raise error
 
-    caller = asyncio.create_task(uninterrupted(fail()))
+    caller = asyncio.create_task(run_uninterrupted(fail()))
     await begun.wait()
     caller.cancel()
     goes_on.set()
     with caplog.at_level(logging.INFO), pytest.raises(asyncio.CancelledError):
         await caller
-    assert [record.levelname for record in caplog.records if "patience" in record.name] == [level]
+    records = [each for each in caplog.records if each.name == "chatapp.journal.db_retry"]
+    assert [record.levelname for record in records] == [level]
 
 
 async def test_a_database_that_is_away_for_a_moment_is_asked_again() -> None:
     work = Away(lambda: "stored", 2)
-    assert await kept_trying(fresh(), work) == "stored"
+    assert await retry_in_database(fresh(), work) == "stored"
     assert work.failures == 2
 
 
 async def test_a_stale_lease_ends_the_patience() -> None:
     work = Away(lambda: "stored", 9)
     with pytest.raises(OperationalError):
-        await kept_trying(stale(), work)
+        await retry_in_database(stale(), work)
     assert work.failures == 1
 
 
@@ -108,9 +113,9 @@ async def test_work_that_is_refused_although_the_lease_is_renewed_ends_within_a_
     lease = fresh()
     lease.renewed += 3600  # as if it were renewed again and again
     work = Away(lambda: "stored", 1000)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         with pytest.raises(OperationalError):
-            await kept_trying(lease, work)
+            await retry_in_database(lease, work)
     assert 1 < work.failures < 10
 
 
@@ -123,7 +128,7 @@ async def test_a_connection_that_is_closed_counts_as_away() -> None:
             raise InterfaceError("the connection is closed")
         return "stored"
 
-    assert await kept_trying(fresh(), work) == "stored"
+    assert await retry_in_database(fresh(), work) == "stored"
 
 
 async def test_an_error_of_another_kind_is_not_tried_again() -> None:
@@ -134,12 +139,12 @@ async def test_an_error_of_another_kind_is_not_tried_again() -> None:
         raise LeaseLost
 
     with pytest.raises(LeaseLost):
-        await kept_trying(fresh(), work)
+        await retry_in_database(fresh(), work)
     assert len(tries) == 1
 
 
 def test_waits_grow_to_a_bound() -> None:
-    first = list(islice(waits(), 10))
+    first = list(islice(backoff_seconds(), 10))
     assert first == sorted(first)
     assert first[0] < 0.5
     assert first[-1] == LONGEST_WAIT_SECONDS

@@ -9,16 +9,17 @@ import pytest
 import pytest_asyncio
 from django.db import DataError, OperationalError
 
+from chatapp.conversations import intake
+from chatapp.journal import group_commit, journal
+from chatapp.journal.group_commit import Draft, GroupCommit
+from chatapp.journal.journal import Event, Kind
+from chatapp.journal.lease import Lease, LeaseLost, acquire
 from chatapp.models import JournalEvent, Member, Turn
-from chatapp.storage import THREADS, in_database
-from chatapp.turns import group_commit, intake, journal
-from chatapp.turns.group_commit import Draft, GroupCommit
-from chatapp.turns.journal import Event, Kind
-from chatapp.turns.lease import Lease, LeaseLost, acquire
+from chatapp.server.database import THREADS, in_database
+from chatapp.server.runtime import current_runtime
 from tests import scripted
-
-from .acts import reached, until
-from .faults import Away, Held
+from tests.turns.acts import wait_for_event, wait_until
+from tests.turns.faults import Away, Held
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -43,10 +44,10 @@ def another_turn(owner: Member) -> Turn:
 
 
 @pytest.fixture
-def shown(monkeypatch: pytest.MonkeyPatch) -> list[Event]:
+def published() -> list[Event]:
     """What tabs in this process have been told."""
     told: list[Event] = []
-    monkeypatch.setattr(journal, "LISTENERS", [told.extend])
+    current_runtime().journal_listeners.append(told.extend)
     return told
 
 
@@ -66,7 +67,7 @@ def two(turn: Turn, owner: Member) -> tuple[Draft, Draft]:
     return draft_of(turn, lease_of(turn)), draft_of(other, lease_of(other))
 
 
-async def said(draft: Draft) -> list[str]:
+async def load_texts(draft: Draft) -> list[str]:
     return await in_database(stored, await in_database(Turn.objects.get, pk=draft.lease.turn_id))
 
 
@@ -75,11 +76,11 @@ async def test_words_of_many_turns_are_stored_in_order(
 ) -> None:
     for number in range(50):
         for draft in two:
-            commit.say(draft, Kind.TEXT, 0, f"{number} ")
+            commit.add(draft, Kind.TEXT, 0, f"{number} ")
             await asyncio.sleep(0)
     for draft in two:
         await commit.flush(draft)
-        assert "".join(await said(draft)) == "".join(f"{number} " for number in range(50))
+        assert "".join(await load_texts(draft)) == "".join(f"{number} " for number in range(50))
 
 
 # --- one turn's trouble --------------------------------------------------------------------------
@@ -95,15 +96,15 @@ async def test_a_draft_that_is_refused_stops_no_other_turn(
         append_all(batches)
 
     monkeypatch.setattr(journal, "append_all", refuse)
-    commit.say(bad, Kind.TEXT, 0, "bad")
-    commit.say(good, Kind.TEXT, 0, "good")
+    commit.add(bad, Kind.TEXT, 0, "bad")
+    commit.add(good, Kind.TEXT, 0, "good")
     with pytest.raises(DataError):
         await commit.flush(bad)
     await commit.flush(good)
-    assert await said(good) == ["good"]
-    assert await said(bad) == []
+    assert await load_texts(good) == ["good"]
+    assert await load_texts(bad) == []
     with pytest.raises(DataError):
-        commit.say(bad, Kind.TEXT, 0, "more")
+        commit.add(bad, Kind.TEXT, 0, "more")
 
 
 async def test_a_draft_whose_lease_is_gone_stops_no_other_turn(
@@ -111,12 +112,12 @@ async def test_a_draft_whose_lease_is_gone_stops_no_other_turn(
 ) -> None:
     lost, held = two
     await in_database(Turn.objects.filter(pk=lost.lease.turn_id).update, lease_owner="another")
-    commit.say(lost, Kind.TEXT, 0, "lost")
-    commit.say(held, Kind.TEXT, 0, "held")
+    commit.add(lost, Kind.TEXT, 0, "lost")
+    commit.add(held, Kind.TEXT, 0, "held")
     with pytest.raises(LeaseLost):
         await commit.flush(lost)
     await commit.flush(held)
-    assert (await said(lost), await said(held)) == ([], ["held"])
+    assert (await load_texts(lost), await load_texts(held)) == ([], ["held"])
 
 
 async def test_an_old_and_a_new_hold_on_one_turn_are_told_apart_in_one_batch(
@@ -127,12 +128,12 @@ async def test_an_old_and_a_new_hold_on_one_turn_are_told_apart_in_one_batch(
     new = await in_database(lease_of, turn)
     before, after = draft_of(turn, old), draft_of(turn, new)
     after.attempt = 2
-    commit.say(before, Kind.TEXT, 0, "stale")
-    commit.say(after, Kind.TEXT, 0, "current")
+    commit.add(before, Kind.TEXT, 0, "stale")
+    commit.add(after, Kind.TEXT, 0, "current")
     with pytest.raises(LeaseLost):
         await commit.flush(before)
     await commit.flush(after)
-    assert await said(after) == ["current"]
+    assert await load_texts(after) == ["current"]
 
 
 async def test_what_is_forgotten_during_a_commit_that_fails_is_not_stored_by_the_next(
@@ -140,16 +141,16 @@ async def test_what_is_forgotten_during_a_commit_that_fails_is_not_stored_by_the
 ) -> None:
     gone, other = two
     commit = GroupCommit()
-    commit.say(gone, Kind.TEXT, 0, "gone")
-    commit.say(other, Kind.TEXT, 0, "here")
+    commit.add(gone, Kind.TEXT, 0, "gone")
+    commit.add(other, Kind.TEXT, 0, "here")
     storing = Held(Away(group_commit._store, 1))
     monkeypatch.setattr(group_commit, "_store", storing)
     flushing = asyncio.create_task(commit.flush(other))
-    await reached(storing.reached)
+    await wait_for_event(storing.reached)
     commit.forget(gone)
     storing.released.set()
     await flushing
-    assert (await said(gone), await said(other)) == ([], ["here"])
+    assert (await load_texts(gone), await load_texts(other)) == ([], ["here"])
 
 
 # --- a database that is away ---------------------------------------------------------------------
@@ -157,7 +158,7 @@ async def test_what_is_forgotten_during_a_commit_that_fails_is_not_stored_by_the
 async def test_a_database_that_goes_away_costs_no_word_and_doubles_none(
     commit: GroupCommit,
     two: tuple[Draft, Draft],
-    shown: list[Event],
+    published: list[Event],
     monkeypatch: pytest.MonkeyPatch,
     loses_answers: bool,
 ) -> None:
@@ -165,11 +166,11 @@ async def test_a_database_that_goes_away_costs_no_word_and_doubles_none(
     monkeypatch.setattr(group_commit, "_store", away)
     for number in range(20):
         for draft in two:
-            commit.say(draft, Kind.TEXT, 0, f"{number} ")
+            commit.add(draft, Kind.TEXT, 0, f"{number} ")
         await asyncio.sleep(0.02)
     for draft in two:
         await commit.flush(draft)
-        assert "".join(await said(draft)) == "".join(f"{number} " for number in range(20))
+        assert "".join(await load_texts(draft)) == "".join(f"{number} " for number in range(20))
     assert away.failures == 2
 
 
@@ -179,12 +180,12 @@ async def test_words_after_a_lost_answer_do_not_join_an_event_that_may_be_stored
     draft, commit = two[0], GroupCommit()
     away = Away(group_commit._store, 1, loses_answers=True)
     monkeypatch.setattr(group_commit, "_store", away)
-    commit.say(draft, Kind.TEXT, 0, "Hello")
+    commit.add(draft, Kind.TEXT, 0, "Hello")
     storing = asyncio.create_task(commit.flush(draft))
-    await until(lambda: bool(draft.doubtful))
-    commit.say(draft, Kind.TEXT, 0, " there")
+    await wait_until(lambda: bool(draft.doubtful))
+    commit.add(draft, Kind.TEXT, 0, " there")
     await storing
-    assert await said(draft) == ["Hello", " there"]
+    assert await load_texts(draft) == ["Hello", " there"]
 
 
 async def test_a_flush_waits_for_words_that_a_failing_commit_puts_back(
@@ -193,29 +194,29 @@ async def test_a_flush_waits_for_words_that_a_failing_commit_puts_back(
     draft = two[0]
     storing = Held(Away(group_commit._store, 1))
     monkeypatch.setattr(group_commit, "_store", storing)
-    commit.say(draft, Kind.TEXT, 0, "Hello")
-    await reached(storing.reached)
+    commit.add(draft, Kind.TEXT, 0, "Hello")
+    await wait_for_event(storing.reached)
     flushing = asyncio.create_task(commit.flush(draft))
     await asyncio.sleep(0)  # it looks while the commit is under way
     storing.released.set()
     await flushing
-    assert await said(draft) == ["Hello"]
+    assert await load_texts(draft) == ["Hello"]
 
 
 async def test_nothing_is_shown_that_is_not_stored(
     commit: GroupCommit,
     two: tuple[Draft, Draft],
-    shown: list[Event],
+    published: list[Event],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     draft = two[0]
     away = Away(journal._touch, 1)  # the last thing of the transaction, which is undone by it
     monkeypatch.setattr(journal, "_touch", away)
-    commit.say(draft, Kind.TEXT, 0, "Hello")
-    await until(lambda: away.failures > 0)
-    assert (shown, await said(draft)) == ([], [])
+    commit.add(draft, Kind.TEXT, 0, "Hello")
+    await wait_until(lambda: away.failures > 0)
+    assert (published, await load_texts(draft)) == ([], [])
     await commit.flush(draft)
-    assert [event.data["text"] for event in shown] == ["Hello"]
+    assert [event.data["text"] for event in published] == ["Hello"]
 
 
 async def test_a_turn_that_may_be_lost_is_told_and_the_others_are_kept(
@@ -224,12 +225,12 @@ async def test_a_turn_that_may_be_lost_is_told_and_the_others_are_kept(
     stale, fresh = two
     stale.lease.renewed -= 3600
     monkeypatch.setattr(group_commit, "_store", Away(group_commit._store, 1))
-    commit.say(stale, Kind.TEXT, 0, "stale")
-    commit.say(fresh, Kind.TEXT, 0, "fresh")
+    commit.add(stale, Kind.TEXT, 0, "stale")
+    commit.add(fresh, Kind.TEXT, 0, "fresh")
     with pytest.raises(OperationalError):
         await commit.flush(stale)
     await commit.flush(fresh)
-    assert (await said(stale), await said(fresh)) == ([], ["fresh"])
+    assert (await load_texts(stale), await load_texts(fresh)) == ([], ["fresh"])
 
 
 async def test_a_flush_that_is_cancelled_costs_no_other_turn_its_words(
@@ -238,17 +239,19 @@ async def test_a_flush_that_is_cancelled_costs_no_other_turn_its_words(
     """Whoever flushes commits for all: its Stop must not take the others' words along."""
     stopped, other = two
     commit = GroupCommit()
-    commit.say(stopped, Kind.TEXT, 0, "stopped")
-    commit.say(other, Kind.TEXT, 0, "other")
+    commit.add(stopped, Kind.TEXT, 0, "stopped")
+    commit.add(other, Kind.TEXT, 0, "other")
     hold = threading.Event()
     busy = [asyncio.create_task(in_database(hold.wait, 10)) for _ in range(THREADS)]
     flushing = asyncio.create_task(commit.flush(stopped))
-    await until(lambda: not other.entries)  # they were taken, and no thread is free to store them
+    await wait_until(
+        lambda: not other.entries
+    )  # they were taken, and no thread is free to store them
     flushing.cancel()
     hold.set()
     await asyncio.gather(flushing, *busy, return_exceptions=True)
     await commit.flush(other)
-    assert await said(other) == ["other"]
+    assert await load_texts(other) == ["other"]
 
 
 async def test_a_commit_that_is_cancelled_while_it_writes_is_not_overtaken_by_the_next(
@@ -257,20 +260,20 @@ async def test_a_commit_that_is_cancelled_while_it_writes_is_not_overtaken_by_th
     """Else both would store the same words: neither can see what the other has not committed."""
     stopped, other = two
     commit = GroupCommit()
-    commit.say(stopped, Kind.TEXT, 0, "stopped")
-    commit.say(other, Kind.TEXT, 0, "other")
+    commit.add(stopped, Kind.TEXT, 0, "stopped")
+    commit.add(other, Kind.TEXT, 0, "other")
     storing = Held(group_commit._store)
     with monkeypatch.context() as held:
         held.setattr(group_commit, "_store", storing)
         first = asyncio.create_task(commit.flush(stopped))
-        await reached(storing.reached)
+        await wait_for_event(storing.reached)
         first.cancel()
     second = asyncio.create_task(commit.flush(other))
     await asyncio.wait([second], timeout=0.3)
     storing.released.set()
     await asyncio.gather(first, second, return_exceptions=True)
     await commit.flush(other)
-    assert (await said(stopped), await said(other)) == (["stopped"], ["other"])
+    assert (await load_texts(stopped), await load_texts(other)) == (["stopped"], ["other"])
 
 
 async def test_a_commit_that_is_cancelled_and_fails_keeps_the_words_of_the_others(
@@ -278,17 +281,17 @@ async def test_a_commit_that_is_cancelled_and_fails_keeps_the_words_of_the_other
 ) -> None:
     stopped, other = two
     commit = GroupCommit()
-    commit.say(stopped, Kind.TEXT, 0, "stopped")
-    commit.say(other, Kind.TEXT, 0, "other")
+    commit.add(stopped, Kind.TEXT, 0, "stopped")
+    commit.add(other, Kind.TEXT, 0, "other")
     storing = Held(Away(group_commit._store, 1))
     monkeypatch.setattr(group_commit, "_store", storing)
     first = asyncio.create_task(commit.flush(stopped))
-    await reached(storing.reached)
+    await wait_for_event(storing.reached)
     first.cancel()
     storing.released.set()
     await asyncio.gather(first, return_exceptions=True)
     await commit.flush(other)
-    assert await said(other) == ["other"]
+    assert await load_texts(other) == ["other"]
 
 
 async def test_words_that_the_database_refuses_again_and_again_hold_up_no_other_turn(
@@ -308,10 +311,10 @@ async def test_words_that_the_database_refuses_again_and_again_hold_up_no_other_
 
     monkeypatch.setattr(journal, "append_all", refuse)
     commit = GroupCommit()
-    commit.say(bad, Kind.TEXT, 0, "bad")
-    commit.say(good, Kind.TEXT, 0, "good")
-    async with asyncio.timeout(10):
+    commit.add(bad, Kind.TEXT, 0, "bad")
+    commit.add(good, Kind.TEXT, 0, "good")
+    async with asyncio.timeout(60):
         await commit.flush(good)
         with pytest.raises(OperationalError):
             await commit.flush(bad)
-    assert (await said(bad), await said(good)) == ([], ["good"])
+    assert (await load_texts(bad), await load_texts(good)) == ([], ["good"])

@@ -11,9 +11,11 @@ from django.db import connection, transaction
 from django.db.models.functions import Now
 from django.test.utils import CaptureQueriesContext
 
+from chatapp.conversations import intake
+from chatapp.journal import journal
+from chatapp.journal.journal import Batch, Entry, Event, Kind
 from chatapp.models import Conversation, JournalEvent, Member, Message, Turn
-from chatapp.turns import intake, journal
-from chatapp.turns.journal import Batch, Entry, Event, Kind
+from chatapp.server.runtime import current_runtime
 from tests import scripted
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -34,16 +36,16 @@ def last_seq(turn: Turn) -> int:
 
 
 @pytest.fixture
-def heard() -> Iterator[list[Event]]:
+def announced() -> Iterator[list[Event]]:
     """All events that were announced during the test."""
     events: list[Event] = []
 
     def hear(announced: Sequence[Event]) -> None:
         events.extend(announced)
 
-    journal.LISTENERS.append(hear)
+    current_runtime().journal_listeners.append(hear)
     yield events
-    journal.LISTENERS.remove(hear)
+    current_runtime().journal_listeners.remove(hear)
 
 
 @pytest.fixture
@@ -73,7 +75,7 @@ def test_what_was_written_is_read_as_it_was(turn: Turn, kind: Kind) -> None:
     }
     before = last_seq(turn)
     write(turn, Entry(kind=kind, data=data))
-    (event,) = journal.after(turn.conversation_id, before)
+    (event,) = journal.read_events_after(turn.conversation_id, before)
     assert event == Event(
         conversation_id=turn.conversation_id,
         seq=before + 1,
@@ -99,17 +101,17 @@ def test_an_event_may_belong_to_no_turn(turn: Turn) -> None:
     before = last_seq(turn)
     with transaction.atomic():
         journal.append(turn.conversation_id, None, [words()])
-    (event,) = journal.after(turn.conversation_id, before)
+    (event,) = journal.read_events_after(turn.conversation_id, before)
     assert event.turn_id is None
 
 
 def test_nothing_to_write_takes_no_number_and_announces_nothing(
-    turn: Turn, heard: list[Event]
+    turn: Turn, announced: list[Event]
 ) -> None:
     before = last_seq(turn)
     write(turn)
     assert last_seq(turn) == before
-    assert heard == []
+    assert announced == []
 
 
 def test_words_of_many_conversations_cost_three_statements(turns: list[Turn]) -> None:
@@ -141,7 +143,7 @@ def test_each_conversation_counts_for_itself(turns: list[Turn]) -> None:
             ]
         )
     for index, turn in enumerate(turns):
-        events = journal.after(turn.conversation_id, before[index])
+        events = journal.read_events_after(turn.conversation_id, before[index])
         assert [event.seq - before[index] for event in events] == list(range(1, index + 1))
         assert [event.data["text"] for event in events] == [str(n) for n in range(index)]
 
@@ -157,7 +159,7 @@ def test_writers_at_the_same_time_leave_no_gap_and_no_double(turn: Turn) -> None
 
     with ThreadPoolExecutor(6) as pool:
         list(pool.map(once, range(12)))
-    events = journal.after(turn.conversation_id, before)
+    events = journal.read_events_after(turn.conversation_id, before)
     assert [event.seq for event in events] == list(range(before + 1, before + 25))
     texts = [event.data["text"] for event in events]
     pairs = zip(texts[::2], texts[1::2], strict=True)
@@ -165,34 +167,34 @@ def test_writers_at_the_same_time_leave_no_gap_and_no_double(turn: Turn) -> None
 
 
 def test_what_is_undone_took_no_number_and_nobody_heard_of_it(
-    turn: Turn, heard: list[Event]
+    turn: Turn, announced: list[Event]
 ) -> None:
     before = last_seq(turn)
     with pytest.raises(ZeroDivisionError), transaction.atomic():
         journal.append(turn.conversation_id, turn.pk, [words()])
         raise ZeroDivisionError
     assert last_seq(turn) == before
-    assert heard == []
-    assert journal.after(turn.conversation_id, before) == []
+    assert announced == []
+    assert journal.read_events_after(turn.conversation_id, before) == []
 
 
 def test_a_long_journal_is_read_in_pieces_from_its_beginning(turn: Turn) -> None:
     before = last_seq(turn)
     write(turn, *(words(str(number)) for number in range(7)))
-    piece = journal.after(turn.conversation_id, before + 2, limit=3)
+    piece = journal.read_events_after(turn.conversation_id, before + 2, limit=3)
     assert [event.data["text"] for event in piece] == ["2", "3", "4"]
 
 
 # --- announcing ----------------------------------------------------------------------------
 def test_events_are_announced_after_their_commit_and_not_before(
-    turn: Turn, heard: list[Event]
+    turn: Turn, announced: list[Event]
 ) -> None:
-    """Promise 4: what is painted is stored."""
+    """What is shown is stored."""
     with transaction.atomic():
         journal.append(turn.conversation_id, turn.pk, [words("one"), words("two")])
-        assert heard == []
-    assert [event.data["text"] for event in heard] == ["one", "two"]
-    assert [event.seq for event in heard] == [last_seq(turn) - 1, last_seq(turn)]
+        assert announced == []
+    assert [event.data["text"] for event in announced] == ["one", "two"]
+    assert [event.seq for event in announced] == [last_seq(turn) - 1, last_seq(turn)]
 
 
 # --- messages ------------------------------------------------------------------------------

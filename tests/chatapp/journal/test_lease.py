@@ -6,25 +6,25 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from django.db import connection, transaction
 
-from chatapp.models import Turn
-from chatapp.turns.lease import (
+from chatapp.journal.lease import (
     Hold,
     Lease,
     LeaseLost,
     acquire,
     drop,
-    fenced,
-    held_of,
+    lock_held_turns,
+    lock_turn,
     release,
     renew,
 )
+from chatapp.models import Turn
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def held(*leases: Lease) -> set[Hold]:
     with transaction.atomic():
-        return held_of(leases)
+        return lock_held_turns(leases)
 
 
 def test_only_one_worker_gets_a_turn(turn: Turn) -> None:
@@ -59,7 +59,7 @@ def test_a_stale_worker_can_write_nothing(turn: Turn) -> None:
     assert stale is not None
     Turn.objects.filter(pk=turn.pk).update(lease_until="2020-01-01T00:00Z")
     acquire(turn.pk)
-    with pytest.raises(LeaseLost), fenced(stale):
+    with pytest.raises(LeaseLost), lock_turn(stale):
         pytest.fail("A stale worker came in.")
 
 

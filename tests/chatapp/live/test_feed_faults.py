@@ -8,17 +8,18 @@ from typing import Any
 import pytest
 from django.db import OperationalError
 
+from chatapp.journal import journal
+from chatapp.live import feed, page_changes
+from chatapp.live.feed import Feed, Unresumable
+from chatapp.live.frames import MAX_RECENT_FRAMES, MAX_REPLAYED_FRAMES
+from chatapp.live.hub import QUEUE_FRAMES, Viewer
 from chatapp.models import Conversation, JournalEvent, Turn
-from chatapp.rendering import fragments, page
-from chatapp.rendering.markdown import MarkdownStream
-from chatapp.storage import in_database
-from chatapp.turns import changes, feed, journal
-from chatapp.turns.feed import Feed, Unresumable
-from chatapp.turns.frames import KEPT_FRAMES, MOST_REPLAYED
-from chatapp.turns.live import QUEUE_FRAMES, Viewer
-
-from .faults import Away, Failing, Held
-from .watching import (
+from chatapp.rendering import page_values
+from chatapp.rendering.markdown.stream import MarkdownStream
+from chatapp.rendering.pages import fragments
+from chatapp.server.database import in_database
+from tests.turns.faults import Away, Failing, Held
+from tests.turns.tabs import (
     Gone,
     assert_as_reloaded,
     begin,
@@ -41,7 +42,7 @@ NOTICE = "The model stopped in the middle of its answer."
 
 
 async def dropped(tab: Gone) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not tab.drops:
             tab.moved.clear()
             await tab.moved.wait()
@@ -64,7 +65,7 @@ async def test_a_frame_that_fails_sends_every_tab_back_to_the_right_page(
     with monkeypatch.context() as planted:
         error = ValueError("a fault in a fragment")
         where: Any = MarkdownStream if kind == "words" else fragments
-        name = "frame" if kind == "words" else "part"
+        name = "frame" if kind == "words" else "render_part"
         work = getattr(where, name)
         planted.setattr(where, name, lambda *a, **k: Failing(work, _always, error)(*a, **k))
         await in_database(said, turn, "two ")
@@ -91,7 +92,7 @@ async def test_a_feed_goes_on_after_a_fault(turn: Turn, monkeypatch: pytest.Monk
     made, tab = await watched(turn, gone(await loaded(turn.conversation)))
     assert isinstance(tab, Gone)
     with monkeypatch.context() as planted:
-        planted.setattr(journal, "after", Away(journal.after, times=1))
+        planted.setattr(journal, "read_events_after", Away(journal.read_events_after, times=1))
         await in_database(said, turn, "One ")
         await told(made, turn)
         await dropped(tab)
@@ -99,7 +100,7 @@ async def test_a_feed_goes_on_after_a_fault(turn: Turn, monkeypatch: pytest.Monk
     await in_database(said, turn, "two.")
     await told(made, turn)
     await caught_up(tab, turn.conversation)
-    assert "One two." in tab.text(page.THREAD_ID)
+    assert "One two." in tab.text(page_values.THREAD_ID)
     assert tab.drops == 1
 
 
@@ -109,7 +110,7 @@ async def test_a_fault_is_in_the_log_once(
     await in_database(begin, turn)
     made, tab = await watched(turn, gone(await loaded(turn.conversation)))
     assert isinstance(tab, Gone)
-    monkeypatch.setattr(journal, "after", Away(journal.after, times=1))
+    monkeypatch.setattr(journal, "read_events_after", Away(journal.read_events_after, times=1))
     await in_database(said, turn, "One ")
     with caplog.at_level(logging.INFO, logger=feed.__name__):
         await told(made, turn)
@@ -141,9 +142,9 @@ async def test_a_tab_that_leaves_while_it_joins_does_not_make_others_see_words_t
     made, tab = await watched(turn, gone(await loaded(turn.conversation)))
     assert isinstance(tab, Gone)
     await in_database(closed, turn, step, ("text", "Some words."), ("notice", NOTICE))
-    held = Held(changes.parts_of_step)
+    held = Held(page_changes.render_step_parts)
     with monkeypatch.context() as planted:
-        planted.setattr("chatapp.turns.feed.parts_of_step", held)
+        planted.setattr("chatapp.live.feed.render_step_parts", held)
         late = await loaded(turn.conversation)
         joining = asyncio.create_task(made.join(late, late.last))
         assert await asyncio.to_thread(held.reached.wait, 10)
@@ -153,7 +154,7 @@ async def test_a_tab_that_leaves_while_it_joins_does_not_make_others_see_words_t
     await dropped(tab)
     await made.join(tab, tab.last)
     await assert_as_reloaded(tab, turn.conversation)
-    assert tab.text(page.THREAD_ID).count("Some words.") == 1
+    assert tab.text(page_values.THREAD_ID).count("Some words.") == 1
 
 
 async def test_a_join_that_fails_in_the_middle_of_an_event_does_not_apply_it_twice(
@@ -165,8 +166,8 @@ async def test_a_join_that_fails_in_the_middle_of_an_event_does_not_apply_it_twi
     assert isinstance(tab, Gone)
     await in_database(closed, turn, step, ("text", "Some words."))
     late = await loaded(turn.conversation)
-    away = Away(changes.parts_of_step, times=1)
-    monkeypatch.setattr("chatapp.turns.feed.parts_of_step", away)
+    away = Away(page_changes.render_step_parts, times=1)
+    monkeypatch.setattr("chatapp.live.feed.render_step_parts", away)
     with pytest.raises(OperationalError):
         await made.join(late, late.last)
     assert tab.drops == 1
@@ -177,7 +178,7 @@ async def test_a_join_that_fails_in_the_middle_of_an_event_does_not_apply_it_twi
 
 # --- far behind ----------------------------------------------------------------------------
 @pytest.mark.parametrize(
-    "behind", [MOST_REPLAYED, MOST_REPLAYED + 1, QUEUE_FRAMES + 1, KEPT_FRAMES]
+    "behind", [MAX_REPLAYED_FRAMES, MAX_REPLAYED_FRAMES + 1, QUEUE_FRAMES + 1, MAX_RECENT_FRAMES]
 )
 async def test_a_tab_that_is_far_behind_gets_one_frame_with_the_state(
     turn: Turn, behind: int
@@ -195,7 +196,7 @@ async def test_a_tab_that_is_far_behind_gets_one_frame_with_the_state(
     await made.join(viewer, late.last)
     frames = taken(viewer)
     assert not viewer.fell_behind
-    is_replayed = behind <= MOST_REPLAYED
+    is_replayed = behind <= MAX_REPLAYED_FRAMES
     assert numbers(frames) == (
         [*range(late.last + 1, first.last + 1)] if is_replayed else [first.last]
     )
@@ -215,7 +216,7 @@ async def test_starting_over_sends_the_state_and_nothing_else(turn: Turn) -> Non
     await in_database(said, turn, "These ", "are ", "gone. ")
     await in_database(JournalEvent.objects.filter(seq__lt=tab.last + 3).delete)
     await told(made, turn)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         state = await viewer.frames.get()
     assert numbers([state, *taken(viewer)]) == [await latest(turn.conversation)]
     await in_database(said, turn, "These ", "follow.")
@@ -235,9 +236,9 @@ async def test_a_tab_that_leaves_while_its_feed_starts_over_has_left(
     await in_database(begin, turn)
     await in_database(said, turn, "Gone ", "words. ")
     await in_database(JournalEvent.objects.all().delete)
-    held = Held(changes.changes_since)
+    held = Held(page_changes.render_changes_since)
     with monkeypatch.context() as planted:
-        planted.setattr("chatapp.turns.feed.changes_since", held)
+        planted.setattr("chatapp.live.feed.render_changes_since", held)
         await told(made, turn)
         assert await asyncio.to_thread(held.reached.wait, 10)
         made.leave(leaves)

@@ -11,25 +11,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from chatapp.approvals.decisions import deny
+from chatapp.engine.runtime import close_engine_runtime, open_engine_runtime
+from chatapp.journal import group_commit
+from chatapp.journal.journal import Event
+from chatapp.live.feed import Feed
+from chatapp.live.open_parts import OpenParts
 from chatapp.models import Conversation, ToolCall, Turn
 from chatapp.providers.events import ReasoningDelta, TextDelta, ToolCallReady
-from chatapp.storage import in_database
-from chatapp.turns import group_commit, journal
-from chatapp.turns.answers import deny
-from chatapp.turns.feed import Feed
-from chatapp.turns.journal import Event
-from chatapp.turns.open_parts import OpenParts
-from chatapp.turns.workplace import close_workplace, open_workplace
+from chatapp.server.database import in_database
+from chatapp.server.runtime import current_runtime
 from mcpconfig.models import Service
 from tests import scripted
 from tests.dom import Tab
 from tests.scripted import Pause, Scene, text
+from tests.turns.acts import DELETE, READ, get_owner, wait_for_rest
+from tests.turns.tabs import WORDS, shown, whole_page
 
-from .acts import DELETE, READ, call_owner, rest
-from .watching import WORDS, shown, whole_page
-
-pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
-THOROUGH = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.gate, pytest.mark.django_db(transaction=True)]
+THOROUGH = [pytest.mark.long, pytest.mark.timeout(300)]
 PIECE = 9
 
 
@@ -59,20 +59,20 @@ class Story:
 
     async def happen(self) -> None:
         self._loop = asyncio.get_running_loop()
-        workplace = await open_workplace(sweeps=False)
-        journal.LISTENERS.append(self.hear)
+        runtime = await open_engine_runtime(sweeps=False)
+        current_runtime().journal_listeners.append(self.hear)
         try:
             scripted.scenes += [self._spoken(READ, READ), self._spoken(DELETE), self._spoken()]
-            await rest(workplace, self.turn)
+            await wait_for_rest(runtime, self.turn)
             await in_database(self._deny)
-            await rest(workplace, self.turn)
+            await wait_for_rest(runtime, self.turn)
         finally:
-            journal.LISTENERS.remove(self.hear)
-            await close_workplace(workplace)
+            current_runtime().journal_listeners.remove(self.hear)
+            await close_engine_runtime(runtime)
 
     def _deny(self) -> None:
         call = ToolCall.objects.get(turn=self.turn, state=ToolCall.State.AWAITING_APPROVAL)
-        deny(call, by=call_owner(self.turn), binding=call.approval.binding, reason="No.")
+        deny(call, by=get_owner(self.turn), binding=call.approval.binding, reason="No.")
 
     def _spoken(self, *asked: tuple[str, str]) -> Scene:
         """Thoughts, words in pieces that are each an event, and then these calls."""
@@ -133,7 +133,7 @@ async def told_again(story: Story, telling: Telling) -> list[Tab]:
             feed.offer(batch)
             await asyncio.sleep(0)
     feed.nudge(story.events[-1].seq)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         for tab in tabs:
             while tab.last < story.events[-1].seq:
                 tab.moved.clear()

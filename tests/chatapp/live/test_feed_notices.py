@@ -2,12 +2,11 @@
 
 import pytest
 
+from chatapp.journal.journal import Entry, Kind
 from chatapp.models import Part, Turn
-from chatapp.rendering import page
-from chatapp.storage import in_database
-from chatapp.turns.journal import Entry, Kind
-
-from .watching import (
+from chatapp.rendering import page_values
+from chatapp.server.database import in_database
+from tests.turns.tabs import (
     assert_as_reloaded,
     begin,
     caught_up,
@@ -45,8 +44,8 @@ async def test_a_notice_is_shown_once_whenever_a_tab_comes_back(
         await made.join(away, away.last)
     await caught_up(away, turn.conversation)
     for tab in (first, away):
-        assert tab.text(page.THREAD_ID).count(NOTICE) == 1
-        assert tab.text(page.THREAD_ID).count("Some words.") == 1
+        assert tab.text(page_values.THREAD_ID).count(NOTICE) == 1
+        assert tab.text(page_values.THREAD_ID).count("Some words.") == 1
         await assert_as_reloaded(tab, turn.conversation)
 
 
@@ -72,7 +71,7 @@ async def test_a_notice_after_a_step_is_not_brought_by_the_step_as_well(turn: Tu
     await in_database(notice_after, turn)
     await told(made, turn)
     await caught_up(tab, turn.conversation)
-    assert tab.text(page.THREAD_ID).count(NOTICE) == 1
+    assert tab.text(page_values.THREAD_ID).count(NOTICE) == 1
     await assert_as_reloaded(tab, turn.conversation)
 
 

@@ -4,18 +4,19 @@ import asyncio
 
 import pytest
 
+from chatapp.journal import journal
+from chatapp.live import open_parts
+from chatapp.live.feed import Feed
+from chatapp.live.hub import Viewer
 from chatapp.models import Turn
-from chatapp.rendering import code_colours, page
-from chatapp.rendering.markdown import COSTLY_CHARS, MarkdownStream
-from chatapp.storage import in_database
-from chatapp.turns import journal, open_parts
-from chatapp.turns.feed import Feed
-from chatapp.turns.live import Viewer
+from chatapp.rendering import page_values
+from chatapp.rendering.markdown import code_colours
+from chatapp.rendering.markdown.stream import COSTLY_CHARS, MarkdownStream
+from chatapp.server.database import in_database
 from tests.dom import Tab
-
-from .acts import reached
-from .faults import Held
-from .watching import (
+from tests.turns.acts import wait_for_event
+from tests.turns.faults import Held
+from tests.turns.tabs import (
     assert_as_reloaded,
     begin,
     caught_up,
@@ -36,13 +37,13 @@ LINES = [f"number_{n} = work({n}, again=True)  # as before\n" for n in range(1_0
 NEVER = 30.0
 
 
-async def heard(made: Feed, turn: Turn, since: int) -> None:
+async def offer_new_events(made: Feed, turn: Turn, since: int) -> None:
     """The feed is offered what its own process wrote after `since`."""
-    made.offer(await in_database(journal.after, turn.conversation_id, since))
+    made.offer(await in_database(journal.read_events_after, turn.conversation_id, since))
 
 
 async def come_to(tab: Tab, number: int) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while tab.last < number:
             tab.moved.clear()
             await tab.moved.wait()
@@ -66,9 +67,9 @@ async def test_words_of_a_long_open_block_are_painted_together(
     before = tab.last
     for word in ("- and ", "one ", "more ", "item"):
         await in_database(said, turn, word)
-        await heard(made, turn, before)
+        await offer_new_events(made, turn, before)
     await in_database(written, turn, journal.turn_entry(turn, Turn.State.RUNNING))
-    await heard(made, turn, before)
+    await offer_new_events(made, turn, before)
     await come_to(tab, before + 5)
     assert tab.numbers[-2:] == [before + 4, before + 5]
     assert before + 3 not in tab.numbers
@@ -80,7 +81,7 @@ async def test_words_of_a_short_block_are_painted_one_by_one(turn: Turn) -> None
     made, tab = await watched(turn)
     before = tab.last
     await in_database(said, turn, "- and ", "one ", "more ", "item")
-    await heard(made, turn, before)
+    await offer_new_events(made, turn, before)
     await caught_up(tab, turn.conversation)
     assert tab.numbers == [before + n for n in (1, 2, 3, 4)]
 
@@ -90,9 +91,9 @@ async def test_a_held_paint_comes_by_itself(turn: Turn) -> None:
     made, tab = await with_a_long_list(turn)
     assert made._open.interval_seconds > 0.1
     await in_database(said, turn, "- the last word")
-    await heard(made, turn, tab.last)
+    await offer_new_events(made, turn, tab.last)
     await caught_up(tab, turn.conversation)
-    assert "the last word" in tab.text(page.THREAD_ID)
+    assert "the last word" in tab.text(page_values.THREAD_ID)
 
 
 async def test_what_is_not_words_does_not_wait(turn: Turn, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,12 +102,12 @@ async def test_what_is_not_words_does_not_wait(turn: Turn, monkeypatch: pytest.M
     monkeypatch.setattr(open_parts.OpenParts, "interval_seconds", NEVER)
     before = tab.last
     await in_database(said, turn, "- held")
-    await heard(made, turn, before)
+    await offer_new_events(made, turn, before)
     await asyncio.sleep(0)  # the feed begins to wait
     await in_database(written, turn, journal.turn_entry(turn, Turn.State.RUNNING))
-    await heard(made, turn, before)
+    await offer_new_events(made, turn, before)
     await come_to(tab, before + 2)
-    assert "held" in tab.text(page.THREAD_ID)
+    assert "held" in tab.text(page_values.THREAD_ID)
 
 
 async def test_a_page_that_was_loaded_while_words_were_held_has_them_once(turn: Turn) -> None:
@@ -116,7 +117,7 @@ async def test_a_page_that_was_loaded_while_words_were_held_has_them_once(turn: 
     for word in ("- and ", "one ", "more\n- item"):
         await in_database(said, turn, word)
         late.append(await loaded(turn.conversation))
-    await heard(made, turn, before)
+    await offer_new_events(made, turn, before)
     await caught_up(first, turn.conversation)
     for tab in late:
         await made.join(tab, tab.last)
@@ -131,7 +132,7 @@ async def test_a_page_that_joins_while_words_are_held_brings_the_feed_to_itself(
     made, first = await with_a_long_list(turn)
     monkeypatch.setattr(open_parts.OpenParts, "interval_seconds", NEVER)
     await in_database(said, turn, "- and ", "one ", "more")
-    await heard(made, turn, first.last)
+    await offer_new_events(made, turn, first.last)
     await asyncio.sleep(0)  # the feed begins to wait
     late = await loaded(turn.conversation)
     await made.join(late, late.last)
@@ -160,7 +161,7 @@ async def test_a_frame_that_takes_long_does_not_hold_up_the_event_loop(
     held = Held(code_colours._colour_section)
     monkeypatch.setattr(code_colours, "_colour_section", held)
     made.nudge(await latest(turn.conversation))
-    await reached(held.reached)  # by an event loop that goes on meanwhile
+    await wait_for_event(held.reached)  # by an event loop that goes on meanwhile
     assert viewer.frames.empty()
     held.released.set()
     await drained(tab, viewer, turn.conversation)

@@ -6,27 +6,33 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chatapp.turns.frames import KEPT_FRAMES, MOST_REPLAYED, KeptFrames, frame_of, number_of
+from chatapp.live.frames import (
+    MAX_RECENT_FRAMES,
+    MAX_REPLAYED_FRAMES,
+    RecentFrames,
+    build_frame,
+    parse_number,
+)
 
 
-def kept(*ends: int, begin: int = 1) -> KeptFrames:
+def kept(*ends: int, begin: int = 1) -> RecentFrames:
     """Frames that end at these numbers, each beginning where the one before it ended."""
-    frames = KeptFrames()
+    frames = RecentFrames()
     for end in ends:
-        frames.add(begin, end, frame_of(end, []))
+        frames.add(begin, end, build_frame(end, []))
         begin = end + 1
     return frames
 
 
 def numbers(frames: list[str] | None) -> list[int] | None:
-    return None if frames is None else [number_of(frame) for frame in frames]
+    return None if frames is None else [parse_number(frame) for frame in frames]
 
 
 def test_a_frame_is_its_number_and_its_changes() -> None:
-    frame = frame_of(17, [("a", "thread", '<li>"é"\u2028</li>')])
+    frame = build_frame(17, [("a", "thread", '<li>"é"\u2028</li>')])
     assert json.loads(frame) == {"n": 17, "f": [["a", "thread", '<li>"é"\u2028</li>']]}
-    assert number_of(frame) == 17
-    assert frame_of(3, []) == '{"n":3,"f":[]}'
+    assert parse_number(frame) == 17
+    assert build_frame(3, []) == '{"n":3,"f":[]}'
 
 
 def test_a_page_is_sent_what_it_missed() -> None:
@@ -36,7 +42,7 @@ def test_a_page_is_sent_what_it_missed() -> None:
 
 def test_a_page_from_before_the_first_frame_needs_the_state() -> None:
     assert kept(11, 12, begin=11).since(9) is None
-    assert KeptFrames().since(0) is None
+    assert RecentFrames().since(0) is None
 
 
 def test_a_page_that_was_loaded_in_the_middle_of_a_frame_needs_the_state() -> None:
@@ -50,15 +56,17 @@ def test_a_page_that_was_loaded_in_the_middle_of_a_frame_needs_the_state() -> No
 
 def test_a_page_that_is_far_behind_needs_the_state() -> None:
     frames = kept(*range(1, 301))
-    assert numbers(frames.since(300 - MOST_REPLAYED)) == list(range(301 - MOST_REPLAYED, 301))
-    assert frames.since(299 - MOST_REPLAYED) is None
+    assert numbers(frames.since(300 - MAX_REPLAYED_FRAMES)) == list(
+        range(301 - MAX_REPLAYED_FRAMES, 301)
+    )
+    assert frames.since(299 - MAX_REPLAYED_FRAMES) is None
 
 
-@pytest.mark.parametrize("many", [KEPT_FRAMES, KEPT_FRAMES + 1, 3 * KEPT_FRAMES])
+@pytest.mark.parametrize("many", [MAX_RECENT_FRAMES, MAX_RECENT_FRAMES + 1, 3 * MAX_RECENT_FRAMES])
 def test_only_the_latest_frames_are_kept(many: int) -> None:
     frames = kept(*range(1, many + 1))
     assert numbers(frames.since(many - 1)) == [many]
-    assert frames.since(many - KEPT_FRAMES - 1) is None
+    assert frames.since(many - MAX_RECENT_FRAMES - 1) is None
 
 
 def test_nothing_is_known_after_a_new_beginning() -> None:

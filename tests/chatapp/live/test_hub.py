@@ -8,14 +8,15 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from chatapp.live import hub as live
+from chatapp.live import open_parts
+from chatapp.live.feed import Unresumable
+from chatapp.live.hub import QUEUE_FRAMES, Hub, Viewer
 from chatapp.models import Conversation, Turn
-from chatapp.storage import in_database
-from chatapp.turns import live, open_parts
-from chatapp.turns.feed import Unresumable
-from chatapp.turns.live import QUEUE_FRAMES, Hub, Viewer
-
-from .faults import Held
-from .watching import (
+from chatapp.server.database import in_database
+from chatapp.server.runtime import current_runtime
+from tests.turns.faults import Held
+from tests.turns.tabs import (
     assert_as_reloaded,
     begin,
     drained,
@@ -39,7 +40,7 @@ def without_poll(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest_asyncio.fixture
 async def hub(turn: Turn) -> AsyncIterator[Hub]:
-    opened = Hub()
+    opened = Hub(current_runtime())
     opened.start()
     yield opened
     await opened.close()
@@ -58,7 +59,7 @@ async def test_a_feed_lives_as_long_as_its_last_viewer(hub: Hub, turn: Turn) -> 
     for gone in range(3):
         number = await in_database(said_now, turn)
         for viewer in viewers[gone:]:
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(30):
                 assert numbers([await viewer.frames.get()]) == [number]
         assert list(hub._feeds) == [turn.conversation_id]
         hub.leave(turn.conversation_id, viewers[gone])
@@ -71,7 +72,7 @@ async def test_a_viewer_that_left_is_sent_nothing_more(hub: Hub, turn: Turn) -> 
     leaves, stays = [await hub.join(turn.conversation_id, last) for _ in range(2)]
     hub.leave(turn.conversation_id, leaves)
     await in_database(said, turn, "words")
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         await stays.frames.get()
     assert taken(leaves) == []
 
@@ -91,16 +92,16 @@ async def test_a_join_that_is_refused_does_not_close_the_feed_under_a_viewer(
     with pytest.raises(Unresumable):
         await hub.join(turn.conversation_id, 10_000)
     number = await in_database(said_now, turn)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         assert numbers([await viewer.frames.get()]) == [number]
 
 
 async def test_a_tab_that_goes_away_while_it_joins_is_not_counted(
     hub: Hub, turn: Turn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    held = Held(open_parts.read_open)
+    held = Held(open_parts.load_open_parts)
     with monkeypatch.context() as planted:
-        planted.setattr("chatapp.turns.feed.read_open", held)
+        planted.setattr("chatapp.live.feed.load_open_parts", held)
         joining = [asyncio.create_task(hub.join(turn.conversation_id, 0)) for _ in range(2)]
         assert await asyncio.to_thread(held.reached.wait, 10)
         assert hub._feeds[turn.conversation_id].joined == 2
@@ -119,14 +120,14 @@ async def test_a_feed_that_was_loaded_while_words_came_is_up_to_date(
     """Between the reading of the state and the first frame an event may be announced."""
     await in_database(begin, turn)
     before = await loaded(turn.conversation)
-    real = open_parts.read_open
+    real = open_parts.load_open_parts
 
     def read_and_speak(conversation_id: uuid.UUID) -> Any:
         found = real(conversation_id)
         said(turn, "just then")
         return found
 
-    monkeypatch.setattr("chatapp.turns.feed.read_open", read_and_speak)
+    monkeypatch.setattr("chatapp.live.feed.load_open_parts", read_and_speak)
     viewer = await hub.join(turn.conversation_id, before.last)
     await drained(before, viewer, turn.conversation)
     await assert_as_reloaded(before, turn.conversation)
@@ -140,5 +141,5 @@ async def test_a_dropped_viewer_wakes_up_even_when_its_queue_is_full() -> None:
         assert not viewer.fell_behind
         viewer.drop()
         assert viewer.fell_behind
-        async with asyncio.timeout(1):
+        async with asyncio.timeout(30):
             await viewer.frames.get()

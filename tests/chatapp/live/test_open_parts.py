@@ -6,18 +6,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from chatapp.rendering import fragments, page
-from chatapp.rendering.markdown import render
-from chatapp.turns.frames import Op, frame_of
-from chatapp.turns.journal import Event, Kind
-from chatapp.turns.open_parts import OpenPart, OpenParts, is_of_same_part
+from chatapp.journal.journal import Event, Kind
+from chatapp.live.frames import Op, build_frame
+from chatapp.live.open_parts import OpenPart, OpenParts, is_of_same_part
+from chatapp.rendering import page_values
+from chatapp.rendering.markdown.stream import render_markdown
+from chatapp.rendering.pages import fragments
 from tests.chatapp.rendering.documents import DEFINITIONS, SNIPPETS
 from tests.dom import Tab
-
-from .watching import shown
+from tests.turns.tabs import shown
 
 MESSAGE, CHAT = uuid.uuid4(), uuid.uuid4()
 REASONING, TEXT, LAST = 0, 1, 2
@@ -49,15 +49,14 @@ def folded_at_once(events: Iterable[Event]) -> list[OpenPart]:
         if each.kind == Kind.RESTART:
             parts = OpenParts()
         else:
-            parts.hear(each)
+            parts.feed(each)
     return parts.as_loaded()
 
 
 def page_of(parts: Iterable[OpenPart], seq: int = 0) -> Tab:
-    inner = "".join(fragments.part(MESSAGE, part.view()) for part in parts)
-    return Tab(
-        f'<ol id="{page.THREAD_ID}"><li id="{page.parts_id(MESSAGE)}">{inner}</li></ol>', seq
-    )
+    inner = "".join(fragments.render_part(MESSAGE, part.view()) for part in parts)
+    thread, message = page_values.THREAD_ID, page_values.parts_id(MESSAGE)
+    return Tab(f'<ol id="{thread}"><li id="{message}">{inner}</li></ol>', seq)
 
 
 def ops_of(parts: OpenParts, batch: Sequence[Event]) -> list[Op]:
@@ -67,7 +66,7 @@ def ops_of(parts: OpenParts, batch: Sequence[Event]) -> list[Op]:
         if each.kind == Kind.RESTART:
             ops += parts.restart(each)
             continue
-        part = parts.hear(each)
+        part = parts.feed(each)
         if following is None or not is_of_same_part(each, following):
             ops += part.paint(MESSAGE)
     return ops
@@ -78,7 +77,6 @@ def cut(events: list[Event], cuts: Iterable[int]) -> list[list[Event]]:
     return [events[start:end] for start, end in pairwise(places)]
 
 
-@settings(max_examples=250, deadline=None)
 @given(journals, st.integers(0, 25), st.sets(st.integers(0, 25)))
 def test_any_batches_from_any_number_end_as_the_journal_read_at_once(
     drawn: list[tuple[int, str] | None], loaded_at: int, cuts: set[int]
@@ -88,11 +86,10 @@ def test_any_batches_from_any_number_end_as_the_journal_read_at_once(
     parts = folded_at_once(before)
     tab, live = page_of(parts, len(before)), OpenParts(parts)
     for batch in cut(after, cuts):
-        tab.take(frame_of(batch[-1].seq, ops_of(live, batch)))
+        tab.take(build_frame(batch[-1].seq, ops_of(live, batch)))
     assert shown(tab) == shown(page_of(folded_at_once(events)))
 
 
-@settings(max_examples=150, deadline=None)
 @given(journals, st.integers(0, 25), st.sets(st.integers(0, 25)))
 def test_after_the_end_of_its_step_every_text_is_its_whole_render(
     drawn: list[tuple[int, str] | None], loaded_at: int, cuts: set[int]
@@ -101,36 +98,36 @@ def test_after_the_end_of_its_step_every_text_is_its_whole_render(
     parts = folded_at_once(events[:loaded_at])
     tab, live = page_of(parts), OpenParts(parts)
     for batch in cut(events[loaded_at:], cuts):
-        tab.take(frame_of(batch[-1].seq, ops_of(live, batch)))
+        tab.take(build_frame(batch[-1].seq, ops_of(live, batch)))
     ops, seen = live.close(event(99, 0, "", Kind.STEP))
-    tab.take(frame_of(99, ops))
+    tab.take(build_frame(99, ops))
     words = {part.position: part.words for part in folded_at_once(events)}
     assert seen == set(words)
     for position in {TEXT, LAST} & seen:
-        blocks = tab.soup.find(id=page.blocks_id(MESSAGE, 1, position))
-        tail = tab.soup.find(id=page.tail_id(MESSAGE, 1, position))
+        blocks = tab.soup.find(id=page_values.blocks_id(MESSAGE, 1, position))
+        tail = tab.soup.find(id=page_values.tail_id(MESSAGE, 1, position))
         assert blocks is not None and tail is not None
-        whole = Tab(f"<div>{render(words[position])}</div>", 0).soup.div
+        whole = Tab(f"<div>{render_markdown(words[position])}</div>", 0).soup.div
         assert whole is not None
         assert (blocks.decode_contents(), tail.decode_contents()) == (whole.decode_contents(), "")
 
 
 def test_the_first_words_of_a_part_open_it_and_later_ones_are_added() -> None:
     parts = OpenParts()
-    [(op, where, html)] = parts.hear(event(1, TEXT, "One")).paint(MESSAGE)
-    assert (op, where) == ("a", page.parts_id(MESSAGE))
-    assert page.part_id(MESSAGE, 1, TEXT) in html
-    assert parts.hear(event(2, TEXT, " two")).paint(MESSAGE) == [
-        ("r", page.tail_id(MESSAGE, 1, TEXT), "<p>One two</p>\n")
+    [(op, where, html)] = parts.feed(event(1, TEXT, "One")).paint(MESSAGE)
+    assert (op, where) == ("a", page_values.parts_id(MESSAGE))
+    assert page_values.part_id(MESSAGE, 1, TEXT) in html
+    assert parts.feed(event(2, TEXT, " two")).paint(MESSAGE) == [
+        ("r", page_values.tail_id(MESSAGE, 1, TEXT), "<p>One two</p>\n")
     ]
 
 
 def test_thoughts_are_escaped_and_sent_once() -> None:
     parts = OpenParts()
-    parts.hear(event(1, REASONING, "a")).paint(MESSAGE)
-    parts.hear(event(2, REASONING, " <b>"))
-    part = parts.hear(event(3, REASONING, " & c"))
-    blocks = page.blocks_id(MESSAGE, 1, REASONING)
+    parts.feed(event(1, REASONING, "a")).paint(MESSAGE)
+    parts.feed(event(2, REASONING, " <b>"))
+    part = parts.feed(event(3, REASONING, " & c"))
+    blocks = page_values.blocks_id(MESSAGE, 1, REASONING)
     assert part.paint(MESSAGE) == [("a", blocks, " &lt;b&gt; &amp; c")]
     assert part.paint(MESSAGE) == [("a", blocks, "")]
 
@@ -139,9 +136,9 @@ def test_a_restart_takes_only_its_own_step_away() -> None:
     parts = OpenParts()
     for step in (1, 2):
         spoken = event(step, TEXT, "words")
-        parts.hear(replace(spoken, data={**spoken.data, "step": step}))
+        parts.feed(replace(spoken, data={**spoken.data, "step": step}))
     [(op, where, _)] = parts.restart(event(3, 0, "", Kind.RESTART))
-    assert (op, where) == ("d", page.part_id(MESSAGE, 1, TEXT))
+    assert (op, where) == ("d", page_values.part_id(MESSAGE, 1, TEXT))
     assert parts.restart(event(4, 0, "", Kind.RESTART)) == []
 
 
@@ -157,9 +154,9 @@ def test_only_words_of_one_part_are_painted_together() -> None:
 def test_only_a_long_open_block_is_painted_less_often() -> None:
     parts = OpenParts()
     assert parts.interval_seconds == 0
-    parts.hear(event(1, TEXT, "A few words.\n\n" * 500)).paint(MESSAGE)
+    parts.feed(event(1, TEXT, "A few words.\n\n" * 500)).paint(MESSAGE)
     assert parts.interval_seconds == 0
-    parts.hear(event(2, TEXT, "- an item of a list\n" * 1_000)).paint(MESSAGE)
+    parts.feed(event(2, TEXT, "- an item of a list\n" * 1_000)).paint(MESSAGE)
     assert parts.interval_seconds == 0.25
-    parts.hear(event(3, TEXT, "\nAnother paragraph\n")).paint(MESSAGE)
+    parts.feed(event(3, TEXT, "\nAnother paragraph\n")).paint(MESSAGE)
     assert parts.interval_seconds == 0

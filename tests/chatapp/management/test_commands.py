@@ -13,11 +13,11 @@ from chatapp.demo.seed import seed
 from chatapp.models import Approval, Conversation, HousePolicy, Member, Note, ToolCall, Turn
 from chatapp.providers import registry
 from chatapp.providers.events import ProviderError, TextDelta
-from chatapp.storage import close_threads
+from chatapp.server.database import close_threads
 from tests import scripted
 from tests.scripted import calls, text
 
-pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+pytestmark = [pytest.mark.gate, pytest.mark.django_db(transaction=True)]
 DELETE = ("notebook_delete_note", '{"title": "Old ideas"}')
 READ = ("notebook_read_note", '{"title": "Old ideas"}')
 CREATE = ("notebook_append_to_note", '{"title": "Old ideas", "text": "More"}')
@@ -26,7 +26,7 @@ Told = dict[str, Any]
 
 @pytest.fixture(autouse=True)
 def _ready(transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setitem(registry.PROVIDERS, "scripted", "tests.scripted")
+    monkeypatch.setitem(registry.PROVIDERS, "scripted", scripted.PROVIDER)
     scripted.scenes.clear()
     scripted.requests.clear()
     seed()
@@ -129,7 +129,7 @@ def test_approve_never_overrides_policy(shell: Shell) -> None:
     assert of_type(events, "tool_result")[0]["is_error"] is True
 
 
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(300)
 def test_approve_leaves_to_a_person_what_a_click_is_not_enough_for(shell: Shell) -> None:
     HousePolicy(types_high=True).save()
     scripted.scenes.append(calls(CREATE, DELETE))
@@ -139,7 +139,7 @@ def test_approve_leaves_to_a_person_what_a_click_is_not_enough_for(shell: Shell)
     assert ToolCall.objects.get(tool_name="append_to_note").state == ToolCall.State.APPROVED
 
 
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(300)
 def test_approve_does_not_press_for_ever_on_what_has_expired(shell: Shell) -> None:
     scripted.scenes.append(calls(DELETE))
     chat(shell)

@@ -12,22 +12,34 @@ from django.contrib.sessions.models import Session
 from django.db import connection
 from django.utils import timezone
 
-from chatapp.management.examination import connections, database, mail, settings
-from chatapp.management.examination.findings import Finding
+from chatapp.approvals.reminders import MAX_REFUSALS
+from chatapp.management.diagnostics import connections, database, mail, settings
+from chatapp.management.diagnostics.findings import Finding
 from chatapp.models import MailPreference, Member, ModelProvider
-from chatapp.turns.reminders import MOST_REFUSALS
-from mcpconfig import credentials
 from mcpconfig.models import Service
+from mcpconfig.secrets import credentials
+from tests.chatapp.server.test_serve import manage
+from tests.chatapp.test_checks import SAFE_KEY
 from tests.commands import Ran, database_at
 from tests.flows.server import database as database_of
 from tests.peers.post_office import free_port, post_office
 from tests.peers.serving import Served
 from tests.peers.toolbox import Watch, application, toolbox
 
-from .test_checks import SAFE_KEY
-from .test_serve import manage
-
 pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True)
+def _durable(transactional_db: None) -> Iterator[None]:
+    """Set the durability of a real installation, which the settings of the tests give up."""
+    if connection.vendor != "sqlite":
+        yield
+        return
+    with connection.cursor() as cursor:
+        cursor.execute("PRAGMA synchronous=FULL")
+    yield
+    with connection.cursor() as cursor:
+        cursor.execute("PRAGMA synchronous=OFF")
 
 
 @pytest.fixture(autouse=True)
@@ -111,12 +123,12 @@ def test_addresses_that_lead_nowhere_are_found(
     settings.ALLOWED_ORIGINS = [url]
     for name, value in values.items():
         setattr(settings, name, value)
-    (found,) = faults(settings_examined())
+    (found,) = faults(check_addresses())
     assert fault in found
 
 
-def settings_examined() -> list[Finding]:
-    return settings.addresses()
+def check_addresses() -> list[Finding]:
+    return settings.check_addresses()
 
 
 @pytest.mark.parametrize(
@@ -126,7 +138,7 @@ def test_addresses_in_order_are_said_to_be_so(settings: Any, url: str) -> None:
     settings.PUBLIC_URL = url
     settings.ALLOWED_ORIGINS = [url]
     settings.ALLOWED_HOSTS = [".chat.example", "127.0.0.1"]
-    assert faults(settings_examined()) == []
+    assert faults(check_addresses()) == []
 
 
 def test_a_folder_that_cannot_be_written_is_found(settings: Any, tmp_path: Path) -> None:
@@ -138,15 +150,15 @@ def test_keys_that_others_can_read_are_found(tmp_path: Path) -> None:
     kept = tmp_path / "encryption_key"
     kept.write_text("key")
     kept.chmod(0o640)
-    (found,) = settings.files()
+    (found,) = settings.check_files()
     assert (found.state, found.hint) == ("wrong", f"chmod 600 {kept}")
     kept.chmod(0o600)
-    assert faults(settings.files()) == []
+    assert faults(settings.check_files()) == []
 
 
 def test_a_full_disk_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(settings, "LEAST_BYTES", 10**18)
-    assert "nearly full" in faults(settings.files())[0]
+    monkeypatch.setattr(settings, "MIN_FREE_BYTES", 10**18)
+    assert "nearly full" in faults(settings.check_files())[0]
 
 
 @pytest.mark.parametrize(
@@ -185,7 +197,7 @@ def test_a_database_that_takes_no_writes_is_found() -> None:
     with connection.cursor() as cursor:
         cursor.execute("PRAGMA query_only = ON")
     try:
-        (found,) = faults(database.database())
+        (found,) = faults(database.check_database())
     finally:
         with connection.cursor() as cursor:
             cursor.execute("PRAGMA query_only = OFF")
@@ -194,7 +206,7 @@ def test_a_database_that_takes_no_writes_is_found() -> None:
 
 def test_looking_writes_nothing() -> None:
     before = Session.objects.count()
-    assert faults(database.database()) == []
+    assert faults(database.check_database()) == []
     assert Session.objects.count() == before
 
 
@@ -209,8 +221,9 @@ def test_a_database_that_would_forget_is_found(pragma: str, fault: str, tmp_path
     """In a file of its own: SQLite changes the mode of a journal for its only connection alone."""
     with database_at(tmp_path / "forgetful.sqlite3"):
         with connection.cursor() as cursor:
+            cursor.execute("PRAGMA synchronous=FULL")
             cursor.execute(f"PRAGMA {pragma}")
-        assert faults(database.keeps_its_word()) == [fault]
+        assert faults(database.check_durability()) == [fault]
 
 
 def test_without_a_database_the_rest_is_looked_at(tmp_path: Path) -> None:
@@ -226,14 +239,14 @@ def test_without_a_database_the_rest_is_looked_at(tmp_path: Path) -> None:
     [(0, "good"), (-1.5, "good"), (20, "doubtful"), (-20, "doubtful"), (90, "wrong")],
 )
 def test_clocks_that_disagree_are_found(apart: float, state: str) -> None:
-    (found,) = database.clock(timezone.now() + timedelta(seconds=apart))
+    (found,) = database.check_clock(timezone.now() + timedelta(seconds=apart))
     assert found.state == state
 
 
 # --- what is reached ---------------------------------------------------------------------------
 def test_one_process_alone_is_told_that_it_needs_no_layer(settings: Any) -> None:
     settings.CHANNEL_LAYERS = {}
-    (found,) = connections.layer()
+    (found,) = connections.check_channel_layer()
     assert (found.state, found.message) == ("good", "None is needed: one server process.")
 
 
@@ -243,12 +256,12 @@ def test_a_silent_layer_is_found(settings: Any) -> None:
         "CONFIG": {"hosts": ["redis://127.0.0.1:9"]},
     }
     settings.CHANNEL_LAYERS = {"default": layer}
-    (found,) = connections.layer()
+    (found,) = connections.check_channel_layer()
     assert found.state == "wrong"
     assert "REDIS_URL" in found.hint
 
 
-@pytest.mark.slow
+@pytest.mark.gate
 def test_redis_is_heard(settings: Any) -> None:
     layer = {
         "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
@@ -256,18 +269,18 @@ def test_redis_is_heard(settings: Any) -> None:
     }
     settings.CHANNEL_LAYERS = {"default": layer}
     settings.REDIS_URL = "redis://127.0.0.1:6379/9"
-    assert [found.message for found in connections.layer()] == ["Redis delivers."]
+    assert [found.message for found in connections.check_channel_layer()] == ["Redis delivers."]
 
 
 def test_secrets_that_no_key_opens_are_found(settings: Any) -> None:
     credentials.set_bearer(service(authentication="bearer"), "a-token-of-the-wiki")
-    assert faults(connections.secrets()) == []
+    assert faults(connections.check_secrets()) == []
     new, old = Fernet.generate_key().decode(), settings.ENCRYPTION_KEYS[0]
     settings.ENCRYPTION_KEYS = [new, old]
-    (found,) = connections.secrets()
+    (found,) = connections.check_secrets()
     assert (found.state, found.hint) == ("doubtful", "Run: manage.py rotate_keys")
     settings.ENCRYPTION_KEYS = [new]
-    (found,) = connections.secrets()
+    (found,) = connections.check_secrets()
     assert found.state == "wrong"
     assert "credential" in found.message
 
@@ -278,7 +291,7 @@ def test_services_are_told_by_how_they_did_last() -> None:
     service("fails", last_error={"kind": "tls", "message": "No certificate."})
     service("own", "builtin:notebook")
     service("off", is_enabled=False, last_error={"kind": "tls", "message": "No certificate."})
-    found = {each.subject: each.state for each in connections.services(connects=False)}
+    found = {each.subject: each.state for each in connections.check_services(connects=False)}
     assert found == {
         "service fails": "wrong",
         "service new": "doubtful",
@@ -310,19 +323,24 @@ def test_a_service_that_does_not_answer_now_is_found() -> None:
 
 
 # --- PostgreSQL --------------------------------------------------------------------------------
-@pytest.mark.slow
+@pytest.mark.gate
 @pytest.mark.parametrize(
     ("setting", "fault"),
     [
         ("", ""),
         ("synchronous_commit = off", "synchronous_commit is off"),
-        ("default_transaction_isolation = serializable", "transaction_isolation is serializable"),
-        ("default_transaction_read_only = on", "It takes no writes"),
+        pytest.param(
+            "default_transaction_isolation = serializable",
+            "transaction_isolation is serializable",
+            marks=pytest.mark.long,
+        ),
+        pytest.param(
+            "default_transaction_read_only = on", "It takes no writes", marks=pytest.mark.long
+        ),
     ],
 )
 def test_postgresql_is_looked_at_too(tmp_path: Path, setting: str, fault: str) -> None:
     with database_of("postgresql", tmp_path) as url:
-        assert manage(tmp_path, "migrate", "-v", "0", DATABASE_URL=url).returncode == 0
         if setting:
             with psycopg.connect(url, autocommit=True) as planting:
                 name = planting.info.dbname
@@ -337,12 +355,12 @@ def test_postgresql_is_looked_at_too(tmp_path: Path, setting: str, fault: str) -
 # --- mail --------------------------------------------------------------------------------------
 def test_without_a_mail_server_nothing_is_amiss(settings: Any) -> None:
     settings.SENDS_MAIL = False
-    assert faults([*mail.server(), *mail.addresses()]) == []
+    assert faults([*mail.check_server(), *mail.check_addresses()]) == []
 
 
 def test_a_mail_server_that_takes_us_in_is_sent_nothing(settings: Any) -> None:
     with post_office(settings) as office:
-        (found,) = mail.server()
+        (found,) = mail.check_server()
     assert (found.state, office.asked) == ("good", 0)
 
 
@@ -356,15 +374,15 @@ def test_a_mail_server_that_cannot_be_used_is_found(settings: Any, fault: str) -
                 settings.EMAIL_USE_TLS = True
             case _:
                 settings.EMAIL_HOST_USER, settings.EMAIL_HOST_PASSWORD = "ada", "wrong"
-        (found,) = mail.server()
+        (found,) = mail.check_server()
     assert (found.state, "EMAIL_URL" in found.hint) == ("wrong", True)
     assert "wrong" not in found.message
 
 
 def test_addresses_that_were_given_up_are_named(settings: Any, owner: Member) -> None:
     settings.SENDS_MAIL = True
-    MailPreference.objects.create(person=owner, is_on=False, refusals=MOST_REFUSALS)
-    (found,) = mail.addresses()
+    MailPreference.objects.create(person=owner, is_on=False, refusals=MAX_REFUSALS)
+    (found,) = mail.check_addresses()
     assert (found.state, found.message) == (
         "doubtful",
         "The server refuses the addresses of: owner.",

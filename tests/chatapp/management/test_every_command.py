@@ -10,12 +10,11 @@ from pathlib import Path
 import pytest
 from django.core.management import get_commands, load_command_class
 
-from mcpconfig.management.ending import OperatorCommand
+from mcpconfig.management.operator_command import OperatorCommand
+from tests.chatapp.server.test_serve import ROOT, environment, free_port
 from tests.commands import Ran, database_at
 
-from .test_serve import ROOT, environment, free_port
-
-pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+pytestmark = [pytest.mark.gate, pytest.mark.django_db(transaction=True)]
 # One way to run each command that needs the database.
 EXAMPLES = {
     "approvals": ["--json"],
@@ -115,7 +114,7 @@ def test_what_is_only_said_at_the_end_may_find_nobody_either(tmp_path: Path) -> 
         stdout=writing,
         stderr=subprocess.PIPE,
         text=True,
-        timeout=50,
+        timeout=150,
     )
     os.close(writing)
     assert "Traceback" not in ran.stderr

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 from django.core.management import call_command
 
+from chatapp.approvals.decisions import deny
+from chatapp.conversations import intake
 from chatapp.demo.seed import seed
-from chatapp.management.console import follow
+from chatapp.engine.engine import Engine
+from chatapp.management.follow_turn import follow_turn
 from chatapp.models import JournalEvent, Member, Note, ToolCall, Turn
 from chatapp.providers import registry
-from chatapp.storage import close_threads, in_database
-from chatapp.turns import intake
-from chatapp.turns.answers import deny
-from chatapp.turns.engine import Engine
+from chatapp.server.database import close_threads, in_database
 from tests import scripted
 from tests.scripted import calls, text
 
@@ -25,7 +25,7 @@ AGAIN = ("notebook_delete_note", '{"title": "Older ideas"}')
 
 @pytest.fixture(autouse=True)
 def _ready(transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setitem(registry.PROVIDERS, "scripted", "tests.scripted")
+    monkeypatch.setitem(registry.PROVIDERS, "scripted", scripted.PROVIDER)
     scripted.scenes.clear()
     scripted.requests.clear()
     seed()
@@ -48,12 +48,12 @@ def last_of(turn: Turn) -> int:
 def test_following_on_begins_after_the_last_event_that_was_told(turn: Turn) -> None:
     scripted.scenes += [calls(DELETE), text("Done.")]
     told: list[dict[str, Any]] = []
-    waiting, last = follow(turn.pk, 0, told.append)
+    waiting, last = follow_turn(turn.pk, 0, told.append)
     assert waiting.state == Turn.State.WAITING
     assert last == last_of(turn)
     call = turn.tool_calls.get()
     deny(call, by=turn.conversation.owner, binding=call.approval.binding)
-    over, end = follow(turn.pk, last, told.append)
+    over, end = follow_turn(turn.pk, last, told.append)
     assert (over.state, end) == (Turn.State.DONE, last_of(turn))
     states = [event["state"] for event in told if event["type"] == "tool_call"]
     assert states == ["proposed", "awaiting_approval", "denied"]

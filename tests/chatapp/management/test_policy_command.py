@@ -16,9 +16,9 @@ from django.test import Client
 
 from chatapp.models import Member, PolicyRule, PolicyTest, ToolLimit
 from mcpconfig.models import Service
-from tests.chatapp.turns.past import past, shop
-from tests.chatapp.turns.signing import second_signature
 from tests.commands import Ran
+from tests.turns.past_turns import past, shop
+from tests.turns.second_signers import second_signature
 
 
 def classified(path: Path, *lines: Any) -> list[dict[str, Any]]:
@@ -81,19 +81,19 @@ def test_a_file_of_bytes_fails_with_a_sentence(path: Path) -> None:
     assert "not UTF-8" in Ran("policy", "classify", str(path)).err
 
 
-@pytest.mark.slow
+@pytest.mark.gate
 def test_the_exit_codes_are_those_of_the_contract(path: Path) -> None:
     path.write_text("{", encoding="utf-8")
     failed = subprocess.run(
         [sys.executable, "manage.py", "policy", "classify", str(path)],
         capture_output=True,
         text=True,
-        timeout=50,
+        timeout=150,
     )
     assert (failed.returncode, failed.stdout) == (1, "")
     assert "Line 1" in failed.stderr and "Traceback" not in failed.stderr
     misused = subprocess.run(
-        [sys.executable, "manage.py", "policy"], capture_output=True, text=True, timeout=50
+        [sys.executable, "manage.py", "policy"], capture_output=True, text=True, timeout=150
     )
     assert misused.returncode == 2
 
@@ -286,6 +286,7 @@ def test_the_command_drafts_what_the_page_does(
         ("--rule-tool read_label", "--rule says what"),
         ("--rule deny --rule-own --rule-service shop", "do not go together"),
         ("--rule deny --rule-condition amount<", "--rule-condition: "),
+        ("--rule deny --rule-own --rule-tool remember --rule-condition txt==1", "named “txt”"),
         ("--rule deny --rule-group Nobody", "There is no group named 'Nobody'."),
         ("--high-needs Nobody", "There is no second signature named 'Nobody'."),
     ],

@@ -7,27 +7,28 @@ import pytest
 
 from chatapp.models import ToolCall
 from chatapp.providers import registry
-from chatapp.storage import close_threads
+from chatapp.server.database import close_threads
 from tests import scripted
-from tests.chatapp.test_commands import Shell
-from tests.chatapp.turns.acts import offered
-from tests.peers.questioner import Diary, application
+from tests.peers.questioner import QuestionLog, application
 from tests.peers.serving import Served
 from tests.scripted import calls, text
+from tests.turns.acts import create_offered_service
 
-pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True), pytest.mark.timeout(60)]
+from .test_commands import Shell
+
+pytestmark = [pytest.mark.gate, pytest.mark.django_db(transaction=True), pytest.mark.timeout(300)]
 GREET = ("asker_greet", '{"greeting": "Hello"}')
 ERASE = ("asker_erase", "{}")
 
 
 @pytest.fixture
-def diary(transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Diary]:
-    monkeypatch.setitem(registry.PROVIDERS, "scripted", "tests.scripted")
+def diary(transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[QuestionLog]:
+    monkeypatch.setitem(registry.PROVIDERS, "scripted", scripted.PROVIDER)
     scripted.scenes.clear()
     scripted.requests.clear()
-    diary = Diary()
+    diary = QuestionLog()
     with Served(application(diary, "modern")) as served:
-        offered("asker", served.url, "greet", "erase", title="The asker")
+        create_offered_service("asker", served.url, "greet", "erase", title="The asker")
         yield diary
     close_threads()
 
@@ -46,13 +47,13 @@ def asked(shell: Shell, call: tuple[str, str] = GREET) -> str:
     return str(waits["id"])
 
 
-def test_an_answer_moves_the_turn_to_its_end(shell: Shell, diary: Diary) -> None:
+def test_an_answer_moves_the_turn_to_its_end(shell: Shell, diary: QuestionLog) -> None:
     code, events = shell("approvals", "answer", asked(shell), '{"name": "Ada"}')
     assert (code, events[-1]) == (0, {"type": "done", "reason": "complete"})
     assert diary.entries == ["greeted Ada"]
 
 
-def test_what_is_asked_is_listed(shell: Shell, diary: Diary) -> None:
+def test_what_is_asked_is_listed(shell: Shell, diary: QuestionLog) -> None:
     call_id = asked(shell)
     assert shell.code("approvals", "--json") == 0
     (listed,) = json.loads(shell.said()[0])
@@ -62,7 +63,7 @@ def test_what_is_asked_is_listed(shell: Shell, diary: Diary) -> None:
 
 @pytest.mark.parametrize("values", ['{"name": "A"}', "{}", '{"name": "Ada", "more": 1}', "[]", "x"])
 def test_what_does_not_fit_is_refused_and_can_be_given_again(
-    shell: Shell, diary: Diary, values: str
+    shell: Shell, diary: QuestionLog, values: str
 ) -> None:
     call_id = asked(shell)
     assert shell.code("approvals", "answer", call_id, values) == 1
@@ -71,17 +72,17 @@ def test_what_does_not_fit_is_refused_and_can_be_given_again(
     assert diary.entries == ["greeted Ada"]
 
 
-def test_two_forms_are_filled_in_together(shell: Shell, diary: Diary) -> None:
+def test_two_forms_are_filled_in_together(shell: Shell, diary: QuestionLog) -> None:
     code, _ = shell("approvals", "answer", asked(shell, ERASE), '{"name": "Ada", "sure": true}')
     assert (code, diary.entries) == (0, ["erased Ada: True"])
 
 
-def test_a_no_is_told_to_the_service(shell: Shell, diary: Diary) -> None:
+def test_a_no_is_told_to_the_service(shell: Shell, diary: QuestionLog) -> None:
     code, _ = shell("approvals", "answer", asked(shell), "--decline")
     assert (code, diary.entries) == (0, [])
 
 
-def test_a_call_that_asks_nothing_cannot_be_answered(shell: Shell, diary: Diary) -> None:
+def test_a_call_that_asks_nothing_cannot_be_answered(shell: Shell, diary: QuestionLog) -> None:
     call_id = asked(shell)
     shell("approvals", "answer", call_id, "--cancel")
     assert shell.code("approvals", "answer", call_id) == 1

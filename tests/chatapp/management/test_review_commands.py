@@ -8,14 +8,15 @@ import pytest
 from chatapp.demo.seed import seed
 from chatapp.models import Note, Review
 from chatapp.providers import registry
-from chatapp.storage import close_threads
+from chatapp.server.database import close_threads
 from mcpconfig.models import ToolSetting
 from tests import scripted
-from tests.chatapp.test_commands import Shell
-from tests.chatapp.turns.acts import READ, heard
 from tests.scripted import calls, text
+from tests.turns.acts import READ, read_last_outcome
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(60)]
+from .test_commands import Shell
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(300)]
 SECRET = "The safe has the number 4711."
 
 
@@ -23,7 +24,7 @@ SECRET = "The safe has the number 4711."
 def shell(
     transactional_db: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Iterator[Shell]:
-    monkeypatch.setitem(registry.PROVIDERS, "scripted", "tests.scripted")
+    monkeypatch.setitem(registry.PROVIDERS, "scripted", scripted.PROVIDER)
     scripted.scenes.clear()
     scripted.requests.clear()
     seed()
@@ -58,12 +59,12 @@ def test_a_result_that_waits_is_listed_with_what_it_says(shell: Shell) -> None:
 def test_the_word_moves_the_turn_to_its_end(shell: Shell, word: str, is_told: bool) -> None:
     code, events = shell("approvals", word, held(shell))
     assert (code, events[-1]) == (0, {"type": "done", "reason": "complete"})
-    assert (SECRET in heard()) is is_told
+    assert (SECRET in read_last_outcome()) is is_told
 
 
 def test_a_word_to_the_assistant_goes_along(shell: Shell) -> None:
     shell("approvals", "hold-back", held(shell), "--reason", "Not this one.")
-    assert "Not this one." in heard()
+    assert "Not this one." in read_last_outcome()
 
 
 def test_a_second_word_is_refused(shell: Shell) -> None:

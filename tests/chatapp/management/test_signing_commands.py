@@ -8,13 +8,14 @@ import pytest
 from chatapp.demo.seed import seed
 from chatapp.models import Approval, Note
 from chatapp.providers import registry
-from chatapp.storage import close_threads
+from chatapp.server.database import close_threads
 from tests import scripted
-from tests.chatapp.test_commands import DELETE, Shell, Told, of_type
-from tests.chatapp.turns.signing import member, two_sign
 from tests.scripted import calls, text
+from tests.turns.second_signers import member, two_sign
 
-pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True), pytest.mark.timeout(60)]
+from .test_commands import DELETE, Shell, Told, of_type
+
+pytestmark = [pytest.mark.gate, pytest.mark.django_db(transaction=True), pytest.mark.timeout(300)]
 WORDS = "Nobody else reads this."
 
 
@@ -22,7 +23,7 @@ WORDS = "Nobody else reads this."
 def shell(
     transactional_db: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Iterator[Shell]:
-    monkeypatch.setitem(registry.PROVIDERS, "scripted", "tests.scripted")
+    monkeypatch.setitem(registry.PROVIDERS, "scripted", scripted.PROVIDER)
     scripted.scenes.clear()
     scripted.requests.clear()
     seed()

@@ -6,7 +6,7 @@ import pytest
 from django.apps import apps
 
 from chatapp.models import Member, Part, Turn
-from tests.chatapp.views import rows
+from tests.turns import rows
 
 migration = importlib.import_module("chatapp.migrations.0002_notice_kind")
 

@@ -7,7 +7,7 @@ from django.apps import apps
 
 from chatapp.models import Member, ToolCall, Turn
 from mcpconfig.models import Service
-from tests.chatapp.views import rows
+from tests.turns import rows
 
 migration = importlib.import_module("chatapp.migrations.0028_taint_of_calls_and_own_switches")
 

@@ -8,6 +8,11 @@ from django.contrib.auth.models import Group
 from django.db import transaction
 from django.utils import timezone
 
+from chatapp.approvals import decisions
+from chatapp.calls import recheck
+from chatapp.conversations import intake
+from chatapp.engine import sweep
+from chatapp.engine.runtime import EngineRuntime
 from chatapp.models import (
     Approval,
     HousePolicy,
@@ -19,15 +24,14 @@ from chatapp.models import (
     ToolCall,
     Turn,
 )
-from chatapp.storage import in_database
-from chatapp.turns import answers, intake, last_check, recovery, second_signatures
-from chatapp.turns.refusals import Refused
-from chatapp.turns.second_signatures import open_for
-from chatapp.turns.workplace import Workplace
+from chatapp.people import second_signers
+from chatapp.people.refused import Refused
+from chatapp.people.second_signers import find_waiting_calls
+from chatapp.server.database import in_database
 from mcpconfig.models import Service
-
-from .acts import DELETE, heard, only_call, rest
-from .signing import (
+from tests.chatapp.policy.test_consents import APPEND, asked, confirmed
+from tests.turns.acts import DELETE, get_only_call, read_last_outcome, wait_for_rest
+from tests.turns.second_signers import (
     hours_pass,
     member,
     open_list,
@@ -38,10 +42,9 @@ from .signing import (
     stand_in,
     two_sign,
 )
-from .test_consents import APPEND, asked, confirmed
 
 __all__ = ["confirmed"]
-pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True), pytest.mark.timeout(90)]
+pytestmark = [pytest.mark.gate, pytest.mark.django_db(transaction=True), pytest.mark.timeout(300)]
 State = ToolCall.State
 
 
@@ -51,19 +54,19 @@ def is_there() -> bool:
 
 # --- the way of a call ---------------------------------------------------------------------
 async def test_nothing_runs_before_both_have_signed(
-    workplace: Workplace, turn: Turn, confirmed: Service, ada: Member
+    runtime: EngineRuntime, turn: Turn, confirmed: Service, ada: Member
 ) -> None:
-    call, owner = await signed_first(workplace, turn, DELETE)
-    waiting = await rest(workplace, turn)
+    call, owner = await signed_first(runtime, turn, DELETE)
+    waiting = await wait_for_rest(runtime, turn)
     assert waiting.state == Turn.State.WAITING
-    call = await only_call(turn)
+    call = await get_only_call(turn)
     assert call.state == State.AWAITING_APPROVAL
     assert (call.approval.state, call.approval.first_by_id) == (Approval.State.OPEN, owner.pk)
     assert await in_database(is_there)
     assert not await in_database(Permit.objects.exists)
     await in_database(sign, call, ada)
-    assert (await rest(workplace, turn)).state == Turn.State.DONE
-    call = await only_call(turn)
+    assert (await wait_for_rest(runtime, turn)).state == Turn.State.DONE
+    call = await get_only_call(turn)
     assert (call.state, call.attempt) == (State.SUCCEEDED, 1)
     assert (call.approval.decided_by_id, call.approval.signed_for_id) == (ada.pk, ada.pk)
     assert not await in_database(is_there)
@@ -71,7 +74,7 @@ async def test_nothing_runs_before_both_have_signed(
 
 
 async def test_a_rule_may_demand_it_of_a_tool_that_asks(
-    workplace: Workplace, turn: Turn, confirmed: Service
+    runtime: EngineRuntime, turn: Turn, confirmed: Service
 ) -> None:
     def ruled() -> Member:
         rule = PolicyRule(name="Notes", effect="ask", tool="append_to_note")
@@ -80,83 +83,83 @@ async def test_a_rule_may_demand_it_of_a_tool_that_asks(
         return member("ada", "Operations")
 
     ada = await in_database(ruled)
-    call, _owner = await signed_first(workplace, turn, APPEND)
+    call, _owner = await signed_first(runtime, turn, APPEND)
     assert await in_database(partial(open_list, ada)) == [call]
     await in_database(sign, call, ada)
-    await rest(workplace, turn)
-    assert (await only_call(turn)).state == State.SUCCEEDED
+    await wait_for_rest(runtime, turn)
+    assert (await get_only_call(turn)).state == State.SUCCEEDED
 
 
 @pytest.mark.parametrize("who", ["owner", "ada"])
 async def test_either_may_still_say_no_and_the_assistant_hears_why(
-    workplace: Workplace, turn: Turn, confirmed: Service, ada: Member, who: str
+    runtime: EngineRuntime, turn: Turn, confirmed: Service, ada: Member, who: str
 ) -> None:
-    call, owner = await signed_first(workplace, turn, DELETE)
+    call, owner = await signed_first(runtime, turn, DELETE)
     by = {"owner": owner, "ada": ada}[who]
     await in_database(refuse, call, by, "Keep it until Friday.")
-    await rest(workplace, turn)
-    assert (await only_call(turn)).state == State.DENIED
-    assert "Keep it until Friday." in heard()
+    await wait_for_rest(runtime, turn)
+    assert (await get_only_call(turn)).state == State.DENIED
+    assert "Keep it until Friday." in read_last_outcome()
     assert await in_database(is_there)
 
 
 @pytest.mark.parametrize("scope", ["conversation", "always", "service"])
 async def test_no_consent_is_given_by_a_first_or_a_second_signature(
-    workplace: Workplace, turn: Turn, confirmed: Service, ada: Member, scope: str
+    runtime: EngineRuntime, turn: Turn, confirmed: Service, ada: Member, scope: str
 ) -> None:
-    call, owner = await asked(workplace, turn, DELETE)
+    call, owner = await asked(runtime, turn, DELETE)
     with pytest.raises(Refused, match="once only"):
         await in_database(partial(sign, call, owner, scope=scope))
     await in_database(sign, call, owner)
     with pytest.raises(Refused, match="for this once"):
         await in_database(partial(sign, call, ada, scope=scope))
-    assert (await only_call(turn)).state == State.AWAITING_APPROVAL
+    assert (await get_only_call(turn)).state == State.AWAITING_APPROVAL
 
 
 # --- time ----------------------------------------------------------------------------------
 async def test_the_earlier_of_both_deadlines_counts(
-    workplace: Workplace, turn: Turn, confirmed: Service, ada: Member
+    runtime: EngineRuntime, turn: Turn, confirmed: Service, ada: Member
 ) -> None:
-    call, _owner = await signed_first(workplace, turn, DELETE)
-    left = (await only_call(turn)).approval.expires_at - timezone.now()
+    call, _owner = await signed_first(runtime, turn, DELETE)
+    left = (await get_only_call(turn)).approval.expires_at - timezone.now()
     assert timedelta(hours=23, minutes=58) < left <= timedelta(hours=24)
-    assert await in_database(open_for(ada).exists)
+    assert await in_database(find_waiting_calls(ada).exists)
 
 
 async def test_a_longer_deadline_than_the_approvals_gives_no_more_time(
-    workplace: Workplace, turn: Turn, confirmed: Service
+    runtime: EngineRuntime, turn: Turn, confirmed: Service
 ) -> None:
     await in_database(lambda: two_sign(deadline_hours=24 * 300))
-    call, owner = await asked(workplace, turn, DELETE)
+    call, owner = await asked(runtime, turn, DELETE)
     before = call.approval.expires_at
     await in_database(sign, call, owner)
-    assert (await only_call(turn)).approval.expires_at == before
+    assert (await get_only_call(turn)).approval.expires_at == before
 
 
 async def test_silence_of_the_second_expires_and_nothing_runs(
-    workplace: Workplace, turn: Turn, confirmed: Service, ada: Member
+    runtime: EngineRuntime, turn: Turn, confirmed: Service, ada: Member
 ) -> None:
-    call, owner = await signed_first(workplace, turn, DELETE)
+    call, owner = await signed_first(runtime, turn, DELETE)
     await in_database(hours_pass, 24.1)
-    assert not await in_database(open_for(ada).exists)
+    assert not await in_database(find_waiting_calls(ada).exists)
     for by in (ada, owner):
         with pytest.raises(Refused, match="expired"):
             await in_database(sign, call, by)
-    await in_database(recovery.expire_approvals)
-    await rest(workplace, turn)
-    assert (await only_call(turn)).state == State.EXPIRED
+    await in_database(sweep.expire_approvals)
+    await wait_for_rest(runtime, turn)
+    assert (await get_only_call(turn)).state == State.EXPIRED
     assert await in_database(is_there)
 
 
 async def test_stop_withdraws_what_waits_for_the_second(
-    workplace: Workplace, turn: Turn, confirmed: Service, ada: Member
+    runtime: EngineRuntime, turn: Turn, confirmed: Service, ada: Member
 ) -> None:
-    call, _owner = await signed_first(workplace, turn, DELETE)
+    call, _owner = await signed_first(runtime, turn, DELETE)
     await in_database(intake.stop, turn.conversation)
     with pytest.raises(Refused, match="withdrawn"):
         await in_database(sign, call, ada)
-    await rest(workplace, turn)
-    assert (await only_call(turn)).state == State.WITHDRAWN
+    await wait_for_rest(runtime, turn)
+    assert (await get_only_call(turn)).state == State.WITHDRAWN
 
 
 # --- when it runs --------------------------------------------------------------------------
@@ -198,12 +201,12 @@ LOSSES = [
 
 @pytest.mark.parametrize("name", LOSSES)
 async def test_both_signatures_must_hold_when_it_runs(
-    workplace: Workplace, turn: Turn, confirmed: Service, ada: Member, name: str
+    runtime: EngineRuntime, turn: Turn, confirmed: Service, ada: Member, name: str
 ) -> None:
-    call, _owner = await signed_first(workplace, turn, DELETE)
+    call, _owner = await signed_first(runtime, turn, DELETE)
     await in_database(signs_and_loses_it, name, call, ada)
-    await rest(workplace, turn)
-    call = await only_call(turn)
+    await wait_for_rest(runtime, turn)
+    call = await get_only_call(turn)
     assert (call.state, call.attempt) == (State.WITHDRAWN, 0)
     assert "so it was not run" in str(call.error)
     assert await in_database(is_there)
@@ -211,7 +214,7 @@ async def test_both_signatures_must_hold_when_it_runs(
 
 @pytest.mark.parametrize("name", ["left the group", "another signature is demanded now"])
 async def test_without_the_check_at_the_permit_it_would_run(
-    workplace: Workplace,
+    runtime: EngineRuntime,
     turn: Turn,
     confirmed: Service,
     ada: Member,
@@ -219,18 +222,18 @@ async def test_without_the_check_at_the_permit_it_would_run(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The planted fault: the test above can fail."""
-    monkeypatch.setattr(second_signatures, "flaw_of", lambda *_: "")
-    monkeypatch.setattr(last_check, "_verdict", lambda *_: "run")
-    call, _owner = await signed_first(workplace, turn, DELETE)
+    monkeypatch.setattr(second_signers, "find_flaw", lambda *_: "")
+    monkeypatch.setattr(recheck, "_judge", lambda *_: "run")
+    call, _owner = await signed_first(runtime, turn, DELETE)
     await in_database(signs_and_loses_it, name, call, ada)
-    await rest(workplace, turn)
-    assert (await only_call(turn)).attempt == 1
+    await wait_for_rest(runtime, turn)
+    assert (await get_only_call(turn)).attempt == 1
 
 
 async def test_a_stand_in_who_was_dismissed_before_it_ran_signed_nothing(
-    workplace: Workplace, turn: Turn, confirmed: Service, ada: Member
+    runtime: EngineRuntime, turn: Turn, confirmed: Service, ada: Member
 ) -> None:
-    call, _owner = await signed_first(workplace, turn, DELETE)
+    call, _owner = await signed_first(runtime, turn, DELETE)
     ben = (await in_database(lambda: stand_in(ada, member("ben")))).stand_in
 
     @transaction.atomic
@@ -239,14 +242,14 @@ async def test_a_stand_in_who_was_dismissed_before_it_ran_signed_nothing(
         StandIn.objects.all().delete()
 
     await in_database(signs_and_is_dismissed)
-    await rest(workplace, turn)
-    assert (await only_call(turn)).state == State.WITHDRAWN
+    await wait_for_rest(runtime, turn)
+    assert (await get_only_call(turn)).state == State.WITHDRAWN
 
 
 async def test_what_one_person_allowed_does_not_run_once_policy_wants_two(
-    workplace: Workplace, turn: Turn, confirmed: Service
+    runtime: EngineRuntime, turn: Turn, confirmed: Service
 ) -> None:
-    call, owner = await asked(workplace, turn, DELETE)
+    call, owner = await asked(runtime, turn, DELETE)
 
     @transaction.atomic
     def signs_too_early() -> None:
@@ -254,25 +257,25 @@ async def test_what_one_person_allowed_does_not_run_once_policy_wants_two(
         two_sign()
 
     await in_database(signs_too_early)
-    await rest(workplace, turn)
-    call = await only_call(turn)
+    await wait_for_rest(runtime, turn)
+    call = await get_only_call(turn)
     assert (call.state, call.attempt) == (State.WITHDRAWN, 0)
     assert "another signature" in str(call.error)
 
 
 async def test_what_two_signed_once_is_not_sent_again_on_the_word_of_one(
-    workplace: Workplace, turn: Turn, confirmed: Service, ada: Member
+    runtime: EngineRuntime, turn: Turn, confirmed: Service, ada: Member
 ) -> None:
-    call, owner = await signed_first(workplace, turn, DELETE)
+    call, owner = await signed_first(runtime, turn, DELETE)
     await in_database(lambda: ToolCall.objects.update(state=State.UNKNOWN, attempt=1))
     for by in (owner, ada):
         with pytest.raises(Refused, match="both sign again"):
-            await in_database(partial(answers.resolve, call, by=by, verdict="again"))
-    await in_database(partial(answers.resolve, call, by=owner, verdict="worked"))
-    assert (await only_call(turn)).state == State.SUCCEEDED
+            await in_database(partial(decisions.resolve, call, by=by, verdict="again"))
+    await in_database(partial(decisions.resolve, call, by=owner, verdict="worked"))
+    assert (await get_only_call(turn)).state == State.SUCCEEDED
 
 
-async def own_tool(workplace: Workplace, turn: Turn) -> tuple[ToolCall, Member]:
+async def own_tool(runtime: EngineRuntime, turn: Turn) -> tuple[ToolCall, Member]:
     """A call of a tool of this server that takes two people, and whose requester has signed."""
 
     def ruled() -> None:
@@ -281,17 +284,17 @@ async def own_tool(workplace: Workplace, turn: Turn) -> tuple[ToolCall, Member]:
         rule.save()
 
     await in_database(ruled)
-    call, _owner = await signed_first(workplace, turn, ("current-time", '{"zone": "Europe/Rome"}'))
+    call, _owner = await signed_first(runtime, turn, ("current-time", '{"zone": "Europe/Rome"}'))
     return call, await in_database(member, "ada", "Operations")
 
 
 @pytest.mark.parametrize(("leaves", "state"), [(False, State.SUCCEEDED), (True, State.WITHDRAWN)])
 async def test_a_tool_of_this_server_runs_on_two_signatures_that_hold(
-    workplace: Workplace, turn: Turn, notebook: Service, leaves: bool, state: str
+    runtime: EngineRuntime, turn: Turn, notebook: Service, leaves: bool, state: str
 ) -> None:
-    call, ada = await own_tool(workplace, turn)
-    await rest(workplace, turn)
-    assert (await only_call(turn)).state == State.AWAITING_APPROVAL
+    call, ada = await own_tool(runtime, turn)
+    await wait_for_rest(runtime, turn)
+    assert (await get_only_call(turn)).state == State.AWAITING_APPROVAL
 
     @transaction.atomic
     def signs() -> None:
@@ -300,5 +303,5 @@ async def test_a_tool_of_this_server_runs_on_two_signatures_that_hold(
             ada.groups.clear()
 
     await in_database(signs)
-    await rest(workplace, turn)
-    assert (await only_call(turn)).state == state
+    await wait_for_rest(runtime, turn)
+    assert (await get_only_call(turn)).state == state

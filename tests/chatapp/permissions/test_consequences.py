@@ -2,16 +2,16 @@
 
 import pytest
 
-from chatapp.permissions.consequences import consequences_of
-from chatapp.permissions.findings import PHRASES, found
+from chatapp.permissions.consequences import list_consequences
+from chatapp.permissions.risk_evidence import PHRASES, make_finding
 
 
 @pytest.mark.parametrize("effect", list(PHRASES))
 @pytest.mark.parametrize("source", ["Its name", "Its description"])
 def test_each_effect_that_raises_a_risk_has_a_consequence(effect: str, source: str) -> None:
-    reason = found(effect, source=source).reason  # type: ignore[arg-type]
-    [told] = consequences_of([reason], "")
-    assert told not in consequences_of([], ""), "It is more than what the level says."
+    reason = make_finding(effect, source=source).reason  # type: ignore[arg-type]
+    [told] = list_consequences([reason], "")
+    assert told not in list_consequences([], ""), "It is more than what the level says."
 
 
 @pytest.mark.parametrize(
@@ -24,20 +24,22 @@ def test_each_effect_that_raises_a_risk_has_a_consequence(effect: str, source: s
     ],
 )
 def test_other_evidence_has_its_own(reason: str, word: str) -> None:
-    [told] = consequences_of([reason], "medium")
+    [told] = list_consequences([reason], "medium")
     assert word in told
 
 
 def test_the_same_consequence_is_told_once() -> None:
-    reasons = [found("deletes", source=source).reason for source in ("Its name", "Its description")]
-    assert len(consequences_of(reasons, "high")) == 1
+    reasons = [
+        make_finding("deletes", source=source).reason for source in ("Its name", "Its description")
+    ]
+    assert len(list_consequences(reasons, "high")) == 1
 
 
 @pytest.mark.parametrize(("level", "word"), [("low", "reads"), ("medium", "change")])
 def test_without_evidence_the_level_speaks(level: str, word: str) -> None:
-    [told] = consequences_of(["Nobody knows why."], level)
+    [told] = list_consequences(["Nobody knows why."], level)
     assert word in told
 
 
 def test_a_level_that_nobody_knows_is_a_high_one() -> None:
-    assert consequences_of([], "purple") == consequences_of([], "high")
+    assert list_consequences([], "purple") == list_consequences([], "high")

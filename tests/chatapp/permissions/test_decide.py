@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chatapp.permissions.decide import decide
-from chatapp.permissions.findings import LEVELS, Level
 from chatapp.permissions.risk import Risk
+from chatapp.permissions.risk_evidence import LEVELS, Level
 from chatapp.permissions.rules import (
     OWN_TOOLS,
     AdminRule,

@@ -3,8 +3,8 @@
 from hypothesis import given
 
 from chatapp.permissions.decide import decide
-from chatapp.permissions.findings import LEVELS
 from chatapp.permissions.risk import Risk
+from chatapp.permissions.risk_evidence import LEVELS
 from chatapp.permissions.rules import (
     AdminRule,
     CallFacts,

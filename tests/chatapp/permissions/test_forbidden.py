@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 
 from chatapp.permissions.decide import decide
-from chatapp.permissions.forbidden import forbidden_among
+from chatapp.permissions.forbidden import find_forbidden
 from chatapp.permissions.risk import Risk
 from chatapp.permissions.rules import (
     OWN_TOOLS,
@@ -29,7 +29,7 @@ def is_forbidden(
     person: PersonFacts = OWNER,
 ) -> bool:
     judged = SimpleNamespace(service_name=service, tool_name=tool, risk=risk or a_risk("high"))
-    return bool(forbidden_among({"it": judged}, said, person))
+    return bool(find_forbidden({"it": judged}, said, person))
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chatapp.permissions.findings import LEVELS
 from chatapp.permissions.risk import Risk, ToolFacts, base_risk, classify
+from chatapp.permissions.risk_evidence import LEVELS
 
 
 def judged(

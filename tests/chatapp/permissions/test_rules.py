@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from chatapp.permissions.decide import decide
-from chatapp.permissions.findings import LEVELS, Level
+from chatapp.permissions.risk_evidence import LEVELS, Level
 from chatapp.permissions.rules import (
     AdminRule,
     DailyLimit,

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from chatapp.permissions.parameters import UnreadableSchema, parameters_of
 from chatapp.permissions.risk import Risk, ToolFacts, classify
+from chatapp.permissions.risk_evidence import UnreadableSchema, read_parameters
 
 TEXT = {"type": "string"}
 
@@ -132,7 +132,7 @@ def test_a_tool_that_sends_any_request_to_any_address_is_high() -> None:
 )
 def test_what_cannot_be_read_is_said_to_be_unreadable(schema: object) -> None:
     with pytest.raises(UnreadableSchema):
-        parameters_of(schema)
+        read_parameters(schema)
 
 
 def test_a_schema_that_refers_to_itself_is_read_once() -> None:
@@ -145,7 +145,7 @@ def test_a_schema_that_refers_to_itself_is_read_once() -> None:
         },
     }
     assert judged("frobnicate", tree).level == "high"
-    assert [p.words for p in parameters_of(tree)].count(("command",)) == 1
+    assert [p.words for p in read_parameters(tree)].count(("command",)) == 1
 
 
 def test_a_schema_too_deep_to_be_judged_is_high() -> None:

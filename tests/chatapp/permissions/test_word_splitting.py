@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chatapp.permissions import vocabulary
-from chatapp.permissions.words import mixes_alphabets, words_of
+from chatapp.permissions import risk_vocabulary as vocabulary
+from chatapp.permissions.word_splitting import mixes_alphabets, split_words
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ from chatapp.permissions.words import mixes_alphabets, words_of
     ],
 )
 def test_names_are_cut_at_their_seams(name: str, words: list[str]) -> None:
-    assert list(words_of(name)) == words
+    assert list(split_words(name)) == words
 
 
 def test_only_alphabets_that_look_alike_count_as_mixed() -> None:
@@ -40,8 +40,8 @@ def test_only_alphabets_that_look_alike_count_as_mixed() -> None:
 
 @given(st.text())
 def test_every_text_can_be_cut(text: str) -> None:
-    words = words_of(text)
-    assert words_of(" ".join(words)) == words
+    words = split_words(text)
+    assert split_words(" ".join(words)) == words
 
 
 def test_every_word_of_the_vocabulary_can_be_met_in_a_name() -> None:
@@ -61,7 +61,7 @@ def test_every_word_of_the_vocabulary_can_be_met_in_a_name() -> None:
     ]
     for table in tables:
         for word in table:
-            assert words_of(word) == (word,)
+            assert split_words(word) == (word,)
 
 
 def test_no_word_is_a_verb_in_two_senses() -> None:

@@ -9,28 +9,20 @@ from django.db import transaction
 from django.test import Client
 from django.utils import timezone
 
-from chatapp.models import (
-    Consent,
-    HousePolicy,
-    Member,
-    PolicyRule,
-    ToolCall,
-    ToolLimit,
-    Turn,
-)
-from chatapp.storage import in_database
-from chatapp.turns import answers, intake
-from chatapp.turns.refusals import Refused
-from chatapp.turns.workplace import Workplace
+from chatapp.approvals import decisions
+from chatapp.conversations import intake
+from chatapp.engine.runtime import EngineRuntime
+from chatapp.models import Consent, HousePolicy, Member, PolicyRule, ToolCall, ToolLimit, Turn
+from chatapp.people.refused import Refused
+from chatapp.server.database import in_database
 from mcpconfig.models import Service, ToolDefinition, ToolSetting
 from tests import scripted
-from tests.chatapp.views.dom import Element, parse
 from tests.conftest import signed_in
+from tests.dom_tree import Element, parse
 from tests.scripted import calls, text
+from tests.turns.acts import DELETE, get_only_call, get_owner, wait_for_rest
 
-from .acts import DELETE, call_owner, only_call, rest
-
-pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True), pytest.mark.timeout(90)]
+pytestmark = [pytest.mark.gate, pytest.mark.django_db(transaction=True), pytest.mark.timeout(300)]
 APPEND = ("notebook_append_to_note", '{"text": "more", "title": "Old ideas"}')
 
 
@@ -47,26 +39,28 @@ def confirmed(notebook: Service) -> Service:
 
 
 def allow(call: ToolCall, by: Member, **how: Any) -> None:
-    answers.grant(call, by=by, binding=call.approval.binding, shown_at=None, **how)
+    decisions.grant(call, by=by, binding=call.approval.binding, shown_at=None, **how)
 
 
-async def asked(workplace: Workplace, turn: Turn, call: tuple[str, str]) -> tuple[ToolCall, Member]:
+async def asked(
+    runtime: EngineRuntime, turn: Turn, call: tuple[str, str]
+) -> tuple[ToolCall, Member]:
     """A call that waits for its person."""
     scripted.scenes += [calls(call), text("Done.")]
-    await rest(workplace, turn)
-    return await only_call(turn), await in_database(call_owner, turn)
+    await wait_for_rest(runtime, turn)
+    return await get_only_call(turn), await in_database(get_owner, turn)
 
 
 async def asked_again(
-    workplace: Workplace, owner: Member, call: tuple[str, str], conversation: Any = None
+    runtime: EngineRuntime, owner: Member, call: tuple[str, str], conversation: Any = None
 ) -> ToolCall:
     """What becomes of the same call in another message."""
     scripted.scenes[:] = [calls(call), text("Done.")]
     turn = await in_database(
         lambda: intake.receive(owner, conversation, text="Again", model=scripted.MODEL)
     )
-    await rest(workplace, turn)
-    return await only_call(turn)
+    await wait_for_rest(runtime, turn)
+    return await get_only_call(turn)
 
 
 # --- consents ------------------------------------------------------------------------------
@@ -80,7 +74,7 @@ async def asked_again(
     ],
 )
 async def test_a_consent_reaches_as_far_as_it_says(
-    workplace: Workplace,
+    runtime: EngineRuntime,
     turn: Turn,
     confirmed: Service,
     scope: str,
@@ -89,15 +83,15 @@ async def test_a_consent_reaches_as_far_as_it_says(
     other_chat: str,
 ) -> None:
     await in_database(lambda: ToolSetting.objects.filter(name="create_note").update(level="medium"))
-    call, owner = await asked(workplace, turn, APPEND)
+    call, owner = await asked(runtime, turn, APPEND)
     await in_database(lambda: allow(call, owner, scope=scope))
-    await rest(workplace, turn)
+    await wait_for_rest(runtime, turn)
     chat = turn.conversation
     create = ("notebook_create_note", '{"text": "x", "title": "New"}')
     found = [
-        await asked_again(workplace, owner, APPEND, chat),
-        await asked_again(workplace, owner, create, chat),
-        await asked_again(workplace, owner, APPEND),
+        await asked_again(runtime, owner, APPEND, chat),
+        await asked_again(runtime, owner, create, chat),
+        await asked_again(runtime, owner, APPEND),
     ]
     effects = ["ask" if each.state == "awaiting_approval" else "run" for each in found]
     assert effects == [same_tool, other_tool, other_chat]
@@ -109,11 +103,11 @@ async def test_a_consent_reaches_as_far_as_it_says(
 
 
 async def test_a_changed_tool_and_a_moved_service_ask_again(
-    workplace: Workplace, turn: Turn, confirmed: Service
+    runtime: EngineRuntime, turn: Turn, confirmed: Service
 ) -> None:
-    call, owner = await asked(workplace, turn, APPEND)
+    call, owner = await asked(runtime, turn, APPEND)
     await in_database(lambda: allow(call, owner, scope="always"))
-    await rest(workplace, turn)
+    await wait_for_rest(runtime, turn)
 
     def spoil(**changes: Any) -> None:
         Consent.objects.update(**changes)
@@ -123,7 +117,7 @@ async def test_a_changed_tool_and_a_moved_service_ask_again(
         {"endpoint": "https://else.test"},
     ):
         await in_database(partial(spoil, **changes))
-        again = await asked_again(workplace, owner, APPEND)
+        again = await asked_again(runtime, owner, APPEND)
         assert again.state == ToolCall.State.AWAITING_APPROVAL
 
 
@@ -137,20 +131,20 @@ async def test_a_changed_tool_and_a_moved_service_ask_again(
     ids=["revoked", "never used", "not used for long"],
 )
 async def test_a_consent_that_was_taken_back_or_lapsed_counts_no_more(
-    workplace: Workplace, turn: Turn, confirmed: Service, spoiled: dict[str, Any]
+    runtime: EngineRuntime, turn: Turn, confirmed: Service, spoiled: dict[str, Any]
 ) -> None:
-    call, owner = await asked(workplace, turn, APPEND)
+    call, owner = await asked(runtime, turn, APPEND)
     await in_database(lambda: allow(call, owner, scope="always"))
-    await rest(workplace, turn)
+    await wait_for_rest(runtime, turn)
     await in_database(lambda: Consent.objects.update(**spoiled))
-    again = await asked_again(workplace, owner, APPEND)
+    again = await asked_again(runtime, owner, APPEND)
     assert again.state == ToolCall.State.AWAITING_APPROVAL
 
 
 async def test_a_high_risk_is_allowed_once_only_unless_the_house_says_more(
-    workplace: Workplace, turn: Turn, confirmed: Service
+    runtime: EngineRuntime, turn: Turn, confirmed: Service
 ) -> None:
-    call, owner = await asked(workplace, turn, DELETE)
+    call, owner = await asked(runtime, turn, DELETE)
     with pytest.raises(Refused, match="once only"):
         await in_database(lambda: allow(call, owner, scope="always"))
     await in_database(lambda: HousePolicy(consents_to_high=True).save())
@@ -171,7 +165,7 @@ async def test_a_high_risk_is_allowed_once_only_unless_the_house_says_more(
     ],
 )
 async def test_a_card_offers_what_policy_lets_people_allow(
-    workplace: Workplace,
+    runtime: EngineRuntime,
     turn: Turn,
     confirmed: Service,
     house: dict[str, Any],
@@ -186,7 +180,7 @@ async def test_a_card_offers_what_policy_lets_people_allow(
             ToolLimit.objects.create(calls=0)
 
     await in_database(set_up)
-    call, owner = await asked(workplace, turn, APPEND)
+    call, owner = await asked(runtime, turn, APPEND)
     card = await in_database(lambda: card_of(signed_in(owner), call))
     ways = [each for each in card.all("button") if each.attributes.get("name") == "decision"]
     lasting = [each["value"] for each in ways if each["value"] not in ("run", "deny", "change")]
@@ -283,9 +277,9 @@ def test_a_consent_for_a_service_says_for_which_tools_it_no_longer_counts(
 # --- policy counts again just before it runs ------------------------------------------------
 @pytest.mark.parametrize("effect", ["deny", "ask"])
 async def test_a_rule_made_after_the_decision_keeps_a_call_from_running(
-    workplace: Workplace, turn: Turn, confirmed: Service, effect: str
+    runtime: EngineRuntime, turn: Turn, confirmed: Service, effect: str
 ) -> None:
-    call, owner = await asked(workplace, turn, APPEND)
+    call, owner = await asked(runtime, turn, APPEND)
 
     @transaction.atomic
     def decide() -> None:
@@ -293,8 +287,8 @@ async def test_a_rule_made_after_the_decision_keeps_a_call_from_running(
         PolicyRule.objects.create(name="Late", effect=effect)
 
     await in_database(decide)
-    await rest(workplace, turn)
-    call = await only_call(turn)
+    await wait_for_rest(runtime, turn)
+    call = await get_only_call(turn)
     runs = effect == "ask"  # a person has allowed it
     assert (call.state == ToolCall.State.SUCCEEDED) is runs
     assert (call.attempt == 1) is runs

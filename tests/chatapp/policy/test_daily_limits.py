@@ -8,20 +8,20 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from chatapp.engine.runtime import EngineRuntime
 from chatapp.models import Member, ToolCall, ToolLimit, Trial, Turn
-from chatapp.storage import in_database
-from chatapp.turns.daily_uses import uses_today
-from chatapp.turns.workplace import Workplace
+from chatapp.policy.daily_limits import count_uses_today
+from chatapp.server.database import in_database
 from mcpconfig.models import Service
 from tests import scripted
-from tests.chatapp.views import rows
 from tests.scripted import calls, text
+from tests.turns import rows
+from tests.turns.acts import READ, get_only_call, get_owner, wait_for_rest
 
-from .acts import READ, call_owner, only_call, rest
 from .test_consents import allow, confirmed
 
 __all__ = ["confirmed"]
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(90)]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(300)]
 TOOL = "read_note"
 Use = Callable[[Member, Service], object]
 
@@ -57,20 +57,20 @@ CASES: list[tuple[str, Use, int]] = [
 )
 def test_each_use_counts_once(owner: Member, notebook: Service, use: Use, counted: int) -> None:
     use(owner, notebook)
-    assert uses_today(owner, notebook.pk, TOOL) == counted
+    assert count_uses_today(owner, notebook.pk, TOOL) == counted
 
 
 async def test_another_chat_uses_up_the_limit_of_this_one(
-    workplace: Workplace, turn: Turn, confirmed: Service
+    runtime: EngineRuntime, turn: Turn, confirmed: Service
 ) -> None:
     def use() -> None:
         ToolLimit.objects.create(tool=TOOL, calls=1)
-        in_another_chat(call_owner(turn), confirmed, state=ToolCall.State.APPROVED)
+        in_another_chat(get_owner(turn), confirmed, state=ToolCall.State.APPROVED)
 
     await in_database(use)
     scripted.scenes += [calls(READ), text("Done.")]
-    await rest(workplace, turn)
-    call = await only_call(turn)
+    await wait_for_rest(runtime, turn)
+    call = await get_only_call(turn)
     assert call.state == ToolCall.State.AWAITING_APPROVAL
     assert call.why == (
         "Asked because you used this tool once today (UTC); up to 1 run by themselves."
@@ -78,14 +78,14 @@ async def test_another_chat_uses_up_the_limit_of_this_one(
 
 
 async def test_what_is_allowed_later_takes_no_place_of_what_was_allowed_before(
-    workplace: Workplace, turn: Turn, confirmed: Service
+    runtime: EngineRuntime, turn: Turn, confirmed: Service
 ) -> None:
     """Two of three calls run by themselves. The third asks, and is allowed before they are sent."""
     await in_database(lambda: ToolLimit.objects.create(tool=TOOL, calls=2))
     titles = ("Old ideas", "Groceries", "Ideas")
     reads = [("notebook_read_note", f'{{"title": "{title}"}}') for title in titles]
     scripted.scenes += [calls(*reads), text("Done.")]
-    await rest(workplace, turn)
+    await wait_for_rest(runtime, turn)
 
     def asking() -> ToolCall:
         return ToolCall.objects.select_related("approval", "turn__conversation__owner").get(
@@ -95,7 +95,7 @@ async def test_what_is_allowed_later_takes_no_place_of_what_was_allowed_before(
     third = await in_database(asking)
     owner = third.turn.conversation.owner
     await in_database(partial(allow, third, owner))
-    await rest(workplace, turn)
+    await wait_for_rest(runtime, turn)
     states = await in_database(lambda: set(ToolCall.objects.values_list("state", flat=True)))
     assert states == {ToolCall.State.SUCCEEDED}
 
@@ -109,28 +109,28 @@ def test_a_lower_limit_leaves_the_earlier_of_two_allowed_calls_its_place(
         for _ in range(2)
     )
     in_another_chat(owner, notebook, state=ToolCall.State.APPROVED)
-    used = [uses_today(owner, notebook.pk, TOOL, besides=each) for each in (first, second)]
+    used = [count_uses_today(owner, notebook.pk, TOOL, besides=each) for each in (first, second)]
     assert used == [0, 1]
     first.state = ToolCall.State.PROPOSED
-    assert uses_today(owner, notebook.pk, TOOL, besides=first) == 1
+    assert count_uses_today(owner, notebook.pk, TOOL, besides=first) == 1
 
 
 @pytest.mark.parametrize("is_ours", [True, False])
 async def test_a_limit_is_about_our_own_tool_or_about_those_of_a_service(
-    workplace: Workplace, turn: Turn, confirmed: Service, is_ours: bool
+    runtime: EngineRuntime, turn: Turn, confirmed: Service, is_ours: bool
 ) -> None:
     whose: dict[str, Any] = {"is_core": True} if is_ours else {"service": confirmed}
     await in_database(partial(ToolLimit.objects.create, tool="current-time", calls=0, **whose))
     scripted.scenes += [calls(("current-time", '{"zone": "Europe/Rome"}')), text("Done.")]
-    await rest(workplace, turn)
-    asks = (await only_call(turn)).state == ToolCall.State.AWAITING_APPROVAL
+    await wait_for_rest(runtime, turn)
+    asks = (await get_only_call(turn)).state == ToolCall.State.AWAITING_APPROVAL
     assert asks is is_ours
 
 
 async def test_a_call_is_no_use_before_itself(
-    workplace: Workplace, turn: Turn, confirmed: Service
+    runtime: EngineRuntime, turn: Turn, confirmed: Service
 ) -> None:
     await in_database(lambda: ToolLimit.objects.create(tool=TOOL, calls=1))
     scripted.scenes += [calls(READ), text("Done.")]
-    await rest(workplace, turn)
-    assert (await only_call(turn)).state == ToolCall.State.SUCCEEDED
+    await wait_for_rest(runtime, turn)
+    assert (await get_only_call(turn)).state == ToolCall.State.SUCCEEDED

@@ -5,12 +5,11 @@ from django.contrib.auth.models import Group
 from pytest_django import DjangoAssertNumQueries
 
 from chatapp.models import Member, PolicyRule
-from chatapp.tools.catalogue import known_catalogue
-from chatapp.tools.mentionable import Unmentionable
-from chatapp.turns.forbidden_tools import unmentionable, without_forbidden
+from chatapp.policy.forbidden_tools import find_hidden_tools, remove_forbidden
+from chatapp.tools.catalogue import load_known_catalogue
+from chatapp.tools.mentions import HiddenTools
 from mcpconfig.models import Service
-
-from .acts import offered
+from tests.turns.acts import create_offered_service
 
 pytestmark = pytest.mark.django_db
 NOWHERE = "https://nowhere.invalid/mcp"
@@ -18,12 +17,12 @@ NOWHERE = "https://nowhere.invalid/mcp"
 
 @pytest.fixture
 def memos(db: None) -> Service:
-    return offered("memos", NOWHERE, "list_memos", "delete_memo")
+    return create_offered_service("memos", NOWHERE, "list_memos", "delete_memo")
 
 
 @pytest.fixture
 def mail(db: None) -> Service:
-    return offered("mail", NOWHERE, "send_mail")
+    return create_offered_service("mail", NOWHERE, "send_mail")
 
 
 def test_it_is_left_out_for_those_whom_the_rule_is_about(
@@ -31,23 +30,23 @@ def test_it_is_left_out_for_those_whom_the_rule_is_about(
 ) -> None:
     rule = PolicyRule.objects.create(name="No", effect="deny", service=memos, tool="delete_memo")
     rule.groups.add(Group.objects.create(name="office"))
-    assert "memos_delete_memo" in without_forbidden(known_catalogue(owner), owner)
+    assert "memos_delete_memo" in remove_forbidden(load_known_catalogue(owner), owner)
     owner.groups.add(rule.groups.get())
-    left = without_forbidden(known_catalogue(owner), owner)
+    left = remove_forbidden(load_known_catalogue(owner), owner)
     assert set(left) == {"memos_list_memos", "mail_send_mail"}
-    assert left.known("memos_delete_memo") is left.forbidden["memos_delete_memo"]
-    assert "memos_delete_memo" in without_forbidden(known_catalogue(stranger), stranger)
+    assert left.find_known("memos_delete_memo") is left.forbidden["memos_delete_memo"]
+    assert "memos_delete_memo" in remove_forbidden(load_known_catalogue(stranger), stranger)
     PolicyRule.objects.update(is_enabled=False)
-    assert "memos_delete_memo" in without_forbidden(known_catalogue(owner), owner)
+    assert "memos_delete_memo" in remove_forbidden(load_known_catalogue(owner), owner)
 
 
 def test_a_service_of_which_all_is_forbidden_is_not_offered_either(
     owner: Member, memos: Service, mail: Service
 ) -> None:
-    assert unmentionable(owner) == Unmentionable()
+    assert find_hidden_tools(owner) == HiddenTools()
     PolicyRule.objects.create(name="No mail", effect="deny", service=mail)
     PolicyRule.objects.create(name="No deleting", effect="deny", tool="delete_memo")
-    hidden = unmentionable(owner)
+    hidden = find_hidden_tools(owner)
     assert hidden.services == {mail.pk}
     assert len(hidden.definitions) == 2
 
@@ -56,6 +55,6 @@ def test_without_such_a_rule_it_costs_one_query(
     owner: Member, memos: Service, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     PolicyRule.objects.create(name="Not much", effect="deny", condition="amount > 5")
-    catalogue = known_catalogue(owner)
+    catalogue = load_known_catalogue(owner)
     with django_assert_num_queries(1):
-        assert without_forbidden(catalogue, owner) is catalogue
+        assert remove_forbidden(catalogue, owner) is catalogue

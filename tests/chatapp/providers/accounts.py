@@ -2,6 +2,9 @@
 
 import pytest
 
+from chatapp.providers.account import Account
+from chatapp.providers.environment import find_account
+from chatapp.providers.registry import ProviderModule, load_provider
 from tests.wire.formats import FORMATS
 
 BASE_URLS = {
@@ -32,7 +35,7 @@ PRIVATE = (
 
 
 def forget_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the variables of whoever runs the tests."""
+    """Delete the variables of the person who runs the tests."""
     for name in (*PRIVATE, *BASE_URLS.values(), *(name for keys in KEYS.values() for name in keys)):
         monkeypatch.delenv(name, raising=False)
 
@@ -43,3 +46,10 @@ def point_at(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
         monkeypatch.setenv(BASE_URLS[form], url.removesuffix("/v1") + FORMATS[form].root)
         for name, value in KEYS[form].items():
             monkeypatch.setenv(name, value)
+
+
+async def find_provider(model_id: str) -> tuple[ProviderModule, str, Account]:
+    """The module, the provider's name of the model, and the environment's account."""
+    account = find_account(model_id)
+    kind, _, model = model_id.partition(":")
+    return await load_provider(kind), model, account

@@ -5,9 +5,10 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from tests.chatapp.providers.accounts import forget_environment, point_at
 from tests.wire.formats import FORMATS
 from tests.wire.server import WireServer, wire_server
+
+from .accounts import forget_environment, point_at
 
 
 @pytest_asyncio.fixture

@@ -18,7 +18,6 @@ from chatapp.providers.events import (
     ToolCallStarted,
     Usage,
 )
-from chatapp.providers.registry import provider_for
 from chatapp.providers.request import (
     AskedTool,
     AssistantMessage,
@@ -30,6 +29,8 @@ from chatapp.providers.request import (
     UserMessage,
 )
 from tests.wire.script import Answer, Tool
+
+from .accounts import find_provider
 
 OPENAI_FORMS = ("openai", "openai-chat")
 WEATHER = ToolSpec(
@@ -93,14 +94,14 @@ def a_request(
 
 async def said_by(form: str, request: ModelRequest | None = None) -> list[ModelEvent]:
     """Everything that a model says, through the registry as the engine calls it."""
-    provider, model, account = await provider_for(f"{form}:scripted")
+    provider, model, account = await find_provider(f"{form}:scripted")
     assert model == "scripted"
     return [event async for event in provider.stream(request or a_request(), account)]
 
 
 async def failure_of(form: str, request: ModelRequest | None = None) -> ProviderError:
     """How a model call fails, which it does soon."""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         with pytest.raises(ProviderError) as raised:
             await said_by(form, request)
     return raised.value

@@ -12,6 +12,9 @@ from hypothesis import HealthCheck, Phase, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
+from chatapp.context.history import build_history
+from chatapp.context.shortening import insert_summary, shorten_results
+from chatapp.context.unsupported_media import replace_unsupported
 from chatapp.models import (
     Attachment,
     Conversation,
@@ -24,21 +27,19 @@ from chatapp.models import (
     ToolCall,
     Turn,
 )
-from chatapp.providers.abilities import known_abilities
+from chatapp.providers.model_facts import find_abilities
 from chatapp.providers.request import AskedTool, AssistantMessage, Media, SaidText, UserMessage
-from chatapp.storage import in_time
-from chatapp.turns.history import history_of
-from chatapp.turns.shortening import results_shortened, with_summary
-from chatapp.turns.sight import visible_to
+from chatapp.server.database import from_now
 from tests.chatapp.files.papers import pdf
-from tests.chatapp.providers.accounts import forget_environment, point_at
-from tests.chatapp.providers.stories import NOTES, a_request, as_stopped, finish_of, said_by
-from tests.chatapp.providers.test_every_history import answers_of_all
 from tests.peers.reading_room import PNG
 from tests.wire.formats import FORMATS
 from tests.wire.server import WireServer, wire_server
 
-pytestmark = pytest.mark.slow
+from .accounts import forget_environment, point_at
+from .stories import NOTES, a_request, as_stopped, finish_of, said_by
+from .test_every_history import answers_of_all
+
+pytestmark = pytest.mark.gate
 
 Ask = Callable[[str, Any], str]
 MODELS = {
@@ -179,7 +180,7 @@ def call(turn: Turn, number: int, position: int, asked: AskedTool, outcome: Outc
         result=result,
     )
     if review and state in (ToolCall.State.SUCCEEDED, ToolCall.State.FAILED):
-        Review.objects.create(tool_call=made, state=review, binding="", expires_at=in_time(days=1))
+        Review.objects.create(tool_call=made, state=review, binding="", expires_at=from_now(days=1))
     return made
 
 
@@ -211,8 +212,6 @@ def begin(conversation: Conversation, text: str, files: list[str]) -> Turn:
 
 @pytest.mark.django_db
 @hypothesis_settings(
-    max_examples=30,
-    deadline=None,
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
@@ -233,13 +232,13 @@ def test_what_the_rows_hold_is_valid_for_every_provider(
         for number, (step, left) in enumerate(steps, start=1):
             said = answers[step % len(answers)] if isinstance(step, int) else step
             take_step(turn, number, said, left, became)
-    history = history_of(begin(conversation, "Go on", []))
+    history = build_history(begin(conversation, "Go on", []))
     for form in FORMATS:
-        seen = visible_to(known_abilities(form, MODELS[form]), history)
+        seen = replace_unsupported(find_abilities(form, MODELS[form]), history)
         if is_short:
-            seen = results_shortened(seen, of_this_turn=True).items
+            seen = shorten_results(seen, of_this_turn=True).items
         if summarised:
-            seen = with_summary(seen, summarised, "Earlier notes")
+            seen = insert_summary(seen, summarised, "Earlier notes")
         assert ask(form, seen) == "stop", form
 
 
@@ -249,7 +248,7 @@ async def test_no_file_vanishes_without_a_word(wire: WireServer, form: str, name
     asked = UserMessage(
         text="Look", media=(Media(media_type=FILES[name][0], base64=data, name=name),)
     )
-    seen = visible_to(known_abilities(form, MODELS[form]), (asked,))
+    seen = replace_unsupported(find_abilities(form, MODELS[form]), (asked,))
     await said_by(form, a_request(seen))
     body = repr(wire.requests[0].body)
     assert (data[:8] in body) != ("Left out" in body)

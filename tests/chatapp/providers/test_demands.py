@@ -16,10 +16,11 @@ from chatapp.providers.request import (
     ToolOutcome,
     UserMessage,
 )
-from tests.chatapp.providers.stories import a_request, said_by
 from tests.wire.demands.demand import Broken
 from tests.wire.formats import FORMATS
 from tests.wire.server import WireServer
+
+from .stories import a_request, said_by
 
 Body = dict[str, Any]
 DATA = base64.b64encode(b"bytes").decode()

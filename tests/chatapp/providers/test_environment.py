@@ -4,7 +4,8 @@ import pytest
 
 from chatapp.providers import environment
 from chatapp.providers.events import ProviderError
-from tests.chatapp.providers.accounts import BASE_URLS, KEYS, forget_environment
+
+from .accounts import BASE_URLS, KEYS, forget_environment
 
 OWN_URLS = {
     "openai": "https://eu.api.openai.com/v1",
@@ -30,7 +31,7 @@ def with_keys(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
 
 def refused(kind: str) -> ProviderError:
     with pytest.raises(ProviderError) as raised:
-        environment.account(kind)
+        environment.read_account(kind)
     return raised.value
 
 
@@ -40,7 +41,7 @@ def test_an_account_is_whole_and_says_where_it_comes_from(
 ) -> None:
     with_keys(monkeypatch, kind)
     monkeypatch.setenv(BASE_URLS[kind], " http://127.0.0.1:9/x ")
-    account = environment.account(kind)
+    account = environment.read_account(kind)
     assert account.is_from_environment
     assert account.base_url == "http://127.0.0.1:9/x"
     assert account.key in {"sk-x", *KEYS[kind].values()}
@@ -53,7 +54,7 @@ def test_without_an_address_the_provider_is_called_by_its_name(
     monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     with_keys(monkeypatch, kind)
-    account = environment.account(kind)
+    account = environment.read_account(kind)
     assert (account.base_url, account.names.label) == ("", environment.VARIABLES[kind].label)
 
 
@@ -91,9 +92,9 @@ def test_a_key_that_no_header_holds_is_named(
 
 def test_googles_other_name_for_its_key_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GOOGLE_GENERATIVE_AI_API_KEY", "second")
-    assert environment.account("google").key == "second"
+    assert environment.read_account("google").key == "second"
     monkeypatch.setenv("GEMINI_API_KEY", "first")
-    assert environment.account("google").key == "first"
+    assert environment.read_account("google").key == "first"
 
 
 @pytest.mark.parametrize("kind", ["openai", "openai-chat"])
@@ -101,7 +102,7 @@ def test_only_a_server_of_ones_own_needs_no_key(monkeypatch: pytest.MonkeyPatch,
     assert not environment.is_set(kind)
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
     assert environment.is_set(kind)
-    assert environment.account(kind).key == ""
+    assert environment.read_account(kind).key == ""
 
 
 @pytest.mark.parametrize("kind", ["anthropic", "google", "bedrock"])
@@ -121,7 +122,7 @@ def test_what_is_meant_for_the_provider_goes_to_the_provider(
     monkeypatch.setenv(f"{kind.upper()}_CUSTOM_HEADERS", LINES)
     if not is_default:
         monkeypatch.setenv(BASE_URLS[kind], OWN_URLS[kind])
-    headers = dict(environment.account(kind).headers)
+    headers = dict(environment.read_account(kind).headers)
     assert headers.pop("OpenAI-Organization", "") == ("org-1" if kind == "openai" else "")
     assert headers == {"X-Team": "red", "X-Trace": "on"}
 
@@ -136,14 +137,14 @@ def test_what_is_meant_for_the_provider_goes_to_nobody_else(
     monkeypatch.setenv("OPENAI_PROJECT_ID", "proj-1")
     monkeypatch.setenv(f"{kind.upper()}_CUSTOM_HEADERS", LINES)
     monkeypatch.setenv(BASE_URLS[kind], url)
-    assert environment.account(kind).headers == ()
+    assert environment.read_account(kind).headers == ()
 
 
 # --- Amazon ------------------------------------------------------------------------------------
 def test_amazons_keys_have_an_id_and_a_region(monkeypatch: pytest.MonkeyPatch) -> None:
     with_keys(monkeypatch, "bedrock")
     monkeypatch.setenv("AWS_SESSION_TOKEN", "token")
-    account = environment.account("bedrock")
+    account = environment.read_account("bedrock")
     assert (account.key_id, account.session_token) == ("AKIDEXAMPLE", "token")
     assert account.region == "eu-central-1"
 
@@ -152,7 +153,7 @@ def test_a_bearer_token_stands_for_itself(monkeypatch: pytest.MonkeyPatch) -> No
     """As in the SDK, where it wins. An id beside it would have it used as a secret to sign with."""
     with_keys(monkeypatch, "bedrock")
     monkeypatch.setenv("AWS_BEARER_TOKEN_BEDROCK", "bearer")
-    account = environment.account("bedrock")
+    account = environment.read_account("bedrock")
     assert (account.key, account.key_id, account.session_token) == ("bearer", "", "")
 
 
@@ -166,11 +167,11 @@ def test_bedrock_says_that_it_needs_a_region(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.delenv("AWS_REGION")
     assert "AWS_REGION" in refused("bedrock").message
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-west-2")
-    assert environment.account("bedrock").region == "us-west-2"
+    assert environment.read_account("bedrock").region == "us-west-2"
 
 
 def test_an_endpoint_of_ones_own_needs_no_region(monkeypatch: pytest.MonkeyPatch) -> None:
     with_keys(monkeypatch, "bedrock")
     monkeypatch.delenv("AWS_REGION")
     monkeypatch.setenv("AWS_ENDPOINT_URL_BEDROCK_RUNTIME", "http://127.0.0.1:9")
-    assert environment.account("bedrock").region == environment.SIGNED_REGION
+    assert environment.read_account("bedrock").region == environment.SIGNED_REGION

@@ -9,15 +9,15 @@ from dataclasses import replace
 
 import pytest
 
-from chatapp.providers.account import Account
+from chatapp.providers.account import Account, ProviderNames
 from chatapp.providers.events import ProviderError
-from chatapp.providers.failures import ProviderNames
-from chatapp.providers.registry import provider_module
-from tests.chatapp.providers.accounts import BASE_URLS, KEYS, PRIVATE
-from tests.chatapp.providers.stories import a_request, finish_of
+from chatapp.providers.registry import load_provider
 from tests.wire.http import Request
 from tests.wire.script import Answer
 from tests.wire.server import WireServer
+
+from .accounts import BASE_URLS, KEYS, PRIVATE
+from .stories import a_request, finish_of
 
 OPERATOR = "operators-own-0123456789"
 ROW = "row-key-0123456789"
@@ -57,7 +57,7 @@ def shows_row(request: Request) -> bool:
 async def test_a_row_is_asked_with_its_own_key_and_nothing_of_the_operators(
     wire: WireServer, form: str
 ) -> None:
-    provider = await provider_module(form)
+    provider = await load_provider(form)
     events = [event async for event in provider.stream(a_request(), of_row(wire, form))]
     assert finish_of(events) == "stop"
     (request,) = wire.requests
@@ -69,9 +69,9 @@ async def test_a_row_is_asked_with_its_own_key_and_nothing_of_the_operators(
 async def test_a_row_is_listed_with_its_own_key_and_nothing_of_the_operators(
     wire: WireServer, form: str
 ) -> None:
-    provider = await provider_module(form)
+    provider = await load_provider(form)
     try:
-        assert await provider.listed_models(of_row(wire, form))
+        assert await provider.list_models(of_row(wire, form))
     except ProviderError as error:
         # Bedrock has its list at another address than its models.
         assert (form, error.kind) == ("bedrock", "not_found")
@@ -82,13 +82,13 @@ async def test_a_row_is_listed_with_its_own_key_and_nothing_of_the_operators(
 
 async def test_a_bearer_token_of_a_row_is_not_signed_with(wire: WireServer) -> None:
     account = replace(of_row(wire, "bedrock"), key_id="")
-    provider = await provider_module("bedrock")
+    provider = await load_provider("bedrock")
     assert [event async for event in provider.stream(a_request(), account)]
     assert wire.requests[0].headers["authorization"] == f"Bearer {ROW}"
 
 
 async def test_a_row_without_a_key_borrows_none(wire: WireServer, form: str) -> None:
-    provider = await provider_module(form)
+    provider = await load_provider(form)
     account = replace(of_row(wire, form), key="", key_id="")
     try:
         _ = [event async for event in provider.stream(a_request(), account)]
@@ -100,7 +100,7 @@ async def test_a_row_without_a_key_borrows_none(wire: WireServer, form: str) -> 
 async def test_a_redirect_takes_a_rows_key_nowhere(wire: WireServer, form: str) -> None:
     elsewhere = f"{wire.base_url(form)}/elsewhere"
     wire.play(Answer(status=307, headers={"location": elsewhere}))
-    provider = await provider_module(form)
+    provider = await load_provider(form)
     with pytest.raises(ProviderError):
         _ = [event async for event in provider.stream(a_request(), of_row(wire, form))]
     assert len(wire.requests) == 1

@@ -1,29 +1,20 @@
 """How a call to any provider fails: its kind, its words, and what does not leak."""
 
 import asyncio
-import time
 
 import pytest
 from pytest_django import Settings
 
 from chatapp.providers.events import ErrorKind, ProviderError
-from chatapp.providers.registry import provider_for
 from chatapp.providers.request import ModelRequest
-from tests.chatapp.providers.accounts import BASE_URLS, SECRET
-from tests.chatapp.providers.stories import (
-    HELLO,
-    a_request,
-    failure_of,
-    finish_of,
-    refusal,
-    said_by,
-    text_of,
-)
 from tests.wire.formats import FORMATS
 from tests.wire.script import Answer
 from tests.wire.server import WireServer
 
-pytestmark = pytest.mark.slow
+from .accounts import BASE_URLS, SECRET, find_provider
+from .stories import HELLO, a_request, failure_of, finish_of, refusal, said_by, text_of
+
+pytestmark = pytest.mark.gate
 
 PAGE = "<html>Sign in</html>"
 # These send half characters as whole ones.
@@ -131,9 +122,7 @@ async def test_a_server_that_never_answers_times_out(
     settings.MODEL_FIRST_BYTE_SECONDS = 1  # a busy machine may need most of it to send a request
     wire.play(Answer(cut="hang", cut_after=-1), Answer(cut="hang", cut_after=0))
     for _ in range(2):
-        started = time.monotonic()
         assert (await failure_of(form)).kind == "timeout"
-        assert time.monotonic() - started < 5
     await wire.until(lambda: wire.aborted == 2)
 
 
@@ -209,9 +198,9 @@ async def test_a_list_of_models_that_does_not_come_is_a_failure_in_words(
     wire: WireServer, form: str, answer: Answer
 ) -> None:
     wire.play(answer)
-    provider, _, account = await provider_for(f"{form}:m")
+    provider, _, account = await find_provider(f"{form}:m")
     with pytest.raises(ProviderError) as raised:
-        await provider.listed_models(account)
+        await provider.list_models(account)
     assert raised.value.message
     assert raised.value.hint
 
@@ -221,6 +210,6 @@ async def test_models_are_listed_without_taking_from_the_script(
     wire: WireServer, form: str
 ) -> None:
     wire.play(Answer(text="Hi."))
-    provider, _, account = await provider_for(f"{form}:m")
-    assert "scripted" in [model.name for model in await provider.listed_models(account)]
+    provider, _, account = await find_provider(f"{form}:m")
+    assert "scripted" in [model.name for model in await provider.list_models(account)]
     assert text_of(await said_by(form, a_request())) == "Hi."

@@ -14,8 +14,12 @@ from chatapp.providers.request import (
     ToolOutcome,
     UserMessage,
 )
-from tests.chatapp.providers.accounts import forget_environment, point_at
-from tests.chatapp.providers.stories import (
+from tests.wire.formats import FORMATS
+from tests.wire.script import Answer, Tool
+from tests.wire.server import WireServer, wire_server
+
+from .accounts import forget_environment, point_at
+from .stories import (
     HELLO,
     NOTES,
     STORIES,
@@ -26,9 +30,6 @@ from tests.chatapp.providers.stories import (
     finish_of,
     said_by,
 )
-from tests.wire.formats import FORMATS
-from tests.wire.script import Answer, Tool
-from tests.wire.server import WireServer, wire_server
 
 # What only the provider that said it may see again.
 SEALED = {

@@ -3,8 +3,8 @@
 import asyncio
 import gc
 import json
-import time
 import weakref
+from collections import Counter
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -15,9 +15,14 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from chatapp.providers.events import ModelEvent, ProviderError, TextDelta, ToolLeftOut, Usage
-from chatapp.providers.registry import provider_for
 from chatapp.providers.request import ToolSpec
-from tests.chatapp.providers.stories import (
+from chatapp.providers.stream_reading import EVENTS_BEFORE_OTHERS
+from tests.wire.formats import FORMATS
+from tests.wire.script import Answer, Cut, Tool
+from tests.wire.server import WireServer
+
+from .accounts import find_provider
+from .stories import (
     NOTES,
     REASONS,
     STORIES,
@@ -30,9 +35,6 @@ from tests.chatapp.providers.stories import (
     text_of,
     whole_of,
 )
-from tests.wire.formats import FORMATS
-from tests.wire.script import Answer, Cut, Tool
-from tests.wire.server import WireServer
 
 CUTS: tuple[Cut, ...] = ("end", "reset")
 # A count of tokens that comes after the end of an answer may be missing.
@@ -53,7 +55,7 @@ RICH = Answer(
 
 
 async def stream_of(form: str) -> AsyncGenerator[ModelEvent, None]:
-    provider, _, account = await provider_for(f"{form}:m")
+    provider, _, account = await find_provider(f"{form}:m")
     return provider.stream(a_request(), account)
 
 
@@ -110,7 +112,7 @@ async def test_text_arrives_chunk_by_chunk_before_the_answer_ends(
 ) -> None:
     wire.play(hung_after(form, "abcdefgh", "cd"))
     stream = await stream_of(form)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         first, second = await anext(stream), await anext(stream)
     await stream.aclose()
     assert (first, second) == (TextDelta(text="ab"), TextDelta(text="cd"))
@@ -148,9 +150,7 @@ async def test_bytes_may_be_split_anywhere(wire: WireServer, form: str) -> None:
         assert whole_of(await said_by(form)) == whole
 
 
-@hypothesis_settings(
-    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@hypothesis_settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(cuts=st.lists(st.integers(1, 20_000), min_size=1, max_size=12))
 async def test_wherever_bytes_are_split_the_answer_is_the_same(
     wire: WireServer, form: str, cuts: list[int]
@@ -207,15 +207,13 @@ async def test_cancelling_the_reader_closes_the_stream_at_the_provider(
             heard.set()
 
     task = asyncio.create_task(read())
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         await heard.wait()
     with without_collector():
-        started = time.monotonic()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
         await wire.until(lambda: wire.aborted == 1)
-        assert time.monotonic() - started < 1
 
 
 async def test_cancelling_before_the_first_byte_closes_the_request(
@@ -236,7 +234,7 @@ async def test_closing_the_iterator_closes_the_stream_at_the_provider(
 ) -> None:
     wire.play(hung_after(form, "abc" * 20, "abc"))
     stream = await stream_of(form)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         await anext(stream)
     with without_collector():
         await stream.aclose()
@@ -248,7 +246,7 @@ async def test_closing_it_while_words_still_come_closes_the_stream_too(
 ) -> None:
     wire.play(Answer(text="abc" * 400, chunk=3, delay_ms=2))
     stream = await stream_of(form)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         await anext(stream)
     with without_collector():
         await stream.aclose()
@@ -263,7 +261,7 @@ async def test_a_connection_read_to_its_end_is_used_again(wire: WireServer, form
 
 async def test_many_streams_run_at_once(wire: WireServer, form: str) -> None:
     wire.play(*[Answer(text="abc" * 3, first_byte_ms=100)] * 40)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         said = await asyncio.gather(*(said_by(form) for _ in range(40)))
     assert {text_of(events) for events in said} == {"abc" * 3}
 
@@ -287,23 +285,23 @@ async def test_a_closed_event_loop_is_not_kept_with_its_client(wire: WireServer,
 
 
 async def test_a_burst_leaves_room_for_other_tasks(wire: WireServer, form: str) -> None:
+    """Another task has a turn between batches of deltas that arrive all at once."""
     wire.play(Answer(text="x" * 4_000, chunk=1, write=10_000_000))
     turns = 0
 
     async def other() -> None:
         nonlocal turns
         while True:
-            await asyncio.sleep(0)
             turns += 1
+            await asyncio.sleep(0)
 
     stream = await stream_of(form)
-    async with asyncio.timeout(10):
-        await anext(stream)
-        task = asyncio.create_task(other())
-        texts = [event async for event in stream if isinstance(event, TextDelta)]
+    await anext(stream)
+    task = asyncio.create_task(other())
+    turns_at_deltas = [turns async for event in stream if isinstance(event, TextDelta)]
     task.cancel()
-    assert len(texts) == 3_999
-    assert turns >= 3_999 // 64
+    assert len(turns_at_deltas) == 3_999
+    assert max(Counter(turns_at_deltas).values()) <= EVENTS_BEFORE_OTHERS
 
 
 @pytest.mark.parametrize("form", ["openai-chat", "bedrock"])

@@ -4,14 +4,14 @@ import re
 
 import pytest
 
+from chatapp.providers.account import ProviderNames
 from chatapp.providers.events import ErrorKind
 from chatapp.providers.failures import (
     SENTENCES,
-    ProviderNames,
     classify,
-    missing_key,
+    missing_key_error,
     provider_error,
-    retry_after_seconds,
+    read_retry_after,
 )
 
 NAMED = ProviderNames(label="OpenAI", key_variable="OPENAI_API_KEY", url_variable="OPENAI_BASE_URL")
@@ -36,7 +36,7 @@ def test_a_server_is_spoken_of_in_the_middle_of_a_sentence() -> None:
     assert said == "The connection to the model server at llm.example:8080 failed."
     assert provider_error("network", NAMED).message == "The connection to OpenAI failed."
     assert (
-        missing_key(UNNAMED).message
+        missing_key_error(UNNAMED).message
         == "There is no key for the model server at llm.example:8080 on this server."
     )
 
@@ -62,7 +62,7 @@ def test_the_providers_own_words_keep_their_capitals() -> None:
     ],
 )
 def test_a_wait_is_read_in_every_form(headers: dict[str, str], seconds: float | None) -> None:
-    assert retry_after_seconds(headers) == seconds
+    assert read_retry_after(headers) == seconds
 
 
 def test_every_kind_has_a_sentence_and_says_what_to_do() -> None:

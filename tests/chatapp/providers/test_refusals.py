@@ -1,13 +1,21 @@
-"""A model that refuses files is asked without them, and says so to whoever listens."""
+"""What refusals are about, and that a request without files or tools follows."""
 
 import base64
 
 import pytest
 
 from chatapp.providers.events import FilesLeftOut, ToolsLeftOut
+from chatapp.providers.refusals import (
+    count_files,
+    refuses_documents,
+    refuses_pictures,
+    refuses_tools,
+)
 from chatapp.providers.request import Media, ToolOutcome, UserMessage
-from chatapp.providers.retreat import files_in
-from tests.chatapp.providers.stories import (
+from tests.wire.script import Answer, Tool
+from tests.wire.server import WireServer
+
+from .stories import (
     HELLO,
     OPENAI_FORMS,
     a_request,
@@ -17,8 +25,44 @@ from tests.chatapp.providers.stories import (
     said_by,
     text_of,
 )
-from tests.wire.script import Answer, Tool
-from tests.wire.server import WireServer
+
+COMPLAINTS = {
+    "This model does not support image input": (True, False),
+    "Invalid content type. image_url is only supported by certain models.": (True, False),
+    "messages.0.content.0.image.source.base64: image exceeds 5 MB maximum": (True, False),
+    "Could not process image": (True, False),
+    "Unsupported MIME type: image/png": (True, False),
+    "messages.0.content.1.document: not supported": (False, True),
+    "The PDF specified was not valid.": (False, True),
+    "Unknown content part type: 'file'": (False, True),
+    "Images and documents are not allowed": (True, True),
+    "Bad profile. See the documentation or contact support.": (False, False),
+    "Invalid schema for function 'file_read': not supported": (False, False),
+    "tools.3.image-resize: Extra inputs are not permitted": (False, False),
+    "Set the image first": (False, False),
+}
+
+
+@pytest.mark.parametrize("complaint", COMPLAINTS)
+def test_a_complaint_is_about_files_or_it_is_not(complaint: str) -> None:
+    assert (refuses_pictures(complaint), refuses_documents(complaint)) == COMPLAINTS[complaint]
+
+
+NO_TOOLS = {
+    "registry.ollama.ai/library/gemma3:4b does not support tools": True,
+    "No endpoints found that support tool use. Try disabling tools.": True,
+    '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set': True,
+    "Function calling is not supported by this model": True,
+    "Invalid schema for function 'file_read': not supported": False,
+    "tools.3.does_not_support_tools: Extra inputs are not permitted": False,
+    "tools[0].function.strict is not supported": False,
+}
+
+
+@pytest.mark.parametrize("complaint", NO_TOOLS)
+def test_a_model_without_tools_is_told_from_a_tool_that_is_refused(complaint: str) -> None:
+    assert refuses_tools(complaint) == NO_TOOLS[complaint]
+
 
 DOT = Media(media_type="image/png", base64=base64.b64encode(b"\x89PNG").decode(), name="dot.png")
 ASKED = UserMessage(text="What is this?", media=(DOT,))
@@ -40,7 +84,7 @@ async def test_files_that_are_refused_are_left_out_and_it_is_said_once(
     first, second = (request.body for request in wire.requests[-2:])
     assert "iVBORw" in repr(first) and "iVBORw" not in repr(second)
     assert "What is this?" in repr(second)
-    assert files_in(second) == 0
+    assert count_files(second) == 0
 
 
 @pytest.mark.parametrize(

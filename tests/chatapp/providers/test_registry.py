@@ -6,11 +6,13 @@ import sys
 import pytest
 from pytest_django import Settings
 
-from chatapp.providers.default_models import DEFAULT_MODELS, end_of
-from chatapp.providers.environment import VARIABLES
+from chatapp.models import ModelProvider
+from chatapp.providers.environment import VARIABLES, find_account, is_offered
 from chatapp.providers.events import ProviderError
-from chatapp.providers.registry import LABELS, PROVIDERS, account_for, is_offered, provider_for
-from tests.chatapp.providers.accounts import BASE_URLS, KEYS, forget_environment
+from chatapp.providers.model_facts import DEFAULT_MODELS, find_end_date
+from chatapp.providers.registry import PROVIDERS
+
+from .accounts import BASE_URLS, KEYS, find_provider, forget_environment
 
 SDKS = ("openai", "anthropic", "google.genai", "boto3")
 
@@ -24,13 +26,13 @@ def bare(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> None:
 
 def refusal_of(model_id: str) -> ProviderError:
     with pytest.raises(ProviderError) as raised:
-        account_for(model_id)
+        find_account(model_id)
     return raised.value
 
 
-def test_every_provider_has_its_variables_models_and_label() -> None:
+def test_every_provider_has_its_variables_models_and_kind_of_row() -> None:
     assert set(VARIABLES) == set(DEFAULT_MODELS) == set(BASE_URLS) == set(PROVIDERS) - {"demo"}
-    assert set(LABELS) == set(PROVIDERS)
+    assert set(ModelProvider.Kind.values) == set(VARIABLES)
 
 
 @pytest.mark.parametrize("prefix", ["anthropic", "google", "bedrock"])
@@ -53,16 +55,16 @@ def test_chat_completions_are_offered_for_a_server_of_ones_own(
 
 async def test_any_model_name_may_be_given(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-x")
-    provider, model, account = await provider_for("openai-chat:org/some:model")
+    provider, model, account = await find_provider("openai-chat:org/some:model")
     assert (model, account.key) == ("org/some:model", "sk-x")
     assert callable(provider.stream)
-    assert callable(provider.listed_models)
+    assert callable(provider.list_models)
 
 
 async def test_the_demo_needs_no_key() -> None:
-    provider, model, account = await provider_for("demo:assistant")
+    provider, model, account = await find_provider("demo:assistant")
     assert (model, account.key) == ("assistant", "")
-    assert [each.name for each in await provider.listed_models(account)] == ["assistant"]
+    assert [each.name for each in await provider.list_models(account)] == ["assistant"]
 
 
 @pytest.mark.parametrize("model_id", ["nobody:gpt", "gpt-6", "openai:"])
@@ -79,7 +81,7 @@ def test_no_model_at_all_says_what_an_admin_sets() -> None:
 
 
 def test_the_demo_that_is_off_cannot_be_chosen(settings: Settings) -> None:
-    account_for("demo:assistant")
+    find_account("demo:assistant")
     settings.DEMO = False
     assert refusal_of("demo:assistant").kind == "not_found"
 
@@ -113,12 +115,12 @@ def test_a_missing_key_is_told_with_its_variable(model_id: str, variable: str) -
     ],
 )
 def test_what_a_provider_is_about_to_end_is_known(model: str, end: str) -> None:
-    assert str(end_of(model)) == end
+    assert str(find_end_date(model)) == end
 
 
 def test_nothing_is_offered_that_is_about_to_end() -> None:
     offered = [model for models in DEFAULT_MODELS.values() for model in models]
-    assert [model for model in offered if end_of(model)] == []
+    assert [model for model in offered if find_end_date(model)] == []
 
 
 def test_an_unused_sdk_is_not_imported() -> None:

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from chatapp.providers.events import ProviderError
-from tests.chatapp.providers.accounts import forget_environment, point_at
-from tests.chatapp.providers.stories import calls_of, said_by, text_of
 from tests.wire.formats import FORMATS
+
+from .accounts import forget_environment, point_at
+from .stories import calls_of, said_by, text_of
 
 SCRIPT = [
     {"text": "Slowly.", "delay_ms": 1, "chunk": 2},
@@ -29,7 +30,7 @@ async def test_a_script_file_is_played_in_order(
     )
     try:
         assert process.stdout
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(60):
             line = (await process.stdout.readline()).decode()
             forget_environment(monkeypatch)
             point_at(monkeypatch, line.split()[-1])

@@ -13,9 +13,10 @@ from openai.types.chat import ChatCompletionChunk
 from openai.types.responses import ResponseStreamEvent
 from pydantic import BaseModel
 
-from tests.chatapp.providers.stories import STORIES
 from tests.wire.formats import FORMATS
 from tests.wire.script import Answer
+
+from .stories import STORIES
 
 Event = dict[str, Any]
 

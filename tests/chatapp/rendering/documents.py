@@ -4,7 +4,7 @@ from html import escape
 from random import Random
 from typing import Final
 
-from chatapp.rendering.markdown import Update
+from chatapp.rendering.markdown.stream import Update
 
 _CODE_END: Final = "</code></pre></figure>\n"
 

@@ -4,11 +4,12 @@ from typing import Any
 
 import pytest
 
+from chatapp.context.history import build_outcome
+from chatapp.live.page_facts import render_call
 from chatapp.models import Member, ToolCall, Turn
-from chatapp.rendering import call_values, fragments
-from chatapp.turns.history import outcome_of
-from tests.chatapp.views import rows
-from tests.chatapp.views.dom import Element, root_of
+from chatapp.rendering import call_values
+from tests.dom_tree import Element, root_of
+from tests.turns import rows
 
 State = ToolCall.State
 
@@ -18,20 +19,20 @@ def turn(owner: Member) -> Turn:
     return rows.turn(owner)
 
 
-def shown(call: ToolCall) -> Element:
+def render(call: ToolCall) -> Element:
     call = ToolCall.objects.select_related("service", "definition", "turn").get(pk=call.pk)
-    return root_of(fragments.tool_call(call))
+    return root_of(render_call(call))
 
 
-def said(*texts: str) -> dict[str, Any]:
+def make_result(*texts: str) -> dict[str, Any]:
     return {"content": [{"type": "text", "text": text} for text in texts], "is_error": True}
 
 
-def failed(turn: Turn, **values: Any) -> ToolCall:
+def make_failed_call(turn: Turn, **values: Any) -> ToolCall:
     return rows.call(turn, {"title": "Old"}, State.FAILED, **values)
 
 
-def reason_in(element: Element) -> str:
+def get_reason(element: Element) -> str:
     """What the closed row says about why."""
     found = element.one("summary").with_class("reason")
     return found[0].text if found else ""
@@ -55,82 +56,81 @@ def reason_in(element: Element) -> str:
 def test_the_row_gives_the_first_sentence_of_what_the_tool_said(
     turn: Turn, words: str, reason: str
 ) -> None:
-    assert reason_in(shown(failed(turn, result=said(words)))) == reason
+    assert get_reason(render(make_failed_call(turn, result=make_result(words)))) == reason
 
 
 def test_our_own_reason_comes_before_what_a_tool_said(turn: Turn) -> None:
     error = {"kind": "not_run", "message": "Required: text is missing.", "hint": "It was not run."}
-    element = shown(failed(turn, error=error, result=said("something else")))
-    assert reason_in(element) == "Required: text is missing."
+    element = render(make_failed_call(turn, error=error, result=make_result("something else")))
+    assert get_reason(element) == "Required: text is missing."
     assert "Required: text is missing. It was not run." in element.text
 
 
 def test_a_long_reason_is_cut_and_says_so(turn: Turn) -> None:
-    reason = reason_in(shown(failed(turn, result=said("word " * 200))))
+    reason = get_reason(render(make_failed_call(turn, result=make_result("word " * 200))))
     assert reason.endswith("…") and len(reason) <= call_values.REASON_CHARACTERS + 1
 
 
 @pytest.mark.parametrize("state", [State.SUCCEEDED, State.SENDING, State.APPROVED])
 def test_a_call_that_has_not_failed_gives_no_reason(turn: Turn, state: str) -> None:
-    assert reason_in(shown(rows.call(turn, {}, state, result=said("All is well.")))) == ""
+    assert get_reason(render(rows.call(turn, {}, state, result=make_result("All is well.")))) == ""
 
 
 def test_the_reason_is_never_markup_and_draws_what_is_hidden(turn: Turn) -> None:
-    element = shown(failed(turn, result=said("<b>x</b>\u202e is broken.")))
-    assert reason_in(element) == "<b>x</b>⟨U+202E⟩ is broken."
+    element = render(make_failed_call(turn, result=make_result("<b>x</b>\u202e is broken.")))
+    assert get_reason(element) == "<b>x</b>⟨U+202E⟩ is broken."
     assert element.one("summary").with_class("reason")[0].all("b") == []
 
 
 # --- words that a tool's library put before its own ----------------------------------------------
 def test_a_librarys_prefix_is_left_out_for_people_and_kept_for_the_model(turn: Turn) -> None:
     words = "Error executing tool delete_note: The note is locked."
-    call = failed(turn, result=said(words))
-    element = shown(call)
-    assert reason_in(element) == "The note is locked."
+    call = make_failed_call(turn, result=make_result(words))
+    element = render(call)
+    assert get_reason(element) == "The note is locked."
     assert element.one("pre").text == "The note is locked."
-    assert outcome_of(call).text == words
+    assert build_outcome(call).text == words
 
 
 def test_the_same_words_in_a_result_are_the_tools_own(turn: Turn) -> None:
     words = "Error executing tool x: this is what the log says."
-    call = rows.call(turn, {}, State.SUCCEEDED, result=said(words))
-    assert shown(call).one("pre").text == words
+    call = rows.call(turn, {}, State.SUCCEEDED, result=make_result(words))
+    assert render(call).one("pre").text == words
 
 
 def test_the_words_count_as_a_prefix_at_the_beginning_only(turn: Turn) -> None:
     words = "The log says Error executing tool x: it broke."
-    assert reason_in(shown(failed(turn, result=said(words)))) == words
+    assert get_reason(render(make_failed_call(turn, result=make_result(words)))) == words
 
 
 # --- calls without a service ---------------------------------------------------------------------
 def test_a_tool_that_nobody_offers_is_no_tool_of_a_removed_service(turn: Turn) -> None:
     error = {"kind": "not_run", "message": "There is no tool named 'x' in this chat.", "hint": ""}
-    call = failed(turn, tool_id="x", tool_name="", service=None, error=error)
-    element = shown(call)
-    assert element.all("h3")[0].text == "Input No service offers a tool of this name · x"
-    assert reason_in(element) == "There is no tool named 'x' in this chat."
+    call = make_failed_call(turn, tool_id="x", tool_name="", service=None, error=error)
+    element = render(call)
+    assert element.all("h3")[0].text.endswith("· x")
+    assert get_reason(element) == "There is no tool named 'x' in this chat."
 
 
 @pytest.mark.parametrize("state", [State.SUCCEEDED, State.DENIED, State.UNKNOWN])
 def test_the_calls_of_a_removed_service_still_read_well(turn: Turn, state: str) -> None:
     call = rows.call(turn, {"title": "Old"}, state, definition=rows.definition())
     rows.service().delete()
-    element = shown(call)
+    element = render(call)
     assert "Delete note" in element.text and "Old" in element.text
-    assert "No service offers" not in element.text
     if state == State.UNKNOWN:
-        assert element.one("h3").text == "Did Delete note happen?"
-        assert "Look in the service what became of it" in element.text
+        assert element.one("h3").one("b").text == "Delete note"
     else:
-        assert "A removed service" in element.text
+        call.refresh_from_db()
+        assert call_values.describe_service(call) in element.text
 
 
 def test_a_question_of_a_removed_service_leaves_no_gap_where_its_host_was(turn: Turn) -> None:
     call = rows.question(turn)
     rows.service().delete()
-    where = shown(call).with_class("where")[0]
-    assert [each.text for each in where.all("span")] == ["runs without signing in"]
-    assert shown(call).one("h3").text == "A removed service wants to delete note"
+    where = render(call).with_class("where")[0]
+    assert len(where.all("span")) == 1 and where.all("span")[0].text
+    assert render(call).one("h3").all("b")[1].text == "delete note"
 
 
 # --- outcomes that nobody knows ------------------------------------------------------------------
@@ -140,13 +140,14 @@ def test_an_unknown_outcome_says_what_came_instead_of_an_answer(turn: Turn) -> N
         "message": "The service answered with a web page.",
         "hint": "Look at its log.",
     }
-    card = shown(rows.call(turn, {}, State.UNKNOWN, error=error))
-    assert "The service answered with a web page. Look at its log." in card.text
-    assert "no answer came back" not in card.text
+    card = render(rows.call(turn, {}, State.UNKNOWN, error=error))
+    first = card.with_class("because")[0].all("p")[0]
+    assert first.text == "The service answered with a web page. Look at its log."
 
 
 def test_an_unknown_outcome_without_a_word_says_that_none_came(turn: Turn) -> None:
-    assert "It was sent, but no answer came back." in shown(rows.call(turn, {}, State.UNKNOWN)).text
+    card = render(rows.call(turn, {}, State.UNKNOWN))
+    assert card.with_class("because")[0].all("p")[0].text
 
 
 @pytest.mark.parametrize(
@@ -161,12 +162,12 @@ def test_a_resolved_call_says_who_resolved_it_and_how(
     turn: Turn, owner: Member, resolution: str, state: str, words: str
 ) -> None:
     call = rows.call(turn, {}, state, resolution=resolution, resolved_by=owner)
-    assert f"until owner {words}." in shown(call).text
+    assert f"until owner {words}." in render(call).text
 
 
 def test_both_cards_answer_to_their_own_address_in_the_same_form(turn: Turn) -> None:
     asks, lost = rows.question(turn), rows.call(turn, {}, State.UNKNOWN)
-    forms = [shown(asks).one("form"), shown(lost).one("form")]
+    forms = [render(asks).one("form"), render(lost).one("form")]
     addresses = [f"/approvals/{asks.pk}/decide", f"/approvals/{lost.pk}/resolve"]
     for form, address in zip(forms, addresses, strict=True):
         assert form["action"] == form["hx-post"] == address

@@ -3,7 +3,7 @@
 import pytest
 from django.utils.safestring import SafeString
 
-from chatapp.rendering.visible import draw_hidden, has_hidden, has_mixed_scripts
+from chatapp.rendering.hidden_characters import draw_hidden, has_hidden, has_mixed_scripts
 
 HIDDEN = {
     "null": "\x00",

@@ -7,12 +7,11 @@ from typing import Any
 import pytest
 from django.db import connection, transaction
 
-from chatapp import storage
 from chatapp.models import Conversation, Turn
-from chatapp.storage import close_threads, in_database, snapshot
-from mcpconfig.results import storable
-
-from .acts import reached
+from chatapp.server import database
+from chatapp.server.database import close_threads, in_database, snapshot
+from mcpconfig.values.results import make_storable
+from tests.turns.acts import wait_for_event
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -30,7 +29,7 @@ async def test_the_event_loop_goes_on_while_the_database_works() -> None:
     goes_on = threading.Event()
 
     def slow() -> bool:
-        return goes_on.wait(10)
+        return goes_on.wait(60)
 
     working = asyncio.create_task(in_database(slow))
     await asyncio.sleep(0)
@@ -53,45 +52,45 @@ async def test_work_that_has_begun_ends_although_its_caller_left(turn: Turn) -> 
         with transaction.atomic():
             rename(turn, "Half")
             began.set()
-            goes_on.wait(10)
+            goes_on.wait(60)
             rename(turn, "Whole")
         ended.set()
 
     working = asyncio.create_task(in_database(work))
-    await reached(began)
+    await wait_for_event(began)
     working.cancel()
     with pytest.raises(asyncio.CancelledError):
         await working
     goes_on.set()
-    await reached(ended)
+    await wait_for_event(ended)
     assert await in_database(title, turn) == "Whole"
 
 
 async def connections_of_all_threads() -> list[Any]:
     """The driver's connection of each thread of the pool, None for a closed one."""
-    together = threading.Barrier(storage.THREADS)
+    together = threading.Barrier(database.THREADS)
 
     def mine() -> Any:
-        together.wait(10)
+        together.wait(60)
         return connection.connection
 
-    return await asyncio.gather(*(in_database(mine) for _ in range(storage.THREADS)))
+    return await asyncio.gather(*(in_database(mine) for _ in range(database.THREADS)))
 
 
 async def test_every_thread_keeps_its_connection_until_all_are_closed(turn: Turn) -> None:
-    together = threading.Barrier(storage.THREADS)
+    together = threading.Barrier(database.THREADS)
 
     def read() -> str:
-        together.wait(10)
+        together.wait(60)
         return title(turn)
 
     for _ in range(2):
-        await asyncio.gather(*(in_database(read) for _ in range(storage.THREADS)))
+        await asyncio.gather(*(in_database(read) for _ in range(database.THREADS)))
     kept = await connections_of_all_threads()
     assert None not in kept
-    assert kept and len({id(each) for each in kept}) == storage.THREADS
+    assert kept and len({id(each) for each in kept}) == database.THREADS
     await asyncio.to_thread(close_threads)
-    assert await connections_of_all_threads() == [None] * storage.THREADS
+    assert await connections_of_all_threads() == [None] * database.THREADS
 
 
 async def test_closed_threads_work_again_when_they_are_asked(turn: Turn) -> None:
@@ -107,11 +106,11 @@ async def test_a_snapshot_is_of_one_moment_and_hinders_no_writer(turn: Turn) -> 
         with snapshot():
             before = title(turn)
             read_once.set()
-            assert written.wait(10), "the writer had to wait"
+            assert written.wait(60), "the writer had to wait"
             return before, title(turn)
 
     reading = asyncio.create_task(in_database(read))
-    await reached(read_once)
+    await wait_for_event(read_once)
     await in_database(rename, turn, "Later")
     written.set()
     assert await reading == ("Tidy up, please", "Tidy up, please")
@@ -148,10 +147,10 @@ def test_a_snapshot_that_fails_leaves_the_connection_usable(turn: Turn) -> None:
     ],
 )
 def test_json_from_outside_is_made_so_that_every_database_keeps_it(given: Any, kept: Any) -> None:
-    assert storable(given) == kept
+    assert make_storable(given) == kept
 
 
 def test_what_was_made_storable_comes_back_as_it_was(turn: Turn) -> None:
-    value = storable({"said": "NUL \x00 and half \udc00 and whole 🦉"})
+    value = make_storable({"said": "NUL \x00 and half \udc00 and whole 🦉"})
     Turn.objects.filter(pk=turn.pk).update(services=value)
     assert Turn.objects.get(pk=turn.pk).services == value

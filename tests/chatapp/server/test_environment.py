@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from chatapp.environment import Environment
+from chatapp.server.environment import Environment
 
 from .test_serve import manage
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.gate
 
 env = Environment()
 SECRET = "hunter2-in-the-clear"

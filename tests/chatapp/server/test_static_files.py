@@ -10,11 +10,11 @@ from django.core.management import call_command
 from django.test import Client, override_settings
 from pytest_django import Settings
 
-from chatapp import static_files
-from chatapp.static_files import BUNDLES, NEVER_SERVED, BundleFinder
-from tests.chatapp.views.dom import parse
+from chatapp.server import static_files
+from chatapp.server.static_files import BUNDLES, NEVER_SERVED, BundleFinder
+from tests.dom_tree import parse
 
-STATIC = Path(__file__).resolve().parents[2] / "static"
+STATIC = Path(__file__).resolve().parents[3] / "static"
 HASHED = "whitenoise.storage.CompressedManifestStaticFilesStorage"
 REQUESTS = 5
 

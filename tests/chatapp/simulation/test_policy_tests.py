@@ -9,12 +9,11 @@ from django.contrib.auth.models import Group
 
 from chatapp.models import Consent, Member, PolicyRule, PolicyTest
 from chatapp.permissions.rules import AdminRule
-from chatapp.turns.admins_word import stored_word
-from chatapp.turns.policy_tests import cases, failing, newly_failing
+from chatapp.policy.policy_set import load_policy_set
+from chatapp.simulation.policy_tests import list_failing, list_newly_failing, load_cases
 from mcpconfig.models import Service, ToolDefinition, ToolSetting
-
-from .past import shop
-from .signing import second_signature
+from tests.turns.past_turns import shop
+from tests.turns.second_signers import second_signature
 
 pytestmark = pytest.mark.django_db
 
@@ -33,8 +32,8 @@ def make(person: Member, tool: str = "change_label", expected: str = "ask", **fi
 
 def decided() -> str:
     """What the only test's call comes to."""
-    (case,) = cases()
-    return case.decision_under(stored_word()).effect
+    (case,) = load_cases()
+    return case.decide_under(load_policy_set()).effect
 
 
 def grouped(person: Member) -> None:
@@ -128,7 +127,7 @@ def test_a_failing_test_says_what_was_decided_instead_and_why(
     owner: Member, service: Service
 ) -> None:
     make(owner, expected="allow")
-    (failure,) = failing(stored_word(), cases())
+    (failure,) = list_failing(load_policy_set(), load_cases())
     assert failure.sentence == ("“One” must run, but it asks. Asked because its risk is medium.")
 
 
@@ -179,23 +178,23 @@ def test_a_test_can_expect_more_than_a_click_of_one_person(
 
 def assert_said(words: str) -> None:
     """What the only failing test says; nothing where none fails."""
-    said = " ".join(failure.sentence for failure in failing(stored_word(), cases()))
+    said = " ".join(failure.sentence for failure in list_failing(load_policy_set(), load_cases()))
     assert words in said and bool(words) is bool(said)
 
 
 def test_only_what_the_draft_itself_breaks_is_new(owner: Member, service: Service) -> None:
     make(owner)
     make(owner, tool="read_label", expected="deny")
-    now = stored_word()
-    assert [each.expected for each in failing(now, cases())] == ["deny"]
+    now = load_policy_set()
+    assert [each.expected for each in list_failing(now, load_cases())] == ["deny"]
     draft = now.with_rule(AdminRule(effect="allow"))
-    assert [each.expected for each in newly_failing(now, draft)] == ["ask"]
+    assert [each.expected for each in list_newly_failing(now, draft)] == ["ask"]
     strict = now.with_house(replace(now.house, asks_everything=True))
-    assert newly_failing(now, strict) == []
+    assert list_newly_failing(now, strict) == []
 
 
 def test_stored_rules_can_be_read_as_if_one_were_not_there(service: Service) -> None:
     rows = [PolicyRule.objects.create(name=name, effect="deny") for name in "ab"]
-    kept = stored_word(but=rows[0])
+    kept = load_policy_set(but=rows[0])
     assert [rule.id for rule in kept.rules if isinstance(rule, AdminRule)] == [rows[1].pk]
-    assert stored_word().without_rule(rows[0].pk) == kept
+    assert load_policy_set().without_rule(rows[0].pk) == kept

@@ -5,20 +5,19 @@ from typing import Any
 
 import pytest
 
+from chatapp.conversations import intake
+from chatapp.engine.runtime import EngineRuntime
+from chatapp.live.page_facts import load_gauge
 from chatapp.models import Member, Step, ToolCall, Turn
-from chatapp.storage import in_database
-from chatapp.turns import intake
-from chatapp.turns.gauge import gauge_of
-from chatapp.turns.workplace import Workplace
+from chatapp.server.database import in_database
 from mcpconfig.models import Service
 from tests import scripted
-from tests.chatapp.views.dom import parse
 from tests.conftest import signed_in
+from tests.dom_tree import parse
 from tests.scripted import calls, text
+from tests.turns.acts import READ, wait_for_rest
 
-from .acts import READ, rest
-
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(300)]
 
 
 @pytest.fixture
@@ -36,10 +35,10 @@ def told() -> list[str]:
 
 
 async def test_a_tool_is_found_loaded_and_called(
-    workplace: Workplace, turn: Turn, crowded: None, owner: Member
+    runtime: EngineRuntime, turn: Turn, crowded: None, owner: Member
 ) -> None:
     scripted.scenes += [calls(find("read a note", limit=1)), calls(READ), text("Nothing of worth.")]
-    done = await rest(workplace, turn)
+    done = await wait_for_rest(runtime, turn)
     assert done.state == Turn.State.DONE
     first, second, third = scripted.requests
     assert [tool.name for tool in first.tools] == ["find-tools"]
@@ -60,39 +59,39 @@ async def test_a_tool_is_found_loaded_and_called(
 
 
 async def test_the_order_of_loading_stays_from_step_to_step(
-    workplace: Workplace, turn: Turn, crowded: None
+    runtime: EngineRuntime, turn: Turn, crowded: None
 ) -> None:
     scripted.scenes += [
         calls(find("search notes", limit=1)),
         calls(find("read a note", limit=1), find("search notes", limit=1)),
         text("Well."),
     ]
-    await rest(workplace, turn)
+    await wait_for_rest(runtime, turn)
     assert told() == ["find-tools", "notebook_search_notes", "notebook_read_note"]
 
 
 async def test_the_next_turn_begins_without_what_was_loaded(
-    workplace: Workplace, turn: Turn, crowded: None, owner: Member
+    runtime: EngineRuntime, turn: Turn, crowded: None, owner: Member
 ) -> None:
     scripted.scenes += [calls(find("read a note")), text("Well."), text("Again.")]
-    await rest(workplace, turn)
+    await wait_for_rest(runtime, turn)
     following = await in_database(
         lambda: intake.receive(owner, turn.conversation, text="And?", model=scripted.MODEL)
     )
-    await rest(workplace, following)
+    await wait_for_rest(runtime, following)
     assert told() == ["find-tools"]
 
 
 async def test_few_tools_are_all_told_and_nothing_is_to_be_found(
-    workplace: Workplace, turn: Turn, notebook: Service
+    runtime: EngineRuntime, turn: Turn, notebook: Service
 ) -> None:
     scripted.scenes.append(text("Well."))
-    await rest(workplace, turn)
+    await wait_for_rest(runtime, turn)
     assert "find-tools" not in told()
     assert "notebook_read_note" in told()
     step = await in_database(Step.objects.get, turn=turn)
     assert step.saved_tokens == 0
-    assert (await in_database(gauge_of, turn.conversation)).saved_tokens == 0
+    assert (await in_database(load_gauge, turn.conversation)).saved_tokens == 0
 
 
 @pytest.mark.parametrize(
@@ -105,20 +104,20 @@ async def test_few_tools_are_all_told_and_nothing_is_to_be_found(
     ],
 )
 async def test_bad_words_are_an_error_that_the_model_reads(
-    workplace: Workplace, turn: Turn, crowded: None, arguments: str, says: str
+    runtime: EngineRuntime, turn: Turn, crowded: None, arguments: str, says: str
 ) -> None:
     scripted.scenes += [calls(("find-tools", arguments)), text("I see.")]
-    await rest(workplace, turn)
+    await wait_for_rest(runtime, turn)
     outcome = scripted.requests[-1].history[-1]
     assert says in outcome.text  # type: ignore[union-attr]
     assert outcome.is_error  # type: ignore[union-attr]
 
 
 async def test_a_search_that_finds_nothing_says_so(
-    workplace: Workplace, turn: Turn, crowded: None
+    runtime: EngineRuntime, turn: Turn, crowded: None
 ) -> None:
     scripted.scenes += [calls(find("xylophone")), text("I see.")]
-    await rest(workplace, turn)
+    await wait_for_rest(runtime, turn)
     outcome = scripted.requests[-1].history[-1]
     assert outcome.text.startswith("No tool fits these words.")  # type: ignore[union-attr]
     assert told() == ["find-tools"]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from chatapp.tools.plain_text import schema_without_hidden, without_hidden
+from chatapp.tools.catalogue import strip_hidden, strip_hidden_in_schema
 
 HIDDEN = [
     "\u0000",
@@ -28,12 +28,12 @@ HIDDEN = [
 
 @pytest.mark.parametrize("character", HIDDEN)
 def test_a_hidden_character_is_taken_out(character: str) -> None:
-    assert without_hidden(f"sa{character}fe") == "safe"
+    assert strip_hidden(f"sa{character}fe") == "safe"
 
 
 @pytest.mark.parametrize("text", ["two\nlines\tand a tab", "Straße, 日本語, é, 😀", "a − b"])
 def test_what_can_be_seen_stays(text: str) -> None:
-    assert without_hidden(text) == text
+    assert strip_hidden(text) == text
 
 
 def test_the_prose_of_a_schema_is_cleaned_and_its_values_are_not() -> None:
@@ -45,7 +45,7 @@ def test_the_prose_of_a_schema_is_cleaned_and_its_values_are_not() -> None:
         },
         "anyOf": [{"description": "B\u200b"}, True],
     }
-    assert schema_without_hidden(schema) == {
+    assert strip_hidden_in_schema(schema) == {
         "title": "A",
         "properties": {
             "a\u200b": {"description": "Say it", "enum": ["x\u200b"]},

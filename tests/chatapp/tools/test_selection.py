@@ -11,14 +11,14 @@ from chatapp.tools.selection import (
     Origin,
     Selection,
     Switches,
+    build_mention,
+    build_notice,
     filter_by_mentions,
     filter_by_switches,
-    mention_of,
-    mentions_in,
-    notice_of,
+    list_switched_on,
+    list_unmet,
+    parse_mentions,
     select,
-    switched_on,
-    unmet,
 )
 
 
@@ -69,7 +69,7 @@ CORE = {"remember"}
 def test_a_mention_stands_at_the_beginning_of_a_word_outside_code(
     text: str, expected: tuple[str, ...]
 ) -> None:
-    assert tuple(map(str, mentions_in(text))) == expected
+    assert tuple(map(str, parse_mentions(text))) == expected
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_the_filters_do_as_they_say(
     expected: set[str],
 ) -> None:
     selection = Selection(
-        mentions=mentions_in(text),
+        mentions=parse_mentions(text),
         switches=Switches(everywhere=switches),
         are_tools_off=are_tools_off,
     )
@@ -130,9 +130,9 @@ def test_an_empty_selection_gives_no_service_tools() -> None:
 
 
 def test_a_core_tool_needs_no_switch_and_hears_none() -> None:
-    assert set(filter_by_switches(ALL, switched_on(ALL, Switches()))) == set(ALL)
+    assert set(filter_by_switches(ALL, list_switched_on(ALL, Switches()))) == set(ALL)
     off = Switches(everywhere={("", "remember"): False, ("", ""): False})
-    assert set(filter_by_switches(ALL, switched_on(ALL, off))) == set(ALL)
+    assert set(filter_by_switches(ALL, list_switched_on(ALL, off))) == set(ALL)
 
 
 @pytest.mark.parametrize(
@@ -156,13 +156,13 @@ def test_the_chat_comes_before_all_chats_and_the_tool_before_its_service(
 
 def test_a_name_to_the_letter_comes_before_those_that_are_written_alike() -> None:
     tools = {"1": Tool("memos", "a_b"), "2": Tool("memos", "a b"), "3": Tool("memos", "A_B")}
-    assert set(filter_by_mentions(tools, mentions_in("@memos/a_b"))) == {"1"}
-    assert set(filter_by_mentions(tools, mentions_in("@memos/a_B"))) == {"1", "2", "3"}
+    assert set(filter_by_mentions(tools, parse_mentions("@memos/a_b"))) == {"1"}
+    assert set(filter_by_mentions(tools, parse_mentions("@memos/a_B"))) == {"1", "2", "3"}
 
 
 def test_what_is_unmet_is_named_unless_something_else_is_said_of_its_service() -> None:
-    mentions = mentions_in("@memos/list @nobody @Broken/x @mail/nothing")
-    found = unmet(ALL, mentions, excused=["broken"])
+    mentions = parse_mentions("@memos/list @nobody @Broken/x @mail/nothing")
+    found = list_unmet(ALL, mentions, excused=["broken"])
     assert found == [Mention("nobody"), Mention("mail", "nothing")]
 
 
@@ -181,8 +181,8 @@ def test_what_is_unmet_is_named_unless_something_else_is_said_of_its_service() -
 def test_a_mention_that_is_of_no_use_is_said(
     text: str, are_tools_off: bool, is_empty: bool, beginning: str
 ) -> None:
-    selection = Selection(mentions=mentions_in(text), are_tools_off=are_tools_off)
-    sentence, hint = notice_of(selection, unmet(ALL, selection.mentions), is_empty)
+    selection = Selection(mentions=parse_mentions(text), are_tools_off=are_tools_off)
+    sentence, hint = build_notice(selection, list_unmet(ALL, selection.mentions), is_empty)
     assert sentence.startswith(beginning)
     assert bool(sentence) is bool(hint) is bool(beginning)
 
@@ -205,20 +205,20 @@ def test_what_an_admin_does_not_allow_never_comes_in(
 ) -> None:
     """Whatever a person writes or switches, filters only leave out."""
     switches = Switches(here=here, everywhere=everywhere)
-    chosen = Selection(mentions=mentions_in(text), switches=switches, are_tools_off=is_off)
+    chosen = Selection(mentions=parse_mentions(text), switches=switches, are_tools_off=is_off)
     assert select(tools, chosen).items() <= tools.items()
 
 
 @given(NAMES, st.text(min_size=1))
 def test_what_is_offered_as_a_mention_is_found_again(service: str, tool: str) -> None:
     tools = {"it": Tool(service, tool)}
-    for mention in (mention_of(service), mention_of(service, tool)):
-        assert mentions_in(f"Use {mention}, please.") == (mention,)
-        assert mentions_in(f"{mention}") == (mention,)
+    for mention in (build_mention(service), build_mention(service, tool)):
+        assert parse_mentions(f"Use {mention}, please.") == (mention,)
+        assert parse_mentions(f"{mention}") == (mention,)
         assert filter_by_mentions(tools, [mention]) == tools
 
 
 @given(st.text("@ab_-/. `~\n\\é", max_size=400))
 def test_any_text_is_read(text: str) -> None:
-    for mention in mentions_in(text):
+    for mention in parse_mentions(text):
         assert str(mention) in text

@@ -8,21 +8,21 @@ from asgiref.sync import async_to_sync
 from django.utils import timezone
 
 from chatapp.models import Member
-from chatapp.tools.catalogue import Catalogue, catalogue_for, known_catalogue
-from chatapp.tools.shelves import Shelves
+from chatapp.server.runtime import BoundedCache
+from chatapp.tools.catalogue import Catalogue, build_catalogue, load_known_catalogue
 from mcpconfig.models import Service, ToolDefinition, ToolSetting
-from tests.chatapp.turns.acts import offered
+from tests.turns.acts import create_offered_service
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def catalogue(person: Member) -> Catalogue:
-    return async_to_sync(catalogue_for)(person, None)
+    return async_to_sync(build_catalogue)(person, None)
 
 
 @pytest.fixture
 def memos(transactional_db: None) -> Service:
-    return offered("memos", "https://nowhere.invalid/mcp", "list", "send")
+    return create_offered_service("memos", "https://nowhere.invalid/mcp", "list", "send")
 
 
 def setting(**change: Any) -> Callable[[], object]:
@@ -84,36 +84,36 @@ def test_without_a_change_the_very_same_tools_come_again(owner: Member, memos: S
 def test_what_is_kept_for_one_person_gives_another_nothing(
     owner: Member, stranger: Member, memos: Service
 ) -> None:
-    """A11: the process keeps tools by service; whose they are is asked each time."""
+    """The process keeps tools by service; the right to use them is checked each time."""
     service(visibility="private", owner=owner)()
     assert set(catalogue(owner)) == {"memos_list", "memos_send"}
     assert set(catalogue(stranger)) == set()
 
 
-def test_apps_and_models_have_shelves_of_their_own(owner: Member, memos: Service) -> None:
+def test_apps_and_models_have_cache_of_their_own(owner: Member, memos: Service) -> None:
     said_otherwise()
     assert set(catalogue(owner)) == {"memos_list"}
-    for_apps = async_to_sync(catalogue_for)(owner, None, audience="app")
+    for_apps = async_to_sync(build_catalogue)(owner, None, audience="app")
     assert set(for_apps) == {"memos_list", "memos_send"}
     assert set(catalogue(owner)) == {"memos_list"}
 
 
 def test_the_room_is_bounded_and_what_was_used_last_stays() -> None:
-    shelves: Shelves[int] = Shelves(room=4)
-    shelves.put("a", (1,), [1, 2])
-    shelves.put("b", (1,), [3, 4])
-    assert shelves.get("a", (1,)) == [1, 2]
-    shelves.put("c", (1,), [5])
-    assert shelves.get("b", (1,)) is None
-    assert (shelves.get("a", (1,)), shelves.get("c", (1,))) == ([1, 2], [5])
-    assert shelves.get("a", (2,)) is None
+    cache: BoundedCache[int] = BoundedCache(limit=4)
+    cache.put("a", (1,), [1, 2])
+    cache.put("b", (1,), [3, 4])
+    assert cache.get("a", (1,)) == [1, 2]
+    cache.put("c", (1,), [5])
+    assert cache.get("b", (1,)) is None
+    assert (cache.get("a", (1,)), cache.get("c", (1,))) == ([1, 2], [5])
+    assert cache.get("a", (2,)) is None
 
 
 def test_one_service_that_is_larger_than_the_room_is_kept_alone() -> None:
-    shelves: Shelves[int] = Shelves(room=1)
-    shelves.put("a", (), [1])
-    shelves.put("b", (), [1, 2, 3])
-    assert len(shelves) == 3
+    cache: BoundedCache[int] = BoundedCache(limit=1)
+    cache.put("a", (), [1])
+    cache.put("b", (), [1, 2, 3])
+    assert len(cache) == 3
 
 
 @pytest.mark.parametrize("services", [1, 40])
@@ -121,8 +121,8 @@ def test_a_look_at_what_is_kept_costs_three_queries_however_much_it_is(
     owner: Member, services: int, django_assert_num_queries: Any
 ) -> None:
     for number in range(services):
-        offered(f"memos-{number}", "https://nowhere.invalid/mcp", "list", "send")
-    first = known_catalogue(owner)
+        create_offered_service(f"memos-{number}", "https://nowhere.invalid/mcp", "list", "send")
+    first = load_known_catalogue(owner)
     assert len(first) == 2 * services
     with django_assert_num_queries(3):
-        assert known_catalogue(owner) == first
+        assert load_known_catalogue(owner) == first

@@ -3,11 +3,11 @@
 import re
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from chatapp.providers.toolbox import DIALECTS
-from chatapp.providers.wire_names import WireNames
+from chatapp.providers.registry import DIALECTS
+from chatapp.providers.tools.wire_names import WireNames
 from chatapp.tools.tool_id import MAX_LENGTH, tool_id
 
 VALID = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
@@ -94,7 +94,6 @@ def test_an_id_read_as_a_pair_again_is_no_other_pairs_id(
 
 
 @pytest.mark.parametrize("kind", DIALECTS)
-@settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(texts, texts), max_size=8, unique=True))
 def test_from_what_any_provider_says_the_way_back_to_the_pair_is_exact(
     kind: str, pairs: list[tuple[str, str]]

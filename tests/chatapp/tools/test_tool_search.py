@@ -5,14 +5,13 @@ from typing import Any
 
 import pytest
 from hypothesis import given
-from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from chatapp.permissions.risk import Risk
 from chatapp.tools.catalogue import CatalogueTool
 from chatapp.tools.core import CORE_TOOLS
 from chatapp.tools.tool_id import tool_id
-from chatapp.tools.tool_search import found, told_of
+from chatapp.tools.tool_search import choose_sent_tools, search_tools
 
 
 def tool(service: str, name: str, description: str = "") -> CatalogueTool:
@@ -59,30 +58,31 @@ SHELVES = catalogue(
     ],
 )
 def test_the_best_tool_for_some_words_comes_first(query: str, best: str) -> None:
-    assert found(query, SHELVES)[0] == best
+    assert search_tools(query, SHELVES)[0] == best
 
 
 @pytest.mark.parametrize("query", ["", "?!", "xylophone"])
 def test_words_that_nothing_has_find_nothing(query: str) -> None:
-    assert found(query, SHELVES) == []
+    assert search_tools(query, SHELVES) == []
 
 
-@hypothesis_settings(max_examples=50, deadline=None)
 @given(query=st.text(max_size=60), order=st.permutations(list(SHELVES)))
 def test_the_order_of_the_catalogue_changes_nothing(query: str, order: list[str]) -> None:
-    assert found(query, {name: SHELVES[name] for name in order}) == found(query, SHELVES)
+    assert search_tools(query, {name: SHELVES[name] for name in order}) == search_tools(
+        query, SHELVES
+    )
 
 
 def test_all_tools_are_told_while_there_is_room() -> None:
     tools = list(SHELVES.values())
     weights = dict.fromkeys(SHELVES, 10)
-    assert told_of(tools, weights, 60, []) == (tools, 0)
+    assert choose_sent_tools(tools, weights, 60, []) == (tools, 0)
 
 
 def test_beyond_that_only_loaded_ones_are_in_the_order_of_loading() -> None:
     weights = dict.fromkeys(SHELVES, 10)
     loaded = ["weather_get_forecast", "gone_since", "mail_sendMessage"]
-    told, saved = told_of(list(SHELVES.values()), weights, 59, loaded)
+    told, saved = choose_sent_tools(list(SHELVES.values()), weights, 59, loaded)
     assert [each.tool_id for each in told] == ["weather_get_forecast", "mail_sendMessage"]
     assert saved == 40
 
@@ -93,6 +93,7 @@ def test_no_service_can_have_a_tool_under_the_id_of_a_core_tool(service: str, na
     assert all("_" not in core for core in CORE_TOOLS)
 
 
+@pytest.mark.long
 def test_five_thousand_tools_are_searched_without_a_pause_that_anybody_feels() -> None:
     words = ["invoice", "order", "user", "report", "ticket", "page", "branch", "file"]
     many: dict[str, Any] = catalogue(
@@ -102,5 +103,5 @@ def test_five_thousand_tools_are_searched_without_a_pause_that_anybody_feels() -
         )
     )
     began = time.perf_counter()
-    assert found("get the invoice of an order", many)
+    assert search_tools("get the invoice of an order", many)
     assert time.perf_counter() - began < 3

@@ -6,7 +6,16 @@ import pytest
 from django.db import connections
 from django.test import Client
 
+from chatapp.models import WriteProbe
+from chatapp.server.runtime import current_runtime
+
 NOWHERE = "127.0.0.1:9"
+
+
+@pytest.fixture(autouse=True)
+def _probe_again() -> None:
+    """The probe writes at most once a second."""
+    current_runtime().written_at = float("-inf")
 
 
 def test_alive_answers_without_touching_the_database(client: Client) -> None:
@@ -21,6 +30,18 @@ def test_ready_when_database_and_layer_answer(client: Client) -> None:
     response = client.get("/readyz")
     assert response.status_code == 200
     assert response.content == b"ready\n"
+
+
+@pytest.mark.django_db
+def test_the_probe_writes_one_row_at_most_once_a_second(client: Client) -> None:
+    for _ in range(3):
+        client.get("/readyz")
+    row = WriteProbe.objects.get()
+    client.get("/readyz")
+    assert WriteProbe.objects.get().written_at == row.written_at
+    current_runtime().written_at = float("-inf")
+    client.get("/readyz")
+    assert WriteProbe.objects.get().written_at > row.written_at
 
 
 @pytest.mark.django_db(transaction=True)

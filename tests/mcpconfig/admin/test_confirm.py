@@ -6,12 +6,12 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from mcpconfig.ledger import confirm, remember_tools
 from mcpconfig.models import Service, ToolSetting
-from mcpconfig.results import Tool
-from tests.chatapp.views.dom import Element, parse
+from mcpconfig.services.tool_definitions import confirm_tools, store_tools
+from mcpconfig.values.results import Tool
+from tests.dom_tree import Element, parse
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(300)
 
 
 def tool(name: str, **fields: Any) -> Tool:
@@ -22,8 +22,8 @@ def tool(name: str, **fields: Any) -> Tool:
 def shop() -> Service:
     """One tool that is confirmed, and three that are new."""
     made = Service.objects.create(name="shop", title="Shop", url="https://shop.example/mcp")
-    confirm(remember_tools(made, [tool("find_order")]))
-    remember_tools(made, [tool(f"{verb}_order") for verb in ("find", "get", "list", "delete")])
+    confirm_tools(store_tools(made, [tool("find_order")]))
+    store_tools(made, [tool(f"{verb}_order") for verb in ("find", "get", "list", "delete")])
     return made
 
 
@@ -96,7 +96,7 @@ def test_what_changed_meanwhile_is_said_and_the_other_ticks_count(
     admin_client: Client, shop: Service
 ) -> None:
     boxes = Page(admin_client, shop).boxes
-    remember_tools(shop, [tool("get_order"), tool("delete_order", description="Deletes all.")])
+    store_tools(shop, [tool("get_order"), tool("delete_order", description="Deletes all.")])
     answer = Page(admin_client, shop, boxes["get_order"], boxes["delete_order"])
     assert confirmed() == {"find_order", "get_order"}
     assert "1 tool is confirmed" in answer.dom.text
@@ -113,7 +113,7 @@ def test_a_tool_that_is_switched_off_is_confirmed_once(admin_client: Client, sho
 
 
 def test_a_thousand_tools_fit_in_one_form(admin_client: Client, shop: Service) -> None:
-    remember_tools(shop, [tool(f"get_{number}") for number in range(1000)])
+    store_tools(shop, [tool(f"get_{number}") for number in range(1000)])
     boxes = Page(admin_client, shop).boxes
     url = reverse("admin:mcpconfig_service_confirm_tools", args=[shop.pk])
     posted = {"csrfmiddlewaretoken": "x" * 64, "definition": list(boxes.values())}

@@ -9,8 +9,8 @@ from django.test import Client
 from django.urls import reverse
 
 from chatapp.models import Member
-from mcpconfig import credentials
 from mcpconfig.models import Credential, Exchange, Service, ToolSetting
+from mcpconfig.secrets import credentials
 from tests.peers.hostile import Hostile
 from tests.peers.serving import Served
 from tests.peers.toolbox import BEARER
@@ -83,7 +83,9 @@ def test_a_service_is_added_with_its_token(admin_client: Client) -> None:
     assert response.status_code == 302
     service = Service.objects.get()
     stored = Credential.objects.get(service=service)
-    assert credentials.request_headers(service, stored) == {"authorization": f"Bearer {CANARY}"}
+    assert credentials.load_request_headers(service, stored) == {
+        "authorization": f"Bearer {CANARY}"
+    }
 
 
 def test_headers_are_read_line_by_line(admin_client: Client) -> None:
@@ -91,7 +93,7 @@ def test_headers_are_read_line_by_line(admin_client: Client) -> None:
 
     service = Service.objects.get()
     stored = Credential.objects.get(service=service)
-    assert credentials.request_headers(service, stored) == {"X-One": "1", "X-Two": "a: b"}
+    assert credentials.load_request_headers(service, stored) == {"X-One": "1", "X-Two": "a: b"}
 
 
 @pytest.mark.parametrize(
@@ -132,7 +134,9 @@ def test_a_new_url_asks_for_the_token_again(admin_client: Client) -> None:
 
     service.refresh_from_db()
     stored = Credential.objects.get(service=service)
-    assert credentials.request_headers(service, stored) == {"authorization": "Bearer another-token"}
+    assert credentials.load_request_headers(service, stored) == {
+        "authorization": "Bearer another-token"
+    }
 
 
 def test_no_admin_page_shows_a_secret(admin_client: Client, guarded_service: Service) -> None:
@@ -212,7 +216,7 @@ def test_services_are_disabled_together(admin_client: Client, guarded_service: S
 def test_tools_are_confirmed_only_where_they_are_shown(
     admin_client: Client, guarded_service: Service
 ) -> None:
-    """A30: no list of services offers to confirm tools that nobody has read."""
+    """No list of services offers to confirm tools that nobody has read."""
     page = admin_client.get(reverse("admin:mcpconfig_service_changelist")).content.decode()
     assert 'value="disable"' in page
     assert "confirm" not in page.lower()

@@ -10,11 +10,12 @@ from django.urls import reverse
 from django.utils import timezone
 
 from chatapp.models import Member
-from mcpconfig import credentials
 from mcpconfig.models import Credential, Service
-from tests.mcpconfig.test_admin import CANARY, add, change, press
+from mcpconfig.secrets import credentials
 from tests.peers.hostile import Hostile
 from tests.peers.serving import Served
+
+from .test_service_admin import CANARY, add, change, press
 
 pytestmark = pytest.mark.timeout(30)
 
@@ -80,7 +81,7 @@ def test_what_is_typed_is_stored(admin_client: Client, owner: Member) -> None:
         "tools admin",
         2,
     )
-    assert credentials.client_secret(service) == CANARY
+    assert credentials.load_client_secret(service) == CANARY
     page = page_of(admin_client, service)
     assert CANARY not in page
     assert "ends in 6789" in page
@@ -156,7 +157,9 @@ def test_changing_what_the_service_is_keeps_its_secrets(admin_client: Client) ->
     change(admin_client, service, authentication="bearer", icon="W", colour="red")
     stored = Credential.objects.get(service=service)
     service.refresh_from_db()
-    assert credentials.request_headers(service, stored) == {"authorization": f"Bearer {CANARY}"}
+    assert credentials.load_request_headers(service, stored) == {
+        "authorization": f"Bearer {CANARY}"
+    }
 
 
 def test_a_failing_service_shows_its_next_try_and_a_button(admin_client: Client) -> None:

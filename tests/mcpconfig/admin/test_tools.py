@@ -6,7 +6,7 @@ from django.urls import reverse
 
 from chatapp.models import Member
 from mcpconfig.models import Exchange, Service, ToolDefinition, ToolSetting
-from tests.chatapp.views.dom import Element, parse
+from tests.dom_tree import Element, parse
 
 pytestmark = pytest.mark.timeout(30)
 

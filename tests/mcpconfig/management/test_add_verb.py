@@ -4,9 +4,9 @@ import pytest
 from django.contrib.auth.models import Group
 
 from chatapp.models import Member
-from mcpconfig import credentials
 from mcpconfig.models import Service
-from tests.mcpconfig.ran import Ran
+from mcpconfig.secrets import credentials
+from tests.mcp_command import Ran
 from tests.peers.hostile import Hostile
 from tests.peers.serving import Served
 
@@ -33,7 +33,7 @@ def test_a_service_with_oauth_is_added(
     service = Service.objects.get()
     assert (service.authentication, service.client_id) == (authentication, "an-id")
     assert service.scopes == "tools admin"
-    assert credentials.client_secret(service) == "canary-secret-0123"
+    assert credentials.load_client_secret(service) == "canary-secret-0123"
     assert "canary" not in Ran("status", "one", "--json").out
 
 

@@ -10,12 +10,12 @@ from django.core.management import ManagementUtility
 from chatapp.models import Member
 from mcpconfig.management.commands.mcp import Command
 from mcpconfig.models import Service
-from tests.mcpconfig.ran import Ran
+from tests.mcp_command import Ran
 from tests.peers import questioner as questioning_server
-from tests.peers.questioner import Diary
+from tests.peers.questioner import QuestionLog
 from tests.peers.serving import Served
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.gate, pytest.mark.timeout(300)]
 
 URL = "https://one.example/mcp"
 NEEDS_A_SERVICE = (
@@ -162,7 +162,7 @@ def _services(
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[None]:
     monkeypatch.setenv("TWO_WORDS", "two words")
-    with Served(questioning_server.application(Diary(), "modern")) as asker:
+    with Served(questioning_server.application(QuestionLog(), "modern")) as asker:
         for name, served in (("box", modern), ("lib", modern_library), ("asker", asker)):
             Service.objects.create(name=name, url=served.url, allows_private_addresses=True)
         Service.objects.create(name="private", url=modern.url, visibility="private", owner=stranger)

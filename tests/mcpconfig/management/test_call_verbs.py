@@ -4,21 +4,21 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.mcpconfig.ran import Ran
+from tests.mcp_command import Ran
 from tests.peers import errands as errand_server
 from tests.peers import questioner as questioning_server
 from tests.peers.errands import FORM, Errands
-from tests.peers.questioner import Diary
+from tests.peers.questioner import QuestionLog
 from tests.peers.serving import Served
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(30)]
+pytestmark = [pytest.mark.gate, pytest.mark.timeout(30)]
 
 CALL = ("call", "asker", "greet", '{"greeting": "Hello"}')
 
 
 @pytest.fixture
-def diary() -> Diary:
-    return Diary()
+def diary() -> QuestionLog:
+    return QuestionLog()
 
 
 @pytest.fixture(params=["modern", "handshake"])
@@ -27,7 +27,7 @@ def era(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def asker(diary: Diary, era: str) -> Iterator[Served]:
+def asker(diary: QuestionLog, era: str) -> Iterator[Served]:
     application = questioning_server.application(
         diary, "modern" if era == "modern" else "handshake"
     )
@@ -46,7 +46,7 @@ def errands() -> Iterator[Errands]:
 
 @pytest.mark.parametrize("era", ["modern"], indirect=True)
 def test_a_question_is_printed_and_the_command_waits_for_a_person(
-    asker: Served, diary: Diary
+    asker: Served, diary: QuestionLog
 ) -> None:
     asked = Ran(*CALL, "--json")
 
@@ -62,7 +62,7 @@ def test_a_question_is_printed_and_the_command_waits_for_a_person(
 
 
 def test_a_call_goes_on_with_the_answer_that_was_given(
-    asker: Served, diary: Diary, era: str
+    asker: Served, diary: QuestionLog, era: str
 ) -> None:
     key = "1" if era == "handshake" else Ran(*CALL, "--json").json["for"][0]["key"]
 
@@ -73,7 +73,7 @@ def test_a_call_goes_on_with_the_answer_that_was_given(
     assert diary.entries == ["greeted Ada"]
 
 
-def test_no_is_an_answer(asker: Served, diary: Diary) -> None:
+def test_no_is_an_answer(asker: Served, diary: QuestionLog) -> None:
     declined = Ran(*CALL, "--decline", "--json")
 
     assert declined.code == 1
@@ -83,7 +83,7 @@ def test_no_is_an_answer(asker: Served, diary: Diary) -> None:
 
 @pytest.mark.parametrize("era", ["handshake"], indirect=True)
 def test_a_service_that_waits_hears_that_nobody_answers_and_the_question_is_told(
-    asker: Served, diary: Diary
+    asker: Served, diary: QuestionLog
 ) -> None:
     asked = Ran(*CALL)
 
@@ -103,7 +103,7 @@ def test_a_service_that_waits_hears_that_nobody_answers_and_the_question_is_told
     ],
 )
 def test_an_answer_that_does_not_fit_is_not_sent(
-    asker: Served, diary: Diary, answer: str, said: str
+    asker: Served, diary: QuestionLog, answer: str, said: str
 ) -> None:
     key = Ran(*CALL, "--json").json["for"][0]["key"]
 
@@ -115,7 +115,9 @@ def test_an_answer_that_does_not_fit_is_not_sent(
 
 
 @pytest.mark.parametrize("era", ["modern"], indirect=True)
-def test_an_address_is_printed_and_consent_is_an_empty_answer(asker: Served, diary: Diary) -> None:
+def test_an_address_is_printed_and_consent_is_an_empty_answer(
+    asker: Served, diary: QuestionLog
+) -> None:
     asked = Ran("call", "asker", "visit")
     assert asked.code == 3
     assert "Open: https://pay.example/7" in asked.out
@@ -190,7 +192,7 @@ def test_a_task_that_nobody_knows_is_a_failure(errands: Errands) -> None:
 
 @pytest.mark.parametrize("era", ["handshake"], indirect=True)
 def test_an_answer_that_does_not_fit_does_not_reach_a_service_that_waits(
-    asker: Served, diary: Diary
+    asker: Served, diary: QuestionLog
 ) -> None:
     asked = Ran(*CALL, "--answer", '1={"name": "A"}', "--json")
 

@@ -6,13 +6,13 @@ import pytest
 from django.contrib.auth.models import Group
 
 from chatapp.models import Member
-from mcpconfig import credentials
-from mcpconfig.admin.service_form import SECRETS, ServiceForm
 from mcpconfig.models import IdentityProvider, Service
-from tests.mcpconfig.ran import Ran
+from mcpconfig.secrets import credentials
+from mcpconfig.services.service_form import SECRETS, ServiceForm
+from tests.mcp_command import Ran
 from tests.peers.serving import Served
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(30)]
+pytestmark = [pytest.mark.gate, pytest.mark.timeout(30)]
 
 URL = "https://one.example/mcp"
 # The option that sets each field of the admin's form, and what is in the service then.
@@ -63,7 +63,7 @@ def held(field: str) -> Any:
     if field == "identity_provider":
         return service.identity_provider and service.identity_provider.name
     if field in SECRETS:
-        is_set = credentials.summary(service, field) != credentials.NOT_SET
+        is_set = credentials.summarize_secret(service, field) != credentials.NOT_SET
         return service.authentication if is_set else None
     return getattr(service, field)
 

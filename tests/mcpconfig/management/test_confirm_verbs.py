@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from mcpconfig.ledger import confirm, remember_tools
 from mcpconfig.models import Service, ToolSetting
-from mcpconfig.results import Tool
-from tests.mcpconfig.ran import Ran
+from mcpconfig.services.tool_definitions import confirm_tools, store_tools
+from mcpconfig.values.results import Tool
+from tests.mcp_command import Ran
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(300)
 
 
 class Terminal(StringIO):
@@ -29,10 +29,10 @@ def tool(name: str, description: str = "") -> Tool:
 def shop() -> Service:
     """One tool that is confirmed, one that changed since, and two that are new."""
     made = Service.objects.create(name="shop", title="Shop", url="https://shop.example/mcp")
-    confirm(remember_tools(made, [tool("find_order"), tool("list_orders")]))
+    confirm_tools(store_tools(made, [tool("find_order"), tool("list_orders")]))
     ToolSetting.objects.filter(name="list_orders").update(confirmed_hash="as-it-was")
     late = [tool("find_order"), tool("list_orders"), tool("delete_order"), tool("get_order")]
-    remember_tools(made, late)
+    store_tools(made, late)
     return made
 
 
@@ -117,5 +117,5 @@ def test_json_stays_alone_on_its_output(shop: Service, monkeypatch: Any) -> None
 
 
 def test_a_terminal_is_not_drawn_over_by_a_tool(shop: Service) -> None:
-    remember_tools(shop, [tool("get_order", "Gets.\x1b[2K\u202e")])
+    store_tools(shop, [tool("get_order", "Gets.\x1b[2K\u202e")])
     assert "Gets.\ufffd[2K\ufffd" in Ran("confirm", "shop").out

@@ -10,12 +10,13 @@ import pytest
 from django.test import Client
 
 from chatapp.models import Member
-from mcpconfig import credentials
 from mcpconfig.models import Credential, Service
-from tests.mcpconfig.ran import Ran
-from tests.mcpconfig.test_importing import CANARY, EXPORT, IMPORT, URL, filled, page, preview
+from mcpconfig.secrets import credentials
+from tests.mcp_command import Ran
 
-pytestmark = pytest.mark.timeout(60)
+from .test_import_verb import CANARY, EXPORT, IMPORT, URL, filled, page, preview
+
+pytestmark = pytest.mark.timeout(300)
 
 
 def test_what_is_exported_has_no_secret_and_can_be_imported_again(
@@ -101,7 +102,7 @@ def test_a_server_json_holds_no_secret_and_can_be_imported_again(
     again = Service.objects.get()
     assert [getattr(again, name) for name in LOOKED_AT] == before
     if fields["authentication"] != "none":
-        sent = credentials.request_headers(again, Credential.objects.get())
+        sent = credentials.load_request_headers(again, Credential.objects.get())
         assert list(sent.values()) in ([CANARY], [f"Bearer {CANARY}"])
 
 

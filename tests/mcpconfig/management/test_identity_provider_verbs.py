@@ -7,8 +7,8 @@ from django.test import Client, override_settings
 
 from chatapp.models import Member
 from mcpconfig.models import IdentityProvider, Service
-from mcpconfig.oauth import sealed
-from tests.mcpconfig.ran import Ran
+from mcpconfig.secrets import oauth_secrets
+from tests.mcp_command import Ran
 
 pytestmark = pytest.mark.timeout(30)
 
@@ -26,7 +26,7 @@ def _secret(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def stored() -> tuple[str, str, str]:
     provider = IdentityProvider.objects.get()
-    return provider.issuer, provider.client_id, sealed.provider_secret_of(provider)
+    return provider.issuer, provider.client_id, oauth_secrets.decrypt_provider_secret(provider)
 
 
 def a_service() -> Service:

@@ -12,13 +12,13 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
 from chatapp.models import LogEntry, Member
-from mcpconfig import credentials
-from mcpconfig.import_formats import MOST_BLANKS, MOST_ENTRIES
 from mcpconfig.models import Credential, Service
+from mcpconfig.secrets import credentials
+from mcpconfig.values.import_formats import MAX_ENTRIES, MAX_PLACEHOLDERS
 from tests.conftest import signed_in
-from tests.mcpconfig.ran import Ran
+from tests.mcp_command import Ran
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(300)
 
 IMPORT, EXPORT = "/admin/mcpconfig/service/import/", "/admin/mcpconfig/service/export/"
 URL = "https://one.example/mcp"
@@ -71,7 +71,7 @@ def test_what_is_ticked_is_added_with_its_token(admin_client: Client) -> None:
     service = Service.objects.get()
     assert (service.name, service.url, service.authentication) == ("one", URL, "bearer")
     assert (service.is_trusted, service.is_open, service.new_tools) == (False, True, "wait")
-    assert "6789" in credentials.summary(service, "bearer")
+    assert "6789" in credentials.summarize_secret(service, "bearer")
     assert CANARY.encode() not in bytes(Credential.objects.get().bearer)
 
 
@@ -126,7 +126,7 @@ def test_what_no_text_can_hold_is_refused(admin_client: Client, odd: str) -> Non
         assert "no text can have" in complaint(page(answer))
 
 
-@pytest.mark.slow
+@pytest.mark.gate
 def test_the_largest_preview_can_be_sent_back(admin_client: Client) -> None:
     """As many services, values to enter and bytes as are read at all; none of it packs well."""
     noise = Random(0)  # noqa: S311  no secret
@@ -136,17 +136,17 @@ def test_the_largest_preview_can_be_sent_back(admin_client: Client) -> None:
             "headers": {"X-A": f"${{input:a{n}}}", "X-B": f"${{input:b{n}}}"},
             "note": noise.randbytes(1_200).hex(),
         }
-        for n in range(MOST_ENTRIES)
+        for n in range(MAX_ENTRIES)
     }
     seen = page(admin_client.post(IMPORT, {"text": servers(**entries)}))
     values = [str(each["name"]) for each in seen.select("input[type=password]")]
-    assert len(values) == MOST_BLANKS
+    assert len(values) == MAX_PLACEHOLDERS
     sent = filled(seen, **{name: noise.randbytes(1_000).hex() for name in values}, **{"name-0": ""})
     again = page(admin_client.post(IMPORT, sent))
     assert complaint(again)
     mended = filled(again, **{"name-0": "first"})
     assert admin_client.post(IMPORT, mended).status_code == 302
-    assert Service.objects.count() == MOST_ENTRIES
+    assert Service.objects.count() == MAX_ENTRIES
 
 
 def test_a_value_that_is_too_long_is_said(admin_client: Client) -> None:
@@ -182,7 +182,7 @@ def test_a_blank_is_asked_for_and_never_filled_from_the_environment(
 
     added = admin_client.post(IMPORT, filled(page(answer), **{"value-0-0": "typed-token-4321"}))
     assert added.status_code == 302
-    assert "4321" in credentials.summary(Service.objects.get(), "bearer")
+    assert "4321" in credentials.summarize_secret(Service.objects.get(), "bearer")
 
 
 def test_what_was_entered_is_kept_while_something_else_is_mended(admin_client: Client) -> None:
@@ -196,7 +196,7 @@ def test_what_was_entered_is_kept_while_something_else_is_mended(admin_client: C
     mended = filled(page(answer), **{"name-0": "free"})
     assert mended["value-0-0"] == ""
     assert admin_client.post(IMPORT, mended).status_code == 302
-    assert "6789" in credentials.summary(Service.objects.get(name="free"), "bearer")
+    assert "6789" in credentials.summarize_secret(Service.objects.get(name="free"), "bearer")
 
 
 def test_a_clash_is_told_and_not_ticked(admin_client: Client) -> None:
@@ -247,7 +247,7 @@ def test_headers_are_checked_as_in_the_form(admin_client: Client, headers: dict[
 def test_only_admins_import_and_export(
     stranger_client: Client, client: Client, admin_client: Client, db: None
 ) -> None:
-    """A15: and a preview that one admin made is of no use to another."""
+    """A preview that one admin made cannot be used by another."""
     sealed = filled(preview(admin_client, WITH_TOKEN))
     for address in (IMPORT, EXPORT):
         for somebody in (stranger_client, client):
@@ -300,7 +300,7 @@ def test_a_blank_is_filled_only_from_the_variable_that_is_named(
     assert (unnamed.code, "Enter a value for “TOKEN”." in unnamed.err) == (1, True)
     named = Ran("import", str(file), "--value-env", "TOKEN=MEANT")
     assert (named.code, CANARY in named.out) == (0, False)
-    assert "6789" in credentials.summary(Service.objects.get(), "bearer")
+    assert "6789" in credentials.summarize_secret(Service.objects.get(), "bearer")
 
 
 @pytest.mark.parametrize(

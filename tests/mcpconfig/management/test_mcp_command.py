@@ -1,14 +1,14 @@
 """`manage.py mcp`: its output is a contract, its failures are sentences, its exit codes count."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from django.core.management import ManagementUtility
 
-from mcpconfig import describe
-from mcpconfig.describe import ToolDescription, set_describer
 from mcpconfig.models import Credential, Service, ToolSetting
-from tests.mcpconfig.ran import Ran
+from mcpconfig.values.hooks import Hooks, ToolDescription, using_hooks
+from tests.mcp_command import Ran
 from tests.peers.hostile import Hostile
 from tests.peers.serving import Served
 from tests.peers.toolbox import BEARER
@@ -24,10 +24,11 @@ def toolbox(modern: Served) -> Served:
 
 @pytest.fixture
 def _described() -> Iterator[None]:
-    before = list(describe._describers)
-    set_describer(lambda tool: ToolDescription(id=f"box_{tool.name}", level="low", reasons=["r"]))
-    yield
-    describe._describers[:] = before
+    def describe(tool: Any) -> ToolDescription:
+        return ToolDescription(id=f"box_{tool.name}", level="low", reasons=["r"])
+
+    with using_hooks(Hooks(describe_tool=describe)):
+        yield
 
 
 def test_a_service_is_added_listed_and_removed() -> None:

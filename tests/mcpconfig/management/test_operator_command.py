@@ -13,9 +13,9 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management import CommandError, call_command
 from django.db import DatabaseError, connection
 
-from mcpconfig.errors import OperationError
-from mcpconfig.management.ending import OperatorCommand
 from mcpconfig.management.failures import Failure
+from mcpconfig.management.operator_command import OperatorCommand
+from mcpconfig.values.errors import OperationError
 from tests.commands import database_at
 
 Act = Callable[[], None]
@@ -108,7 +108,7 @@ def test_what_went_well_ends_with_nothing() -> None:
     assert ended(lambda: None) == (0, "", "")
 
 
-@pytest.mark.slow  # the fast tests run without migrations
+@pytest.mark.gate  # the fast tests run without migrations
 def test_a_database_that_is_behind_is_named(tmp_path: Path) -> None:
     with database_at(tmp_path / "empty.sqlite3"):
         code, _out, err = ended(lambda: connection.cursor().execute("SELECT * FROM nowhere"))

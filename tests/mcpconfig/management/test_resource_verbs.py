@@ -5,7 +5,7 @@ import base64
 import pytest
 
 from mcpconfig.models import Service
-from tests.mcpconfig.ran import Ran
+from tests.mcp_command import Ran
 from tests.peers.hostile import Hostile
 from tests.peers.library import PICTURE
 from tests.peers.serving import Served

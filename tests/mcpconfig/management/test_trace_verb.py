@@ -3,7 +3,7 @@
 import pytest
 
 from mcpconfig.models import Exchange, Service
-from tests.mcpconfig.ran import Ran
+from tests.mcp_command import Ran
 from tests.peers.serving import Served
 
 pytestmark = pytest.mark.timeout(30)

@@ -8,8 +8,8 @@ from django.utils import timezone
 
 from chatapp.models import Member
 from mcpconfig.models import OAuthClient, OAuthGrant, Service, ToolSetting
-from mcpconfig.oauth import sealed
-from tests.mcpconfig.ran import Ran
+from mcpconfig.secrets import oauth_secrets
+from tests.mcp_command import Ran
 from tests.peers.hostile import Hostile
 from tests.peers.serving import Served
 
@@ -82,7 +82,7 @@ def test_a_service_that_somebody_else_tries_in_this_moment_is_not_called_well(
     async def taken(*_: object) -> None:
         """As when the retry was claimed by another worker."""
 
-    monkeypatch.setattr("mcpconfig.retries.retry", taken)
+    monkeypatch.setattr("mcpconfig.operations.service_retries.retry", taken)
     ran = Ran("retry", "box", "--json")
     assert (ran.code, ran.json["error"]["message"]) == (1, "Out of date.")
 
@@ -156,7 +156,7 @@ def sign_in(service: Service, person: Member | None, **fields: object) -> OAuthG
         connected_at=timezone.now(),
         **{**values, **fields},
     )
-    sealed.seal_token(grant, "access", "canary-access")
+    oauth_secrets.encrypt_token(grant, "access", "canary-access")
     grant.save()
     return grant
 

@@ -1,4 +1,5 @@
-"""No form of an inside address is connected to, whatever it looks like and whatever DNS says."""
+"""No connection is opened to any form of a private address, whatever its spelling and whatever DNS
+answers."""
 
 import ipaddress
 from collections.abc import Awaitable, Callable
@@ -9,18 +10,20 @@ import httpcore2
 import httpx2
 import pytest
 
-from mcpconfig import client, network, tcp
-from mcpconfig.errors import OperationError, Refusal
-from mcpconfig.limits import LIMITS
 from mcpconfig.models import Service
-from mcpconfig.network import GuardedTransport, is_allowed
-from mcpconfig.operations import list_tools
-from mcpconfig.wire import Wire
-from tests.mcpconfig.outbound import Resolver, counted_connections, post_to
+from mcpconfig.net import addresses, connections
+from mcpconfig.net.addresses import is_allowed
+from mcpconfig.net.outbound import GuardedTransport
+from mcpconfig.net.wire import Wire
+from mcpconfig.operations.tools import list_tools
+from mcpconfig.session import client
+from mcpconfig.values.errors import OperationError, Refusal
+from mcpconfig.values.limits import LIMITS
+from tests.peers.outbound import Resolver, counted_connections, post_to
 
 MakeService = Callable[..., Awaitable[Service]]
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.gate, pytest.mark.timeout(300)]
 
 V4_FORMS = """
 127.0.0.1 127.0.0.2 127.1 127.0.1 127.255.255.255 0.0.0.0 0 1
@@ -78,10 +81,10 @@ AROUND = [
 ]
 
 
-def open_the_door(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The planted fault: the rule about addresses is off. The listener never speaks TLS."""
+def allow_every_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plant a fault: every address is allowed. The listener never speaks TLS."""
     monkeypatch.setattr(client, "LIMITS", replace(LIMITS, connect_seconds=0.2))
-    monkeypatch.setattr(network, "is_allowed", lambda address, *, allows_private: True)
+    monkeypatch.setattr(addresses, "is_allowed", lambda address, *, allows_private: True)
 
 
 async def try_at(service: Service, url: str) -> OperationError:
@@ -104,7 +107,7 @@ async def test_no_form_of_an_inside_address_is_connected_to(service_at: MakeServ
 async def test_without_the_rule_each_loopback_form_is_connected_to(
     service_at: MakeService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    open_the_door(monkeypatch)
+    allow_every_address(monkeypatch)
     service = await service_at("https://example.org", allows_private_addresses=False)
     with counted_connections() as (port, offered):
         for host in LOOPBACK.split():
@@ -113,11 +116,11 @@ async def test_without_the_rule_each_loopback_form_is_connected_to(
 
 
 class Attempts:
-    """Stands below the door and notes who is to be connected to, without doing it."""
+    """Records the hosts of connection attempts, and connects to none."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.hosts: list[str] = []
-        monkeypatch.setattr(tcp, "connect", self._note)
+        monkeypatch.setattr(connections, "connect", self._note)
 
     async def _note(self, host: str, port: int, *_: Any, **__: Any) -> NoReturn:
         self.hosts.append(host)
@@ -139,7 +142,7 @@ async def test_no_inside_address_is_even_tried(
 async def test_without_the_rule_every_form_that_resolves_is_tried(
     service_at: MakeService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    open_the_door(monkeypatch)
+    allow_every_address(monkeypatch)
     attempts = Attempts(monkeypatch)
     service = await service_at("https://example.org", allows_private_addresses=False)
     tried: set[str] = set()
@@ -197,7 +200,7 @@ def test_public_addresses_are_allowed(address: str) -> None:
 )
 def test_a_url_that_cannot_be_a_services_is_refused(url: str) -> None:
     with pytest.raises(OperationError) as caught:
-        network.check_url(url, allows_private=False)
+        addresses.check_url(url, allows_private=False)
 
     assert caught.value.kind == "configuration"
     assert not caught.value.was_sent
@@ -242,7 +245,7 @@ async def test_a_host_that_turns_private_later_is_blocked_in_the_next_operation(
 async def test_a_resolver_that_changes_its_mind_a_thousand_times_never_gets_a_connection_inside(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """One answer in two is public, some are mixed; every operation asks anew and is judged anew."""
+    """One answer in four is public. Every operation resolves and checks the host again."""
     answers = [["93.184.215.14"], ["127.0.0.1"], ["93.184.215.14", "::1"], ["::ffff:10.0.0.1"]]
     resolver = Resolver(*(answers * 250))
     monkeypatch.setattr("anyio.getaddrinfo", resolver)
@@ -259,7 +262,7 @@ async def test_a_resolver_that_changes_its_mind_a_thousand_times_never_gets_a_co
 async def test_without_pinning_the_second_answer_would_be_connected_to(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The planted fault of the test above: a door that lets the name itself through."""
+    """Plant the fault of the test above: the connection goes to the name."""
 
     async def names(*_: Any, **__: Any) -> list[str]:
         return ["rebinding.example"]

@@ -1,4 +1,4 @@
-"""The outbound door: redirects, certificates, and what the environment may not change."""
+"""The transport: redirects, certificates, and environment variables that it ignores."""
 
 import ssl
 from collections.abc import Awaitable, Callable, Iterator
@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from mcpconfig import network
-from mcpconfig.errors import OperationError
 from mcpconfig.models import Service, ToolDefinition
-from mcpconfig.network import tls_context
-from mcpconfig.operations import call_tool, list_tools
-from tests.mcpconfig.outbound import Resolver
+from mcpconfig.net import outbound
+from mcpconfig.net.outbound import tls_context
+from mcpconfig.operations.tools import call_tool, list_tools
+from mcpconfig.values.errors import OperationError
+from tests.peers.outbound import Resolver
 from tests.peers.public import any_host, self_signed
 from tests.peers.serving import Served
 from tests.peers.toolbox import application, toolbox
@@ -68,7 +68,7 @@ async def test_the_certificate_is_checked_for_the_name_although_the_address_is_p
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     trusting = ssl.create_default_context(cafile=str(certificate))
-    monkeypatch.setattr(network, "tls_context", lambda: trusting)
+    monkeypatch.setattr(outbound, "tls_context", lambda: trusting)
     monkeypatch.setattr("anyio.getaddrinfo", Resolver(["127.0.0.1"]))
 
     named = await service_at(f"https://service.test:{tls_served.port}/mcp")

@@ -1,15 +1,16 @@
-"""The proxy that the settings may name: everything goes through it, and the rules stay the same."""
+"""The proxy of the settings: every request goes through it, and the rules on addresses stay the
+same."""
 
 from collections.abc import Awaitable, Callable
 
 import pytest
 from django.conf import LazySettings
 
-from mcpconfig.errors import OperationError
 from mcpconfig.models import Service, ToolDefinition
-from mcpconfig.operations import list_tools
-from tests.mcpconfig.finished import call_tool
+from mcpconfig.operations.tools import list_tools
+from mcpconfig.values.errors import OperationError
 from tests.peers.connect_proxy import ConnectProxy
+from tests.peers.finished_calls import call_tool
 from tests.peers.serving import Served
 
 MakeService = Callable[..., Awaitable[Service]]

@@ -8,11 +8,11 @@ from typing import Any
 import httpx2
 import pytest
 
-from mcpconfig.errors import Refusal
-from mcpconfig.limits import LIMITS
-from mcpconfig.network import named_client
-from mcpconfig.wire import Wire
-from tests.mcpconfig.outbound import counted_connections
+from mcpconfig.net.outbound import create_restricted_client
+from mcpconfig.net.wire import Wire
+from mcpconfig.values.errors import Refusal
+from mcpconfig.values.limits import LIMITS
+from tests.peers.outbound import counted_connections
 from tests.peers.serving import Served
 
 pytestmark = pytest.mark.timeout(30)
@@ -47,7 +47,9 @@ def served() -> Iterator[Served]:
 
 async def fetch(url: str, *, allows_private: bool = True, hosts: tuple[str, ...] = ()) -> Any:
     wire = Wire()
-    async with named_client(wire, allows_private=allows_private, private_hosts=hosts) as client:
+    async with create_restricted_client(
+        wire, allows_private=allows_private, private_hosts=hosts
+    ) as client:
         response = await client.get(url)
     return response
 
@@ -105,7 +107,9 @@ async def test_a_server_that_keeps_silent_costs_five_seconds_at_most(
 ) -> None:
     assert LIMITS.named_seconds <= 5
     wire = Wire()
-    async with named_client(wire, allows_private=True, private_hosts=("127.0.0.1",)) as client:
+    async with create_restricted_client(
+        wire, allows_private=True, private_hosts=("127.0.0.1",)
+    ) as client:
         client.timeout = 0.2
         with pytest.raises(httpx2.ReadTimeout):
             await client.get(f"{served.url}/slow")

@@ -1,16 +1,15 @@
-"""The endpoint that an HTTP+SSE server names is its own, or the operation is over at once."""
+"""The endpoint of an HTTP+SSE server is at its own origin, or the operation ends at once."""
 
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 import httpx2
 import pytest
 
-from mcpconfig.errors import OperationError
 from mcpconfig.models import Service
-from mcpconfig.operations import list_tools
-from mcpconfig.sse_endpoint import AnnouncingStream
-from mcpconfig.wire import Wire
+from mcpconfig.net.sse_endpoint import EndpointCheckStream
+from mcpconfig.net.wire import Wire
+from mcpconfig.operations.tools import list_tools
+from mcpconfig.values.errors import OperationError
 from tests.peers.hostile import Hostile
 
 URL = "https://tools.example/sse"
@@ -31,15 +30,15 @@ class Pieces(httpx2.AsyncByteStream):
 
 
 async def verdict(*pieces: bytes) -> OperationError | None:
-    """What reading these pieces to the end, or as far as one gets, comes to."""
+    """Read these pieces to the end or to the first failure, and return the failure."""
     wire = Wire()
     try:
-        passed = [piece async for piece in AnnouncingStream(Pieces(*pieces), wire, URL)]
+        passed = [piece async for piece in EndpointCheckStream(Pieces(*pieces), wire, URL)]
     except httpx2.TransportError:
-        assert wire.verdict is not None
+        assert wire.failure is not None
     else:
         assert passed == list(pieces)
-    return wire.verdict
+    return wire.failure
 
 
 @pytest.mark.parametrize(
@@ -94,11 +93,9 @@ async def test_a_server_that_names_another_origin_is_not_waited_for(
 ) -> None:
     with Hostile() as hostile:
         service = await service_at(hostile.url("sse_elsewhere", at_once=True), transport="sse")
-        started = time.monotonic()
 
         with pytest.raises(OperationError) as caught:
             await list_tools(service)
 
         assert (caught.value.kind, caught.value.was_sent) == ("protocol", False)
-        assert time.monotonic() - started < 10, "The deadline is a minute."
         assert hostile.requests == ["GET"]

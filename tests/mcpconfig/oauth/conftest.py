@@ -1,4 +1,4 @@
-"""An authorization server, a service that it guards, people, and a browser for them."""
+"""An authorization server, a service that requires its tokens, people, and a browser for them."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
@@ -9,11 +9,11 @@ import pytest
 from asgiref.sync import sync_to_async
 
 from chatapp.models import Member
-from mcpconfig import credentials
-from mcpconfig.acting import Acting
 from mcpconfig.models import IdentityProvider, OAuthGrant, Service
-from mcpconfig.oauth import company_sign_in, sealed
-from mcpconfig.oauth.sign_in import AuthorizationRequest, Returned, begin, finish
+from mcpconfig.oauth.company import sign_in as company_sign_in
+from mcpconfig.oauth.sign_in import AuthorizationRequest, CallbackParameters, begin, finish
+from mcpconfig.secrets import credentials, oauth_secrets
+from mcpconfig.values.acting import Acting
 from tests.peers.authority import Authority, served_authority
 from tests.peers.company import CLIENT, SECRET, Company, served_company
 from tests.peers.serving import Served
@@ -27,7 +27,7 @@ MakeService = Callable[..., Awaitable[Service]]
 
 @dataclass
 class Peers:
-    """Both servers, and what arrived at each."""
+    """Both servers, and the requests that each received."""
 
     authority: Authority
     authority_served: Served
@@ -68,17 +68,17 @@ async def bob() -> Acting:
     return await person("bob")
 
 
-async def browse(request: AuthorizationRequest) -> Returned:
-    """What a person's browser brings back after it followed the link and they agreed."""
+async def browse(request: AuthorizationRequest) -> CallbackParameters:
+    """Return the query parameters with which the person's browser returns after they agreed."""
     async with httpx2.AsyncClient(trust_env=False, timeout=5) as browser:
         answer = await browser.get(request.url)
     assert answer.status_code == 302, answer.text
     return read_back(answer.headers["location"])
 
 
-def read_back(location: str) -> Returned:
+def read_back(location: str) -> CallbackParameters:
     query = {name: values[0] for name, values in parse_qs(urlsplit(location).query).items()}
-    return Returned(
+    return CallbackParameters(
         state=query.get("state", ""),
         code=query.get("code", ""),
         error=query.get("error", ""),
@@ -111,7 +111,8 @@ async def browser(peers: Peers) -> AsyncIterator[Browser]:
 
 @dataclass
 class AtCompany:
-    """A company with two services that trust it, and people who sign in there."""
+    """A company with two services that trust its identity provider, and people who sign in
+    there."""
 
     peers: Peers
     company: Company
@@ -134,7 +135,7 @@ class AtCompany:
             name="acme", issuer=company.url, client_id=CLIENT, allows_private_addresses=True
         )
         await provider.asave()
-        sealed.seal_provider_secret(provider, SECRET)
+        oauth_secrets.encrypt_provider_secret(provider, SECRET)
         await provider.asave()
         made = cls(peers, company, provider, [])
         for name in ("vault", "archive"):
@@ -161,7 +162,9 @@ class AtCompany:
         returned = await browse(await start(self.vault, acting))
         return await self.finish(acting, returned)
 
-    async def finish(self, acting: Acting, returned: Returned, session: str = SESSION) -> Service:
+    async def finish(
+        self, acting: Acting, returned: CallbackParameters, session: str = SESSION
+    ) -> Service:
         return await company_sign_in.finish(self.provider, acting, returned, session_key=session)
 
 

@@ -1,4 +1,4 @@
-"""A44: whatever address a service or an authorization server names, it leads nowhere inside."""
+"""No address that a service or an authorization server names leads to the internal network."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -7,18 +7,18 @@ from typing import Any
 import pytest
 from asgiref.sync import sync_to_async
 
-from mcpconfig.acting import Acting
-from mcpconfig.errors import OperationError
 from mcpconfig.models import Exchange, OAuthAttempt, OAuthGrant, Service
 from mcpconfig.oauth import removal
-from mcpconfig.oauth.door import Surroundings
+from mcpconfig.oauth.servers.http import AddressRules
 from mcpconfig.oauth.sign_in import finish
-from mcpconfig.oauth.tokens import access_token
-from tests.mcpconfig.outbound import Resolver, counted_connections
+from mcpconfig.oauth.tokens import get_access_token
+from mcpconfig.values.acting import Acting
+from mcpconfig.values.errors import OperationError
+from tests.peers.outbound import Resolver, counted_connections
 
 from .conftest import SESSION, Browser, MakeService, Peers, browse, start
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.gate, pytest.mark.timeout(300)]
 
 # Forms of 127.0.0.2, which is this machine, and neither the service's own host nor one of the names
 # by which a machine calls itself.
@@ -73,27 +73,27 @@ FIELDS: dict[str, Callable[[Peers, str], None]] = {
 }
 
 
-async def the_whole_way(service: Service, acting: Acting, peers: Peers) -> None:
-    """Sign in, renew, disconnect: whatever a server named is used somewhere on the way."""
+async def sign_in_renew_disconnect(service: Service, acting: Acting, peers: Peers) -> None:
+    """Sign in, renew, disconnect: each address that a server named is used."""
     try:
         request = await start(service, acting)
         if "127.0.0.1" in request.host:
             await finish(service, acting, await browse(request), session_key=SESSION)
             await OAuthGrant.objects.aupdate(version=7, renew_at="2020-01-01T00:00Z")
-            await access_token(service, acting)
+            await get_access_token(service, acting)
             await sync_to_async(removal.disconnect)(service, acting)
     except OperationError as error:
         assert error.kind in ("configuration", "blocked_address", "not_found"), error
 
 
 @pytest.mark.parametrize("field", FIELDS)
-async def test_a44_no_field_leads_inside_although_the_service_itself_may_be_there(
+async def test_no_field_leads_inside_although_the_service_itself_may_be_there(
     service: Service, ada: Acting, peers: Peers, field: str
 ) -> None:
     with canary() as (port, offered):
         for form in FORMS:
             FIELDS[field](peers, form.format(port=port))
-            await the_whole_way(service, ada, peers)
+            await sign_in_renew_disconnect(service, ada, peers)
         assert offered() == 0
 
 
@@ -105,7 +105,8 @@ FETCHED = [
 ]
 
 
-@pytest.mark.slow
+@pytest.mark.long
+@pytest.mark.gate
 @pytest.mark.parametrize("field", FETCHED)
 async def test_the_same_canary_is_reached_when_the_rule_is_off(
     service: Service,
@@ -115,7 +116,7 @@ async def test_the_same_canary_is_reached_when_the_rule_is_off(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     hosts = frozenset(("127.0.0.1", "127.0.0.2"))
-    monkeypatch.setattr(Surroundings, "private_hosts", property(lambda _: hosts))
+    monkeypatch.setattr(AddressRules, "private_hosts", property(lambda _: hosts))
     with canary() as (port, offered):
         FIELDS[field](peers, FORMS[0].format(port=port))
         try:
@@ -127,7 +128,7 @@ async def test_the_same_canary_is_reached_when_the_rule_is_off(
         assert offered() >= 1
 
 
-async def test_a44_a_description_is_not_even_asked_for_anywhere_but_at_the_service(
+async def test_a_description_is_not_even_asked_for_anywhere_but_at_the_service(
     service: Service, ada: Acting, peers: Peers
 ) -> None:
     """Another port of the service's own host is another origin."""
@@ -141,7 +142,7 @@ async def test_a44_a_description_is_not_even_asked_for_anywhere_but_at_the_servi
 @pytest.mark.parametrize(
     "row", ["attempt", "grant", "revocation"], ids=["finishing", "renewing", "revoking"]
 )
-async def test_a44_an_address_that_was_stored_is_checked_again_when_it_is_used(
+async def test_an_address_that_was_stored_is_checked_again_when_it_is_used(
     service: Service, ada: Acting, browser: Browser, peers: Peers, row: str
 ) -> None:
     with canary() as (port, offered):
@@ -159,12 +160,12 @@ async def test_a44_an_address_that_was_stored_is_checked_again_when_it_is_used(
             await OAuthGrant.objects.aupdate(renew_at="2020-01-01T00:00Z")
             if row == "grant":
                 with pytest.raises(OperationError):
-                    await access_token(service, ada)
+                    await get_access_token(service, ada)
             await sync_to_async(removal.disconnect)(service, ada)
         assert offered() == 0
 
 
-async def test_a44_a_name_that_leads_inside_is_no_way_around(
+async def test_a_name_that_leads_inside_is_no_way_around(
     service: Service, ada: Acting, peers: Peers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("anyio.getaddrinfo", Resolver(["127.0.0.1"]))
@@ -181,7 +182,7 @@ async def test_a44_a_name_that_leads_inside_is_no_way_around(
 @pytest.mark.parametrize(
     "host", ["169.254.169.254", "[fd00:ec2::254]", "metadata.google.internal", "100.100.100.200"]
 )
-async def test_a44_cloud_metadata_is_never_asked(
+async def test_cloud_metadata_is_never_asked(
     service: Service, ada: Acting, peers: Peers, host: str
 ) -> None:
     name_issuer(peers, f"http://{host}")
@@ -222,25 +223,25 @@ async def test_a_service_of_a_person_may_not_sign_in_inside_either(
     ],
 )
 def test_only_the_services_own_host_may_be_inside(own: str, named: str, is_open: bool) -> None:
-    around = Surroundings(url=own, allows_private=True)
+    around = AddressRules(url=own, allows_private=True)
     if is_open:
         assert str(around.check(named))
     else:
         with pytest.raises(OperationError):
             around.check(named)
     with pytest.raises(OperationError):
-        Surroundings(url=own, allows_private=False).check(named)
+        AddressRules(url=own, allows_private=False).check(named)
 
 
 @pytest.mark.parametrize("url", ["", "https://", "http://[", "javascript:x", "//x"])
 def test_what_is_no_address_is_refused(url: str) -> None:
     with pytest.raises(OperationError) as caught:
-        Surroundings(url="https://service.example/mcp", allows_private=False).check(url)
+        AddressRules(url="https://service.example/mcp", allows_private=False).check(url)
 
     assert caught.value.kind == "configuration"
 
 
-async def test_a43_a_redirect_of_a_token_request_is_not_followed(
+async def test_a_redirect_of_a_token_request_is_not_followed(
     service: Service, ada: Acting, browser: Browser, peers: Peers
 ) -> None:
     async def elsewhere(scope: Any, receive: Any, send: Any) -> None:
@@ -253,13 +254,13 @@ async def test_a43_a_redirect_of_a_token_request_is_not_followed(
     await OAuthGrant.objects.aupdate(renew_at="2020-01-01T00:00Z", expires_at="2020-01-01T00:00Z")
 
     with pytest.raises(OperationError) as caught:
-        await access_token(service, ada)
+        await get_access_token(service, ada)
 
     assert caught.value.kind == "server_error"
     assert "/stolen" not in peers.asked
 
 
-async def test_a44_nothing_of_a_failed_fetch_is_shown_or_kept(
+async def test_nothing_of_a_failed_fetch_is_shown_or_kept(
     service: Service, ada: Acting, peers: Peers
 ) -> None:
     async def inside(scope: Any, receive: Any, send: Any) -> None:

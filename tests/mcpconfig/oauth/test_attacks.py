@@ -1,5 +1,5 @@
-"""Attacks on the way of a sign-in, by the numbers of the threat list (A49 to A51, A54): each is
-refused, and leaves nothing."""
+"""Attacks on a sign-in, from the OAuth section of docs/threats.md: each is refused and stores
+nothing."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -8,31 +8,31 @@ from datetime import timedelta
 import pytest
 from asgiref.sync import sync_to_async
 
-from mcpconfig.acting import Acting
-from mcpconfig.errors import OperationError
 from mcpconfig.models import OAuthAttempt, OAuthGrant, Service, ToolDefinition
-from mcpconfig.oauth.sign_in import Returned, finish
+from mcpconfig.oauth.sign_in import CallbackParameters, finish
+from mcpconfig.values.acting import Acting
+from mcpconfig.values.errors import OperationError
 from tests.peers.authority import served_authority
 
 from .conftest import SESSION, Browser, MakeService, Peers, browse, start
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(30)]
+pytestmark = [pytest.mark.gate, pytest.mark.timeout(30)]
 
 Finish = Callable[..., Awaitable[OAuthGrant]]
 CALL = ToolDefinition(name="whoami", input_schema={})
 
 
 async def refused(
-    service: Service, acting: Acting, returned: Returned, session: str = SESSION
+    service: Service, acting: Acting, returned: CallbackParameters, session: str = SESSION
 ) -> OperationError:
-    """The refusal; and no grant is there afterwards."""
+    """Return the failure, and check that no grant was stored."""
     with pytest.raises(OperationError) as caught:
         await finish(service, acting, returned, session_key=session)
     assert not await OAuthGrant.objects.aexists()
     return caught.value
 
 
-async def test_a49_somebody_elses_callback_address_signs_nobody_in(
+async def test_somebody_elses_callback_address_signs_nobody_in(
     service: Service, ada: Acting, bob: Acting, peers: Peers
 ) -> None:
     returned = await browse(await start(service, ada))
@@ -43,7 +43,7 @@ async def test_a49_somebody_elses_callback_address_signs_nobody_in(
     assert await finish(service, ada, returned, session_key=SESSION), "and does not use it up"
 
 
-async def test_a49_the_code_of_an_attacker_does_not_enter_a_victims_session(
+async def test_the_code_of_an_attacker_does_not_enter_a_victims_session(
     service: Service, ada: Acting, bob: Acting, peers: Peers
 ) -> None:
     """Login CSRF: bob begins, agrees, and has ada open the address that he should come back to."""
@@ -55,7 +55,7 @@ async def test_a49_the_code_of_an_attacker_does_not_enter_a_victims_session(
     assert peers.authority.requests == []
 
 
-async def test_a49_another_browser_of_the_same_person_does_not_finish_it(
+async def test_another_browser_of_the_same_person_does_not_finish_it(
     service: Service, ada: Acting, peers: Peers
 ) -> None:
     returned = await browse(await start(service, ada))
@@ -65,7 +65,7 @@ async def test_a49_another_browser_of_the_same_person_does_not_finish_it(
     assert peers.authority.requests == []
 
 
-async def test_a49_a_state_is_good_once(
+async def test_a_state_is_good_once(
     service: Service, ada: Acting, browser: Browser, peers: Peers
 ) -> None:
     returned = await browse(await start(service, ada))
@@ -78,7 +78,7 @@ async def test_a49_a_state_is_good_once(
     assert peers.authority.requests == []
 
 
-async def test_a49_a_state_is_over_after_ten_minutes(
+async def test_a_state_is_over_after_ten_minutes(
     service: Service, ada: Acting, peers: Peers
 ) -> None:
     returned = await browse(await start(service, ada))
@@ -93,7 +93,7 @@ async def test_a49_a_state_is_over_after_ten_minutes(
 
 
 @pytest.mark.parametrize("state", ["", "guessed", "x" * 100_000, "\x00", "é\ud800"])
-async def test_a49_a_missing_or_invented_state_is_refused(
+async def test_a_missing_or_invented_state_is_refused(
     service: Service, ada: Acting, state: str
 ) -> None:
     returned = await browse(await start(service, ada))
@@ -101,7 +101,7 @@ async def test_a49_a_missing_or_invented_state_is_refused(
     await refused(service, ada, replace(returned, state=state))
 
 
-async def test_a49_what_was_begun_for_one_service_does_not_finish_for_another(
+async def test_what_was_begun_for_one_service_does_not_finish_for_another(
     service: Service, ada: Acting, peers: Peers, service_at: MakeService
 ) -> None:
     other = await service_at(peers.vault.url, name="other", authentication="oauth_user")
@@ -113,7 +113,7 @@ async def test_a49_what_was_begun_for_one_service_does_not_finish_for_another(
 
 
 @pytest.mark.parametrize("is_clean", [True, False], ids=["cleared", "only the address changed"])
-async def test_a49_a_service_that_moved_meanwhile_gets_no_grant(
+async def test_a_service_that_moved_meanwhile_gets_no_grant(
     service: Service, ada: Acting, peers: Peers, is_clean: bool
 ) -> None:
     returned = await browse(await start(service, ada))
@@ -128,7 +128,7 @@ async def test_a49_a_service_that_moved_meanwhile_gets_no_grant(
     assert peers.authority.requests == []
 
 
-async def test_a50_an_answer_from_another_issuer_is_refused_before_any_code_is_sent(
+async def test_an_answer_from_another_issuer_is_refused_before_any_code_is_sent(
     service: Service, ada: Acting, peers: Peers
 ) -> None:
     returned = await browse(await start(service, ada))
@@ -139,7 +139,7 @@ async def test_a50_an_answer_from_another_issuer_is_refused_before_any_code_is_s
     assert "evil.example" not in error.message
 
 
-async def test_a50_issuers_are_compared_letter_by_letter(
+async def test_issuers_are_compared_letter_by_letter(
     service: Service, ada: Acting, peers: Peers
 ) -> None:
     returned = await browse(await start(service, ada))
@@ -147,7 +147,7 @@ async def test_a50_issuers_are_compared_letter_by_letter(
     await refused(service, ada, replace(returned, iss=f"{peers.authority.url}/"))
 
 
-async def test_a50_an_issuer_that_was_announced_must_come(
+async def test_an_issuer_that_was_announced_must_come(
     service: Service, ada: Acting, peers: Peers
 ) -> None:
     peers.authority.names_its_issuer = True
@@ -157,7 +157,7 @@ async def test_a50_an_issuer_that_was_announced_must_come(
     await refused(service, ada, replace(returned, iss=None))
 
 
-async def test_a50_the_announced_issuer_that_comes_is_accepted(
+async def test_the_announced_issuer_that_comes_is_accepted(
     service: Service, ada: Acting, browser: Browser, peers: Peers
 ) -> None:
     peers.authority.names_its_issuer = True
@@ -165,7 +165,7 @@ async def test_a50_the_announced_issuer_that_comes_is_accepted(
     assert await browser.sign_in(service, ada)
 
 
-async def test_a50_an_error_of_the_wrong_issuer_is_not_told(
+async def test_an_error_of_the_wrong_issuer_is_not_told(
     service: Service, ada: Acting, peers: Peers
 ) -> None:
     returned = await browse(await start(service, ada))
@@ -177,9 +177,7 @@ async def test_a50_an_error_of_the_wrong_issuer_is_not_told(
     assert "allowed" not in error.message
 
 
-async def test_a50_no_word_of_a_server_or_an_address_is_shown(
-    service: Service, ada: Acting
-) -> None:
+async def test_no_word_of_a_server_or_an_address_is_shown(service: Service, ada: Acting) -> None:
     returned = await browse(await start(service, ada))
 
     error = await refused(service, ada, replace(returned, code="", error="call-0800-EVIL now"))
@@ -187,7 +185,7 @@ async def test_a50_no_word_of_a_server_or_an_address_is_shown(
     assert "EVIL" not in error.message + error.hint
 
 
-async def test_a50_metadata_under_another_name_is_refused(
+async def test_metadata_under_another_name_is_refused(
     service: Service, ada: Acting, peers: Peers
 ) -> None:
     peers.authority.says["issuer"] = "https://accounts.example.org"
@@ -199,7 +197,7 @@ async def test_a50_metadata_under_another_name_is_refused(
     assert "/register" not in peers.asked
 
 
-async def test_a50_a_code_goes_only_to_the_server_that_was_asked(
+async def test_a_code_goes_only_to_the_server_that_was_asked(
     service: Service, ada: Acting, peers: Peers
 ) -> None:
     """Mix-up: after the person has left, the service names the attacker's server."""
@@ -214,7 +212,7 @@ async def test_a50_a_code_goes_only_to_the_server_that_was_asked(
 
 
 @pytest.mark.parametrize("announced", [None, [], ["plain"], ["s256"]])
-async def test_a51_a_server_that_does_not_announce_s256_is_refused_before_anybody_leaves(
+async def test_a_server_that_does_not_announce_s256_is_refused_before_anybody_leaves(
     service: Service, ada: Acting, peers: Peers, announced: list[str] | None
 ) -> None:
     peers.authority.says["code_challenge_methods_supported"] = announced
@@ -244,7 +242,7 @@ async def test_a51_a_server_that_does_not_announce_s256_is_refused_before_anybod
         "$(touch /tmp/x)",
     ],
 )
-async def test_a54_an_authorization_address_that_is_no_https_page_is_refused(
+async def test_an_authorization_address_that_is_no_https_page_is_refused(
     service: Service, ada: Acting, peers: Peers, url: str
 ) -> None:
     peers.authority.says["authorization_endpoint"] = url

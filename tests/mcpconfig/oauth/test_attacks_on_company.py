@@ -1,5 +1,5 @@
-"""Attacks on company sign-ins: identities and assertions that are somebody else's, for something
-else, or over, are handed on to nobody."""
+"""Attacks on company sign-ins: identities and assertions of another person, for another service, or
+expired, are passed on to no server."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -9,8 +9,6 @@ import pytest
 from asgiref.sync import sync_to_async
 from django.utils import timezone
 
-from mcpconfig.acting import Acting
-from mcpconfig.errors import OperationError
 from mcpconfig.models import (
     CompanySignIn,
     IdentityProvider,
@@ -18,30 +16,33 @@ from mcpconfig.models import (
     OAuthGrant,
     OAuthRevocation,
 )
-from mcpconfig.oauth import sealed, sign_in
-from mcpconfig.oauth.attempts import Returned
-from mcpconfig.oauth.tokens import access_token
+from mcpconfig.oauth import sign_in
+from mcpconfig.oauth.grants.attempts import CallbackParameters
+from mcpconfig.oauth.tokens import get_access_token
+from mcpconfig.secrets import oauth_secrets
+from mcpconfig.values.acting import Acting
+from mcpconfig.values.errors import OperationError
 from tests.peers.authority import served_authority
 from tests.peers.company import Company
 
 from .conftest import SESSION, AtCompany, browse, start
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.gate, pytest.mark.timeout(300)]
 
 HOUR = 3600
 
 
 async def refused(
-    acme: AtCompany, acting: Acting, returned: Returned, session: str = SESSION
+    acme: AtCompany, acting: Acting, returned: CallbackParameters, session: str = SESSION
 ) -> OperationError:
-    """The refusal; and nobody is signed in afterwards."""
+    """Return the failure, and check that nobody is signed in."""
     with pytest.raises(OperationError) as caught:
         await acme.finish(acting, returned, session)
     assert not await CompanySignIn.objects.aexists()
     return caught.value
 
 
-async def came_back(acme: AtCompany, acting: Acting) -> Returned:
+async def came_back(acme: AtCompany, acting: Acting) -> CallbackParameters:
     return await browse(await start(acme.vault, acting))
 
 
@@ -55,13 +56,13 @@ async def test_what_comes_back_counts_for_who_began_it(
         case "browser":
             session = "another-session"
         case "state":
-            returned = Returned(state="guessed", code=returned.code)
+            returned = CallbackParameters(state="guessed", code=returned.code)
         case "late":
             await OAuthAttempt.objects.aupdate(expires_at=timezone.now() - timedelta(seconds=1))
         case "error":
-            returned = Returned(state=returned.state, error="access_denied")
+            returned = CallbackParameters(state=returned.state, error="access_denied")
         case "issuer":
-            returned = Returned(
+            returned = CallbackParameters(
                 state=returned.state, code=returned.code, iss="https://evil.example"
             )
 
@@ -92,11 +93,11 @@ async def test_what_comes_back_counts_once_and_at_its_own_address(
 async def test_the_code_of_another_sign_in_is_not_taken(
     acme: AtCompany, ada: Acting, bob: Acting
 ) -> None:
-    """An attacker gives their own state and a code that they caught from somebody else."""
+    """An attacker sends their own state with the code of another person."""
     caught = await came_back(acme, ada)
     own = await came_back(acme, bob)
 
-    await refused(acme, bob, Returned(state=own.state, code=caught.code))
+    await refused(acme, bob, CallbackParameters(state=own.state, code=caught.code))
 
 
 FOREIGN: dict[str, dict[str, Any]] = {
@@ -127,7 +128,7 @@ async def test_a_renewed_identity_must_be_the_same_persons(acme: AtCompany, ada:
     acme.company.identity_says = {"sub": "bob"}
 
     with pytest.raises(OperationError) as caught:
-        await access_token(acme.vault, ada)
+        await get_access_token(acme.vault, ada)
 
     assert "somebody else" in caught.value.message
     assert acme.company.grants("exchange") == 0
@@ -183,7 +184,7 @@ async def test_an_assertion_for_something_else_is_shown_to_nobody(
     mix_up(acme.company)
 
     with pytest.raises(OperationError) as caught:
-        await access_token(acme.vault, ada)
+        await get_access_token(acme.vault, ada)
 
     assert (caught.value.kind, caught.value.was_sent) == ("configuration", False)
     assert acme.peers.authority.requests == []
@@ -196,7 +197,7 @@ async def test_an_assertion_that_the_service_does_not_accept_is_a_refusal_in_wor
     acme.peers.authority.company = Company(url=acme.company.url)  # trusts another key
 
     with pytest.raises(OperationError) as caught:
-        await access_token(acme.vault, ada)
+        await get_access_token(acme.vault, ada)
 
     assert caught.value.kind == "forbidden"
     assert caught.value.message.startswith("vault does not accept your company sign-in.")
@@ -207,14 +208,14 @@ async def test_a_service_that_names_another_server_gets_neither_secret_nor_asser
     acme: AtCompany, ada: Acting
 ) -> None:
     await acme.sign_in(ada)
-    await access_token(acme.vault, ada)
+    await get_access_token(acme.vault, ada)
     await OAuthGrant.objects.aupdate(renew_at=timezone.now(), expires_at=timezone.now())
     asked = acme.company.grants("exchange")
     with served_authority() as (evil, _):
         acme.peers.vault.says = {"authorization_servers": [evil.url]}
 
         with pytest.raises(OperationError) as caught:
-            await access_token(acme.vault, ada)
+            await get_access_token(acme.vault, ada)
 
         assert (caught.value.kind, evil.requests) == ("configuration", [])
     assert acme.company.grants("exchange") == asked
@@ -224,13 +225,13 @@ async def test_another_identity_of_the_same_person_keeps_no_token_of_the_first(
     acme: AtCompany, ada: Acting
 ) -> None:
     await acme.sign_in(ada)
-    first = await access_token(acme.vault, ada)
+    first = await get_access_token(acme.vault, ada)
     acme.company.identity_says = {"sub": "ada's other account"}
 
     await acme.sign_in(ada)
 
     assert first in acme.peers.authority.revoked
-    token = await access_token(acme.vault, ada)
+    token = await get_access_token(acme.vault, ada)
     assert acme.peers.authority.tokens[token].subject == "ada's other account"
 
 
@@ -256,14 +257,14 @@ async def test_a_stored_identity_opens_nothing_in_another_row(
     assert b"ada" not in bytes(stolen.id_token)
 
     with pytest.raises(OperationError) as caught:
-        sealed.identity_of(own, "id_token" if field == "id_token" else "refresh")
+        oauth_secrets.decrypt_identity(own, "id_token" if field == "id_token" else "refresh")
 
     assert caught.value.kind == "configuration"
 
 
 async def test_a_provider_that_goes_takes_its_sign_ins_along(acme: AtCompany, ada: Acting) -> None:
     await acme.sign_in(ada)
-    await access_token(acme.vault, ada)
+    await get_access_token(acme.vault, ada)
     for service in acme.services:
         await sync_to_async(service.delete)()
 

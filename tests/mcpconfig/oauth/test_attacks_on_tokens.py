@@ -1,5 +1,5 @@
-"""Attacks on what a sign-in brought, by the numbers of the threat list (A52, A53, A55, A56): tokens
-and secrets open what they were given for, and nothing else."""
+"""Attacks on the result of a sign-in, from the OAuth section of docs/threats.md: tokens and secrets
+are valid only where they were issued for."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from asgiref.sync import sync_to_async
 
-from mcpconfig import credentials
-from mcpconfig.acting import Acting
-from mcpconfig.errors import OperationError
 from mcpconfig.models import OAuthClient, OAuthGrant, Service, ToolDefinition
 from mcpconfig.oauth.sign_in import finish
-from mcpconfig.oauth.tokens import access_token
-from mcpconfig.operations import call_tool
+from mcpconfig.oauth.tokens import get_access_token
+from mcpconfig.operations.tools import call_tool
+from mcpconfig.secrets import credentials
+from mcpconfig.values.acting import Acting
+from mcpconfig.values.errors import OperationError
 from tests.peers.authority import served_authority
 
 from .conftest import SESSION, Browser, MakeService, Peers, browse, start
@@ -24,7 +24,7 @@ Finish = Callable[..., Awaitable[OAuthGrant]]
 CALL = ToolDefinition(name="whoami", input_schema={})
 
 
-async def test_a52_a_service_with_a_new_address_has_no_token(
+async def test_a_service_with_a_new_address_has_no_token(
     service: Service, ada: Acting, browser: Browser, peers: Peers
 ) -> None:
     await browser.sign_in(service, ada)
@@ -32,13 +32,13 @@ async def test_a52_a_service_with_a_new_address_has_no_token(
     await sync_to_async(service.save)()
 
     with pytest.raises(OperationError) as caught:
-        await access_token(service, ada)
+        await get_access_token(service, ada)
 
     assert caught.value.kind == "sign_in_needed"
     assert not await OAuthGrant.objects.aexists()
 
 
-async def test_a52_a_grant_of_another_address_opens_nothing_even_where_it_stays(
+async def test_a_grant_of_another_address_opens_nothing_even_where_it_stays(
     service: Service, ada: Acting, browser: Browser
 ) -> None:
     await browser.sign_in(service, ada)
@@ -47,40 +47,40 @@ async def test_a52_a_grant_of_another_address_opens_nothing_even_where_it_stays(
     await service.arefresh_from_db()
 
     with pytest.raises(OperationError) as caught:
-        await access_token(service, ada)
+        await get_access_token(service, ada)
     assert caught.value.kind == "sign_in_needed"
 
     await OAuthGrant.objects.aupdate(endpoint=moved)
     with pytest.raises(OperationError) as caught:
-        await access_token(service, ada)
+        await get_access_token(service, ada)
     assert "cannot be decrypted" in caught.value.message
 
 
-async def test_a52_two_services_of_one_issuer_do_not_share_a_token(
+async def test_two_services_of_one_issuer_do_not_share_a_token(
     service: Service, ada: Acting, browser: Browser, peers: Peers, service_at: MakeService
 ) -> None:
     other = await service_at(peers.vault.url, name="other", authentication="oauth_user")
     await browser.sign_in(service, ada)
 
     with pytest.raises(OperationError) as caught:
-        await access_token(other, ada)
+        await get_access_token(other, ada)
 
     assert caught.value.kind == "sign_in_needed"
 
 
-async def test_a52_a_token_moved_to_another_persons_row_opens_nothing(
+async def test_a_token_moved_to_another_persons_row_opens_nothing(
     service: Service, ada: Acting, bob: Acting, browser: Browser
 ) -> None:
     await browser.sign_in(service, ada)
     await OAuthGrant.objects.aupdate(person_id=bob.user_id)
 
     with pytest.raises(OperationError) as caught:
-        await access_token(service, bob)
+        await get_access_token(service, bob)
 
     assert caught.value.kind == "configuration"
 
 
-async def test_a52_a_description_of_another_resource_is_refused(
+async def test_a_description_of_another_resource_is_refused(
     service: Service, ada: Acting, peers: Peers
 ) -> None:
     peers.vault.says["resource"] = "http://127.0.0.1:1/mcp"
@@ -92,7 +92,7 @@ async def test_a52_a_description_of_another_resource_is_refused(
     assert peers.asked == []
 
 
-async def test_a53_another_authorization_server_does_not_get_the_registration_of_the_first(
+async def test_another_authorization_server_does_not_get_the_registration_of_the_first(
     service: Service, ada: Acting, browser: Browser, peers: Peers
 ) -> None:
     await browser.sign_in(service, ada)
@@ -106,7 +106,7 @@ async def test_a53_another_authorization_server_does_not_get_the_registration_of
     assert (await OAuthGrant.objects.aget()).issuer == second.url
 
 
-async def test_a53_another_authorization_server_does_not_get_the_secret_that_an_admin_entered(
+async def test_another_authorization_server_does_not_get_the_secret_that_an_admin_entered(
     service: Service, ada: Acting, browser: Browser, peers: Peers
 ) -> None:
     await entered_client(service, peers, "the-entered-secret")
@@ -123,7 +123,7 @@ async def test_a53_another_authorization_server_does_not_get_the_secret_that_an_
 
 
 async def entered_client(service: Service, peers: Peers, secret: str) -> None:
-    """A client that an admin made at the server and entered here."""
+    """A client that an admin registered at the server and entered here."""
     service.client_id = "entered"
     await sync_to_async(service.save)()
     await sync_to_async(credentials.set_client_secret)(service, secret)
@@ -141,10 +141,10 @@ async def start_registration(peers: Peers, secret: str) -> None:
     peers.authority.know(known)
 
 
-async def test_a55_a_service_that_always_wants_more_gets_one_more_sign_in_and_then_a_no(
+async def test_a_service_that_always_wants_more_gets_one_more_sign_in_and_then_a_no(
     service: Service, ada: Acting, browser: Browser, peers: Peers
 ) -> None:
-    """It names the same scope again although that was asked for and the server did not give it."""
+    """It names the same scope again, although it was requested and not granted."""
     await browser.sign_in(service, ada)
     seal = ToolDefinition(name="seal", input_schema={})
     kinds = []
@@ -160,7 +160,7 @@ async def test_a55_a_service_that_always_wants_more_gets_one_more_sign_in_and_th
     assert kinds == ["sign_in_needed", "forbidden", "forbidden"]
 
 
-async def test_a55_a_service_that_names_ever_new_rights_gets_two_step_ups(
+async def test_a_service_that_names_ever_new_rights_gets_two_step_ups(
     service: Service, ada: Acting, browser: Browser, peers: Peers
 ) -> None:
     await browser.sign_in(service, ada)
@@ -178,7 +178,7 @@ async def test_a55_a_service_that_names_ever_new_rights_gets_two_step_ups(
 
 
 @pytest.mark.parametrize("status", [401, 403])
-async def test_a56_a_call_that_ran_and_was_then_turned_away_is_not_sent_again(
+async def test_a_call_that_ran_and_was_then_turned_away_is_not_sent_again(
     service: Service, ada: Acting, browser: Browser, peers: Peers, status: int
 ) -> None:
     await browser.sign_in(service, ada)

@@ -1,15 +1,15 @@
-"""A call that a service turns away for its token: what is certain about it, and that it can go on
-when the person has signed in."""
+"""A call that a service refuses for its token: which outcome is certain, and that it can continue
+after a sign-in."""
 
 import pytest
 from asgiref.sync import sync_to_async
 
-from mcpconfig.acting import Acting
-from mcpconfig.credentials import set_bearer
-from mcpconfig.errors import OperationError
 from mcpconfig.models import Service, ToolDefinition
-from mcpconfig.operations import fetch_listing
-from tests.mcpconfig.finished import call_tool
+from mcpconfig.operations.tools import fetch_listing
+from mcpconfig.secrets.credentials import set_bearer
+from mcpconfig.values.acting import Acting
+from mcpconfig.values.errors import OperationError
+from tests.peers.finished_calls import call_tool
 from tests.peers.serving import Served
 from tests.peers.toolbox import BEARER
 
@@ -21,7 +21,7 @@ CALL = ToolDefinition(name="whoami", input_schema={})
 
 
 async def connected(service: Service, ada: Acting, browser: Browser) -> None:
-    """Signed in, and known well enough that a call is the first request."""
+    """Signed in, and with a remembered endpoint, so that a call is the first request."""
     await browser.sign_in(service, ada)
     await fetch_listing(service, acting=ada)
 
@@ -89,10 +89,9 @@ async def test_a_call_that_needs_more_rights_has_certainly_not_run(
     assert peers.vault.runs == 0
 
 
-async def test_where_a_token_was_typed_in_nobody_knows_whether_the_call_ran(
+async def test_a_token_that_was_entered_and_is_refused_with_a_challenge_is_certain_too(
     guarded: Served, service_at: MakeService
 ) -> None:
-    """The same server and the same challenge, without the protocol that says what it means."""
     service = await service_at(guarded.url, authentication="bearer")
     await sync_to_async(set_bearer)(service, BEARER)
     await fetch_listing(service)
@@ -100,5 +99,5 @@ async def test_where_a_token_was_typed_in_nobody_knows_whether_the_call_ran(
 
     error = await turned_away(service)
 
-    assert (error.kind, error.was_sent, error.is_definite) == ("sign_in_needed", True, False)
+    assert (error.kind, error.was_sent, error.is_definite) == ("sign_in_needed", True, True)
     assert "Bearer" in error.www_authenticate

@@ -1,4 +1,4 @@
-"""Client credentials: the application signs in itself, with a secret or a key of its own."""
+"""Client credentials: the application itself signs in, with a secret or a key."""
 
 import asyncio
 from datetime import timedelta
@@ -12,16 +12,16 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from django.utils import timezone
 from starlette.responses import JSONResponse
 
-from mcpconfig import credentials
-from mcpconfig.acting import Acting
-from mcpconfig.errors import OperationError
 from mcpconfig.models import OAuthGrant, Service, ToolDefinition
-from mcpconfig.oauth.tokens import access_token
-from tests.mcpconfig.finished import call_tool
+from mcpconfig.oauth.tokens import get_access_token
+from mcpconfig.secrets import credentials
+from mcpconfig.values.acting import Acting
+from mcpconfig.values.errors import OperationError
+from tests.peers.finished_calls import call_tool
 
 from .conftest import MakeService, Peers
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(300)
 
 CALL = ToolDefinition(name="whoami", input_schema={})
 
@@ -51,7 +51,7 @@ async def test_client_credentials_need_nobody_and_serve_everybody(
 async def test_client_credentials_are_asked_for_once_by_many_at_once(
     machine: Service, peers: Peers
 ) -> None:
-    await asyncio.gather(*(access_token(machine, None) for _ in range(10)))
+    await asyncio.gather(*(get_access_token(machine, None) for _ in range(10)))
 
     assert peers.authority.grants("client_credentials") == 1
 
@@ -59,11 +59,11 @@ async def test_client_credentials_are_asked_for_once_by_many_at_once(
 async def test_client_credentials_are_asked_for_anew_when_the_token_is_over(
     machine: Service, peers: Peers
 ) -> None:
-    before = await access_token(machine, None)
+    before = await get_access_token(machine, None)
     past = timezone.now() - timedelta(seconds=1)
     await OAuthGrant.objects.aupdate(renew_at=past, expires_at=past)
 
-    assert await access_token(machine, None) != before
+    assert await get_access_token(machine, None) != before
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ async def test_an_entered_secret_is_shown_as_the_server_wants_it(
 ) -> None:
     peers.authority.says["token_endpoint_auth_methods_supported"] = offered
 
-    await access_token(machine, None)
+    await get_access_token(machine, None)
 
     sent = peers.authority.requests[0]
     assert bool(sent["authorization"]) == (shown == "authorization")
@@ -102,7 +102,7 @@ async def test_a_private_key_signs_instead_of_a_secret_that_travels(
     pem = key.private_bytes(*encodings, serialization.NoEncryption()).decode()
     await sync_to_async(credentials.set_client_secret)(machine, pem)
 
-    await access_token(machine, None)
+    await get_access_token(machine, None)
 
     sent = peers.authority.requests[0]
     assert "client_secret" not in sent and not sent["authorization"]
@@ -121,7 +121,7 @@ async def test_a_key_that_cannot_sign_is_a_clear_error(machine: Service) -> None
     await sync_to_async(credentials.set_client_secret)(machine, broken)
 
     with pytest.raises(OperationError) as caught:
-        await access_token(machine, None)
+        await get_access_token(machine, None)
 
     assert "private key" in caught.value.message
 
@@ -132,10 +132,10 @@ async def test_a_client_that_is_turned_down_is_an_error_for_admins_not_a_sign_in
     peers.authority.answers.append(JSONResponse({"error": "invalid_client"}, status_code=401))
 
     with pytest.raises(OperationError) as caught:
-        await access_token(machine, None)
+        await get_access_token(machine, None)
 
     assert caught.value.kind == "configuration"
-    assert await access_token(machine, None), "and the next try is a new one"
+    assert await get_access_token(machine, None), "and the next try is a new one"
 
 
 async def test_client_credentials_without_a_client_are_a_clear_error(
@@ -144,6 +144,6 @@ async def test_client_credentials_without_a_client_are_a_clear_error(
     nobody = await service_at(peers.vault.url, authentication="client_credentials")
 
     with pytest.raises(OperationError) as caught:
-        await access_token(nobody, None)
+        await get_access_token(nobody, None)
 
     assert "client ID" in caught.value.message

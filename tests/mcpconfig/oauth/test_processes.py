@@ -18,19 +18,19 @@ from django.conf import settings
 from django.db import connection
 from django.utils import timezone
 
-from mcpconfig.acting import Acting
 from mcpconfig.models import OAuthGrant, Service
 from mcpconfig.oauth.sign_in import AuthorizationRequest
+from mcpconfig.values.acting import Acting
 
 from .conftest import Browser, Peers, browse
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.gate, pytest.mark.timeout(300)]
 
 ROOT = Path(__file__).resolve().parents[3]
 
 
 class Worker:
-    """A process that acts when it is told to."""
+    """A process that acts on commands."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self.process = process
@@ -99,7 +99,8 @@ async def make_due() -> None:
     await OAuthGrant.objects.aupdate(renew_at=past, expires_at=past)
 
 
-async def test_a57_twenty_calls_of_four_processes_ask_for_one_new_token(
+@pytest.mark.long
+async def test_twenty_calls_of_four_processes_ask_for_one_new_token(
     service: Service, ada: Acting, browser: Browser, peers: Peers, workers: Workers
 ) -> None:
     await browser.sign_in(service, ada)
@@ -132,6 +133,7 @@ async def test_a_sign_in_that_one_process_began_is_finished_by_another(
     assert await asyncio.to_thread(second.hear) == {"error": "sign_in_needed"}
 
 
+@pytest.mark.long
 async def test_a_process_that_is_killed_while_it_renews_does_not_end_the_sign_in(
     service: Service, ada: Acting, browser: Browser, peers: Peers, workers: Workers
 ) -> None:

@@ -7,19 +7,19 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from django.test import override_settings
 
-from mcpconfig.acting import Acting
-from mcpconfig.errors import OperationError
-from mcpconfig.ledger import fetch_tools
 from mcpconfig.models import OAuthAttempt, OAuthChallenge, OAuthGrant, Service, ToolDefinition
-from mcpconfig.oauth import listeners
 from mcpconfig.oauth.sign_in import begin, finish
-from mcpconfig.oauth.tokens import access_token
-from mcpconfig.results import CallOutcome
-from tests.mcpconfig.finished import call_tool
+from mcpconfig.oauth.tokens import get_access_token
+from mcpconfig.operations.tool_listing import fetch_tools
+from mcpconfig.values.acting import Acting
+from mcpconfig.values.errors import OperationError
+from mcpconfig.values.hooks import Hooks, using_hooks
+from mcpconfig.values.results import CallOutcome
+from tests.peers.finished_calls import call_tool
 
 from .conftest import BASE_URL, SESSION, Browser, MakeService, Peers, browse, start
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(30)]
+pytestmark = [pytest.mark.gate, pytest.mark.timeout(30)]
 
 
 def said(outcome: CallOutcome) -> str:
@@ -58,7 +58,7 @@ async def test_a_person_without_a_sign_in_is_told_to_connect_and_nothing_is_sent
 
 async def test_the_operator_cannot_act_where_each_person_signs_in(service: Service) -> None:
     with pytest.raises(OperationError) as caught:
-        await access_token(service, None)
+        await get_access_token(service, None)
 
     assert caught.value.kind == "configuration"
 
@@ -73,7 +73,7 @@ async def test_one_sign_in_of_an_admin_serves_everybody_where_it_is_shared(
     await service.arefresh_from_db()
     grant = await browser.sign_in(service, ada)
 
-    tokens = {await access_token(service, who) for who in (ada, bob, None)}
+    tokens = {await get_access_token(service, who) for who in (ada, bob, None)}
 
     assert grant.person_id is None
     assert [peers.authority.tokens[token].subject for token in tokens] == ["ada"]
@@ -119,7 +119,7 @@ async def test_neither_state_session_verifier_nor_tokens_can_be_read_from_the_da
 
     kept = repr([row async for row in OAuthAttempt.objects.values()])
     kept += repr([row async for row in OAuthGrant.objects.values()])
-    token = await access_token(service, ada)
+    token = await get_access_token(service, ada)
     verifier = peers.authority.requests[-1]["code_verifier"]
     for secret in (returned.state, SESSION, verifier, token, returned.code):
         assert secret and secret not in kept
@@ -128,7 +128,7 @@ async def test_neither_state_session_verifier_nor_tokens_can_be_read_from_the_da
 async def test_another_worker_takes_up_what_one_began(
     service: Service, ada: Acting, peers: Peers
 ) -> None:
-    """Nothing is handed on but rows: the service is read anew, as another process would."""
+    """Only rows are shared: the service is loaded again, as in another process."""
     returned = await browse(await start(service, ada))
 
     elsewhere = await Service.objects.aget(pk=service.pk)
@@ -145,11 +145,8 @@ async def test_whoever_waits_for_a_sign_in_is_woken(
     async def note(signed_in_to: Service, person_id: int | None) -> None:
         woken.append((signed_in_to, person_id))
 
-    listeners.when_signed_in(note)
-    try:
+    with using_hooks(Hooks(sign_in_listeners=(note,))):
         await browser.sign_in(service, ada)
-    finally:
-        listeners._listeners.remove(note)
 
     assert woken == [(service, ada.user_id)]
 

@@ -1,4 +1,4 @@
-"""Sign-ins and registrations as admins see them: how they stand, ending them, never a token."""
+"""Sign-ins and registrations as admins see them: their state, their end, and never a token."""
 
 from datetime import timedelta
 from typing import Any
@@ -11,16 +11,17 @@ from django.urls import reverse
 from django.utils import timezone
 
 from chatapp.models import Member
-from mcpconfig.acting import Acting
 from mcpconfig.models import OAuthChallenge, OAuthClient, OAuthGrant, Service
-from mcpconfig.oauth import sealed, sign_ins
-from mcpconfig.oauth.challenges import challenged
-from mcpconfig.oauth.standing import State
-from tests.chatapp.views.dom import Element, parse
+from mcpconfig.oauth import sign_in_admin
+from mcpconfig.oauth.servers.challenges import record_challenge
+from mcpconfig.oauth.sign_in_status import ConnectionState
+from mcpconfig.secrets import oauth_secrets
+from mcpconfig.values.acting import Acting
+from tests.dom_tree import Element, parse
 
 from .conftest import Browser, Peers
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(30)]
+pytestmark = [pytest.mark.gate, pytest.mark.timeout(30)]
 
 
 @pytest.fixture
@@ -39,7 +40,7 @@ def page_of(client: Client, service: Service) -> Element:
 
 
 def press(client: Client, page: Element, name: str) -> Any:
-    """Press this button of the page, with what its form holds."""
+    """Press this button of the page, with the values of its form."""
     form = next(form for form in page.all("form") if name in form.buttons())
     data = {each["name"]: each["value"] for each in form.all("input")}
     return client.post(form["action"], data)
@@ -67,45 +68,50 @@ def test_no_token_and_no_secret_is_on_the_page(
     url = reverse("admin:mcpconfig_service_sign_ins", args=[connected.pk])
     html = admin_client.get(url).content.decode()
     secrets = {*peers.authority.tokens, *peers.authority.refreshers}
-    secrets |= {sealed.client_secret_of(each) for each in OAuthClient.objects.all()} - {""}
+    secrets |= {oauth_secrets.decrypt_client_secret(each) for each in OAuthClient.objects.all()} - {
+        ""
+    }
     assert secrets and not any(secret in html for secret in secrets)
 
 
 @pytest.mark.parametrize(
     ("fields", "state"),
     [
-        ({}, State.CONNECTED),
-        ({"is_dead": True}, State.CONNECT_AGAIN),
-        ({"refresh": b"", "expires_at": timezone.now() - timedelta(hours=1)}, State.CONNECT_AGAIN),
-        ({"expires_at": timezone.now() - timedelta(hours=1)}, State.CONNECTED),
+        ({}, ConnectionState.CONNECTED),
+        ({"is_dead": True}, ConnectionState.CONNECT_AGAIN),
+        (
+            {"refresh": b"", "expires_at": timezone.now() - timedelta(hours=1)},
+            ConnectionState.CONNECT_AGAIN,
+        ),
+        ({"expires_at": timezone.now() - timedelta(hours=1)}, ConnectionState.CONNECTED),
     ],
 )
 def test_a_sign_in_that_only_another_one_helps_says_so(
-    connected: Service, fields: dict[str, Any], state: State
+    connected: Service, fields: dict[str, Any], state: ConnectionState
 ) -> None:
     OAuthGrant.objects.filter(person__username="ada").update(**fields)
-    ada, bob = sign_ins.sign_ins(connected)
-    assert (ada.state, ada.is_over) == (state, state == State.CONNECT_AGAIN)
-    assert bob.state == State.CONNECTED
+    ada, bob = sign_in_admin.list_sign_ins(connected)
+    assert (ada.state, ada.is_over) == (state, state == ConnectionState.CONNECT_AGAIN)
+    assert bob.state == ConnectionState.CONNECTED
 
 
 def test_what_the_service_wants_beyond_it_is_told(
     connected: Service, ada: Acting, admin_client: Client
 ) -> None:
-    async_to_sync(challenged)(connected, ada, ['Bearer scope="tools admin"'])
+    async_to_sync(record_challenge)(connected, ada, ['Bearer scope="tools admin"'])
     said = row(page_of(admin_client, connected), "ada").text
     assert "Has to sign in again" in said and "now also wants: tools, admin" in said
 
 
 def test_a_sign_in_to_an_earlier_address_is_not_listed(connected: Service) -> None:
     OAuthGrant.objects.filter(person__username="ada").update(endpoint="https://old.example/mcp")
-    assert [str(each.person) for each in sign_ins.sign_ins(connected)] == ["bob"]
+    assert [str(each.person) for each in sign_in_admin.list_sign_ins(connected)] == ["bob"]
 
 
 def test_revoke_ends_one_persons_sign_in_here_and_there(
     connected: Service, admin_client: Client, peers: Peers, ada: Acting
 ) -> None:
-    async_to_sync(challenged)(connected, ada, ['Bearer scope="admin"'])
+    async_to_sync(record_challenge)(connected, ada, ['Bearer scope="admin"'])
     given = {*peers.authority.tokens, *peers.authority.refreshers}
 
     press(admin_client, page_of(admin_client, connected), "Revoke the sign-in of ada")
@@ -164,9 +170,9 @@ async def test_one_sign_in_for_all_is_everybodys(
     service.authentication = Service.Authentication.OAUTH_SHARED
     await service.asave()
     await browser.sign_in(service, ada)
-    (only,) = await sync_to_async(sign_ins.sign_ins)(service)
-    assert (only.person, only.state) == (None, State.CONNECTED)
-    assert await sync_to_async(sign_ins.revoke)(service, only.id)
+    (only,) = await sync_to_async(sign_in_admin.list_sign_ins)(service)
+    assert (only.person, only.state) == (None, ConnectionState.CONNECTED)
+    assert await sync_to_async(sign_in_admin.revoke)(service, only.id)
     assert not await OAuthGrant.objects.aexists()
 
 

@@ -1,5 +1,5 @@
-"""Another process of the same installation: it does what it is told on its standard input, one line
-of JSON each, and says what came of it. Run as a module."""
+"""Another process of the same installation: it reads commands on standard input, one line of JSON
+each, and prints the results. Run as a module."""
 
 import asyncio
 import json
@@ -13,11 +13,11 @@ os.environ["DJANGO_SETTINGS_MODULE"] = "chatapp.settings"
 django.setup()
 
 from chatapp.models import Member  # noqa: E402
-from mcpconfig.acting import Acting  # noqa: E402
-from mcpconfig.errors import OperationError  # noqa: E402
 from mcpconfig.models import Service  # noqa: E402
-from mcpconfig.oauth.sign_in import Returned, begin, finish  # noqa: E402
-from mcpconfig.oauth.tokens import access_token  # noqa: E402
+from mcpconfig.oauth.sign_in import CallbackParameters, begin, finish  # noqa: E402
+from mcpconfig.oauth.tokens import get_access_token  # noqa: E402
+from mcpconfig.values.acting import Acting  # noqa: E402
+from mcpconfig.values.errors import OperationError  # noqa: E402
 
 
 async def act(told: dict[str, Any]) -> Any:
@@ -28,10 +28,10 @@ async def act(told: dict[str, Any]) -> Any:
             asked = await begin(service, acting, session_key="s", base_url="http://127.0.0.1:6740")
             return asked.url
         case "finish":
-            await finish(service, acting, Returned(**told["returned"]), session_key="s")
+            await finish(service, acting, CallbackParameters(**told["returned"]), session_key="s")
             return "connected"
         case "tokens":
-            tokens = [access_token(service, acting) for _ in range(told["count"])]
+            tokens = [get_access_token(service, acting) for _ in range(told["count"])]
             return list(await asyncio.gather(*tokens))
     raise ValueError(told["do"])
 

@@ -1,14 +1,14 @@
-"""The test of a connection: what it says about resources, prompts, instructions and the log."""
+"""The connection test: what it reports about resources, prompts, instructions and the log."""
 
 from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
 
-from mcpconfig.limits import LIMITS
 from mcpconfig.models import Service
-from mcpconfig.operations import list_tools
-from mcpconfig.operations import test_connection as connection_report
-from mcpconfig.results import ConnectionReport
+from mcpconfig.operations.tools import list_tools
+from mcpconfig.operations.tools import test_connection as connection_report
+from mcpconfig.values.limits import LIMITS
+from mcpconfig.values.results import ConnectionReport
 from tests.peers.eras import Era, speaking
 from tests.peers.hostile import Hostile
 from tests.peers.library import of_server, talkative

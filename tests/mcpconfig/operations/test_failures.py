@@ -1,21 +1,23 @@
-"""Servers that fail or lie: each ends in a sentence, in time, with at most one effect."""
+"""Servers that fail or lie: each call ends with a message, in time, with at most one effect."""
 
+import json
 from collections.abc import Awaitable, Callable
 
 import pytest
 from django.conf import LazySettings
 
-from mcpconfig.errors import OperationError
-from mcpconfig.ledger import fetch_tools
 from mcpconfig.models import Service, ToolDefinition
-from mcpconfig.operations import list_tools
-from mcpconfig.operations import test_connection as connection_report
-from tests.mcpconfig.finished import call_tool
+from mcpconfig.operations.tool_listing import fetch_tools
+from mcpconfig.operations.tools import list_tools
+from mcpconfig.operations.tools import test_connection as connection_report
+from mcpconfig.values.errors import OperationError
+from mcpconfig.values.results import Answer, InputRequest
+from tests.peers.finished_calls import call_tool
 from tests.peers.hostile import Hostile
 
 MakeService = Callable[..., Awaitable[Service]]
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(30)]
+pytestmark = [pytest.mark.gate, pytest.mark.timeout(30)]
 
 ACT = {"name": "act", "input_schema": {"type": "object"}}
 
@@ -27,7 +29,7 @@ def _short_waits(settings: LazySettings) -> None:
 
 
 async def failure(service: Service) -> OperationError:
-    """How a call of the server's one tool fails."""
+    """Return the failure of a call of the server's one tool."""
     with pytest.raises(OperationError) as caught:
         await call_tool(service, ToolDefinition(**ACT), {})
     return caught.value
@@ -36,9 +38,13 @@ async def failure(service: Service) -> OperationError:
 UNKNOWN_OUTCOMES = {
     "html": "not_mcp",
     "garbage": "protocol",
-    "h401": "sign_in_needed",
+    "h400": "not_mcp",
+    "h401_bare": "sign_in_needed",
     "h403": "forbidden",
-    "h429": "rate_limited",
+    "h404": "not_mcp",
+    "h405": "not_mcp",
+    "h429_bare": "rate_limited",
+    "h503": "server_error",
     "h500": "server_error",
     "h502": "server_error",
     "h204": "not_mcp",
@@ -74,9 +80,10 @@ async def test_a_call_without_a_proper_answer_has_an_unknown_outcome_and_is_sent
 
 
 DEFINITE = {
-    "h400": "not_mcp",
-    "h404": "not_mcp",
-    "h405": "not_mcp",
+    "h401": "sign_in_needed",
+    "h403_challenge": "forbidden",
+    "h429": "rate_limited",
+    "h503_wait": "server_error",
     "header_mismatch": "rpc_error",
     "no_such_tool": "rpc_error",
     "version": "protocol",
@@ -96,6 +103,51 @@ async def test_a_well_formed_refusal_is_definite_and_is_not_tried_again(
     assert hostile.effects == 1
 
 
+async def test_half_a_character_in_an_answer_is_replaced(
+    hostile: Hostile, service_at: MakeService
+) -> None:
+    outcome = await call_tool(await service_at(hostile.url("surrogate")), ToolDefinition(**ACT), {})
+    assert "\ufffd" in json.dumps(
+        [outcome.result.content, outcome.result.structured], ensure_ascii=False
+    )
+
+
+@pytest.mark.parametrize(
+    ("misdeed", "is_error", "sentence"),
+    [
+        (
+            "blocks_thousands",
+            False,
+            "The call succeeded, so do not repeat it",
+        ),
+        ("blocks_thousands_failed", True, "The call failed, but its answer is not kept"),
+    ],
+)
+async def test_a_whole_answer_that_is_too_large_is_withheld_and_the_call_is_over(
+    hostile: Hostile, service_at: MakeService, misdeed: str, is_error: bool, sentence: str
+) -> None:
+    outcome = await call_tool(await service_at(hostile.url(misdeed)), ToolDefinition(**ACT), {})
+    (block,) = outcome.result.content
+    assert sentence in block["text"]
+    assert outcome.result.is_error == is_error
+    assert hostile.effects == 1
+
+
+async def test_a_refusal_of_another_message_than_the_call_is_not_definite(
+    hostile: Hostile, service_at: MakeService
+) -> None:
+    """The tool runs already when the answer to its question is turned away."""
+
+    async def answer(_request: InputRequest) -> Answer:
+        return Answer(action="accept", content={"name": "Ada"})
+
+    service = await service_at(hostile.url("refuses_the_answer") + "/handshake")
+    with pytest.raises(OperationError) as caught:
+        await call_tool(service, ToolDefinition(**ACT), {}, on_question=answer)
+    assert (caught.value.status, caught.value.retry_after) == (429, 7)
+    assert not caught.value.is_definite
+
+
 @pytest.mark.parametrize("misdeed", ["h404", "version"])
 async def test_a_memory_that_proves_wrong_at_a_call_is_dropped_and_the_call_not_repeated(
     hostile: Hostile, service_at: MakeService, misdeed: str
@@ -107,7 +159,7 @@ async def test_a_memory_that_proves_wrong_at_a_call_is_dropped_and_the_call_not_
     error = await failure(service)
 
     assert error.contradicts_memory
-    assert error.is_definite
+    assert error.is_definite == (misdeed == "version")
     assert hostile.effects == 1
     assert (await Service.objects.aget(pk=service.pk)).known_era == ""
 

@@ -1,15 +1,18 @@
-"""Every hostile behaviour that is known: each ends in time, without a pause for others, in little
-memory, with the right outcome and at most one call at the server. `hostile_table.py` lists them."""
+"""Every known hostile behaviour: each ends in time, without blocking others, in little memory, with
+the right outcome and at most one call at the server. `hostile_table.py` lists them."""
 
 from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
 from django.conf import LazySettings
 
-from mcpconfig.errors import OperationError
 from mcpconfig.models import Service, ToolDefinition
-from mcpconfig.operations import call_tool, list_tools
-from tests.mcpconfig.hostile_table import (
+from mcpconfig.operations.tools import call_tool, list_tools
+from mcpconfig.values.errors import OperationError
+from tests.measuring import SLACK, Cost, measured
+from tests.peers.hostile_process import HostileProcess
+
+from .hostile_table import (
     DEFINITE,
     HANDSHAKE_DEFINITE,
     HANDSHAKE_UNKNOWN,
@@ -21,13 +24,11 @@ from tests.mcpconfig.hostile_table import (
     UNKNOWN,
     rows,
 )
-from tests.mcpconfig.measuring import SLACK, Cost, measured
-from tests.peers.hostile_process import HostileProcess
 
 MakeService = Callable[..., Awaitable[Service]]
 Act = Callable[[Service], Awaitable[object]]
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 
 TOTAL_SECONDS = 1.5
 MOST_LAG_SECONDS = 0.1
@@ -62,11 +63,11 @@ async def attempt(act: Act, service: Service) -> tuple[OperationError | None, Co
     return error, cost
 
 
-async def suffer(
+async def measure_failure(
     process: HostileProcess, make: MakeService, act: Act, misdeed: str, **fields: object
 ) -> OperationError | None:
-    """What the operation comes to, within the bounds. Time and lag are the best of a few tries: a
-    machine that is busy elsewhere is slow at times, a missing bound is slow always."""
+    """Return the failure of the operation, within the bounds. Time and lag are the best of a few
+    tries: a busy machine is slow sometimes, a missing bound is slow always."""
     way, sends = str(fields.pop("way", "")), fields.pop("sends", None)
     fields |= {"transport": "sse"} if way == "sse" else {}
     for tries_left in reversed(range(TRIES)):
@@ -88,7 +89,7 @@ async def suffer(
 async def test_a_call_without_a_proper_answer_is_unknown_and_costs_little(
     process: HostileProcess, service_at: MakeService, misdeed: str, kind: str, threat: str
 ) -> None:
-    error = await suffer(process, service_at, call, misdeed)
+    error = await measure_failure(process, service_at, call, misdeed)
 
     assert error is not None
     assert (error.kind, error.was_sent, error.is_definite) == (kind, True, False)
@@ -99,7 +100,7 @@ async def test_a_call_without_a_proper_answer_is_unknown_and_costs_little(
 async def test_a_call_that_was_turned_down_in_order_is_definite_and_costs_little(
     process: HostileProcess, service_at: MakeService, misdeed: str, kind: str, threat: str
 ) -> None:
-    error = await suffer(process, service_at, call, misdeed)
+    error = await measure_failure(process, service_at, call, misdeed)
 
     assert error is not None
     assert (error.kind, error.is_definite) == (kind, True)
@@ -110,14 +111,14 @@ async def test_a_call_that_was_turned_down_in_order_is_definite_and_costs_little
 async def test_what_is_only_odd_does_not_cost_the_result(
     process: HostileProcess, service_at: MakeService, misdeed: str, threat: str
 ) -> None:
-    assert await suffer(process, service_at, call, misdeed) is None
+    assert await measure_failure(process, service_at, call, misdeed) is None
 
 
 @pytest.mark.parametrize(("misdeed", "kind", "threat"), rows(LISTINGS))
 async def test_a_listing_that_breaks_a_bound_ends_and_costs_little(
     process: HostileProcess, service_at: MakeService, misdeed: str, kind: str, threat: str
 ) -> None:
-    error = await suffer(process, service_at, list_tools, misdeed)
+    error = await measure_failure(process, service_at, list_tools, misdeed)
 
     assert error is not None
     assert error.kind == kind
@@ -139,7 +140,7 @@ async def test_a_cursor_that_is_too_long_is_not_sent_back(
 async def test_a_listing_of_evil_schemas_costs_little(
     process: HostileProcess, service_at: MakeService, misdeed: str, threat: str
 ) -> None:
-    assert await suffer(process, service_at, list_tools, misdeed) is None
+    assert await measure_failure(process, service_at, list_tools, misdeed) is None
 
 
 @pytest.mark.parametrize(
@@ -157,7 +158,9 @@ async def test_a_listing_of_evil_schemas_costs_little(
 async def test_an_sse_server_that_misbehaves_at_once_costs_little(
     process: HostileProcess, service_at: MakeService, misdeed: str, kind: str
 ) -> None:
-    error = await suffer(process, service_at, call, misdeed, way="at_once", transport="sse")
+    error = await measure_failure(
+        process, service_at, call, misdeed, way="at_once", transport="sse"
+    )
 
     assert error is not None
     assert (error.kind, error.was_sent) == (kind, False)
@@ -173,7 +176,9 @@ WAYS = {
 async def test_a_server_of_the_handshake_era_that_behaves_is_understood(
     process: HostileProcess, service_at: MakeService, way: str
 ) -> None:
-    assert await suffer(process, service_at, call, "well_behaved", way=way, sends=1) is None
+    assert (
+        await measure_failure(process, service_at, call, "well_behaved", way=way, sends=1) is None
+    )
 
 
 @pytest.mark.parametrize(
@@ -194,7 +199,7 @@ async def test_a_call_under_way_at_a_server_of_the_handshake_era_is_sent_once_an
     threat: str,
     is_definite: int,
 ) -> None:
-    error = await suffer(process, service_at, call, misdeed, way=way, sends=1)
+    error = await measure_failure(process, service_at, call, misdeed, way=way, sends=1)
 
     assert error is not None
     assert (error.kind, error.was_sent, error.is_definite) == (kind, True, bool(is_definite))

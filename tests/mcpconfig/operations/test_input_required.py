@@ -1,5 +1,5 @@
-"""Modern services that ask something first: the call has not run, and goes on with the answers,
-from any process, any time later."""
+"""Modern services that ask a question first: the call has not run, and continues with the answers,
+from any process, at any later time."""
 
 import asyncio
 import json
@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from mcpconfig.errors import OperationError
 from mcpconfig.models import Service, ToolDefinition
-from mcpconfig.operations import call_tool, fetch_listing
-from mcpconfig.reading import get_prompt
-from mcpconfig.results import Answer, CallOutcome, InputRequest, InputRequired
-from tests.mcpconfig import finished
+from mcpconfig.operations.resources import get_prompt
+from mcpconfig.operations.tools import call_tool, fetch_listing
+from mcpconfig.values.errors import OperationError
+from mcpconfig.values.results import Answer, CallOutcome, InputRequest, InputRequired
+from tests.peers import finished_calls
 from tests.peers.hostile import Hostile
-from tests.peers.questioner import Diary, application
+from tests.peers.questioner import QuestionLog, application
 from tests.peers.serving import Served
 
 MakeService = Callable[..., Awaitable[Service]]
@@ -24,12 +24,12 @@ pytestmark = pytest.mark.timeout(30)
 
 
 @pytest.fixture
-def diary() -> Diary:
-    return Diary()
+def diary() -> QuestionLog:
+    return QuestionLog()
 
 
 @pytest.fixture
-def questioner(diary: Diary) -> Iterator[Served]:
+def questioner(diary: QuestionLog) -> Iterator[Served]:
     with Served(application(diary, "modern")) as served:
         yield served
 
@@ -60,7 +60,7 @@ def accepted(question: InputRequired, **content: object) -> dict[str, Answer]:
 
 
 async def test_a_question_is_a_value_and_the_tool_has_not_run(
-    service: Service, diary: Diary, questioner: Served
+    service: Service, diary: QuestionLog, questioner: Served
 ) -> None:
     question = await asked(service)
 
@@ -76,11 +76,11 @@ async def test_a_question_is_a_value_and_the_tool_has_not_run(
 
 
 async def test_the_same_call_with_the_answer_goes_on(
-    service: Service, diary: Diary, questioner: Served
+    service: Service, diary: QuestionLog, questioner: Served
 ) -> None:
     question = await asked(service)
 
-    outcome = await finished.call_tool(
+    outcome = await finished_calls.call_tool(
         service,
         tool("greet"),
         GREETING,
@@ -94,7 +94,7 @@ async def test_the_same_call_with_the_answer_goes_on(
 
 
 async def test_a_question_survives_as_json_and_is_answered_at_another_process_of_the_service(
-    service: Service, diary: Diary
+    service: Service, diary: QuestionLog
 ) -> None:
     kept = json.dumps((await asked(service)).to_json())
     question = InputRequired.from_json(json.loads(kept))
@@ -106,7 +106,7 @@ async def test_a_question_survives_as_json_and_is_answered_at_another_process_of
         elsewhere = await Service.objects.acreate(
             name="elsewhere", url=other.url, allows_private_addresses=True
         )
-        outcome = await finished.call_tool(
+        outcome = await finished_calls.call_tool(
             elsewhere,
             tool("greet"),
             GREETING,
@@ -119,7 +119,7 @@ async def test_a_question_survives_as_json_and_is_answered_at_another_process_of
 
 @pytest.mark.parametrize("action", ["decline", "cancel"])
 async def test_no_and_nothing_are_told_apart_from_yes(
-    service: Service, diary: Diary, action: str
+    service: Service, diary: QuestionLog, action: str
 ) -> None:
     question = await asked(service)
     answers = {
@@ -127,7 +127,7 @@ async def test_no_and_nothing_are_told_apart_from_yes(
         for each in question.requests
     }
 
-    outcome = await finished.call_tool(
+    outcome = await finished_calls.call_tool(
         service, tool("greet"), GREETING, answers=answers, request_state=question.request_state
     )
 
@@ -136,7 +136,7 @@ async def test_no_and_nothing_are_told_apart_from_yes(
     assert diary.entries == []
 
 
-async def test_a_tool_may_ask_again(service: Service, diary: Diary) -> None:
+async def test_a_tool_may_ask_again(service: Service, diary: QuestionLog) -> None:
     question = await asked(service, "erase")
     rounds = 0
     while True:
@@ -160,14 +160,14 @@ async def test_a_tool_may_ask_again(service: Service, diary: Diary) -> None:
 
 
 async def test_an_address_is_shown_whole_and_consent_carries_no_content(
-    service: Service, diary: Diary
+    service: Service, diary: QuestionLog
 ) -> None:
     question = await asked(service, "visit")
     assert question.requests == (
         InputRequest(key="page", mode="url", message="Pay first.", url="https://pay.example/7"),
     )
 
-    outcome = await finished.call_tool(
+    outcome = await finished_calls.call_tool(
         service,
         tool("visit"),
         {},
@@ -184,7 +184,7 @@ async def test_a_state_without_questions_means_later(service: Service) -> None:
     assert pause.requests == ()
     assert pause.wait_seconds > 0
 
-    outcome = await finished.call_tool(
+    outcome = await finished_calls.call_tool(
         service, tool("later"), {}, request_state=pause.request_state
     )
 
@@ -193,7 +193,7 @@ async def test_a_state_without_questions_means_later(service: Service) -> None:
 
 @pytest.mark.parametrize("change", ["state", "arguments"])
 async def test_an_answer_to_what_is_no_longer_known_starts_over(
-    service: Service, diary: Diary, change: str
+    service: Service, diary: QuestionLog, change: str
 ) -> None:
     question = await asked(service)
     arguments = {"greeting": "Go away"} if change == "arguments" else GREETING
@@ -228,7 +228,7 @@ async def test_a_wrong_call_without_a_state_does_not_start_over(
 
 
 async def test_people_answer_here_but_models_and_folders_are_not_lent(
-    service: Service, diary: Diary
+    service: Service, diary: QuestionLog
 ) -> None:
     await call_tool(service, tool("look"), {})
 
@@ -243,7 +243,7 @@ async def test_people_answer_here_but_models_and_folders_are_not_lent(
 
 
 async def test_whoever_writes_prompts_is_not_told_that_somebody_answers(
-    service: Service, diary: Diary
+    service: Service, diary: QuestionLog
 ) -> None:
     await get_prompt(service, "letter", {})
 
@@ -262,7 +262,7 @@ async def test_a_silent_modern_service_is_not_taken_for_one_that_waits_for_a_per
     async def nobody(request: InputRequest) -> Answer:
         raise AssertionError
 
-    async with asyncio.timeout(4):
+    async with asyncio.timeout(30):
         with pytest.raises(OperationError) as caught:
             await call_tool(
                 service, ToolDefinition(name="act", input_schema={}), {}, on_question=nobody

@@ -1,4 +1,4 @@
-"""Programs that others build on: the effect counter, and servers that other people wrote."""
+"""Third-party servers, and the effect counter."""
 
 import subprocess
 import sys
@@ -11,10 +11,8 @@ from typing import Any
 import pytest
 from asgiref.sync import sync_to_async
 
-from mcpconfig.ledger import fresh_tools
 from mcpconfig.models import Service, ToolDefinition
-from mcpconfig.operations import test_connection as connection_report
-from mcpconfig.reading import (
+from mcpconfig.operations.resources import (
     complete,
     get_prompt,
     list_prompts,
@@ -22,9 +20,11 @@ from mcpconfig.reading import (
     list_resources,
     read_resource,
 )
-from mcpconfig.results import Answer, CallOutcome, InputRequest
-from mcpconfig.uri_templates import expand
-from tests.mcpconfig.finished import call_tool
+from mcpconfig.operations.tool_listing import load_fresh_tools
+from mcpconfig.operations.tools import test_connection as connection_report
+from mcpconfig.values.results import Answer, CallOutcome, InputRequest
+from mcpconfig.values.uri_templates import expand
+from tests.peers.finished_calls import call_tool
 from tests.peers.installing import Unavailable
 from tests.peers.programs import Program, app, bridged, everything, fast, running
 
@@ -33,7 +33,7 @@ MakeService = Callable[..., Awaitable[Service]]
 MODERN, HANDSHAKE = "2026-07-28", "2025-11-25"
 HTTP, SSE = Service.Transport.STREAMABLE_HTTP, Service.Transport.SSE
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(400)]
 
 
 @contextmanager
@@ -56,7 +56,7 @@ async def test_the_effect_counter_counts_each_execution_once(
     path = tmp_path / "effects"
     with effects_server(path, era) as url:
         service = await service_at(url)
-        tools = {tool.name: tool for tool in await fresh_tools(service)}
+        tools = {tool.name: tool for tool in await load_fresh_tools(service)}
         await call_tool(service, tools["delete_thing"], {"name": "lamp"})
         await call_tool(service, tools["read_thing"], {"name": "lamp"})
 
@@ -66,11 +66,9 @@ async def test_the_effect_counter_counts_each_execution_once(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Peer:
-    """A server that somebody else wrote: how it is reached, what it offers, what one call says.
-
-    `requests`: what a call costs, farewells apart. `resource` and `prompt`: one of each that it
-    has, with a word of it.
-    """
+    """A third-party server: how it is reached, what it offers, and the answer to one call.
+    `requests`: the cost of a call, apart from the DELETE at its end. `resource` and `prompt`: one
+    of each, with a word of it."""
 
     program: Program
     era: str = HANDSHAKE
@@ -175,7 +173,7 @@ async def test_a_server_of_other_people_is_tested_listed_called_and_read(
         service = await service_at(url)
 
         report = await connection_report(service)
-        tools = {tool.name: tool for tool in await fresh_tools(service)}
+        tools = {tool.name: tool for tool in await load_fresh_tools(service)}
         await _calls(service, tools[peer.tool], peer, tmp_path)
         await _reads(service, peer)
 
@@ -239,7 +237,7 @@ async def test_the_reference_servers_question_is_answered_while_it_waits(
 
     with started(everything(transport), tmp_path) as url:
         service = await service_at(url)
-        tools = {tool.name: tool for tool in await fresh_tools(service)}
+        tools = {tool.name: tool for tool in await load_fresh_tools(service)}
         tool = tools["trigger-elicitation-request"]
         outcome = await call_tool(service, tool, {}, on_question=agrees)
 

@@ -1,5 +1,5 @@
-"""A service that a person without an admin's rights owns: it leads to public addresses only, holds
-no secret but its own, and stops with its owner's rights."""
+"""A service of a person without admin rights: it connects to public addresses only, holds only its
+own secrets, and stops with its owner's rights."""
 
 from collections.abc import Awaitable, Callable
 
@@ -7,13 +7,13 @@ import pytest
 from asgiref.sync import sync_to_async
 
 from chatapp.models import Member
-from mcpconfig import builtin, credentials
-from mcpconfig.acting import Acting
-from mcpconfig.builtin import BuiltinAddress
-from mcpconfig.errors import OperationError
 from mcpconfig.models import Credential, Service, ToolDefinition
-from mcpconfig.operations import call_tool, list_tools
-from mcpconfig.operations import test_connection as connection_report
+from mcpconfig.operations.tools import call_tool, list_tools
+from mcpconfig.operations.tools import test_connection as connection_report
+from mcpconfig.secrets import credentials
+from mcpconfig.values.acting import Acting
+from mcpconfig.values.errors import OperationError
+from mcpconfig.values.hooks import BuiltinAddress, Hooks, using_hooks
 from tests.peers.serving import Served
 from tests.peers.toolbox import BEARER
 
@@ -74,9 +74,8 @@ async def test_what_this_application_serves_itself_is_not_for_it(
     async def address() -> BuiltinAddress:
         return BuiltinAddress(url=modern.url, bearer="the-inner-token")
 
-    builtin.register("inner", address)
-
-    error = await refusal(await service_at("builtin:inner", owner=owner))
+    with using_hooks(Hooks(builtin_addresses={"inner": address})):
+        error = await refusal(await service_at("builtin:inner", owner=owner))
 
     assert error.kind == "configuration"
     assert modern.arrivals.seen == []
@@ -85,7 +84,7 @@ async def test_what_this_application_serves_itself_is_not_for_it(
 async def test_a_secret_moved_from_an_admins_service_opens_nothing(
     owner: Member, guarded: Served, service_at: MakeService
 ) -> None:
-    """Copied behind our back, in the database: each secret is sealed for its own row."""
+    """A copy in the database itself: each secret is encrypted for its own row."""
     admins = await service_at(guarded.url, authentication="bearer")
     await sync_to_async(credentials.set_bearer)(admins, BEARER)
     persons = await service_at("https://person.example/mcp", authentication="bearer", owner=owner)

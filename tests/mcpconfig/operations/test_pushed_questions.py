@@ -4,10 +4,10 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from mcpconfig.limits import LIMITS
 from mcpconfig.models import Service, ToolDefinition
-from mcpconfig.results import Answer, InputRequest
-from tests.mcpconfig.finished import call_tool
+from mcpconfig.values.limits import LIMITS
+from mcpconfig.values.results import Answer, InputRequest
+from tests.peers.finished_calls import call_tool
 from tests.peers.pusher import Pusher
 from tests.peers.serving import Served
 

@@ -1,4 +1,4 @@
-"""The test of a connection: each step is shown, also when it fails, and a failed test forgets
+"""The connection test: each step is reported, also if it fails, and a failed test forgets
 nothing."""
 
 import json
@@ -9,11 +9,11 @@ import pytest
 from asgiref.sync import sync_to_async
 from mcp.server.mcpserver import MCPServer
 
-from mcpconfig import credentials
-from mcpconfig.errors import OperationError
 from mcpconfig.models import Service
-from mcpconfig.operations import list_tools
-from mcpconfig.operations import test_connection as connection_report
+from mcpconfig.operations.tools import list_tools
+from mcpconfig.operations.tools import test_connection as connection_report
+from mcpconfig.secrets import credentials
+from mcpconfig.values.errors import OperationError
 from tests.peers.hostile import Hostile
 from tests.peers.serving import Application, Served
 from tests.peers.toolbox import BEARER
@@ -35,7 +35,7 @@ async def failed(service: Service) -> OperationError:
 
 
 def guarded_at(*methods: str) -> Application:
-    """A server that asks for a sign-in only where one of these is called."""
+    """A server that asks for a sign-in only for these methods."""
     server: MCPServer[None] = MCPServer("late", log_level="WARNING")
 
     @server.tool()
@@ -189,7 +189,7 @@ async def test_a_test_that_succeeds_replaces_a_wrong_memory(
 
 
 def logging_server(levels: list[str]) -> Application:
-    """A handshake-era server that declares a log and takes a level for it."""
+    """A handshake-era server that declares a log and accepts a level for it."""
     answers = {
         "initialize": {
             "protocolVersion": "2025-11-25",

@@ -1,14 +1,13 @@
-"""Servers that lie about their resources and prompts: each ends in a sentence, in time, bounded."""
+"""Servers that lie about their resources and prompts: each read ends with a message, in time,
+within limits."""
 
 from collections.abc import Awaitable, Callable
 
 import pytest
 from django.conf import LazySettings
 
-from mcpconfig.errors import OperationError
-from mcpconfig.limits import LIMITS
 from mcpconfig.models import Service
-from mcpconfig.reading import (
+from mcpconfig.operations.resources import (
     complete,
     get_prompt,
     list_prompts,
@@ -16,12 +15,14 @@ from mcpconfig.reading import (
     list_resources,
     read_resource,
 )
+from mcpconfig.values.errors import OperationError
+from mcpconfig.values.limits import LIMITS
 from tests.peers.hostile import Hostile
 
 MakeService = Callable[..., Awaitable[Service]]
 Act = Callable[[Service], Awaitable[object]]
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(30)]
+pytestmark = [pytest.mark.gate, pytest.mark.timeout(30)]
 
 
 @pytest.fixture(autouse=True)
@@ -117,7 +118,7 @@ async def test_a_question_of_the_service_is_named_and_where_it_could_be_answered
     [
         ("needs_a_model", "Models and folders"),
         ("needs_oddly", "Models and folders"),
-        ("needs_more", "Ask whoever runs the service"),
+        ("needs_more", "Ask the operator of the service"),
     ],
 )
 async def test_what_else_a_service_cannot_do_without_has_a_hint_that_fits(

@@ -1,12 +1,11 @@
-"""Reading from real servers of both eras: resources, templates, prompts, proposals."""
+"""Reads from real servers of both eras: resources, templates, prompts, completions."""
 
 from collections.abc import Awaitable, Callable
 
 import pytest
 
-from mcpconfig.errors import OperationError
 from mcpconfig.models import Service
-from mcpconfig.reading import (
+from mcpconfig.operations.resources import (
     complete,
     get_prompt,
     list_prompts,
@@ -14,14 +13,15 @@ from mcpconfig.reading import (
     list_resources,
     read_resource,
 )
-from mcpconfig.uri_templates import expand
+from mcpconfig.values.errors import OperationError
+from mcpconfig.values.uri_templates import expand
 from tests.peers.hostile import Hostile
 from tests.peers.library import ELSEWHERE, PICTURE
 from tests.peers.serving import Served
 
 MakeService = Callable[..., Awaitable[Service]]
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(30)]
+pytestmark = [pytest.mark.gate, pytest.mark.timeout(30)]
 
 
 @pytest.fixture
@@ -177,7 +177,7 @@ async def test_a_refusal_is_one_request_too_and_changes_nothing_that_is_remember
 async def test_a_uri_goes_to_its_service_and_nowhere_else(
     modern: Served, modern_library: Served, modern_service: Service
 ) -> None:
-    """The library refuses it; the server that really answers there hears nothing."""
+    """The library server refuses it; the server at that address receives nothing."""
     with pytest.raises(OperationError):
         await read_resource(modern_service, modern.url)
 

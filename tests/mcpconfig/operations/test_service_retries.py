@@ -11,20 +11,22 @@ import pytest
 from asgiref.sync import sync_to_async
 from django.utils import timezone
 
-from mcpconfig import credentials, ledger
-from mcpconfig.acting import Acting
-from mcpconfig.errors import OperationError
 from mcpconfig.models import Service, ToolDefinition
-from mcpconfig.operations import call_tool, list_tools
-from mcpconfig.results import Listing
-from mcpconfig.retries import due, retry, retry_due, retry_now
+from mcpconfig.operations import tool_listing
+from mcpconfig.operations.service_retries import find_due_services, retry, retry_due, retry_now
+from mcpconfig.operations.tools import call_tool, list_tools
+from mcpconfig.secrets import credentials
+from mcpconfig.services import tool_definitions
+from mcpconfig.values.acting import Acting
+from mcpconfig.values.errors import OperationError
+from mcpconfig.values.results import Listing
 from tests.peers.hostile import Hostile
 from tests.peers.serving import Served
 from tests.peers.toolbox import Watch, application, toolbox
 
 MakeService = Callable[..., Awaitable[Service]]
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(300)
 
 ADA = Acting(user_id=7, username="ada", email="ada@example.org")
 SECOND = timedelta(seconds=1)
@@ -48,7 +50,7 @@ def port() -> Iterator[int]:
 
 @pytest.fixture
 async def gone(port: int, service_at: MakeService) -> Service:
-    """A service that was asked for its tools while its server was away."""
+    """A service whose tools were listed while its server was down."""
     service = await service_at(f"http://127.0.0.1:{port}/mcp")
     with pytest.raises(OperationError):
         await list_tools(service)
@@ -60,14 +62,14 @@ async def stored(service: Service) -> Service:
 
 
 async def wait_until_due(service: Service, **fields: Any) -> Service:
-    """Let the time of its next retry come."""
+    """Make the next retry due."""
     past = timezone.now() - SECOND
     await Service.objects.filter(pk=service.pk).aupdate(next_retry_at=past, **fields)
     return await stored(service)
 
 
 async def is_due(now: datetime | None = None) -> list[str]:
-    return [one.name for one in await sync_to_async(due)(now or timezone.now())]
+    return [one.name for one in await sync_to_async(find_due_services)(now or timezone.now())]
 
 
 def wait_of(service: Service) -> float:
@@ -121,7 +123,7 @@ async def test_a_retry_that_succeeds_resets_the_count_and_brings_the_tools(
         await retry_due()
     back = await stored(gone)
     assert (back.state, back.retries, back.next_retry_at) == ("connected", 0, None)
-    assert len(await sync_to_async(ledger.known_tools)(back)) == 7
+    assert len(await sync_to_async(tool_definitions.list_current_tools)(back)) == 7
 
 
 async def test_any_success_resets_the_count(gone: Service, port: int) -> None:
@@ -155,7 +157,7 @@ async def test_a_retry_is_not_taken_before_its_time(gone: Service) -> None:
 async def test_the_retry_of_a_worker_that_died_is_taken_up_by_another(
     gone: Service, port: int
 ) -> None:
-    """The claim is what a dead worker leaves: a later time, and one retry more."""
+    """A dead worker leaves its claim: a later time, and one retry more."""
     await Service.objects.filter(pk=gone.pk).aupdate(
         next_retry_at=timezone.now() + 40 * SECOND, retries=1
     )
@@ -275,14 +277,14 @@ async def test_one_service_that_breaks_the_sweep_keeps_no_other_from_its_turn(
     gone: Service, port: int, service_at: MakeService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broken = await service_at(gone.url)
-    remember = ledger.remember_listing
+    remember = tool_definitions.store_listing
 
     def faulty(service: Service, listing: Listing) -> list[ToolDefinition]:
         if service.pk == broken.pk:
             raise RuntimeError("planted")
         return remember(service, listing)
 
-    monkeypatch.setattr(ledger, "remember_listing", faulty)
+    monkeypatch.setattr(tool_listing, "store_listing", faulty)
     await wait_until_due(broken)
     await wait_until_due(gone)
     with at(port):

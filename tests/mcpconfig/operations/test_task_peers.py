@@ -1,4 +1,4 @@
-"""Long tasks at a server that somebody else wrote."""
+"""Long tasks at a third-party server."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
@@ -6,17 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from mcpconfig.ledger import fresh_tools
 from mcpconfig.models import Service
-from mcpconfig.operations import call_tool
-from mcpconfig.results import TaskReport, TaskStarted
-from mcpconfig.tasks import cancel_task, get_task
+from mcpconfig.operations.tasks import cancel_task, get_task
+from mcpconfig.operations.tool_listing import load_fresh_tools
+from mcpconfig.operations.tools import call_tool
+from mcpconfig.values.results import TaskReport, TaskStarted
 from tests.peers.installing import Unavailable
 from tests.peers.programs import fast_tasks, running
 
 MakeService = Callable[..., Awaitable[Service]]
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(400)]
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +30,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 async def started(service: Service, seconds: float) -> TaskStarted:
-    tools = {tool.name: tool for tool in await fresh_tools(service)}
+    tools = {tool.name: tool for tool in await load_fresh_tools(service)}
     task = await call_tool(service, tools["brew"], {"seconds": seconds})
     assert isinstance(task, TaskStarted)
     return task

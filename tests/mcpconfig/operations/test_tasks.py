@@ -1,16 +1,16 @@
-"""Long tasks of services: a call becomes one, and any process asks how it stands, any time."""
+"""Long tasks of services: a call becomes a task, and any process can poll it at any time."""
 
 import json
 from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
 
-from mcpconfig.errors import OperationError
-from mcpconfig.limits import LIMITS
 from mcpconfig.models import Service, ToolDefinition
-from mcpconfig.operations import call_tool, fetch_listing
-from mcpconfig.results import Answer, InputRequest, TaskReport, TaskStarted
-from mcpconfig.tasks import answer_task, cancel_task, get_task
+from mcpconfig.operations.tasks import answer_task, cancel_task, get_task
+from mcpconfig.operations.tools import call_tool, fetch_listing
+from mcpconfig.values.errors import OperationError
+from mcpconfig.values.limits import LIMITS
+from mcpconfig.values.results import Answer, InputRequest, TaskReport, TaskStarted
 from tests.peers.errands import FORM, Errands, application
 from tests.peers.hostile import Hostile
 from tests.peers.serving import Served
@@ -171,9 +171,24 @@ async def test_a_service_that_is_away_for_a_moment_ends_no_task(
     assert caught.value.kind == "refused"
 
 
-@pytest.mark.parametrize(
-    "result", [None, {"content": "brought"}, {"content": [{"type": "text"}] * 3_001}]
-)
+@pytest.mark.parametrize("is_error", [False, True])
+async def test_a_result_with_too_many_entries_ends_the_task_and_is_withheld(
+    service: Service, errands: Errands, is_error: bool
+) -> None:
+    task = await started(service)
+    content = [{"type": "text", "text": "x"}] * (LIMITS.entries_at_once + 1)
+    errands.goes_on(
+        task.task_id, status="completed", result={"content": content, "isError": is_error}
+    )
+
+    report = await get_task(service, task.task_id)
+
+    assert report.result is not None
+    assert (report.result.is_error, report.result.was_cut) == (is_error, True)
+    assert "its answer is not kept" in report.result.content[0]["text"]
+
+
+@pytest.mark.parametrize("result", [None, {"content": "brought"}, {"content": [{"type": "text"}]}])
 async def test_a_result_that_is_none_is_a_clean_error(
     service: Service, errands: Errands, result: object
 ) -> None:

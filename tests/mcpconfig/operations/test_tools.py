@@ -1,17 +1,17 @@
-"""Operations against real servers of every way of speaking."""
+"""Operations against real servers of every transport and era."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
 
 import pytest
 
-from mcpconfig.errors import OperationError
-from mcpconfig.ledger import fresh_tools
 from mcpconfig.models import Service, ToolDefinition
-from mcpconfig.operations import list_tools
-from mcpconfig.operations import test_connection as connection_report
-from mcpconfig.results import Progress
-from tests.mcpconfig.finished import call_tool
+from mcpconfig.operations.tool_listing import load_fresh_tools
+from mcpconfig.operations.tools import list_tools
+from mcpconfig.operations.tools import test_connection as connection_report
+from mcpconfig.values.errors import OperationError
+from mcpconfig.values.results import Progress
+from tests.peers.finished_calls import call_tool
 from tests.peers.serving import Served
 from tests.peers.toolbox import Watch
 
@@ -34,7 +34,7 @@ STEPS = ["Address", "Sign-in at discovery", "Sign-in at the first call", "Connec
 
 
 async def definition(service: Service, name: str) -> ToolDefinition:
-    tools = await fresh_tools(service)
+    tools = await load_fresh_tools(service)
     return next(tool for tool in tools if tool.name == name)
 
 
@@ -210,16 +210,16 @@ async def test_a_test_of_the_connection_does_not_pass_for_a_stored_list(
 ) -> None:
     await connection_report(modern_service)
 
-    assert len(await fresh_tools(modern_service)) == 7
+    assert len(await load_fresh_tools(modern_service)) == 7
 
 
 async def test_stored_tools_are_used_while_they_are_fresh(
     modern: Served, modern_service: Service
 ) -> None:
-    await fresh_tools(modern_service)
+    await load_fresh_tools(modern_service)
     modern.arrivals.clear()
 
-    tools = await fresh_tools(modern_service)
+    tools = await load_fresh_tools(modern_service)
 
     assert len(tools) == 7
     assert modern.arrivals.methods == []
@@ -228,7 +228,7 @@ async def test_stored_tools_are_used_while_they_are_fresh(
 async def test_a_tool_whose_arguments_cannot_travel_in_headers_is_not_called(
     modern: Served, modern_service: Service
 ) -> None:
-    """The protocol has clients leave such a tool alone; what its list said is stored."""
+    """The protocol requires clients to ignore such a tool; the stored definition contains it."""
     await definition(modern_service, "echo")
     misplaced = {"text": {"type": "object", "x-mcp-header": "Text"}}
     tool = ToolDefinition(name="echo", input_schema={"type": "object", "properties": misplaced})

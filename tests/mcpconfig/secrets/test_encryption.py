@@ -5,9 +5,9 @@ from cryptography.fernet import Fernet
 from django.conf import LazySettings
 from django.utils import timezone
 
-from mcpconfig import credentials, secrets
-from mcpconfig.errors import OperationError
 from mcpconfig.models import Credential, Service
+from mcpconfig.secrets import credentials, encryption
+from mcpconfig.values.errors import OperationError
 
 CANARY = "canary-secret-0123456789"
 
@@ -19,11 +19,11 @@ def service(name: str = "one") -> Service:
 
 
 def test_a_secret_opens_only_in_its_place() -> None:
-    token = secrets.encrypt(CANARY, place="a:1:bearer")
+    token = encryption.encrypt(CANARY, place="a:1:bearer")
 
-    assert secrets.decrypt(token, place="a:1:bearer") == CANARY
-    with pytest.raises(secrets.Undecryptable):
-        secrets.decrypt(token, place="a:2:bearer")
+    assert encryption.decrypt(token, place="a:1:bearer") == CANARY
+    with pytest.raises(encryption.DecryptionError):
+        encryption.decrypt(token, place="a:2:bearer")
 
 
 def test_a_ciphertext_moved_to_another_service_is_refused() -> None:
@@ -33,7 +33,7 @@ def test_a_ciphertext_moved_to_another_service_is_refused() -> None:
     moved = Credential.objects.create(service=two, bearer=stolen)
 
     with pytest.raises(OperationError) as caught:
-        credentials.request_headers(two, moved)
+        credentials.load_request_headers(two, moved)
 
     assert caught.value.kind == "configuration"
     assert not caught.value.was_sent
@@ -49,14 +49,14 @@ def test_the_database_holds_no_secret_in_the_clear() -> None:
 def test_an_old_key_still_opens_and_rotation_makes_it_superfluous(settings: LazySettings) -> None:
     old, new = Fernet.generate_key().decode(), Fernet.generate_key().decode()
     settings.ENCRYPTION_KEYS = [old]
-    token = secrets.encrypt(CANARY, place="p")
+    token = encryption.encrypt(CANARY, place="p")
     settings.ENCRYPTION_KEYS = [new, old]
-    rotated = secrets.rotate(token)
+    rotated = encryption.rotate(token)
     settings.ENCRYPTION_KEYS = [new]
 
-    assert secrets.decrypt(rotated, place="p") == CANARY
-    with pytest.raises(secrets.Undecryptable):
-        secrets.decrypt(token, place="p")
+    assert encryption.decrypt(rotated, place="p") == CANARY
+    with pytest.raises(encryption.DecryptionError):
+        encryption.decrypt(token, place="p")
 
 
 def test_a_lost_key_is_a_configuration_failure_in_words(settings: LazySettings) -> None:
@@ -65,15 +65,15 @@ def test_a_lost_key_is_a_configuration_failure_in_words(settings: LazySettings) 
     settings.ENCRYPTION_KEYS = [Fernet.generate_key().decode()]
 
     with pytest.raises(OperationError) as caught:
-        credentials.request_headers(one, Credential.objects.get(service=one))
+        credentials.load_request_headers(one, Credential.objects.get(service=one))
 
     assert "ENCRYPTION_KEYS" in caught.value.hint
-    assert "no known key" in credentials.summary(one, "bearer")
+    assert "no known key" in credentials.summarize_secret(one, "bearer")
 
 
 def test_a_service_without_its_token_does_not_connect() -> None:
     with pytest.raises(OperationError) as caught:
-        credentials.request_headers(service(), None)
+        credentials.load_request_headers(service(), None)
 
     assert caught.value.kind == "configuration"
 
@@ -120,7 +120,7 @@ def test_a_url_saved_alone_drops_what_was_known_too() -> None:
 def test_another_way_to_sign_in_is_stamped_however_it_is_saved(
     written: list[str] | None, is_stamped: bool
 ) -> None:
-    """A34: what was allowed before it does not run as somebody else."""
+    """A call that was approved before the change does not run as another account."""
     one = service()
     shown_at = timezone.now()
     one.client_id, one.title = "another", "One"
@@ -131,9 +131,9 @@ def test_another_way_to_sign_in_is_stamped_however_it_is_saved(
 
 def test_the_summary_shows_the_ending_only() -> None:
     one = service()
-    assert credentials.summary(one, "bearer") == "not set"
+    assert credentials.summarize_secret(one, "bearer") == "not set"
 
     credentials.set_bearer(one, CANARY)
 
-    assert credentials.summary(one, "bearer").endswith("ends in 6789")
-    assert CANARY not in credentials.summary(one, "bearer")
+    assert credentials.summarize_secret(one, "bearer").endswith("ends in 6789")
+    assert CANARY not in credentials.summarize_secret(one, "bearer")

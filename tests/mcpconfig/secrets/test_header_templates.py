@@ -1,4 +1,4 @@
-"""Headers that say who acts: filled in for each operation, safe on the wire, or refused."""
+"""Headers with the acting person: filled in for each operation, safe on the wire, or refused."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -6,12 +6,17 @@ from dataclasses import replace
 import pytest
 from asgiref.sync import sync_to_async
 
-from mcpconfig import credentials
-from mcpconfig.acting import Acting
-from mcpconfig.errors import OperationError
-from mcpconfig.header_templates import PLACEHOLDERS, filled, names_a_person, problem_of
 from mcpconfig.models import Exchange, Service
-from mcpconfig.operations import list_tools
+from mcpconfig.operations.tools import list_tools
+from mcpconfig.secrets import credentials
+from mcpconfig.secrets.header_templates import (
+    PLACEHOLDERS,
+    fill_headers,
+    find_problem,
+    has_placeholder,
+)
+from mcpconfig.values.acting import Acting
+from mcpconfig.values.errors import OperationError
 from tests.peers.serving import Served
 
 MakeService = Callable[..., Awaitable[Service]]
@@ -23,12 +28,12 @@ EVERYTHING = {"X-Who": "{user.id} {user.username} <{user.email}>", "X-Where": "{
 
 
 def test_each_placeholder_is_filled_in() -> None:
-    assert filled(EVERYTHING, ADA) == {"X-Who": "7 ada <ada@example.org>", "X-Where": "c-1"}
+    assert fill_headers(EVERYTHING, ADA) == {"X-Who": "7 ada <ada@example.org>", "X-Where": "c-1"}
 
 
 def test_what_is_filled_in_is_not_filled_in_again() -> None:
     sly = replace(ADA, username="{user.email}")
-    assert filled({"X-Who": "{user.username}"}, sly) == {"X-Who": "{user.email}"}
+    assert fill_headers({"X-Who": "{user.username}"}, sly) == {"X-Who": "{user.email}"}
 
 
 @pytest.mark.parametrize(
@@ -39,33 +44,33 @@ def test_what_is_filled_in_is_not_filled_in_again() -> None:
     ],
 )
 def test_a_placeholder_that_does_not_exist_is_refused(value: str) -> None:
-    assert "There is no placeholder" in problem_of({"X-Who": value})
+    assert "There is no placeholder" in find_problem({"X-Who": value})
 
 
 @pytest.mark.parametrize("value", ['{"a": 1}', "a { b", "plain", "100 %", *PLACEHOLDERS])
 def test_other_braces_are_left_alone(value: str) -> None:
-    assert problem_of({"X-Who": value}) == ""
+    assert find_problem({"X-Who": value}) == ""
 
 
 @pytest.mark.parametrize(
     "value", ["a\r\nX-Admin: 1", "a\nb", "a\rb", "a\x00b", "a\tb", "é", "\x7f"]
 )
 def test_a_value_that_is_not_safe_in_a_header_is_refused(value: str) -> None:
-    assert "printable ASCII" in problem_of({"X-Who": value})
+    assert "printable ASCII" in find_problem({"X-Who": value})
 
 
 @pytest.mark.parametrize(
     "name", ["", "X Who", "X:Who", "X\r\nY", "Ünd", "x{user.id}", "a" * 70 + " "]
 )
 def test_a_name_that_is_none_is_refused(name: str) -> None:
-    assert "cannot be the name" in problem_of({name: "1"})
+    assert "cannot be the name" in find_problem({name: "1"})
 
 
 @pytest.mark.parametrize(
     "name", ["Host", "content-length", "Transfer-Encoding", "Mcp-Session-Id", "ACCEPT", "mcp-name"]
 )
 def test_the_protocols_own_headers_cannot_be_set(name: str) -> None:
-    assert "set by the protocol" in problem_of({name: "1"})
+    assert "set by the protocol" in find_problem({name: "1"})
 
 
 @pytest.mark.parametrize("field", ["username", "email"])
@@ -73,7 +78,7 @@ def test_the_protocols_own_headers_cannot_be_set(name: str) -> None:
 def test_a_person_cannot_smuggle_a_header_in_by_name(field: str, text: str) -> None:
     sly = replace(ADA, username=text, email=text)
     with pytest.raises(OperationError, match="cannot carry"):
-        filled({"X-Who": f"{{user.{field}}}"}, sly)
+        fill_headers({"X-Who": f"{{user.{field}}}"}, sly)
 
 
 @pytest.mark.parametrize(
@@ -82,26 +87,26 @@ def test_a_person_cannot_smuggle_a_header_in_by_name(field: str, text: str) -> N
 )
 def test_what_is_not_known_of_a_person_is_an_error(value: str, said: str) -> None:
     with pytest.raises(OperationError, match=said) as caught:
-        filled({"X-Who": value}, replace(ADA, email="", conversation_id=""))
+        fill_headers({"X-Who": value}, replace(ADA, email="", conversation_id=""))
     assert (caught.value.kind, caught.value.was_sent) == ("configuration", False)
 
 
 def test_without_a_person_a_template_is_an_error_and_plain_headers_are_not() -> None:
-    assert filled({"X-Key": "1"}, None) == {"X-Key": "1"}
+    assert fill_headers({"X-Key": "1"}, None) == {"X-Key": "1"}
     with pytest.raises(OperationError, match="nobody is named here"):
-        filled({"X-Who": "{user.id}"}, None)
+        fill_headers({"X-Who": "{user.id}"}, None)
 
 
 def test_only_templates_name_a_person() -> None:
-    assert names_a_person(EVERYTHING)
-    assert not names_a_person({"X-Key": 'a{"b": 1}'})
+    assert has_placeholder(EVERYTHING)
+    assert not has_placeholder({"X-Key": 'a{"b": 1}'})
 
 
 def test_headers_that_cannot_be_stored_are_not() -> None:
     service = Service.objects.create(name="one", url="https://one.example/mcp")
     with pytest.raises(OperationError, match="There is no placeholder"):
         credentials.set_headers(service, {"X-Who": "{user.secret}"})
-    assert credentials.header_names(service) == []
+    assert credentials.list_header_names(service) == []
 
 
 @pytest.mark.parametrize("token", ["a b", "a\r\nX-Admin: 1", "tök"])

@@ -11,11 +11,11 @@ from django.urls import reverse
 from django.utils import timezone
 
 from chatapp.models import Member
-from mcpconfig import ledger, status
-from mcpconfig.errors import OperationError
-from mcpconfig.health import Health, health_of_all
 from mcpconfig.models import Exchange, OAuthGrant, Service, ToolDefinition, ToolSetting
-from tests.chatapp.views.dom import Element, parse
+from mcpconfig.services import status, tool_definitions
+from mcpconfig.services.health import Health, list_health
+from mcpconfig.values.errors import OperationError
+from tests.dom_tree import Element, parse
 from tests.peers.serving import Served
 
 pytestmark = pytest.mark.timeout(30)
@@ -40,7 +40,7 @@ def offers(service: Service, *names: str, confirmed: tuple[str, ...] = ()) -> No
 
 
 def health(name: str) -> Health:
-    return next(each for each in health_of_all() if each.service.name == name)
+    return next(each for each in list_health() if each.service.name == name)
 
 
 def rows(client: Client) -> dict[str, Element]:
@@ -52,8 +52,8 @@ def test_what_fails_comes_first_then_what_needs_somebody(admin: Member) -> None:
     make("a")
     offers(make("b"), "look")
     make("c", last_error=failed())
-    assert [each.service.name for each in health_of_all()] == ["c", "b", "a"]
-    assert [each.needs_attention for each in health_of_all()] == [True, True, False]
+    assert [each.service.name for each in list_health()] == ["c", "b", "a"]
+    assert [each.needs_attention for each in list_health()] == [True, True, False]
 
 
 def test_tools_are_counted_as_they_are_now() -> None:
@@ -112,26 +112,26 @@ def test_the_page_costs_the_same_whatever_the_number_of_services(
     for number in range(12):
         offers(make(f"s{number}", authentication="oauth_user"), "look", "find")
     with django_assert_num_queries(4):
-        health_of_all()
+        list_health()
 
 
 def test_since_when_it_fails_outlives_later_failures() -> None:
     service = make("a")
     error = OperationError(kind="refused", message="Nothing answers.")
-    async_to_sync(status.note_failure)(service, "list_tools", error, is_one_persons=False)
+    async_to_sync(status.record_failure)(service, "list_tools", error, is_one_persons=False)
     service.refresh_from_db()
     assert service.last_error is not None
     first = (timezone.now() - timedelta(hours=5)).isoformat()
     Service.objects.update(last_error=service.last_error | {"since": first})
     service.refresh_from_db()
 
-    async_to_sync(status.note_failure)(service, "list_tools", error, is_one_persons=False)
+    async_to_sync(status.record_failure)(service, "list_tools", error, is_one_persons=False)
 
     service.refresh_from_db()
     assert service.last_error is not None
     assert service.last_error["since"] == first < service.last_error["at"]
     assert health("a").failing_since == datetime.fromisoformat(first)
-    async_to_sync(status.note_success)(service)
+    async_to_sync(status.record_success)(service)
     assert health("a").failing_since is None
 
 
@@ -170,7 +170,7 @@ def test_retry_now_leads_back_to_the_page(admin_client: Client, modern: Served) 
         (told,) = get_messages(answer.wsgi_request)
         assert said in str(told)
         rows(admin_client)
-    assert ledger.known_tools(back)
+    assert tool_definitions.list_current_tools(back)
 
 
 def test_the_page_says_when_there_is_nothing_to_show(admin_client: Client) -> None:

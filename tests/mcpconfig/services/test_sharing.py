@@ -7,9 +7,9 @@ from bs4 import BeautifulSoup
 from django.test import Client
 
 from chatapp.models import Member
-from mcpconfig import credentials
 from mcpconfig.models import Service, ToolDefinition, ToolSetting
-from mcpconfig.sharing import icon_of, shared_view
+from mcpconfig.secrets import credentials
+from mcpconfig.services.sharing import build_icon, build_shared_view
 
 pytestmark = pytest.mark.timeout(30)
 
@@ -47,12 +47,12 @@ def a_service(**fields: Any) -> Service:
     ],
 )
 def test_every_service_has_an_icon(fields: dict[str, Any], text: str, colour: str) -> None:
-    icon = icon_of(Service(**{"name": "wiki", "title": "The wiki"} | fields))
+    icon = build_icon(Service(**{"name": "wiki", "title": "The wiki"} | fields))
     assert (icon.text, icon.colour) == (text, colour)
 
 
 def test_the_tools_that_are_offered_are_seen(stranger: Member) -> None:
-    seen = shared_view(a_service(), stranger)
+    seen = build_shared_view(a_service(), stranger)
     assert (seen.tools, seen.is_out_of_use) == (("look",), False)
 
 
@@ -60,7 +60,7 @@ def test_what_is_not_shared_is_for_owner_and_admins(
     owner: Member, stranger: Member, admin: Member
 ) -> None:
     service = a_service(owner=owner, shares_tools=False)
-    seen = [shared_view(service, person).tools for person in (owner, stranger, admin)]
+    seen = [build_shared_view(service, person).tools for person in (owner, stranger, admin)]
     assert seen == [("look",), None, ("look",)]
 
 
@@ -69,8 +69,8 @@ def test_no_view_holds_the_configuration(owner: Member, stranger: Member) -> Non
     credentials.set_bearer(service, CANARY)
     service.last_error = ERROR
     for person in (owner, stranger):
-        assert "hidden-" not in repr(shared_view(service, person))
-        assert CANARY not in repr(shared_view(service, person))
+        assert "hidden-" not in repr(build_shared_view(service, person))
+        assert CANARY not in repr(build_shared_view(service, person))
 
 
 def test_the_page_of_services_shows_a_member_no_configuration(

@@ -6,20 +6,21 @@ from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
+from django.db import OperationalError
 from django.utils import timezone
 
 from chatapp.models import Member
-from mcpconfig import credentials
-from mcpconfig.acting import Acting
-from mcpconfig.errors import OperationError
 from mcpconfig.models import OAuthChallenge, OAuthGrant, Service, ToolDefinition
-from mcpconfig.oauth import sealed
-from mcpconfig.operations import call_tool, list_tools
-from mcpconfig.operations import test_connection as connection_report
-from mcpconfig.reading import read_resource
+from mcpconfig.operations.resources import read_resource
+from mcpconfig.operations.tools import call_tool, list_tools
+from mcpconfig.operations.tools import test_connection as connection_report
+from mcpconfig.secrets import credentials, oauth_secrets
+from mcpconfig.values.acting import Acting
+from mcpconfig.values.errors import OperationError
 from tests.peers.hostile import Hostile
 from tests.peers.serving import Served
 from tests.peers.toolbox import Watch, application, toolbox
+from tests.turns.faults import Failing
 
 MakeService = Callable[..., Awaitable[Service]]
 
@@ -82,12 +83,22 @@ async def test_after_a_call_that_may_be_the_services_fault_it_is_looked_at(
     assert (after.next_retry_at is not None) == is_looked_at
 
 
+async def test_an_error_is_kept_although_the_database_cannot_schedule_a_retry(
+    hostile: Hostile, service_at: MakeService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = await service_at(hostile.url("h500"))
+    await list_tools(service)
+    failing = Failing(lambda: None, lambda *_, **__: True, OperationalError("gone"))
+    monkeypatch.setattr("mcpconfig.services.status.database_sync_to_async", lambda _work: failing)
+    assert (await failure(call_tool(service, ACT, {}))).kind == "server_error"
+
+
 async def test_a_call_that_is_turned_away_shows_that_a_sign_in_is_needed(
     hostile: Hostile, service_at: MakeService
 ) -> None:
     service = await service_at(hostile.url("h401"))
     error = await failure(call_tool(service, ACT, {}))
-    assert (error.was_sent, error.is_definite) == (True, False)
+    assert (error.was_sent, error.is_definite) == (True, True)
     assert await state(service) == "sign-in needed"
 
 
@@ -146,7 +157,7 @@ def turning_away(status: int, challenge: bytes, *tokens: bytes) -> Iterator[Serv
 def signed_in(service: Service, person: Member | None, token: str) -> None:
     """What a finished sign-in leaves."""
     grant = OAuthGrant.objects.create(service=service, person=person, endpoint=service.endpoint)
-    sealed.seal_token(grant, "access", token)
+    oauth_secrets.encrypt_token(grant, "access", token)
     grant.save()
 
 

@@ -7,16 +7,16 @@ from contextlib import contextmanager
 import pytest
 from mcp.server.mcpserver import MCPServer
 
-from mcpconfig.errors import OperationError
 from mcpconfig.models import Service, ToolDefinition
-from mcpconfig.operations import list_tools
-from tests.mcpconfig.finished import call_tool
+from mcpconfig.operations.tools import list_tools
+from mcpconfig.values.errors import OperationError
 from tests.peers.eras import Era, speaking
+from tests.peers.finished_calls import call_tool
 from tests.peers.serving import Application, Served
 
 MakeService = Callable[..., Awaitable[Service]]
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.gate, pytest.mark.timeout(300)]
 
 COUNT = ToolDefinition(name="count", input_schema={"type": "object"})
 
@@ -63,7 +63,7 @@ async def call_until_it_works(service: Service) -> list[str]:
         try:
             outcome = await call_tool(service, COUNT, {})
         except OperationError as error:
-            assert error.is_definite
+            assert error.is_definite or error.status in (404, 405)
             outcomes.append(error.kind)
             continue
         return [*outcomes, str(outcome.result.content[0]["text"])]

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from mcpconfig.errors import OperationError
-from mcpconfig.limits import LIMITS
 from mcpconfig.models import Service, ToolDefinition
-from mcpconfig.operations import call_tool
-from mcpconfig.results import Answer, InputRequest, InputRequired
-from tests.mcpconfig import finished
-from tests.mcpconfig.ran import Ran
+from mcpconfig.operations.tools import call_tool
+from mcpconfig.values.errors import OperationError
+from mcpconfig.values.limits import LIMITS
+from mcpconfig.values.results import Answer, InputRequest, InputRequired
+from tests.mcp_command import Ran
+from tests.peers import finished_calls
 from tests.peers.serving import Served
 from tests.peers.tollgate import PAGE, Tollgate
 
@@ -62,7 +62,7 @@ async def test_the_same_call_goes_on_once_the_page_was_opened(
     gate.is_paid = True
     served.arrivals.clear()
 
-    outcome = await finished.call_tool(service, CROSS, ADA, answers=OPENED)
+    outcome = await finished_calls.call_tool(service, CROSS, ADA, answers=OPENED)
 
     assert outcome.result.content[0]["text"] == "Ada is across"
     assert gate.passages == ["Ada"]

@@ -9,9 +9,9 @@ import pytest
 from mcp.shared.message import SessionMessage
 
 from mcpconfig.models import Service, ToolDefinition
-from mcpconfig.numbering import Numbering
-from mcpconfig.operations import fetch_listing
-from tests.mcpconfig.finished import call_tool
+from mcpconfig.operations.tools import fetch_listing
+from mcpconfig.session.message_streams import RequestIdShift
+from tests.peers.finished_calls import call_tool
 from tests.peers.serving import Served
 
 MakeService = Callable[..., Awaitable[Service]]
@@ -50,22 +50,22 @@ async def test_the_same_call_on_another_connection_has_another_id(
 @pytest.mark.parametrize("answer", [{"result": {}}, {"error": {"code": -32603, "message": "no"}}])
 def test_an_answer_finds_its_question(echoed: type, answer: dict[str, Any]) -> None:
     """Also where a service turns the number into a text, which the SDK lets pass."""
-    numbering = Numbering()
-    sent = on_the_wire(numbering.leaving(message(CALL)))["id"]
+    id_shift = RequestIdShift()
+    sent = on_the_wire(id_shift.shift_outgoing(message(CALL)))["id"]
 
-    heard = numbering.arriving(message({"jsonrpc": "2.0", "id": echoed(sent), **answer}))
+    heard = id_shift.restore_incoming(message({"jsonrpc": "2.0", "id": echoed(sent), **answer}))
 
     assert sent != CALL["id"]
     assert on_the_wire(heard)["id"] == CALL["id"]
 
 
 def test_a_cancellation_names_the_id_that_the_service_knows() -> None:
-    numbering = Numbering()
-    sent = on_the_wire(numbering.leaving(message(CALL)))["id"]
+    id_shift = RequestIdShift()
+    sent = on_the_wire(id_shift.shift_outgoing(message(CALL)))["id"]
     params = {"requestId": CALL["id"], "reason": "stopped"}
     cancelled = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}
 
-    told = on_the_wire(numbering.leaving(message(cancelled)))
+    told = on_the_wire(id_shift.shift_outgoing(message(cancelled)))
 
     assert told["params"] == {"requestId": sent, "reason": "stopped"}
 
@@ -80,12 +80,12 @@ def test_a_cancellation_names_the_id_that_the_service_knows() -> None:
     ],
 )
 def test_what_the_service_says_of_its_own_stays_as_it_is(said: dict[str, Any]) -> None:
-    assert on_the_wire(Numbering().arriving(message(said))) == said
+    assert on_the_wire(RequestIdShift().restore_incoming(message(said))) == said
 
 
 def test_the_answer_to_a_question_of_the_service_keeps_the_services_id() -> None:
     answer = {"jsonrpc": "2.0", "id": 3, "result": {}}
-    assert on_the_wire(Numbering().leaving(message(answer))) == answer
+    assert on_the_wire(RequestIdShift().shift_outgoing(message(answer))) == answer
 
 
 async def terse(scope: Any, receive: Any, send: Any) -> None:

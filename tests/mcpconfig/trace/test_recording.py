@@ -1,4 +1,4 @@
-"""The trace: every exchange is kept, with what it was, for a while."""
+"""The trace: every exchange is stored with its contents, for a limited time."""
 
 import os
 import subprocess
@@ -15,13 +15,14 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from mcpconfig import trace
-from mcpconfig.errors import OperationError
-from mcpconfig.ledger import fresh_tools
 from mcpconfig.models import Exchange, Service, ToolDefinition
-from mcpconfig.operations import call_tool, list_tools
-from mcpconfig.results import Progress
-from mcpconfig.wire import Wire
+from mcpconfig.net.wire import Wire
+from mcpconfig.operations.tool_listing import load_fresh_tools
+from mcpconfig.operations.tools import call_tool, list_tools
+from mcpconfig.trace import recording, retention
+from mcpconfig.values.errors import OperationError
+from mcpconfig.values.results import Progress
+from tests.migrated import make_sqlite
 from tests.peers.hostile import Hostile
 from tests.peers.serving import Served
 
@@ -29,7 +30,7 @@ MakeService = Callable[..., Awaitable[Service]]
 
 pytestmark = pytest.mark.timeout(30)
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 ACT = {"name": "act", "input_schema": {"type": "object"}}
 
 
@@ -37,7 +38,7 @@ async def test_a_failed_operation_is_traced_with_its_status(
     hostile: Hostile, service_at: MakeService
 ) -> None:
     service = await service_at(hostile.url("h500"))
-    tools = await fresh_tools(service)
+    tools = await load_fresh_tools(service)
 
     with pytest.raises(OperationError):
         await call_tool(service, tools[0], {})
@@ -49,7 +50,7 @@ async def test_a_failed_operation_is_traced_with_its_status(
 
 async def test_bodies_are_cut(modern: Served, service_at: MakeService) -> None:
     service = await service_at(modern.url)
-    tools = {tool.name: tool for tool in await fresh_tools(service)}
+    tools = {tool.name: tool for tool in await load_fresh_tools(service)}
 
     await call_tool(service, tools["long_text"], {"size": 100_000})
 
@@ -66,7 +67,7 @@ def test_only_the_newest_exchanges_are_kept() -> None:
         for _ in range(settings.TRACE_EXCHANGES + 30)
     )
 
-    trace.prune(service)
+    retention.prune(service)
 
     assert Exchange.objects.filter(service=service).count() == settings.TRACE_EXCHANGES
 
@@ -74,7 +75,7 @@ def test_only_the_newest_exchanges_are_kept() -> None:
 async def test_an_operation_that_never_reached_the_wire_keeps_nothing() -> None:
     service = await Service.objects.acreate(name="none", url="https://none.example/mcp")
 
-    await trace.keep(service, "list_tools", Wire(), [])
+    await recording.record_exchanges(service, "list_tools", Wire(), [])
 
     assert not await Exchange.objects.aexists()
 
@@ -83,7 +84,7 @@ async def test_an_exchange_knows_its_message_its_era_and_what_came_back(
     modern: Served, service_at: MakeService
 ) -> None:
     service = await service_at(modern.url)
-    tools = {tool.name: tool for tool in await fresh_tools(service)}
+    tools = {tool.name: tool for tool in await load_fresh_tools(service)}
     counted: list[Progress] = []
 
     await call_tool(service, tools["count"], {"to": 3}, on_progress=counted.append)
@@ -120,9 +121,9 @@ async def test_operations_of_one_tool_call_share_a_round(
     modern: Served, service_at: MakeService
 ) -> None:
     service = await service_at(modern.url)
-    tools = {tool.name: tool for tool in await fresh_tools(service)}
+    tools = {tool.name: tool for tool in await load_fresh_tools(service)}
 
-    with trace.round_of("call-7"):
+    with recording.use_round("call-7"):
         await call_tool(service, tools["echo"], {"text": "once"})
         await call_tool(service, tools["echo"], {"text": "again"})
     await call_tool(service, tools["echo"], {"text": "apart"})
@@ -166,7 +167,7 @@ def test_exchanges_that_are_old_go(settings: LazySettings) -> None:
     young = Exchange.objects.create(**values)
     Exchange.objects.filter(pk=old.pk).update(created_at=timezone.now() - timedelta(days=8))
 
-    trace.prune(service)
+    retention.prune(service)
 
     assert list(Exchange.objects.all()) == [young]
 
@@ -175,7 +176,7 @@ def test_all_services_are_pruned_from_the_oldest_exchange_on(
     settings: LazySettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.TRACE_EXCHANGES = 4
-    monkeypatch.setattr(trace, "PRUNE_AT_ONCE", 2)
+    monkeypatch.setattr(retention, "PRUNE_AT_ONCE", 2)
     for name in ("quiet", "busy"):
         service = Service.objects.create(name=name, url=f"https://{name}.example/mcp")
         values = {"service": service, "operation": "x", "operation_id": "0" * 32, "method": "POST"}
@@ -183,7 +184,7 @@ def test_all_services_are_pruned_from_the_oldest_exchange_on(
         Exchange.objects.filter(pk__in=old).update(created_at=timezone.now() - timedelta(days=15))
     young = [Exchange.objects.create(**values).pk for _unused in range(6)]
 
-    trace.prune_all()
+    retention.prune_all()
 
     assert set(Exchange.objects.values_list("pk", flat=True)) == set(young[2:])
 
@@ -194,11 +195,11 @@ async def test_pruning_happens_by_itself(
     settings.TRACE_EXCHANGES = 3
     service = await service_at(modern.url)
 
-    for _unused in range(2 * trace.PRUNE_EVERY):
+    for _unused in range(2 * recording.PRUNE_EVERY):
         await list_tools(service)
 
     # Operations of other tests count, too, so it may have happened some time ago.
-    assert await Exchange.objects.acount() < trace.PRUNE_EVERY + 3
+    assert await Exchange.objects.acount() < recording.PRUNE_EVERY + 3
 
 
 async def test_the_settings_say_how_much_of_a_body_is_kept(
@@ -215,11 +216,11 @@ async def test_the_settings_say_how_much_of_a_body_is_kept(
 @pytest.fixture(autouse=True)
 def _nothing_waits() -> Iterator[None]:
     yield
-    trace._waiting.take()
+    recording._queue.take()
 
 
 def is_kept(service: Service) -> bool:
-    """Whether a trace of the service came within a few seconds."""
+    """Whether a trace of the service is stored within a few seconds."""
     for _unused in range(100):
         if Exchange.objects.filter(service=service).exists():
             return True
@@ -249,7 +250,7 @@ async def test_operations_of_a_moment_are_stored_together(
 
     def flushed() -> list[str]:
         with CaptureQueriesContext(connection) as queries:
-            trace.flush()
+            recording.flush()
         return [query["sql"] for query in queries]
 
     statements = await database_sync_to_async(flushed)()
@@ -266,7 +267,7 @@ async def test_a_service_that_is_gone_does_not_cost_the_trace_of_another(
     await list_tools(there)
     await Service.objects.filter(pk=gone.pk).adelete()
 
-    await database_sync_to_async(trace.flush)()
+    await database_sync_to_async(recording.flush)()
 
     assert {row.service_id async for row in Exchange.objects.all()} == {there.pk}
 
@@ -275,7 +276,7 @@ async def test_what_waits_is_bounded(
     modern: Served, service_at: MakeService, settings: LazySettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.TRACE_DELAY_SECONDS = 30
-    monkeypatch.setattr(trace, "MOST_WAITING", 2)
+    monkeypatch.setattr(recording, "MAX_QUEUED", 2)
     service = await service_at(modern.url)
 
     for _unused in range(3):
@@ -284,11 +285,11 @@ async def test_what_waits_is_bounded(
     assert await Exchange.objects.filter(rpc_method="tools/list").acount() == 3
 
 
-@pytest.mark.slow
+@pytest.mark.gate
 @pytest.mark.timeout(300)
 def test_a_command_that_ends_at_once_leaves_its_trace(modern: Served, tmp_path: Path) -> None:
     environment = {**os.environ, "VAR_DIR": str(tmp_path), "TRACE_DELAY_SECONDS": "30"}
-    environment.pop("DATABASE_URL", None)
+    environment["DATABASE_URL"] = make_sqlite(tmp_path / "trace.sqlite3")
     environment["DJANGO_SETTINGS_MODULE"] = "chatapp.settings"
 
     def manage(*arguments: str) -> str:
@@ -299,7 +300,6 @@ def test_a_command_that_ends_at_once_leaves_its_trace(modern: Served, tmp_path: 
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    manage("migrate", "--verbosity", "0")
     manage("mcp", "add", "box", modern.url, "--allow-private")
     manage("mcp", "tools", "box")
 

@@ -1,4 +1,4 @@
-"""The trace holds nothing that opens a service, whatever a server says back."""
+"""The trace contains no credentials, whatever a server sends back."""
 
 import contextlib
 from collections.abc import Awaitable, Callable, Iterator
@@ -7,13 +7,14 @@ import pytest
 from channels.db import database_sync_to_async
 from django.db import connection
 
-from mcpconfig import credentials, trace
-from mcpconfig.errors import OperationError
-from mcpconfig.ledger import fresh_tools
-from mcpconfig.masking import MASK
 from mcpconfig.models import Exchange, Service, ToolDefinition
-from mcpconfig.operations import list_tools
-from tests.mcpconfig.finished import call_tool
+from mcpconfig.operations.tool_listing import load_fresh_tools
+from mcpconfig.operations.tools import list_tools
+from mcpconfig.secrets import credentials
+from mcpconfig.trace import recording
+from mcpconfig.values.errors import OperationError
+from mcpconfig.values.masking import MASK
+from tests.peers.finished_calls import call_tool
 from tests.peers.parrot import parrot
 from tests.peers.serving import Served
 from tests.peers.toolbox import BEARER
@@ -38,7 +39,7 @@ async def everything_kept() -> str:
 
 
 def all_columns() -> Iterator[tuple[str, str]]:
-    """Every value of every table, as text, with the name of its column."""
+    """Yield every value of every table as text, with the name of its column."""
     with connection.cursor() as cursor:
         for table in connection.introspection.table_names(cursor):
             cursor.execute(f"SELECT * FROM {connection.ops.quote_name(table)}")  # noqa: S608
@@ -61,7 +62,7 @@ async def test_a_bearer_token_opens_a_guarded_service_and_is_in_no_trace(
 ) -> None:
     service = await guarded_service(guarded, service_at, BEARER)
 
-    tools = {tool.name: tool for tool in await fresh_tools(service)}
+    tools = {tool.name: tool for tool in await load_fresh_tools(service)}
     outcome = await call_tool(service, tools["echo"], {"text": f"my token is {BEARER}"})
 
     assert BEARER in outcome.result.content[0]["text"]
@@ -111,7 +112,7 @@ def talkative() -> Iterator[Served]:
 
 
 async def call_act(service: Service, **arguments: object) -> None:
-    """Whatever comes of it."""
+    """Call the tool, and ignore a failure."""
     try:
         await call_tool(service, ToolDefinition(**ACT), dict(arguments))
     except OperationError as error:
@@ -170,8 +171,8 @@ async def test_a_secret_in_the_services_own_url_is_kept_where_it_was_typed_only(
 async def test_without_masking_the_same_search_finds_the_secret(
     talkative: Served, service_at: MakeService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The planted fault of the tests above."""
-    monkeypatch.setattr(trace, "masked", lambda text, secrets, **_: text)
+    """Plant the fault of the tests above."""
+    monkeypatch.setattr(recording, "mask_secrets", lambda text, secrets, **_: text)
 
     await call_act(await service_at(f"{talkative.url}/answering"), password=CANARY)
 

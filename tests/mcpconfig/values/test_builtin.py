@@ -1,26 +1,17 @@
-"""Services that the application serves itself are reached by real HTTP on loopback."""
+"""Built-in services are reached by real HTTP on loopback."""
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 
 import pytest
 
-from mcpconfig import builtin
-from mcpconfig.builtin import BuiltinAddress
-from mcpconfig.errors import OperationError
 from mcpconfig.models import Service
-from mcpconfig.operations import list_tools
+from mcpconfig.operations.tools import list_tools
+from mcpconfig.values.errors import OperationError
+from mcpconfig.values.hooks import BuiltinAddress, Hooks, using_hooks
 from tests.peers.serving import Served
 from tests.peers.toolbox import BEARER
 
 MakeService = Callable[..., Awaitable[Service]]
-
-
-@pytest.fixture(autouse=True)
-def _names_as_before() -> Iterator[None]:
-    before = dict(builtin._addresses)
-    yield
-    builtin._addresses.clear()
-    builtin._addresses.update(before)
 
 
 async def test_a_built_in_service_is_opened_with_its_own_token(
@@ -29,10 +20,10 @@ async def test_a_built_in_service_is_opened_with_its_own_token(
     async def address() -> BuiltinAddress:
         return BuiltinAddress(url=guarded.url, bearer=BEARER)
 
-    builtin.register("box", address)
     service = await service_at("builtin:box", allows_private_addresses=False)
 
-    assert len(await list_tools(service)) == 7
+    with using_hooks(Hooks(builtin_addresses={"box": address})):
+        assert len(await list_tools(service)) == 7
     assert guarded.arrivals.seen[0].headers["authorization"] == f"Bearer {BEARER}"
 
 

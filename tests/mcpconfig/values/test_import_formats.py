@@ -1,27 +1,27 @@
-"""What other programs wrote down, read as services; what cannot be one says why."""
+"""Service lists of other programs: parsed entries, and rejected ones with the reason."""
 
 import json
 from typing import Any
 
 import pytest
 
-from mcpconfig.import_formats import (
+from mcpconfig.values.import_formats import (
     BRIDGE,
-    MOST_BYTES,
-    MOST_ENTRIES,
-    Blank,
+    MAX_BYTES,
+    MAX_ENTRIES,
     Entry,
-    Found,
-    Refused,
-    Unreadable,
-    found_in,
+    ImportFormatError,
+    ParsedEntry,
+    Placeholder,
+    RejectedEntry,
+    parse_services,
 )
 
 URL = "https://one.example/mcp"
 
 
-def one(value: Any) -> Found:
-    (found,) = found_in(json.dumps(value))
+def one(value: Any) -> ParsedEntry:
+    (found,) = parse_services(json.dumps(value))
     return found
 
 
@@ -82,9 +82,9 @@ def test_what_has_to_be_entered_is_found_once_and_in_order() -> None:
         },
         "inputs": [{"id": "token", "description": "Your token", "password": True}],
     }
-    assert entry(value).blanks == (
-        Blank(key="env:HOST"),
-        Blank(key="input:token", label="Your token"),
+    assert entry(value).placeholders == (
+        Placeholder(key="env:HOST"),
+        Placeholder(key="input:token", label="Your token"),
     )
 
 
@@ -120,25 +120,25 @@ def test_a_server_json_has_its_remote_with_blanks_for_what_it_wants() -> None:
         "X-Plan": "plan ${plan}",
         "X-Fixed": "as it {is}",
     }
-    assert found.blanks == (
-        Blank(key="tenant", label="Your tenant"),
-        Blank(key="X-Key", label="Your key"),
-        Blank(key="X-Region", label="Where", is_required=False),
-        Blank(key="plan"),
+    assert found.placeholders == (
+        Placeholder(key="tenant", label="Your tenant"),
+        Placeholder(key="X-Key", label="Your key"),
+        Placeholder(key="X-Region", label="Where", is_required=False),
+        Placeholder(key="plan"),
     )
 
 
 def test_several_remotes_are_several_services_also_as_the_registry_answers() -> None:
     remotes = [{"type": "sse", "url": URL}, {"type": "http", "url": URL}, "none"]
-    found = found_in(json.dumps({"server": of_registry(remotes=remotes), "_meta": {}}))
+    found = parse_services(json.dumps({"server": of_registry(remotes=remotes), "_meta": {}}))
     assert [each.label for each in found] == ["weather", "weather-2", "weather-3"]
-    assert isinstance(found[2], Refused)
+    assert isinstance(found[2], RejectedEntry)
 
 
 @pytest.mark.parametrize("remotes", [None, [], {}])
 def test_a_package_to_be_run_is_refused_with_the_way_out(remotes: Any) -> None:
     value = of_registry(packages=[{"registryType": "npm"}], remotes=remotes)
-    assert one(value) == Refused(label="weather", reason=BRIDGE)
+    assert one(value) == RejectedEntry(label="weather", reason=BRIDGE)
 
 
 # --- what cannot be ------------------------------------------------------------------------------
@@ -164,14 +164,14 @@ def test_a_package_to_be_run_is_refused_with_the_way_out(remotes: Any) -> None:
 )
 def test_an_entry_that_cannot_be_a_service_says_why(said: Any, reason: str) -> None:
     found = one(servers(odd=said))
-    assert isinstance(found, Refused)
+    assert isinstance(found, RejectedEntry)
     assert (found.label, reason in found.reason) == ("odd", True), found.reason
     assert "canary" not in found.reason
 
 
 def test_the_others_of_the_file_are_read_all_the_same() -> None:
     value = servers(program={"command": "x"}, one={"url": URL})
-    assert [type(each) for each in found_in(json.dumps(value))] == [Refused, Entry]
+    assert [type(each) for each in parse_services(json.dumps(value))] == [RejectedEntry, Entry]
 
 
 @pytest.mark.parametrize(
@@ -191,13 +191,13 @@ def test_the_others_of_the_file_are_read_all_the_same() -> None:
         ('{"mcpServers": {}}', "No services are written down here."),
         ('{"mcpServers": {"a": {}, "a": {}}}', "“a” is there twice"),
         ('{"mcpServers": {"a": {"url": "x", "url": "y"}}}', "“url” is there twice"),
-        (" " * (MOST_BYTES + 1), "This is larger than 256 KB."),
+        (" " * (MAX_BYTES + 1), "This is larger than 256 KB."),
         (
-            json.dumps(servers(**{f"s{n}": {} for n in range(MOST_ENTRIES + 1)})),
+            json.dumps(servers(**{f"s{n}": {} for n in range(MAX_ENTRIES + 1)})),
             "These are more than 100 services.",
         ),
     ],
 )
 def test_a_text_that_cannot_be_read_says_why(text: str, sentence: str) -> None:
-    with pytest.raises(Unreadable, match=sentence.replace("(", r"\(")):
-        found_in(text)
+    with pytest.raises(ImportFormatError, match=sentence.replace("(", r"\(")):
+        parse_services(text)

@@ -1,4 +1,4 @@
-"""Masking: what opens a service is not in what people read, however it is written down."""
+"""Masking: no form of a credential stays in a text for people."""
 
 import json
 import re
@@ -7,7 +7,7 @@ from urllib.parse import quote, urlencode
 
 import pytest
 
-from mcpconfig.masking import _PIECES, MASK, forms_of, masked, masked_headers
+from mcpconfig.values.masking import _PIECES, MASK, list_secret_forms, mask_headers, mask_secrets
 
 CANARY = 'canary/secret+0123456789="é'
 
@@ -25,7 +25,7 @@ CANARY = 'canary/secret+0123456789="é'
     ],
 )
 def test_a_known_secret_is_hidden_in_every_way_of_writing_it(text: str) -> None:
-    shown = masked(text, forms_of([CANARY]))
+    shown = mask_secrets(text, list_secret_forms([CANARY]))
 
     assert "0123456789" not in shown
     assert MASK in shown
@@ -67,7 +67,7 @@ def test_a_known_secret_is_hidden_in_every_way_of_writing_it(text: str) -> None:
     ],
 )
 def test_what_its_name_calls_a_secret_is_hidden(text: str) -> None:
-    shown = masked(text, [])
+    shown = mask_secrets(text, [])
 
     assert "hunter2" not in shown
     assert "aHVudGVy" not in shown
@@ -87,11 +87,11 @@ def test_what_its_name_calls_a_secret_is_hidden(text: str) -> None:
     ],
 )
 def test_what_is_needed_to_read_a_trace_stays(text: str) -> None:
-    assert masked(text, []) == text
+    assert mask_secrets(text, []) == text
 
 
 def test_the_rest_of_a_document_survives_beside_a_masked_object() -> None:
-    shown = masked('{"credentials": {"a": 1}, "name": "kept"}', [])
+    shown = mask_secrets('{"credentials": {"a": 1}, "name": "kept"}', [])
 
     assert json.loads(shown) == {"credentials": MASK, "name": "kept"}
 
@@ -99,7 +99,7 @@ def test_the_rest_of_a_document_survives_beside_a_masked_object() -> None:
 def test_a_cut_through_a_known_secret_leaves_none_of_it() -> None:
     whole = "x" * 50 + CANARY + "y" * 50
     for length in range(len(whole)):
-        shown = masked(whole[:length], forms_of([CANARY]), was_cut=True)
+        shown = mask_secrets(whole[:length], list_secret_forms([CANARY]), was_cut=True)
         assert "canary" not in shown, length
         assert "can" not in shown, length
 
@@ -107,15 +107,15 @@ def test_a_cut_through_a_known_secret_leaves_none_of_it() -> None:
 def test_many_masked_secrets_do_not_pull_a_half_one_into_view() -> None:
     text = (CANARY * 100)[:-8]
 
-    assert "canary" not in masked(text, forms_of([CANARY]), was_cut=True)
+    assert "canary" not in mask_secrets(text, list_secret_forms([CANARY]), was_cut=True)
 
 
 def test_a_secret_that_is_part_of_another_does_not_leave_its_rest() -> None:
-    assert masked("abcd-efgh", forms_of(["abcd", "abcd-efgh"])) == MASK
+    assert mask_secrets("abcd-efgh", list_secret_forms(["abcd", "abcd-efgh"])) == MASK
 
 
 def test_short_values_are_no_secrets() -> None:
-    assert masked("a b c", forms_of(["a", ""])) == "a b c"
+    assert mask_secrets("a b c", list_secret_forms(["a", ""])) == "a b c"
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_short_values_are_no_secrets() -> None:
     ],
 )
 def test_a_header_that_opens_something_is_hidden(name: str) -> None:
-    assert masked_headers({name: "hunter2"}, []) == {name: MASK}
+    assert mask_headers({name: "hunter2"}, []) == {name: MASK}
 
 
 def test_other_headers_are_shown_without_what_they_carry() -> None:
@@ -137,7 +137,7 @@ def test_other_headers_are_shown_without_what_they_carry() -> None:
         "content-type": "text/plain",
     }
 
-    shown = masked_headers(headers, forms_of([CANARY]))
+    shown = mask_headers(headers, list_secret_forms([CANARY]))
 
     assert shown == {
         "location": f"https://x.example/?code={MASK}&a=b",
@@ -155,7 +155,7 @@ def test_no_text_takes_long_to_mask(piece: str) -> None:
     text = (piece * 30_000)[:24_000]
     began = time.thread_time()
 
-    masked(text, forms_of([CANARY]))
+    mask_secrets(text, list_secret_forms([CANARY]))
 
     assert time.thread_time() - began < 0.5
 
@@ -172,15 +172,15 @@ def test_no_other_case_of_a_letter_slips_through_the_quick_look(letter: str) -> 
 
 @pytest.mark.parametrize("text", ['{"\u017fecret": "hunter2"}', '{"to\u212aen": "hunter2"}'])
 def test_a_name_in_odd_letters_is_one_that_calls_a_secret(text: str) -> None:
-    assert "hunter2" not in masked(text, [])
+    assert "hunter2" not in mask_secrets(text, [])
 
 
 @pytest.mark.parametrize("text", ["Use {} please.", '{{"note": "{}"}}', "see\n{}", "({})"])
 def test_a_token_of_ours_is_masked_wherever_it_stands(text: str) -> None:
     secret = "Ssg0TVuquqmkUrzWO8tleWJvTHWGdEsEggOMmqY-_Kb"
-    said = masked(text.format(f"cs_da68a107_{secret}"), ())
+    said = mask_secrets(text.format(f"cs_da68a107_{secret}"), ())
     assert secret not in said and "cs_da68a107_•••" in said
 
 
 def test_what_only_begins_like_a_token_of_ours_stays() -> None:
-    assert masked("cs_da68a107_short and cs_other", ()) == "cs_da68a107_short and cs_other"
+    assert mask_secrets("cs_da68a107_short and cs_other", ()) == "cs_da68a107_short and cs_other"

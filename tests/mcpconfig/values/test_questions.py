@@ -1,4 +1,5 @@
-"""Questions are read within bounds and brought into one shape; answers are checked against them."""
+"""Questions are parsed within limits and brought into one shape; answers are checked against
+them."""
 
 import json
 from typing import Any
@@ -7,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpconfig.errors import OperationError
-from mcpconfig.limits import LIMITS
-from mcpconfig.questions import is_presentable, problems_of, requests_of
-from mcpconfig.results import Answer, InputRequest, InputRequired
+from mcpconfig.values.errors import OperationError
+from mcpconfig.values.limits import LIMITS
+from mcpconfig.values.questions import find_problems, is_presentable, parse_requests
+from mcpconfig.values.results import Answer, InputRequest, InputRequired
 
 
 @pytest.fixture(autouse=True)
@@ -30,7 +31,7 @@ def page(url: object) -> dict[str, Any]:
 
 
 def one(said: object) -> InputRequest:
-    (request,) = requests_of({"key": said})
+    (request,) = parse_requests({"key": said})
     return request
 
 
@@ -40,7 +41,7 @@ def field(said: object) -> Any:
 
 def refused(asked: object) -> str:
     with pytest.raises(OperationError) as caught:
-        requests_of(asked)
+        parse_requests(asked)
     assert caught.value.is_definite
     return caught.value.message
 
@@ -138,7 +139,7 @@ def test_a_form_without_fields_asks_for_a_yes() -> None:
     request = one(form())
 
     assert request.schema == {"type": "object", "properties": {}, "required": []}
-    assert problems_of(request, {}) == {}
+    assert find_problems(request, {}) == {}
 
 
 def test_only_fields_that_are_there_can_be_needed() -> None:
@@ -146,8 +147,8 @@ def test_only_fields_that_are_there_can_be_needed() -> None:
 
 
 def test_no_question_is_a_question_too() -> None:
-    assert requests_of(None) == ()
-    assert requests_of({}) == ()
+    assert parse_requests(None) == ()
+    assert parse_requests({}) == ()
 
 
 LONG = "x" * (LIMITS.question_characters + 1)
@@ -268,17 +269,17 @@ def test_a_value_is_held_against_what_was_asked(
 ) -> None:
     request = one(form("field", field=said))
 
-    assert problems_of(request, {"field": value}) == ({"field": problem} if problem else {})
+    assert find_problems(request, {"field": value}) == ({"field": problem} if problem else {})
 
 
 def test_what_is_needed_and_what_nobody_asked_for_is_said_by_name() -> None:
     request = one(form("here", here={"type": "string"}, there={"type": "string"}))
 
-    assert problems_of(request, {"elsewhere": 1}) == {
+    assert find_problems(request, {"elsewhere": 1}) == {
         "here": "This is needed.",
         "elsewhere": "Nobody asked for this.",
     }
-    assert problems_of(request, None) == {"here": "This is needed."}
+    assert find_problems(request, None) == {"here": "This is needed."}
 
 
 def test_values_survive_as_json() -> None:
@@ -313,6 +314,6 @@ def test_whatever_is_said_is_read_or_refused_and_whatever_is_answered_is_judged(
     except OperationError as error:
         assert error.is_definite
         return
-    assert set(problems_of(request, {"field": value})) <= {"field"}
+    assert set(find_problems(request, {"field": value})) <= {"field"}
     default = request.schema["properties"]["field"].get("default")
-    assert default is None or problems_of(request, {"field": default}) == {}
+    assert default is None or find_problems(request, {"field": default}) == {}

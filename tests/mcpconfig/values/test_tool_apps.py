@@ -1,4 +1,4 @@
-"""Apps of tools: which tool has one, what is taken in of its page, and what that page may reach."""
+"""Apps of tools: which tool has one, how its page is parsed, and what that page may reach."""
 
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
@@ -8,14 +8,20 @@ import pytest
 from asgiref.sync import sync_to_async
 from django.core.exceptions import ValidationError
 
-from mcpconfig.errors import OperationError
-from mcpconfig.ledger import fetch_tools
-from mcpconfig.limits import LIMITS
 from mcpconfig.models import Exchange, Service
-from mcpconfig.models.app_origins import check_origins, origins_in
-from mcpconfig.reading import read_resource
-from mcpconfig.results import ResourceContents, ResourcePart
-from mcpconfig.tool_apps import MIME_TYPE, app_page, app_uri, content_policy, is_for
+from mcpconfig.models.service import check_origins, parse_origins
+from mcpconfig.operations.resources import read_resource
+from mcpconfig.operations.tool_listing import fetch_tools
+from mcpconfig.values.errors import OperationError
+from mcpconfig.values.limits import LIMITS
+from mcpconfig.values.results import ResourceContents, ResourcePart
+from mcpconfig.values.tool_apps import (
+    MIME_TYPE,
+    build_content_policy,
+    get_app_uri,
+    is_for,
+    parse_app_page,
+)
 from tests.peers.effects import Effects
 from tests.peers.gallery import application
 from tests.peers.serving import Served
@@ -52,7 +58,7 @@ def contents(text: str | None = "<p>Hello", mime_type: str = MIME_TYPE, **more: 
     ],
 )
 def test_only_what_names_an_app_of_its_service_has_one(meta: Any, uri: str) -> None:
-    assert app_uri(meta) == uri
+    assert get_app_uri(meta) == uri
 
 
 @pytest.mark.parametrize(
@@ -73,15 +79,15 @@ def test_a_tool_is_for_whom_its_service_says(meta: Any, model: bool, app: bool) 
 
 def test_an_app_is_taken_in_with_the_origins_that_it_asks_for() -> None:
     csp = {"connectDomains": ["https://A.example/", "wss://b.example:8"], "resourceDomains": None}
-    page = app_page(contents(meta={"ui": {"csp": csp}}))
+    page = parse_app_page(contents(meta={"ui": {"csp": csp}}))
     assert page.html == "<p>Hello"
     assert page.connects == ("https://a.example", "wss://b.example:8")
     assert page.loads == ()
-    assert page.hash == app_page(contents()).hash != app_page(contents("<p>Other")).hash
+    assert page.hash == parse_app_page(contents()).hash != parse_app_page(contents("<p>Other")).hash
 
 
 def test_bytes_are_read_as_a_page_too() -> None:
-    assert app_page(contents(None, blob=b"<p>Hi")).html == "<p>Hi"
+    assert parse_app_page(contents(None, blob=b"<p>Hi")).html == "<p>Hi"
 
 
 @pytest.mark.parametrize(
@@ -95,13 +101,13 @@ def test_bytes_are_read_as_a_page_too() -> None:
 )
 def test_what_is_no_whole_app_is_refused_with_a_sentence(found: ResourceContents) -> None:
     with pytest.raises(OperationError) as caught:
-        app_page(found)
+        parse_app_page(found)
     assert caught.value.kind == "protocol"
     assert caught.value.message.endswith(".")
 
 
 def test_a_policy_without_origins_lets_the_app_reach_nothing() -> None:
-    directives = dict(each.split(" ", 1) for each in content_policy((), (), ()).split("; "))
+    directives = dict(each.split(" ", 1) for each in build_content_policy((), (), ()).split("; "))
     assert directives["sandbox"] == "allow-scripts"
     assert directives["default-src"] == directives["connect-src"] == "'none'"
     assert directives["form-action"] == directives["base-uri"] == "'none'"
@@ -111,7 +117,7 @@ def test_a_policy_without_origins_lets_the_app_reach_nothing() -> None:
 
 def test_an_app_gets_of_what_it_asks_for_only_what_an_admin_allowed() -> None:
     asked, allowed = ("https://a.example", "https://b.example"), {"https://b.example"}
-    policy = content_policy(asked, asked, allowed | {"https://never-asked.example"})
+    policy = build_content_policy(asked, asked, allowed | {"https://never-asked.example"})
     assert "connect-src https://b.example;" in policy
     assert "img-src data: blob: https://b.example;" in policy
     assert "a.example" not in policy
@@ -135,9 +141,9 @@ def test_an_app_gets_of_what_it_asks_for_only_what_an_admin_allowed() -> None:
 )
 def test_nothing_but_an_origin_gets_into_a_policy(origin: str) -> None:
     csp = {"connectDomains": [origin], "resourceDomains": [origin]}
-    page = app_page(contents(meta={"ui": {"csp": csp}}))
+    page = parse_app_page(contents(meta={"ui": {"csp": csp}}))
     assert page.connects == page.loads == ()
-    assert content_policy((origin,), (origin,), {origin}) == content_policy((), (), ())
+    assert build_content_policy((origin,), (origin,), {origin}) == build_content_policy((), (), ())
     with pytest.raises(ValidationError):
         check_origins(origin)
 
@@ -145,7 +151,7 @@ def test_nothing_but_an_origin_gets_into_a_policy(origin: str) -> None:
 def test_origins_are_read_one_a_line() -> None:
     text = "https://A.example/\n\n  wss://*.b.example:8443 \n"
     check_origins(text)
-    assert origins_in(text) == {"https://a.example", "wss://*.b.example:8443"}
+    assert parse_origins(text) == {"https://a.example", "wss://*.b.example:8443"}
 
 
 def test_too_many_origins_are_refused() -> None:
@@ -169,11 +175,11 @@ async def test_a_page_is_read_whole_with_what_it_asks_for(
     apps: Served, service_at: MakeService
 ) -> None:
     service = await service_at(apps.url, allows_apps=True)
-    page = app_page(await read_resource(service, URI))
+    page = parse_app_page(await read_resource(service, URI))
     assert page.html == "<p>Hello"
     assert page.connects == ("https://a.example",)
     assert page.loads == ("https://b.example",)
-    large = app_page(await read_resource(service, "ui://gallery/large"))
+    large = parse_app_page(await read_resource(service, "ui://gallery/large"))
     assert len(large.html) == LIMITS.resource_bytes // 4
 
 
@@ -183,8 +189,8 @@ async def test_what_a_known_tool_says_to_programs_is_renewed(
     service = await service_at(apps.url, allows_apps=True)
     tools = {tool.name: tool for tool in await fetch_tools(service)}
     shown = tools["show_plain"]
-    assert app_uri(shown.meta) == URI
+    assert get_app_uri(shown.meta) == URI
     shown.meta = None
     await sync_to_async(shown.save)()
     again = {tool.name: tool for tool in await fetch_tools(service)}["show_plain"]
-    assert (again.pk, app_uri(again.meta)) == (shown.pk, URI)
+    assert (again.pk, get_app_uri(again.meta)) == (shown.pk, URI)

@@ -2,9 +2,9 @@
 
 import pytest
 
-from mcpconfig.errors import OperationError
-from mcpconfig.limits import LIMITS
-from mcpconfig.uri_templates import Value, expand, required, variables
+from mcpconfig.values.errors import OperationError
+from mcpconfig.values.limits import LIMITS
+from mcpconfig.values.uri_templates import Value, expand, list_required_variables, list_variables
 
 # The values that section 3.2 of RFC 6570 uses.
 VALUES: dict[str, Value] = {
@@ -45,13 +45,13 @@ EXPANSIONS = {
 
 @pytest.mark.parametrize(("template", "expanded"), EXPANSIONS.items())
 def test_a_template_expands_as_the_rfc_says(template: str, expanded: str) -> None:
-    given = {name: VALUES[name] for name in variables(template) if name in VALUES}
+    given = {name: VALUES[name] for name in list_variables(template) if name in VALUES}
 
     assert expand(template, given) == expanded
 
 
 def test_the_names_of_a_template_are_told_in_order() -> None:
-    assert variables("book://{shelf}/{name}{?page,name}") == ["shelf", "name", "page"]
+    assert list_variables("book://{shelf}/{name}{?page,name}") == ["shelf", "name", "page"]
 
 
 def test_a_name_with_a_hyphen_is_taken_although_the_rfc_knows_none() -> None:
@@ -66,7 +66,7 @@ def test_a_value_cannot_leave_its_place() -> None:
 
 @pytest.mark.parametrize("template", ["a:{b", "a:b}", "a:{}", "a:{b c}", "a:{=b}", "a:{{b}}"])
 def test_a_broken_template_is_refused(template: str) -> None:
-    assert variables(template) == []
+    assert list_variables(template) == []
     with pytest.raises(OperationError, match="cannot be read"):
         expand(template, {})
 
@@ -96,4 +96,4 @@ def test_templates_and_uris_have_a_length() -> None:
     ],
 )
 def test_values_outside_the_query_are_required(template: str, needed: set[str]) -> None:
-    assert required(template) == needed
+    assert list_required_variables(template) == needed

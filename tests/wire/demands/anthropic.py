@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.wire.demands.demand import (
+from .demand import (
     Broken,
     Value,
     demand,

@@ -5,15 +5,7 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import Any
 
-from tests.wire.demands.demand import (
-    Broken,
-    Value,
-    demand,
-    demand_bytes,
-    demand_match,
-    demand_text,
-    demand_unique,
-)
+from .demand import Broken, Value, demand, demand_bytes, demand_match, demand_text, demand_unique
 
 NAME = r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,127}"
 MEDIA = {

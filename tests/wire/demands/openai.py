@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from tests.wire.demands.demand import (
+from .demand import (
     Broken,
     Value,
     demand,

@@ -7,25 +7,25 @@ from typing import Any
 import pytest
 
 from chatapp.models import Member, Trial
-from chatapp.turns import trials
-from chatapp.turns.refusals import Refused
-from chatapp.turns.trials import Proposal
-from mcpconfig import ledger
+from chatapp.people.refused import Refused
+from chatapp.simulation import manual_runs
+from chatapp.simulation.manual_runs import Proposal
 from mcpconfig.models import Exchange, Service, ToolSetting
+from mcpconfig.services import tool_definitions
 from tests.peers.bench import Bench
 
 pytestmark = pytest.mark.timeout(30)
 
 
 def proposed(person: Member, service: Service, tool: str = "get_receipt") -> Proposal:
-    ledger.confirm(service.definitions.filter(name="get_receipt"))
+    tool_definitions.confirm_tools(service.definitions.filter(name="get_receipt"))
     arguments = '{"name": "A-17"}' if tool == "delete_order" else "{}"
-    return trials.propose(person, service.definitions.get(name=tool), arguments, uuid.uuid4())
+    return manual_runs.propose(person, service.definitions.get(name=tool), arguments, uuid.uuid4())
 
 
 def run(proposal: Proposal, confirmed: str = "") -> list[Trial]:
     noted: list[Trial] = []
-    trials.run(proposal, confirmed=confirmed, noted=noted.append)
+    manual_runs.run(proposal, confirmed=confirmed, on_stored=noted.append)
     return noted
 
 
@@ -87,7 +87,7 @@ def test_what_is_not_noted_is_not_sent(admin: Member, shop: Service, bench: Benc
         raise OSError("The history cannot be written.")
 
     with pytest.raises(OSError):
-        trials.run(proposed(admin, shop), confirmed="", noted=fail)
+        manual_runs.run(proposed(admin, shop), confirmed="", on_stored=fail)
     assert bench.ran == [] and not Trial.objects.exists()
 
 
@@ -99,7 +99,7 @@ def test_an_unforeseen_end_is_an_unknown_outcome(
     def broken(*_: Any) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("mcpconfig.operations._outcome", broken)
+    monkeypatch.setattr("mcpconfig.operations.tools._parse_answer", broken)
     run(proposed(admin, shop))
     trial = Trial.objects.get()
     assert trial.state == "unknown" and trial.error is not None

@@ -4,10 +4,11 @@ import pytest
 from django.test import Client
 
 from chatapp.models import ModelProvider
-from chatapp.providers import local_servers
-from tests.chatapp.admin.test_providers import LIST, bare, page, server, words
+from chatapp.providers.access import local_servers
 from tests.wire.script import Answer
 from tests.wire.server import WireServer
+
+from .test_providers import LIST, bare, page, server, words
 
 __all__ = ["bare", "server"]
 pytestmark = pytest.mark.django_db

@@ -7,7 +7,7 @@ from django.test import Client
 
 from chatapp.models import Member
 from mcpconfig.models import Service, ToolDefinition, ToolSetting
-from tests.chatapp.views.dom import Element, parse
+from tests.dom_tree import Element, parse
 
 pytestmark = pytest.mark.django_db
 PAGE = "/admin/chatapp/modelprovider/tools/"

@@ -9,8 +9,8 @@ from django.contrib.auth.models import Group
 from django.test import Client
 
 from chatapp.models import ChatModel, ModelProvider
-from chatapp.providers import local_servers
-from mcpconfig import vault
+from chatapp.providers.access import local_servers
+from mcpconfig.services import secret_rotation
 from tests.chatapp.providers.accounts import forget_environment
 from tests.flows.model_server import answering
 from tests.wire.script import Answer
@@ -110,7 +110,7 @@ def test_a_key_goes_in_and_never_out(admin_client: Client) -> None:
 
 def test_a_key_is_encrypted_and_found_by_the_rotation(admin_client: Client) -> None:
     add(admin_client)
-    (stored,) = vault.stored_secrets()
+    (stored,) = secret_rotation.iterate_stored_secrets()
     assert SECRET.encode() not in stored.token
     assert stored.place == f"provider {ModelProvider.objects.get().pk}, sealed key"
     assert stored.is_readable
@@ -153,11 +153,11 @@ def test_a_secret_that_is_not_used_any_more_is_not_kept(
     admin_client: Client, place: str, kept: list[str] | None
 ) -> None:
     add(admin_client, base_url="", headers="X-Team: red")
-    before = [secret.place for secret in vault.stored_secrets()]
+    before = [secret.place for secret in secret_rotation.iterate_stored_secrets()]
     provider = ModelProvider.objects.get()
     changed = FORM | {"key_place": place, "key": "", "base_url": ""}
     assert admin_client.post(f"{inside(provider)}change/", changed).status_code == 302
-    places = [secret.place for secret in vault.stored_secrets()]
+    places = [secret.place for secret in secret_rotation.iterate_stored_secrets()]
     assert places == (before if kept is None else [f"provider {provider.pk}, {n}" for n in kept])
 
 

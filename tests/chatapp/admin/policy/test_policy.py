@@ -8,13 +8,13 @@ from django.test import Client
 
 from chatapp.models import HousePolicy, Member, PolicyRule, PolicyTest, ToolLimit
 from chatapp.permissions.rules import OWN_TOOLS
+from chatapp.policy.stored_policy import build_house, build_limit, build_rule
 from chatapp.tools.core import CORE_TOOLS
-from chatapp.turns.policy import house_of, limit_of, rule_of
-from tests.chatapp.views.dom import Element, parse
+from tests.dom_tree import Element, parse
 
-from .policing import group_of, policy_test, rule, shop
+from .policy_rows import group_of, policy_test, rule, shop
 
-pytestmark = [pytest.mark.django_db, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.django_db, pytest.mark.timeout(300)]
 
 RULES = "/admin/chatapp/policyrule/"
 TESTS = "/admin/chatapp/policytest/"
@@ -99,6 +99,16 @@ def test_what_cannot_be_a_rule_is_said_at_its_field_and_what_was_typed_stays(
     assert not PolicyRule.objects.exists()
 
 
+def test_a_name_that_no_tool_of_the_rule_has_is_refused_at_its_field(admin_client: Client) -> None:
+    values = typed(is_core="on", tool="remember", condition='txt != "secret"')
+    assert "has a value named “txt”. Did you mean “text”?" in said(
+        admin_client.post(f"{RULES}add/", values)
+    )
+    assert not PolicyRule.objects.exists()
+    values["condition"] = 'text != "secret"'
+    assert admin_client.post(f"{RULES}add/", values).status_code == 302
+
+
 def test_the_tools_that_services_offer_are_there_to_choose(admin_client: Client) -> None:
     shop()
     form = page(admin_client.get(f"{RULES}add/"))
@@ -116,8 +126,8 @@ def test_a_rule_and_a_limit_are_about_one_of_our_own_tools_alone(admin_client: C
     assert "Forbids “remember” of Countersign itself." in said(admin_client.get(RULES))
     limits = said(admin_client.get(LIMITS))
     assert "use “remember” of Countersign itself 2 times a day" in limits
-    assert rule_of(PolicyRule.objects.get(), ()).service == OWN_TOOLS
-    assert limit_of(ToolLimit.objects.get()).service == OWN_TOOLS
+    assert build_rule(PolicyRule.objects.get(), ()).service == OWN_TOOLS
+    assert build_limit(ToolLimit.objects.get()).service == OWN_TOOLS
 
 
 @pytest.mark.parametrize("address", [RULES, LIMITS])
@@ -135,17 +145,17 @@ def test_a_tool_is_of_a_service_or_ours_and_not_both(admin_client: Client, addre
 
 
 def test_a_rule_that_asks_and_the_house_may_want_the_name_typed(admin_client: Client) -> None:
-    """A36: a click is not enough where an admin says so."""
+    """A click is not enough where an admin requires the name to be typed."""
     values = typed(tool="pay", wants_typing="on")
     wrong = said(admin_client.post(f"{RULES}add/", values))
     assert "Only a rule that asks can have the tool’s name typed." in wrong
     assert admin_client.post(f"{RULES}add/", values | {"effect": "ask"}).status_code == 302
-    assert rule_of(PolicyRule.objects.get(), ()).wants_typing
-    assert "runs; whoever allows it types the tool’s name." in said(admin_client.get(RULES))
+    assert build_rule(PolicyRule.objects.get(), ()).wants_typing
+    assert "runs; the person who allows it types the tool’s name." in said(admin_client.get(RULES))
 
     for types_high in ({"types_high": "on"}, {}):
         assert admin_client.post(HOUSE, AS_IT_IS | types_high).status_code == 302
-        assert house_of(HousePolicy.current()).types_high is bool(types_high)
+        assert build_house(HousePolicy.current()).types_high is bool(types_high)
 
 
 def test_no_form_shows_what_nothing_does_yet(admin_client: Client) -> None:

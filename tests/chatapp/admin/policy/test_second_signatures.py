@@ -8,15 +8,15 @@ from django.contrib.auth.models import Group
 from django.test import Client
 
 from chatapp.models import HousePolicy, LogEntry, Member, PolicyRule, SecondSignature, StandIn
-from chatapp.turns import trials
-from chatapp.turns.refusals import Refused
+from chatapp.people.refused import Refused
+from chatapp.simulation import manual_runs
 from mcpconfig.models import ToolDefinition
-from tests.chatapp.turns.signing import member, second_signature
+from tests.turns.second_signers import member, second_signature
 
-from .policing import policy_test, rule, shop
+from .policy_rows import policy_test, rule, shop
 from .test_policy import AS_IT_IS, HOUSE, RULES, page, said, typed
 
-pytestmark = [pytest.mark.django_db, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.django_db, pytest.mark.timeout(300)]
 SECONDS = "/admin/chatapp/secondsignature/"
 STAND_INS = "/admin/chatapp/standin/"
 
@@ -156,4 +156,4 @@ def test_an_admin_alone_does_not_try_by_hand_what_two_must_sign(admin: Member) -
     HousePolicy(high_needs=second_signature()).save()
     definition = ToolDefinition.objects.get(service=service, name="delete_label")
     with pytest.raises(Refused, match="Two people sign for this"):
-        trials.propose(admin, definition, "{}", uuid.uuid4())
+        manual_runs.propose(admin, definition, "{}", uuid.uuid4())

@@ -20,16 +20,16 @@ from chatapp.models import (
     ToolLimit,
     Turn,
 )
-from chatapp.turns.prompting import Prompting, prompting
+from chatapp.simulation.ask_rate import AskRate, measure_ask_rate
 from mcpconfig.models import Service
-from tests.chatapp.turns.past import past, shop
-from tests.chatapp.turns.signing import second_signature
-from tests.chatapp.views import rows as rows_of
-from tests.chatapp.views.dom import Element, parse
+from tests.dom_tree import Element, parse
+from tests.turns import rows as rows_of
+from tests.turns.past_turns import past, shop
+from tests.turns.second_signers import second_signature
 
-from .policing import rule
+from .policy_rows import rule
 
-pytestmark = [pytest.mark.django_db, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.django_db, pytest.mark.timeout(300)]
 SIMULATOR = "/admin/chatapp/policyrule/simulator/"
 QUESTIONS = "/admin/chatapp/policyrule/questions/"
 
@@ -168,13 +168,13 @@ def test_only_the_asked_for_time_counts_and_the_median_is_of_answers(service: Se
     answer("granted", 1, 2)
     answer("granted", 60, 1)
     answer("withdrawn", 9_000, 5)
-    found = prompting(7)
+    found = measure_ask_rate(7)
     assert (found.total.median_seconds, found.total.unanswered) == (1.0, 5)
     Turn.objects.update(created_at=timezone.now() - timedelta(days=9))
     Approval.objects.update(created_at=timezone.now() - timedelta(days=9))
-    empty = prompting(7)
+    empty = measure_ask_rate(7)
     assert (empty.total.asked, empty.total.median_seconds, empty.per_turn) == (0, None, 0.0)
-    assert prompting(10).total.asked == 20
+    assert measure_ask_rate(10).total.asked == 20
 
 
 @pytest.mark.parametrize("address", [SIMULATOR, QUESTIONS])
@@ -195,7 +195,7 @@ def at(seconds: int) -> datetime:
     return timezone.now() - timedelta(minutes=10) + timedelta(seconds=seconds)
 
 
-def asked_of(found: Prompting) -> dict[str, tuple[int, int, float | None]]:
+def asked_of(found: AskRate) -> dict[str, tuple[int, int, float | None]]:
     return {row.label: (row.asked, row.granted, row.median_seconds) for row in found.by_person}
 
 
@@ -217,7 +217,7 @@ def test_each_who_signs_is_asked_once_and_has_a_time_of_their_own(
         second=second_signature(), created_at=at(0), first_by=owner, first_at=at(5),
         state=state, decided_by=signers.get(by), decided_at=at(305),
     )  # fmt: skip
-    found = prompting(7)
+    found = measure_ask_rate(7)
     people = asked_of(found)
     assert {name: row[:2] for name, row in people.items()} == {
         name: row[:2] for name, row in said.items()

@@ -8,11 +8,11 @@ from django.urls import reverse
 
 from chatapp.models import LogEntry, Member
 from mcpconfig.models import Service, ToolDefinition, ToolSetting
-from tests.chatapp.views.dom import Element, parse
+from tests.dom_tree import Element, parse
 
-from .policing import group_of, policy_test, rule, shop
+from .policy_rows import group_of, policy_test, rule, shop
 
-pytestmark = [pytest.mark.django_db, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.django_db, pytest.mark.timeout(300)]
 HELD = "Nothing was saved, because it would make a policy test fail."
 RUNS = "“Asked” must ask, but it runs."
 

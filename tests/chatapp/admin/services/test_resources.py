@@ -10,8 +10,8 @@ from django.urls import reverse
 from chatapp.models import Attachment, Member
 from mcpconfig.models import Exchange, Service
 from tests.chatapp.views.conftest import _doors, _room, doors, room
-from tests.chatapp.views.dom import Element, parse
-from tests.peers.reading_room import Doors
+from tests.dom_tree import Element, parse
+from tests.peers.reading_room import ReadSwitch
 
 __all__ = ["_doors", "_room", "doors", "room"]
 pytestmark = pytest.mark.timeout(30)
@@ -120,7 +120,9 @@ def test_what_cannot_be_read_says_why_and_keeps_what_was_typed(
     assert not Attachment.objects.exists()
 
 
-def test_a_service_that_fails_shows_why(admin_client: Client, room: Service, doors: Doors) -> None:
+def test_a_service_that_fails_shows_why(
+    admin_client: Client, room: Service, doors: ReadSwitch
+) -> None:
     doors.shut.set()
     page = read(admin_client, room, 422, uri="room://notice")
     assert page.with_class("errornote")

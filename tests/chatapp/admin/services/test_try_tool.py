@@ -10,14 +10,14 @@ from django.test import Client
 from django.urls import reverse
 
 from chatapp.models import Member, ToolCall, Trial
-from mcpconfig import ledger
 from mcpconfig.models import Exchange, Service, ToolDefinition, ToolSetting
+from mcpconfig.services import tool_definitions
 from tests.conftest import signed_in
 from tests.peers.bench import Bench
 
-from .trying import Desk, Page
+from .try_tool_page import Desk, Page
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(30)]
+pytestmark = [pytest.mark.gate, pytest.mark.timeout(30)]
 State = ToolCall.State
 ORDERS = {"limit": "2"}
 
@@ -35,7 +35,7 @@ def second_admin() -> Client:
 
 
 def confirm(service: Service) -> None:
-    ledger.confirm(ledger.known_tools(service))
+    tool_definitions.confirm_tools(tool_definitions.list_current_tools(service))
 
 
 # --- the form --------------------------------------------------------------------------------
@@ -180,7 +180,7 @@ def test_change_values_leads_back_with_what_was_typed(admin_client: Client, shop
     assert back.values == {"name": "A-17", "reason": "Old"}
 
 
-# --- promise 3: a yes is for exactly what was shown -------------------------------------------
+# --- a yes is for exactly what was shown ------------------------------------------------------
 def moved(service: Service) -> None:
     service.url = service.url.replace("/mcp", "/elsewhere")
     Service.objects.filter(pk=service.pk).update(url=service.url)

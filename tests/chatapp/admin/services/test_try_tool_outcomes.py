@@ -11,19 +11,19 @@ from django.utils import timezone
 
 from chatapp.models import ToolCall, Trial
 from mcpconfig.models import Service
-from tests.chatapp.views.dom import Element
+from tests.chatapp.admin.conftest import service_at
+from tests.dom_tree import Element
 from tests.peers.bench import Bench
 from tests.peers.effects import Effects
 from tests.peers.effects import application as effects_application
 from tests.peers.errands import Errands
 from tests.peers.errands import application as errands_application
-from tests.peers.questioner import Diary, application
+from tests.peers.questioner import QuestionLog, application
 from tests.peers.serving import Served
 
-from .conftest import service_at
-from .trying import Desk, Page
+from .try_tool_page import Desk, Page
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(40)]
+pytestmark = [pytest.mark.gate, pytest.mark.timeout(40)]
 State = ToolCall.State
 
 
@@ -133,7 +133,7 @@ def test_a_trial_whose_process_died_has_an_unknown_outcome(
     trial.refresh_from_db()
     assert trial.state == state
     is_over = state == State.UNKNOWN
-    assert ("The server stopped while this ran" in page.said) is is_over
+    assert ("The server stopped while this was running" in page.said) is is_over
     assert ("It is running. Look again" in page.said) is not is_over
 
 
@@ -143,7 +143,7 @@ def test_a_trial_whose_process_died_has_an_unknown_outcome(
 def test_a_service_that_asks_first_has_not_run_it(
     admin_client: Client, tool: str, said: str
 ) -> None:
-    diary = Diary()
+    diary = QuestionLog()
     with Served(application(diary)) as served:
         page, trial = run(admin_client, service_at(served.url), tool)
     assert trial.state == State.FAILED

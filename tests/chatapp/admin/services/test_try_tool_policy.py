@@ -9,32 +9,32 @@ from django.test import Client
 from django.utils import timezone
 
 from chatapp.models import HousePolicy, Member, PolicyRule, ToolLimit, Trial, Turn
-from chatapp.turns import trials
-from chatapp.turns.refusals import Refused
-from chatapp.turns.trials import NotTyped, Proposal
-from mcpconfig import ledger
+from chatapp.people.refused import Refused
+from chatapp.simulation import manual_runs
+from chatapp.simulation.manual_runs import NotTyped, Proposal
 from mcpconfig.models import Service
-from tests.chatapp.views import rows
+from mcpconfig.services import tool_definitions
 from tests.peers.bench import Bench
+from tests.turns import rows
 
-from .trying import Desk
+from .try_tool_page import Desk
 
 pytestmark = pytest.mark.timeout(30)
 
 
 def proposed(person: Member, service: Service, tool: str, **values: Any) -> Proposal:
     definition = service.definitions.get(name=tool)
-    return trials.propose(person, definition, json.dumps(values), uuid.uuid4())
+    return manual_runs.propose(person, definition, json.dumps(values), uuid.uuid4())
 
 
 def run(proposal: Proposal, **answer: str) -> None:
     given = {"confirmed": "", **answer}
-    trials.run(proposal, noted=lambda _: None, **given)
+    manual_runs.run(proposal, on_stored=lambda _: None, **given)
 
 
 @pytest.fixture
 def confirmed(shop: Service) -> Service:
-    ledger.confirm(ledger.known_tools(shop))
+    tool_definitions.confirm_tools(tool_definitions.list_current_tools(shop))
     return shop
 
 

@@ -7,9 +7,9 @@ from django.core.signing import Signer
 from django.test import Client
 from django.urls import reverse
 
-from chatapp.turns import refusals
+from chatapp.people import refused
 from mcpconfig.models import Service
-from tests.chatapp.views.dom import Element, parse
+from tests.dom_tree import Element, parse
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +104,6 @@ def waited(page: Page) -> Page:
     signer = Signer(salt="chatapp.trial.confirmed")
     for field in page.dom.all("input", name="confirmed"):
         binding, trial, shown_at = signer.unsign_object(field["value"])
-        shown_at -= 2 * refusals.SOONEST_SECONDS
+        shown_at -= 2 * refused.MIN_READING_SECONDS
         field.attributes["value"] = signer.sign_object([binding, trial, shown_at])
     return page

@@ -1,4 +1,4 @@
-"""A27, A29, A34 and A76: what changes between the showing, the click and the execution."""
+"""What changes between the card, the click and the execution."""
 
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
@@ -7,15 +7,15 @@ from typing import Any
 
 from django.utils import timezone
 
+from chatapp.conversations import intake
 from chatapp.models import Approval, HousePolicy, Member, PolicyRule, ToolCall
-from chatapp.storage import in_database
-from chatapp.turns import intake
-from mcpconfig import credentials
+from chatapp.server.database import in_database
 from mcpconfig.models import Service, ToolSetting
+from mcpconfig.secrets import credentials
 from tests import scripted
-from tests.chatapp.turns.acts import rest
 from tests.commands import Ran
 from tests.peers import turncoat
+from tests.turns.acts import wait_for_rest
 
 from . import plants
 from .world import DELETE, Abuse, Attack, World, at_home
@@ -52,7 +52,7 @@ def rows(change: Rows) -> Change:
     return changed
 
 
-# --- A27: arguments ------------------------------------------------------------------------------
+# --- arguments -----------------------------------------------------------------------------------
 def other_arguments() -> None:
     ToolCall.objects.update(arguments='{"name":"house"}')
 
@@ -81,7 +81,7 @@ async def one_name_twice(world: World) -> None:
     await world.rest()
 
 
-# --- A29: another tool ---------------------------------------------------------------------------
+# --- another tool --------------------------------------------------------------------------------
 def listed_anew(what: str) -> Change:
     async def change(world: World) -> None:
         world.server.change(what)
@@ -95,6 +95,14 @@ async def changed_unnoticed(world: World) -> None:
     world.server.change("schema")
     past = timezone.now() - timedelta(seconds=1)
     await in_database(lambda: Service.objects.update(tools_fresh_until=past))
+
+
+async def changed_within_the_time_that_the_service_named(world: World) -> None:
+    """The service said that its list stays valid for hours. It was read a minute ago."""
+    world.server.change("schema")
+    read = timezone.now() - timedelta(minutes=1)
+    valid = timezone.now() + timedelta(hours=5)
+    await in_database(lambda: Service.objects.update(tools_listed_at=read, tools_fresh_until=valid))
 
 
 async def moved(world: World) -> None:
@@ -117,7 +125,7 @@ def after_a_lasting_consent(change: Change) -> Abuse:
     return abuse
 
 
-# --- A34: a stale approval -----------------------------------------------------------------------
+# --- a stale approval ----------------------------------------------------------------------------
 def too_late() -> None:
     Approval.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
 
@@ -125,7 +133,7 @@ def too_late() -> None:
 async def another_message(world: World) -> None:
     chat = world.turn.conversation
     following = partial(intake.receive, world.owner, chat, text="Leave it", model=scripted.MODEL)
-    await rest(world.workplace, await in_database(following))
+    await wait_for_rest(world.runtime, await in_database(following))
 
 
 async def another_token(world: World) -> None:
@@ -141,7 +149,7 @@ async def not_theirs_any_more(world: World) -> None:
     await in_database(lambda: Service.objects.update(**mine_alone))
 
 
-# --- A76: an admin acts meanwhile ----------------------------------------------------------------
+# --- an admin acts meanwhile ---------------------------------------------------------------------
 def service_off() -> None:
     Service.objects.update(is_enabled=False)
 
@@ -163,7 +171,7 @@ WHEN = {"while it waits": while_it_waits, "after the click": after_the_click}
 ATTACKS = (
     *(
         Attack(
-            threat="A27",
+            threat="arguments-changed-after-display",
             words=f"other arguments in the rows {when}",
             abuse=at(rows(other_arguments)),
             plant=plants.nothing_checked_again,
@@ -171,26 +179,26 @@ ATTACKS = (
         for when, at in WHEN.items()
     ),
     Attack(
-        threat="A27",
+        threat="arguments-changed-after-display",
         words="the version of another card",
         abuse=the_version_of_another_card,
         plant=plants.a_decision_without_conditions,
     ),
     Attack(
-        threat="A27",
+        threat="arguments-changed-after-display",
         words="fields beside the card",
         abuse=fields_beside_the_card,
         plant=plants.fields_of_the_browser_count,
     ),
     Attack(
-        threat="A27",
+        threat="arguments-changed-after-display",
         words="one name twice",
         abuse=one_name_twice,
         plant=plants.the_last_value_counts,
     ),
     *(
         Attack(
-            threat="A29",
+            threat="tool-changed-after-approval",
             words=f"another {what} {when}",
             abuse=at(listed_anew(what)),
             plant=plants.nothing_checked_again,
@@ -200,7 +208,7 @@ ATTACKS = (
     ),
     *(
         Attack(
-            threat="A29",
+            threat="tool-changed-after-approval",
             words=f"another schema {when}, which nobody has noticed yet",
             abuse=at(changed_unnoticed),
             plant=plants.old_lists_do,
@@ -209,7 +217,16 @@ ATTACKS = (
     ),
     *(
         Attack(
-            threat="A29",
+            threat="tool-changed-after-approval",
+            words=f"another schema {when}, although the list is valid for hours",
+            abuse=at(changed_within_the_time_that_the_service_named),
+            plant=plants.old_lists_do,
+        )
+        for when, at in WHEN.items()
+    ),
+    *(
+        Attack(
+            threat="tool-changed-after-approval",
             words=f"another endpoint {when}",
             abuse=at(moved),
             plant=plants.nothing_checked_again,
@@ -218,7 +235,7 @@ ATTACKS = (
     ),
     *(
         Attack(
-            threat="A29",
+            threat="tool-changed-after-approval",
             words=f"another {what} after a lasting consent",
             abuse=after_a_lasting_consent(listed_anew(what)),
             plant=plants.any_consent_holds,
@@ -226,26 +243,26 @@ ATTACKS = (
         for what in turncoat.CHANGES
     ),
     Attack(
-        threat="A29",
+        threat="tool-changed-after-approval",
         words="another endpoint after a lasting consent",
         abuse=after_a_lasting_consent(moved),
         plant=plants.any_consent_holds,
     ),
     Attack(
-        threat="A34",
+        threat="stale-approval",
         words="after it expired",
         abuse=while_it_waits(rows(too_late)),
         plant=plants.a_decision_without_conditions,
     ),
     Attack(
-        threat="A34",
+        threat="stale-approval",
         words="after another message",
         abuse=while_it_waits(another_message),
         plant=plants.a_decision_without_conditions,
     ),
     *(
         Attack(
-            threat="A34",
+            threat="stale-approval",
             words=f"{words} {when}",
             abuse=at(change),
             plant=plants.nothing_checked_again,
@@ -259,7 +276,7 @@ ATTACKS = (
     ),
     *(
         Attack(
-            threat="A76",
+            threat="policy-changed-before-run",
             words=f"{words} {when}",
             abuse=at(rows(change)),
             plant=plants.nothing_checked_again,
@@ -272,7 +289,7 @@ ATTACKS = (
         for when, at in WHEN.items()
     ),
     Attack(
-        threat="A76",
+        threat="policy-changed-before-run",
         words="the person is switched off after the click",
         abuse=after_the_click(rows(person_off)),
         plant=plants.nothing_checked_again,

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 import pytest
 import pytest_asyncio
 
+from chatapp.engine.runtime import EngineRuntime
 from chatapp.models import Member, Turn
-from chatapp.storage import in_database
-from chatapp.turns.workplace import Workplace
-from mcpconfig.ledger import fetch_tools
+from chatapp.server.database import in_database
 from mcpconfig.models import Service
+from mcpconfig.operations.tool_listing import fetch_tools
 from tests.peers.serving import Served
 from tests.peers.turncoat import Turncoat
 
@@ -29,11 +29,11 @@ def served(turncoat: Turncoat) -> Iterator[Served]:
 
 @pytest_asyncio.fixture
 async def world(
-    workplace: Workplace, turn: Turn, owner: Member, turncoat: Turncoat, served: Served
+    runtime: EngineRuntime, turn: Turn, owner: Member, turncoat: Turncoat, served: Served
 ) -> World:
     made = {"name": "things", "url": served.url, "allows_private_addresses": True}
     service = await in_database(lambda: Service.objects.create(**made))
     await fetch_tools(service)
     await in_database(at_home, service)
     served.arrivals.clear()
-    return World(workplace, turn, owner, service, turncoat, served)
+    return World(runtime, turn, owner, service, turncoat, served)

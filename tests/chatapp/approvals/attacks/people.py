@@ -1,4 +1,4 @@
-"""A14 to A16: other people's approvals, other doors to the same right, and mixed-up people."""
+"""Approvals of other people, other entrances to the same right, and identities in parallel."""
 
 import asyncio
 from functools import partial
@@ -6,15 +6,16 @@ from functools import partial
 from django.contrib.sessions.models import Session
 from django.test import Client
 
+from chatapp.approvals import decisions
+from chatapp.conversations import intake
 from chatapp.models import Member, ToolCall
-from chatapp.storage import in_database
-from chatapp.turns import answers, intake
-from mcpconfig import credentials
+from chatapp.server.database import in_database
 from mcpconfig.models import Service
+from mcpconfig.secrets import credentials
 from tests import scripted
-from tests.chatapp.turns.acts import rest
 from tests.commands import Ran
 from tests.conftest import signed_in
+from tests.turns.acts import wait_for_rest
 
 from . import plants
 from .world import DELETE, Attack, World, attempt
@@ -22,7 +23,7 @@ from .world import DELETE, Attack, World, attempt
 PASSWORD = "a-long-password"
 
 
-# --- A14: approval by the wrong person -----------------------------------------------------------
+# --- approval by the wrong person ----------------------------------------------------------------
 async def a_stranger_presses(world: World) -> None:
     (call,) = await world.asked(DELETE)
     stranger = await in_database(Member.objects.create_user, "stranger", password=PASSWORD)
@@ -66,7 +67,7 @@ async def a_deactivated_member_presses(world: World) -> None:
     await world.rest()
 
 
-# --- A15: the same right by another door ---------------------------------------------------------
+# --- the same right by another entrance ----------------------------------------------------------
 async def _without_the_right(world: World) -> ToolCall:
     """A call that waits, of a service that its person may not use any more."""
     (call,) = await world.asked(DELETE)
@@ -109,7 +110,7 @@ async def by_running_it_again(world: World) -> None:
     await world.rest()
 
 
-# --- A16: two people at once ---------------------------------------------------------------------
+# --- two people at once --------------------------------------------------------------------------
 async def two_people_at_once(world: World) -> None:
     """Each of twelve calls carries the name of its person, in its values and in its header."""
     await in_database(credentials.set_headers, world.service, {"X-Person": "{user.username}"})
@@ -124,10 +125,10 @@ async def two_people_at_once(world: World) -> None:
             asked = [(DELETE[0], f'{{"name":"{person.username}","note":"{n}"}}') for n in range(6)]
             for call in await world.asked(*asked):
                 binding = call.approval.binding
-                await attempt(answers.grant, call, by=person, binding=binding, shown_at=None)
+                await attempt(decisions.grant, call, by=person, binding=binding, shown_at=None)
     turns = await in_database(lambda: list(ToolCall.objects.values_list("turn", flat=True)))
-    await asyncio.gather(*(world.workplace.engine.advance(turn) for turn in set(turns)))
-    await rest(world.workplace, world.turn)
+    await asyncio.gather(*(world.runtime.engine.advance(turn) for turn in set(turns)))
+    await wait_for_rest(world.runtime, world.turn)
     world.meant = 12
     arrived = [each for each in world.served.arrivals.seen if each.rpc_method == "tools/call"]
     pairs = zip(arrived, world.executions, strict=True)
@@ -140,7 +141,9 @@ async def two_people_at_once(world: World) -> None:
 
 ATTACKS = (
     *(
-        Attack(threat="A14", words=f"{who} presses", abuse=abuse, plant=plant)
+        Attack(
+            threat="approval-by-another-person", words=f"{who} presses", abuse=abuse, plant=plant
+        )
         for who, abuse, plant in (
             ("a stranger", a_stranger_presses, plants.anybodys_call),
             ("an admin", an_admin_presses, plants.anybodys_call),
@@ -151,7 +154,12 @@ ATTACKS = (
         )
     ),
     *(
-        Attack(threat="A15", words=f"without the right, {how}", abuse=abuse, plant=plant)
+        Attack(
+            threat="revoked-right-by-another-entrance",
+            words=f"without the right, {how}",
+            abuse=abuse,
+            plant=plant,
+        )
         for how, abuse, plant in (
             ("by the card", by_the_card, plants.nothing_checked_again),
             ("by changed values", by_changed_values, plants.nothing_checked_again),
@@ -161,7 +169,7 @@ ATTACKS = (
         )
     ),
     Attack(
-        threat="A16",
+        threat="identity-mixed-up-in-parallel",
         words="two people at once",
         abuse=two_people_at_once,
         plant=plants.everybody_acts_as_the_first,

@@ -10,20 +10,23 @@ from django.db import transaction
 from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 
+from chatapp.approvals import decisions
+from chatapp.calls import ledger, recheck
+from chatapp.journal.journal import signal_turn, wake
 from chatapp.management.commands import approvals as approvals_command
 from chatapp.models import Approval, Member, ToolCall, Turn
 from chatapp.permissions import binding, decide
 from chatapp.permissions.risk import Risk
 from chatapp.permissions.rules import Decision, House
-from chatapp.rendering import call_values, changing, markdown, results, visible
+from chatapp.policy import stored_policy
+from chatapp.rendering import call_values, hidden_characters, results
+from chatapp.rendering.cards import approval_card
+from chatapp.rendering.markdown import stream
 from chatapp.tools import catalogue
-from chatapp.turns import answers, ledger, policy, relisting
-from chatapp.turns.calling import wake
-from chatapp.turns.ending import signal
-from chatapp.views import approvals
 from chatapp.views.access import MemberRequest
-from mcpconfig.acting import Acting
+from chatapp.views.approvals import decisions as decision_views
 from mcpconfig.models import Service, ToolDefinition, ToolSetting
+from mcpconfig.values.acting import Acting
 
 Monkey = pytest.MonkeyPatch
 
@@ -34,9 +37,9 @@ def anybodys_call(monkeypatch: Monkey) -> None:
     def found(person: Member, call_id: Any) -> ToolCall:
         return ToolCall.objects.get(pk=call_id)
 
-    for module in (approvals, approvals_command):
-        monkeypatch.setattr(module, "call_for", found)
-    monkeypatch.setattr(answers, "_is_requester", lambda *_: True)
+    for module in (decision_views, approvals_command):
+        monkeypatch.setattr(module, "get_call", found)
+    monkeypatch.setattr(decisions, "_is_requester", lambda *_: True)
 
 
 def anybody_is_the_owner(monkeypatch: Monkey) -> None:
@@ -47,11 +50,12 @@ def anybody_is_the_owner(monkeypatch: Monkey) -> None:
 
 def nothing_checked_again(monkeypatch: Monkey) -> None:
     """Neither the rows of a call nor policy are looked at again before it is sent."""
-    monkeypatch.setattr(ledger, "passes", lambda *_: True)
+    monkeypatch.setattr(ledger, "may_run", lambda *_: True)
+    monkeypatch.setattr(ledger, "compute_current_binding", lambda call, _: call.binding)
 
 
 def old_lists_do(monkeypatch: Monkey) -> None:
-    monkeypatch.setattr(relisting, "_grown_old", lambda _: [])
+    monkeypatch.setattr(recheck, "_find_services_with_old_lists", lambda _: [])
 
 
 def a_decision_without_conditions(monkeypatch: Monkey) -> None:
@@ -59,25 +63,25 @@ def a_decision_without_conditions(monkeypatch: Monkey) -> None:
         call: ToolCall, by: Member, shown: str, decision: str, state: str, *_: object
     ) -> None:
         with transaction.atomic():
-            signal(call.turn_id)
+            signal_turn(call.turn_id)
             Approval.objects.filter(tool_call=call).update(state=decision, decided_by=by)
             ToolCall.objects.filter(pk=call.pk).update(state=state)
             ended = Turn.objects.filter(pk=call.turn_id).exclude(state__in=Turn.LIVE)
             ended.update(state=Turn.State.QUEUED)
             transaction.on_commit(lambda: wake(call.turn_id))
 
-    monkeypatch.setattr(answers, "_decide", decided)
-    monkeypatch.setattr(answers, "_hold_open", lambda *_: None)
+    monkeypatch.setattr(decisions, "_decide", decided)
+    monkeypatch.setattr(decisions, "_lock_open", lambda *_: None)
 
 
 def hidden_stays_hidden(monkeypatch: Monkey) -> None:
     """Escaped, but not drawn."""
-    monkeypatch.setattr(visible, "_HIDDEN", re.compile("(?!)"))
+    monkeypatch.setattr(hidden_characters, "_HIDDEN", re.compile("(?!)"))
     no_cautions(monkeypatch)
 
 
 def markup_is_kept(monkeypatch: Monkey) -> None:
-    monkeypatch.setattr(markdown, "_render", lambda text: text)
+    monkeypatch.setattr(stream, "_render_uncached", lambda text: text)
 
 
 def results_are_markup(monkeypatch: Monkey) -> None:
@@ -88,11 +92,11 @@ def results_are_markup(monkeypatch: Monkey) -> None:
 
 
 def the_last_value_counts(monkeypatch: Monkey) -> None:
-    monkeypatch.setattr(binding, "_object", dict)
+    monkeypatch.setattr(binding, "_build_object", dict)
 
 
 def no_doubts(monkeypatch: Monkey) -> None:
-    monkeypatch.setattr(decide, "_doubts", lambda *_: iter(()))
+    monkeypatch.setattr(decide, "_ask_in_doubt", lambda *_: iter(()))
 
 
 def whatever_asks_runs(monkeypatch: Monkey) -> None:
@@ -103,12 +107,12 @@ def whatever_asks_runs(monkeypatch: Monkey) -> None:
 
 
 def any_consent_holds(monkeypatch: Monkey) -> None:
-    monkeypatch.setattr(decide, "_consents", lambda *_: True)
+    monkeypatch.setattr(decide, "_covers_call", lambda *_: True)
 
 
 def high_risks_are_as_others(monkeypatch: Monkey) -> None:
-    monkeypatch.setattr(policy, "house_of", lambda _: House(consents_to_high=True))
-    monkeypatch.setattr(decide, "_consents", lambda *_: True)
+    monkeypatch.setattr(stored_policy, "build_house", lambda _: House(consents_to_high=True))
+    monkeypatch.setattr(decide, "_covers_call", lambda *_: True)
 
 
 def services_rate_themselves(monkeypatch: Monkey) -> None:
@@ -116,8 +120,8 @@ def services_rate_themselves(monkeypatch: Monkey) -> None:
         reads = (definition.annotations or {}).get("readOnlyHint")
         return Risk(level="low" if reads else "high", reasons=())
 
-    monkeypatch.setattr(catalogue, "risk_of", rated)
-    monkeypatch.setattr(policy, "risk_of", rated)
+    monkeypatch.setattr(catalogue, "assess_risk", rated)
+    monkeypatch.setattr(stored_policy, "assess_risk", rated)
 
 
 def names_that_collide(monkeypatch: Monkey) -> None:
@@ -132,7 +136,7 @@ def names_that_collide(monkeypatch: Monkey) -> None:
         return {tool.tool_id: tool for shelf in shelves for tool in shelf}, []
 
     monkeypatch.setattr(catalogue, "tool_id", flat)
-    monkeypatch.setattr(catalogue, "_by_id", last)
+    monkeypatch.setattr(catalogue, "_index_by_id", last)
 
 
 def everybody_acts_as_the_first(monkeypatch: Monkey) -> None:
@@ -153,17 +157,17 @@ def fields_of_the_browser_count(monkeypatch: Monkey) -> None:
     def typed(request: MemberRequest, *_: object) -> str | None:
         return request.POST.get("exact")
 
-    monkeypatch.setattr(approvals, "_arguments", typed)
+    monkeypatch.setattr(decision_views, "_read_arguments", typed)
 
 
 def no_cautions(monkeypatch: Monkey) -> None:
-    monkeypatch.setattr(call_values, "cautions_of", lambda _: [])
+    monkeypatch.setattr(call_values, "list_cautions", lambda _: [])
 
 
 def cut(monkeypatch: Monkey) -> None:
     """Long values end without a word about it."""
-    monkeypatch.setattr(visible, "escape", lambda text: escape(text[:400]))
-    monkeypatch.setattr(changing, "form_of", lambda *_: None)
+    monkeypatch.setattr(hidden_characters, "escape", lambda text: escape(text[:400]))
+    monkeypatch.setattr(approval_card, "build_edit_form", lambda *_: None)
 
 
 def everything_runs_together(monkeypatch: Monkey) -> None:

@@ -1,15 +1,15 @@
-"""A31, A36 and A37: names that collide, questions in the crowd, and ratings that are missing."""
+"""Names that collide, high risks among many calls, and ratings that are missing."""
 
 import json
 import time
 from contextlib import ExitStack
 
 from chatapp.models import HousePolicy, ToolCall
-from chatapp.rendering import fragments
-from chatapp.storage import in_database
+from chatapp.rendering.pages import fragments
+from chatapp.server.database import in_database
 from chatapp.tools import catalogue
-from mcpconfig.ledger import fetch_tools
 from mcpconfig.models import Service, ToolDefinition, ToolSetting
+from mcpconfig.operations.tool_listing import fetch_tools
 from tests.peers import turncoat
 from tests.peers.serving import Application, Served
 from tests.peers.turncoat import Turncoat
@@ -20,7 +20,7 @@ from .world import DELETE, LABEL, READ, Abuse, Attack, World, at_home
 Tool = tuple[str, str]
 
 
-# --- A31: names that collide ---------------------------------------------------------------------
+# --- names that collide --------------------------------------------------------------------------
 def of_two_the_first(first: Tool, second: Tool) -> Abuse:
     """A person allows the first of two tools of nearly the same name: it alone may hear of it."""
 
@@ -68,7 +68,7 @@ def _reached(served: dict[str, Served]) -> list[str]:
     ]
 
 
-# --- A36: many questions at once -----------------------------------------------------------------
+# --- many questions at once ----------------------------------------------------------------------
 async def a_consent_to_the_whole_service(world: World) -> None:
     (call,) = await world.asked(LABEL)
     world.meant = 1
@@ -98,7 +98,7 @@ async def a_high_risk_among_those_that_run_together(world: World) -> None:
     await world.rest()
 
 
-# --- A37: ratings that are missing or broken -----------------------------------------------------
+# --- ratings that are missing or broken ----------------------------------------------------------
 async def without_a_setting(world: World) -> None:
     await in_database(ToolSetting.objects.all().delete)
     await world.asked(READ)
@@ -137,7 +137,7 @@ async def with_values_that_rate_themselves(world: World) -> None:
 ATTACKS = (
     *(
         Attack(
-            threat="A31",
+            threat="tool-name-collision",
             words=words,
             abuse=of_two_the_first(first, second),
             plant=plants.names_that_collide,
@@ -151,25 +151,25 @@ ATTACKS = (
         )
     ),
     Attack(
-        threat="A36",
+        threat="high-risk-hidden-in-batch",
         words="a consent to the whole service",
         abuse=a_consent_to_the_whole_service,
         plant=plants.high_risks_are_as_others,
     ),
     Attack(
-        threat="A36",
+        threat="high-risk-hidden-in-batch",
         words="one high risk among ten",
         abuse=one_high_risk_among_ten,
         plant=plants.whatever_asks_runs,
     ),
     Attack(
-        threat="A36",
+        threat="high-risk-hidden-in-batch",
         words="a high risk among those that run together",
         abuse=a_high_risk_among_those_that_run_together,
         plant=plants.everything_runs_together,
     ),
     *(
-        Attack(threat="A37", words=words, abuse=abuse, plant=plant)
+        Attack(threat="missing-or-broken-rating", words=words, abuse=abuse, plant=plant)
         for words, abuse, plant in (
             ("no setting", without_a_setting, plants.no_doubts),
             ("a broken policy", with_a_policy_that_cannot_be_read, plants.whatever_asks_runs),

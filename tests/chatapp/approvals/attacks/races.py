@@ -1,24 +1,25 @@
-"""A32 and A33: an approval that is used again, and two tabs that disagree."""
+"""An approval that is used again, and two tabs that disagree."""
 
 import asyncio
 
+from chatapp.approvals import decisions
+from chatapp.conversations import intake
 from chatapp.models import ToolCall
-from chatapp.storage import in_database
-from chatapp.turns import answers, intake
-from tests.chatapp.turns.acts import until
+from chatapp.server.database import in_database
+from tests.turns.acts import wait_until
 
 from . import plants
 from .world import DELETE, Attack, World, attempt
 
 
-# --- A32: replay and double submit ---------------------------------------------------------------
+# --- replay and double submit --------------------------------------------------------------------
 async def fifty_presses(world: World) -> None:
     """Ten at once, forty while it runs, ten more when it has run."""
     (call,) = await world.asked(DELETE)
     world.meant = 1
     with world.server.busy():
         await asyncio.gather(*(world.press(call) for _ in range(10)))
-        await until(lambda: bool(world.executions))
+        await wait_until(lambda: bool(world.executions))
         await asyncio.gather(*(_granted(world, call) for _ in range(40)))
     await world.rest()
     await asyncio.gather(*(world.press(call) for _ in range(10)))
@@ -27,7 +28,7 @@ async def fifty_presses(world: World) -> None:
 
 async def _granted(world: World, call: ToolCall) -> None:
     binding = call.approval.binding
-    await attempt(answers.grant, call, by=world.owner, binding=binding, shown_at=None)
+    await attempt(decisions.grant, call, by=world.owner, binding=binding, shown_at=None)
 
 
 async def back_and_once_more(world: World) -> None:
@@ -35,7 +36,7 @@ async def back_and_once_more(world: World) -> None:
     world.meant = 1
     with world.server.busy():
         await world.press(call)
-        await until(lambda: bool(world.executions))
+        await wait_until(lambda: bool(world.executions))
         await world.press(call)
     await world.rest()
 
@@ -45,12 +46,12 @@ async def other_values_while_it_runs(world: World) -> None:
     world.meant = 1
     with world.server.busy():
         await world.press(call)
-        await until(lambda: bool(world.executions))
+        await wait_until(lambda: bool(world.executions))
         await world.press(call, arguments='{"name":"house"}')
     await world.rest()
 
 
-# --- A33: two tabs disagree ----------------------------------------------------------------------
+# --- two tabs disagree ---------------------------------------------------------------------------
 async def one_denies_then_the_other_runs(world: World) -> None:
     (call,) = await world.asked(DELETE)
     with world.held():
@@ -76,7 +77,12 @@ async def stop_withdraws_all_at_once(world: World) -> None:
 
 ATTACKS = (
     *(
-        Attack(threat="A32", words=words, abuse=abuse, plant=plants.a_decision_without_conditions)
+        Attack(
+            threat="approval-replayed",
+            words=words,
+            abuse=abuse,
+            plant=plants.a_decision_without_conditions,
+        )
         for words, abuse in (
             ("fifty presses at once, ten afterwards", fifty_presses),
             ("back, and once more", back_and_once_more),
@@ -84,7 +90,12 @@ ATTACKS = (
         )
     ),
     *(
-        Attack(threat="A33", words=words, abuse=abuse, plant=plants.a_decision_without_conditions)
+        Attack(
+            threat="tabs-disagree",
+            words=words,
+            abuse=abuse,
+            plant=plants.a_decision_without_conditions,
+        )
         for words, abuse in (
             ("one denies, then the other runs", one_denies_then_the_other_runs),
             ("one stops, then the other runs", one_stops_then_the_other_runs),

@@ -11,20 +11,22 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from chatapp.conversations import intake
+from chatapp.engine.runtime import EngineRuntime
 from chatapp.models import Member, ToolCall, Turn
-from chatapp.storage import in_database
-from chatapp.turns import calling, intake
-from chatapp.turns.refusals import Refused
-from chatapp.turns.workplace import Workplace
-from mcpconfig.ledger import confirm, fetch_tools, known_tools
+from chatapp.people.refused import Refused
+from chatapp.server.database import in_database
+from chatapp.server.runtime import current_runtime
 from mcpconfig.models import Service
+from mcpconfig.operations.tool_listing import fetch_tools
+from mcpconfig.services.tool_definitions import confirm_tools, list_current_tools
 from tests import scripted
-from tests.chatapp.turns.acts import rest
-from tests.chatapp.views.dom import Element, parse
 from tests.conftest import signed_in
+from tests.dom_tree import Element, parse
 from tests.peers.serving import Served
 from tests.peers.turncoat import Turncoat
 from tests.scripted import calls, text
+from tests.turns.acts import wait_for_rest
 
 DELETE = ("things_delete_thing", '{"name":"lamp"}')
 LABEL = ("things_label_thing", '{"name":"lamp"}')
@@ -35,7 +37,7 @@ READ = ("things_read_thing", '{"name":"lamp"}')
 class World:
     """`meant` is how many executions the persons of the story really want."""
 
-    workplace: Workplace
+    runtime: EngineRuntime
     turn: Turn
     owner: Member
     service: Service
@@ -59,7 +61,7 @@ class World:
     async def asked(self, *wanted: tuple[str, str]) -> list[ToolCall]:
         """The calls of a turn whose model wanted these, once it has come to rest."""
         scripted.scenes[:] = [calls(*wanted), text("So it is.")]
-        await rest(self.workplace, self.turn)
+        await wait_for_rest(self.runtime, self.turn)
         return await self.calls()
 
     async def asked_again(self, *wanted: tuple[str, str]) -> list[ToolCall]:
@@ -70,7 +72,7 @@ class World:
         return await self.asked(*wanted)
 
     async def rest(self) -> None:
-        await rest(self.workplace, self.turn)
+        await wait_for_rest(self.runtime, self.turn)
 
     async def calls(self) -> list[ToolCall]:
         rows = ToolCall.objects.select_related("approval", "service", "definition")
@@ -84,11 +86,11 @@ class World:
     @contextmanager
     def held(self) -> Iterator[None]:
         """Within, nothing that is decided runs yet: the time between a click and its execution."""
-        calling.LISTENERS.remove(self.workplace.engine.wake)
+        current_runtime().wake_listeners.remove(self.runtime.engine.wake)
         try:
             yield
         finally:
-            calling.LISTENERS.append(self.workplace.engine.wake)
+            current_runtime().wake_listeners.append(self.runtime.engine.wake)
 
     # --- pages ---------------------------------------------------------------------------------
     async def press(
@@ -124,7 +126,7 @@ Plant = Callable[[pytest.MonkeyPatch], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attack:
-    """`threat` as the threat list numbers it; `plant` takes the one defence away."""
+    """`threat` is a name in docs/threats.md; `plant` takes the one defence away."""
 
     threat: str
     words: str
@@ -146,4 +148,4 @@ async def attempt(act: Callable[..., Any], *args: Any, **kwargs: Any) -> bool:
 
 def at_home(service: Service) -> None:
     """Every tool of the service as an admin has confirmed it."""
-    confirm(known_tools(service))
+    confirm_tools(list_current_tools(service))

@@ -1,16 +1,10 @@
 """Builds what the demo assistant is given, and gathers what it says."""
 
-from chatapp.providers import demo
-from chatapp.providers.demo_script import NextStep
-from chatapp.providers.events import (
-    ModelEvent,
-    ReasoningDelta,
-    TextDelta,
-    ToolCallReady,
-)
-from chatapp.providers.registry import NO_ACCOUNT
+from chatapp.demo.assistant import provider
+from chatapp.demo.assistant.script import NextStep
+from chatapp.providers.environment import NO_ACCOUNT
+from chatapp.providers.events import ModelEvent, ReasoningDelta, TextDelta, ToolCallReady
 from chatapp.providers.request import (
-    AskedTool,
     AssistantMessage,
     AssistantPart,
     HistoryItem,
@@ -56,10 +50,7 @@ def said(step: NextStep) -> AssistantMessage:
         parts.append(SaidReasoning(text=step.reasoning))
     if step.text:
         parts.append(SaidText(text=step.text))
-    parts += [
-        AskedTool(call_id=call.call_id, name=call.tool_id, arguments=call.arguments)
-        for call in step.calls
-    ]
+    parts += step.calls
     return AssistantMessage(parts=tuple(parts))
 
 
@@ -68,14 +59,14 @@ def answered(
 ) -> ModelRequest:
     """The request of the next step, when these are the outcomes of the step's calls."""
     outcomes = tuple(
-        ToolOutcome(call_id=call.call_id, name=call.tool_id, text=text, is_error=is_error)
+        ToolOutcome(call_id=call.call_id, name=call.name, text=text, is_error=is_error)
         for call, text in zip(step.calls, texts, strict=True)
     )
     return request(*before.history, said(step), *outcomes, tools=before.tools)
 
 
 async def events_of(asking: ModelRequest) -> list[ModelEvent]:
-    return [event async for event in demo.stream(asking, NO_ACCOUNT)]
+    return [event async for event in provider.stream(asking, NO_ACCOUNT)]
 
 
 def text_in(events: list[ModelEvent]) -> str:

@@ -3,8 +3,8 @@
 import pytest
 
 from chatapp.models import ModelProvider
+from chatapp.providers.access.fetched_models import save_models
 from chatapp.providers.account import ListedModel
-from chatapp.turns.fetched_models import keep
 
 
 @pytest.mark.django_db
@@ -16,6 +16,6 @@ def test_a_number_that_no_model_has_is_not_kept(said: int, kept: int | None) -> 
     provider = ModelProvider.objects.create(slug="team", kind="openai-chat", label="Team")
     found = ListedModel(name="m", context_tokens=said, output_tokens=said, reasons=False)
     for _ in range(2):
-        keep(provider, [found], {"m"})
+        save_models(provider, [found], {"m"})
         model = provider.chat_models.get()
         assert (model.context_tokens, model.output_tokens, model.reasons) == (kept, kept, False)

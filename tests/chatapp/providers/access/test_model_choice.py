@@ -5,16 +5,16 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import Group
 
+from chatapp.conversations import intake
 from chatapp.models import ChatModel, Member, ModelProvider, Turn
-from chatapp.providers.events import ProviderError
-from chatapp.turns import intake
-from chatapp.turns.model_choice import (
-    abilities_of,
-    chosen_model,
-    default_model,
-    offered_models,
+from chatapp.people.refused import Refused
+from chatapp.providers.access.model_choice import (
+    choose_model,
+    describe_abilities,
+    find_default_model,
+    list_offered_models,
 )
-from chatapp.turns.refusals import Refused
+from chatapp.providers.events import ProviderError
 from tests.chatapp.providers.accounts import forget_environment
 from tests.commands import Ran
 
@@ -59,12 +59,12 @@ def for_writers(model: ChatModel) -> ChatModel:
 
 
 def offered(person: Member | None = None) -> list[str]:
-    return [model.id for model in offered_models(person)]
+    return [model.id for model in list_offered_models(person)]
 
 
 def kind_of_refusal(model_id: str, person: Member | None = None) -> str:
     with pytest.raises(ProviderError) as raised:
-        chosen_model(model_id, person)
+        choose_model(model_id, person)
     return raised.value.kind
 
 
@@ -73,7 +73,7 @@ def test_a_listed_model_is_asked_with_what_its_row_says(owner: Member) -> None:
     provider = a_provider()
     provider.set_headers({"X-Team": "red"})
     a_model(provider, effort="low", asked_tokens=900, temperature=0.5, system_prompt=" Rhyme. ")
-    chosen = chosen_model("team:large", owner)
+    chosen = choose_model("team:large", owner)
     assert (chosen.kind, chosen.name, chosen.system_prompt) == ("openai-chat", "large", "Rhyme.")
     assert (chosen.account.base_url, chosen.account.key) == ("http://127.0.0.1:9/v1", SECRET)
     assert chosen.account.headers == (("X-Team", "red"),)
@@ -99,7 +99,7 @@ def test_what_is_switched_off_cannot_be_used(owner: Member, of: str) -> None:
 
 def test_any_model_may_be_named_where_an_admin_says_so(owner: Member) -> None:
     a_model(a_provider(offers_unlisted=True))
-    assert chosen_model("team:other", owner).facts is None
+    assert choose_model("team:other", owner).facts is None
 
 
 def test_rows_come_in_the_order_that_admins_gave_them(owner: Member) -> None:
@@ -114,7 +114,7 @@ def test_a_row_whose_key_is_gone_says_so(owner: Member, settings: Any) -> None:
     a_model(a_provider())
     settings.ENCRYPTION_KEYS = ["Zm9yIHRlc3RzIG9ubHksIG5vdCBhIHNlY3JldCBrZXk="]
     with pytest.raises(ProviderError, match="cannot be decrypted"):
-        chosen_model("team:large", owner)
+        choose_model("team:large", owner)
 
 
 def test_a_key_belongs_to_its_row(owner: Member) -> None:
@@ -144,7 +144,7 @@ def test_another_server_gets_neither_key_nor_headers(owner: Member, field: str, 
 def test_the_environment_needs_no_rows(monkeypatch: pytest.MonkeyPatch, owner: Member) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-env")
     assert {model_id.partition(":")[0] for model_id in offered(owner)} == {"anthropic"}
-    chosen = chosen_model("anthropic:anything", owner)
+    chosen = choose_model("anthropic:anything", owner)
     assert (chosen.kind, chosen.account.key, chosen.facts) == ("anthropic", "sk-env", None)
 
 
@@ -162,7 +162,7 @@ def test_a_row_never_gets_the_environments_key(
     if place == KeyPlace.STORED:
         assert kind_of_refusal("team:large", owner) == "auth"
     else:
-        account = chosen_model("team:large", owner).account
+        account = choose_model("team:large", owner).account
         assert (account.key, account.headers) == ("", ())
 
 
@@ -174,7 +174,7 @@ def test_the_environments_key_goes_with_the_environments_address(
     row = of_environment()
     a_model(row)
     ModelProvider.objects.update(base_url="http://stranger.example/v1")
-    account = chosen_model("openai:large", owner).account
+    account = choose_model("openai:large", owner).account
     assert (account.base_url, account.key) == ("http://127.0.0.1:9/v1", "sk-env")
 
 
@@ -183,10 +183,10 @@ def test_a_row_describes_a_model_of_the_environment(
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-env")
     a_model(of_environment(offers_unlisted=True), "gpt-6-sol", label="Our Sol")
-    models = {model.id: model.label for model in offered_models(owner)}
+    models = {model.id: model.label for model in list_offered_models(owner)}
     assert models["openai:gpt-6-sol"] == "Our Sol"
     assert models["openai:gpt-6-luna"] == "GPT-6 Luna"
-    assert chosen_model("openai:anything", owner).facts is None
+    assert choose_model("openai:anything", owner).facts is None
 
 
 @pytest.mark.parametrize("slug", ["openai", "openai-chat", "team"])
@@ -205,12 +205,12 @@ def test_an_account_with_a_row_is_used_through_rows_only(
 def test_a_model_for_a_group_does_not_exist_for_others(insider: Member, stranger: Member) -> None:
     for_writers(a_model(a_provider()))
     assert offered(insider) == ["team:large"]
-    assert chosen_model("team:large", insider).facts is not None
+    assert choose_model("team:large", insider).facts is not None
     assert (offered(stranger), offered(None)) == ([], [])
     with pytest.raises(ProviderError) as forbidden:
-        chosen_model("team:large", stranger)
+        choose_model("team:large", stranger)
     with pytest.raises(ProviderError) as unknown:
-        chosen_model("team:never", stranger)
+        choose_model("team:never", stranger)
     assert str(forbidden.value) == str(unknown.value).replace("never", "large")
 
 
@@ -221,7 +221,7 @@ def test_no_other_name_opens_a_model_for_a_group(
     monkeypatch.setenv("OPENAI_API_KEY", "sk-env")
     for_writers(a_model(of_environment(offers_unlisted=True)))
     of_environment("openai-chat", "openai-chat", offers_unlisted=True)
-    assert chosen_model("openai:large", insider)
+    assert choose_model("openai:large", insider)
     assert kind_of_refusal(model_id, stranger) == "not_found"
 
 
@@ -233,8 +233,8 @@ def test_nor_does_the_environments_own_prefix(
     for model_id in ("openai:gpt-6-sol", "openai-chat:GPT-6-Sol", "team:gpt-6-sol"):
         assert kind_of_refusal(model_id, stranger) == "not_found"
         assert model_id not in offered(stranger)
-    assert chosen_model("team:gpt-6-sol", insider)
-    assert chosen_model("openai:gpt-6-luna", stranger)
+    assert choose_model("team:gpt-6-sol", insider)
+    assert choose_model("openai:gpt-6-luna", stranger)
 
 
 def test_a_message_to_a_forbidden_model_is_not_accepted(insider: Member, stranger: Member) -> None:
@@ -258,11 +258,14 @@ def test_a_new_chat_begins_with_a_model_that_its_owner_may_use(
     provider = a_provider()
     for_writers(a_model(provider, "first", position=1))
     a_model(provider, "second", position=2)
-    assert (default_model(insider), default_model(stranger)) == ("team:first", "team:second")
+    assert (find_default_model(insider), find_default_model(stranger)) == (
+        "team:first",
+        "team:second",
+    )
     settings.DEFAULT_MODEL = "team:first"
-    assert default_model(stranger) == "team:second"
+    assert find_default_model(stranger) == "team:second"
     settings.DEFAULT_MODEL = "team:second"
-    assert default_model(insider) == "team:second"
+    assert find_default_model(insider) == "team:second"
 
 
 def test_the_default_model_comes_first_and_once(
@@ -270,14 +273,14 @@ def test_the_default_model_comes_first_and_once(
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-x")
     settings.DEMO, settings.DEFAULT_MODEL = True, "openai-chat:llama"
-    assert default_model(owner) == offered(owner)[0] == "openai-chat:llama"
+    assert find_default_model(owner) == offered(owner)[0] == "openai-chat:llama"
     settings.DEFAULT_MODEL = "demo:assistant"
     assert offered(owner)[0] == "demo:assistant"
     assert offered(owner).count("demo:assistant") == 1
 
 
 def test_without_anything_there_is_nothing_to_offer(owner: Member, settings: Any) -> None:
-    assert (offered(owner), default_model(owner)) == ([], "")
+    assert (offered(owner), find_default_model(owner)) == ([], "")
     settings.DEMO = True
     assert offered(owner) == ["demo:assistant"]
 
@@ -295,4 +298,4 @@ def test_without_anything_there_is_nothing_to_offer(owner: Member, settings: Any
     ],
 )
 def test_what_a_model_can_do_is_said_in_words(facts: Any, words: tuple[str, ...]) -> None:
-    assert abilities_of(ChatModel(**facts)) == words
+    assert describe_abilities(ChatModel(**facts)) == words

@@ -9,32 +9,24 @@ import pytest
 from django.contrib.auth.models import Group
 from django.db import IntegrityError
 
-from chatapp.models import (
-    Allowance,
-    ChatModel,
-    Member,
-    ModelProvider,
-    Step,
-    Turn,
-    UsageOfDay,
-)
-from chatapp.providers.estimate import tokens_in, tokens_of
+from chatapp.conversations import intake, retry
+from chatapp.engine.runtime import EngineRuntime
+from chatapp.live.page_facts import load_gauge
+from chatapp.models import Allowance, ChatModel, Member, ModelProvider, Step, Turn, UsageOfDay
+from chatapp.people.refused import Refused
+from chatapp.providers.access import usage
+from chatapp.providers.estimate import count_text_tokens, count_tokens
 from chatapp.providers.events import ArgumentsDelta, Finished, ProviderError, TextDelta, Usage
-from chatapp.rendering import fragments
-from chatapp.rendering.page import about_words
-from chatapp.storage import in_database
-from chatapp.turns import asking_again, intake, usage
-from chatapp.turns.gauge import gauge_of
-from chatapp.turns.refusals import Refused
-from chatapp.turns.workplace import Workplace
+from chatapp.rendering.page_values import estimate_words
+from chatapp.rendering.pages import fragments
+from chatapp.server.database import in_database
 from tests import scripted
-from tests.chatapp.views.dom import parse
 from tests.conftest import signed_in
+from tests.dom_tree import parse
 from tests.scripted import Pause, Scene, calls
+from tests.turns.acts import read_notices, wait_for_rest
 
-from .acts import notices, rest
-
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(300)]
 USED = Usage(input_tokens=1_000_000, cached_tokens=400_000, output_tokens=200_000)
 
 
@@ -72,23 +64,23 @@ NOVA, CLAUDE = "amazon.nova-pro-v1:0", "eu.anthropic.claude-sonnet-5-5-v1:0"
     ],
 )
 def test_a_call_costs_what_its_tokens_cost(facts: ChatModel, used: Usage, cost: str) -> None:
-    price = usage.price_of(facts)
+    price = usage.find_price(facts)
     assert price is not None
-    assert price.of(used) == Decimal(cost)
+    assert price.compute_cost(used) == Decimal(cost)
 
 
 @pytest.mark.parametrize("missing", ["input_price", "output_price"])
 def test_a_model_with_half_a_price_has_none(missing: str) -> None:
-    assert usage.price_of(priced(**{missing: None})) is None
-    assert usage.price_of(None) is None
+    assert usage.find_price(priced(**{missing: None})) is None
+    assert usage.find_price(None) is None
 
 
 async def test_every_model_call_is_counted_once_for_its_person_and_day(
-    workplace: Workplace, turn: Turn, owner: Member
+    runtime: EngineRuntime, turn: Turn, owner: Member
 ) -> None:
     asked = calls(("unheard_of", "{}"))
     scripted.scenes += [asked, answer(Usage(input_tokens=7, cached_tokens=2, output_tokens=5))]
-    await rest(workplace, turn)
+    await wait_for_rest(runtime, turn)
     row = await in_database(UsageOfDay.objects.get, person=owner)
     assert (row.model, row.calls, row.currency) == (scripted.MODEL, 2, "")
     assert (row.input_tokens, row.cached_tokens, row.output_tokens) == (3 + 7, 2, 2 + 5)
@@ -110,29 +102,31 @@ UNTOLD: list[tuple[Scene, bool]] = [
 
 @pytest.mark.parametrize(("scene", "is_counted"), UNTOLD)
 async def test_an_answer_whose_provider_does_not_say_what_it_used_is_estimated(
-    workplace: Workplace, turn: Turn, scene: Scene, is_counted: bool
+    runtime: EngineRuntime, turn: Turn, scene: Scene, is_counted: bool
 ) -> None:
     scripted.scenes.append(scene)
-    await rest(workplace, turn)
+    await wait_for_rest(runtime, turn)
     step = await in_database(turn.steps.get)
     said = "".join(e.text for e in scene if isinstance(e, TextDelta | ArgumentsDelta))
-    estimate = (tokens_of(scripted.requests[0]), tokens_in(said)) if is_counted else (0, 0)
+    estimate = (
+        (count_tokens(scripted.requests[0]), count_text_tokens(said)) if is_counted else (0, 0)
+    )
     assert (step.input_tokens, step.output_tokens) == estimate
     rows = UsageOfDay.objects.values_list("input_tokens", "output_tokens")
     assert await in_database(list, rows) == [estimate] * is_counted
 
 
-async def test_stop_does_not_make_an_answer_free(workplace: Workplace, turn: Turn) -> None:
+async def test_stop_does_not_make_an_answer_free(runtime: EngineRuntime, turn: Turn) -> None:
     pause = Pause()
     scripted.scenes.append([TextDelta(text="Well, " * 9), pause, *answer()])
-    workplace.engine.wake(turn.pk)
-    async with asyncio.timeout(10):
+    runtime.engine.wake(turn.pk)
+    async with asyncio.timeout(60):
         await pause.reached.wait()
     await in_database(intake.stop, turn.conversation)
-    assert (await rest(workplace, turn)).state == Turn.State.STOPPED
+    assert (await wait_for_rest(runtime, turn)).state == Turn.State.STOPPED
     counted = await in_database(UsageOfDay.objects.get)
-    assert counted.input_tokens == tokens_of(scripted.requests[0])
-    assert counted.output_tokens == tokens_in("Well, " * 9)
+    assert counted.input_tokens == count_tokens(scripted.requests[0])
+    assert counted.output_tokens == count_text_tokens("Well, " * 9)
 
 
 def with_prices() -> str:
@@ -170,9 +164,9 @@ def test_a_page_says_what_an_answer_cost_and_how_full_the_chat_is(
 
 def test_a_chat_whose_model_has_no_known_size_says_in_words_how_much_it_reads(turn: Turn) -> None:
     closed_step(turn, input_tokens=1_230, output_tokens=4)
-    gauge = gauge_of(turn.conversation)
+    gauge = load_gauge(turn.conversation)
     assert (gauge.percent, gauge.tokens, gauge.costs) == (None, 1_234, ())
-    shown = parse(fragments.gauge(gauge)).one("p")
+    shown = parse(fragments.render_gauge(gauge)).one("p")
     assert "The model reads about 930 words in this chat" in shown.text
     assert "1,234 tokens" in shown.all("span")[0]["title"]
 
@@ -180,9 +174,9 @@ def test_a_chat_whose_model_has_no_known_size_says_in_words_how_much_it_reads(tu
 def test_a_chat_whose_model_has_no_price_says_how_much_it_took_in_all(turn: Turn) -> None:
     closed_step(turn, input_tokens=1_000, output_tokens=200)
     closed_step(turn, number=2, input_tokens=1_500, output_tokens=300, summary_input_tokens=4_000)
-    gauge = gauge_of(turn.conversation)
+    gauge = load_gauge(turn.conversation)
     assert (gauge.tokens, gauge.total_tokens, gauge.costs) == (1_800, 7_000, ())
-    shown = parse(fragments.gauge(gauge)).one("p")
+    shown = parse(fragments.render_gauge(gauge)).one("p")
     assert "about 5,200 words read and written so far: 7,000 tokens" in shown.text
 
 
@@ -190,7 +184,7 @@ def test_a_chat_whose_model_has_no_price_says_how_much_it_took_in_all(turn: Turn
     ("tokens", "words"), [(0, 0), (1, 1), (9, 7), (134, 100), (1_234, 930), (81_000, 61_000)]
 )
 def test_tokens_are_told_in_about_as_many_words(tokens: int, words: int) -> None:
-    assert about_words(tokens) == words
+    assert estimate_words(tokens) == words
 
 
 # --- allowances ----------------------------------------------------------------------------
@@ -208,21 +202,21 @@ def used_by(person: Member, tokens: int = 0, cost: str = "0", day: date | None =
 def test_an_allowance_of_tokens_is_used_up_when_they_are(owner: Member) -> None:
     allowance = Allowance.objects.create(person=owner, tokens=1_000)
     used_by(owner, tokens=999)
-    assert usage.used_up(owner) == ""
+    assert usage.find_used_up_allowance(owner) == ""
     UsageOfDay.objects.update(output_tokens=1_000)
-    assert usage.used_up(owner) == (
+    assert usage.find_used_up_allowance(owner) == (
         "You have used 1,000 of the 1,000 tokens that an admin allows in a month."
     )
     allowance.delete()
-    assert usage.used_up(owner) == ""
+    assert usage.find_used_up_allowance(owner) == ""
 
 
 def test_an_allowance_of_money_counts_its_own_currency_only(owner: Member) -> None:
     Allowance.objects.create(person=owner, cost=Decimal(5), currency="EUR")
     used_by(owner, cost="7")
-    assert usage.used_up(owner) == ""
+    assert usage.find_used_up_allowance(owner) == ""
     UsageOfDay.objects.update(currency="EUR")
-    assert usage.used_up(owner) == (
+    assert usage.find_used_up_allowance(owner) == (
         "You have used 7.00 of the 5.00 EUR that an admin allows in a month."
     )
 
@@ -230,8 +224,12 @@ def test_an_allowance_of_money_counts_its_own_currency_only(owner: Member) -> No
 def test_last_month_does_not_count(owner: Member) -> None:
     Allowance.objects.create(person=owner, tokens=10)
     used_by(owner, tokens=10, day=date(2026, 10, 31))
-    assert [standing.tokens for standing in usage.standings(owner, date(2026, 11, 1))] == [0]
-    assert [standing.tokens for standing in usage.standings(owner, date(2026, 10, 31))] == [10]
+    assert [standing.tokens for standing in usage.list_allowance_use(owner, date(2026, 11, 1))] == [
+        0
+    ]
+    assert [
+        standing.tokens for standing in usage.list_allowance_use(owner, date(2026, 10, 31))
+    ] == [10]
 
 
 @pytest.mark.parametrize(
@@ -239,7 +237,7 @@ def test_last_month_does_not_count(owner: Member) -> None:
     [(date(2026, 11, 30), "1 December"), (date(2026, 12, 31), "1 January")],
 )
 def test_the_hint_names_the_day_on_which_it_begins_anew(today: date, begins: str) -> None:
-    assert usage.hint(today) == f"It begins anew on {begins}; an admin can raise it."
+    assert usage.describe_renewal(today) == f"It begins anew on {begins}; an admin can raise it."
 
 
 @pytest.mark.parametrize(("is_shared", "is_over"), [(True, True), (False, False)])
@@ -254,16 +252,18 @@ def test_a_group_uses_its_allowance_up_together_or_each_their_own(
     used_by(owner, tokens=50)
     used_by(other, tokens=50)
     used_by(outsider, tokens=500)
-    assert bool(usage.used_up(owner)) is is_over
-    assert usage.used_up(outsider) == ""
+    assert bool(usage.find_used_up_allowance(owner)) is is_over
+    assert usage.find_used_up_allowance(outsider) == ""
     if is_shared:
-        assert usage.used_up(owner).startswith("Your group has used 100 of the 100 tokens")
+        assert usage.find_used_up_allowance(owner).startswith(
+            "Your group has used 100 of the 100 tokens"
+        )
 
 
 def test_an_allowance_without_a_holder_binds_everybody(owner: Member) -> None:
     Allowance.objects.create(tokens=1)
     used_by(owner, tokens=1)
-    assert usage.used_up(owner)
+    assert usage.find_used_up_allowance(owner)
 
 
 def test_an_allowance_is_of_one_holder_and_of_something(owner: Member) -> None:
@@ -274,14 +274,14 @@ def test_an_allowance_is_of_one_holder_and_of_something(owner: Member) -> None:
 
 
 async def test_a_turn_that_uses_the_allowance_up_ends_before_its_next_model_call(
-    workplace: Workplace, turn: Turn, owner: Member
+    runtime: EngineRuntime, turn: Turn, owner: Member
 ) -> None:
     await in_database(Allowance.objects.create, person=owner, tokens=5)
     scripted.scenes += [calls(("unheard_of", "{}")), answer()]
-    done = await rest(workplace, turn)
+    done = await wait_for_rest(runtime, turn)
     assert (done.state, done.reason) == (Turn.State.DONE, "budget")
     assert len(scripted.requests) == 1
-    (notice,) = await in_database(notices, turn)
+    (notice,) = await in_database(read_notices, turn)
     assert "5 of the 5 tokens" in notice
 
 
@@ -298,7 +298,7 @@ def test_a_message_that_nobody_will_answer_is_refused_and_stays_in_the_box(
     assert page.one("textarea").text == "typed with care"
     assert "5 of the 5 tokens" in page.one("div", id="composer-notice").text
     with pytest.raises(Refused, match="5 of the 5 tokens"):
-        asking_again.ask_again(turn.conversation, owner, scripted.MODEL)
+        retry.ask_again(turn.conversation, owner, scripted.MODEL)
     with pytest.raises(Refused, match="It begins anew on 1"):
         intake.receive(owner, None, text="Hello", model=scripted.MODEL)
 

@@ -6,10 +6,9 @@ from typing import Any
 import pytest
 
 from chatapp.providers.account import Account, ListedModel
-from chatapp.providers.anthropic_messages import listed_models, stream
+from chatapp.providers.anthropic.messages import list_models, stream
 from chatapp.providers.events import ErrorKind, ProviderError
-from chatapp.providers.registry import provider_for
-from tests.chatapp.providers.accounts import SECRET
+from tests.chatapp.providers.accounts import SECRET, find_provider
 from tests.chatapp.providers.stories import a_request, failure_of, finish_of, refusal, said_by
 from tests.wire.script import Answer
 from tests.wire.server import WireServer
@@ -84,7 +83,7 @@ async def test_an_error_inside_the_stream_has_its_kind(
 
 
 async def account_of(wire: WireServer, **changes: Any) -> Account:
-    _, _, account = await provider_for("anthropic:m")
+    _, _, account = await find_provider("anthropic:m")
     return replace(account, **changes)
 
 
@@ -94,7 +93,7 @@ async def test_without_a_key_nothing_is_asked_of_anthropic(
     """The SDK would look for the operator's."""
     monkeypatch.setenv("ANTHROPIC_API_KEY", SECRET)
     account = await account_of(wire, base_url="", key="")
-    for asking in (anext(stream(a_request(), account)), listed_models(account)):
+    for asking in (anext(stream(a_request(), account)), list_models(account)):
         with pytest.raises(ProviderError) as raised:
             await asking
         assert raised.value.kind == "auth"
@@ -143,7 +142,7 @@ async def test_the_address_may_be_given_as_people_write_it(wire: WireServer, end
 
 
 async def test_models_are_listed_page_by_page_with_what_they_can(wire: WireServer) -> None:
-    large, small = await listed_models(await account_of(wire))
+    large, small = await list_models(await account_of(wire))
     assert large == ListedModel(
         name="scripted",
         label="Scripted",
@@ -165,11 +164,11 @@ async def test_a_bare_list_of_models_says_what_it_says(wire: WireServer) -> None
     """As gateways have it: names alone, what is retired, and nonsense."""
     rows = '[{"id": "a"}, {"id": "b", "lifecycle": "retired"}, {"id": 7}, null]'
     wire.play(Answer(document=f'{{"data": {rows}}}', content_type="application/json"))
-    assert await listed_models(await account_of(wire)) == (ListedModel(name="a"),)
+    assert await list_models(await account_of(wire)) == (ListedModel(name="a"),)
 
 
 async def test_a_list_that_never_ends_ends(wire: WireServer) -> None:
     page = '{"data": [{"id": "a"}], "has_more": true, "last_id": "a"}'
     wire.play(*[Answer(document=page, content_type="application/json")] * 20)
-    assert await listed_models(await account_of(wire)) == (ListedModel(name="a"),)
+    assert await list_models(await account_of(wire)) == (ListedModel(name="a"),)
     assert len(wire.listed) == 10

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from chatapp.providers.anthropic_history import messages_of
+from chatapp.providers.anthropic.history import build_messages
+from chatapp.providers.anthropic.provider import DIALECT
 from chatapp.providers.request import (
     AskedTool,
     AssistantMessage,
@@ -16,7 +17,7 @@ from chatapp.providers.request import (
     ToolOutcome,
     UserMessage,
 )
-from chatapp.providers.toolbox import ANTHROPIC, Toolbox
+from chatapp.providers.tools.toolbox import Toolbox
 from tests.chatapp.providers.stories import (
     HELLO,
     NOTES,
@@ -55,7 +56,7 @@ def text(words: str) -> dict[str, Any]:
 
 
 def written(*history: HistoryItem) -> list[dict[str, Any]]:
-    return messages_of(history, Toolbox(ANTHROPIC, (WEATHER, NOTES)))
+    return build_messages(history, Toolbox(DIALECT, (WEATHER, NOTES)))
 
 
 def call(call_id: str, arguments: str = "{}") -> AskedTool:

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from chatapp.providers import anthropic_messages
-from chatapp.providers.registry import provider_for
+from chatapp.providers.anthropic import messages
 from chatapp.providers.request import (
     AskedTool,
     AssistantMessage,
@@ -18,6 +17,7 @@ from chatapp.providers.request import (
     ToolOutcome,
     UserMessage,
 )
+from tests.chatapp.providers.accounts import find_provider
 from tests.chatapp.providers.stories import (
     HELLO,
     NOTES,
@@ -51,7 +51,7 @@ LOOKED = (UserMessage(text="What is this?", media=(PICTURE, PDF)),)
 @pytest.fixture(autouse=True)
 def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without what earlier tests learned of the scripted model."""
-    monkeypatch.setattr(anthropic_messages, "_largest_answers", {})
+    monkeypatch.setattr(messages, "_largest_answers", {})
 
 
 def asked(parameters: Parameters, **more: Any) -> ModelRequest:
@@ -241,8 +241,8 @@ async def test_a_limit_is_learned_once(wire: WireServer) -> None:
 
 
 async def test_a_listed_limit_is_used(wire: WireServer) -> None:
-    provider, _, account = await provider_for("anthropic:scripted")
-    await provider.listed_models(account)
+    provider, _, account = await find_provider("anthropic:scripted")
+    await provider.list_models(account)
     (body,) = await bodies(wire, a_request())
     assert body["max_tokens"] == 64_000
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from chatapp.providers import anthropic_client
-from chatapp.providers.anthropic_answer import MOST_PAUSES
+from chatapp.providers.anthropic import client
+from chatapp.providers.anthropic.messages import MAX_PAUSES
 from chatapp.providers.events import Finished, OpaqueData, Usage
 from tests.chatapp.providers.stories import (
     calls_of,
@@ -87,11 +87,11 @@ async def test_a_pause_goes_on_in_another_request(wire: WireServer) -> None:
 
 async def test_an_answer_that_only_pauses_ends(wire: WireServer) -> None:
     search = {"type": "server_tool_use", "id": "srv_1", "name": "web_search", "input": {}}
-    wire.play(*[answer(text("."), search, reason="pause_turn")] * (MOST_PAUSES + 5))
+    wire.play(*[answer(text("."), search, reason="pause_turn")] * (MAX_PAUSES + 5))
     events = await said_by("anthropic")
     assert finish_of(events) == "length"
-    assert len(wire.requests) == MOST_PAUSES + 1
-    assert text_of(events) == "." * (MOST_PAUSES + 1)
+    assert len(wire.requests) == MAX_PAUSES + 1
+    assert text_of(events) == "." * (MAX_PAUSES + 1)
 
 
 async def test_redacted_thoughts_are_kept_without_words(wire: WireServer) -> None:
@@ -205,7 +205,7 @@ async def test_pings_show_that_the_server_is_alive(wire: WireServer, settings: S
 async def test_a_server_that_only_pings_times_out(
     wire: WireServer, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(anthropic_client, "MOST_PINGS", 3)
+    monkeypatch.setattr(client, "MAX_PINGS", 3)
     settings.MODEL_IDLE_SECONDS = 0.1
     wire.play(Answer(events=(START, *[PING] * 500), delay_ms=20))
     assert (await failure_of("anthropic")).kind == "timeout"

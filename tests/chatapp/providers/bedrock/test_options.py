@@ -8,7 +8,10 @@ import pytest
 from chatapp.providers.events import ProviderError
 from chatapp.providers.request import Effort, Parameters, UserMessage
 from tests.chatapp.providers.stories import HELLO, NOTES, a_request, refusal, said_by, text_of
-from tests.chatapp.providers.test_bedrock_requests import (
+from tests.wire.script import Answer
+from tests.wire.server import WireServer
+
+from .test_requests import (
     CLAUDE,
     MISTRAL,
     NOVA,
@@ -21,8 +24,6 @@ from tests.chatapp.providers.test_bedrock_requests import (
     outcome,
     reasoning,
 )
-from tests.wire.script import Answer
-from tests.wire.server import WireServer
 
 
 @pytest.mark.parametrize(

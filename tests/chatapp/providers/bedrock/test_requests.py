@@ -18,13 +18,7 @@ from chatapp.providers.request import (
     ToolOutcome,
     UserMessage,
 )
-from tests.chatapp.providers.stories import (
-    HELLO,
-    a_request,
-    as_history,
-    finish_of,
-    said_by,
-)
+from tests.chatapp.providers.stories import HELLO, a_request, as_history, finish_of, said_by
 from tests.wire.bedrock_format import REDACTED
 from tests.wire.script import Answer, Tool
 from tests.wire.server import WireServer

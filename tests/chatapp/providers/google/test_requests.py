@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from chatapp.providers import google_client
 from chatapp.providers.events import ProviderError
-from chatapp.providers.registry import provider_for
+from chatapp.providers.google import client
 from chatapp.providers.request import (
     AskedTool,
     AssistantMessage,
@@ -24,7 +23,7 @@ from chatapp.providers.request import (
     ToolOutcome,
     UserMessage,
 )
-from tests.chatapp.providers.accounts import SECRET
+from tests.chatapp.providers.accounts import SECRET, find_provider
 from tests.chatapp.providers.stories import (
     HELLO,
     a_request,
@@ -150,6 +149,21 @@ async def test_a_call_without_an_id_is_answered_without_one(wire: WireServer) ->
     answers = [part["functionResponse"] for part in contents[2]["parts"]]
     assert not any("id" in each for each in (*functions, *answers))
     assert [each["response"]["output"] for each in answers] == ids
+
+
+async def test_an_id_that_was_used_twice_goes_back_once(wire: WireServer) -> None:
+    wire.play(STORY)
+    said = as_history(await said_by("google"))
+    renamed = [
+        replace(part, call_id=f"ours_{part.call_id}") if isinstance(part, AskedTool) else part
+        for part in said.parts
+    ]
+    ids = [part.call_id for part in renamed if isinstance(part, AskedTool)]
+    results = [ToolOutcome(call_id=each, name="notes_write", text=each) for each in ids]
+    contents = await contents_of(wire, *HELLO, replace(said, parts=tuple(renamed)), *results)
+    functions = [part["functionCall"] for part in contents[1]["parts"] if "functionCall" in part]
+    answers = [part["functionResponse"] for part in contents[2]["parts"]]
+    assert [each["id"] for each in functions] == [each["id"] for each in answers] == ids
 
 
 async def test_calls_of_another_model_are_plain_and_marked_as_not_signed(wire: WireServer) -> None:
@@ -278,10 +292,10 @@ async def test_only_the_accounts_own_key_and_headers_leave(
     monkeypatch.setenv("GOOGLE_API_KEY", "operators-other-key")
     monkeypatch.setenv("GOOGLE_GENAI_USE_ENTERPRISE", "true")
     monkeypatch.setenv("GOOGLE_CLOUD_PROJECT", "operators-project")
-    provider, _, account = await provider_for("google:m")
+    provider, _, account = await find_provider("google:m")
     account = replace(account, key="own-key", headers=(("X-Team", "own-team"),))
     assert [event async for event in provider.stream(a_request(), account)]
-    assert await provider.listed_models(account)
+    assert await provider.list_models(account)
     for request in (*wire.requests, *wire.listed):
         assert request.headers["x-goog-api-key"] == "own-key"
         assert request.headers["x-team"] == "own-team"
@@ -292,10 +306,10 @@ async def test_only_the_accounts_own_key_and_headers_leave(
 
 
 async def test_an_account_without_a_key_does_not_borrow_the_operators(wire: WireServer) -> None:
-    provider, _, account = await provider_for("google:m")
+    provider, _, account = await find_provider("google:m")
     for step in (
         anext(provider.stream(a_request(), replace(account, key=""))),
-        provider.listed_models(replace(account, key="")),
+        provider.list_models(replace(account, key="")),
     ):
         with pytest.raises(ProviderError) as raised:
             await step
@@ -307,8 +321,8 @@ async def test_an_account_without_an_address_does_not_go_to_the_operators(
     wire: WireServer, monkeypatch: pytest.MonkeyPatch, settings: Settings
 ) -> None:
     async with wire_server() as google:
-        monkeypatch.setattr(google_client, "GOOGLE_URL", google.base_url("google"))
-        provider, _, account = await provider_for("google:m")
+        monkeypatch.setattr(client, "GOOGLE_URL", google.base_url("google"))
+        provider, _, account = await find_provider("google:m")
         unaddressed = replace(account, base_url="", key="another")
         assert [event async for event in provider.stream(a_request(), unaddressed)]
         assert (len(google.requests), len(wire.requests)) == (1, 0)
@@ -325,8 +339,8 @@ async def test_an_address_may_name_the_version(
 
 
 async def test_models_are_listed_with_their_sizes(wire: WireServer) -> None:
-    provider, _, account = await provider_for("google:m")
-    scripted, small = await provider.listed_models(account)
+    provider, _, account = await find_provider("google:m")
+    scripted, small = await provider.list_models(account)
     assert (scripted.name, small.name) == ("scripted", "small")
     assert (scripted.context_tokens, scripted.output_tokens) == (1_048_576, 65_536)
     assert (scripted.label, scripted.reasons) == ("Scripted", True)

@@ -6,12 +6,12 @@ from typing import Any
 import jsonschema  # type: ignore[import-untyped]  # it ships no types
 import pytest
 from hypothesis import given
-from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
+from chatapp.providers.google.provider import DIALECT as GEMINI
 from chatapp.providers.request import ToolSpec
-from chatapp.providers.toolbox import GEMINI, Toolbox
-from tests.chatapp.providers.test_toolbox import Schema, sent, spec, there_and_back
+from chatapp.providers.tools.toolbox import Toolbox
+from tests.chatapp.providers.tools.test_toolbox import Schema, sent, spec, there_and_back
 
 
 def test_a_free_object_that_may_be_missing_is_json_text_or_null_for_gemini() -> None:
@@ -164,7 +164,6 @@ def closed(schema: Any) -> Any:
     return inner | ({"additionalProperties": False} if schema.get("type") == "object" else {})
 
 
-@hypothesis_settings(max_examples=400, deadline=None)
 @given(described=objects(DESCRIBED) | free_objects())
 def test_gemini_can_write_whatever_a_tool_takes_and_the_tool_gets_it(described: Described) -> None:
     schema, arguments = described

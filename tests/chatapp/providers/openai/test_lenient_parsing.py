@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from chatapp.providers import openai_chat
 from chatapp.providers.events import Usage
+from chatapp.providers.openai import chat as openai_chat
 from tests.chatapp.providers.stories import (
     OPENAI_FORMS,
     STORIES,
@@ -91,7 +91,7 @@ async def test_a_line_that_stays_open_after_the_end_is_not_waited_for(
     end = {"choices": [{"delta": {"content": "Done."}, "finish_reason": "stop"}]}
     count = {"choices": [], "usage": {"prompt_tokens": 7}}
     wire.play(Answer(events=(end, count, count), cut="hang", cut_after=1 + counted))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         events = await said_by("openai-chat")
     assert (text_of(events), finish_of(events)) == ("Done.", "stop")
     assert [each.input_tokens for each in events if isinstance(each, Usage)] == [7 * counted]

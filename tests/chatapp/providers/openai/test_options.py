@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 
 from chatapp.providers import environment
-from chatapp.providers.account import Account
+from chatapp.providers.account import Account, ProviderNames
 from chatapp.providers.events import ProviderError
-from chatapp.providers.failures import ProviderNames
-from chatapp.providers.registry import provider_for, provider_module
+from chatapp.providers.registry import load_provider
 from chatapp.providers.request import (
     AskedTool,
     AssistantMessage,
@@ -22,6 +21,7 @@ from chatapp.providers.request import (
     ToolOutcome,
     UserMessage,
 )
+from tests.chatapp.providers.accounts import find_provider
 from tests.chatapp.providers.stories import (
     OPENAI_FORMS,
     a_request,
@@ -242,9 +242,9 @@ async def test_another_account_gets_its_own_headers_and_none_of_the_operators(
     monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", lines)
     names = ProviderNames(label="Azure", key_variable="K", url_variable="U")
     azure = Account(names=names, base_url=wire.url, headers=(("api-key", "azure-key"),))
-    provider = await provider_module(form)
+    provider = await load_provider(form)
     assert text_of([event async for event in provider.stream(a_request(), azure)])
-    assert [model.name for model in await provider.listed_models(azure)] == ["scripted"]
+    assert [model.name for model in await provider.list_models(azure)] == ["scripted"]
     for request in (*wire.requests, *wire.listed):
         assert "operators-own" not in repr(request.headers)
         assert request.headers["api-key"] == "azure-key"
@@ -254,7 +254,7 @@ async def test_another_account_gets_its_own_headers_and_none_of_the_operators(
 async def test_two_accounts_of_one_server_do_not_share_a_client(
     wire: WireServer, form: str
 ) -> None:
-    provider, _, account = await provider_for(f"{form}:m")
+    provider, _, account = await find_provider(f"{form}:m")
     for key in ("first", "second", "first"):
         async for _event in provider.stream(a_request(), replace(account, key=key)):
             pass
@@ -268,7 +268,7 @@ async def test_no_secret_of_the_account_comes_back_in_an_error(wire: WireServer,
         names=names, base_url=wire.url, key="sk-secret-1", headers=(("api-key", "azure-secret"),)
     )
     wire.play(refusal(401, "", "Bad: sk-secret-1, azure-secret"))
-    provider = await provider_module(form)
+    provider = await load_provider(form)
     with pytest.raises(ProviderError, match="refused the key") as raised:
         [event async for event in provider.stream(a_request(), account)]
     assert raised.value.detail == "Bad: …, …"
@@ -278,8 +278,8 @@ async def test_no_secret_of_the_account_comes_back_in_an_error(wire: WireServer,
 # --- lists of models ---------------------------------------------------------------------------
 async def listed(wire: WireServer, document: str) -> list[Any]:
     wire.play(Answer(document=document, content_type="application/json"))
-    provider = await provider_module("openai-chat")
-    return [*await provider.listed_models(environment.account("openai-chat"))]
+    provider = await load_provider("openai-chat")
+    return [*await provider.list_models(environment.read_account("openai-chat"))]
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """What the OpenAI providers send: the request itself and a history that replays exactly."""
 
+import re
 from typing import Any
 
 import pytest
@@ -161,6 +162,25 @@ async def test_a_history_of_another_provider_goes_as_plain_text(
     assert "c1" in sent
     assert "sealed" not in sent
     assert "Hm" not in sent
+
+
+async def test_a_sealed_call_goes_back_under_the_id_and_the_name_that_it_has_here(
+    wire: WireServer,
+) -> None:
+    """The model used an id twice, and invented a name that OpenAI refuses to read again."""
+    parts = []
+    for ours, name in (("call_0", "weather_look.up"), ("call_other", "write a poem")):
+        own = {"type": "function_call", "id": f"fc_{ours}", "call_id": "call_0", "name": name}
+        sealed = {"provider": "openai", "data": {**own, "arguments": "{}"}}
+        parts.append(AskedTool(call_id=ours, name=name, arguments="{}", opaque=sealed))
+    outcomes = [ToolOutcome(call_id=each.call_id, name=each.name, text="No") for each in parts]
+    await said_by("openai", a_request((*HELLO, AssistantMessage(parts=tuple(parts)), *outcomes)))
+    sent = wire.requests[0].body["input"]
+    asked = [item for item in sent if item.get("type") == "function_call"]
+    answered = [item["call_id"] for item in sent if item.get("type") == "function_call_output"]
+    assert [item["call_id"] for item in asked] == answered == ["call_0", "call_other"]
+    assert all(re.fullmatch(r"[\w-]{1,64}", item["name"]) for item in asked)
+    assert [item["id"] for item in asked] == ["fc_call_0", "fc_call_other"]
 
 
 async def test_reasoning_that_is_not_carried_along_is_left_out(wire: WireServer) -> None:

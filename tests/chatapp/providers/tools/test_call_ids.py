@@ -1,6 +1,5 @@
 """Ids of calls fit every provider, and each is used once."""
 
-from chatapp.providers.call_ids import with_fitting_ids
 from chatapp.providers.request import (
     AskedTool,
     AssistantMessage,
@@ -8,7 +7,7 @@ from chatapp.providers.request import (
     ToolOutcome,
     UserMessage,
 )
-from chatapp.providers.wire_names import NameRule
+from chatapp.providers.tools.wire_names import NameRule, fit_call_ids
 
 RULE = NameRule(letters="a-z0-9_", longest=12)
 
@@ -25,7 +24,7 @@ def told(call_id: str) -> ToolOutcome:
 
 def ids_of(*history: HistoryItem, own: str = "") -> list[str]:
     found: list[str] = []
-    for item in with_fitting_ids(history, RULE, own):
+    for item in fit_call_ids(history, RULE, own):
         if isinstance(item, AssistantMessage):
             found += [part.call_id for part in item.parts if isinstance(part, AskedTool)]
         elif isinstance(item, ToolOutcome):

@@ -5,10 +5,9 @@ from typing import Any
 
 import pytest
 from hypothesis import given
-from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from chatapp.providers.tool_schema import MAX_NODES, PLAIN_KEYWORDS, compile_schema
+from chatapp.providers.tools.tool_schema import MAX_NODES, PLAIN_KEYWORDS, compile_schema
 
 ROOT: dict[str, Any] = {"type": "object", "properties": {}}
 
@@ -154,7 +153,6 @@ JSON: st.SearchStrategy[Any] = st.recursive(
 )
 
 
-@hypothesis_settings(max_examples=200, deadline=None)
 @given(schema=st.dictionaries(KEYWORDS, JSON, max_size=6))
 def test_any_schema_compiles_to_one_that_is_taken(schema: dict[str, Any]) -> None:
     result = compile_schema(schema)

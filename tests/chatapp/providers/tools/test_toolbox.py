@@ -7,24 +7,19 @@ from typing import Any
 
 import pytest
 from hypothesis import example, given
-from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from chatapp.providers.argument_shape import PLAIN, Shape
-from chatapp.providers.gemini_schema import TAKEN
+from chatapp.providers.anthropic.provider import DIALECT as ANTHROPIC
+from chatapp.providers.bedrock.provider import DIALECT as BEDROCK
+from chatapp.providers.google.provider import DIALECT as GEMINI
+from chatapp.providers.google.schema import TAKEN
+from chatapp.providers.openai.provider import DIALECT as OPENAI
+from chatapp.providers.registry import DIALECTS
 from chatapp.providers.request import ToolSpec
-from chatapp.providers.toolbox import (
-    ANTHROPIC,
-    BEDROCK,
-    DIALECTS,
-    GEMINI,
-    LARGEST_SCHEMA_CHARACTERS,
-    OPENAI,
-    Dialect,
-    Toolbox,
-    preflight,
-)
-from tests.chatapp.providers.test_tool_schema import JSON, KEYWORDS
+from chatapp.providers.tools.argument_shape import PLAIN, Shape
+from chatapp.providers.tools.toolbox import MAX_SCHEMA_CHARACTERS, Dialect, Toolbox, preflight
+
+from .test_tool_schema import JSON, KEYWORDS
 
 Schema = dict[str, Any]
 PROPERTY_NAMES = {
@@ -153,7 +148,6 @@ def keywords_in(schema: Schema) -> set[str]:
 
 
 @pytest.mark.parametrize("kind", DIALECTS)
-@hypothesis_settings(max_examples=100, deadline=None)
 @given(schema=st.dictionaries(KEYWORDS, JSON, max_size=6))
 @example(schema={"items": {"const": None}})
 @example(schema={"properties": {"a": {"type": "array", "prefixItems": [{"items": {"not": {}}}]}}})
@@ -172,7 +166,6 @@ def test_any_schema_is_sent_in_a_form_that_is_taken(kind: str, schema: Schema) -
 
 
 @pytest.mark.parametrize("kind", DIALECTS)
-@hypothesis_settings(max_examples=60, deadline=None)
 @given(
     names=st.lists(st.text(min_size=1, max_size=80), min_size=1, max_size=6, unique=True),
     values=st.lists(st.integers() | st.text() | st.dictionaries(st.text(), st.none()), min_size=6),
@@ -188,7 +181,7 @@ def test_arguments_come_back_in_the_shape_of_the_tool(
 
 def test_a_tool_that_no_provider_can_take_is_left_out_with_a_reason() -> None:
     text = ToolSpec(name="a_text", description="", input_schema={"type": "string"})
-    words = "w" * LARGEST_SCHEMA_CHARACTERS
+    words = "w" * MAX_SCHEMA_CHARACTERS
     long = ToolSpec(name="a_long", description="", input_schema={"description": words})
     box = Toolbox(ANTHROPIC, [text, spec(), long])
     assert [tool.name for tool in box.tools] == ["files_list"]

@@ -4,11 +4,11 @@ import re
 
 import pytest
 from hypothesis import given
-from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from chatapp.providers.toolbox import DIALECTS, OPENAI
-from chatapp.providers.wire_names import WireNames
+from chatapp.providers.openai.provider import DIALECT as OPENAI
+from chatapp.providers.registry import DIALECTS
+from chatapp.providers.tools.wire_names import WireNames
 
 PATTERNS = {
     "openai": r"[a-zA-Z0-9_-]{1,64}",
@@ -20,7 +20,6 @@ PATTERNS = {
 
 
 @pytest.mark.parametrize("kind", DIALECTS)
-@hypothesis_settings(max_examples=100, deadline=None)
 @given(names=st.lists(st.text(min_size=1, max_size=130), max_size=12))
 def test_every_name_is_taken_and_finds_its_way_back(kind: str, names: list[str]) -> None:
     rule = DIALECTS[kind].names

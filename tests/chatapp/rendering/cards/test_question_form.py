@@ -5,9 +5,14 @@ from typing import Any
 import pytest
 from django.http import QueryDict
 
-from chatapp.rendering.questions import Asked, Field, asked_of, values_of
-from mcpconfig.questions import problems_of, requests_of
-from mcpconfig.results import InputRequest
+from chatapp.rendering.cards.question_form import (
+    Field,
+    RequestForm,
+    build_request_form,
+    read_values,
+)
+from mcpconfig.values.questions import find_problems, parse_requests
+from mcpconfig.values.results import InputRequest
 
 PROPERTIES: dict[str, Any] = {
     "name": {"type": "string", "title": "Your name", "minLength": 2, "maxLength": 20},
@@ -28,16 +33,18 @@ def form(properties: dict[str, Any] | None = None, required: tuple[str, ...] = (
     """As a service sends it, read by the same code as in an operation."""
     schema = {"type": "object", "properties": properties or PROPERTIES, "required": list(required)}
     params = {"mode": "form", "message": "Tell me.", "requestedSchema": schema}
-    (request,) = requests_of({"key": {"method": "elicitation/create", "params": params}})
+    (request,) = parse_requests({"key": {"method": "elicitation/create", "params": params}})
     return request
 
 
-def address(url: str) -> Asked:
-    return asked_of(InputRequest(key="k", mode="url", message="Go.", url=url), 0, None, {})
+def address(url: str) -> RequestForm:
+    return build_request_form(
+        InputRequest(key="k", mode="url", message="Go.", url=url), 0, None, {}
+    )
 
 
 def fields(request: InputRequest, sent: QueryDict | None = None) -> dict[str, Field]:
-    return {each.name: each for each in asked_of(request, 0, sent, {}).fields}
+    return {each.name: each for each in build_request_form(request, 0, sent, {}).fields}
 
 
 @pytest.mark.parametrize(
@@ -87,7 +94,7 @@ def test_the_values_have_the_types_that_were_asked_for() -> None:
         "v0-name=Ada&v0-mail=a@b.example&v0-weight=1.5&v0-count=4&v0-sure=true&v0-size=s"
         "&v0-tags=red&v0-tags=blue"
     )
-    values = values_of(form(), 0, sent)
+    values = read_values(form(), 0, sent)
     assert values == {
         "name": "Ada",
         "mail": "a@b.example",
@@ -97,11 +104,11 @@ def test_the_values_have_the_types_that_were_asked_for() -> None:
         "size": "s",
         "tags": ["red", "blue"],
     }
-    assert problems_of(form(), values) == {}
+    assert find_problems(form(), values) == {}
 
 
 def test_what_is_left_empty_is_not_given_but_a_box_that_is_not_ticked_is_a_no() -> None:
-    assert values_of(form(), 0, QueryDict("v0-name=&v0-count=")) == {"sure": False}
+    assert read_values(form(), 0, QueryDict("v0-name=&v0-count=")) == {"sure": False}
 
 
 @pytest.mark.parametrize(
@@ -120,26 +127,26 @@ def test_what_is_left_empty_is_not_given_but_a_box_that_is_not_ticked_is_a_no() 
 )
 def test_what_does_not_fit_is_said_beside_its_field(sent: str, name: str, problem: str) -> None:
     request = form(required=("name",))
-    problems = problems_of(request, values_of(request, 0, QueryDict(sent)))
+    problems = find_problems(request, read_values(request, 0, QueryDict(sent)))
     assert problems[name] == problem
-    shown = asked_of(request, 0, QueryDict(sent), problems)
+    shown = build_request_form(request, 0, QueryDict(sent), problems)
     assert {each.name: each.problem for each in shown.fields}[f"v0-{name}"] == problem
 
 
 def test_two_forms_with_the_same_names_are_told_apart() -> None:
     sent = QueryDict("v0-name=Ada&v1-name=Bob")
     request = form({"name": {"type": "string"}})
-    assert [values_of(request, place, sent)["name"] for place in (0, 1)] == ["Ada", "Bob"]
+    assert [read_values(request, place, sent)["name"] for place in (0, 1)] == ["Ada", "Bob"]
 
 
-@pytest.mark.parametrize("name", ["password", "api_key", "access_token", "client secret"])
-def test_a_form_that_asks_for_a_secret_is_warned_of(name: str) -> None:
-    (warning,) = asked_of(form({name: {"type": "string"}}), 0, None, {}).warnings
+@pytest.mark.parametrize("name", ["secret", "token", "PIN", "bot_token"])
+def test_a_form_that_may_ask_for_a_secret_is_warned_of(name: str) -> None:
+    (warning,) = build_request_form(form({name: {"type": "string"}}), 0, None, {}).warnings
     assert "must not ask for secrets" in warning
 
 
 def test_a_form_that_asks_for_no_secret_is_not_warned_of() -> None:
-    assert asked_of(form(), 0, None, {}).warnings == ()
+    assert build_request_form(form(), 0, None, {}).warnings == ()
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,14 @@ from typing import Any
 
 import pytest
 
-from chatapp.rendering.schema_form import MOST_FIELDS, Field, Misread, fields_of, json_of, typed_of
+from chatapp.rendering.cards.schema_form import (
+    MAX_FIELDS,
+    Field,
+    UnreadableValues,
+    build_fields,
+    fields_to_json,
+    json_to_fields,
+)
 
 PLACE = {"type": "object", "properties": {"town": {"type": "string"}}}
 TONE = {"enum": ["kind", "plain"]}
@@ -16,7 +23,7 @@ def schema(**properties: Any) -> dict[str, Any]:
 
 
 def field(said: Any) -> Field:
-    return fields_of(schema(it=said))[0]
+    return build_fields(schema(it=said))[0]
 
 
 def test_required_fields_come_first_and_each_has_its_words() -> None:
@@ -24,7 +31,7 @@ def test_required_fields_come_first_and_each_has_its_words() -> None:
         more={"type": "string"},
         name={"type": "string", "title": "What it is called", "description": "As on the label."},
     )
-    first, second = fields_of(said | {"required": ["name"]})
+    first, second = build_fields(said | {"required": ["name"]})
     assert (first.name, first.is_required) == ("name", True)
     assert (first.title, first.description) == ("What it is called", "As on the label.")
     assert (second.name, second.is_required, second.about) == ("more", False, "text")
@@ -74,11 +81,11 @@ def test_each_kind_of_value_has_its_field(said: Any, kind: str, choices: list[st
         "x",
         {},
         {"properties": []},
-        schema(**{f"f{n}": {} for n in range(MOST_FIELDS + 1)}),
+        schema(**{f"f{n}": {} for n in range(MAX_FIELDS + 1)}),
     ],
 )
 def test_a_schema_that_is_no_form_has_no_fields(said: Any) -> None:
-    assert fields_of(said) == []
+    assert build_fields(said) == []
 
 
 def test_what_a_service_says_is_drawn_and_never_markup() -> None:
@@ -104,8 +111,8 @@ WHOLE = schema(
 )
 
 
-def typed(**values: str) -> dict[str, str]:
-    keys = {each.name: each.key for each in fields_of(WHOLE)}
+def fill_in(**values: str) -> dict[str, str]:
+    keys = {each.name: each.key for each in build_fields(WHOLE)}
     return {keys[name]: value for name, value in values.items()}
 
 
@@ -122,13 +129,13 @@ def typed(**values: str) -> dict[str, str]:
     ],
 )
 def test_filled_in_fields_make_json(values: dict[str, str], made: dict[str, Any]) -> None:
-    assert json.loads(json_of(fields_of(WHOLE), typed(**values))) == made
+    assert json.loads(fields_to_json(build_fields(WHOLE), fill_in(**values))) == made
 
 
 def test_json_in_a_field_stays_letter_by_letter() -> None:
     """Otherwise a number beyond what is exact would be sent as another one, unseen."""
     text = '{"n": 12345678901234567890.0, "n": 1}'
-    assert text in json_of(fields_of(WHOLE), typed(tags=text))
+    assert text in fields_to_json(build_fields(WHOLE), fill_in(tags=text))
 
 
 @pytest.mark.parametrize(
@@ -144,10 +151,10 @@ def test_json_in_a_field_stays_letter_by_letter() -> None:
     ],
 )
 def test_what_cannot_be_read_is_told_at_its_field(name: str, value: str, said: str) -> None:
-    with pytest.raises(Misread) as caught:
-        json_of(fields_of(WHOLE), typed(**{name: value}))
+    with pytest.raises(UnreadableValues) as caught:
+        fields_to_json(build_fields(WHOLE), fill_in(**{name: value}))
     ((key, problem),) = caught.value.problems.items()
-    assert {key: value} == typed(**{name: value})
+    assert {key: value} == fill_in(**{name: value})
     assert said in problem
 
 
@@ -160,8 +167,8 @@ def test_what_cannot_be_read_is_told_at_its_field(name: str, value: str, said: s
     ],
 )
 def test_arguments_go_into_the_fields_and_come_out_the_same(values: dict[str, Any]) -> None:
-    fields = fields_of(WHOLE)
-    assert json.loads(json_of(fields, typed_of(fields, json.dumps(values)))) == values
+    fields = build_fields(WHOLE)
+    assert json.loads(fields_to_json(fields, json_to_fields(fields, json.dumps(values)))) == values
 
 
 @pytest.mark.parametrize(
@@ -178,5 +185,5 @@ def test_arguments_go_into_the_fields_and_come_out_the_same(values: dict[str, An
     ],
 )
 def test_what_no_field_can_hold_stays_json(values: dict[str, Any]) -> None:
-    with pytest.raises(Misread, match=next(iter(values))):
-        typed_of(fields_of(WHOLE), json.dumps(values))
+    with pytest.raises(UnreadableValues, match=next(iter(values))):
+        json_to_fields(build_fields(WHOLE), json.dumps(values))

@@ -4,10 +4,14 @@ import re
 
 import pytest
 
-from chatapp.rendering.markdown import MarkdownStream, render
-from chatapp.rendering.sanitiser import clean
+from chatapp.rendering.markdown.sanitiser import sanitise
+from chatapp.rendering.markdown.stream import MarkdownStream, render_markdown
 from tests.chatapp.rendering.inspection import Inspection
 from tests.chatapp.rendering.payloads import PAYLOADS
+
+# One case checks every twentieth payload. A failure names the payload.
+GROUPS = 20
+groups = pytest.mark.parametrize("payloads", [PAYLOADS[start::GROUPS] for start in range(GROUPS)])
 
 
 def test_the_corpus_is_large_and_has_no_doubles() -> None:
@@ -15,36 +19,40 @@ def test_the_corpus_is_large_and_has_no_doubles() -> None:
     assert len(set(PAYLOADS)) == len(PAYLOADS)
 
 
-@pytest.mark.parametrize("payload", PAYLOADS)
-def test_a_payload_becomes_only_what_is_allowed(payload: str) -> None:
-    assert Inspection(render(payload)).violations == []
+@groups
+def test_a_payload_becomes_only_what_is_allowed(payloads: list[str]) -> None:
+    for payload in payloads:
+        assert Inspection(render_markdown(payload)).violations == [], payload
 
 
-@pytest.mark.parametrize("payload", PAYLOADS)
-def test_a_payload_is_as_harmless_while_it_streams(payload: str) -> None:
-    stream = MarkdownStream()
-    for start in range(0, len(payload), 7):
-        stream.feed(payload[start : start + 7])
-        stream.frame()
-        assert Inspection("".join(stream.snapshot())).violations == []
+@groups
+def test_a_payload_is_as_harmless_while_it_streams(payloads: list[str]) -> None:
+    for payload in payloads:
+        stream = MarkdownStream()
+        for start in range(0, len(payload), 7):
+            stream.feed(payload[start : start + 7])
+            stream.frame()
+            assert Inspection("".join(stream.snapshot())).violations == [], payload
 
 
-@pytest.mark.parametrize("payload", PAYLOADS)
-def test_the_sanitiser_alone_stops_a_payload_that_is_markup(payload: str) -> None:
-    assert Inspection(clean(payload)).violations == []
+@groups
+def test_the_sanitiser_alone_stops_a_payload_that_is_markup(payloads: list[str]) -> None:
+    for payload in payloads:
+        assert Inspection(sanitise(payload)).violations == [], payload
 
 
-@pytest.mark.parametrize("payload", PAYLOADS)
-def test_no_output_holds_what_htmx_rewrites_before_parsing(payload: str) -> None:
-    """htmx 4 looks for its own tags with a regular expression, inside attribute values too."""
-    html = render(payload)
-    assert not re.search(r"<hx-", html, re.IGNORECASE)
-    assert not re.search(r"<[^>]* (data-)?hx-", html, re.IGNORECASE)
+@groups
+def test_no_output_holds_what_htmx_rewrites_before_parsing(payloads: list[str]) -> None:
+    """htmx 4 finds its own tags with a regular expression, inside attribute values too."""
+    for payload in payloads:
+        html = render_markdown(payload)
+        assert not re.search(r"<hx-", html, re.IGNORECASE), payload
+        assert not re.search(r"<[^>]* (data-)?hx-", html, re.IGNORECASE), payload
 
 
 def test_html_in_markdown_is_shown_as_it_was_written() -> None:
     """The first wall: markup is text before the sanitiser sees it, so nothing is lost silently."""
-    shown = Inspection(render("see <b>this</b> and <img src=x>"))
+    shown = Inspection(render_markdown("see <b>this</b> and <img src=x>"))
     assert shown.text.strip() == "see <b>this</b> and <img src=x>"
     assert shown.tags == ["p"]
 
@@ -68,27 +76,31 @@ def test_the_inspection_sees_what_it_is_there_for() -> None:
     ],
 )
 def test_an_address_that_is_not_whole_and_plain_is_no_link(address: str) -> None:
-    shown = Inspection(render(f"[words]({address})"))
+    shown = Inspection(render_markdown(f"[words]({address})"))
     assert shown.links == []
     assert address in shown.text
 
 
 def test_a_link_says_where_it_leads_and_tells_that_place_nothing() -> None:
-    [link] = Inspection(render('[my bank](https://evil.example/a "my bank")')).links
+    [link] = Inspection(render_markdown('[my bank](https://evil.example/a "my bank")')).links
     assert link["title"] == link["href"] == "https://evil.example/a"
     assert link["target"] == "_blank"
     assert set(link["rel"].split()) == {"noopener", "noreferrer", "nofollow"}
 
 
 def test_an_image_is_never_loaded_but_named() -> None:
-    shown = Inspection(render("![quarterly *chart*](https://img.example:8443/q.png?secret=1)"))
+    shown = Inspection(
+        render_markdown("![quarterly *chart*](https://img.example:8443/q.png?secret=1)")
+    )
     assert "img" not in shown.tags
     assert shown.text.strip() == "Image from img.example: quarterly chart"
     assert shown.links[0]["href"] == "https://img.example:8443/q.png?secret=1"
 
 
 def test_an_image_inside_a_link_leaves_one_link() -> None:
-    shown = Inspection(render("[before ![i](https://i.example/x) after](https://o.example)"))
+    shown = Inspection(
+        render_markdown("[before ![i](https://i.example/x) after](https://o.example)")
+    )
     assert [link["href"] for link in shown.links] == ["https://o.example"]
     assert shown.text.strip() == "before Image from i.example: i after"
 
@@ -112,8 +124,8 @@ def test_an_image_inside_a_link_leaves_one_link() -> None:
 )
 def test_the_sanitiser_removes_each_kind_of_thing_that_is_not_listed(html: str) -> None:
     assert Inspection(html).violations
-    assert Inspection(clean(html)).violations == []
+    assert Inspection(sanitise(html)).violations == []
 
 
 def test_characters_that_no_page_can_hold_are_replaced() -> None:
-    assert render("a\x00b\ud800c") == "<p>a\ufffdb\ufffdc</p>\n"
+    assert render_markdown("a\x00b\ud800c") == "<p>a\ufffdb\ufffdc</p>\n"

@@ -1,25 +1,19 @@
 """A streamed answer: closed blocks stay, the end is what a reload shows, pieces do not matter."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from chatapp.rendering.code_colours import _colour_section
-from chatapp.rendering.markdown import MarkdownStream, Update, render
-from tests.chatapp.rendering.documents import (
-    DEFINITIONS,
-    SNIPPETS,
-    Page,
-    nasty_document,
-    pieces_of,
-)
+from chatapp.rendering.markdown.code_colours import _colour_section
+from chatapp.rendering.markdown.stream import MarkdownStream, Update, render_markdown
+from tests.chatapp.rendering.documents import DEFINITIONS, SNIPPETS, Page, nasty_document, pieces_of
 
 documents = st.lists(
     st.sampled_from(SNIPPETS + DEFINITIONS) | st.text(max_size=4), max_size=30
 ).map("".join)
 
 
-def streamed(pieces: list[str]) -> tuple[Page, Update]:
+def stream_document(pieces: list[str]) -> tuple[Page, Update]:
     """The page after all pieces, checking on the way what must hold after every frame."""
     stream, page = MarkdownStream(), Page()
     for piece in pieces:
@@ -31,12 +25,15 @@ def streamed(pieces: list[str]) -> tuple[Page, Update]:
     return page, end
 
 
-@pytest.mark.slow
-def test_four_thousand_nasty_documents_end_as_their_whole_render() -> None:
-    for seed in range(4_000):
+@pytest.mark.gate
+@pytest.mark.parametrize(
+    "seeds", [range(400), pytest.param(range(400, 4_000), marks=pytest.mark.long)]
+)
+def test_nasty_documents_end_as_their_whole_render(seeds: range) -> None:
+    for seed in seeds:
         text = nasty_document(seed)
-        page, end = streamed(pieces_of(text, seed, longest=16))
-        assert page.closed == render(text), (seed, text)
+        page, end = stream_document(pieces_of(text, seed, longest=16))
+        assert page.closed == render_markdown(text), (seed, text)
         assert page.tail == ""
         assert end.whole is None, (seed, text)
 
@@ -45,20 +42,18 @@ def test_documents_with_late_definitions_end_as_their_whole_render() -> None:
     replaced = 0
     for seed in range(500):
         text = nasty_document(seed, with_definitions=True)
-        page, end = streamed(pieces_of(text, seed, longest=16))
-        assert page.closed == render(text), (seed, text)
+        page, end = stream_document(pieces_of(text, seed, longest=16))
+        assert page.closed == render_markdown(text), (seed, text)
         replaced += end.whole is not None
     assert replaced
 
 
-@settings(max_examples=150, deadline=None)
 @given(documents, st.integers(0, 99), st.integers(1, 40))
 def test_any_text_in_any_pieces_ends_as_its_whole_render(text: str, seed: int, size: int) -> None:
-    page, _ = streamed(pieces_of(text, seed, longest=size))
-    assert page.closed == render(text)
+    page, _ = stream_document(pieces_of(text, seed, longest=size))
+    assert page.closed == render_markdown(text)
 
 
-@settings(max_examples=150, deadline=None)
 @given(documents, st.integers(0, 99))
 def test_the_same_text_shows_the_same_whatever_its_pieces(text: str, seed: int) -> None:
     slow, fast = MarkdownStream(), MarkdownStream()
@@ -71,7 +66,6 @@ def test_the_same_text_shows_the_same_whatever_its_pieces(text: str, seed: int) 
     assert slow.snapshot() == fast.snapshot()
 
 
-@settings(max_examples=150, deadline=None)
 @given(documents)
 def test_a_closed_block_never_changes(text: str) -> None:
     stream, closed = MarkdownStream(), ""

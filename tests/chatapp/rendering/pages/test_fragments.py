@@ -5,13 +5,14 @@ from typing import Any
 
 import pytest
 
+from chatapp.live.page_facts import count_figures, load_turn_facts
+from chatapp.live.page_view import load_conversation_view
 from chatapp.models import Member, ToolCall, Turn
-from chatapp.rendering import fragments, page
-from chatapp.rendering.figures import figures_of
-from chatapp.rendering.page import MessageView, NoticeView, ReasoningView, TextView
-from chatapp.turns.reading import read_conversation
-from tests.chatapp.views import rows
-from tests.chatapp.views.dom import Element, parse, root_of
+from chatapp.rendering import page_values
+from chatapp.rendering.page_values import MessageView, NoticeView, ReasoningView, TextView
+from chatapp.rendering.pages import fragments
+from tests.dom_tree import Element, parse, root_of
+from tests.turns import rows
 
 State = ToolCall.State
 MESSAGE = uuid.uuid4()
@@ -26,8 +27,8 @@ def turn(owner: Member) -> Turn:
 # --- messages and their parts --------------------------------------------------------------
 def test_a_persons_message_keeps_its_lines_and_is_never_markup() -> None:
     view = MessageView(id=MESSAGE, role="user", text="one\n<b>two</b>")
-    item = root_of(fragments.message(view))
-    assert (item["id"], item["data-role"]) == (page.message_id(MESSAGE), "user")
+    item = root_of(fragments.render_message(view))
+    assert (item["id"], item["data-role"]) == (page_values.message_id(MESSAGE), "user")
     bubble = item.with_class("bubble")[0]
     assert bubble.children == ["one\n<b>two</b>"]
     assert "hx-ignore" in bubble
@@ -38,27 +39,27 @@ def test_an_answer_holds_its_parts_in_order_and_then_its_status(turn: Turn) -> N
     rows.said(turn, "First **this**.")
     call = rows.question(turn)
     rows.said(turn, "Stopped by you.", "notice", hint="Ask again.", notice_kind="stopped")
-    item = root_of(fragments.message(read_conversation(turn.conversation).messages[-1]))
-    parts, status = item.one(id=page.parts_id(turn.answer_id)), item.elements[-1]
+    item = root_of(fragments.render_message(load_conversation_view(turn.conversation).messages[-1]))
+    parts, status = item.one(id=page_values.parts_id(turn.answer_id)), item.elements[-1]
     assert [each["id"] for each in parts.elements] == [
-        page.part_id(turn.answer_id, 1, 0),
-        page.part_id(turn.answer_id, 1, 1),
-        page.tool_call_id(call.pk),
-        page.part_id(turn.answer_id, 1, 3),
+        page_values.part_id(turn.answer_id, 1, 0),
+        page_values.part_id(turn.answer_id, 1, 1),
+        page_values.tool_call_id(call.pk),
+        page_values.part_id(turn.answer_id, 1, 3),
     ]
     assert parts.elements[0].one("summary").text == "Thought for 8 seconds"
     assert parts.elements[1].one("strong").text == "this"
-    assert parts.elements[3].text == "Stopped by you. Ask again."
-    assert status["id"] == page.status_id(turn.answer_id)
+    assert parts.elements[3]["data-kind"] == "stopped"
+    assert status["id"] == page_values.status_id(turn.answer_id)
 
 
 def test_an_open_text_can_be_added_to_by_its_ids() -> None:
     view = TextView(step=2, position=1, blocks="<p>a</p>", tail="<p>b</p>", is_open=True)
-    part = root_of(fragments.part(MESSAGE, view))
-    assert part["id"] == page.part_id(MESSAGE, 2, 1)
+    part = root_of(fragments.render_part(MESSAGE, view))
+    assert part["id"] == page_values.part_id(MESSAGE, 2, 1)
     assert "hx-ignore" in part
-    assert part.one(id=page.blocks_id(MESSAGE, 2, 1)).text == "a"
-    assert part.one(id=page.tail_id(MESSAGE, 2, 1)).text == "b"
+    assert part.one(id=page_values.blocks_id(MESSAGE, 2, 1)).text == "a"
+    assert part.one(id=page_values.tail_id(MESSAGE, 2, 1)).text == "b"
 
 
 @pytest.mark.parametrize(
@@ -69,9 +70,9 @@ def test_a_thought_is_plain_text_and_says_how_long_it_took(
     seconds: float | None, label: str
 ) -> None:
     view = ReasoningView(step=1, position=0, text="<b>bold</b>\n", seconds=seconds)
-    part = root_of(fragments.part(MESSAGE, view))
+    part = root_of(fragments.render_part(MESSAGE, view))
     assert part.one("summary").text == label
-    assert part.one(id=page.blocks_id(MESSAGE, 1, 0)).children == ["<b>bold</b>\n"]
+    assert part.one(id=page_values.blocks_id(MESSAGE, 1, 0)).children == ["<b>bold</b>\n"]
 
 
 @pytest.mark.parametrize(
@@ -87,14 +88,14 @@ def test_a_notice_says_of_which_kind_it_is_what_happened_and_what_to_do(
     kind: str, text: str, icon: str
 ) -> None:
     view = NoticeView(step=1, position=4, kind=kind, text="It <broke>.", hint="Try again.")
-    part = root_of(fragments.part(MESSAGE, view))
-    assert (part["id"], part["data-kind"]) == (page.part_id(MESSAGE, 1, 4), kind)
+    part = root_of(fragments.render_part(MESSAGE, view))
+    assert (part["id"], part["data-kind"]) == (page_values.part_id(MESSAGE, 1, 4), kind)
     assert (part.text, part.one("use")["href"]) == (text, icon)
 
 
 # --- status, composer, sidebar -------------------------------------------------------------
-def status_of(turn: Turn, **values: Any) -> Element:
-    return root_of(fragments.status(turn.answer_id, turn, **values))
+def status_of(turn: Turn) -> Element:
+    return root_of(fragments.render_status(turn.answer_id, turn, load_turn_facts(turn)))
 
 
 @pytest.mark.parametrize("state", [Turn.State.QUEUED, Turn.State.RUNNING])
@@ -108,8 +109,9 @@ def test_a_waiting_answer_says_what_it_waits_for(owner: Member) -> None:
     asks, does_not_know = rows.turn(owner), rows.turn(owner)
     rows.question(asks)
     rows.call(does_not_know, {}, State.UNKNOWN)
-    assert status_of(asks).text == "Waiting for your approval"
-    assert status_of(does_not_know).text == "Waiting for your answer"
+    texts = [status_of(each).text for each in (asks, does_not_know)]
+    assert all(texts) and texts[0] != texts[1]
+    assert all(status_of(each)["data-state"] == "waiting" for each in (asks, does_not_know))
 
 
 @pytest.mark.parametrize(
@@ -136,9 +138,9 @@ def test_a_finished_answer_says_how_it_ended_and_what_it_took(
 
 def test_a_status_is_the_same_whoever_counted_its_tokens(owner: Member) -> None:
     turn = rows.turn(owner, Turn.State.DONE)
-    counted = figures_of([turn])[turn.pk]
+    counted = count_figures([turn])[turn.pk]
     assert counted.output_tokens == 40
-    assert fragments.status(turn.answer_id, turn) == fragments.status(turn.answer_id, turn, counted)
+    assert load_turn_facts(turn) == load_turn_facts(turn, counted)
 
 
 @pytest.mark.parametrize(
@@ -152,14 +154,14 @@ def test_a_status_is_the_same_whoever_counted_its_tokens(owner: Member) -> None:
 )
 def test_the_buttons_fit_what_the_turn_does(owner: Member, state: str, buttons: list[str]) -> None:
     turn = rows.turn(owner, state)
-    actions = root_of(fragments.composer_actions(turn.conversation, turn))
-    assert actions["id"] == page.COMPOSER_ID
+    actions = root_of(fragments.render_composer_actions(turn.conversation, turn))
+    assert actions["id"] == page_values.COMPOSER_ID
     assert actions.buttons() == buttons
     assert ("withdraws the open question" in actions.text) == (state == "waiting")
 
 
 def test_a_new_chat_can_only_send() -> None:
-    assert root_of(fragments.composer_actions(None, None)).buttons() == ["Send"]
+    assert root_of(fragments.render_composer_actions(None, None)).buttons() == ["Send"]
 
 
 @pytest.mark.parametrize(
@@ -167,22 +169,22 @@ def test_a_new_chat_can_only_send() -> None:
     [("", ""), ("running", "answering"), ("waiting", "waiting for your approval")],
 )
 def test_a_link_says_in_words_what_its_dot_means(turn: Turn, dot: str, words: str) -> None:
-    link = root_of(fragments.conversation_link(turn.conversation, dot))
-    assert link["id"] == page.link_id(turn.conversation_id)
+    link = root_of(fragments.render_conversation_link(turn.conversation, dot))
+    assert link["id"] == page_values.link_id(turn.conversation_id)
     assert link.text == f"Hello {words}".strip()
     assert link.one("a")["href"] == f"/c/{turn.conversation_id}/"
 
 
 def test_the_open_conversation_is_marked(turn: Turn) -> None:
-    here = root_of(fragments.conversation_link(turn.conversation, "", is_current=True))
-    elsewhere = root_of(fragments.conversation_link(turn.conversation, ""))
+    here = root_of(fragments.render_conversation_link(turn.conversation, "", is_current=True))
+    elsewhere = root_of(fragments.render_conversation_link(turn.conversation, ""))
     assert here.one("a")["aria-current"] == "page"
     assert "aria-current" not in elsewhere.one("a")
 
 
 def test_a_title_is_words_only(turn: Turn) -> None:
     turn.conversation.title = LURE
-    assert parse(fragments.title(turn.conversation)).one("h1").children == [LURE]
+    assert parse(fragments.render_title(turn.conversation)).one("h1").children == [LURE]
 
 
 def test_a_page_of_many_messages_asks_no_question_per_message(
@@ -191,7 +193,7 @@ def test_a_page_of_many_messages_asks_no_question_per_message(
     turn = rows.turn(owner, Turn.State.DONE)
     for _ in range(5):
         rows.call(turn, definition=rows.definition())
-    view = read_conversation(turn.conversation).messages[-1]
+    view = load_conversation_view(turn.conversation).messages[-1]
     assert len(view.parts) == 5
     with django_assert_num_queries(0):
-        fragments.message(view)
+        fragments.render_message(view)

@@ -24,7 +24,7 @@ def ran(name: str, context: Context, arguments: dict[str, Any]) -> tuple[str, di
     tool = core_tool(name)
     assert tool is not None
     if tool.read is not None:
-        context = replace(context, prepared=tool.read(context, tool.validated(arguments)))
+        context = replace(context, prepared=tool.read(context, tool.validate(arguments)))
     return tool.run(context, arguments)
 
 

@@ -10,10 +10,11 @@ from django.conf import settings
 from pydantic import BaseModel
 
 from chatapp.models import Member
-from chatapp.permissions.findings import LEVELS
-from chatapp.providers.estimate import tokens_of_tools
+from chatapp.permissions.risk_evidence import LEVELS
+from chatapp.providers.estimate import count_tool_tokens
+from chatapp.providers.registry import DIALECTS
 from chatapp.providers.request import ToolSpec
-from chatapp.providers.toolbox import DIALECTS, Toolbox
+from chatapp.providers.tools.toolbox import Toolbox
 from chatapp.tools import core
 from chatapp.tools.blueprint import (
     DESCRIPTION_CHARACTERS,
@@ -27,8 +28,8 @@ from chatapp.tools.blueprint import (
 from chatapp.tools.catalogue import Catalogue
 from chatapp.tools.context import Context, ToolError
 from chatapp.tools.core import CORE_TOOLS, core_tool, core_tools
-from chatapp.tools.core_catalogue import with_core_tools
-from chatapp.tools.documentation import page, section
+from chatapp.tools.core_catalogue import add_core_tools
+from chatapp.tools.documentation import render_page, render_section
 
 TOOLS = core_tools()
 every_tool = pytest.mark.parametrize("tool", TOOLS, ids=[tool.name for tool in TOOLS])
@@ -72,10 +73,10 @@ def test_what_does_more_than_read_is_not_offered_to_who_only_plans(tool: CoreToo
 def test_its_examples_are_inputs_and_outputs_of_its_own(tool: CoreTool) -> None:
     assert tool.documentation.examples
     for example in tool.documentation.examples:
-        tool.validated(example.input)
+        tool.validate(example.input)
         output = tool.output.model_validate(example.output)
         assert output.model_dump(mode="json") == example.output
-        assert tool.told(output).strip()
+        assert tool.render_text(output).strip()
 
 
 @every_tool
@@ -92,12 +93,12 @@ def test_every_provider_takes_it_as_it_is(tool: CoreTool, provider: str) -> None
 @every_tool
 def test_what_it_was_not_asked_for_is_refused(tool: CoreTool) -> None:
     with pytest.raises(ToolError, match="Extra inputs are not permitted") as refused:
-        tool.validated({**tool.documentation.examples[0].input, "sudo": True})
+        tool.validate({**tool.documentation.examples[0].input, "sudo": True})
     assert refused.value.field == "sudo"
 
 
 def test_all_of_them_weigh_little() -> None:
-    assert tokens_of_tools(tuple(map(spec, TOOLS))) <= TOKENS
+    assert count_tool_tokens(tuple(map(spec, TOOLS))) <= TOKENS
 
 
 # --- the limits of the blueprint itself
@@ -153,7 +154,7 @@ def test_an_output_that_is_too_long_is_refused(owner: Member, where: str) -> Non
     def long(context: Context, asked: Words) -> Echo:
         return Echo(words="x" * (OUTPUT_CHARACTERS if where == "in the value" else 1))
 
-    loud = tool_of(long, told=lambda output: "x" * (OUTPUT_CHARACTERS + (where == "in the text")))
+    loud = tool_of(long, render_text=lambda _: "x" * (OUTPUT_CHARACTERS + (where == "in the text")))
     with pytest.raises(ToolError, match="result is too long"):
         loud.run(context_of(owner), {"words": ""})
 
@@ -181,7 +182,7 @@ def test_what_a_database_cannot_keep_is_refused_and_the_field_is_named(
     arguments: dict[str, Any], field: str
 ) -> None:
     with pytest.raises(ToolError, match="Leave that out") as refused:
-        tool_of(again).validated(arguments)
+        tool_of(again).validate(arguments)
     assert refused.value.field == field
 
 
@@ -196,11 +197,11 @@ def test_what_is_for_admins_refuses_everybody_else(
 
 
 def test_who_may_not_use_a_tool_is_not_offered_it(owner: Member, admin: Member) -> None:
-    assert "add-service" in with_core_tools(Catalogue(), admin)
-    assert "add-service" not in with_core_tools(Catalogue(), owner)
-    assert "recall" in with_core_tools(Catalogue(), owner)
+    assert "add-service" in add_core_tools(Catalogue(), admin)
+    assert "add-service" not in add_core_tools(Catalogue(), owner)
+    assert "recall" in add_core_tools(Catalogue(), owner)
     owner.is_active = False
-    assert not with_core_tools(Catalogue(), owner)
+    assert not add_core_tools(Catalogue(), owner)
 
 
 @pytest.mark.parametrize(
@@ -214,7 +215,7 @@ def test_who_may_not_use_a_tool_is_not_offered_it(owner: Member, admin: Member) 
 def test_each_way_in_offers_its_own(
     owner: Member, mode: Any, there: set[str], missing: set[str]
 ) -> None:
-    offered = set(with_core_tools(Catalogue(), owner, mode))
+    offered = set(add_core_tools(Catalogue(), owner, mode))
     assert there <= offered
     assert not missing & offered
 
@@ -225,7 +226,7 @@ def test_a_new_tool_takes_one_module_and_one_line(
     module = SimpleNamespace(TOOL=tool_of(again))
     monkeypatch.setitem(core.importlib.sys.modules, "tests.echo", module)  # type: ignore[attr-defined]  # the module's own import
     monkeypatch.setitem(CORE_TOOLS, "echo", "tests.echo")
-    assert with_core_tools(Catalogue(), owner)["echo"].origin == "core"
+    assert add_core_tools(Catalogue(), owner)["echo"].origin == "core"
     found = core_tool("echo")
     assert found is not None
     assert found.run(context_of(owner), {"words": "Hello"})[1] == {"words": "Hello"}
@@ -236,13 +237,15 @@ def test_a_new_tool_takes_one_module_and_one_line(
 
 def test_the_page_says_what_the_modules_say() -> None:
     written = (Path(settings.BASE_DIR) / "docs/core-tools.md").read_text()
-    how = "from chatapp.tools.documentation import page; print(page(), end='')"
-    assert written == page(), f'Make it anew: manage.py shell -v0 -c "{how}" > docs/core-tools.md'
+    how = "from chatapp.tools.documentation import render_page; print(render_page(), end='')"
+    assert written == render_page(), (
+        f'Make it anew: manage.py shell -v0 -c "{how}" > docs/core-tools.md'
+    )
 
 
 @every_tool
 def test_the_page_has_a_section_with_examples_for_it(tool: CoreTool) -> None:
-    text = section(tool)
+    text = render_section(tool)
     assert text.startswith(f"## `{tool.name}`")
     assert tool.documentation.limitations in text
     assert text.count("```json") == 2 * len(tool.documentation.examples)

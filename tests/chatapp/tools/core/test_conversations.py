@@ -14,7 +14,7 @@ from chatapp.tools.context import Context, ToolError
 from chatapp.tools.core import core_tool, read_conversation, search_conversations
 from mcpconfig.models import Service
 
-from .core_calling import chat, ran, run, told
+from .core_calls import chat, ran, run, told
 
 pytestmark = pytest.mark.django_db
 INVOICES = ("Which invoice of March is open?", "Number 17, over 80 euros, is open.")
@@ -112,7 +112,7 @@ def test_what_scans_reads_nothing_in_the_transaction_of_its_outcome(
     asked = {key: value or str(here.pk) for key, value in asked.items()}
     tool, context = core_tool(name), Context(person=owner, catalogue=Catalogue())
     assert tool is not None and tool.read is not None
-    ready = replace(context, turn=turn_in(here), prepared=tool.read(context, tool.validated(asked)))
+    ready = replace(context, turn=turn_in(here), prepared=tool.read(context, tool.validate(asked)))
     with django_assert_num_queries(1 if name == "find-tools" else 0):
         tool.run(ready, asked)
     if name != "find-tools":
@@ -144,7 +144,7 @@ def test_thoughts_and_notices_are_not_searched(owner: Member) -> None:
     assert told("search-conversations", owner, words="invoice").startswith("No other chat")
 
 
-def test_a11_another_persons_chats_are_not_found(owner: Member, stranger: Member) -> None:
+def test_another_persons_chats_are_not_found(owner: Member, stranger: Member) -> None:
     chat(owner, "Secret invoice", *INVOICES)
     assert search(stranger, "invoice") == []
     assert search(owner, "invoice") == ["Secret invoice"]
@@ -211,9 +211,7 @@ def test_an_id_of_nothing_is_refused_in_words(owner: Member, guess: str) -> None
         run("read-conversation", owner, conversation=guess)
 
 
-def test_a12_another_persons_chat_is_refused_in_the_same_words(
-    owner: Member, stranger: Member
-) -> None:
+def test_another_persons_chat_is_refused_in_the_same_words(owner: Member, stranger: Member) -> None:
     made = chat(owner, "Secret", *INVOICES)
     with pytest.raises(ToolError) as refused:
         run("read-conversation", stranger, conversation=str(made.pk))
@@ -237,7 +235,7 @@ def test_a_chat_that_read_strangers_words_is_marked(owner: Member) -> None:
 
 
 def test_the_mark_outlives_the_service(owner: Member) -> None:
-    """A82: with the service gone, what strangers wrote there is strangers' words still."""
+    """Content of a removed service stays untrusted."""
     made = chat(owner, "Mail", *INVOICES)
     call = tainted(made)
     ToolCall.objects.filter(pk=call.pk).update(tainted_by="mail")

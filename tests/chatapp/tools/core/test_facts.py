@@ -11,7 +11,7 @@ from chatapp.models import Member
 from chatapp.tools.context import ToolError
 from mcpconfig.models import IdentityProvider, Service, ToolDefinition, ToolSetting
 
-from .core_calling import run, told
+from .core_calls import run, told
 
 pytestmark = pytest.mark.django_db
 
@@ -107,7 +107,7 @@ def test_many_services_cost_as_many_statements_as_few(
     }
 
 
-def test_a14_what_others_may_use_is_not_listed(owner: Member, stranger: Member) -> None:
+def test_what_others_may_use_is_not_listed(owner: Member, stranger: Member) -> None:
     group = Group.objects.create(name="readers")
     owner.groups.add(group)
     service("shared", visibility=Service.Visibility.GROUPS).groups.add(group)

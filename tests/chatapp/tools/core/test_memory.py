@@ -4,12 +4,12 @@ import pytest
 from django.http import Http404
 
 from chatapp.models import Member, Memory
-from chatapp.models import memory as limits
-from chatapp.models.memory import MEMORIES_PER_PERSON, MEMORY_CHARACTERS
+from chatapp.models.conversations import memory as limits
+from chatapp.models.conversations.memory import MEMORIES_PER_PERSON, MEMORY_CHARACTERS
 from chatapp.tools.context import ToolError
 from chatapp.tools.core import recall
 
-from .core_calling import run, told
+from .core_calls import run, told
 
 pytestmark = pytest.mark.django_db
 FACT = "Reports go out on Mondays."
@@ -76,16 +76,14 @@ def test_what_is_forgotten_is_named_by_number_and_words(owner: Member) -> None:
     assert not Memory.objects.exists()
 
 
-def test_a13_another_persons_facts_are_neither_told_nor_found(
-    owner: Member, stranger: Member
-) -> None:
+def test_another_persons_facts_are_neither_told_nor_found(owner: Member, stranger: Member) -> None:
     run("remember", owner, text=FACT)
     assert run("recall", stranger)["facts"] == []
     assert run("recall", stranger, words="mondays")["facts"] == []
     assert run("remember", stranger, text=FACT)["is_new"]
 
 
-def test_a13_another_persons_fact_is_not_forgotten_by_a_guessed_number(
+def test_another_persons_fact_is_not_forgotten_by_a_guessed_number(
     owner: Member, stranger: Member
 ) -> None:
     kept = run("remember", owner, text=FACT)

@@ -6,12 +6,13 @@ import pytest
 from bs4 import BeautifulSoup
 from django.test import Client
 
+from chatapp.audit import audit_log, chat_access, evidence
+from chatapp.audit.audit_log import AuditEvent, Kind, Who
+from chatapp.journal import journal
 from chatapp.models import LogEntry, Member, ToolCall
-from chatapp.rendering.log import line_of
-from chatapp.turns import evidence, journal, log
-from chatapp.turns.log import Happening, Kind, Who
-from chatapp.views.log import AT_ONCE
-from tests.chatapp.views import rows
+from chatapp.rendering.pages.log import build_line
+from chatapp.views.account.log import PAGE_LENGTH
+from tests.turns import rows
 
 pytestmark = pytest.mark.django_db
 
@@ -33,7 +34,7 @@ def call(owner: Member) -> ToolCall:
     call = rows.call(
         rows.turn(owner), {"title": "x"}, ToolCall.State.REFUSED, why="A rule forbids it."
     )
-    journal.tell_call(call.turn, call.pk, "refused")
+    journal.append_call(call.turn, call.pk, "refused")
     return call
 
 
@@ -51,8 +52,8 @@ def test_a_person_reads_their_own_acts_and_nobody_elses(
 ) -> None:
     for client in (stranger_client, admin_client):
         assert not any("delete_note" in entry for entry in entries(client))
-    log.append([Happening(kind=Kind.POLICY, data={"of": "rule 7", "act": "added", "changed": {}},
-                          actor=Who.of(stranger))])  # fmt: skip
+    data = {"of": "rule 7", "act": "added", "changed": {}}
+    audit_log.append([AuditEvent(kind=Kind.POLICY, data=data, actor=Who.of(stranger))])
     assert "Policy changed by stranger: rule 7" in entries(stranger_client)[0]
 
 
@@ -62,33 +63,35 @@ def test_without_a_sign_in_there_is_no_log(client: Client) -> None:
 
 def test_a_long_log_is_read_page_by_page(owner_client: Client, owner: Member) -> None:
     who = Who.of(owner)
-    log.append([Happening(kind=Kind.SIGNED_IN, data={}, actor=who, person=who)] * (2 * AT_ONCE))
+    audit_log.append(
+        [AuditEvent(kind=Kind.SIGNED_IN, data={}, actor=who, person=who)] * (2 * PAGE_LENGTH)
+    )
     first = page(owner_client)
     more = first.select_one("a.btn")
     assert more is not None
     second = page(owner_client, str(more["href"]))
     seen = [entry["id"] for each in (first, second) for entry in each.select(".entry")]
-    assert len(set(seen)) == len(seen) == 2 * AT_ONCE
+    assert len(set(seen)) == len(seen) == 2 * PAGE_LENGTH
     for odd in ("x", "9" * 40, "-1"):
-        assert len(entries(owner_client, f"/log/?before={odd}")) == AT_ONCE
+        assert len(entries(owner_client, f"/log/?before={odd}")) == PAGE_LENGTH
 
 
 def test_what_a_service_called_its_tool_deceives_nobody(
     owner_client: Client, owner: Member
 ) -> None:
     data = {"tool": "<b>a\u202eb</b>", "service": "s", "state": "failed", "error": None}
-    log.append([Happening(kind=Kind.ENDED, data=data, person=Who.of(owner))])
+    audit_log.append([AuditEvent(kind=Kind.ENDED, data=data, person=Who.of(owner))])
     (entry,) = [each for each in entries(owner_client) if "Outcome" in each]
     assert "<b>a ⟨U+202E⟩ b</b> (s)" in entry
 
 
 def test_the_page_shows_the_line_to_be_kept(owner_client: Client, call: ToolCall) -> None:
-    assert log.end().hash in page(owner_client).get_text()
+    assert audit_log.read_end().hash in page(owner_client).get_text()
 
 
 def test_a_consent_says_in_words_how_far_it_reaches(owner_client: Client, owner: Member) -> None:
     data = {"service": "memos", "scope": "service"}
-    log.append([Happening(kind=Kind.CONSENT_GIVEN, data=data, person=Who.of(owner))])
+    audit_log.append([AuditEvent(kind=Kind.CONSENT_GIVEN, data=data, person=Who.of(owner))])
     (entry,) = [each for each in entries(owner_client) if "Consent given" in each]
     assert "this service, always" in entry
 
@@ -103,14 +106,14 @@ ENOUGH = {
 
 def test_every_kind_has_words(owner_client: Client, owner: Member) -> None:
     """Whatever an entry says, its page is shown."""
-    log.append([Happening(kind=kind, data=ENOUGH, person=Who.of(owner)) for kind in Kind])
+    audit_log.append([AuditEvent(kind=kind, data=ENOUGH, person=Who.of(owner)) for kind in Kind])
     assert len(entries(owner_client)) >= len(Kind)
 
 
 def test_every_filter_of_the_log_has_words(admin_client: Client, owner: Member) -> None:
     """Some entries name nobody, and a link without words is none."""
     people = (Who.of(owner), Who())
-    log.append([Happening(kind=Kind.DECIDED, data=ENOUGH, person=each) for each in people])
+    audit_log.append([AuditEvent(kind=Kind.DECIDED, data=ENOUGH, person=each) for each in people])
     page = admin_client.get("/admin/chatapp/logentry/").content.decode()
     links = BeautifulSoup(page, "html.parser").select("#changelist-filter a")
     words = [link.get_text(strip=True) for link in links]
@@ -119,7 +122,7 @@ def test_every_filter_of_the_log_has_words(admin_client: Client, owner: Member) 
 
 def test_admins_read_the_log_and_change_nothing(admin_client: Client, call: ToolCall) -> None:
     url = "/admin/chatapp/logentry/"
-    assert log.end().hash in admin_client.get(url).content.decode()
+    assert audit_log.read_end().hash in admin_client.get(url).content.decode()
     assert "delete_note" in admin_client.get(f"{url}?kind=call.decided&q=owner").content.decode()
     entry = LogEntry.objects.filter(kind="call.decided").get()
     shown = admin_client.get(f"{url}{entry.pk}/change/")
@@ -127,19 +130,20 @@ def test_admins_read_the_log_and_change_nothing(admin_client: Client, call: Tool
     for act in ("change", "delete"):
         assert admin_client.post(f"{url}{entry.pk}/{act}/", {"kind": "x"}).status_code == 403
     assert admin_client.post(f"{url}add/", {"kind": "x"}).status_code == 403
-    assert log.verify()[1] == ""
+    assert audit_log.verify()[1] == ""
 
 
 def test_an_admin_takes_the_evidence_of_a_conversation(
-    admin_client: Client, call: ToolCall
+    admin_client: Client, admin: Member, call: ToolCall
 ) -> None:
     chat = call.turn.conversation_id
+    chat_access.open_chat(admin, chat, "A complaint.")
     url = f"/admin/chatapp/conversation/{chat}/evidence/"
     assert url in admin_client.get(f"/admin/chatapp/conversation/{chat}/change/").content.decode()
     answer = admin_client.get(url)
     assert answer["Content-Disposition"] == f'attachment; filename="evidence-{chat}.json"'
     taken = json.loads(answer.content)
-    assert evidence.first_break(taken) is None
+    assert evidence.find_break(taken) is None
     assert taken["conversation"] == str(chat)
 
 
@@ -151,7 +155,7 @@ def test_nobody_else_takes_evidence(owner_client: Client, client: Client, call: 
 
 def test_a_line_names_what_changed_and_of_something_new_what_was_set(owner: Member) -> None:
     def said() -> str:
-        return line_of(LogEntry.objects.latest("position")).said
+        return build_line(LogEntry.objects.latest("position")).said
 
     made = Member.objects.create_user("newcomer", password="a-long-password")
     assert said() == "Added: may sign in, password, username."

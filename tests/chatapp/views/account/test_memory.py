@@ -4,9 +4,10 @@ import pytest
 from django.test import Client
 
 from chatapp.models import LogEntry, Member, Memory
-from chatapp.models import memory as limits
-from chatapp.rendering.log import line_of
-from tests.chatapp.views.dom import Element, parse
+from chatapp.models.conversations import memory as limits
+from chatapp.rendering.pages.log import build_line
+from chatapp.views.account.memory import KNOWN
+from tests.dom_tree import Element, parse
 
 pytestmark = pytest.mark.django_db
 LONG = "x" * (limits.MEMORY_CHARACTERS + 1)
@@ -26,16 +27,16 @@ def test_the_page_shows_every_fact_and_whose_words_led_to_it(
 ) -> None:
     shown = page(owner_client).one(id=f"fact-{fact.pk}")
     assert "I like tea." in shown.text
-    assert "words of mail, which strangers may have written" in shown.text
+    assert any(each.text == "mail" for each in shown.all("b"))
 
 
 def test_an_empty_page_says_how_to_begin(owner_client: Client) -> None:
-    assert "Nothing yet." in page(owner_client).text
+    assert page(owner_client).with_class("nothing")
 
 
 def test_the_menu_leads_there(owner_client: Client) -> None:
     home = parse(owner_client.get("/").content.decode())
-    assert home.one("a", href="/memory/").text.strip() == "What it remembers about you"
+    assert home.one("a", href="/memory/").text.strip()
 
 
 def test_a_person_adds_a_fact(owner_client: Client, owner: Member) -> None:
@@ -53,7 +54,7 @@ def test_a_person_adds_a_fact(owner_client: Client, owner: Member) -> None:
 def test_a_person_changes_a_fact_and_whose_words_led_to_it_stays_said(
     owner_client: Client, fact: Memory
 ) -> None:
-    """A82: one letter changed makes strangers' words nobody's own."""
+    """A fact from untrusted content stays marked when a person changes one letter."""
     owner_client.post(f"/memory/{fact.pk}/", {"text": "I like coffee."})
     fact.refresh_from_db()
     assert (fact.text, fact.tainted_by) == ("I like coffee.", "mail")
@@ -67,7 +68,7 @@ def test_the_same_words_are_not_kept_twice_and_that_is_said(
         answer = owner_client.post(url, {"text": "i like TEA."})
         assert answer.status_code == 422
         shown = parse(answer.content.decode())
-        assert shown.one(role="alert").text == "This is remembered already."
+        assert shown.one(role="alert").text == KNOWN
     assert set(Memory.objects.values_list("text", flat=True)) == {"I like tea.", "I like milk."}
     assert owner_client.post(f"/memory/{fact.pk}/", {"text": "I like TEA."}).status_code == 302
 
@@ -79,7 +80,7 @@ def test_the_log_has_each_act_and_none_of_the_words(owner_client: Client, owner:
     owner_client.post(f"/memory/{fact.pk}/", {"text": "I like coffee."})  # the same again
     owner_client.post(f"/memory/{fact.pk}/forget")
     entries = LogEntry.objects.filter(kind=LogEntry.Kind.MEMORY)
-    lines = [line_of(entry) for entry in entries]
+    lines = [build_line(entry) for entry in entries]
     assert [(line.about, line.said, line.by) for line in lines] == [
         (f"fact {fact.pk}", f"{act} on the page.", "owner")
         for act in ("Added", "Changed", "Deleted")
@@ -88,7 +89,7 @@ def test_the_log_has_each_act_and_none_of_the_words(owner_client: Client, owner:
 
 
 def test_hidden_characters_of_a_fact_are_drawn(owner_client: Client, owner: Member) -> None:
-    """A22: what is hidden in a fact is seen by its person."""
+    """Threat: `hidden-characters`."""
     fact = Memory.keep(owner, "Pay\u202e 7 to p\u0430ul.")[0]
     shown = page(owner_client).one(id=f"fact-{fact.pk}")
     drawn = shown.one(id=f"fact-{fact.pk}-text").text
@@ -124,12 +125,12 @@ def test_a_full_memory_says_what_to_do(
     monkeypatch.setattr(limits, "MEMORIES_PER_PERSON", 1)
     answer = owner_client.post("/memory/", {"text": "I like milk."})
     assert answer.status_code == 422
-    assert "Delete one first." in answer.content.decode()
+    assert parse(answer.content.decode()).one(role="alert").text
     assert Memory.objects.count() == 1
 
 
 @pytest.mark.parametrize("url", ["/memory/{id}/", "/memory/{id}/forget"])
-def test_a13_a_stranger_reaches_no_fact_by_its_number(
+def test_a_stranger_reaches_no_fact_by_its_number(
     stranger_client: Client, admin_client: Client, fact: Memory, url: str
 ) -> None:
     for client in (stranger_client, admin_client):

@@ -5,20 +5,20 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from chatapp.faces import mcp_application
+from chatapp.engine.runtime import EngineRuntime, close_engine_runtime, open_engine_runtime
 from chatapp.models import Member
-from chatapp.storage import close_threads
-from chatapp.turns.workplace import Workplace, close_workplace, open_workplace
+from chatapp.server.database import close_threads
+from chatapp.views.api import mcp
 
-from .program import Program
+from .mcp_program import Program
 
 
 @pytest_asyncio.fixture
-async def workplace(transactional_db: None) -> AsyncIterator[Workplace]:
-    opened = await open_workplace(sweeps=False)
+async def runtime(transactional_db: None) -> AsyncIterator[EngineRuntime]:
+    opened = await open_engine_runtime(sweeps=False)
     yield opened
-    await mcp_application.close()
-    await close_workplace(opened)
+    await mcp.close()
+    await close_engine_runtime(opened)
     close_threads()
 
 

@@ -8,10 +8,11 @@ from httpx2 import ASGITransport, AsyncClient, Response
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
+from chatapp.api import access_tokens
+from chatapp.approvals import decisions
 from chatapp.asgi import application
 from chatapp.models import Approval, Member, ToolCall
-from chatapp.storage import in_database
-from chatapp.turns import access_tokens, answers
+from chatapp.server.database import in_database
 
 HOME = "http://127.0.0.1:6740"
 ACCEPTS = "application/json, text/event-stream"
@@ -23,7 +24,7 @@ class Program:
 
     def __init__(self, person: Member, *scopes: str) -> None:
         self.person = person
-        self.token, self.text = access_tokens.make(
+        self.token, self.text = access_tokens.create(
             person, name="Job", scopes=scopes or ("mcp",), days=7
         )
 
@@ -53,7 +54,7 @@ class Program:
             return await http.request(method, HOME + path, **more)
 
 
-def said(result: Any) -> str:
+def get_text(result: Any) -> str:
     return "".join(block.text for block in result.content)
 
 
@@ -68,7 +69,7 @@ async def allow_last(person: Member) -> ToolCall:
     call = await last_call()
     approval = await in_database(Approval.objects.get, tool_call=call)
     await in_database(
-        lambda: answers.grant(
+        lambda: decisions.grant(
             ToolCall.of(person, call.pk), by=person, binding=approval.binding, shown_at=None
         )
     )

@@ -10,17 +10,13 @@ import pytest_asyncio
 from django.utils import timezone
 from openai import AsyncOpenAI
 
+from chatapp.api import access_tokens
 from chatapp.asgi import application
 from chatapp.demo.seed import seed
-from chatapp.models import (
-    AccessToken,
-    Member,
-    Note,
-)
+from chatapp.engine.runtime import EngineRuntime, close_engine_runtime, open_engine_runtime
+from chatapp.models import AccessToken, Member, Note
 from chatapp.providers import registry
-from chatapp.storage import close_threads
-from chatapp.turns import access_tokens
-from chatapp.turns.workplace import Workplace, close_workplace, open_workplace
+from chatapp.server.database import close_threads
 from tests import scripted
 
 HELLO = [{"role": "user", "content": "Hello"}]
@@ -31,7 +27,7 @@ class Program:
     """A program with a token of this person; `client` is OpenAI's own."""
 
     def __init__(self, person: Member, *scopes: str) -> None:
-        self.token, self.text = access_tokens.make(
+        self.token, self.text = access_tokens.create(
             person, name="Job", scopes=scopes or ("chat",), days=7
         )
         transport = httpx.ASGITransport(app=application)
@@ -56,21 +52,21 @@ class Program:
 
 
 @pytest_asyncio.fixture
-async def workplace(
+async def runtime(
     transactional_db: None, monkeypatch: pytest.MonkeyPatch
-) -> AsyncIterator[Workplace]:
-    monkeypatch.setitem(registry.PROVIDERS, "scripted", "tests.scripted")
+) -> AsyncIterator[EngineRuntime]:
+    monkeypatch.setitem(registry.PROVIDERS, "scripted", scripted.PROVIDER)
     monkeypatch.setenv("OPENAI_API_KEY", "a-key-that-is-never-used")
     scripted.scenes.clear()
     scripted.requests.clear()
-    opened = await open_workplace(sweeps=False)
+    opened = await open_engine_runtime(sweeps=False)
     yield opened
-    await close_workplace(opened)
+    await close_engine_runtime(opened)
     close_threads()
 
 
 @pytest.fixture
-def program(owner: Member, workplace: Workplace) -> Program:
+def program(owner: Member, runtime: EngineRuntime) -> Program:
     return Program(owner)
 
 
@@ -80,16 +76,16 @@ def notebook(transactional_db: None) -> None:
     Note.objects.update_or_create(title="Old ideas", defaults={"text": "Nothing of worth."})
 
 
-def said(answer: Any) -> str:
+def get_text(answer: Any) -> str:
     return str(answer.choices[0].message.content)
 
 
-def beside(answer: Any) -> dict[str, Any]:
+def get_extension(answer: Any) -> dict[str, Any]:
     told: dict[str, Any] = answer.model_extra["countersign"]
     return told
 
 
-async def streamed(program: Program, **more: Any) -> list[Any]:
+async def read_stream(program: Program, **more: Any) -> list[Any]:
     stream = await program.ask(stream=True, **more)
     return [chunk async for chunk in stream]
 

@@ -1,4 +1,4 @@
-"""Who gets in by an access token: its own program, as far as its scopes reach (A14-A17)."""
+"""An access token admits its own program, as far as its scopes reach."""
 
 from datetime import timedelta
 from typing import Any
@@ -9,9 +9,9 @@ from django.test import Client, override_settings
 from django.urls import path
 from django.utils import timezone
 
+from chatapp.api import access_tokens
 from chatapp.models import AccessToken, LogEntry, Member
-from chatapp.turns import access_tokens
-from chatapp.views.bearer import ProgramRequest, for_programs
+from chatapp.views.api.bearer import ProgramRequest, for_programs
 
 pytestmark = pytest.mark.django_db
 
@@ -31,8 +31,8 @@ def _addresses() -> Any:
         yield
 
 
-def made(person: Member, *scopes: str, days: int = 7) -> tuple[AccessToken, str]:
-    return access_tokens.make(person, name="A program", scopes=scopes or ("tools",), days=days)
+def create_token(person: Member, *scopes: str, days: int = 7) -> tuple[AccessToken, str]:
+    return access_tokens.create(person, name="A program", scopes=scopes or ("tools",), days=days)
 
 
 def ask(text: str, client: Client | None = None, **headers: str) -> Any:
@@ -45,7 +45,7 @@ def kind(answer: Any) -> str:
 
 
 def test_a_token_acts_for_its_person(owner: Member) -> None:
-    _, text = made(owner)
+    _, text = create_token(owner)
     answer = ask(text)
     assert (answer.status_code, answer.json()) == (200, {"person": "owner"})
     assert "no-store" in answer["Cache-Control"]
@@ -53,8 +53,8 @@ def test_a_token_acts_for_its_person(owner: Member) -> None:
 
 
 def test_each_of_the_named_scopes_is_enough_and_no_other(owner: Member) -> None:
-    assert ask(made(owner, "chat")[1]).status_code == 200
-    refused = ask(made(owner, "mcp", "mcp:plan")[1])
+    assert ask(create_token(owner, "chat")[1]).status_code == 200
+    refused = ask(create_token(owner, "mcp", "mcp:plan")[1])
     assert (refused.status_code, kind(refused)) == (403, "scope")
     assert 'scope="tools chat"' in refused["WWW-Authenticate"]
 
@@ -71,7 +71,7 @@ def test_a_session_lets_no_program_in(owner_client: Client) -> None:
 
 
 def test_a_session_beside_a_token_changes_nothing(stranger_client: Client, owner: Member) -> None:
-    answer = ask(made(owner)[1], stranger_client)
+    answer = ask(create_token(owner)[1], stranger_client)
     assert answer.json() == {"person": "owner"}
 
 
@@ -79,19 +79,19 @@ def test_a_post_needs_no_csrf_token_because_no_cookie_counts(owner: Member) -> N
     strict = Client(enforce_csrf_checks=True)
     strict.force_login(owner)
     assert strict.post("/told").status_code == 401
-    shown = {"Authorization": f"Bearer {made(owner)[1]}"}
+    shown = {"Authorization": f"Bearer {create_token(owner)[1]}"}
     assert strict.post("/told", headers=shown).status_code == 200
 
 
 @pytest.mark.parametrize("header", ["X-User", "Remote-User", "X-Forwarded-User", "X-Api-Key"])
 def test_no_other_header_names_anybody(owner: Member, header: str) -> None:
     assert ask("", None, **{header: "owner"}).status_code == 401
-    assert ask("", None, **{header: made(owner)[1]}).status_code == 401
+    assert ask("", None, **{header: create_token(owner)[1]}).status_code == 401
 
 
 @pytest.mark.parametrize("name", ["access_token", "token", "api_key", "Authorization"])
 def test_a_token_in_the_address_is_refused_though_right(owner: Member, name: str) -> None:
-    text = made(owner)[1]
+    text = create_token(owner)[1]
     answer = Client().get("/told", {name: text}, headers={"Authorization": f"Bearer {text}"})
     assert (answer.status_code, kind(answer)) == (400, "token_in_address")
 
@@ -109,14 +109,14 @@ def test_text_that_is_no_token_opens_nothing(db: None, text: str) -> None:
 
 
 def test_basic_and_empty_authorization_open_nothing(owner: Member) -> None:
-    text = made(owner)[1]
+    text = create_token(owner)[1]
     for header in (f"Basic {text}", "Bearer", "Bearer ", text, ""):
         assert Client().get("/told", headers={"Authorization": header}).status_code == 401
 
 
 def test_the_prefix_with_another_secret_opens_nothing(owner: Member, stranger: Member) -> None:
-    token, text = made(owner)
-    _, other = made(stranger)
+    token, text = create_token(owner)
+    _, other = create_token(stranger)
     mixed = f"cs_{token.prefix}_{other.split('_', 2)[2]}"
     assert ask(mixed).status_code == 401
     assert ask(text + "x").status_code == 401
@@ -125,13 +125,13 @@ def test_the_prefix_with_another_secret_opens_nothing(owner: Member, stranger: M
 
 
 def test_an_expired_token_opens_nothing(owner: Member) -> None:
-    token, text = made(owner)
+    token, text = create_token(owner)
     AccessToken.objects.filter(pk=token.pk).update(expires_at=timezone.now())
     assert kind(ask(text)) == "token_ended"
 
 
 def test_a_revoked_token_opens_nothing_from_then_on(owner: Member) -> None:
-    token, text = made(owner)
+    token, text = create_token(owner)
     assert ask(text).status_code == 200
     assert access_tokens.revoke(token)
     assert kind(ask(text)) == "token_ended"
@@ -139,7 +139,7 @@ def test_a_revoked_token_opens_nothing_from_then_on(owner: Member) -> None:
 
 
 def test_a_member_who_was_switched_off_has_no_programs_either(owner: Member) -> None:
-    _, text = made(owner)
+    _, text = create_token(owner)
     Member.objects.filter(pk=owner.pk).update(is_active=False)
     assert kind(ask(text)) == "token_ended"
 
@@ -148,7 +148,7 @@ def test_too_many_wrong_texts_lock_the_token_for_that_address_only(
     owner: Member, settings: Any
 ) -> None:
     settings.AXES_ENABLED, settings.AXES_FAILURE_LIMIT = True, 3
-    token, text = made(owner)
+    token, text = create_token(owner)
     answers = [ask(f"cs_{token.prefix}_wrong") for _ in range(3)]
     assert [answer.status_code for answer in answers] == [401, 401, 429]
     locked = ask(text)
@@ -164,7 +164,7 @@ def test_texts_of_nobody_leave_no_rows(db: None, django_assert_num_queries: Any)
 
 
 def test_the_last_use_is_kept_to_the_minute(owner: Member) -> None:
-    token, text = made(owner)
+    token, text = create_token(owner)
     ask(text)
     token.refresh_from_db()
     first = token.last_used_at
@@ -179,7 +179,7 @@ def test_the_last_use_is_kept_to_the_minute(owner: Member) -> None:
 
 
 def test_nothing_of_a_token_that_opens_something_is_stored(owner: Member) -> None:
-    token, text = made(owner)
+    token, text = create_token(owner)
     ask(text)
     secret = text.split("_", 2)[2]
     row = AccessToken.objects.filter(pk=token.pk).values()[0]
@@ -189,7 +189,7 @@ def test_nothing_of_a_token_that_opens_something_is_stored(owner: Member) -> Non
 
 
 def test_making_and_revoking_are_logged_with_who_did_it(owner: Member) -> None:
-    token, _ = made(owner, "mcp", "tools")
+    token, _ = create_token(owner, "mcp", "tools")
     access_tokens.revoke(token)
     entries = LogEntry.objects.filter(kind__startswith="token.").order_by("position")
     assert [entry.kind for entry in entries] == ["token.made", "token.revoked"]

@@ -9,21 +9,16 @@ from typing import Any
 
 import pytest
 
-from chatapp.models import (
-    Member,
-    Message,
-    Note,
-    Step,
-    ToolCall,
-    Turn,
-)
+from chatapp.api import chats
+from chatapp.api.requests import ChatRequest, SentMessage
+from chatapp.approvals import decisions
+from chatapp.engine import steps
+from chatapp.journal.lease import Lease
+from chatapp.models import Member, Message, Note, Step, ToolCall, Turn
 from chatapp.providers.events import ReasoningDelta, TextDelta
-from chatapp.storage import in_database
-from chatapp.turns import answers, program_chats, steps
-from chatapp.turns.lease import Lease
-from chatapp.turns.program_requests import Asked, Said
-from chatapp.views import v1
-from chatapp.views.openai_request import Wanted
+from chatapp.server.database import in_database
+from chatapp.views.api import openai
+from chatapp.views.api.openai_request import Wanted
 from tests import scripted
 from tests.conftest import signed_in
 from tests.peers.reading_room import PNG
@@ -33,38 +28,38 @@ from .openai_program import (
     DELETE,
     HELLO,
     Program,
-    beside,
+    get_extension,
+    get_text,
     notebook,
     program,
-    said,
-    streamed,
+    read_stream,
+    runtime,
     words,
-    workplace,
 )
 
-__all__ = ["notebook", "program", "workplace"]
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(60)]
+__all__ = ["notebook", "program", "runtime"]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(300)]
 
 
 def lease_of(turn: Turn) -> Lease:
     return Lease(turn_id=turn.pk, conversation_id=turn.conversation_id, owner="", fence=0)
 
 
-def events_of(turn: Turn, asked: Asked, program: Program) -> AsyncGenerator[str, None]:
+def events_of(turn: Turn, asked: ChatRequest, program: Program) -> AsyncGenerator[str, None]:
     """Of its stream, one after another: the transport of the tests gives all of them at the end."""
-    return v1._events(turn, Wanted(asked=asked), program.token)
+    return openai._iterate_events(turn, Wanted(asked=asked), program.token)
 
 
 # --- answers -------------------------------------------------------------------------------------
 async def test_an_answer_has_the_shape_that_clients_expect(program: Program) -> None:
     scripted.scenes.append(text("Good ", "morning."))
     answer = await program.ask()
-    assert said(answer) == "Good morning."
+    assert get_text(answer) == "Good morning."
     assert (answer.object, answer.choices[0].finish_reason) == ("chat.completion", "stop")
     assert answer.model == scripted.MODEL and answer.id.startswith("chatcmpl-")
     assert answer.usage.completion_tokens == 5
     turn = await in_database(Turn.objects.get)
-    told = beside(answer)
+    told = get_extension(answer)
     assert (told["state"], told["reason"]) == ("done", "complete")
     assert told["conversation"] == str(turn.conversation_id) and told["url"].endswith("/")
     assert told["conversation"] in told["url"]
@@ -74,7 +69,7 @@ async def test_a_streamed_answer_comes_as_it_is_stored_and_ends_with_the_tokens(
     program: Program,
 ) -> None:
     scripted.scenes.append([ReasoningDelta(text="Hm."), *text("Good ", "morning.")])
-    chunks = await streamed(program, stream_options={"include_usage": True})
+    chunks = await read_stream(program, stream_options={"include_usage": True})
     assert chunks[0].choices[0].delta.role == "assistant"
     assert words(chunks) == "Good morning."  # thoughts stay here
     assert [c.choices[0].finish_reason for c in chunks if c.choices][-1] == "stop"
@@ -85,8 +80,8 @@ async def test_a_streamed_answer_comes_as_it_is_stored_and_ends_with_the_tokens(
 async def test_words_come_before_the_answer_is_over(program: Program) -> None:
     pause = Pause()
     scripted.scenes.append([TextDelta(text="First"), pause, *text(" then.")])
-    asking = asyncio.create_task(streamed(program))
-    async with asyncio.timeout(20):
+    asking = asyncio.create_task(read_stream(program))
+    async with asyncio.timeout(60):
         await pause.reached.wait()
     pause.ended.set()
     assert words(await asking) == "First then."
@@ -99,20 +94,20 @@ async def test_a_stream_whose_answer_was_begun_anew_ends_with_a_clear_error(
     scripted.scenes.append(
         [TextDelta(text="First"), before, TextDelta(text="Else"), after, *text(".")]
     )
-    asked = Asked(model=scripted.MODEL, said=(Said(role="user", text="Hello"),))
-    turn = await program_chats.receive(program.token, asked)
-    async with asyncio.timeout(20), aclosing(events_of(turn, asked, program)) as events:
+    asked = ChatRequest(model=scripted.MODEL, said=(SentMessage(role="user", text="Hello"),))
+    turn = await chats.receive(program.token, asked)
+    async with asyncio.timeout(60), aclosing(events_of(turn, asked, program)) as events:
         while "First" not in await anext(events):
             pass
         step = await in_database(Step.objects.get)
-        await in_database(steps._forget_said, turn, step, lease_of(turn))
+        await in_database(steps._remove_earlier_attempt, turn, step, lease_of(turn))
         before.ended.set()
         last = [each async for each in events]
     after.ended.set()
-    assert "begun anew" in last[-2] and last[-1] == v1.DONE
+    assert "started again" in last[-2] and last[-1] == openai.DONE
     assert not any("Else" in each for each in last)
     answer = await program.ask()
-    assert (said(answer), await in_database(Turn.objects.count)) == ("FirstElse.", 1)
+    assert (get_text(answer), await in_database(Turn.objects.count)) == ("FirstElse.", 1)
 
 
 @pytest.mark.parametrize(
@@ -136,8 +131,8 @@ async def test_a_tool_that_may_run_runs_here_and_is_told_beside(
         text("Done."),
     ]
     answer = await program.ask()
-    assert said(answer) == "I look.\n\nDone."
-    (tool,) = beside(answer)["tools"]
+    assert get_text(answer) == "I look.\n\nDone."
+    (tool,) = get_extension(answer)["tools"]
     assert (tool["tool"], tool["service"], tool["state"]) == (
         *("notebook_list_notes", "notebook"),
         "succeeded",
@@ -151,7 +146,9 @@ async def test_instructions_of_the_program_reach_the_model_and_its_person(
     system = [{"role": "system", "content": "Speak like a sailor."}]
     answer = await program.ask([*system, *HELLO, {"role": "developer", "content": "Be brief."}])
     assert "Speak like a sailor.\n\nBe brief." in scripted.requests[-1].system
-    page = await in_database(lambda: signed_in(owner).get(f"/c/{beside(answer)['conversation']}/"))
+    page = await in_database(
+        lambda: signed_in(owner).get(f"/c/{get_extension(answer)['conversation']}/")
+    )
     assert "Speak like a sailor." in page.content.decode()
 
 
@@ -174,28 +171,28 @@ async def test_what_waits_is_told_with_a_link_and_asked_again_it_is_answered_onc
 ) -> None:
     scripted.scenes += [calls(DELETE), text("It is gone.")]
     first = await program.ask()
-    told = beside(first)
+    told = get_extension(first)
     (waits,) = told["waits_for"]
     assert (told["state"], waits["kind"]) == ("waiting", "approval")
-    assert waits["url"] in said(first) and told["url"] in said(first)
+    assert waits["url"] in get_text(first) and told["url"] in get_text(first)
     assert first.choices[0].finish_reason == "stop"
 
     again = await program.ask()
-    assert beside(again)["waits_for"] == told["waits_for"]
+    assert get_extension(again)["waits_for"] == told["waits_for"]
     call = await in_database(ToolCall.objects.select_related("approval").get)
-    grant = partial(answers.grant, call, by=owner, binding=call.approval.binding, shown_at=None)
+    grant = partial(decisions.grant, call, by=owner, binding=call.approval.binding, shown_at=None)
     await in_database(grant)
 
     last = await program.ask()
-    assert said(last) == "It is gone."
-    assert beside(last)["tools"][0]["state"] == "succeeded"
+    assert get_text(last) == "It is gone."
+    assert get_extension(last)["tools"][0]["state"] == "succeeded"
     assert await in_database(Turn.objects.count) == 1
     assert not await in_database(Note.objects.filter(title="Old ideas").exists)
 
 
 async def test_a_stream_ends_where_a_person_is_awaited(program: Program, notebook: None) -> None:
     scripted.scenes += [[TextDelta(text="I delete it."), *calls(DELETE)]]
-    chunks = await streamed(program)
+    chunks = await read_stream(program)
     assert words(chunks).startswith("I delete it.\n\nnotebook_delete_note waits until")
     assert chunks[-1].model_extra["countersign"]["state"] == "waiting"
-    assert words(await streamed(program)) == words(chunks)
+    assert words(await read_stream(program)) == words(chunks)

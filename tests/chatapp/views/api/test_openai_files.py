@@ -1,4 +1,4 @@
-"""Files that programs send: reading them holds up nobody else (A10)."""
+"""Files that programs send: reading them holds up nobody else."""
 
 import asyncio
 import base64
@@ -9,19 +9,21 @@ from typing import Any
 import openai
 import pytest
 
+from chatapp.api import calls
+from chatapp.conversations import uploads
 from chatapp.files import pdf
 from chatapp.models import Member, Turn
-from chatapp.storage import THREADS, in_database
-from chatapp.turns import file_reading, program_calls
+from chatapp.server.database import THREADS, in_database
+from chatapp.server.runtime import current_runtime
 from tests import scripted
 from tests.chatapp.files.papers import pdf as paper
-from tests.chatapp.turns.acts import until
 from tests.scripted import text
+from tests.turns.acts import wait_until
 
-from .openai_program import Program, program, said, workplace
+from .openai_program import Program, get_text, program, runtime
 
-__all__ = ["program", "workplace"]
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(60)]
+__all__ = ["program", "runtime"]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(300)]
 
 
 def with_a_pdf(number: int) -> list[dict[str, Any]]:
@@ -47,25 +49,25 @@ async def test_slow_files_stop_neither_the_engine_nor_others_and_are_bounded_for
     asking = [
         asyncio.create_task(each.ask(with_a_pdf(number)))
         for each in programs
-        for number in range(file_reading.MOST_AT_ONCE)
+        for number in range(uploads.MAX_EXAMINATIONS)
     ]
-    await until(lambda: sum(file_reading._at_once.values()) == len(asking))
-    async with asyncio.timeout(5):  # else every thread of the engine would hold one of them
+    await wait_until(lambda: current_runtime().file_examinations.total() == len(asking))
+    async with asyncio.timeout(30):  # else every thread of the engine would hold one of them
         assert not await in_database(Turn.objects.exists)
     with pytest.raises(openai.RateLimitError):
-        await asyncio.wait_for(program.ask(with_a_pdf(99)), 5)
+        await asyncio.wait_for(program.ask(with_a_pdf(99)), 30)
     scripted.scenes.append(text("Hello."))
-    assert said(await program.ask()) == "Hello."
+    assert get_text(await program.ask()) == "Hello."
     reading.release(len(asking))
     scripted.scenes += [text("Read.") for _ in asking]
-    assert {said(answer) for answer in await asyncio.gather(*asking)} == {"Read."}
-    assert not file_reading._at_once
+    assert {get_text(answer) for answer in await asyncio.gather(*asking)} == {"Read."}
+    assert not current_runtime().file_examinations
 
 
 async def test_what_comes_too_often_is_not_even_read(
     program: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(program_calls, "MOST_A_MINUTE", 0)
+    monkeypatch.setattr(calls, "MAX_A_MINUTE", 0)
     assert (await program.post(b"no JSON at all")).status_code == 429
 
 

@@ -7,30 +7,18 @@ from typing import Any
 import openai
 import pytest
 
-from chatapp.models import (
-    Allowance,
-    Member,
-    ModelProvider,
-    Turn,
-)
+from chatapp.api import calls
+from chatapp.conversations import intake
+from chatapp.models import Allowance, Member, ModelProvider, Turn
 from chatapp.providers.events import Finished, ProviderError, TextDelta
-from chatapp.storage import in_database
-from chatapp.turns import intake, program_calls
+from chatapp.server.database import in_database
 from tests import scripted
 from tests.scripted import Pause, text
 
-from .openai_program import (
-    HELLO,
-    Program,
-    beside,
-    notebook,
-    program,
-    streamed,
-    workplace,
-)
+from .openai_program import HELLO, Program, get_extension, notebook, program, read_stream, runtime
 
-__all__ = ["notebook", "program", "workplace"]
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(60)]
+__all__ = ["notebook", "program", "runtime"]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(300)]
 
 
 # --- what cannot be done ------------------------------------------------------------------------
@@ -41,7 +29,7 @@ async def test_a_turn_that_failed_is_an_error(program: Program) -> None:
         await program.ask()
     assert caught.value.status_code == 502 and caught.value.code == "failed"
     with pytest.raises(openai.APIError, match="too odd"):
-        await streamed(program)
+        await read_stream(program)
 
 
 async def test_a_used_up_allowance_is_too_much(program: Program, owner: Member) -> None:
@@ -55,7 +43,7 @@ async def test_a_used_up_allowance_is_too_much(program: Program, owner: Member) 
 async def test_too_many_requests_are_told_when_to_come_back(
     program: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(program_calls, "MOST_A_MINUTE", 0)
+    monkeypatch.setattr(calls, "MAX_A_MINUTE", 0)
     with pytest.raises(openai.RateLimitError) as caught:
         await program.ask()
     assert caught.value.response.headers["retry-after"] == "60"
@@ -141,7 +129,7 @@ async def test_a_message_without_words_is_refused(program: Program, content: str
 async def test_what_admins_set_is_named_as_ignored(program: Program) -> None:
     scripted.scenes.append(text("One."))
     answer = await program.ask(temperature=0.1, max_tokens=5, user="night job")
-    assert beside(answer)["ignored_parameters"] == ["max_tokens", "temperature"]
+    assert get_extension(answer)["ignored_parameters"] == ["max_tokens", "temperature"]
 
 
 # --- who -----------------------------------------------------------------------------------------
@@ -158,14 +146,14 @@ async def test_another_persons_chat_is_not_there(
     program: Program, stranger: Member, owner: Member
 ) -> None:
     scripted.scenes.append(text("One."))
-    place = {"countersign": {"conversation": beside(await program.ask())["conversation"]}}
+    place = {"countersign": {"conversation": get_extension(await program.ask())["conversation"]}}
     others = await in_database(Program, stranger)
     second = await in_database(Program, owner)  # another token of the same person
     for other in (others, second):
         with pytest.raises(openai.NotFoundError, match="no such conversation"):
             await other.ask(extra_body=place)
         own = await other.ask([*HELLO, {"role": "assistant", "content": "One."}, USER])
-        assert beside(own)["conversation"] != place["countersign"]["conversation"]
+        assert get_extension(own)["conversation"] != place["countersign"]["conversation"]
 
 
 async def test_a_chat_of_the_person_that_no_program_began_is_out_of_reach(
@@ -194,8 +182,8 @@ async def test_a_token_that_is_revoked_stops_the_stream_and_not_the_turn(
 ) -> None:
     pause = Pause()
     scripted.scenes.append([TextDelta(text="First"), pause, Finished(reason="stop")])
-    asking = asyncio.create_task(streamed(program))
-    async with asyncio.timeout(20):
+    asking = asyncio.create_task(read_stream(program))
+    async with asyncio.timeout(60):
         await pause.reached.wait()
     await in_database(program.revoke)
     chunks = await asking

@@ -8,41 +8,30 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from chatapp.models import (
-    Conversation,
-    Member,
-    Message,
-    Turn,
-)
+from chatapp.api import chats
+from chatapp.conversations import intake
+from chatapp.engine.runtime import EngineRuntime
+from chatapp.models import Conversation, Member, Message, Turn
 from chatapp.providers.events import TextDelta
 from chatapp.providers.request import SaidText, UserMessage
-from chatapp.storage import in_database
-from chatapp.turns import intake, journal, program_chats
-from chatapp.turns.workplace import Workplace
-from chatapp.views import v1
+from chatapp.server.database import in_database
+from chatapp.server.runtime import current_runtime
+from chatapp.views.api import openai
 from tests import scripted
-from tests.chatapp.turns.acts import rest, until
 from tests.conftest import signed_in
 from tests.scripted import Pause, text
+from tests.turns.acts import wait_for_rest, wait_until
 
-from .openai_program import (
-    HELLO,
-    Program,
-    beside,
-    notebook,
-    program,
-    said,
-    workplace,
-)
+from .openai_program import HELLO, Program, get_extension, get_text, notebook, program, runtime
 
-__all__ = ["notebook", "program", "workplace"]
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(60)]
+__all__ = ["notebook", "program", "runtime"]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(300)]
 
 
 # --- the same again, and what follows -----------------------------------------------------------
 async def test_the_same_words_mean_something_new_once_they_were_answered(program: Program) -> None:
     scripted.scenes += [text("One."), text("Two.")]
-    assert [said(await program.ask()), said(await program.ask())] == ["One.", "Two."]
+    assert [get_text(await program.ask()), get_text(await program.ask())] == ["One.", "Two."]
 
 
 async def test_a_client_that_says_it_tries_again_gets_the_answer_of_before(
@@ -58,7 +47,7 @@ async def test_a_client_that_says_it_tries_again_gets_the_answer_of_before(
 async def test_a_client_that_tries_again_much_later_means_something_new(program: Program) -> None:
     scripted.scenes += [text("One."), text("Two.")]
     await program.ask()
-    long_ago = timezone.now() - program_chats.KEPT_FOR_RETRY - timedelta(seconds=1)
+    long_ago = timezone.now() - chats.KEPT_FOR_RETRY - timedelta(seconds=1)
     await in_database(Turn.objects.update, finished_at=long_ago)
     retry = {"x-stainless-retry-count": "1"}
     answer = await program.post({"model": scripted.MODEL, "messages": HELLO}, **retry)
@@ -102,10 +91,11 @@ async def test_a_key_counts_at_every_face_of_its_token(program: Program, owner: 
 
 
 async def test_the_same_at_once_is_one_turn(program: Program) -> None:
-    pause, before = Pause(), len(journal.LISTENERS)
+    pause, listeners = Pause(), current_runtime().journal_listeners
+    before = len(listeners)
     scripted.scenes += [[pause, *text("One.")], text("Two.")]
     asking = [asyncio.create_task(program.ask()) for _ in range(4)]
-    await until(lambda: len(journal.LISTENERS) == before + 4)  # all of them wait for the answer
+    await wait_until(lambda: len(listeners) == before + 4)  # all of them wait for the answer
     pause.ended.set()
     found = {answer.id for answer in await asyncio.gather(*asking)}
     assert len(found) == await in_database(Turn.objects.count) == 1
@@ -114,9 +104,9 @@ async def test_the_same_at_once_is_one_turn(program: Program) -> None:
 async def test_a_history_that_was_told_goes_on_in_its_chat(program: Program) -> None:
     scripted.scenes += [text("One."), text("Two.")]
     first = await program.ask()
-    history = [*HELLO, {"role": "assistant", "content": said(first)}]
+    history = [*HELLO, {"role": "assistant", "content": get_text(first)}]
     second = await program.ask([*history, {"role": "user", "content": "And then?"}])
-    assert beside(second)["conversation"] == beside(first)["conversation"]
+    assert get_extension(second)["conversation"] == get_extension(first)["conversation"]
     assert await in_database(Message.objects.count) == 4
 
 
@@ -128,8 +118,8 @@ async def test_another_history_is_a_chat_of_its_own_with_its_words(
     first = await program.ask()
     history = [*HELLO, {"role": "assistant", "content": told}] if told else HELLO
     second = await program.ask([*history, {"role": "user", "content": "And then?"}])
-    place = beside(second)["conversation"]
-    assert place != beside(first)["conversation"]
+    place = get_extension(second)["conversation"]
+    assert place != get_extension(first)["conversation"]
     request = scripted.requests[-1]
     if told:
         asked, answered, last = request.history
@@ -143,36 +133,36 @@ async def test_another_history_is_a_chat_of_its_own_with_its_words(
 
 
 async def test_a_chat_that_its_person_went_on_with_is_left_to_them(
-    workplace: Workplace, program: Program, owner: Member
+    runtime: EngineRuntime, program: Program, owner: Member
 ) -> None:
     scripted.scenes += [text("One."), text("Mine."), text("Two.")]
     first = await program.ask()
     chat = await in_database(Conversation.objects.get)
     turn = await in_database(partial(intake.receive, owner, chat, text="I", model=scripted.MODEL))
-    await rest(workplace, turn)
-    history = [*HELLO, {"role": "assistant", "content": said(first)}]
+    await wait_for_rest(runtime, turn)
+    history = [*HELLO, {"role": "assistant", "content": get_text(first)}]
     second = await program.ask([*history, {"role": "user", "content": "And then?"}])
-    assert beside(second)["conversation"] != str(chat.pk)
+    assert get_extension(second)["conversation"] != str(chat.pk)
 
 
 async def test_a_chat_can_be_named(program: Program) -> None:
     scripted.scenes += [text("One."), text("Two.")]
-    place = {"conversation": beside(await program.ask())["conversation"]}
+    place = {"conversation": get_extension(await program.ask())["conversation"]}
     more = [{"role": "user", "content": "And then?"}]
     second = await program.ask(more, extra_body={"countersign": place})
-    assert beside(second)["conversation"] == place["conversation"]
+    assert get_extension(second)["conversation"] == place["conversation"]
     assert len(scripted.requests[-1].history) == 3
 
 
 async def test_an_answer_that_takes_too_long_is_told_to_ask_again(
-    workplace: Workplace, program: Program, monkeypatch: pytest.MonkeyPatch
+    runtime: EngineRuntime, program: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(v1, "WAIT_SECONDS", 0.2)
+    monkeypatch.setattr(openai, "WAIT_SECONDS", 0.2)
     pause = Pause()
     scripted.scenes.append([TextDelta(text="First"), pause, *text(" then.")])
     early = await program.ask()
-    assert beside(early)["state"] == "running"
+    assert get_extension(early)["state"] == "running"
     pause.ended.set()
-    await rest(workplace, await in_database(Turn.objects.get))
-    assert said(await program.ask()) == "First then."
+    await wait_for_rest(runtime, await in_database(Turn.objects.get))
+    assert get_text(await program.ask()) == "First then."
     assert await in_database(Turn.objects.count) == 1

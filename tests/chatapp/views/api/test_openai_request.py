@@ -1,4 +1,4 @@
-"""What is refused of a request to the OpenAI face before any of its files is decoded (A10)."""
+"""What is refused of a request to the OpenAI face before any of its files is decoded."""
 
 import json
 from typing import Any
@@ -7,8 +7,8 @@ import pytest
 from django.http import HttpRequest
 from django.test import RequestFactory
 
-from chatapp.views.bearer import Problem
-from chatapp.views.openai_request import MOST_FILES, read
+from chatapp.views.api.bearer import Problem
+from chatapp.views.api.openai_request import MOST_FILES, read_request
 
 # Whoever decodes it finds that it is no base64.
 BROKEN = "data:image/png;base64,!!!!"
@@ -22,7 +22,7 @@ def request(*urls: str) -> HttpRequest:
 
 def refusal_of(*urls: str) -> Problem:
     with pytest.raises(Problem) as caught:
-        read(request(*urls))
+        read_request(request(*urls))
     return caught.value
 
 
@@ -43,4 +43,4 @@ def test_files_that_are_too_heavy_are_refused_unopened(
     setattr(settings, limit, 3 * count - 1)
     assert refusal_of(*[BROKEN] * count).status == 413
     fits = [BROKEN.replace("!!!!", "YWE=")] * count  # two bytes each
-    assert len(read(request(*fits)).asked.said[0].files) == count
+    assert len(read_request(request(*fits)).asked.said[0].files) == count

@@ -8,13 +8,11 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from chatapp.api.outcomes import describe_outcome, describe_turn
+from chatapp.context.withheld_results import hash_result
 from chatapp.models import Member, Review, ToolCall, Turn
-from chatapp.turns.held_results import binding_of_result
-from chatapp.turns.program_answers import standing_of
-from chatapp.turns.program_outcomes import outcome_for_program
-from chatapp.views.openai_answer import whole
-
-from . import rows
+from chatapp.views.api.openai_response import build_completion
+from tests.turns import rows
 
 pytestmark = pytest.mark.django_db
 State = ToolCall.State
@@ -22,14 +20,14 @@ SECRET = "The password is mellon."
 FOUND = {"content": [{"type": "text", "text": SECRET}], "structured": {"said": SECRET}}
 
 
-def looked_at(person: Member, state: str, review: str) -> ToolCall:
+def read_response(person: Member, state: str, review: str) -> ToolCall:
     """A call that brought something back, and what became of the look at it."""
     made = rows.turn(person, Turn.State.DONE)
     error = {"kind": "tool", "message": SECRET, "hint": ""} if state == State.FAILED else None
     call = rows.call(made, {}, state, result=FOUND, error=error)
     Review.objects.create(
         tool_call=call,
-        binding=binding_of_result(ToolCall.objects.get(pk=call.pk)),
+        binding=hash_result(ToolCall.objects.get(pk=call.pk)),
         state=review,
         expires_at=timezone.now() + timedelta(days=7),
     )
@@ -37,9 +35,13 @@ def looked_at(person: Member, state: str, review: str) -> ToolCall:
 
 
 def all_that_is_told(call: ToolCall) -> str:
-    outcome = outcome_for_program(call)
+    outcome = describe_outcome(call)
     turn = Turn.objects.get(pk=call.turn_id)
-    told: list[Any] = [outcome.text, outcome.structured, whole(turn, standing_of(turn))]
+    told: list[Any] = [
+        outcome.text,
+        outcome.structured,
+        build_completion(turn, describe_turn(turn)),
+    ]
     return json.dumps(told)
 
 
@@ -48,13 +50,13 @@ def all_that_is_told(call: ToolCall) -> str:
 def test_a_result_that_nobody_gave_reaches_no_program(
     owner: Member, state: str, review: str
 ) -> None:
-    call = looked_at(owner, state, review)
+    call = read_response(owner, state, review)
     assert SECRET not in all_that_is_told(call)
 
 
 @pytest.mark.parametrize("state", [State.SUCCEEDED, State.FAILED])
 def test_a_result_that_was_given_reaches_the_program(owner: Member, state: str) -> None:
-    assert SECRET in all_that_is_told(looked_at(owner, state, Review.State.GIVEN))
+    assert SECRET in all_that_is_told(read_response(owner, state, Review.State.GIVEN))
 
 
 @pytest.mark.parametrize("state", [Turn.State.QUEUED, Turn.State.RUNNING])
@@ -63,7 +65,7 @@ def test_an_answer_that_is_still_written_is_called_cut_short_and_says_where_it_g
 ) -> None:
     turn = rows.turn(owner, state)
     rows.said(turn, "First")
-    told = whole(turn, standing_of(turn))
+    told = build_completion(turn, describe_turn(turn))
     (choice,) = told["choices"]
     assert choice["finish_reason"] == "length"
     assert choice["message"]["content"].startswith("First\n\nThe answer is not finished.")
@@ -73,5 +75,5 @@ def test_an_answer_that_is_still_written_is_called_cut_short_and_says_where_it_g
 def test_an_answer_that_is_over_says_nothing_of_that(owner: Member) -> None:
     turn = rows.turn(owner, Turn.State.DONE, reason="complete")
     rows.said(turn, "First")
-    (choice,) = whole(turn, standing_of(turn))["choices"]
+    (choice,) = build_completion(turn, describe_turn(turn))["choices"]
     assert (choice["finish_reason"], choice["message"]["content"]) == ("stop", "First")

@@ -9,23 +9,25 @@ import pytest
 import pytest_asyncio
 from httpx2 import ASGITransport, AsyncClient
 
+from chatapp.api import access_tokens
+from chatapp.api import calls as program_calls
+from chatapp.approvals import decisions
 from chatapp.asgi import application
+from chatapp.engine.runtime import EngineRuntime, close_engine_runtime, open_engine_runtime
 from chatapp.models import AccessToken, Approval, Member, PolicyRule, ToolCall, Turn
-from chatapp.storage import close_threads, in_database
-from chatapp.turns import access_tokens, answers, program_calls
-from chatapp.turns.workplace import Workplace, close_workplace, open_workplace
-from chatapp.views import rest
+from chatapp.server.database import close_threads, in_database
+from chatapp.views.api import rest
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(300)]
 TOKYO = {"zone": "Asia/Tokyo"}
 FACT = {"text": "Reports go out on Mondays."}
 
 
 @pytest_asyncio.fixture
-async def workplace(transactional_db: None) -> AsyncIterator[Workplace]:
-    opened = await open_workplace(sweeps=False)
+async def runtime(transactional_db: None) -> AsyncIterator[EngineRuntime]:
+    opened = await open_engine_runtime(sweeps=False)
     yield opened
-    await close_workplace(opened)
+    await close_engine_runtime(opened)
     close_threads()
 
 
@@ -33,7 +35,7 @@ class Program:
     """A program with a token of this person, before the whole application."""
 
     def __init__(self, person: Member, *scopes: str) -> None:
-        self.token, self.text = access_tokens.make(
+        self.token, self.text = access_tokens.create(
             person, name="Job", scopes=scopes or ("tools",), days=7
         )
 
@@ -71,7 +73,7 @@ async def test_the_list_has_what_a_program_needs_to_call_a_tool(program: Program
     assert (await program.get("/api/tools/current-time")).json() == tool
 
 
-async def test_a_call_answers_with_the_result(workplace: Workplace, program: Program) -> None:
+async def test_a_call_answers_with_the_result(runtime: EngineRuntime, program: Program) -> None:
     answer = await program.call("current-time", TOKYO)
     told = answer.json()
     assert (answer.status_code, told["state"]) == (200, "succeeded")
@@ -81,12 +83,12 @@ async def test_a_call_answers_with_the_result(workplace: Workplace, program: Pro
     assert "no-store" in again.headers["Cache-Control"]
 
 
-async def test_no_body_means_no_arguments(workplace: Workplace, program: Program) -> None:
+async def test_no_body_means_no_arguments(runtime: EngineRuntime, program: Program) -> None:
     assert (await program.call("list-services", b"")).status_code == 200
 
 
 async def test_what_must_be_approved_answers_202_and_says_where(
-    workplace: Workplace, program: Program, owner: Member
+    runtime: EngineRuntime, program: Program, owner: Member
 ) -> None:
     answer = await program.call("remember", FACT)
     told = answer.json()
@@ -98,35 +100,35 @@ async def test_what_must_be_approved_answers_202_and_says_where(
     call = await in_database(ToolCall.objects.get, pk=told["call"])
     approval = await in_database(Approval.objects.get, tool_call=call)
     await in_database(
-        lambda: answers.grant(
+        lambda: decisions.grant(
             ToolCall.of(owner, call.pk), by=owner, binding=approval.binding, shown_at=None
         )
     )
-    await program_calls.settled(call, 10)
+    await program_calls.wait_until_settled(call, 10)
     done = await program.get(f"/api/calls/{told['call']}")
     assert (done.status_code, done.json()["state"]) == (200, "succeeded")
 
 
 async def test_a_call_that_is_still_running_answers_202(
-    workplace: Workplace, program: Program, monkeypatch: pytest.MonkeyPatch
+    runtime: EngineRuntime, program: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rest, "WAIT_SECONDS", 0)
     answer = await program.call("current-time", TOKYO)
     assert answer.status_code == 202
     assert answer.json()["waits"] is None
     call = await in_database(ToolCall.objects.get, pk=answer.json()["call"])
-    await program_calls.settled(call, 10)
+    await program_calls.wait_until_settled(call, 10)
     assert (await program.get(f"/api/calls/{call.pk}")).status_code == 200
 
 
 async def test_a_denied_call_and_a_refused_one_are_403_with_the_reason(
-    workplace: Workplace, program: Program, owner: Member
+    runtime: EngineRuntime, program: Program, owner: Member
 ) -> None:
     told = (await program.call("remember", FACT)).json()
     call = await in_database(lambda: ToolCall.of(owner, uuid.UUID(told["call"])))
     binding = (await in_database(Approval.objects.get, tool_call=call)).binding
-    await in_database(answers.deny, call, by=owner, binding=binding, reason="Not today.")
-    await program_calls.settled(call, 10)
+    await in_database(decisions.deny, call, by=owner, binding=binding, reason="Not today.")
+    await program_calls.wait_until_settled(call, 10)
     denied = await program.get(f"/api/calls/{call.pk}")
     assert fault(denied) == (403, "denied")
     assert "Not today." in denied.json()["error"]["message"]
@@ -137,7 +139,7 @@ async def test_a_denied_call_and_a_refused_one_are_403_with_the_reason(
 
 
 async def test_what_a_rule_forbids_in_any_case_is_not_listed_and_a_call_of_it_says_why(
-    workplace: Workplace, program: Program
+    runtime: EngineRuntime, program: Program
 ) -> None:
     sometimes = {"name": "Big", "effect": "deny", "tool": "recall", "condition": "limit > 5"}
     never = {"name": "No", "effect": "deny", "tool": "current-time"}
@@ -153,7 +155,7 @@ async def test_what_a_rule_forbids_in_any_case_is_not_listed_and_a_call_of_it_sa
 
 
 async def test_a_tool_that_fails_is_422_with_its_words(
-    workplace: Workplace, program: Program
+    runtime: EngineRuntime, program: Program
 ) -> None:
     answer = await program.call("current-time", {"zone": "Asia/Tokio"})
     assert fault(answer) == (422, "failed")
@@ -219,7 +221,7 @@ async def test_what_is_not_offered_is_not_found(program: Program, name: str) -> 
 
 
 async def test_a_retry_with_its_key_runs_nothing_twice(
-    workplace: Workplace, program: Program
+    runtime: EngineRuntime, program: Program
 ) -> None:
     first = await program.call("current-time", TOKYO, **{"Idempotency-Key": "a"})
     again = await program.call("current-time", TOKYO, **{"Idempotency-Key": "a"})
@@ -236,9 +238,9 @@ async def test_a_key_that_nobody_can_keep_is_refused(program: Program, key: str)
 
 
 async def test_too_many_calls_are_429_and_say_when_to_come_back(
-    workplace: Workplace, program: Program, monkeypatch: pytest.MonkeyPatch
+    runtime: EngineRuntime, program: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(program_calls, "MOST_A_MINUTE", 0)
+    monkeypatch.setattr(program_calls, "MAX_A_MINUTE", 0)
     answer = await program.call("current-time", TOKYO)
     assert answer.status_code == 429 and answer.headers["Retry-After"] == "60"
 
@@ -253,7 +255,7 @@ async def test_other_scopes_and_sessions_open_nothing(owner: Member) -> None:
 
 
 async def test_a_strangers_program_finds_no_call_of_the_owners(
-    workplace: Workplace, program: Program, owner: Member, stranger: Member
+    runtime: EngineRuntime, program: Program, owner: Member, stranger: Member
 ) -> None:
     told = (await program.call("remember", FACT)).json()
     theirs = await in_database(Program, stranger)
@@ -267,7 +269,7 @@ async def test_a_strangers_program_finds_no_call_of_the_owners(
 
 
 async def test_a_strangers_memories_and_chats_are_out_of_reach(
-    workplace: Workplace, program: Program, owner: Member, stranger: Member
+    runtime: EngineRuntime, program: Program, owner: Member, stranger: Member
 ) -> None:
     await in_database(owner.memories.create, text="The owner's secret plan")
     told = (await program.call("current-time", TOKYO)).json()
@@ -285,7 +287,7 @@ async def test_a_strangers_memories_and_chats_are_out_of_reach(
 
 
 async def test_a_revoked_token_cannot_ask_after_its_calls(
-    workplace: Workplace, program: Program
+    runtime: EngineRuntime, program: Program
 ) -> None:
     told = (await program.call("current-time", TOKYO)).json()
     await in_database(access_tokens.revoke, await in_database(AccessToken.objects.get))

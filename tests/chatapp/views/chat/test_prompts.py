@@ -8,28 +8,28 @@ from django.http import HttpResponse
 from django.test import Client
 
 from chatapp.models import Attachment, Member, Message, Turn
-from chatapp.views.prompt_text import files_of, text_of
+from chatapp.views.chat.prompts import build_text, list_files
 from mcpconfig.models import Exchange, Service
-from mcpconfig.results import PromptMessage, PromptResult
-from tests.chatapp.views import rows
-from tests.chatapp.views.dom import Element, parse
+from mcpconfig.values.results import PromptMessage, PromptResult
+from tests.dom_tree import Element, parse
 from tests.peers.reading_room import picture_block
 from tests.peers.serving import Served
+from tests.turns import rows
 
 HTMX = {"HX-Request": "true"}
 TRIP: dict[str, Any] = {"service": "room", "prompt": "trip"}
 
 
-def answered(client: Client, path: str, /, htmx: bool = True, **values: Any) -> HttpResponse:
+def make_prompt(client: Client, path: str, /, htmx: bool = True, **values: Any) -> HttpResponse:
     answer: Any = client.post(path, values, headers=HTMX if htmx else {})
     return answer  # type: ignore[no-any-return]
 
 
 def step(client: Client, path: str, /, htmx: bool = True, **values: Any) -> Element:
-    return parse(answered(client, f"/attach/{path}", htmx, **values).content.decode())
+    return parse(make_prompt(client, f"/attach/{path}", htmx, **values).content.decode())
 
 
-def filled(**values: str) -> dict[str, Any]:
+def fill_in(**values: str) -> dict[str, Any]:
     """The fields of a form with these values in it."""
     return {f"value-{name}": value for name, value in values.items()}
 
@@ -79,7 +79,7 @@ def test_a_list_that_opens_by_itself_takes_no_focus(owner_client: Client, room: 
 
 def test_a_list_goes_into_the_place_it_was_asked_from(owner_client: Client, room: Service) -> None:
     """A place that is gone by then gets nothing: a header would send it to the one that is new."""
-    answer = answered(owner_client, "/attach/typed", text="/room:trip")
+    answer = make_prompt(owner_client, "/attach/typed", text="/room:trip")
     assert (answer.status_code, "HX-Retarget" in answer) == (200, False)
 
 
@@ -106,7 +106,7 @@ def test_a_prompt_has_a_field_for_each_value(owner_client: Client, room: Service
 
 
 def test_values_of_a_prompt_are_proposed(owner_client: Client, room: Service) -> None:
-    asked = {"ref": "trip", "argument": "town", **filled(town="Berl")}
+    asked = {"ref": "trip", "argument": "town", **fill_in(town="Berl")}
     options = step(owner_client, "complete", service="room", **asked).all("option")
     assert [each["value"] for each in options] == ["Berlin"]
 
@@ -121,7 +121,7 @@ def test_a_prompt_that_is_not_there_is_named_and_others_are_offered(
 
 # --- what it says ------------------------------------------------------------------------------
 def test_its_messages_become_words_to_look_at(owner_client: Client, room: Service) -> None:
-    page = step(owner_client, "fill", **TRIP, **filled(town="Bern", days="3"))
+    page = step(owner_client, "fill", **TRIP, **fill_in(town="Bern", days="3"))
     text = "".join(page.one("pre")._words())
     assert text == "Plan 3 days in Bern.\n\n> By train?\n> Or by boat?"
     assert page.one("button", data_fill=text)
@@ -131,7 +131,7 @@ def test_its_messages_become_words_to_look_at(owner_client: Client, room: Servic
 def test_what_it_embeds_becomes_an_attachment(
     owner_client: Client, owner: Member, room: Service
 ) -> None:
-    page = step(owner_client, "fill", **TRIP, **filled(town="Bern"))
+    page = step(owner_client, "fill", **TRIP, **fill_in(town="Bern"))
     file = Attachment.objects.get(owner=owner)
     assert (file.uri, file.contents[0]["text"]) == ("room://guide", "All about Bern.")
     assert page.one("input", name="chosen")["value"] == str(file.pk)
@@ -140,7 +140,7 @@ def test_what_it_embeds_becomes_an_attachment(
 def test_nothing_is_sent_by_filling_in_or_using_a_prompt(
     owner_client: Client, room: Service
 ) -> None:
-    step(owner_client, "fill", **TRIP, **filled(town="Bern"))
+    step(owner_client, "fill", **TRIP, **fill_in(town="Bern"))
     chosen = str(Attachment.objects.get().pk)
     step(owner_client, "use", prompt_text="Plan", chosen=chosen)
     step(owner_client, "use", htmx=False, prompt_text="Plan", chosen=chosen)
@@ -165,7 +165,7 @@ def test_what_was_written_stays_before_it_unless_it_was_its_name(
 
 def test_without_javascript_it_stands_in_the_box(owner_client: Client, room: Service) -> None:
     draft: dict[str, Any] = {"text": "/room:trip", "model": rows.MODEL}
-    page = step(owner_client, "fill", htmx=False, **TRIP, **draft, **filled(town="Bern"))
+    page = step(owner_client, "fill", htmx=False, **TRIP, **draft, **fill_in(town="Bern"))
     form = next(each for each in page.all("form") if each["action"] == "/attach/use")
     chat = step(owner_client, "use", htmx=False, **dict[str, Any](form.fields()))
     fields = chat.one("form", id="composer").fields()
@@ -177,7 +177,7 @@ def test_without_javascript_it_stands_in_the_box(owner_client: Client, room: Ser
 def test_a_missing_value_is_told_and_the_form_stays(
     owner_client: Client, room: Service, htmx: bool
 ) -> None:
-    page = step(owner_client, "fill", htmx, **TRIP, **filled(days="3"))
+    page = step(owner_client, "fill", htmx, **TRIP, **fill_in(days="3"))
     assert page.one(role="alert").text
     assert page.one("form", class_="values-form").fields()["value-days"] == "3"
 
@@ -188,7 +188,7 @@ def test_sending_only_a_prompts_name_opens_its_form(
     owner_client: Client, room: Service, htmx: bool
 ) -> None:
     data: dict[str, Any] = {"text": "/room:trip", "model": rows.MODEL}
-    answer = answered(owner_client, "/c/new/messages", htmx, **data)
+    answer = make_prompt(owner_client, "/c/new/messages", htmx, **data)
     assert parse(answer.content.decode()).one("input", name="value-town")
     assert not Message.objects.exists()
     if htmx:  # 422, so that the page keeps what is in the box
@@ -200,7 +200,7 @@ def test_sending_only_a_prompts_name_opens_its_form(
 def test_other_messages_with_a_slash_are_sent(
     owner_client: Client, room: Service, text: str
 ) -> None:
-    answered(owner_client, "/c/new/messages", htmx=False, text=text, model=rows.MODEL)
+    make_prompt(owner_client, "/c/new/messages", htmx=False, text=text, model=rows.MODEL)
     assert Message.objects.get(role="user").parts.get().text == text
 
 
@@ -212,14 +212,14 @@ def result(*messages: tuple[str, dict[str, Any]]) -> PromptResult:
 
 def test_a_link_is_told_by_its_address() -> None:
     link = {"type": "resource_link", "uri": "a://b", "name": "Book"}
-    assert text_of(result(("user", link))) == "Book (a://b)"
+    assert build_text(result(("user", link))) == "Book (a://b)"
 
 
 def test_pictures_come_along_and_what_cannot_be_read_is_left_out() -> None:
     broken = {"type": "image", "mimeType": "image/png", "data": "%%%"}
     empty: dict[str, Any] = {"type": "resource", "resource": {}}
     odd: dict[str, Any] = {"type": "resource", "resource": None}
-    found = files_of(
+    found = list_files(
         result(*(("user", each) for each in (picture_block(), broken, empty, odd))), "p"
     )
     assert [(each.uri, each.name) for each in found] == [("prompt:p", "image/png of p")]

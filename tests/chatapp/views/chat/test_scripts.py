@@ -11,12 +11,14 @@ import pytest
 from django.test import Client
 from playwright.sync_api import Browser, Locator, Page, WebSocketRoute, expect, sync_playwright
 
+from chatapp.live.page_facts import render_call
 from chatapp.models import Approval, Conversation, Member, Message, ToolCall, Turn
-from chatapp.rendering import fragments, page
-from chatapp.rendering.page import TextView
-from tests.chatapp.views import rows
+from chatapp.rendering import page_values
+from chatapp.rendering.page_values import TextView
+from chatapp.rendering.pages import fragments
+from tests.turns import rows
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.gate
 APPROVE = re.compile("^Approve")
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 CHROMIUM = Path("/usr/bin/chromium")
@@ -83,23 +85,26 @@ def box(tab: Page) -> Locator:
 
 
 def html_of(call: ToolCall) -> str:
-    return fragments.tool_call(ToolCall.objects.get(pk=call.pk))
+    return render_call(ToolCall.objects.get(pk=call.pk))
 
 
 # --- frames --------------------------------------------------------------------------------
 def test_frames_are_painted_once_and_in_order(tab: Page, line: Line, owner: Member) -> None:
     turn = rows.turn(owner, Turn.State.RUNNING)
     show(tab, turn)
-    blocks, tail = page.blocks_id(turn.answer_id, 1, 0), page.tail_id(turn.answer_id, 1, 0)
-    opened = fragments.part(turn.answer_id, TextView(step=1, position=0, blocks=""))
-    line.send(7, ("a", page.parts_id(turn.answer_id), "<p>seen before</p>"))
-    line.send(8, ("a", page.parts_id(turn.answer_id), opened))
+    blocks, tail = (
+        page_values.blocks_id(turn.answer_id, 1, 0),
+        page_values.tail_id(turn.answer_id, 1, 0),
+    )
+    opened = fragments.render_part(turn.answer_id, TextView(step=1, position=0, blocks=""))
+    line.send(7, ("a", page_values.parts_id(turn.answer_id), "<p>seen before</p>"))
+    line.send(8, ("a", page_values.parts_id(turn.answer_id), opened))
     line.send(9, ("a", blocks, "<p>one</p>"), ("r", tail, "<pre><code>two</code></pre>"))
     line.send(9, ("a", blocks, "<p>again</p>"))
     line.send(10, ("x", tail, " <three>"))
-    prose = tab.locator(f"#{page.part_id(turn.answer_id, 1, 0)}")
+    prose = tab.locator(f"#{page_values.part_id(turn.answer_id, 1, 0)}")
     expect(prose).to_have_text("onetwo <three>")
-    line.send(11, ("d", page.part_id(turn.answer_id, 1, 0), ""))
+    line.send(11, ("d", page_values.part_id(turn.answer_id, 1, 0), ""))
     expect(prose).to_have_count(0)
     expect(tab.get_by_text("seen before")).to_have_count(0)
 
@@ -157,10 +162,10 @@ def test_a_page_that_cannot_go_on_loads_anew_but_not_at_once(tab: Page, owner: M
 def test_what_a_person_opened_stays_open(tab: Page, line: Line, owner: Member) -> None:
     call = rows.call(rows.turn(owner), {"title": "Old ideas"}, "sending")
     show(tab, call.turn)
-    row = tab.locator(f"#{page.tool_call_id(call.pk)}")
+    row = tab.locator(f"#{page_values.tool_call_id(call.pk)}")
     row.locator("summary").first.click()
     ToolCall.objects.update(state="succeeded")
-    line.send(8, ("o", page.tool_call_id(call.pk), html_of(call)))
+    line.send(8, ("o", page_values.tool_call_id(call.pk), html_of(call)))
     expect(row).to_have_attribute("data-state", "succeeded")
     expect(row).to_have_attribute("open", "")
 
@@ -174,10 +179,10 @@ def test_a_card_that_asks_the_same_keeps_what_is_typed_and_the_focus(
     card = tab.get_by_role("group", name=APPROVE)
     card.get_by_text("Say why").click()
     card.get_by_role("textbox").fill("Keep it")
-    answer = page.message_id(call.turn.answer_id)
+    answer = page_values.message_id(call.turn.answer_id)
     new = f'<li id="{answer}" data-new>{html_of(call)}</li>' if whole else html_of(call)
-    line.send(8, ("o", answer if whole else page.tool_call_id(call.pk), new))
-    line.send(9, ("r", page.COMPOSER_ID, "painted"))
+    line.send(8, ("o", answer if whole else page_values.tool_call_id(call.pk), new))
+    line.send(9, ("r", page_values.COMPOSER_ID, "painted"))
     expect(tab.get_by_text("painted")).to_be_visible()
     expect(tab.locator("[data-new]")).to_have_count(1 if whole else 0)
     expect(card.get_by_role("textbox")).to_have_value("Keep it")
@@ -197,7 +202,7 @@ def test_the_page_follows_the_end_unless_the_reader_is_elsewhere(
         scroller.hover()
         tab.mouse.wheel(0, -3_000)
         expect(scroller.get_by_text("Paragraph 79")).not_to_be_in_viewport()
-    line.send(8, ("a", page.parts_id(turn.answer_id), "<p>The newest</p>" * 30))
+    line.send(8, ("a", page_values.parts_id(turn.answer_id), "<p>The newest</p>" * 30))
     newest = scroller.get_by_text("The newest")
     expect(newest).to_have_count(30)
     expect(newest.last).to_be_in_viewport() if follows else expect(
@@ -211,7 +216,7 @@ def test_a_new_card_takes_no_focus_and_is_announced(tab: Page, line: Line, owner
     show(tab, turn)
     box(tab).press_sequentially("half a th")
     call = rows.question(turn, definition=rows.definition())
-    line.send(8, ("a", page.parts_id(turn.answer_id), html_of(call)))
+    line.send(8, ("a", page_values.parts_id(turn.answer_id), html_of(call)))
     said = tab.locator("[data-announcements]")
     expect(said).to_have_text("Approval needed: Delete a note, high risk.")
     tab.keyboard.type("ought")
@@ -226,9 +231,9 @@ def test_a_card_that_came_by_the_socket_can_be_decided(
     turn = rows.turn(owner)
     show(tab, turn)
     call = rows.question(turn)
-    line.send(8, ("a", page.parts_id(turn.answer_id), html_of(call)))
+    line.send(8, ("a", page_values.parts_id(turn.answer_id), html_of(call)))
     tab.get_by_role("group", name=APPROVE).get_by_role("button", name="Do not run").click()
-    expect(tab.locator(f"#{page.tool_call_id(call.pk)}")).to_contain_text("denied by owner")
+    expect(tab.locator(f"#{page_values.tool_call_id(call.pk)}")).to_contain_text("denied by owner")
     assert Approval.objects.get().state == "denied"
 
 
@@ -240,10 +245,12 @@ def test_a_double_press_is_one_decision_and_the_keyboard_goes_on(
     show(tab, turn)
     asked: list[str] = []
     tab.on("request", lambda request: asked.append(request.url))
-    button = tab.locator(f"#{page.tool_call_id(first.pk)}").get_by_role("button", name="Do not run")
+    button = tab.locator(f"#{page_values.tool_call_id(first.pk)}").get_by_role(
+        "button", name="Do not run"
+    )
     button.focus()
     button.evaluate("(button) => { button.click(); button.click(); }")
-    expect(tab.locator(f"#{page.tool_call_id(second.pk)}")).to_be_focused()
+    expect(tab.locator(f"#{page_values.tool_call_id(second.pk)}")).to_be_focused()
     assert len([url for url in asked if "decide" in url]) == 1
 
 
@@ -255,7 +262,7 @@ def test_a_decision_does_not_move_somebody_who_went_on_typing(
     button = tab.get_by_role("button", name="Do not run")
     button.focus()
     button.evaluate("(it) => { it.click(); document.getElementById('message').focus(); }")
-    expect(tab.locator(f"#{page.tool_call_id(call.pk)}")).to_contain_text("denied")
+    expect(tab.locator(f"#{page_values.tool_call_id(call.pk)}")).to_contain_text("denied")
     expect(box(tab)).to_be_focused()
 
 
@@ -317,7 +324,7 @@ def test_the_list_of_chats_is_asked_for_every_quarter_of_a_minute(tab: Page, own
     with tab.expect_response(re.compile("/sidebar/")):
         tab.clock.run_for(15_500)
     tab.clock.run_for(100)
-    expect(tab.locator(f"#{page.link_id(turn.conversation_id)}")).to_contain_text("waiting")
+    expect(tab.locator(f"#{page_values.link_id(turn.conversation_id)}")).to_contain_text("waiting")
 
 
 def test_a_shortcut_begins_a_new_chat(tab: Page, line: Line, owner: Member) -> None:
@@ -341,6 +348,6 @@ def test_a_person_decides_without_javascript(
     tab.get_by_text("Say why").click()
     tab.get_by_role("group", name=APPROVE).get_by_role("textbox").fill("Not today")
     tab.get_by_role("button", name="Do not run").click()
-    expect(tab.locator(f"#{page.tool_call_id(call.pk)}")).to_contain_text("Not today")
+    expect(tab.locator(f"#{page_values.tool_call_id(call.pk)}")).to_contain_text("Not today")
     context.close()
     assert Approval.objects.get().reason == "Not today"

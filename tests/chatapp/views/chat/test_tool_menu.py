@@ -8,22 +8,14 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from chatapp.models import (
-    Conversation,
-    Member,
-    Message,
-    PolicyRule,
-    ToolCall,
-    ToolSwitch,
-    Turn,
-)
-from chatapp.rendering import page
-from chatapp.turns.shown_tools import MOST_LINES, MOST_OPEN, MOST_SERVICES
-from chatapp.turns.tool_menu import Wanted, menu_of
-from chatapp.turns.tool_uses import Uses, uses_of
+from chatapp.models import Conversation, Member, Message, PolicyRule, ToolCall, ToolSwitch, Turn
+from chatapp.rendering import page_values
+from chatapp.tool_menu.menu import MenuRequest, build_menu
+from chatapp.tool_menu.paging import MAX_LINES, MAX_OPEN, MAX_SERVICES
+from chatapp.tool_menu.use_counts import Uses, count_uses
 from mcpconfig.models import Service, ToolDefinition, ToolSetting
-from tests.chatapp.turns.acts import offered
-from tests.chatapp.views.dom import Element, parse
+from tests.dom_tree import Element, parse
+from tests.turns.acts import create_offered_service
 
 pytestmark = pytest.mark.django_db
 HTMX = {"HX-Request": "true"}
@@ -32,12 +24,12 @@ NOWHERE = "https://nowhere.invalid/mcp"
 
 @pytest.fixture
 def memos(db: Any) -> Service:
-    return offered("memos", NOWHERE, "list_memos", "delete_memo", title="Memos")
+    return create_offered_service("memos", NOWHERE, "list_memos", "delete_memo", title="Memos")
 
 
 @pytest.fixture
 def mail(db: Any) -> Service:
-    return offered("mail", NOWHERE, "send_mail", title="Mail")
+    return create_offered_service("mail", NOWHERE, "send_mail", title="Mail")
 
 
 @pytest.fixture
@@ -52,21 +44,21 @@ def post(client: Client, path: str = "/tools/switch", **values: object) -> Eleme
 
 
 def switches(found: Element) -> dict[str, str]:
-    """What each switch says, by the name of what it is for."""
+    """Whether each switch is on, by the value that it sends: `service/` or `service/tool`."""
     buttons = [
         each
         for each in found.all("button")
         if each.attributes.get("role") in ("switch", "checkbox")
     ]
-    return {" ".join(each.text.split()): each["aria-checked"] for each in buttons}
+    return {each["value"]: each["aria-checked"] for each in buttons}
 
 
 def test_the_menu_lists_services_with_what_is_on_and_what_it_weighs(
     owner_client: Client, memos: Service, mail: Service
 ) -> None:
     found = parse(owner_client.post("/tools/", headers=HTMX).content.decode())
-    assert switches(found) == {"All tools of Memos": "true", "All tools of Mail": "true"}
-    assert re.search(r"3 of 3 tools on, weight about \d+: what the model reads", found.text)
+    assert switches(found) == {"memos/": "true", "mail/": "true"}
+    assert re.match(r"3 of 3 .*\d+", found.one("p", class_="sum").text)
     assert found.one("input", name="q")["id"] == "tools-q"
 
 
@@ -78,14 +70,11 @@ def test_an_open_service_shows_its_tools_with_risk_state_and_figures(
     ToolDefinition.objects.create(service=memos, name="off", hash="off", input_schema={})
     ToolSetting.objects.create(service=memos, name="off", is_enabled=False)
     found = post(owner_client, opens="memos")
-    assert "Changed since an admin confirmed it" in found.text
-    assert "Waits for an admin's confirmation" in found.text
-    assert "Switched off by an admin." in found.text
-    assert "high risk" in found.text
-    (why,) = [each for each in found.all("details") if "high risk" in each.text]
-    assert "An admin set this level." in why.text, "readable without hovering"
-    assert set(switches(found)) == {"All tools of Memos", "delete_memo of Memos",
-                                    "list_memos of Memos"}  # fmt: skip
+    assert len({each.text for each in found.with_class("state")}) == 3
+    why = found.one("summary", data_risk="high").parent
+    assert why and why.one("small").text, "readable without hovering"
+    assert set(switches(found)) == {"memos/", "memos/delete_memo",
+                                    "memos/list_memos"}  # fmt: skip
     assert found.one("button", id="tools-open-memos")["aria-expanded"] == "true"
 
 
@@ -95,9 +84,9 @@ def test_what_a_rule_forbids_is_shown_as_such_without_a_switch(
     PolicyRule.objects.create(name="No", effect="deny", tool="delete_memo")
     PolicyRule.objects.create(name="No clock", effect="deny", is_core=True, tool="current-time")
     for found in (post(owner_client, opens="memos"), post(owner_client, "/tools/found", q="memo")):
-        assert "Forbidden to you by an admin’s rule." in found.text
-        assert set(switches(found)) >= {"All tools of Memos", "list_memos of Memos"}
-        assert "delete_memo of Memos" not in switches(found)
+        assert len(found.with_class("state")) == 1
+        assert set(switches(found)) >= {"memos/", "memos/list_memos"}
+        assert "memos/delete_memo" not in switches(found)
     own = post(owner_client, opens="our.own")
     assert "current-time" in own.text
     assert not any("current-time" in name for name in switches(own))
@@ -107,7 +96,7 @@ def test_a_service_that_fails_says_why(owner_client: Client, memos: Service) -> 
     memos.last_error = {"kind": "refused", "message": "Nothing answers there.", "hint": ""}
     memos.save()
     found = parse(owner_client.post("/tools/", headers=HTMX).content.decode())
-    assert "Cannot be used now. Nothing answers there." in found.text
+    assert "Nothing answers there." in found.one("p", class_="reason").text
 
 
 def test_a_switch_counts_for_all_chats_or_for_one(
@@ -115,18 +104,18 @@ def test_a_switch_counts_for_all_chats_or_for_one(
 ) -> None:
     found = post(owner_client, off="memos/delete_memo", opens="memos")
     assert switches(found) == {
-        "All tools of Memos": "mixed",
-        "All tools of Mail": "true",
-        "delete_memo of Memos": "false",
-        "list_memos of Memos": "true",
+        "memos/": "mixed",
+        "mail/": "true",
+        "memos/delete_memo": "false",
+        "memos/list_memos": "true",
     }
     here = post(owner_client, off="mail/", scope="chat", chat=chat.pk, open="memos")
-    assert switches(here)["All tools of Mail"] == "false"
-    assert switches(here)["delete_memo of Memos"] == "false"
-    assert "This chat has switches of its own." in here.text
-    assert switches(post(owner_client, "/tools/found"))["All tools of Mail"] == "true"
+    assert switches(here)["mail/"] == "false"
+    assert switches(here)["memos/delete_memo"] == "false"
+    assert here.one("button", id="tools-as-elsewhere")
+    assert switches(post(owner_client, "/tools/found"))["mail/"] == "true"
     there = post(owner_client, scope="chat", chat=chat.pk, **{"as-elsewhere": "1"})
-    assert switches(there)["All tools of Mail"] == "true"
+    assert switches(there)["mail/"] == "true"
     assert set(ToolSwitch.objects.values_list("person", "tool", "is_on")) == {
         (owner.pk, "delete_memo", False)
     }
@@ -148,12 +137,12 @@ def test_a_chat_without_tools_says_so_in_the_menu_and_on_its_button(
     owner_client: Client, memos: Service, chat: Conversation
 ) -> None:
     found = post(owner_client, scope="chat", chat=chat.pk, **{"chat-tools": "off"})
-    assert "This chat uses no tools at all." in found.text
+    assert found.one("button", id="tools-chat")["aria-checked"] == "false"
     shown = parse(owner_client.get(f"/c/{chat.pk}/").content.decode())
-    assert shown.one("div", id=page.TOOLS_ID).text.split() == ["Tools", "off"]
+    assert shown.one("div", id=page_values.TOOLS_ID).text.split() == ["Tools", "off"]
     post(owner_client, scope="chat", chat=chat.pk, **{"chat-tools": "on"})
     shown = parse(owner_client.get(f"/c/{chat.pk}/").content.decode())
-    assert shown.one("div", id=page.TOOLS_ID).text.split() == ["Tools", "2"]
+    assert shown.one("div", id=page_values.TOOLS_ID).text.split() == ["Tools", "2"]
 
 
 def test_only_a_chat_that_is_not_begun_has_both_words_for_its_button(
@@ -161,12 +150,14 @@ def test_only_a_chat_that_is_not_begun_has_both_words_for_its_button(
 ) -> None:
     """Which of the two is seen follows the box that says so; the style sheet picks it."""
 
-    def labels(address: str) -> list[str]:
-        place = parse(owner_client.get(address).content.decode()).one("div", id=page.TOOLS_ID)
-        return [button["aria-label"] for button in place.all("button")]
+    def counts(address: str) -> list[str]:
+        place = parse(owner_client.get(address).content.decode()).one(
+            "div", id=page_values.TOOLS_ID
+        )
+        return [button.with_class("num")[0].text for button in place.all("button")]
 
-    assert labels("/") == ["Tools: 2 on", "Tools: off in this chat"]
-    assert labels(f"/c/{chat.pk}/") == ["Tools: 2 on"]
+    assert counts("/") == ["2", "off"]
+    assert counts(f"/c/{chat.pk}/") == ["2"]
 
 
 def test_a_search_finds_by_all_its_words_in_names_and_descriptions(
@@ -174,43 +165,41 @@ def test_a_search_finds_by_all_its_words_in_names_and_descriptions(
 ) -> None:
     ToolDefinition.objects.filter(name="send_mail").update(description="Write a letter.")
     found = post(owner_client, "/tools/found", q="MAIL letter")
-    assert set(switches(found)) == {"All tools of Mail", "send_mail of Mail"}
-    assert (
-        "No service or tool has these words."
-        in post(owner_client, "/tools/found", q="xylophone \x00").text
-    )
+    assert set(switches(found)) == {"mail/", "mail/send_mail"}
+    nothing = post(owner_client, "/tools/found", q="xylophone \x00")
+    assert nothing.with_class("nothing") and switches(nothing) == {}
 
 
 def test_a_search_with_many_hits_says_that_there_are_more(owner: Member) -> None:
-    offered("big", NOWHERE, *(f"list_{n}" for n in range(MOST_LINES + 5)))
-    menu = menu_of(owner, Wanted(query="list"))
-    assert (len(menu.services[0].tools or ()), menu.more) == (MOST_LINES, 5)
+    create_offered_service("big", NOWHERE, *(f"list_{n}" for n in range(MAX_LINES + 5)))
+    menu = build_menu(owner, MenuRequest(query="list"))
+    assert (len(menu.services[0].tools or ()), menu.more) == (MAX_LINES, 5)
 
 
 def test_a_large_service_shows_its_first_tools_and_how_many_it_has_besides(
     owner: Member, owner_client: Client
 ) -> None:
-    names = [f"tool_{n:03}" for n in range(MOST_OPEN + 50)]
-    offered("big", NOWHERE, *names)
+    names = [f"tool_{n:03}" for n in range(MAX_OPEN + 50)]
+    create_offered_service("big", NOWHERE, *names)
     ToolSetting.objects.filter(name__gte="tool_140").update(is_enabled=False)
-    (line,) = menu_of(owner, Wanted(opened="big")).services
-    assert (len(line.tools or ()), line.rest, line.all) == (MOST_OPEN, 50, 140)
+    (line,) = build_menu(owner, MenuRequest(opened="big")).services
+    assert (len(line.tools or ()), line.rest, line.all) == (MAX_OPEN, 50, 140)
     answer = owner_client.post("/tools/switch", {"opens": "big", "scope": "all"}, headers=HTMX)
     assert "It has 50 more." in answer.content.decode()
     assert len(answer.content) < 150_000
     found = post(owner_client, "/tools/found", q="tool_139", open="big")
-    assert list(switches(found)) == ["All tools of big", "tool_139 of big"]
+    assert list(switches(found)) == ["big/", "big/tool_139"]
     assert "more." not in found.one("ul", class_="tool-lines").text
-    (off,) = menu_of(owner, Wanted(query="_145")).services[0].tools or ()
+    (off,) = build_menu(owner, MenuRequest(query="_145")).services[0].tools or ()
     assert (off.name, off.is_on) == ("tool_145", None)
 
 
 def test_a_search_that_fits_many_services_shows_the_first_of_them(owner: Member) -> None:
     Service.objects.bulk_create(
-        Service(name=f"many-{n:03}", url=NOWHERE) for n in range(MOST_SERVICES + 5)
+        Service(name=f"many-{n:03}", url=NOWHERE) for n in range(MAX_SERVICES + 5)
     )
-    assert len(menu_of(owner, Wanted(query="many")).services) == MOST_SERVICES
-    assert len(menu_of(owner, Wanted()).services) == MOST_SERVICES + 5
+    assert len(build_menu(owner, MenuRequest(query="many")).services) == MAX_SERVICES
+    assert len(build_menu(owner, MenuRequest()).services) == MAX_SERVICES + 5
 
 
 def test_without_htmx_the_menu_is_a_page_that_carries_the_message_along(
@@ -223,7 +212,7 @@ def test_without_htmx_the_menu_is_a_page_that_carries_the_message_along(
     assert form.one("input", name="csrfmiddlewaretoken") is not None
     after = owner_client.post("/tools/switch", {**draft, "scope": "chat", "off": "memos/"})
     shown = parse(after.content.decode())
-    assert switches(shown)["All tools of Memos"] == "false"
+    assert switches(shown)["memos/"] == "false"
     assert shown.one("form", id="tools-form").one("input", name="text")["value"] == draft["text"]
     assert owner_client.get("/tools/").status_code == 200
 
@@ -235,7 +224,7 @@ def test_a_page_without_an_open_menu_is_told_nothing(owner_client: Client) -> No
 def test_strangers_switch_and_see_nothing_of_anothers(
     stranger_client: Client, client: Client, owner: Member, memos: Service, chat: Conversation
 ) -> None:
-    """A11, A12: neither another's chat nor another's service, by guessing either."""
+    """A guessed id leads neither to another person's chat nor to another person's service."""
     Service.objects.filter(pk=memos.pk).update(visibility="private", owner=owner)
     tries: list[dict[str, str]] = [
         {"off": "memos/"},
@@ -271,12 +260,12 @@ def test_tools_that_an_owner_keeps_to_themselves_are_neither_shown_nor_switched_
     assert "list_memos" in post(owner_client, opens="memos").text
     answer = stranger_client.post("/tools/switch", {"off": "memos/list_memos"}, headers=HTMX)
     assert answer.status_code == 404
-    assert switches(post(stranger_client, off="memos/")) == {"All tools of Memos": "false"}
+    assert switches(post(stranger_client, off="memos/")) == {"memos/": "false"}
 
 
 # --- the assistant's own tools
 def own_switches(found: Element) -> dict[str, str]:
-    return {name: on for name, on in switches(found).items() if name.endswith("of the assistant")}
+    return {name: on for name, on in switches(found).items() if name.startswith("our.own/")}
 
 
 def test_our_own_tools_are_shown_with_figures_and_switched_one_by_one(
@@ -294,10 +283,10 @@ def test_our_own_tools_are_shown_with_figures_and_switched_one_by_one(
     assert set(own_switches(opened).values()) == {"true"}
     (recall,) = [each for each in opened.all("li") if each.text.strip().startswith("Recall")]
     assert "used 2 times in 30 days, failed 1" in " ".join(recall.text.split())
-    assert "It only reads what is remembered about you." in recall.text
+    assert recall.one("details").one("small").text
     off = post(owner_client, off="our.own/recall", open="our.own", scope="chat", chat=chat.pk)
-    assert own_switches(off)["Recall of the assistant"] == "false"
-    assert own_switches(post(owner_client, opens="our.own"))["Recall of the assistant"] == "true"
+    assert own_switches(off)["our.own/recall"] == "false"
+    assert own_switches(post(owner_client, opens="our.own"))["our.own/recall"] == "true"
     row = ToolSwitch.objects.get()
     assert (row.person, row.conversation, row.service, row.tool) == (owner, chat, None, "recall")
     post(owner_client, on="our.own/recall", scope="chat", chat=chat.pk)
@@ -306,8 +295,8 @@ def test_our_own_tools_are_shown_with_figures_and_switched_one_by_one(
 
 def test_our_own_tools_are_found_by_words(owner_client: Client, memos: Service) -> None:
     found = post(owner_client, "/tools/found", q="time zone")
-    assert own_switches(found) == {"Current time of the assistant": "true"}
-    assert "No service and none of its tools has these words." in found.text
+    assert own_switches(found) == {"our.own/current-time": "true"}
+    assert found.with_class("nothing")
 
 
 @pytest.mark.parametrize("tool", ["", "nothing", "find-tools", "add-service", "recall\x00"])
@@ -328,9 +317,9 @@ def test_uses_and_failures_are_counted_from_the_calls_of_the_person(
     past_calls(owner, mail, ["succeeded"], from_now - timedelta(days=40))
     past_calls(owner, mail, ["failed"], None)
     both = [memos.pk, mail.pk]
-    assert uses_of(both, owner) == {(memos.pk, "list_memos"): Uses(calls=3, failures=1)}
-    assert uses_of(both) == {(memos.pk, "list_memos"): Uses(calls=4, failures=2)}
-    shown = menu_of(owner, Wanted(opened="memos")).services[1].tools or ()
+    assert count_uses(both, owner) == {(memos.pk, "list_memos"): Uses(calls=3, failures=1)}
+    assert count_uses(both) == {(memos.pk, "list_memos"): Uses(calls=4, failures=2)}
+    shown = build_menu(owner, MenuRequest(opened="memos")).services[1].tools or ()
     assert {tool.name: tool.uses.calls for tool in shown} == {"list_memos": 3, "delete_memo": 0}
 
 

@@ -8,17 +8,18 @@ from asgiref.sync import sync_to_async
 from django.utils import timezone
 from starlette.responses import JSONResponse
 
-from mcpconfig.acting import Acting
-from mcpconfig.errors import OperationError
 from mcpconfig.models import CompanySignIn, Exchange, OAuthGrant, Service, ToolDefinition
-from mcpconfig.oauth import listeners, removal, sealed, sign_ins
-from mcpconfig.oauth.standing import State, standing
-from mcpconfig.oauth.tokens import access_token
-from tests.mcpconfig.finished import call_tool
+from mcpconfig.oauth import removal, sign_in_admin
+from mcpconfig.oauth.sign_in_status import ConnectionState, get_sign_in_status
+from mcpconfig.oauth.tokens import get_access_token
+from mcpconfig.secrets import oauth_secrets
+from mcpconfig.values.acting import Acting
+from mcpconfig.values.errors import OperationError
+from mcpconfig.values.hooks import Hooks, using_hooks
+from tests.mcpconfig.oauth.conftest import AtCompany, start
+from tests.peers.finished_calls import call_tool
 
-from .conftest import AtCompany, start
-
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.gate, pytest.mark.timeout(300)]
 
 CALL = ToolDefinition(name="whoami", input_schema={})
 SEAL = ToolDefinition(name="seal", input_schema={})
@@ -31,13 +32,13 @@ async def says(service: Service, acting: Acting) -> str:
 
 async def failure(service: Service, acting: Acting | None) -> OperationError:
     with pytest.raises(OperationError) as caught:
-        await access_token(service, acting)
+        await get_access_token(service, acting)
     assert not caught.value.was_sent and caught.value.is_definite
     return caught.value
 
 
-async def where(service: Service, acting: Acting) -> State:
-    return (await sync_to_async(standing)(service, acting)).state
+async def where(service: Service, acting: Acting) -> ConnectionState:
+    return (await sync_to_async(get_sign_in_status)(service, acting)).state
 
 
 async def make_identity_due(*, is_over: bool = True) -> None:
@@ -54,15 +55,15 @@ async def make_tokens_due() -> None:
 async def test_one_sign_in_opens_every_service_of_the_company(
     acme: AtCompany, ada: Acting, bob: Acting
 ) -> None:
-    assert [await where(each, ada) for each in acme.services] == [State.NOT_CONNECTED] * 2
+    assert [await where(each, ada) for each in acme.services] == [ConnectionState.NOT_CONNECTED] * 2
     assert (await failure(acme.vault, ada)).kind == "sign_in_needed"
 
     assert await acme.sign_in(ada) == acme.vault
 
-    assert [await where(each, ada) for each in acme.services] == [State.CONNECTED] * 2
+    assert [await where(each, ada) for each in acme.services] == [ConnectionState.CONNECTED] * 2
     assert [await says(each, ada) for each in acme.services] == ["ada", "ada"]
     assert (acme.company.grants("authorization_code"), acme.company.grants("exchange")) == (1, 2)
-    assert await where(acme.vault, bob) == State.NOT_CONNECTED
+    assert await where(acme.vault, bob) == ConnectionState.NOT_CONNECTED
     assert (await failure(acme.vault, bob)).kind == "sign_in_needed"
 
 
@@ -71,12 +72,12 @@ async def test_two_people_have_two_tokens(acme: AtCompany, ada: Acting, bob: Act
         await acme.sign_in(person)
 
     assert [await says(acme.vault, who) for who in (ada, bob, ada)] == ["ada", "bob", "ada"]
-    assert await access_token(acme.vault, ada) != await access_token(acme.vault, bob)
+    assert await get_access_token(acme.vault, ada) != await get_access_token(acme.vault, bob)
 
 
 async def test_the_exchange_names_server_service_and_rights(acme: AtCompany, ada: Acting) -> None:
     await acme.sign_in(ada)
-    await access_token(acme.vault, ada)
+    await get_access_token(acme.vault, ada)
 
     asked = acme.company.requests[-1]
     assert asked["audience"] == acme.peers.authority.url
@@ -108,7 +109,7 @@ async def test_twenty_calls_at_once_renew_the_identity_once(acme: AtCompany, ada
     await make_identity_due()
 
     found = await asyncio.gather(
-        *(access_token(each, ada) for each in acme.services for _ in range(10))
+        *(get_access_token(each, ada) for each in acme.services for _ in range(10))
     )
 
     assert acme.company.grants("refresh_token") == 1
@@ -121,7 +122,7 @@ async def test_an_identity_that_is_over_and_not_renewed_is_a_sign_in(
     acme.company.gives_refresh_tokens = False
     await acme.sign_in(ada)
     await make_identity_due()
-    assert await where(acme.vault, ada) == State.CONNECT_AGAIN
+    assert await where(acme.vault, ada) == ConnectionState.CONNECT_AGAIN
 
     assert (await failure(acme.vault, ada)).kind == "sign_in_needed"
 
@@ -138,7 +139,7 @@ async def test_a_renewal_without_an_identity_serves_until_the_end_of_the_old_one
     await make_identity_due(is_over=is_over)
 
     if opens:
-        assert await access_token(acme.vault, ada)
+        assert await get_access_token(acme.vault, ada)
         return
     assert (await failure(acme.vault, ada)).kind == "sign_in_needed"
     assert (await CompanySignIn.objects.aget()).is_dead
@@ -149,7 +150,7 @@ async def test_the_company_is_asked_again_also_where_a_token_names_no_end(
 ) -> None:
     acme.peers.authority.lifetime = None
     await acme.sign_in(ada)
-    await access_token(acme.vault, ada)
+    await get_access_token(acme.vault, ada)
 
     ends = (await OAuthGrant.objects.aget()).expires_at
     assert ends is not None and ends < timezone.now() + timedelta(hours=1, seconds=1)
@@ -185,7 +186,7 @@ async def test_a_company_that_refuses_does_not_leave_the_last_minute_of_the_old_
     acme: AtCompany, ada: Acting
 ) -> None:
     await acme.sign_in(ada)
-    await access_token(acme.vault, ada)
+    await get_access_token(acme.vault, ada)
     soon = timezone.now() + timedelta(seconds=30)
     await OAuthGrant.objects.aupdate(renew_at=timezone.now(), expires_at=soon)
     acme.company.refuses[acme.peers.vault.url] = "access_denied"
@@ -201,7 +202,7 @@ async def test_an_identity_that_the_company_does_not_take_any_more_is_a_sign_in(
     acme.company.refuses[acme.peers.vault.url] = code
 
     assert (await failure(acme.vault, ada)).kind == "sign_in_needed"
-    assert await where(acme.vault, ada) == State.CONNECT_AGAIN
+    assert await where(acme.vault, ada) == ConnectionState.CONNECT_AGAIN
 
     acme.company.refuses.clear()
     await acme.sign_in(ada)
@@ -216,14 +217,14 @@ async def test_further_rights_are_exchanged_for_after_one_more_visit(
     with pytest.raises(OperationError) as caught:
         await call_tool(acme.vault, SEAL, {}, acting=ada)
     assert caught.value.kind == "sign_in_needed"
-    stands = await sync_to_async(standing)(acme.vault, ada)
-    assert (stands.state, stands.wanted) == (State.CONNECT_AGAIN, ("admin",))
+    stands = await sync_to_async(get_sign_in_status)(acme.vault, ada)
+    assert (stands.state, stands.wanted) == (ConnectionState.CONNECT_AGAIN, ("admin",))
 
     await acme.sign_in(ada)
 
     outcome = await call_tool(acme.vault, SEAL, {}, acting=ada)
     assert outcome.result.content[0]["text"] == "sealed"
-    assert await where(acme.vault, ada) == State.CONNECTED
+    assert await where(acme.vault, ada) == ConnectionState.CONNECTED
 
 
 async def test_a_token_that_the_service_turns_away_is_exchanged_for_anew(
@@ -245,14 +246,14 @@ async def test_a_sign_in_goes_from_everywhere_at_once(
     for person in (ada, bob):
         await acme.sign_in(person)
         for service in acme.services:
-            await access_token(service, person)
+            await get_access_token(service, person)
     row = await CompanySignIn.objects.aget(person_id=ada.user_id)
-    refresh = sealed.identity_of(row, "refresh")
-    tokens = {await access_token(service, ada) for service in acme.services}
+    refresh = oauth_secrets.decrypt_identity(row, "refresh")
+    tokens = {await get_access_token(service, ada) for service in acme.services}
 
     await sync_to_async(removal.disconnect)(acme.services[1], ada)
 
-    assert [await where(each, ada) for each in acme.services] == [State.NOT_CONNECTED] * 2
+    assert [await where(each, ada) for each in acme.services] == [ConnectionState.NOT_CONNECTED] * 2
     assert acme.company.revoked == [refresh]
     assert set(acme.peers.authority.revoked) == tokens
     assert await says(acme.vault, bob) == "bob"
@@ -263,31 +264,29 @@ async def test_an_admin_sees_and_ends_a_sign_in_on_any_of_its_services(
 ) -> None:
     await acme.sign_in(ada)
     for service in acme.services:
-        listed = await sync_to_async(sign_ins.sign_ins)(service)
+        listed = await sync_to_async(sign_in_admin.list_sign_ins)(service)
         assert [(str(each.person), each.state) for each in listed] == [("ada", "connected")]
 
-    await sync_to_async(sign_ins.revoke)(acme.services[1], listed[0].id)
+    await sync_to_async(sign_in_admin.revoke)(acme.services[1], listed[0].id)
 
     assert (await failure(acme.vault, ada)).kind == "sign_in_needed"
 
 
-async def test_all_that_waits_for_the_company_goes_on(
-    acme: AtCompany, ada: Acting, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_all_that_waits_for_the_company_goes_on(acme: AtCompany, ada: Acting) -> None:
     heard: list[tuple[str, int | None]] = []
 
     async def listen(service: Service, person_id: int | None) -> None:
         heard.append((service.name, person_id))
 
-    monkeypatch.setattr(listeners, "_listeners", [listen])
-    await acme.sign_in(ada)
+    with using_hooks(Hooks(sign_in_listeners=(listen,))):
+        await acme.sign_in(ada)
 
     assert sorted(heard) == [("archive", ada.user_id), ("vault", ada.user_id)]
 
 
 async def test_the_trace_shows_every_step_and_no_secret(acme: AtCompany, ada: Acting) -> None:
     await acme.sign_in(ada)
-    token = await access_token(acme.vault, ada)
+    token = await get_access_token(acme.vault, ada)
     row = await CompanySignIn.objects.aget()
     kept = [each async for each in Exchange.objects.filter(service=acme.vault)]
 
@@ -298,15 +297,18 @@ async def test_the_trace_shows_every_step_and_no_secret(acme: AtCompany, ada: Ac
     )
     assert acme.peers.authority.url in text, "the audience is no secret"
     hidden = [token, "the-company", "the-secret-there", *acme.company.codes]
-    hidden += [sealed.identity_of(row, "id_token"), sealed.identity_of(row, "refresh")]
+    hidden += [
+        oauth_secrets.decrypt_identity(row, "id_token"),
+        oauth_secrets.decrypt_identity(row, "refresh"),
+    ]
     hidden += [acme.peers.authority.requests[-1]["assertion"]]
     assert not [secret for secret in hidden if secret in text]
 
 
 async def test_another_client_at_the_company_begins_anew(acme: AtCompany, ada: Acting) -> None:
     await acme.sign_in(ada)
-    await access_token(acme.vault, ada)
-    refresh = sealed.identity_of(await CompanySignIn.objects.aget(), "refresh")
+    await get_access_token(acme.vault, ada)
+    refresh = oauth_secrets.decrypt_identity(await CompanySignIn.objects.aget(), "refresh")
 
     acme.provider.client_id = "another"
     await acme.provider.asave()
@@ -319,12 +321,12 @@ async def test_a_service_that_leaves_the_company_keeps_no_token_of_it(
     acme: AtCompany, ada: Acting
 ) -> None:
     await acme.sign_in(ada)
-    await access_token(acme.vault, ada)
+    await get_access_token(acme.vault, ada)
 
     acme.vault.authentication = "oauth_user"
     await acme.vault.asave()
 
-    assert await where(acme.vault, ada) == State.NOT_CONNECTED
+    assert await where(acme.vault, ada) == ConnectionState.NOT_CONNECTED
     assert (await failure(acme.vault, ada)).kind == "sign_in_needed"
 
 

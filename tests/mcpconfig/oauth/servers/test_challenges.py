@@ -1,15 +1,15 @@
-"""What a service says when it turns somebody away: read without trust, kept for the next time."""
+"""Challenges of services: parsed as untrusted input, and stored for the next sign-in."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpconfig.acting import Acting
 from mcpconfig.models import OAuthChallenge, OAuthGrant, Service
-from mcpconfig.oauth.challenges import Challenge, challenged
-from mcpconfig.oauth.tokens import access_token
-
-from .conftest import Browser, Peers, start
+from mcpconfig.oauth.servers.challenges import record_challenge
+from mcpconfig.oauth.tokens import get_access_token
+from mcpconfig.values.acting import Acting
+from mcpconfig.values.challenge import Challenge
+from tests.mcpconfig.oauth.conftest import Browser, Peers, start
 
 pytestmark = pytest.mark.timeout(30)
 
@@ -62,7 +62,7 @@ def test_no_malformed_challenge_breaks_the_reading(said: str) -> None:
 async def test_what_the_service_wanted_is_asked_for_at_the_next_start(
     service: Service, ada: Acting, peers: Peers
 ) -> None:
-    error = await challenged(service, ada, ['Bearer scope="admin"'])
+    error = await record_challenge(service, ada, ['Bearer scope="admin"'])
 
     assert error.kind == "sign_in_needed"
     assert (await start(service, ada)).scopes == ("admin",)
@@ -71,7 +71,7 @@ async def test_what_the_service_wanted_is_asked_for_at_the_next_start(
 async def test_one_persons_challenge_is_not_another_ones(
     service: Service, ada: Acting, bob: Acting
 ) -> None:
-    await challenged(service, ada, ['Bearer scope="admin"'])
+    await record_challenge(service, ada, ['Bearer scope="admin"'])
 
     assert (await start(service, bob)).scopes == ("tools",)
 
@@ -79,7 +79,7 @@ async def test_one_persons_challenge_is_not_another_ones(
 async def test_what_an_admins_test_was_told_helps_the_first_person(
     service: Service, ada: Acting
 ) -> None:
-    await challenged(service, None, ['Bearer scope="admin"'])
+    await record_challenge(service, None, ['Bearer scope="admin"'])
 
     assert (await start(service, ada)).scopes == ("admin",)
 
@@ -87,7 +87,7 @@ async def test_what_an_admins_test_was_told_helps_the_first_person(
 async def test_a_challenge_of_an_old_address_is_forgotten(
     service: Service, ada: Acting, peers: Peers
 ) -> None:
-    await challenged(service, ada, ['Bearer scope="admin"'])
+    await record_challenge(service, ada, ['Bearer scope="admin"'])
     await OAuthChallenge.objects.aupdate(endpoint="https://old.example/mcp")
 
     assert (await start(service, ada)).scopes == ("tools",)
@@ -97,7 +97,7 @@ async def test_a_challenge_is_kept_once_however_often_it_comes(
     service: Service, ada: Acting
 ) -> None:
     for _ in range(3):
-        await challenged(service, ada, ['Bearer scope="admin"'])
+        await record_challenge(service, ada, ['Bearer scope="admin"'])
 
     assert await OAuthChallenge.objects.acount() == 1
 
@@ -106,10 +106,10 @@ async def test_somebody_who_showed_nothing_spoils_no_token(
     service: Service, ada: Acting, browser: Browser, peers: Peers
 ) -> None:
     await browser.sign_in(service, ada)
-    await challenged(service, ada, ["Bearer"])
-    await challenged(service, ada, ["Bearer"], token="an older one")
+    await record_challenge(service, ada, ["Bearer"])
+    await record_challenge(service, ada, ["Bearer"], token="an older one")
 
-    assert await access_token(service, ada)
+    assert await get_access_token(service, ada)
     assert peers.authority.grants("refresh_token") == 0
 
 
@@ -117,16 +117,16 @@ async def test_a_renewed_sign_in_settles_a_plain_challenge_but_not_a_wish_for_mo
     service: Service, ada: Acting, browser: Browser
 ) -> None:
     grant = await browser.sign_in(service, ada)
-    token = await access_token(service, ada)
-    await challenged(service, ada, ["Bearer"], token=token)
-    await access_token(service, ada)
+    token = await get_access_token(service, ada)
+    await record_challenge(service, ada, ["Bearer"], token=token)
+    await get_access_token(service, ada)
     assert not await OAuthChallenge.objects.aexists()
 
-    await challenged(service, ada, ['Bearer error="insufficient_scope", scope="admin"'])
+    await record_challenge(service, ada, ['Bearer error="insufficient_scope", scope="admin"'])
     await OAuthGrant.objects.filter(pk=grant.pk).aupdate(
         renew_at="2020-01-01T00:00Z", expires_at="2020-01-01T00:00Z"
     )
-    await access_token(service, ada)
+    await get_access_token(service, ada)
     assert await OAuthChallenge.objects.aexists()
 
 
@@ -135,7 +135,9 @@ async def test_a_wish_for_rights_that_were_asked_for_already_is_a_no(
 ) -> None:
     await browser.sign_in(service, ada)
 
-    error = await challenged(service, ada, ['Bearer error="insufficient_scope", scope="tools"'])
+    error = await record_challenge(
+        service, ada, ['Bearer error="insufficient_scope", scope="tools"']
+    )
 
     assert error.kind == "forbidden"
     assert not await OAuthChallenge.objects.aexists()

@@ -1,4 +1,4 @@
-"""Who this application is to an authorization server: entered, by document, registered; bound."""
+"""The client at an authorization server: entered, by document, registered; bound to the issuer."""
 
 from datetime import timedelta
 from typing import Any
@@ -9,23 +9,22 @@ from django.test import override_settings
 from django.utils import timezone
 from starlette.responses import JSONResponse
 
-from mcpconfig import credentials
-from mcpconfig.acting import Acting
-from mcpconfig.errors import OperationError
 from mcpconfig.models import OAuthClient, Service
-from mcpconfig.oauth.document import document, document_url
+from mcpconfig.oauth.servers.client_metadata import build_document, get_document_url
 from mcpconfig.oauth.sign_in import begin
+from mcpconfig.secrets import credentials
+from mcpconfig.values.acting import Acting
+from mcpconfig.values.errors import OperationError
+from tests.mcpconfig.oauth.conftest import BASE_URL, SESSION, Browser, MakeService, Peers, start
 from tests.peers.authority import served_authority
 
-from .conftest import BASE_URL, SESSION, Browser, MakeService, Peers, start
-
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(30)]
+pytestmark = [pytest.mark.gate, pytest.mark.timeout(30)]
 
 PUBLIC = override_settings(PUBLIC_URL="https://chat.example.org")
 
 
 def entered(**different: Any) -> dict[str, Any]:
-    """A client that an admin made at the authorization server by hand."""
+    """A client that an admin registered at the authorization server by hand."""
     return {
         "client_id": "entered",
         "redirect_uris": [f"{BASE_URL}/oauth/mcp/vault/callback"],
@@ -219,10 +218,10 @@ async def test_the_document_names_itself_and_only_services_where_people_sign_in(
         "https://three.example", name="off", authentication="oauth_user", is_enabled=False
     )
 
-    told = await sync_to_async(document)()
+    told = await sync_to_async(build_document)()
 
     assert told is not None
-    assert told["client_id"] == document_url() == "https://chat.example.org/oauth/client.json"
+    assert told["client_id"] == get_document_url() == "https://chat.example.org/oauth/client.json"
     assert told["redirect_uris"] == ["https://chat.example.org/oauth/mcp/vault/callback"]
     assert told["token_endpoint_auth_method"] == "none"
 
@@ -230,4 +229,4 @@ async def test_the_document_names_itself_and_only_services_where_people_sign_in(
 @pytest.mark.parametrize("url", ["", "http://chat.example.org"])
 def test_there_is_no_document_without_a_public_https_address(url: str) -> None:
     with override_settings(PUBLIC_URL=url):
-        assert (document(), document_url()) == (None, "")
+        assert (build_document(), get_document_url()) == (None, "")

@@ -1,4 +1,4 @@
-"""Finding out where one signs in, in the protocol's order, and where that ends."""
+"""Discovery of the authorization server, in the protocol's order, and where it stops."""
 
 import json
 from collections.abc import Iterator
@@ -7,25 +7,24 @@ from typing import Any
 import pytest
 from starlette.responses import JSONResponse
 
-from mcpconfig.acting import Acting
-from mcpconfig.errors import OperationError
 from mcpconfig.models import Exchange, Service
-from mcpconfig.oauth.challenges import Challenge
-from mcpconfig.oauth.discovery import Authority, discover
-from mcpconfig.oauth.door import visiting
+from mcpconfig.oauth.servers.discovery import Authority, discover
+from mcpconfig.oauth.servers.http import open_oauth_http
+from mcpconfig.values.acting import Acting
+from mcpconfig.values.challenge import Challenge
+from mcpconfig.values.errors import OperationError
+from tests.mcpconfig.oauth.conftest import Browser, MakeService, Peers, start
 from tests.peers.serving import Served
 
-from .conftest import Browser, MakeService, Peers, start
-
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(30)]
+pytestmark = [pytest.mark.gate, pytest.mark.timeout(30)]
 
 RESOURCE = "/.well-known/oauth-protected-resource"
 SERVER = "/.well-known/oauth-authorization-server"
 OPENID = "/.well-known/openid-configuration"
 
 
-class Shelf:
-    """A web server of documents: what is not there is a 404."""
+class DocumentServer:
+    """A web server of documents; any other path is a 404."""
 
     def __init__(self) -> None:
         self.documents: dict[str, Any] = {}
@@ -68,19 +67,19 @@ class Shelf:
 
 
 @pytest.fixture
-def shelf() -> Iterator[Shelf]:
-    shelf = Shelf()
+def shelf() -> Iterator[DocumentServer]:
+    shelf = DocumentServer()
     with shelf.served:
         yield shelf
 
 
 @pytest.fixture
-async def here(shelf: Shelf, service_at: MakeService) -> Service:
+async def here(shelf: DocumentServer, service_at: MakeService) -> Service:
     return await service_at(shelf.served.url, name="shelf", authentication="oauth_user")
 
 
 async def found(service: Service, told: Challenge | None = None, *known: str) -> Authority:
-    async with visiting(service, "test") as door:
+    async with open_oauth_http(service, "test") as door:
         return await discover(door, told or Challenge(), set(known))
 
 
@@ -92,7 +91,7 @@ async def found(service: Service, told: Challenge | None = None, *known: str) ->
     ],
 )
 async def test_the_service_is_described_at_its_path_or_at_its_root(
-    here: Service, shelf: Shelf, place: str, steps: list[str]
+    here: Service, shelf: DocumentServer, place: str, steps: list[str]
 ) -> None:
     shelf.point_to(shelf.origin, place)
     shelf.describe(shelf.origin, SERVER)
@@ -103,7 +102,9 @@ async def test_the_service_is_described_at_its_path_or_at_its_root(
     assert shelf.asked == [*steps, SERVER]
 
 
-async def test_a_challenge_points_to_the_description_first(here: Service, shelf: Shelf) -> None:
+async def test_a_challenge_points_to_the_description_first(
+    here: Service, shelf: DocumentServer
+) -> None:
     shelf.point_to(shelf.origin, "/described/here")
     shelf.describe(shelf.origin, SERVER)
 
@@ -127,7 +128,7 @@ async def test_a_challenge_points_to_the_description_first(here: Service, shelf:
     ],
 )
 async def test_the_authorization_server_is_looked_for_in_the_protocols_order(
-    here: Service, shelf: Shelf, issuer: str, place: str, steps: list[str]
+    here: Service, shelf: DocumentServer, issuer: str, place: str, steps: list[str]
 ) -> None:
     shelf.point_to(f"{shelf.origin}{issuer}")
     shelf.describe(f"{shelf.origin}{issuer}", place)
@@ -137,7 +138,9 @@ async def test_the_authorization_server_is_looked_for_in_the_protocols_order(
     assert shelf.asked[1:] == steps
 
 
-async def test_of_several_servers_a_known_one_is_taken(here: Service, shelf: Shelf) -> None:
+async def test_of_several_servers_a_known_one_is_taken(
+    here: Service, shelf: DocumentServer
+) -> None:
     first, second = f"{shelf.origin}/first", f"{shelf.origin}/second"
     shelf.point_to(first, authorization_servers=[first, second])
     shelf.describe(first, f"{SERVER}/first")
@@ -161,7 +164,7 @@ async def test_of_several_servers_a_known_one_is_taken(here: Service, shelf: She
     ],
 )
 async def test_the_description_must_be_of_this_service_or_of_what_it_is_part_of(
-    here: Service, shelf: Shelf, resource: str, is_ours: bool
+    here: Service, shelf: DocumentServer, resource: str, is_ours: bool
 ) -> None:
     named = resource.format(origin=shelf.origin)
     shelf.point_to(shelf.origin, resource=named)
@@ -175,7 +178,7 @@ async def test_the_description_must_be_of_this_service_or_of_what_it_is_part_of(
 
 
 async def test_a_root_without_a_stroke_is_not_the_same_issuer_as_one_with(
-    here: Service, shelf: Shelf
+    here: Service, shelf: DocumentServer
 ) -> None:
     shelf.point_to(f"{shelf.origin}/")
     shelf.describe(shelf.origin, SERVER)
@@ -186,7 +189,9 @@ async def test_a_root_without_a_stroke_is_not_the_same_issuer_as_one_with(
     assert "another name" in caught.value.message
 
 
-async def test_trouble_at_the_service_is_not_taken_for_silence(here: Service, shelf: Shelf) -> None:
+async def test_trouble_at_the_service_is_not_taken_for_silence(
+    here: Service, shelf: DocumentServer
+) -> None:
     shelf.statuses[RESOURCE] = 503
     shelf.describe(shelf.origin, SERVER)
 
@@ -196,7 +201,9 @@ async def test_trouble_at_the_service_is_not_taken_for_silence(here: Service, sh
     assert (caught.value.kind, "503" in caught.value.message) == ("server_error", True)
 
 
-async def test_trouble_at_the_authorization_server_is_told(here: Service, shelf: Shelf) -> None:
+async def test_trouble_at_the_authorization_server_is_told(
+    here: Service, shelf: DocumentServer
+) -> None:
     shelf.point_to(shelf.origin)
     shelf.statuses[SERVER] = 500
 
@@ -208,7 +215,7 @@ async def test_trouble_at_the_authorization_server_is_told(here: Service, shelf:
 
 @pytest.mark.parametrize("status", [301, 302, 400, 401, 403, 404, 405, 410])
 async def test_any_other_answer_means_that_nothing_is_there(
-    here: Service, shelf: Shelf, status: int
+    here: Service, shelf: DocumentServer, status: int
 ) -> None:
     shelf.statuses[f"{RESOURCE}/base/mcp"] = status
     shelf.point_to(shelf.origin, RESOURCE)
@@ -224,7 +231,7 @@ async def test_any_other_answer_means_that_nothing_is_there(
     [b"", b"<html>", b"[]", b"null", b"1e999999", b"[" * 50_000, b'{"resource": 5}', b"\xff\xfe"],
 )
 async def test_what_is_no_description_counts_as_none(
-    here: Service, shelf: Shelf, junk: bytes
+    here: Service, shelf: DocumentServer, junk: bytes
 ) -> None:
     shelf.documents[f"{RESOURCE}/base/mcp"] = junk
     shelf.point_to(shelf.origin, RESOURCE)
@@ -236,7 +243,7 @@ async def test_what_is_no_description_counts_as_none(
         assert error.kind in ("too_large", "protocol")
 
 
-async def test_a_description_of_megabytes_is_refused(here: Service, shelf: Shelf) -> None:
+async def test_a_description_of_megabytes_is_refused(here: Service, shelf: DocumentServer) -> None:
     shelf.documents[f"{RESOURCE}/base/mcp"] = b'{"resource": "' + b"x" * 100_000 + b'"}'
 
     with pytest.raises(OperationError) as caught:
@@ -245,7 +252,9 @@ async def test_a_description_of_megabytes_is_refused(here: Service, shelf: Shelf
     assert caught.value.kind == "too_large"
 
 
-async def test_a_server_that_describes_itself_nowhere_is_told(here: Service, shelf: Shelf) -> None:
+async def test_a_server_that_describes_itself_nowhere_is_told(
+    here: Service, shelf: DocumentServer
+) -> None:
     shelf.point_to(shelf.origin)
 
     with pytest.raises(OperationError) as caught:
@@ -255,7 +264,7 @@ async def test_a_server_that_describes_itself_nowhere_is_told(here: Service, she
 
 
 async def test_a_service_of_the_oldest_kind_is_its_own_authorization_server(
-    here: Service, shelf: Shelf
+    here: Service, shelf: DocumentServer
 ) -> None:
     shelf.describe(shelf.origin, SERVER, scopes_supported=["x"])
 
@@ -266,7 +275,7 @@ async def test_a_service_of_the_oldest_kind_is_its_own_authorization_server(
 
 
 async def test_a_service_of_the_oldest_kind_may_not_pose_as_another(
-    here: Service, shelf: Shelf
+    here: Service, shelf: DocumentServer
 ) -> None:
     shelf.describe("https://accounts.example.org", SERVER)
 
@@ -277,7 +286,7 @@ async def test_a_service_of_the_oldest_kind_may_not_pose_as_another(
 
 
 async def test_a_service_that_says_nothing_has_the_usual_addresses_at_its_root(
-    here: Service, shelf: Shelf
+    here: Service, shelf: DocumentServer
 ) -> None:
     authority = await found(here)
 

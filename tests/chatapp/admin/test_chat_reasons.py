@@ -1,0 +1,177 @@
+"""An admin gives a reason before a page of the admin shows a chat of another person, and the owner
+sees it."""
+
+import json
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+
+from chatapp.audit import audit_log, chat_access
+from chatapp.models import Approval, Conversation, LogEntry, Member, ToolCall
+from tests.conftest import signed_in
+from tests.dom_tree import parse
+from tests.turns import rows
+
+pytestmark = pytest.mark.django_db
+MARK = "Plum-7f3c"
+REASON = "Ada asked for help with this chat."
+Kind = LogEntry.Kind
+
+
+@pytest.fixture
+def call(owner: Member) -> ToolCall:
+    """A denied call in a chat of the owner's; each text in it is the mark."""
+    made = rows.question(rows.turn(owner, text=MARK), {"title": MARK}, why=MARK)
+    Approval.objects.filter(pk=made.approval.pk).update(reason=MARK)
+    return made
+
+
+def pages(call: ToolCall) -> dict[str, str]:
+    chat = call.turn.conversation_id
+    root = "/admin/chatapp"
+    return {
+        "conversation": f"{root}/conversation/{chat}/change/",
+        "evidence": f"{root}/conversation/{chat}/evidence/",
+        "turn": f"{root}/turn/{call.turn_id}/change/",
+        "call": f"{root}/toolcall/{call.pk}/change/",
+        "approval": f"{root}/approval/{call.pk}/change/",
+    }
+
+
+PAGES = ("conversation", "evidence", "turn", "call", "approval")
+
+
+def opened() -> list[LogEntry]:
+    return list(LogEntry.objects.filter(kind=Kind.CHAT_OPENED))
+
+
+def give(client: Client, asking: str, reason: str) -> Any:
+    """Fill in the form at this address."""
+    page = parse(client.get(asking).content.decode())
+    target = page.one("input", name="next")["value"]
+    return client.post(asking, {"next": target, "reason": reason})
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_chat_is_shown_only_after_a_reason(
+    admin_client: Client, admin: Member, owner: Member, call: ToolCall, page: str
+) -> None:
+    """Threat: `admin-reads-unnoticed`."""
+    address, chat = pages(call)[page], call.turn.conversation_id
+    asked = admin_client.get(address)
+    assert asked.status_code == 302
+    asking = asked["Location"]
+    assert asking.startswith(f"/admin/chatapp/conversation/{chat}/open/")
+    assert MARK not in admin_client.get(asking).content.decode()
+
+    for nothing in ("", "   ", "x" * 501):
+        refused = give(admin_client, asking, nothing)
+        assert refused.status_code == 422
+    assert opened() == []
+    assert admin_client.get(address).status_code == 302
+
+    answer = give(admin_client, asking, REASON)
+    assert (answer.status_code, answer["Location"]) == (302, address)
+    (entry,) = opened()
+    assert (entry.actor_id, entry.person_id, entry.conversation_id) == (admin.pk, owner.pk, chat)
+    assert json.loads(entry.data) == {"reason": REASON}
+    assert audit_log.verify() == (audit_log.read_end(), "")
+    shown = admin_client.get(address)
+    assert shown.status_code == 200
+    assert MARK in shown.content.decode()
+
+
+def test_another_way_to_write_the_address_shows_no_chat(
+    admin_client: Client, call: ToolCall
+) -> None:
+    """Ids have several forms, and the admin finds rows by other keys."""
+    for address in (
+        f"/admin/chatapp/toolcall/{call.pk.hex}/change/",
+        f"/admin/chatapp/toolcall/{call.pk}/change/?_to_field=id",
+        f"/admin/chatapp/toolcall/{call.pk}/change/?_popup=1",
+    ):
+        answer = admin_client.get(address)
+        assert answer.status_code == 302
+        assert f"/conversation/{call.turn.conversation_id}/open/" in answer["Location"]
+
+
+def test_the_owner_sees_who_opened_the_chat_and_why(
+    owner_client: Client, stranger_client: Client, admin_client: Client, call: ToolCall
+) -> None:
+    """Threat: `admin-reads-unnoticed`."""
+    asking = admin_client.get(pages(call)["conversation"])["Location"]
+    give(admin_client, asking, REASON + " <b>\u202e")
+    entry = parse(owner_client.get("/log/").content.decode()).with_class("entry")[0]
+    assert "Chat opened in the admin by admin" in " ".join(entry.text.split())
+    assert f"{REASON} <b>⟨U+202E⟩" in entry.text
+    assert entry.one("a")["href"] == f"/c/{call.turn.conversation_id}/"
+    assert REASON not in stranger_client.get("/log/").content.decode()
+
+
+def test_a_reason_is_for_one_chat_and_one_admin(
+    admin_client: Client, admin: Member, owner: Member, call: ToolCall
+) -> None:
+    chat_access.open_chat(admin, call.turn.conversation_id, REASON)
+    other = rows.question(rows.turn(owner, text=MARK), {"title": MARK})
+    colleague = signed_in(Member.objects.create_superuser("colleague", password="a-long-password"))
+    assert admin_client.get(pages(call)["call"]).status_code == 200
+    assert admin_client.get(pages(other)["call"]).status_code == 302
+    assert colleague.get(pages(call)["call"]).status_code == 302
+
+
+def test_a_reason_counts_for_a_limited_time(
+    admin_client: Client, admin: Member, call: ToolCall
+) -> None:
+    chat_access.open_chat(admin, call.turn.conversation_id, REASON)
+    before = opened()[0].at - chat_access.READING_TIME
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE chatapp_logentry SET at = %s", [str(before.replace(tzinfo=None))])
+    assert admin_client.get(pages(call)["conversation"]).status_code == 302
+
+
+def test_no_reason_is_needed_for_an_own_chat(admin_client: Client, admin: Member) -> None:
+    own = rows.question(rows.turn(admin, text=MARK), {"title": MARK})
+    for address in pages(own).values():
+        assert admin_client.get(address).status_code == 200
+    assert opened() == []
+
+
+def test_evidence_needs_the_right_to_view_conversations(owner: Member, call: ToolCall) -> None:
+    """Also after a reason, which any admin with a right to a part of the chat may give."""
+    clerk = Member.objects.create_user("clerk", password="clerk-password", is_staff=True)
+    client = signed_in(clerk)
+    address, asking = (
+        pages(call)["evidence"],
+        f"/admin/chatapp/conversation/{call.turn.conversation_id}/open/",
+    )
+    assert client.get(address).status_code == 403
+    assert client.post(asking, {"reason": REASON}).status_code == 403
+    may_view = clerk.user_permissions.model.objects.get(codename="view_toolcall")
+    clerk.user_permissions.add(may_view)
+    assert client.post(asking, {"reason": REASON}).status_code == 302
+    assert client.get(pages(call)["call"]).status_code == 200
+    assert client.get(address).status_code == 403
+
+
+def test_the_evidence_of_a_deleted_chat_is_taken_with_a_reason_too(
+    admin_client: Client, admin: Member, owner: Member, call: ToolCall
+) -> None:
+    chat, address = call.turn.conversation_id, pages(call)["evidence"]
+    chat_access.open_chat(admin, chat, REASON)
+    Conversation.objects.all().delete()
+    colleague = signed_in(Member.objects.create_superuser("colleague", password="a-long-password"))
+    assert give(colleague, colleague.get(address)["Location"], REASON)["Location"] == address
+    assert json.loads(colleague.get(address).content)["conversation"] == str(chat)
+    assert {entry.person_id for entry in opened()} == {owner.pk}
+
+
+@pytest.mark.parametrize(
+    "target", ["https://evil.example/", "//evil.example/", "/c/", "javascript:1"]
+)
+def test_the_form_leads_to_no_other_site(admin_client: Client, call: ToolCall, target: str) -> None:
+    chat = call.turn.conversation_id
+    asking = f"/admin/chatapp/conversation/{chat}/open/"
+    leads_to = admin_client.post(asking, {"next": target, "reason": REASON})["Location"]
+    assert leads_to.startswith("/admin/")

@@ -1,0 +1,257 @@
+"""Every address of the project: its methods, who may open it, and the rows that it names.
+
+An address that is not in here makes a test fail, so that a new page is closed until somebody has
+said who may open it. Not in here are the sockets (`/ws/…`: tests of the consumers) and the MCP
+faces, which `chatapp/asgi.py` mounts beside Django's addresses (`tests/chatapp/views/api`).
+"""
+
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import Any
+
+from .route_world import URL, World
+from .turns import rows
+
+
+class Access(Enum):
+    """Who may open an address. To all others than ANYBODY's a person is asked to sign in."""
+
+    ANYBODY = auto()
+    # Each member has a page of their own here, with nothing of somebody else's.
+    MEMBER = auto()
+    # The rows that the address or the form names belong to one member; for all others, admins
+    # included, there is nothing.
+    OWNER = auto()
+    # Programs with an access token; a session counts for nothing.
+    PROGRAM = auto()
+
+
+Form = Callable[[World], Mapping[str, Any] | str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """One address by its name. `ids` says which row of the world each part of the address names,
+    and `form_ids` does so for fields of the form; `form` is all else that is sent, as text where it
+    is JSON. The numbers are the statuses of answers: to the owner by GET and by POST (to anybody
+    for ANYBODY), to somebody else with these ids, and to the owner with unknown ids."""
+
+    methods: str
+    access: Access
+    ids: Mapping[str, str] = field(default_factory=dict)
+    form_ids: Mapping[str, str] = field(default_factory=dict)
+    form: Form = lambda _world: {}
+    get: int = 200
+    post: int = 302
+    stranger: int = 404
+    unknown: int = 404
+
+
+def page(*, methods: str = "GET HEAD", **more: Any) -> Route:
+    """A page that each member has."""
+    return Route(methods=methods, access=Access.MEMBER, **more)
+
+
+def button(**more: Any) -> Route:
+    """A form that each member can send, about rows of their own."""
+    return Route(methods="POST", access=Access.MEMBER, **more)
+
+
+def own_page(*, methods: str = "GET HEAD", **more: Any) -> Route:
+    """A page about a row of one member."""
+    return Route(methods=methods, access=Access.OWNER, **more)
+
+
+def own_button(**more: Any) -> Route:
+    """A form about a row of one member."""
+    return Route(methods="POST", access=Access.OWNER, **more)
+
+
+def face(*, methods: str = "GET", **more: Any) -> Route:
+    """An address for programs."""
+    return Route(methods=methods, access=Access.PROGRAM, **more)
+
+
+def public(*, methods: str, **more: Any) -> Route:
+    return Route(methods=methods, access=Access.ANYBODY, **more)
+
+
+def sent(**fields: Any) -> Form:
+    return lambda _world: fields
+
+
+CHAT = {"conversation_id": "chat"}
+APP = {"call_id": "app_call"}
+OWN_SERVICE = {"name": "own_service"}
+SIGN_IN_SERVICE = {"name": "sign_in_service"}
+# Steps of adding something to a message of a chat, about a service that cannot be reached: they say
+# so with 422.
+OF_SERVICE = {"chat": "chat", "service": "own_service"}
+MESSAGE = sent(text="Hello", model=rows.MODEL)
+DENIAL = sent(decision="deny", version=rows.BINDING)
+
+
+def new_service(_world: World) -> dict[str, Any]:
+    name = f"service-{uuid.uuid4().hex}"
+    return {"name": name, "title": "Another", "url": URL, "authentication": "none"}
+
+
+def batch(world: World) -> dict[str, Any]:
+    return {"decision": "deny", "shown": world.ids["shown_together"]}
+
+
+def verdict(world: World) -> dict[str, Any]:
+    return {"decision": "hold", "version": world.ids["review_binding"]}
+
+
+ROUTES: dict[str, Route] = {
+    # Chats
+    "home": page(),
+    "sidebar": page(methods="GET"),
+    "send-first": button(
+        form=MESSAGE, form_ids={"attachments": "attachment"}, stranger=422, unknown=422
+    ),
+    "conversation": own_page(ids=CHAT),
+    "send": own_button(ids=CHAT, form=MESSAGE),
+    "stop": own_button(ids={"conversation_id": "running_chat"}),
+    "mode": own_button(ids=CHAT, form=sent(mode="plan")),
+    "ask-again": own_button(ids={"conversation_id": "failed_chat"}, post=200),
+    "go-on": own_button(ids={"conversation_id": "cut_chat"}, post=200),
+    "use-summary": own_button(ids={"summary_id": "summary"}),
+    # Approvals
+    "approvals": page(),
+    "mail": button(),
+    "decide-together": own_button(form_ids={"chat": "together_chat"}, form=batch),
+    "from-mail": own_page(methods="GET", ids={"token": "mail_token"}, get=302),
+    "approval": own_page(ids={"call_id": "waiting_call"}),
+    "decide": own_button(ids={"call_id": "waiting_call"}, form=DENIAL),
+    "resolve": own_button(ids={"call_id": "unknown_call"}, form=sent(verdict="worked")),
+    "review": own_button(ids={"call_id": "reviewed_call"}, form=verdict),
+    "cancel": own_button(ids={"call_id": "running_call"}),
+    "decline-sign-in": own_button(ids={"call_id": "sign_in_call"}),
+    "answer": own_button(ids={"question_id": "question"}, form=sent(action="decline")),
+    "consents": page(methods="GET"),
+    "revoke-consent": own_button(ids={"consent_id": "consent"}),
+    # Only for members who sign for others; the owner is one.
+    "stand-ins": own_page(methods="GET POST", post=422),
+    "remove-stand-in": own_button(ids={"stand_in_id": "stand_in"}, stranger=302, unknown=302),
+    # Results, attachments and apps
+    "call-content": own_page(ids={"call_id": "result_call", "index": "picture"}),
+    "open-link": own_button(ids={"call_id": "result_call", "index": "link"}, post=409),
+    "attachment": own_page(ids={"attachment_id": "attachment"}),
+    "attachment-content": own_page(ids={"attachment_id": "attachment", "index": "picture"}),
+    "app": own_page(methods="GET", ids=APP),
+    "app-told": own_page(methods="GET", ids=APP),
+    "app-call": own_button(ids=APP, form=lambda _world: '{"name": "read"}', post=202),
+    "app-called": own_page(methods="GET", ids=APP | {"made_id": "made_call"}),
+    # The message box
+    "tools": page(methods="GET HEAD POST", form_ids={"chat": "chat"}, post=200),
+    "tools-found": own_button(form_ids={"chat": "chat"}, form=sent(scope="chat"), post=200),
+    "tools-switch": own_button(
+        form_ids={"chat": "chat"}, form=sent(on="our.own/current-time"), post=200
+    ),
+    "models": button(post=200),
+    "models-found": button(post=200),
+    "choose-model": own_button(form_ids={"chat": "chat"}, form=sent(chosen=rows.MODEL), post=200),
+    "attach": button(post=200),
+    "attach-back": own_button(form_ids={"chat": "chat"}, post=200),
+    "attach-add": own_button(form_ids={"chat": "chat"}, post=200),
+    "attach-complete": own_button(form_ids=OF_SERVICE, post=200),
+    "attach-files": own_button(form_ids={"chat": "chat"}, post=200),
+    "attach-resources": own_button(form_ids=OF_SERVICE, post=422),
+    "attach-template": own_button(form_ids={"service": "own_service"}, post=200),
+    "attach-read": own_button(form_ids=OF_SERVICE, post=422),
+    "attach-prompts": own_button(form_ids=OF_SERVICE, post=422),
+    "attach-prompt": own_button(form_ids=OF_SERVICE, form=sent(prompt="sum"), post=422),
+    "attach-fill": own_button(form_ids=OF_SERVICE, form=sent(prompt="sum"), post=422),
+    "attach-use": own_button(form_ids={"chat": "chat"}, post=200),
+    "attach-typed": button(form=sent(text="/garden"), post=200),
+    # A member's own pages
+    "usage": page(methods="GET"),
+    "log": page(methods="GET"),
+    "memory": page(methods="GET POST", form=sent(text="Another fact"), post=302),
+    "change-memory": own_button(ids={"memory_id": "memory"}, form=sent(text="A fact")),
+    "forget-memory": own_button(ids={"memory_id": "memory"}),
+    "tokens": page(methods="GET POST", post=422),
+    "revoke-token": own_button(ids={"token_id": "token"}),
+    "set-password": page(methods="GET HEAD POST", form=sent(old_password="x"), post=422),
+    # Services
+    "services": page(),
+    "add-own-service": page(methods="GET HEAD POST", form=new_service),
+    "own-service": own_page(ids=OWN_SERVICE),
+    "change-own-service": own_page(methods="GET HEAD POST", ids=OWN_SERVICE, form=new_service),
+    "test-own-service": own_button(ids=OWN_SERVICE),
+    "guidance": own_page(methods="GET HEAD POST", ids=OWN_SERVICE, form=sent(text="Be brief.")),
+    "remove-own-service": own_button(ids=OWN_SERVICE),
+    "connect": own_button(ids=SIGN_IN_SERVICE, form_ids={"call": "sign_in_call"}, post=409),
+    "connected": own_page(methods="GET", ids=SIGN_IN_SERVICE, get=409),
+    "connected-unnamed": own_page(methods="GET", ids={"pk": "sign_in_service_pk"}, get=409),
+    "disconnect": own_button(ids=SIGN_IN_SERVICE),
+    # Every member may come back from a company's sign-in, if they began one.
+    "signed-in": own_page(methods="GET", ids={"name": "company"}, get=409, stranger=409),
+    # Programs
+    "api-tools": face(),
+    "api-tool": face(
+        methods="GET POST", ids={"name": "core_tool"}, form=sent(zone="UTC"), post=415, stranger=200
+    ),
+    "api-call": face(ids={"call_id": "program_call"}),
+    "api-openapi": face(),
+    "v1-models": face(),
+    "v1-model": face(ids={"name": "model"}, stranger=200),
+    "v1-completions": face(methods="POST", post=415),
+    # Everybody
+    "client-document": public(methods="GET HEAD"),
+    "sign-in": public(methods="GET HEAD POST", form=sent(username="x"), post=422),
+    "sign-in-by-link": public(
+        methods="GET HEAD POST", ids={"token": "sign_in_link"}, post=302, unknown=410
+    ),
+    "sign-out": public(methods="POST"),
+    "healthz": public(methods="GET HEAD"),
+    "readyz": public(methods="GET HEAD"),
+}
+
+# The admin's pages beside a list, an add form, a change form, a history and a delete form for each
+# thing: what each part of their addresses names. They are for admins who have the right to change
+# the thing; members, and admins without that right, are refused.
+PROVIDER = {"pk": "provider"}
+SERVICE = {"pk": "service"}
+TRIAL = SERVICE | {"trial_id": "trial"}
+ADMIN_PAGES: dict[str, Mapping[str, str]] = {
+    "app_list": {"app_label": "admin_app"},
+    "autocomplete": {},
+    "view_on_site": {"content_type_id": "content_type", "object_id": "member"},
+    "auth_user_password_change": {"id": "member"},
+    "chatapp_conversation_open": CHAT,
+    "chatapp_conversation_evidence": CHAT,
+    "chatapp_modelprovider_tools": {},
+    "chatapp_modelprovider_look": {},
+    "chatapp_modelprovider_add_server": {},
+    "chatapp_modelprovider_test": PROVIDER,
+    "chatapp_modelprovider_fetch": PROVIDER,
+    "chatapp_modelprovider_add": PROVIDER,
+    "policy_simulator": {},
+    "policy_questions": {},
+    "mcpconfig_service_health": {},
+    "mcpconfig_service_import": {},
+    "mcpconfig_service_export": {},
+    "mcpconfig_service_test": SERVICE,
+    "mcpconfig_service_retry": SERVICE,
+    "mcpconfig_service_fetch_tools": SERVICE,
+    "mcpconfig_service_confirm_tools": SERVICE,
+    "mcpconfig_service_tools": SERVICE,
+    "mcpconfig_service_try": SERVICE | {"definition_hash": "definition"},
+    "mcpconfig_service_trial": TRIAL,
+    "mcpconfig_service_trial_content": TRIAL | {"index": "picture"},
+    "mcpconfig_service_resources": SERVICE,
+    "mcpconfig_service_prompts": SERVICE,
+    "mcpconfig_service_prompt": SERVICE,
+    "mcpconfig_service_sign_ins": SERVICE,
+    "mcpconfig_service_revoke": SERVICE,
+    "mcpconfig_service_forget_registration": SERVICE,
+}
+# What an admin without any rights may open.
+ADMIN_PAGES_WITHOUT_RIGHTS = {
+    *("index", "login", "logout", "password_change", "password_change_done", "jsi18n"),
+}

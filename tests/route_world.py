@@ -1,0 +1,307 @@
+"""Rows of one member, the owner, for the sweep over all addresses: one of each thing that an
+address or a form can name. Their texts contain MARK, by which a page that shows one of them is
+recognised."""
+
+import time
+import uuid
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from django.contrib.auth.models import Group
+from django.contrib.contenttypes.models import ContentType
+from django.utils import timezone
+
+from chatapp.api import access_tokens
+from chatapp.approvals import reminders
+from chatapp.context import withheld_results
+from chatapp.models import (
+    AccessToken,
+    Allowance,
+    App,
+    AppContents,
+    Attachment,
+    ChatModel,
+    Consent,
+    Guidance,
+    HousePolicy,
+    Member,
+    Memory,
+    ModelProvider,
+    Part,
+    PolicyRule,
+    PolicyTest,
+    Question,
+    Reminder,
+    Review,
+    SecondSignature,
+    SignInLink,
+    StandIn,
+    Summary,
+    ToolCall,
+    ToolLimit,
+    Trial,
+    Turn,
+    UsageOfDay,
+)
+from chatapp.rendering.pages import fragments
+from mcpconfig.models import Exchange, IdentityProvider, OAuthAttempt, Service, ToolDefinition
+
+from .chatapp.rendering.cards.test_question_form import form
+from .turns import rows
+
+MARK = "Plum-7f3c"
+# Private addresses are refused before anything is sent to them, so no test needs the network.
+URL = "https://127.0.0.1:1/mcp"
+PIXEL = "R0lGODlhAQABAAAAACwAAAAAAQABAAACAkQBADs="
+RESULT: dict[str, Any] = {
+    "content": [
+        {"type": "image", "data": PIXEL, "mimeType": "image/gif"},
+        {"type": "resource_link", "uri": "notes://1", "name": MARK},
+    ],
+    "structured": None,
+    "is_error": False,
+}
+State = ToolCall.State
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """The people, and the ids of the owner's rows by a word for each."""
+
+    owner: Member
+    stranger: Member
+    admin: Member
+    ids: dict[str, Any]
+    token: str
+    token_without_scopes: str
+    token_of_stranger: str
+
+    def people_without_rights(self) -> dict[str, Member]:
+        """Those who may not see anything of the owner's."""
+        return {"a stranger": self.stranger, "an admin": self.admin}
+
+    def unknown(self, word: str) -> object:
+        """An id of the same form that nothing has."""
+        match self.ids[word]:
+            case uuid.UUID():
+                return uuid.uuid4()
+            case int(known):
+                return known + 1_000_000
+            case _:
+                return "unknown"
+
+
+def build_world(owner: Member, stranger: Member, admin: Member) -> World:
+    HousePolicy(lets_add_services=True).save()
+    token, text = access_tokens.create(owner, name=MARK, scopes=("tools", "chat"), days=7)
+    _mcp_token, mcp_text = access_tokens.create(owner, name=MARK, scopes=("mcp",), days=7)
+    _other, stranger_text = access_tokens.create(
+        stranger, name="Job", scopes=("tools", "chat"), days=7
+    )
+    # Each use is noted once a minute; a noted one leaves the rows as they are.
+    AccessToken.objects.update(last_used_at=timezone.now())
+    return World(
+        owner=owner,
+        stranger=stranger,
+        admin=admin,
+        ids={
+            **_ids_of_services(owner),
+            **_ids_of_calls(owner, token),
+            **_ids_of_own_pages(owner),
+            **_ids_of_admin_pages(owner),
+            "token": token.pk,
+            "sign_in_link": SignInLink.issue(owner),
+            "model": rows.MODEL,
+            "core_tool": "current-time",
+            "admin_app": "chatapp",
+        },
+        token=text,
+        token_without_scopes=mcp_text,
+        token_of_stranger=stranger_text,
+    )
+
+
+def _ids_of_services(owner: Member) -> dict[str, Any]:
+    """Services that only the owner may use, as they added them; one with a sign-in of its own."""
+    private = {"owner": owner, "added_by": owner, "visibility": Service.Visibility.PRIVATE}
+    own = Service.objects.create(name="garden", title=MARK, url=URL, **private)
+    signed_in = Service.objects.create(
+        name="vault", title=MARK, url=URL, authentication="oauth_user", **private
+    )
+    company = IdentityProvider.objects.create(name="acme", title="Acme", issuer=URL)
+    Guidance.objects.create(person=owner, service=own, text=MARK)
+    OAuthAttempt.objects.create(
+        service=signed_in,
+        person=owner,
+        identity_provider=company,
+        state_hash="s" * 64,
+        session_hash="s" * 64,
+        verifier=b"",
+        endpoint=URL,
+        issuer=URL,
+        expires_at=timezone.now() + timedelta(minutes=5),
+    )
+    return {
+        "own_service": own.name,
+        "sign_in_service": signed_in.name,
+        "sign_in_service_pk": signed_in.pk,
+        "company": company.name,
+    }
+
+
+def _ids_of_calls(owner: Member, token: AccessToken) -> dict[str, Any]:
+    """A chat for each state that a form answers, because a chat has one live turn."""
+    tomorrow = timezone.now() + timedelta(days=1)
+    definition = rows.definition()
+
+    def new_call(state: str, **values: Any) -> ToolCall:
+        turn = rows.turn(owner, text=MARK)
+        return rows.call(turn, {"title": MARK}, state, definition=definition, **values)
+
+    waiting = rows.question(rows.turn(owner, text=MARK), {"title": MARK}, definition=definition)
+    together = rows.question(rows.turn(owner, text=MARK), {"title": MARK}, definition=definition)
+    reviewed = new_call(State.SUCCEEDED, result=RESULT)
+    Review.objects.create(
+        tool_call=reviewed,
+        binding=withheld_results.hash_result(ToolCall.objects.get(pk=reviewed.pk)),
+        expires_at=tomorrow,
+    )
+    asking = new_call(State.AWAITING_INPUT)
+    question = Question.objects.create(
+        tool_call=asking, round=1, requests=[form().to_json()], expires_at=tomorrow
+    )
+    of_program = rows.turn(owner, Turn.State.DONE, text=MARK)
+    Turn.objects.filter(pk=of_program.pk).update(token=token, model="")
+    due = {"sent_at": timezone.now(), "expires_at": tomorrow}
+    reminder = Reminder.objects.create(person=owner, call=waiting, thing="approval", **due)
+    shown_at = fragments.sign_shown_at(together.pk, time.time() - 5)
+    return {
+        **_ids_of_app(owner),
+        **_ids_of_chats(owner),
+        "waiting_call": waiting.pk,
+        "unknown_call": new_call(State.UNKNOWN, attempt=1).pk,
+        "reviewed_call": reviewed.pk,
+        "review_binding": reviewed.review.binding,
+        "running_call": new_call(State.SENDING).pk,
+        "sign_in_call": new_call(State.AWAITING_SIGN_IN).pk,
+        "result_call": new_call(State.SUCCEEDED, result=RESULT).pk,
+        "picture": 0,
+        "link": 1,
+        "together_chat": together.turn.conversation_id,
+        "shown_together": f"{together.pk} {rows.BINDING} {shown_at}",
+        "question": question.pk,
+        "program_call": rows.call(of_program, {"title": MARK}, result=RESULT).pk,
+        "mail_token": reminders.build_link(reminder).rstrip("/").rpartition("/")[2],
+    }
+
+
+def _ids_of_chats(owner: Member) -> dict[str, Any]:
+    """Chats by what can be done with them, and what is attached to messages."""
+    chat = rows.turn(owner, Turn.State.DONE, text=MARK)
+    failed = rows.turn(owner, Turn.State.FAILED, text=MARK)
+    running = rows.turn(owner, Turn.State.RUNNING, text=MARK)
+    cut = rows.turn(owner, Turn.State.DONE, text=MARK, reason="length")
+    for turn in (chat, failed, cut):
+        rows.said(turn, f"The answer about {MARK}.")
+    notice = rows.said(chat, MARK, kind=Part.Kind.NOTICE, notice_kind=Part.NoticeKind.SUMMARY)
+    summary = Summary.objects.create(
+        conversation=chat.conversation, part=notice, turns=1, text=MARK, model=rows.MODEL
+    )
+    attachment = Attachment.objects.create(
+        owner=owner,
+        service_name="garden",
+        uri="notes://1",
+        name=MARK,
+        size=1,
+        hash="a" * 64,
+        contents=[{"uri": "notes://1", "blob": PIXEL, "mimeType": "image/gif"}],
+    )
+    return {
+        "chat": chat.conversation_id,
+        "failed_chat": failed.conversation_id,
+        "running_chat": running.conversation_id,
+        "cut_chat": cut.conversation_id,
+        "summary": summary.pk,
+        "attachment": attachment.pk,
+    }
+
+
+def _ids_of_app(owner: Member) -> dict[str, Any]:
+    """A call that shows an app, and one that the app asked for."""
+    gallery = Service.objects.create(name="gallery", url=URL, allows_apps=True)
+    show, _read = (
+        ToolDefinition.objects.create(service=gallery, hash=name, name=name, meta=meta)
+        for name, meta in (("show", {"ui": {"resourceUri": "ui://gallery/plain"}}), ("read", {}))
+    )
+    of_gallery: dict[str, Any] = {"service": gallery, "definition": show, "tool_name": "show"}
+    turn = rows.turn(owner, Turn.State.DONE, text=MARK)
+    shown = rows.call(turn, {"title": MARK}, result=RESULT, tool_id="gallery_show", **of_gallery)
+    contents = AppContents.objects.create(hash="a" * 64, html=MARK)
+    App.objects.create(tool_call=shown, contents=contents, uri="ui://gallery/plain")
+    made = rows.turn(owner, Turn.State.DONE, text=MARK, app_of=shown)
+    return {"app_call": shown.pk, "made_call": rows.call(made, result=RESULT).pk}
+
+
+def _ids_of_own_pages(owner: Member) -> dict[str, Any]:
+    today = timezone.localdate()
+    operations = Group.objects.create(name="Operations")
+    owner.groups.add(operations)
+    SecondSignature.objects.create(name="Operations", approvers=operations)
+    colleague = Member.objects.create_user(f"colleague-{MARK}", password="colleague-password")
+    stand_in = StandIn.objects.create(
+        approver=owner, stand_in=colleague, begins_on=today, ends_on=today + timedelta(days=7)
+    )
+    consent = Consent.objects.create(
+        person=owner,
+        service=rows.service(),
+        endpoint=rows.service().endpoint,
+        scope=Consent.Scope.TOOL,
+        definitions={f"tool-{MARK}": "h"},
+    )
+    UsageOfDay.objects.create(person=owner, day=today, model=f"demo:{MARK}", calls=1)
+    return {
+        "memory": Memory.objects.create(person=owner, text=MARK).pk,
+        "stand_in": stand_in.pk,
+        "consent": consent.pk,
+    }
+
+
+def _ids_of_admin_pages(owner: Member) -> dict[str, Any]:
+    """A row of each thing that only admins have pages of."""
+    provider = ModelProvider.objects.create(
+        slug="local", kind="openai-chat", label="Local", base_url=URL, key_place="none"
+    )
+    ChatModel.objects.create(provider=provider, name="small")
+    service = Service.objects.create(name="shop", url=URL)
+    definition = ToolDefinition.objects.create(
+        service=service, hash="d" * 64, name="buy", input_schema={"type": "object"}
+    )
+    trial = Trial.objects.create(
+        person=owner,
+        service=service,
+        definition=definition,
+        tool_id="shop_buy",
+        tool_name="buy",
+        arguments="{}",
+        risk="high",
+        state=State.SUCCEEDED,
+        result=RESULT,
+    )
+    Exchange.objects.create(
+        service=service, operation="list_tools", operation_id=uuid.uuid4(), method="POST"
+    )
+    Allowance.objects.create(person=owner, tokens=1_000_000_000)
+    PolicyRule.objects.create(name="Ask", effect="ask", tool="buy")
+    PolicyTest.objects.create(
+        name="Asks", person=owner, service=service, tool="buy", expected="ask"
+    )
+    ToolLimit.objects.create(tool="buy", calls=100)
+    return {
+        "provider": provider.pk,
+        "service": service.pk,
+        "definition": definition.hash,
+        "trial": trial.pk,
+        "member": owner.pk,
+        "content_type": ContentType.objects.get_for_model(Member).pk,
+    }
