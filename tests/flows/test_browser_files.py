@@ -10,7 +10,7 @@ from tests.chatapp.files.papers import pdf
 from tests.peers.reading_room import DOT, WAV
 from tests.wire.script import Answer
 
-from .browser import House, Visit, box, button, write
+from .browser import House, Visit, box, button, expect_over, write
 
 pytestmark = [pytest.mark.gate, pytest.mark.timeout(300)]
 
@@ -100,6 +100,7 @@ def test_files_are_added_by_keyboard_while_somebody_types(visit: Visit, house: H
     write(tab, asked)
     tab.wait_for_url("**/c/*/")
     expect(tab.get_by_text("Milk.")).to_be_visible()
+    expect_over(tab)
     again = house.model.answers("And this one?", Answer(text="The same."))
     tab.get_by_label("Add files").set_input_files([NOTES])
     expect(chip(tab, "notes.md")).to_be_checked()

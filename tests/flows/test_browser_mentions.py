@@ -5,7 +5,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.wire.script import Answer
 
-from .browser import House, Visit, ask_in_new_chat, box, region
+from .browser import House, Visit, ask_in_new_chat, box, expect_over, region
 
 pytestmark = [pytest.mark.gate, pytest.mark.timeout(300)]
 
@@ -151,7 +151,7 @@ def test_what_was_chosen_is_sent_and_the_next_message_is_another(
     house.model.answers("Tell @things more", Answer(text="More."))
     house.model.answers("And then", Answer(text="Nothing."))
     ask_in_new_chat(tab, first)
-    expect(region(tab)).to_contain_text("Yes?")
+    expect_over(tab)
     begin(tab, "Tell @thin")
     box(tab).press("Enter")
     box(tab).press_sequentially("more")
@@ -160,6 +160,7 @@ def test_what_was_chosen_is_sent_and_the_next_message_is_another(
         box(tab).press("Enter")
         expect(region(tab)).to_contain_text(answer)
         expect(box(tab)).to_have_value("")
+        expect_over(tab)
 
 
 def test_prompts_after_a_slash_are_reached_by_arrow_keys(visit: Visit) -> None:
