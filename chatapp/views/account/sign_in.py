@@ -1,6 +1,5 @@
 """Sign-in by password or one-time link, setting a password, and sign-out."""
 
-from math import ceil
 from typing import Any, cast
 
 from django import forms
@@ -19,6 +18,7 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
 from chatapp.models import Member, SignInLink
+from chatapp.people.sign_in_limits import TooManySignIns, hashing_slot, remember_browser
 
 BACKEND = "django.contrib.auth.backends.ModelBackend"
 
@@ -48,13 +48,29 @@ def sign_in(request: HttpRequest) -> HttpResponse:
         return redirect(target)
     form = SignInForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
-        member = authenticate(request, **form.cleaned_data)
+        try:
+            with hashing_slot():
+                member = authenticate(request, **form.cleaned_data)
+        except TooManySignIns:
+            form.add_error(None, "Too many people are signing in. Try again in a moment.")
+            return _render_form(request, form, target, 503)
         if member is not None:
-            login(request, member)
-            return redirect(target)
+            return _sign_in(request, member, target)
         form.add_error(None, "That name and password do not go together. Try again.")
-    status = 422 if form.is_bound else 200
+    return _render_form(request, form, target, 422 if form.is_bound else 200)
+
+
+def _render_form(request: HttpRequest, form: SignInForm, target: str, status: int) -> HttpResponse:
     return render(request, "sign_in/sign_in.html", {"form": form, "next": target}, status=status)
+
+
+def _sign_in(
+    request: HttpRequest, member: Member, target: str, backend: str | None = None
+) -> HttpResponse:
+    login(request, member, backend=backend)
+    response = redirect(target)
+    remember_browser(request, response, member)
+    return response
 
 
 def get_own_path(address: str) -> str:
@@ -65,9 +81,10 @@ def get_own_path(address: str) -> str:
 
 
 def too_many_tries(request: HttpRequest, *_: Any) -> HttpResponse:
-    """The response of django-axes after too many failed attempts for a name from one address."""
-    minutes = ceil(settings.AXES_COOLOFF_TIME.total_seconds() / 60)
-    return render(request, "sign_in/too_many_tries.html", {"minutes": minutes}, status=429)
+    """The response of django-axes after too many failed attempts."""
+    response = render(request, "sign_in/too_many_tries.html", status=429)
+    response["Retry-After"] = str(int(settings.AXES_COOLOFF_TIME.total_seconds()))
+    return response
 
 
 @never_cache
@@ -78,8 +95,7 @@ def sign_in_by_link(request: HttpRequest, token: str) -> HttpResponse:
         redeemed = SignInLink.redeem(token)
         if redeemed is None:
             return render(request, "sign_in/link_gone.html", status=410)
-        login(request, redeemed, backend=BACKEND)
-        return redirect(settings.LOGIN_REDIRECT_URL)
+        return _sign_in(request, redeemed, settings.LOGIN_REDIRECT_URL, BACKEND)
     link = SignInLink.objects.filter(
         token_hash=SignInLink.hash_of(token),
         used_at=None,

@@ -12,6 +12,7 @@ from typing import Any
 
 from asgiref.sync import sync_to_async
 from axes.handlers.proxy import AxesProxyHandler
+from django.conf import settings
 from django.contrib.auth.signals import user_login_failed
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.http.response import HttpResponseBase
@@ -20,8 +21,8 @@ from django.views.decorators.csrf import csrf_exempt
 
 from chatapp.api import access_tokens
 from chatapp.models import AccessToken
+from chatapp.people.sign_in_limits import BEARER_NAME
 
-LOCKED_SECONDS = 900
 QUERY_NAMES = ("access_token", "token", "api_key", "apikey", "key", "authorization", "bearer")
 MAKE_ONE = "Make a token under “Access tokens” and send it as “Authorization: Bearer cs_…”."
 
@@ -112,7 +113,7 @@ def admit(request: HttpRequest, *scopes: str) -> AccessToken:
     token = AccessToken.find_by_text(text)
     if token is None:
         raise _build_unknown_token()
-    credentials = {"username": f"token {token.prefix}"}
+    credentials = {"username": f"{BEARER_NAME}{token.prefix}"}
     if not AxesProxyHandler.is_allowed(request, credentials):
         raise _build_locked()
     if not token.is_opened_by(text):
@@ -180,6 +181,6 @@ def _build_locked() -> Problem:
         status=429,
         kind="too_many_tries",
         message="A wrong text was sent for this token too often.",
-        hint="Wait a quarter of an hour.",
-        headers={"Retry-After": str(LOCKED_SECONDS)},
+        hint="Wait a minute.",
+        headers={"Retry-After": str(int(settings.AXES_COOLOFF_TIME.total_seconds()))},
     )

@@ -1,15 +1,23 @@
 """The front door: passwords, one-time links, the first password, and who is turned away."""
 
+import os
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from datetime import timedelta
 from html.parser import HTMLParser
+from threading import Event, Lock
 from typing import Any
 
 import pytest
-from django.contrib.auth.hashers import UNUSABLE_PASSWORD_PREFIX
+from axes.models import AccessAttempt
+from django.contrib.auth.hashers import UNUSABLE_PASSWORD_PREFIX, MD5PasswordHasher
+from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
 from chatapp.models import Member, SignInLink
+from chatapp.people import sign_in_limits
+from chatapp.people.sign_in_limits import COOKIE, hashing_slot
 
 PASSWORD = "owner-password"
 ELSEWHERE = [
@@ -143,7 +151,126 @@ def test_too_many_wrong_passwords_lock_the_name_with_a_page_in_words(
     assert answers == [422, 422, 429]
     locked = post(client)
     assert locked.status_code == 429, "the right password must not open a locked name"
-    assert "15\n" in locked.content.decode() or "15 minutes" in locked.content.decode()
+    assert "Wait a minute" in locked.content.decode()
+    assert locked["Retry-After"] == "60"
+
+
+@pytest.fixture
+def limited(settings: Any) -> None:
+    """Three failures for a name and five for an address, which is that of all clients here."""
+    settings.AXES_ENABLED = True
+    settings.AXES_FAILURE_LIMIT, settings.SIGN_IN_ADDRESS_FAILURE_LIMIT = 3, 5
+
+
+def let_a_minute_pass() -> None:
+    for attempt in AccessAttempt.objects.all():
+        attempt.attempt_time -= timedelta(seconds=60)
+        attempt.save()
+
+
+def test_a_lock_is_over_after_a_minute_though_somebody_goes_on_guessing(
+    client: Client, owner: Member, limited: None
+) -> None:
+    assert [post(Client(), password="wrong").status_code for _ in range(5)][2:] == [429] * 3
+    let_a_minute_pass()
+    assert post(client).status_code == 302
+
+
+def test_a_browser_that_is_known_is_not_locked_by_a_stranger_at_its_address(
+    client: Client, owner: Member, limited: None
+) -> None:
+    assert post(client).status_code == 302
+    client.post("/sign-out/")
+    for number in range(5):
+        post(Client(), name="owner" if number % 2 else "nobody", password="wrong")
+    assert post(Client()).status_code == 429
+    assert post(client).status_code == 302
+
+
+def test_a_known_browser_has_a_limit_of_its_own(
+    client: Client, owner: Member, limited: None
+) -> None:
+    assert post(client).status_code == 302
+    client.post("/sign-out/")
+    answers = [post(client, password="wrong").status_code for _ in range(3)]
+    assert answers == [422, 422, 429]
+    assert post(client).status_code == 429
+    assert post(Client()).status_code == 302, "the failures of this browser lock nobody else"
+
+
+def test_a_browser_is_known_only_for_who_signed_in_there(
+    client: Client, owner: Member, limited: None
+) -> None:
+    Member.objects.create_user("guest", password=PASSWORD)
+    assert post(client, name="guest").status_code == 302
+    client.post("/sign-out/")
+    changed = client.cookies[COOKIE].value.replace(":", "0:", 1)
+    for cookie in (client.cookies[COOKIE].value, changed):
+        let_a_minute_pass()
+        stranger = Client()
+        stranger.cookies[COOKIE] = cookie
+        for _ in range(3):
+            post(stranger, password="wrong")
+        assert post(Client()).status_code == 429, "these count as anybody's at this address"
+
+
+def test_one_address_has_only_so_many_tries_for_all_names(
+    client: Client, owner: Member, limited: None
+) -> None:
+    answers = [post(client, name=f"person{number}").status_code for number in range(6)]
+    assert answers == [422] * 4 + [429] * 2
+    assert post(client).status_code == 429
+    elsewhere = Client(REMOTE_ADDR="192.0.2.9")
+    assert post(elsewhere).status_code == 302
+
+
+class SlowHasher(MD5PasswordHasher):
+    """Counts how many passwords are hashed at once."""
+
+    algorithm = "slow"
+    lock, running, most = Lock(), 0, 0
+
+    def encode(self, password: str, salt: str) -> str:
+        kind = type(self)
+        with self.lock:
+            kind.running += 1
+            kind.most = max(kind.most, kind.running)
+        overlap.wait(0.05)
+        with self.lock:
+            kind.running -= 1
+        return super().encode(password, salt)
+
+
+overlap = Event()  # never set: waiting for it lets other threads in
+
+
+@pytest.mark.django_db(transaction=True)
+def test_many_sign_ins_at_once_leave_cores_to_others(settings: Any) -> None:
+    settings.PASSWORD_HASHERS = [f"{__name__}.SlowHasher"]
+    with ThreadPoolExecutor(6) as threads:
+        answers = list(threads.map(lambda _: _try_unknown_name(), range(6)))
+    assert answers == [422] * 6
+    assert SlowHasher.most == max(1, (os.cpu_count() or 1) // 2)
+
+
+def _try_unknown_name() -> int:
+    try:
+        return int(post(Client(), name="nobody", password="wrong").status_code)
+    finally:
+        connection.close()
+
+
+def test_when_too_many_sign_in_at_once_the_page_says_so(
+    client: Client, owner: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sign_in_limits, "SLOT_WAIT_SECONDS", 0.01)
+    with ExitStack() as slots:
+        for _ in range(max(1, (os.cpu_count() or 1) // 2)):
+            slots.enter_context(hashing_slot())
+        answer = post(client)
+    assert answer.status_code == 503
+    assert "Try again in a moment." in answer.content.decode()
+    assert post(client).status_code == 302
 
 
 def test_looking_at_a_link_does_not_use_it_up(client: Client, newcomer: Member) -> None:
