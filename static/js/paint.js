@@ -61,6 +61,10 @@
     queue.push(...detail);
   });
   if (!end) return;
+  // A wheel moves the page over several frames: who turns it up is let go in the first one.
+  box.addEventListener("wheel", ({ deltaY }) => {
+    follows = deltaY > 0 && (follows || box.scrollHeight - box.clientHeight - box.scrollTop < 80);
+  }, { passive: true });
   new IntersectionObserver(([seen]) => { follows = seen.isIntersecting || !!asked; }, { root: box, rootMargin: "0px 0px 80px" }).observe(end);
   if (!location.hash) follow();
 })();

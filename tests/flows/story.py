@@ -27,6 +27,8 @@ TOOLS = {
 HELD_SECONDS = 25
 BESIDE_RESULTS = "What the tools returned"
 SENTENCES = 60
+# How long a story waits between two chunks.
+PACES_MS = {"Tell": 8, "Tell-slowly": 60}
 
 
 def build_story(name: str) -> str:
@@ -56,8 +58,8 @@ class Storyteller(WireServer):
 
 def make_answer(body: Any) -> Answer:
     verb, _, name = question_in(body).partition(" ")
-    if verb == "Tell":
-        return Answer(text=build_story(name), chunk=8, delay_ms=8)
+    if verb in PACES_MS:
+        return Answer(text=build_story(name), chunk=8, delay_ms=PACES_MS[verb])
     if verb in TOOLS and not has_result(body):
         arguments: dict[str, Any] = {"name": name}
         if verb == "Change":

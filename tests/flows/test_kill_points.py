@@ -113,7 +113,7 @@ def test_only_a_persons_word_sends_a_call_again(place: Place) -> None:
 
 def test_stop_is_not_forgotten_by_a_server_that_dies_of_it(place: Place) -> None:
     """What was said is kept, and the next server ends the turn instead of going on."""
-    journey = place.journey("Tell")
+    journey = place.journey("Tell-slowly")
     person, server = place.person, place.server
     sent = person.send(server, journey.text, journey.client_id)
     journey.conversation = find_conversation_id(sent)
