@@ -1,7 +1,7 @@
 """Making a request fit the model's context: long results are shortened, then older turns are
 summarised, and the page says so."""
 
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 
@@ -13,13 +13,15 @@ from chatapp.providers.access.model_choice import ChosenModel
 from chatapp.providers.access.usage import find_price
 from chatapp.providers.estimate import count_text_tokens, count_tokens
 from chatapp.providers.events import Finished, ModelEvent, ProviderError, TextDelta, Usage
-from chatapp.providers.request import ModelRequest, UserMessage
+from chatapp.providers.request import HistoryItem, ModelRequest, UserMessage
 from chatapp.server.database import in_database
 
 from . import summaries
+from .calibration import UNCALIBRATED, Calibration
 from .metering import Meter
 from .shortening import (
     INSTRUCTIONS,
+    Transcript,
     insert_summary,
     list_turns_to_summarise,
     shorten_results,
@@ -34,7 +36,7 @@ AFTER_REFUSALS = (0.7, 0.45, 0.33)
 SUMMARY_TOKENS = 4_000
 MIN_TRANSCRIPT_TOKENS = 350
 MAX_ROUNDS = 10
-CHARACTERS_A_TOKEN = 3
+CHARACTERS_A_TOKEN = 4
 
 
 class CannotFit(ProviderError):
@@ -84,12 +86,13 @@ Stream = Callable[[ModelRequest], AsyncGenerator[ModelEvent, None]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingCall:
-    """One model call about to be made. `stream` calls the provider; `say` shows on the page why
-    it takes a moment."""
+    """One model call about to be made. `calibration` corrects what is estimated here. `stream`
+    calls the provider; `say` shows on the page why it takes a moment."""
 
     lease: Lease
     turn: Turn
     model: ChosenModel
+    calibration: Calibration
     stream: Stream
     say: Callable[[str], Awaitable[None]]
 
@@ -110,26 +113,35 @@ class FittedRequest:
     shortened: int = 0
 
 
-def calculate_room(model: ChosenModel) -> int | None:
-    """Return how many tokens a request may have; None if the context size is unknown."""
-    return _calculate_room_in(model, model.context_tokens) if model.context_tokens else None
+def calculate_room(model: ChosenModel, calibration: Calibration = UNCALIBRATED) -> int | None:
+    """Return how many tokens a request may have by our estimate; None if the size of the context
+    is unknown."""
+    context = model.context_tokens
+    return _calculate_room_in(model, calibration, context) if context else None
 
 
-def _calculate_room_in(model: ChosenModel, context_tokens: int) -> int:
+def _calculate_room_in(model: ChosenModel, calibration: Calibration, context_tokens: int) -> int:
     """Return the tokens of the context without those for the answer."""
     facts = model.facts
     said = (facts.asked_tokens or facts.output_tokens) if facts else None
-    return max(1, context_tokens - min(said or MAX_FOR_ANSWER, MAX_FOR_ANSWER, context_tokens // 4))
+    left = context_tokens - min(said or MAX_FOR_ANSWER, MAX_FOR_ANSWER, context_tokens // 4)
+    return max(1, calibration.to_estimate(left))
 
 
-def reduce_room(model: ChosenModel, refused: int, share: float, limit_tokens: int | None) -> int:
+def reduce_room(
+    model: ChosenModel,
+    refused: int,
+    share: float,
+    limit_tokens: int | None,
+    calibration: Calibration = UNCALIBRATED,
+) -> int:
     """Return less than the `refused` tokens: the limit that the provider named, otherwise a share
     of them.
 
     A named limit above the refused size means that the provider's tokens are smaller than those
     counted here.
     """
-    named = _calculate_room_in(model, limit_tokens) if limit_tokens else refused
+    named = _calculate_room_in(model, calibration, limit_tokens) if limit_tokens else refused
     return named if named < refused else int(refused * share)
 
 
@@ -197,7 +209,7 @@ async def _extend_summary(
     if left < MIN_TRANSCRIPT_TOKENS:
         raise replace(NO_ROOM_TO_SUMMARISE)
     turns = list_turns_to_summarise(request.history, summary.turns)
-    told = write_transcript(turns, left * CHARACTERS_A_TOKEN)
+    told = _write_transcript_in(turns, left)
     before = f"The notes so far:\n\n{summary.text}\n\n" if summary.turns else ""
     words = f"Write at most {most // 2:,} words.\n\n{before}The transcript:\n\n{told.text}"
     question = ModelRequest(
@@ -213,6 +225,15 @@ async def _extend_summary(
         summaries.store_summary, asking.lease, longer.turns, longer.text, asking.turn.model
     )
     return longer
+
+
+def _write_transcript_in(turns: Sequence[Sequence[HistoryItem]], tokens: int) -> Transcript:
+    characters = tokens * CHARACTERS_A_TOKEN
+    told = write_transcript(turns, characters)
+    while (count := count_text_tokens(told.text)) > tokens:
+        characters = int(0.95 * characters * tokens / count)
+        told = write_transcript(turns, characters)
+    return told
 
 
 async def _write_notes(asking: PendingCall, question: ModelRequest) -> str:

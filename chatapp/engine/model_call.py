@@ -13,6 +13,7 @@ from typing import Any
 
 from django.conf import settings
 
+from chatapp.context.calibration import load_calibration
 from chatapp.context.fitting import (
     AFTER_REFUSALS,
     CannotFit,
@@ -200,11 +201,13 @@ async def _call_with_retries(
 ) -> None:
     """Call the model, again after an error that allows it, as long as nothing was received."""
     model, whole = await in_database(_build_request, turn, catalogue, reader.answer)
+    calibration = await in_database(load_calibration, turn)
     provider = await load_provider(model.kind)
     asking = PendingCall(
         lease=lease,
         turn=turn,
         model=model,
+        calibration=calibration,
         stream=lambda request: provider.stream(request, model.account),
         say=lambda sentence: store_wait(lease, step, sentence),
     )
@@ -224,7 +227,7 @@ async def _call_with_what_fits(
     asking: PendingCall, whole: ModelRequest, reader: AnswerReader
 ) -> None:
     """Call the model with what fits; a few times with less, if the provider finds it too long."""
-    room = calculate_room(asking.model)
+    room = calculate_room(asking.model, asking.calibration)
     for share in (*AFTER_REFUSALS, None):
         refused = room or 0
         try:
@@ -235,7 +238,7 @@ async def _call_with_what_fits(
             is_other = error.kind != "too_long" or isinstance(error, CannotFit)
             if share is None or is_other or reader.answer.has_begun:
                 raise
-            room = reduce_room(asking.model, refused, share, error.limit_tokens)
+            room = reduce_room(asking.model, refused, share, error.limit_tokens, asking.calibration)
             log.info("Model call of turn %s was too long, again with %s", asking.turn.pk, room)
 
 
@@ -320,6 +323,8 @@ async def _store_answer(
     end of its step."""
     reader.is_stored = True
     reader.answer.usage = reader.meter.used
+    if reader.meter.reported.input_tokens:
+        reader.answer.estimated_tokens = reader.meter.asked_tokens
 
     async def store() -> None:
         await reader.commit.flush(reader.draft)

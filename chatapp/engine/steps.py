@@ -52,6 +52,7 @@ class Answer:
     left_out: dict[str, ToolLeftOut] = field(default_factory=dict)
     unseen: tuple[str, ...] = ()
     usage: Usage = field(default_factory=Usage)
+    estimated_tokens: int = 0
     price: Price | None = None
     shortened: int = 0
     saved_tokens: int = 0
@@ -131,6 +132,7 @@ def close_step(lease: Lease, step: OpenStep, answer: Answer, catalogue: Catalogu
             cached_tokens=answer.usage.cached_tokens,
             output_tokens=answer.usage.output_tokens,
             reasoning_tokens=answer.usage.reasoning_tokens,
+            estimated_tokens=answer.estimated_tokens,
             saved_tokens=answer.saved_tokens,
             **usage.build_cost_update(answer.price, answer.usage),
             finished_at=Now(),

@@ -1,5 +1,4 @@
-// Announces new elements to screen readers, updates the title and the list of chats, and reports
-// failed requests.
+// Announces changes, updates the title and the list of chats, and reports failed requests.
 (() => {
   const line = document.querySelector("[data-announcements]");
 

@@ -1,4 +1,4 @@
-// The message box: Enter sends, Shift+Enter adds a line, arrow keys choose a suggestion.
+// The message box: Enter sends, Shift+Enter adds a line, arrows choose a suggestion.
 (() => {
   const form = document.querySelector("[data-composer]");
   if (!form) return;

@@ -1,4 +1,4 @@
-// Copy buttons: in the header of a code block, and under an answer.
+// Copy buttons of code blocks and answers.
 (() => {
   if (!navigator.clipboard) return;
   document.documentElement.dataset.copies = "";

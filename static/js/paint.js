@@ -1,4 +1,4 @@
-// Applies changes once per screen frame, and scrolls to the end unless the reader scrolled away.
+// Applies changes once per frame, and scrolls to the end unless the reader scrolled up.
 (() => {
   const box = document.querySelector("[data-stream]");
   if (!box) return;
@@ -9,7 +9,7 @@
   const byId = (id) => document.getElementById(id);
   const focus = (element) => element.focus({ preventScroll: true });
 
-  // Open details stay open, the focus stays, and an unchanged card keeps what was typed into it.
+  // Open details, the focus, and what was typed into an unchanged card stay.
   const replace = (old, html) => {
     const fresh = parse(html).firstElementChild, active = document.activeElement;
     const { keep } = fresh.dataset;
@@ -48,7 +48,7 @@
     follow();
   };
 
-  // To the end, but not past the start of the oldest open card, and to that only once.
+  // To the end, or once to the start of the oldest open card.
   const follow = () => {
     const card = box.querySelector("[data-card]");
     if (!follows || (card && card.id === asked)) return;
@@ -61,9 +61,9 @@
     queue.push(...detail);
   });
   if (!end) return;
-  // A wheel moves the page over several frames: who turns it up is let go in the first one.
+  // A wheel scrolls in several frames; turned up, it lets go before the first.
   box.addEventListener("wheel", ({ deltaY }) => {
-    follows = deltaY > 0 && (follows || box.scrollHeight - box.clientHeight - box.scrollTop < 80);
+    follows = deltaY > 0 && (follows || end.getBoundingClientRect().top < innerHeight);
   }, { passive: true });
   new IntersectionObserver(([seen]) => { follows = seen.isIntersecting || !!asked; }, { root: box, rootMargin: "0px 0px 80px" }).observe(end);
   if (!location.hash) follow();

@@ -1,5 +1,4 @@
-// The socket, which only receives frames. It requests what follows the last number seen, reconnects,
-// and passes changes to paint.js.
+// The socket: receives the frames after the last one seen, reconnects, and passes changes on.
 (() => {
   const box = document.querySelector("[data-stream]");
   if (!box) return;
@@ -27,7 +26,7 @@
     box.dispatchEvent(new CustomEvent("changes", { detail: f }));
   };
 
-  // A connection that was lost silently never closes by itself.
+  // A silently lost connection never closes by itself.
   const guard = () => {
     heard = Date.now();
     clearTimeout(watch);
@@ -49,7 +48,7 @@
     again = setTimeout(connect, Math.random() * Math.min(3e4, 500 * 2 ** tries++));
   };
 
-  // Signed out, or too far behind. A page that has just loaded waits, to avoid endless reloads.
+  // Signed out, or too far behind. Waits after a load, to avoid endless reloads.
   const reload = () => setTimeout(() => location.reload(), Math.max(0, 1e4 - performance.now()));
 
   const wake = () => {

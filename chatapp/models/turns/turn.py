@@ -167,6 +167,9 @@ class Step(models.Model):
         default=0, help_text="Read to summarise older turns before this call."
     )
     summary_output_tokens = models.PositiveIntegerField(default=0)
+    estimated_tokens = models.PositiveIntegerField(
+        default=0, help_text="What was expected instead of input_tokens. 0: they were not counted."
+    )
     saved_tokens = models.PositiveIntegerField(
         default=0, help_text="Of tools that were left to be found, about."
     )

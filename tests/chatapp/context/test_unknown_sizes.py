@@ -24,7 +24,7 @@ SHORT = (
     "2 results of tools were shortened for the model, so that this chat fits. Here they are "
     "complete."
 )
-NAMING = "This model's maximum context length is 3,000 tokens. However, you asked for 12,000."
+NAMING = "This model's maximum context length is 3,500 tokens. However, you asked for 12,000."
 ACCOUNT = Account(names=scripted.NAMES)
 
 
@@ -32,26 +32,26 @@ async def test_a_limit_that_the_provider_names_is_kept_at_once(
     runtime: EngineRuntime, owner: Member
 ) -> None:
     conversation = await in_database(lambda: long_chat(owner, results=(LONG * 4, LONG * 3)))
-    scripted.limits.append(Limit(tokens=4_000, complaint=NAMING.replace("3,", "4,")))
+    scripted.limits.append(Limit(tokens=4_500, complaint=NAMING.replace("3,", "4,")))
     scripted.scenes.append(text("Fine."))
     turn = await asked(runtime, owner, conversation)
     assert (turn.state, await in_database(read_notices, turn)) == (Turn.State.DONE, [SHORT])
     first, second = map(count_tokens, scripted.requests)
     assert first > 11_000
-    assert second < 4_000
+    assert second < 4_500
 
 
 @pytest.mark.parametrize("complaint", [NAMING, "The prompt is too long"])
-async def test_a_chat_of_twelve_thousand_tokens_goes_on_with_a_model_that_reads_three(
+async def test_a_chat_of_twelve_thousand_tokens_goes_on_with_a_model_that_reads_a_quarter(
     runtime: EngineRuntime, owner: Member, complaint: str
 ) -> None:
     conversation = await in_database(lambda: long_chat(owner, results=("",) * 15, words=WORDY))
-    scripted.limits.append(Limit(tokens=3_000, complaint=complaint))
+    scripted.limits.append(Limit(tokens=3_500, complaint=complaint))
     scripted.scenes += [text("They want X."), text("Fine.")]
     turn = await asked(runtime, owner, conversation)
     assert turn.state == Turn.State.DONE
     assert count_tokens(scripted.requests[0]) > 12_000
-    assert count_tokens(scripted.requests[-1]) <= 3_000
+    assert count_tokens(scripted.requests[-1]) <= 3_500
     assert (await in_database(Summary.objects.get)).text == "They want X."
 
 

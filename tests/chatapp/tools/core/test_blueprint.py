@@ -34,7 +34,7 @@ from chatapp.tools.documentation import render_page, render_section
 TOOLS = core_tools()
 every_tool = pytest.mark.parametrize("tool", TOOLS, ids=[tool.name for tool in TOOLS])
 # All of them together, in each request that may use tools.
-TOKENS = 1_700
+TOKENS = 1_900  # by our estimate, which is some 30 % too high for schemas
 
 
 def spec(tool: CoreTool) -> ToolSpec:
