@@ -1,4 +1,4 @@
-// Copy buttons of code blocks and answers.
+// Copies code blocks and answers.
 (() => {
   if (!navigator.clipboard) return;
   document.documentElement.dataset.copies = "";
