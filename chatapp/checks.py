@@ -10,6 +10,8 @@ from django.apps import AppConfig
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Tags, register
 
+from chatapp.audit.anchors import describe_place, get_public_key, is_place
+
 NETWORK_FILE_SYSTEMS = {
     "9p",
     "afs",
@@ -91,6 +93,26 @@ def is_origin(address: str) -> bool:
         and is_bare
         and "*" not in address
     )
+
+
+@register(Tags.security)
+def check_log_anchors(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[CheckMessage]:
+    found: list[CheckMessage] = []
+    try:
+        get_public_key()
+    except ValueError:
+        hint = "Leave it unset to have one made, or set 32 random bytes as URL-safe base64."
+        found.append(Error("LOG_SIGNING_KEY is no key.", hint=hint, id="countersign.E007"))
+    for place in settings.LOG_ANCHORS:
+        if not is_place(place):
+            hint = "It takes stdout, file:/path, mailto:name@host and https://…"
+            sentence = f"LOG_ANCHORS has {describe_place(place)}, which is no place to write to."
+            found.append(Error(sentence, hint=hint, id="countersign.E008"))
+        elif place.startswith("mailto:") and not settings.SENDS_MAIL:
+            hint = "Set EMAIL_URL, or choose another place."
+            sentence = "LOG_ANCHORS has a mail address, but no mail is sent."
+            found.append(Error(sentence, hint=hint, id="countersign.E009"))
+    return found
 
 
 @register(Tags.database)

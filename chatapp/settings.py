@@ -1,5 +1,6 @@
 """Everything that an operator can set, read from the environment (and an optional `.env` file)."""
 
+import base64
 import secrets
 from datetime import timedelta
 from pathlib import Path
@@ -37,6 +38,12 @@ SECRET_KEY = env.str("SECRET_KEY", default="") or load_secret(
 ENCRYPTION_KEYS = env.list("ENCRYPTION_KEYS", default=[]) or [
     load_secret("encryption_key", Fernet.generate_key().decode())
 ]
+LOG_SIGNING_KEY = env.str("LOG_SIGNING_KEY", default="") or load_secret(
+    "log_signing_key", base64.urlsafe_b64encode(secrets.token_bytes(32)).decode()
+)
+# Where the end of the log is written, signed: stdout, file:/path, mailto:name@host, https://…
+LOG_ANCHORS = env.list("LOG_ANCHORS", default=[])
+LOG_ANCHOR_SECONDS = env.float("LOG_ANCHOR_SECONDS", default=3_600)
 PUBLIC_URL = env.str("PUBLIC_URL", default="").rstrip("/")
 ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=["127.0.0.1", "localhost", "[::1]"])
 ALLOWED_ORIGINS = env.list("ALLOWED_ORIGINS", default=[PUBLIC_URL] if PUBLIC_URL else [])

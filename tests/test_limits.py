@@ -31,7 +31,7 @@ KNOWN_TO = {
     "openai": ["chatapp/providers/openai/client.py"],
     "mcp": ["mcpconfig/", "chatapp/demo/notebook.py", "chatapp/api/mcp_server.py"],
     "httpx2": [
-        *("mcpconfig/", "chatapp/providers/connections.py"),
+        *("mcpconfig/", "chatapp/providers/connections.py", "chatapp/audit/anchors.py"),
         *("chatapp/providers/anthropic/client.py", "chatapp/providers/google/client.py"),
     ],
     "redis": [],
@@ -41,7 +41,10 @@ KNOWN_TO = {
     "pygments": ["chatapp/rendering/markdown/code_colours.py"],
     "math_core": ["chatapp/rendering/markdown/formulas.py"],
     "markdown_it": ["chatapp/rendering/"],
-    "cryptography": ["mcpconfig/secrets/encryption.py", "chatapp/settings.py", "chatapp/checks.py"],
+    "cryptography": [
+        *("mcpconfig/secrets/encryption.py", "chatapp/settings.py", "chatapp/checks.py"),
+        "chatapp/audit/anchors.py",
+    ],
     "rfc8785": ["chatapp/permissions/binding.py", "mcpconfig/"],
     "uritemplate": ["mcpconfig/values/uri_templates.py"],
     "uvicorn": ["chatapp/server/serving.py", "chatapp/demo/listener.py"],

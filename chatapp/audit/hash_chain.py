@@ -103,7 +103,10 @@ def find_break(entries: Iterable[Any], head: Mark, known: Iterable[Mark] = ()) -
     `head` is the end that the log records. A person with write access to the database could rewrite
     the whole chain and its head; `known` marks, kept elsewhere, reveal that too.
     """
-    marks = {mark.position: mark.hash for mark in known}
+    marks: dict[int, str] = {}
+    for mark in known:
+        if marks.setdefault(mark.position, mark.hash) != mark.hash:
+            return Break(position=mark.position, why="Two hashes were written down for it.")
     last = Mark(position=0, hash=START)
     for entry in entries:
         if why := _explain_break(entry, last, marks):

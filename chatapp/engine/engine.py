@@ -21,6 +21,7 @@ from typing import Any, TypeVarTuple, assert_never
 from django.conf import settings
 
 from chatapp.approvals.reminders import remind_due
+from chatapp.audit.anchors import write_due_anchor
 from chatapp.audit.audit_log import SERVER, acting_as
 from chatapp.calls.deciding import decide_calls
 from chatapp.calls.execution import cancel_running, execute
@@ -105,6 +106,7 @@ class Engine:
             for job in sweep.JOBS:  # in a task each, so that an error delays no other job
                 self._spawn(self._repeat, settings.SWEEP_SECONDS, partial(in_database, job))
             self._spawn(self._repeat, settings.SWEEP_SECONDS, remind_due)
+            self._spawn(self._repeat, settings.SWEEP_SECONDS, write_due_anchor)
             self._spawn(self._repeat, RETRY_CHECK_SECONDS, retry_due)
             self._spawn(self._repeat, TASK_CHECK_SECONDS, poll_due)
             for prune in (prune_all, sweep.delete_expired_sessions):

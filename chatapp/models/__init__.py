@@ -15,6 +15,7 @@ from .conversations.summary import Summary
 from .model_provider import ChatModel, ModelProvider
 from .people.access_token import AccessToken
 from .people.reminder import MailPreference, Reminder
+from .policy.anchor_schedule import AnchorSchedule
 from .policy.audit_log import AppendOnly, LogEntry, LogHead
 from .policy.policy import Consent, HousePolicy, PolicyRule, PolicyTest, ToolLimit
 from .policy.second_signature import SecondSignature, StandIn
@@ -28,6 +29,7 @@ from .write_probe import WriteProbe
 __all__ = [
     "AccessToken",
     "Allowance",
+    "AnchorSchedule",
     "App",
     "AppContents",
     "AppendOnly",

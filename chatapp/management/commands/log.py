@@ -11,7 +11,7 @@ from django.db import connection
 from django.db.models import Q
 from django.utils.dateparse import parse_date, parse_datetime
 
-from chatapp.audit import audit_log, evidence
+from chatapp.audit import anchors, audit_log, evidence
 from chatapp.audit.hash_chain import Mark, export_entry
 from chatapp.models import LogEntry, Member
 from chatapp.models.policy import audit_log_guards
@@ -36,6 +36,22 @@ class Command(OperatorCommand):
             metavar="POSITION:HASH",
             help="an end of the log that was written down; may be given more than once",
         )
+        verify.add_argument(
+            "--anchor", type=Path, metavar="FILE", help="a file with anchors that were written"
+        )
+        verify.add_argument(
+            "--public-key",
+            action="append",
+            default=[],
+            metavar="KEY",
+            help="a key that signed anchors, beside that of this server",
+        )
+        anchor = verbs.add_parser("anchor", help="Write the end of the log elsewhere, signed, now.")
+        anchor.add_argument(
+            "--public-key",
+            action="store_true",
+            help="only print the key that verifies",
+        )
         export = verbs.add_parser("export", help="Entries as JSON, one a line.")
         export.add_argument("--since", metavar="DATE", help="from this day or moment (UTC) on")
         export.add_argument("--conversation", metavar="ID")
@@ -47,9 +63,13 @@ class Command(OperatorCommand):
     def handle(self, *args: Any, verb: str, **options: Any) -> None:
         match verb:
             case "verify" if options["file"]:
-                self._verify_file(options["file"], [parse_mark(text) for text in options["head"]])
+                self._verify_file(options["file"], load_marks(options))
             case "verify":
-                self._verify_log([parse_mark(text) for text in options["head"]])
+                self._verify_log(load_marks(options))
+            case "anchor" if options["public_key"]:
+                self.stdout.write(anchors.get_public_key())
+            case "anchor":
+                self._write_anchor()
             case "export":
                 self._export(options)
             case "evidence":
@@ -73,6 +93,12 @@ class Command(OperatorCommand):
         self.stdout.write(f"The log is whole. Its last entry is {mark.position}:")
         self.stdout.write(f"{mark.position}:{mark.hash}")
         self.stdout.write(SAVE_THIS_LINE)
+
+    def _write_anchor(self) -> None:
+        anchor = anchors.make_anchor()
+        self.stdout.write(anchor)
+        if failures := anchors.write_anchor(anchor):
+            raise Failure("not_written", " ".join(failures), "Check LOG_ANCHORS.")
 
     def _verify_file(self, file: Path, marks: list[Mark]) -> None:
         """Verify a file of evidence, also against marks of the log that were written down."""
@@ -114,6 +140,25 @@ def filter_by_person(name: str | None) -> Q:
     elif not LogEntry.objects.filter(by_person).exists():
         raise Failure("not_found", f"The log has nothing about anybody named {name!r}.")
     return by_person
+
+
+def load_marks(options: dict[str, Any]) -> list[Mark]:
+    """Return what was written down of the log: ends on the command line, and anchors in a file."""
+    marks = [parse_mark(text) for text in options["head"]]
+    if file := options["anchor"]:
+        keys = [anchors.get_public_key(), *options["public_key"]]
+        try:
+            with file.open(encoding="utf-8") as lines:
+                found = list(anchors.read_anchors(lines, keys))
+        except anchors.BadAnchor as error:
+            hint = "Somebody changed it, or another server signed it: name its --public-key."
+            raise Failure("bad_anchor", f"{file}: {error}", hint) from error
+        except (OSError, UnicodeDecodeError) as error:
+            raise Failure("refused", f"{file} cannot be read: {error}.") from error
+        if not found:
+            raise Failure("refused", f"{file} has no anchor.", "`log anchor` writes them.")
+        marks += found
+    return marks
 
 
 def parse_mark(text: str) -> Mark:

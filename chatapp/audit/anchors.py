@@ -1,0 +1,212 @@
+"""Anchors: signed copies of the end of the log, written to places that this server cannot change.
+
+An anchor is a line of JSON: `at`, `position` and `hash` of the last entry, the public `key`, and
+the Ed25519 `signature` (RFC 8032) of PREFIX and the other four in the form of RFC 8785. A log that
+was cut off or written anew does not fit the anchors from before.
+"""
+
+import asyncio
+import base64
+import binascii
+import json
+import logging
+import os
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx2
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import (
+    Ed25519PrivateKey,
+    Ed25519PublicKey,
+)
+from django.conf import settings
+from django.core.mail import EmailMessage
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from chatapp.models import AnchorSchedule
+from chatapp.server.database import from_now, in_database
+from mcpconfig.values.results import canonical_json
+
+from .audit_log import read_end
+from .hash_chain import Mark, format_time
+
+log = logging.getLogger(__name__)
+PREFIX = b"countersign log anchor\n"
+SIGNED = ("at", "hash", "key", "position")
+HTTP_SECONDS = 10.0
+RETRY_SECONDS = 60.0
+
+
+class BadAnchor(Exception):
+    """A line that looks like an anchor is none that this log's key has signed."""
+
+
+# --- making and checking -------------------------------------------------------------------
+def make_anchor() -> str:
+    """Return the anchor of the log as it ends now: one line of JSON."""
+    end = read_end()
+    key = _load_key()
+    body = {
+        "at": format_time(timezone.now()),
+        "hash": end.hash,
+        "key": _encode(key.public_key().public_bytes_raw()),
+        "position": end.position,
+    }
+    return json.dumps(body | {"signature": _encode(key.sign(_build_message(body)))})
+
+
+def get_public_key() -> str:
+    """Return the key that anchors of this server can be checked with, as URL-safe base64."""
+    return _encode(_load_key().public_key().public_bytes_raw())
+
+
+def read_anchors(lines: Iterable[str], keys: Iterable[str]) -> Iterator[Mark]:
+    """Yield what the anchors among these lines say of the log.
+
+    Other lines are skipped, so that a log file of the server can be read too. Raises BadAnchor for
+    an anchor that none of the public `keys` has signed.
+    """
+    trusted = set(keys)
+    for number, line in enumerate(lines, start=1):
+        if '"signature"' not in line or '"position"' not in line:
+            continue
+        try:
+            yield _check_anchor(json.loads(line[line.index("{") :]), trusted)
+        except (ValueError, KeyError, TypeError, InvalidSignature) as error:
+            raise BadAnchor(f"Line {number} is no anchor that this key has signed.") from error
+
+
+def _check_anchor(anchor: dict[str, Any], trusted: set[str]) -> Mark:
+    body = {name: anchor[name] for name in SIGNED}
+    if body["key"] not in trusted:
+        raise ValueError("unknown key")
+    key = Ed25519PublicKey.from_public_bytes(_decode(body["key"]))
+    key.verify(_decode(anchor["signature"]), _build_message(body))
+    return Mark(position=int(body["position"]), hash=str(body["hash"]))
+
+
+def _build_message(body: dict[str, Any]) -> bytes:
+    return PREFIX + canonical_json(body)
+
+
+def _load_key() -> Ed25519PrivateKey:
+    return Ed25519PrivateKey.from_private_bytes(_decode(settings.LOG_SIGNING_KEY))
+
+
+def _encode(value: bytes) -> str:
+    return base64.urlsafe_b64encode(value).decode().rstrip("=")
+
+
+def _decode(text: str) -> bytes:
+    try:
+        return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+    except binascii.Error as error:
+        raise ValueError("not base64") from error
+
+
+# --- the schedule --------------------------------------------------------------------------
+async def write_due_anchor() -> None:
+    """Write an anchor if one is due. Where that fails, all places get one again a minute later."""
+    if not settings.LOG_ANCHORS:
+        return
+    anchor = await in_database(claim_anchor)
+    if anchor is None:
+        return
+    failures = await asyncio.to_thread(write_anchor, anchor)
+    for failure in failures:
+        log.error("%s", failure)
+    if failures:
+        await in_database(_retry_soon)
+
+
+def claim_anchor() -> str | None:
+    """Return an anchor if one is due, to one process only."""
+    AnchorSchedule.objects.get_or_create(pk=1, defaults={"next_at": timezone.now()})
+    due = AnchorSchedule.objects.filter(pk=1, next_at__lte=Now())
+    if not due.update(next_at=from_now(seconds=settings.LOG_ANCHOR_SECONDS)):
+        return None
+    return make_anchor()
+
+
+def _retry_soon() -> None:
+    soon = min(RETRY_SECONDS, settings.LOG_ANCHOR_SECONDS)
+    AnchorSchedule.objects.filter(pk=1).update(next_at=from_now(seconds=soon))
+
+
+# --- the places ----------------------------------------------------------------------------
+def write_anchor(anchor: str) -> list[str]:
+    """Write the anchor to every place of LOG_ANCHORS. Return a sentence for each that failed."""
+    failures = []
+    for place in settings.LOG_ANCHORS:
+        try:
+            _find_writer(place)(place, anchor)
+        except httpx2.HTTPStatusError as error:
+            # Its text has the whole address.
+            why = f"it answered {error.response.status_code}"
+            failures.append(f"No anchor was written to {describe_place(place)}: {why}.")
+        except (OSError, httpx2.HTTPError) as error:
+            failures.append(f"No anchor was written to {describe_place(place)}: {error}.")
+    return failures
+
+
+def describe_place(place: str) -> str:
+    """Return the place without a path that may have a secret in it."""
+    return f"https://{urlsplit(place).hostname}" if place.startswith("https:") else place
+
+
+def is_place(place: str) -> bool:
+    """Whether LOG_ANCHORS may have this entry."""
+    scheme, _colon, rest = place.partition(":")
+    match scheme:
+        case "stdout":
+            return not rest
+        case "file":
+            return rest.startswith("/")
+        case "mailto":
+            return rest.count("@") == 1
+        case "https":
+            return bool(urlsplit(place).hostname)
+        case _:
+            return False
+
+
+def _find_writer(place: str) -> Callable[[str, str], None]:
+    return {"stdout": _print, "file": _append, "mailto": _mail, "https": _post}[
+        place.partition(":")[0]
+    ]
+
+
+def _print(_place: str, anchor: str) -> None:
+    print(anchor, flush=True)
+
+
+def _append(place: str, anchor: str) -> None:
+    number = os.open(place.removeprefix("file:"), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    with os.fdopen(number, "a", encoding="utf-8") as file:
+        file.write(anchor + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _mail(place: str, anchor: str) -> None:
+    position = json.loads(anchor)["position"]
+    message = EmailMessage(
+        subject=f"Countersign: the log has {position:,} entries",
+        body=f"{anchor}\n\nKeep this mail. To check the log, save the line above to a file. Run:\n"
+        "manage.py log verify --anchor FILE\n",
+        to=[place.removeprefix("mailto:")],
+    )
+    message.send()
+
+
+def _post(place: str, anchor: str) -> None:
+    answer = httpx2.post(
+        place,
+        content=anchor,
+        headers={"Content-Type": "application/json"},
+        timeout=HTTP_SECONDS,
+    )
+    answer.raise_for_status()
