@@ -26,9 +26,13 @@ _LOOK_ALIKE_SCRIPTS: Final = frozenset(
 
 # The code points of those scripts: values are long, and looking up character names is slow.
 _LOOK_ALIKE: Final = re.compile(
-    "[\u0370-\u052f\u0531-\u058f\u13a0-\u13ff\u2c80-\u2cff\ua4d0-\ua4ff\uab70-\uabbf"
-    "\uff21-\uff3a\uff41-\uff5a\U0001d400-\U0001d7ff]"
+    "[\u0370-\u052f\u0531-\u058f\u13a0-\u13ff\u2c80-\u2cff\ua4d0-\ua4ff\uab70-\uabbf]"
 )
+# Full-width letters, digits and the marks of addresses, and styled letters: the same characters in
+# another form. Beside Chinese, Japanese or Korean they are common, in other text they deceive.
+_STYLED: Final = re.compile("[\uff0d-\uff1a\uff20-\uff3a\uff3f\uff41-\uff5a\U0001d400-\U0001d7ff]")
+_TOKEN: Final = re.compile(r"\S+")
+_EAST_ASIAN: Final = re.compile("[\u3005-\u9fff\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f]")
 _LATIN: Final = re.compile("[A-Za-z\u00c0-\u024f]")
 _WORD: Final = re.compile(r"[^\W\d_]{2,}")
 
@@ -56,17 +60,34 @@ def has_mixed_scripts(name: str) -> bool:
 
 def draw_look_alikes(text: str) -> SafeString:
     """Do the same as `draw_hidden`, and add the code point to each letter that only looks Latin in
-    a word that mixes alphabets."""
-    return mark_safe(_WORD.sub(_draw_word, draw_hidden(text)))  # noqa: S308  adds no markup of its
+    a word that mixes alphabets, and to each full-width or styled letter outside East Asian text."""
+    drawn: str = draw_hidden(text)
+    if _STYLED.search(text):
+        drawn = _TOKEN.sub(_draw_styled, drawn)
+    return mark_safe(_WORD.sub(_draw_word, drawn))  # noqa: S308  adds no markup of its
 
 
 def has_look_alikes(text: str) -> bool:
-    """Return whether a word of the text mixes Latin letters with look-alike letters."""
-    return any(_is_mixed(match[0]) for match in _WORD.finditer(text))
+    """Return whether `draw_look_alikes` would add a code point."""
+    is_mixed = any(_is_mixed(match[0]) for match in _WORD.finditer(text))
+    if is_mixed or not _STYLED.search(text):
+        return is_mixed
+    return any(_is_styled(match[0]) for match in _TOKEN.finditer(text))
 
 
 def _is_mixed(word: str) -> bool:
     return _LOOK_ALIKE.search(word) is not None and _LATIN.search(word) is not None
+
+
+def _is_styled(token: str) -> bool:
+    is_foreign = _LATIN.search(token) is not None or _EAST_ASIAN.search(token) is None
+    return is_foreign and _STYLED.search(token) is not None
+
+
+def _draw_styled(match: re.Match[str]) -> str:
+    if not _is_styled(match[0]):
+        return match[0]
+    return _STYLED.sub(lambda letter: f"{letter[0]}{_draw(letter)}", match[0])
 
 
 def _draw_word(match: re.Match[str]) -> str:

@@ -98,6 +98,23 @@ def test_values_are_changed_by_keyboard_alone(visit: Visit) -> None:
     assert (visit.executions("before"), visit.executions("after")) == (0, 1)
 
 
+def test_the_buttons_of_a_long_card_stay_in_reach_on_a_phone(visit: Visit) -> None:
+    tab = visit.tab(viewport=PHONE)
+    ask_in_new_chat(tab, deletion(visit, "reached"))
+    question = card(tab, "delete thing")
+    question.get_by_text("Exactly what will be sent").click()
+    question.get_by_text("Explain").click()
+    question.evaluate("(card) => card.scrollIntoView({ block: 'start' })")
+    assert question.evaluate("(card) => card.scrollHeight > card.closest('.scroller').clientHeight")
+    expect(question.get_by_role("heading").first).to_be_in_viewport()
+    expect(button(question, "Run once")).to_be_in_viewport(ratio=1)
+    tick_as_read(tab)
+    button(question, "Do not run").click()
+    expect(region(tab)).to_contain_text("All is done with reached.")
+    expect_over(tab)
+    assert visit.executions("reached") == 0
+
+
 def test_two_pages_follow_one_decision(visit: Visit) -> None:
     first = visit.tab()
     ask_in_new_chat(first, deletion(visit, "shared"))

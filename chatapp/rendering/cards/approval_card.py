@@ -54,9 +54,8 @@ class ValuesForm:
 
 
 def build_edit_form(call: ToolCall, typed: RefusedValues | None = None) -> ValuesForm | None:
-    """Return the form for the values of this call, or None if they cannot be changed or contain
-    characters that a field does not show."""
-    if find_definition(call) is None or has_hidden(call.arguments):
+    """Return the form for the values of this call, or None if they cannot be changed."""
+    if explain_fixed_values(call):
         return None
     fields = _build_fields(call)
     is_open = typed is not None and typed.values.get("decision") == "change"
@@ -74,6 +73,17 @@ def build_edit_form(call: ToolCall, typed: RefusedValues | None = None) -> Value
         for field in fields
     )
     return ValuesForm(fields=tuple(shown), is_open=is_open)
+
+
+def explain_fixed_values(call: ToolCall) -> str:
+    """Return why the values of this call cannot be changed; empty if they can."""
+    if find_definition(call) is None:
+        return "The values cannot be changed here: the definition of this tool is no longer known."
+    if has_hidden(call.arguments):
+        return (
+            "The values cannot be changed here: they contain characters that a field does not show."
+        )
+    return ""
 
 
 def read_edited_json(call: ToolCall, posted: Mapping[str, str]) -> str:
@@ -147,6 +157,7 @@ def build_approval_card(
         "note": draw_hidden(call.note),
         "ways": [WAYS[scope] for scope in facts.scopes],
         "values_form": build_edit_form(call, changed),
+        "values_fixed": explain_fixed_values(call),
         "changes": compare_definitions(facts.definition_before, call.definition)
         if call.definition
         else [],

@@ -57,6 +57,7 @@ def _build_differences(call: ToolCall, facts: CallFacts) -> dict[str, Any]:
         "left_out": (),
         "ways": (),
         "values_form": None,
+        "values_fixed": "",
         "why": draw_hidden(f"{requester.display_name} was told: “{call.why}”" if call.why else ""),
         "places": call_values.draw_places(
             call_values.get_host(call),

@@ -141,6 +141,39 @@ def test_a_look_alike_letter_in_a_value_is_drawn_with_its_code(turn: Turn) -> No
     assert len(card.with_class("warning")) == 2, "beside the one for high risk"
 
 
+@pytest.mark.parametrize(
+    ("words", "drawn"),
+    [
+        ("ｅ@ada.org", "ｅ⟨U+FF45⟩@ada.org"),
+        ("ada．org", "ada．⟨U+FF0E⟩org"),
+        ("１2", "１⟨U+FF11⟩2"),
+        ("\U0001d41a", "\U0001d41a⟨U+1D41A⟩"),
+    ],
+)
+def test_full_width_and_styled_characters_are_drawn_with_their_codes(
+    turn: Turn, words: str, drawn: str
+) -> None:
+    card = render(rows.question(turn, {"to": words}))
+    assert card.with_class("value")[0].text == drawn
+    assert len(card.with_class("warning")) == 2, "beside the one for high risk"
+
+
+@pytest.mark.parametrize("words", ["１００円", "図書館：Ａ館", "你好，世界！"])
+def test_full_width_characters_in_east_asian_text_are_left_alone(turn: Turn, words: str) -> None:
+    card = render(rows.question(turn, {"to": words}))
+    assert not card.with_class("hidden-char")
+
+
+def test_the_card_says_why_values_cannot_be_changed(turn: Turn) -> None:
+    definition = rows.definition()
+    hidden = render(rows.question(turn, {"to": "a\u200bb"}, definition=definition))
+    assert "a field does not show" in hidden.with_class("fixed")[0].text
+    unknown = render(rows.question(turn, {"to": "ab"}))
+    assert "no longer known" in unknown.with_class("fixed")[0].text
+    plain = render(rows.question(turn, {"to": "ab"}, definition=definition))
+    assert not plain.with_class("fixed")
+
+
 @pytest.mark.parametrize("words", ["Привет, Ada", "Ωmega is last", "日本 and Tokyo", "naïve café"])
 def test_honest_words_of_two_languages_are_left_alone(turn: Turn, words: str) -> None:
     card = render(rows.question(turn, {"to": words}))
