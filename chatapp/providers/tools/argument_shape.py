@@ -28,6 +28,15 @@ class Shape:
     def is_plain(self) -> bool:
         return self == PLAIN
 
+    def iterate_places(self, count: int) -> Iterable["Shape"]:
+        """Return the shapes of the first `count` items, which a schema describes by their place."""
+        return [*self.places[:count], *repeat(PLAIN, count - len(self.places))]
+
+    def list_renamed(self) -> set[str]:
+        """Return the properties with another name on the wire, at every depth."""
+        within = [*self.inside.values(), *self.places, *([self.items] if self.items else [])]
+        return {*self.names}.union(*(shape.list_renamed() for shape in within))
+
     def iterate_items(self) -> Iterable["Shape"]:
         yield from self.places
         yield from repeat(self.items or PLAIN)

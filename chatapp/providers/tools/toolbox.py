@@ -19,6 +19,8 @@ from .wire_names import NameRule, WireNames
 Schema = dict[str, Any]
 MAX_SCHEMA_CHARACTERS = 100_000
 KEYWORDS_WITHOUT_MEANING = {"$schema", "$id", "$defs", "definitions"}
+# Keywords with schemas for the same value.
+UNIONS = {"anyOf", "oneOf", "allOf"}
 log = logging.getLogger(__name__)
 
 
@@ -107,14 +109,14 @@ def preflight(dialect: Dialect, spec: ToolSpec) -> tuple[str, tuple[str, ...]]:
     if wire.left_out:
         return wire.left_out[0].reason, ()
     _, shape = _fit_schema(dialect, spec)
-    simple, _ = dialect.simplify(compile_schema(spec.input_schema))
+    simple, simplified = dialect.simplify(compile_schema(spec.input_schema))
     changes = []
     if wire.to_wire(spec.name) != spec.name:
         changes.append(f"It is called {wire.to_wire(spec.name)} there.")
-    if shape.names:
-        changes.append(f"Renamed arguments: {', '.join(sorted(shape.names))}.")
-    if shape.inside:
-        free = ", ".join(sorted(shape.inside))
+    if renamed := shape.list_renamed():
+        changes.append(f"Renamed arguments: {', '.join(sorted(renamed))}.")
+    if simplified.inside:
+        free = ", ".join(sorted(simplified.inside))
         changes.append(f"Free-form arguments are written as JSON text: {free}.")
     if shape.further:
         changes.append(f"Arguments without a description are written into {shape.further}.")
@@ -134,12 +136,51 @@ def _fit_schema(dialect: Dialect, spec: ToolSpec) -> tuple[Schema, Shape]:
     schema, shape = dialect.simplify(compile_schema(spec.input_schema))
     if dialect.properties is None:
         return schema, shape
-    names = WireNames(dialect.properties, schema["properties"])
+    return _rename_properties(dialect.properties, schema, shape)
+
+
+def _rename_properties(rule: NameRule, schema: Schema, shape: Shape) -> tuple[Schema, Shape]:
+    """Give each property a name that the provider takes, at every depth."""
+    schema = dict(schema)
+    for keyword in UNIONS & schema.keys():
+        branches = []
+        for each in schema[keyword]:
+            branch, shape = _rename_properties(rule, each, shape)
+            branches.append(branch)
+        schema[keyword] = branches
+    if isinstance(schema.get("items"), dict):
+        schema["items"], items = _rename_properties(rule, schema["items"], shape.items or PLAIN)
+        shape = replace(shape, items=None if items.is_plain else items)
+    if "prefixItems" in schema:
+        known = shape.iterate_places(len(schema["prefixItems"]))
+        pairs = [
+            _rename_properties(rule, each, place)
+            for each, place in zip(schema["prefixItems"], known, strict=True)
+        ]
+        schema["prefixItems"] = [each for each, _ in pairs]
+        if not all(place.is_plain for _, place in pairs):
+            shape = replace(shape, places=tuple(place for _, place in pairs))
+    return (
+        _rename_own_properties(rule, schema, shape)
+        if schema.get("properties")
+        else (
+            schema,
+            shape,
+        )
+    )
+
+
+def _rename_own_properties(rule: NameRule, schema: Schema, shape: Shape) -> tuple[Schema, Shape]:
+    names = WireNames(rule, schema["properties"])
     renamed = {name: wire for name in schema["properties"] if (wire := names.to_wire(name)) != name}
-    if not renamed:
-        return schema, shape
-    properties = {renamed.get(name, name): each for name, each in schema["properties"].items()}
-    required = [renamed.get(name, name) for name in schema.get("required", [])]
+    inside, properties = dict(shape.inside), {}
+    for name, each in schema["properties"].items():
+        properties[renamed.get(name, name)], within = _rename_properties(
+            rule, each, inside.get(name, PLAIN)
+        )
+        if not within.is_plain:
+            inside[name] = within
     schema = {**schema, "properties": properties}
-    schema |= {"required": required} if required else {}
-    return schema, replace(shape, names=renamed)
+    if required := [renamed.get(name, name) for name in schema.get("required", [])]:
+        schema["required"] = required
+    return schema, replace(shape, names=shape.names | renamed, inside=inside)

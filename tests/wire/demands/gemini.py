@@ -8,6 +8,7 @@ from typing import Any
 from .demand import Broken, Value, demand, demand_bytes, demand_match, demand_text, demand_unique
 
 NAME = r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,127}"
+PROPERTY = r"[a-zA-Z_][a-zA-Z0-9_]{0,63}"
 MEDIA = {
     *("image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"),
     "application/pdf",
@@ -130,7 +131,8 @@ def _check_schema(schema: Any, where: str) -> None:
     demand(not isinstance(schema.get("type"), list), f"{where}: a list of types")
     for name, each in schema.items():
         if name == "properties":
-            for inner in each.values():
+            for key, inner in each.items():
+                demand_match(PROPERTY, key, f"{where}: name of a property")
                 _check_schema(inner, where)
         elif name in ("items", "anyOf", "oneOf", "prefixItems", "additionalProperties"):
             _check_schema(each, where)

@@ -64,6 +64,47 @@ def test_arguments_with_names_that_are_refused_come_back_under_their_own(dialect
     assert back == given_arguments
 
 
+INNER = {"type": "object", "properties": {"@type": {"type": "string"}}, "required": ["@type"]}
+NESTED = {
+    "where": {
+        "type": "object",
+        "properties": {"$and": {"type": "array", "items": INNER}, "plain": {"type": "integer"}},
+    },
+    "pair": {"type": "array", "prefixItems": [{"type": "string"}, INNER]},
+    "either": {"anyOf": [INNER, {"type": "string"}]},
+}
+
+
+def list_names(schema: Any) -> set[str]:
+    """The names of properties at every depth."""
+    if isinstance(schema, list):
+        return set().union(*map(list_names, schema))
+    if not isinstance(schema, dict):
+        return set()
+    own = set(schema.get("properties", {}))
+    return own.union(*(list_names(each) for each in schema.values()))
+
+
+@pytest.mark.parametrize("dialect", [ANTHROPIC, BEDROCK, GEMINI], ids=lambda each: each.label)
+def test_nested_names_that_are_refused_come_back_under_their_own(dialect: Dialect) -> None:
+    tool = spec(NESTED)
+    assert dialect.properties
+    for name in list_names(Toolbox(dialect, [tool]).tools[0].schema):
+        assert dialect.properties.takes(name), name
+    given_arguments = {
+        "where": {"$and": [{"@type": "a"}, {"@type": "b"}], "plain": 1},
+        "pair": ["x", {"@type": "c"}],
+        "either": {"@type": "d"},
+    }
+    seen, back = there_and_back(dialect, tool, given_arguments)
+    assert "@type" not in json.dumps(seen)
+    assert "$and" not in json.dumps(seen)
+    assert back == given_arguments
+    _, text = there_and_back(dialect, tool, {"either": "a text"})
+    assert text == {"either": "a text"}
+    assert "Renamed arguments: $and, @type." in preflight(dialect, tool)[1]
+
+
 def test_openai_takes_any_name_of_an_argument() -> None:
     assert set(sent(OPENAI, ODATA)["properties"]) == set(ODATA)
 
