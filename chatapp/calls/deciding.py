@@ -21,7 +21,7 @@ from chatapp.policy.stored_policy import CurrentTool, Policy, build_call_facts, 
 from chatapp.server.database import from_now
 from chatapp.tools.catalogue import Catalogue, CatalogueTool
 from chatapp.tools.context import ToolError
-from mcpconfig.values.arguments import describe_mismatch
+from mcpconfig.values.arguments import describe_mismatch, drop_refused_nulls
 
 from .own_tool_calls import compute_core_binding, decide_core_call, find_core_tool
 from .transitions import Worker, move_read_call
@@ -80,6 +80,7 @@ class Decider:
             self._fail(call, f"The tool {call.tool_id} is not offered any more.")
 
     def _decide_of_service(self, call: ToolCall, tool: CatalogueTool) -> None:
+        call.arguments = drop_refused_nulls(call.arguments, tool.input_schema)
         binding = compute_binding(
             call, tool.service_id, tool.endpoint, tool.definition_hash, self.person
         )
@@ -91,8 +92,15 @@ class Decider:
             return self._fail(call, problem, "It was not run.")
         facts = build_call_facts(self.turn, call, self.person, _describe_tool(tool), self.policy)
         decision = self.policy.decide(facts, tool.risk, self.turn.conversation.mode)
-        place = {"definition_id": tool.definition_id, "service_id": tool.service_id}
-        self._store(call, raise_risk(tool.risk, facts), decision, binding, **place)
+        self._store(
+            call,
+            raise_risk(tool.risk, facts),
+            decision,
+            binding,
+            arguments=call.arguments,
+            definition_id=tool.definition_id,
+            service_id=tool.service_id,
+        )
 
     def _decide_own(self, call: ToolCall, tool: "CoreTool") -> None:
         try:
@@ -143,7 +151,7 @@ def store_decision(
     entries: list[Entry],
     **place: Any,
 ) -> None:
-    """Store the decision with its reason, and `place`, the tool that it is about.
+    """Store the decision with its reason, and `place`, the tool and the arguments that it is about.
 
     A decision to ask opens an approval. The journal entry is added to `entries`, for a caller that
     appends it last.

@@ -89,6 +89,46 @@ def describe_mismatch(arguments: str, schema: dict[str, Json]) -> str:
     return " ".join(sentences[:MAX_SENTENCES])
 
 
+def drop_refused_nulls(arguments: str, schema: dict[str, Json]) -> str:
+    """Return these arguments (a JSON object) without each null that the schema refuses for a
+    property that is not required. Models write null for a value that is not given.
+
+    Arguments that keep all their values come back unchanged, to the letter.
+    """
+    if "null" not in arguments:
+        return arguments
+    try:
+        value = json.loads(arguments)
+        kept = _drop_nulls(value, schema, schema, MAX_DEPTH)
+        return arguments if kept == value else json.dumps(kept, ensure_ascii=False, allow_nan=False)
+    except (ValueError, RecursionError):
+        return arguments
+
+
+def _drop_nulls(value: Json, schema: Json, root: dict[str, Json], depth: int) -> Json:
+    if not depth or not isinstance(schema, dict):
+        return value
+    if isinstance(value, list):
+        return [_drop_nulls(each, schema.get("items"), root, depth - 1) for each in value]
+    properties = schema.get("properties")
+    if not isinstance(value, dict) or not isinstance(properties, dict):
+        return value
+    required = schema.get("required") or []
+    return {
+        name: _drop_nulls(each, properties.get(name), root, depth - 1)
+        for name, each in value.items()
+        if each is not None or name in required or _takes_null(properties.get(name, True), root)
+    }
+
+
+def _takes_null(schema: Json, root: dict[str, Json]) -> bool:
+    """Whether a property of this schema may be null. A reference is resolved in the whole schema
+    of the tool."""
+    definitions = {key: root[key] for key in ("$schema", "$defs", "definitions") if key in root}
+    alone = {**definitions, "type": "object", "properties": {"value": schema}}
+    return not describe_mismatch('{"value": null}', alone)
+
+
 def _build_validator(schema: dict[str, Json]) -> Any:
     """Return a validator of the schema's own draft that spends from the budget and loads no
     reference."""

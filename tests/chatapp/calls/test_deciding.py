@@ -13,7 +13,7 @@ from chatapp.calls import execution, recheck
 from chatapp.calls.ledger import begin_sending
 from chatapp.engine.runtime import EngineRuntime
 from chatapp.live.page_facts import render_call
-from chatapp.models import Permit, PolicyRule, ToolCall, Turn
+from chatapp.models import Note, Permit, PolicyRule, ToolCall, Turn
 from chatapp.server.database import in_database
 from mcpconfig.models import Service, ToolDefinition, ToolSetting
 from tests import scripted
@@ -84,6 +84,26 @@ async def test_without_a_change_the_same_call_runs(
     await wait_for_rest(runtime, turn)
     call = await get_only_call(turn)
     assert (call.state, call.attempt) == (State.SUCCEEDED, 1)
+
+
+async def test_a_null_for_a_value_that_is_not_given_is_neither_shown_nor_sent(
+    runtime: EngineRuntime, notebook: Service, turn: Turn
+) -> None:
+    given = ("notebook_create_note", '{"title": "New ideas", "text": null}')
+    scripted.scenes += [calls(given), text("Made.")]
+    await wait_for_rest(runtime, turn)
+    call = await get_only_call(turn)
+    assert (call.state, call.arguments) == (State.AWAITING_APPROVAL, '{"title": "New ideas"}')
+    await in_database(
+        decisions.grant,
+        call,
+        by=turn.conversation.owner,
+        binding=call.approval.binding,
+        shown_at=None,
+    )
+    await wait_for_rest(runtime, turn)
+    assert (await get_only_call(turn)).state == State.SUCCEEDED
+    assert await in_database(Note.objects.filter(title="New ideas").exists)
 
 
 # --- a tool that changes after policy allowed its call -------------------------------------------

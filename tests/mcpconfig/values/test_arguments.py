@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from mcpconfig.values.arguments import MAX_PARTS, describe_mismatch
+from mcpconfig.values.arguments import MAX_PARTS, describe_mismatch, drop_refused_nulls
 
 NOTE: dict[str, Any] = {
     "type": "object",
@@ -227,3 +227,60 @@ def test_what_stands_beside_a_left_out_pattern_still_counts() -> None:
     assert of({"text": "a"}, rule) == "Required: more is missing."
     negated = text(**{"not": {"pattern": "^a"}})
     assert of({"text": "abc"}, negated).startswith("text does not fit")
+
+
+# --- nulls that stand for a value that is not given ----------------------------------------------
+NULLS: dict[str, Any] = {
+    **NOTE,
+    "$defs": {"name": {"type": "string"}, "maybe": {"type": ["string", "null"]}},
+    "properties": {
+        **NOTE["properties"],
+        "author": {"$ref": "#/$defs/name"},
+        "editor": {"$ref": "#/$defs/maybe"},
+        "either": {"anyOf": [{"type": "integer"}, {"type": "null"}]},
+        "anything": {},
+        "span": {"type": "object", "properties": {"from": {"type": "string"}}},
+        "rows": {
+            "type": "array",
+            "items": {"type": "object", "properties": {"n": {"type": "number"}}},
+        },
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ({"text": "a", "count": None}, {"text": "a"}),
+        ({"text": "a", "author": None}, {"text": "a"}),
+        ({"text": "a", "span": {"from": None}}, {"text": "a", "span": {}}),
+        ({"text": "a", "rows": [{"n": None}, {"n": 1}]}, {"text": "a", "rows": [{}, {"n": 1}]}),
+    ],
+)
+def test_a_null_that_the_schema_refuses_is_dropped(given: Any, kept: Any) -> None:
+    assert of(given, NULLS)
+    found = drop_refused_nulls(json.dumps(given), NULLS)
+    assert json.loads(found) == kept
+    assert not describe_mismatch(found, NULLS)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"text": None},
+        {"text": "a", "how": None},
+        {"text": "a", "editor": None},
+        {"text": "a", "either": None},
+        {"text": "a", "anything": None},
+        {"text": "a", "filter": {"names": None}},
+        {"text": "null"},
+    ],
+)
+def test_a_null_that_has_a_meaning_or_is_required_stays(given: Any) -> None:
+    exact = json.dumps(given, separators=(" ,", " : "))
+    assert drop_refused_nulls(exact, NULLS) == exact
+
+
+@pytest.mark.parametrize("exact", ["not json: null", '{"count": null, "n": 1e999}', "null"])
+def test_arguments_that_cannot_be_written_again_stay_as_they_are(exact: str) -> None:
+    assert drop_refused_nulls(exact, NULLS) == exact
