@@ -51,6 +51,8 @@ def _find_defect(offered: types.Tool) -> str:
         return "Its name is empty, too long or unreadable."
     if len(offered.description or "") > LIMITS.description_characters:
         return "Its description is too long."
+    if offered.execution and offered.execution.task_support == "required":
+        return "It runs only as a task in the form of protocol version 2025-11-25."
     for schema in (offered.input_schema, offered.output_schema, offered.meta):
         if schema and not is_within_limits(schema):
             return "Its schema is too large or too deep."

@@ -183,6 +183,7 @@ async def listing_bombs(writer: Writer, message: dict[str, Any]) -> None:
         TOOL | {"name": "deep", "inputSchema": {"type": "object", "properties": {"x": nested}}},
         TOOL | {"name": "wide", "inputSchema": {"type": "object", "enum": list(range(9_000))}},
         TOOL | {"name": "wordy", "description": "x" * 20_000},
+        TOOL | {"name": "tasked", "execution": {"taskSupport": "required"}},
     ]
     await answer(writer, message, listing(tools))
 

@@ -267,8 +267,9 @@ async def test_tools_beyond_the_limits_are_left_out_with_a_reason(
 
     assert report.tool_count == 1
     reasons = {tool.name: tool.reason for tool in report.left_out}
-    assert set(reasons) == {"act", "deep", "wide", "wordy"}
+    assert set(reasons) == {"act", "deep", "wide", "wordy", "tasked"}
     assert reasons["wordy"] == "Its description is too long."
+    assert "only as a task" in reasons["tasked"]
 
 
 async def test_more_tools_than_the_limit_are_left_out_and_shown_as_such(
