@@ -37,10 +37,12 @@ class LiveQuestions:
 
         The question then expires. It is withdrawn if the call is cancelled meanwhile.
         """
-        question_id = await in_database(self._open, request)
-        reach(FaultPoint.LIVE_QUESTION_COMMITTED)
+        question_id = uuid.uuid4()
         over = time.monotonic() + settings.QUESTION_WAIT_SECONDS
         try:
+            # To its end, so that a question is never stored after it was withdrawn.
+            await run_uninterrupted(in_database(self._open, question_id, request))
+            reach(FaultPoint.LIVE_QUESTION_COMMITTED)
             while time.monotonic() < over:
                 if answer := await _read_answer(question_id, request.key):
                     return answer
@@ -54,17 +56,17 @@ class LiveQuestions:
             await retry_in_database(self.lease, _find_answer, question_id, request.key) or NO_ANSWER
         )
 
-    def _open(self, request: InputRequest) -> uuid.UUID:
+    def _open(self, question_id: uuid.UUID, request: InputRequest) -> None:
         until = from_now(seconds=settings.QUESTION_WAIT_SECONDS)
         with lock_turn(self.lease) as turn:
-            question = store_question(
+            store_question(
                 self.sending.call_id,
                 (request,),
+                pk=question_id,
                 expires_at=until,
                 source=Question.Source.LIVE,
             )
             journal.append_call(turn, self.sending.call_id, ToolCall.State.SENDING)
-        return question.pk
 
     def _close(self, question_id: uuid.UUID, state: Question.State) -> None:
         with lock_turn(self.lease) as turn:

@@ -8,11 +8,13 @@ import pytest
 from django.test import override_settings
 
 from chatapp.approvals import questions
-from chatapp.calls.ledger import begin_sending, settle_orphans
+from chatapp.calls import live_questions
+from chatapp.calls.ledger import Sending, begin_sending, settle_orphans
+from chatapp.calls.live_questions import LiveQuestions
 from chatapp.calls.question_rounds import store_question
 from chatapp.conversations import intake
 from chatapp.engine.runtime import EngineRuntime, close_engine_runtime
-from chatapp.journal.lease import acquire
+from chatapp.journal.lease import Lease, acquire
 from chatapp.models import Member, Question, ToolCall, Turn
 from chatapp.people.refused import Refused
 from chatapp.server.database import from_now, in_database
@@ -24,7 +26,8 @@ from tests.dom_tree import parse
 from tests.peers.questioner import QuestionLog, application
 from tests.peers.serving import Served
 from tests.scripted import calls, text
-from tests.turns.acts import create_offered_service, grant_call, wait_for_rest
+from tests.turns.acts import create_offered_service, grant_call, wait_for_event, wait_for_rest
+from tests.turns.faults import Held
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(300)]
 State = ToolCall.State
@@ -107,9 +110,8 @@ async def test_a_process_that_ends_in_good_order_withdraws_what_is_asked_in_it(
     assert (await in_database(Turn.objects.get, pk=turn.pk)).state == Turn.State.QUEUED
 
 
-def test_with_its_worker_the_question_is_gone_and_the_outcome_unknown(
-    diary: QuestionLog, turn: Turn
-) -> None:
+def send_nag(turn: Turn) -> tuple[Lease, Sending]:
+    """A call of `nag` that this worker has begun to send."""
     service = Service.objects.get()
     made = ToolCall.objects.create(
         turn=turn,
@@ -124,12 +126,38 @@ def test_with_its_worker_the_question_is_gone_and_the_outcome_unknown(
         state=State.APPROVED,
     )
     lease = acquire(turn.pk)
-    assert lease is not None and begin_sending(lease, grant_call(made).pk) is not None
+    assert lease is not None
+    sending = begin_sending(lease, grant_call(made).pk)
+    assert sending is not None
+    return lease, sending
+
+
+async def test_a_question_that_is_stored_while_its_call_is_cancelled_is_withdrawn(
+    diary: QuestionLog, turn: Turn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lease, sending = await in_database(send_nag, turn)
+    held = Held(store_question)
+    monkeypatch.setattr(live_questions, "store_question", held)
+    asks = InputRequest(key="1", mode="form", message="Shall I?", schema={"properties": {}})
+    asking = asyncio.create_task(LiveQuestions(lease=lease, sending=sending).ask(asks))
+    await wait_for_event(held.reached)
+    asking.cancel()
+    await asyncio.sleep(0)
+    held.released.set()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    assert (await in_database(Question.objects.get)).state == Question.State.WITHDRAWN
+
+
+def test_with_its_worker_the_question_is_gone_and_the_outcome_unknown(
+    diary: QuestionLog, turn: Turn
+) -> None:
+    lease, sending = send_nag(turn)
     asks = InputRequest(key="1", mode="form", message="Shall I?", schema={"properties": {}})
     question = store_question(
-        made.pk, (asks,), expires_at=from_now(seconds=60), source=Question.Source.LIVE
+        sending.call_id, (asks,), expires_at=from_now(seconds=60), source=Question.Source.LIVE
     )
     settle_orphans(lease)
     question.refresh_from_db()
-    made.refresh_from_db()
-    assert (question.state, made.state) == (Question.State.WITHDRAWN, State.UNKNOWN)
+    call = ToolCall.objects.get(turn=turn)
+    assert (question.state, call.state) == (Question.State.WITHDRAWN, State.UNKNOWN)
