@@ -124,8 +124,10 @@ def _drop_nulls(value: Json, schema: Json, root: dict[str, Json], depth: int) ->
 def _takes_null(schema: Json, root: dict[str, Json]) -> bool:
     """Whether a property of this schema may be null. A reference is resolved in the whole schema
     of the tool."""
-    definitions = {key: root[key] for key in ("$schema", "$defs", "definitions") if key in root}
-    alone: dict[str, Json] = {**definitions, "type": "object", "properties": {"value": schema}}
+    alone: dict[str, Json] = {"type": "object", "properties": {"value": schema}}
+    for key in ("$schema", "$defs", "definitions"):
+        if key in root:
+            alone[key] = root[key]
     return not describe_mismatch('{"value": null}', alone)
 
 
