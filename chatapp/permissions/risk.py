@@ -4,13 +4,14 @@ import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from chatapp.permissions.description_evidence import judge_description
 from chatapp.permissions.risk_evidence import (
     LEVELS,
     Finding,
     Level,
     UnreadableSchema,
     detect_name_effect,
-    judge_description,
+    find_unknown_parts,
     judge_schema,
     make_finding,
     read_parameters,
@@ -117,6 +118,7 @@ def _judge_name(name: str, effect: Effect | None) -> Iterator[Finding]:
         yield Finding(level="high", reason="Its name mixes letters of different alphabets.")
     if effect is not None:
         yield make_finding(effect, source="Its name")
+    yield from find_unknown_parts(name, effect)
     # The base table matches its verbs inside words that cannot be split. Known words are judged by
     # their own entry instead.
     uncut = "_".join(word for word in split_words(name) if word not in KNOWN_WORDS)

@@ -6,6 +6,10 @@ import unicodedata
 
 _HUMPS = re.compile(r"[A-Z]{2,}s(?![a-z])|[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_A-Za-z]+")
 _LETTERS = re.compile(r"[^\W\d_]+")
+# Letters that Unicode does not decompose into a plain letter and an accent.
+_PLAIN_LETTERS = str.maketrans(
+    {"ł": "l", "Ł": "L", "ø": "o", "Ø": "O", "đ": "d", "Đ": "D", "ß": "ss", "ẞ": "SS"}
+)
 _ALPHABETS = ("LATIN", "CYRILLIC", "GREEK")
 
 
@@ -28,7 +32,7 @@ def _normalise(text: str) -> str:
     """Remove compatibility forms, accents and invisible characters."""
     if text.isascii() and text.isprintable():
         return text  # Nearly every text. The steps below look at each character.
-    parts = unicodedata.normalize("NFKD", text)
+    parts = unicodedata.normalize("NFKD", text).translate(_PLAIN_LETTERS)
     seen = "".join(part for part in parts if part.isspace() or not _is_invisible(part))
     return unicodedata.normalize("NFC", seen)
 

@@ -1,0 +1,175 @@
+"""What a tool's description says about its risk. The service wrote it, so it may raise a risk and
+never lower one.
+
+The first verb counts, and so does each later verb that the text makes an act of the tool: "it
+deletes", "and then purges", "will revoke".
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from chatapp.permissions.risk_evidence import Finding, look_up_verb, make_finding
+from chatapp.permissions.risk_vocabulary import (
+    EFFECTS,
+    FOREIGN_VERBS,
+    LOOSE_VERBS,
+    OBSERVATIONS,
+    SAID_CHANGES,
+    VERBS,
+    Effect,
+    word_set,
+)
+from chatapp.permissions.word_splitting import split_words
+
+_READ_CHARACTERS = 4_000
+_GRAVE: frozenset[Effect] = frozenset({"deletes", "runs", "access", "money"})
+_FILLERS = word_set("""
+    this the a an tool function endpoint api to use used it will can be you permanently safely
+    bulk irreversibly allows lets for
+    """)
+# Nouns of things that are run to learn something. "query" is not among them: a query may be in any
+# language.
+_QUESTIONS = OBSERVATIONS | word_set("search research report check audit scan diagnostics analysis")
+_NEAR = 6
+_WARNINGS = (
+    "cannot be undone",
+    "can not be undone",
+    "can t be undone",
+    "cannot be recovered",
+    "cannot be reverted",
+    "irreversible",
+    "irreversibly",
+    "arbitrary code",
+    "arbitrary command",
+    "arbitrary sql",
+    "arbitrary javascript",
+    "arbitrary python",
+    "any sql",
+    "shell command",
+    "permanently delete",
+    "permanently remove",
+    "factory reset",
+    "data loss",
+)
+_SENTENCE_ENDS = re.compile(r"[.!?;:。！？；\n]")
+# Words before a verb that make it something that the tool does.
+_SUBJECTS = word_set("""
+    it also and then which that tool this but automatically permanently silently afterwards
+    additionally effect result optionally finally
+    """)
+_MODALS = word_set("will also then may might must automatically permanently silently and")
+_GERUND_OPENERS = word_set("and then by optionally while before also permanently silently")
+_PASSIVES = word_set("is are gets get be been being")
+# Words before a verb that take it back, or that make it what somebody else does.
+_GUARDS = word_set("""
+    not never without no nor neither cannot t don doesn isn how whether if unless instead avoid
+    avoids prevents that were was who whose when until once
+    nicht kein keine nie ne pas jamais nunca jamas nao non nao mai niet geen не нет ни δεν
+    """)
+_TAKES_BACK = _GUARDS - {"that"}
+_INFINITIVE_MARKS = word_set("a zu de para da te do pour um per om para")
+_GUARDED = 3
+
+
+def _spell_third_person(verb: str) -> str:
+    if verb.endswith("y") and verb[-2] not in "aeou":
+        return f"{verb[:-1]}ies"
+    return f"{verb}es" if verb.endswith(("s", "sh", "ch", "x", "z")) else f"{verb}s"
+
+
+def _spell_gerund(verb: str) -> str:
+    return f"{verb.removesuffix('e')}ing"
+
+
+def _spell_participle(verb: str) -> str:
+    return f"{verb.removesuffix('e')}ed"
+
+
+_GRAVE_VERBS = {verb: does for verb, does in VERBS.items() if does in _GRAVE}
+_FIRST_VERBS = {**VERBS, **{_spell_third_person(verb): does for verb, does in VERBS.items()}}
+_LATER_VERBS = {verb: does for verb, does in _GRAVE_VERBS.items() if verb not in LOOSE_VERBS}
+_LATER_FORMS = {_spell_third_person(verb): does for verb, does in _LATER_VERBS.items()}
+_LATER_GERUNDS = {_spell_gerund(verb): does for verb, does in _LATER_VERBS.items()}
+_DELETED = {_spell_participle(verb) for verb, does in VERBS.items() if does == "deletes"}
+_CHANGING_FORMS = {_spell_third_person(verb) for verb in SAID_CHANGES}
+_FOREIGN_GRAVE = {verb: does for verb, does in FOREIGN_VERBS.items() if does in _GRAVE}
+_SAID_LATER = frozenset(
+    {
+        *_LATER_VERBS,
+        *_LATER_FORMS,
+        *_LATER_GERUNDS,
+        *_DELETED,
+        *_CHANGING_FORMS,
+        *_FOREIGN_GRAVE,
+    }
+)
+
+
+def judge_description(description: str) -> Iterator[Finding]:
+    text = description[:_READ_CHARACTERS]
+    sentences = [split_words(sentence) for sentence in _SENTENCE_ENDS.split(text)]
+    words = [word for sentence in sentences for word in sentence]
+    joined = " ".join(words)
+    if any(warning in joined for warning in _WARNINGS):
+        yield Finding(level="high", reason="Its description warns of what it can do.")
+    yield from _judge_first_verb(words)
+    for sentence in sentences:
+        if not _SAID_LATER.isdisjoint(sentence):
+            yield from _judge_sentence(sentence)
+    if not joined.isascii():
+        yield from _judge_foreign_script(words)
+
+
+def _judge_first_verb(words: Sequence[str]) -> Iterator[Finding]:
+    place = next((n for n, word in enumerate(words) if word not in _FILLERS), 0)
+    first = "".join(words[place : place + 1])
+    effect = _FIRST_VERBS.get(first)
+    is_question = effect == "runs" and not _QUESTIONS.isdisjoint(words[place : place + _NEAR])
+    if effect in _GRAVE and not is_question:
+        yield make_finding(effect, source="Its description")
+    elif first in SAID_CHANGES or first in _CHANGING_FORMS:
+        yield _SAID_CHANGE
+
+
+_SAID_CHANGE = Finding(
+    level="medium", reason="Its description says that it changes something as well."
+)
+
+
+def _judge_sentence(words: Sequence[str]) -> Iterator[Finding]:
+    """Yield findings for verbs after the first: "Returns a report, then deletes its source"."""
+    for place, word in enumerate(words):
+        if word not in _SAID_LATER:
+            continue
+        before = words[place - 1] if place else ""
+        context = frozenset(words[max(0, place - _GUARDED) : place])
+        if _TAKES_BACK & context:
+            continue
+        if effect := _find_later_effect(word, before):
+            yield make_finding(effect, source="Its description")
+        elif word in _CHANGING_FORMS and before in _SUBJECTS:
+            yield _SAID_CHANGE
+        elif word in _DELETED and before in _PASSIVES and not _GUARDS & context:
+            yield Finding(level="medium", reason="Its description says that something is deleted.")
+
+
+def _find_later_effect(word: str, before: str) -> Effect | None:
+    """Return the effect of a verb that the word before it makes an act of the tool."""
+    if (not before or before in _SUBJECTS) and word in _LATER_FORMS:
+        return _LATER_FORMS[word]
+    if before in _MODALS and word in _LATER_VERBS:
+        return _LATER_VERBS[word]
+    if before in _GERUND_OPENERS and word in _LATER_GERUNDS:
+        return _LATER_GERUNDS[word]
+    return None if before in _INFINITIVE_MARKS else _FOREIGN_GRAVE.get(word)
+
+
+def _judge_foreign_script(words: Sequence[str]) -> Iterator[Finding]:
+    foreign = [word for word in words if not word.isascii()]
+    effects = [effect for word in foreign if (effect := look_up_verb(word))]
+    gravest = max(effects, key=EFFECTS.index, default=None)
+    if gravest in _GRAVE and _TAKES_BACK.isdisjoint(foreign):
+        yield make_finding(gravest, source="Its description")
+    elif not effects and len(foreign) * 2 > len(words):
+        reason = "Its description is in a script that is not known here."
+        yield Finding(level="medium", reason=reason)
