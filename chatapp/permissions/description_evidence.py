@@ -13,6 +13,8 @@ from chatapp.permissions.risk_vocabulary import (
     EFFECTS,
     FOREIGN_VERBS,
     LOOSE_VERBS,
+    NOUN_LIKE_ACTIONS,
+    NOUN_LIKE_GRAVE,
     OBSERVATIONS,
     SAID_CHANGES,
     VERBS,
@@ -63,7 +65,7 @@ _PASSIVES = word_set("is are gets get be been being")
 # Words before a verb that take it back, or that make it what somebody else does.
 _GUARDS = word_set("""
     not never without no nor neither cannot t don doesn isn how whether if unless instead avoid
-    avoids prevents that were was who whose when until once
+    avoids prevents drag that were was who whose when until once
     nicht kein keine nie ne pas jamais nunca jamas nao non nao mai niet geen не нет ни δεν
     """)
 _TAKES_BACK = _GUARDS - {"that"}
@@ -89,6 +91,7 @@ _GRAVE_VERBS = {verb: does for verb, does in VERBS.items() if does in _GRAVE}
 _FIRST_VERBS = {**VERBS, **{_spell_third_person(verb): does for verb, does in VERBS.items()}}
 _LATER_VERBS = {verb: does for verb, does in _GRAVE_VERBS.items() if verb not in LOOSE_VERBS}
 _LATER_FORMS = {_spell_third_person(verb): does for verb, does in _LATER_VERBS.items()}
+_NOUN_LIKE_FORMS = {_spell_third_person(verb) for verb in NOUN_LIKE_ACTIONS | NOUN_LIKE_GRAVE}
 _LATER_GERUNDS = {_spell_gerund(verb): does for verb, does in _LATER_VERBS.items()}
 _DELETED = {_spell_participle(verb) for verb, does in VERBS.items() if does == "deletes"}
 _CHANGING_FORMS = {_spell_third_person(verb) for verb in SAID_CHANGES}
@@ -143,7 +146,7 @@ def _judge_sentence(words: Sequence[str]) -> Iterator[Finding]:
             continue
         before = words[place - 1] if place else ""
         context = frozenset(words[max(0, place - _GUARDED) : place])
-        if _TAKES_BACK & context:
+        if _TAKES_BACK & context or words[place + 1 : place + 2] == ("nicht",):
             continue
         if effect := _find_later_effect(word, before):
             yield make_finding(effect, source="Its description")
@@ -155,7 +158,8 @@ def _judge_sentence(words: Sequence[str]) -> Iterator[Finding]:
 
 def _find_later_effect(word: str, before: str) -> Effect | None:
     """Return the effect of a verb that the word before it makes an act of the tool."""
-    if (not before or before in _SUBJECTS) and word in _LATER_FORMS:
+    is_in_list_of_nouns = before == "and" and word in _NOUN_LIKE_FORMS
+    if (not before or before in _SUBJECTS) and word in _LATER_FORMS and not is_in_list_of_nouns:
         return _LATER_FORMS[word]
     if before in _MODALS and word in _LATER_VERBS:
         return _LATER_VERBS[word]

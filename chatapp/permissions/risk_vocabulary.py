@@ -336,6 +336,7 @@ ENDING_REPORTS = word_set("""
 NOUN_TAILS = word_set("""
     by for of from in on at to with as per via id ids url link name date code type state flag
     target targets config settings policy plan rate reason reasons switch request list count
+    ids urls names dates codes types states flags policies plans
     """)
 
 # First words of names without a verb. Any other first word may be a verb that is not known, as in
@@ -361,8 +362,11 @@ SWITCH_OPENERS = word_set("auto force hard also then and should do permanently")
 # Verbs that a description uses of harmless things as well: "delegates to the index", "runs weekly".
 LOOSE_VERBS = word_set("""
     run eval evaluate trigger scale kick protect authorize delegate promote escalate elevate enroll
-    rebase drain drop
+    rebase drain
     """)
+# Grave verbs whose third person is a plural as often: "payments and grants".
+NOUN_LIKE_GRAVE = word_set("grant drop kill reset reboot purchase upgrade kick pay buy wire flush")
+
 # Verbs that raise a tool which reads, wherever its description states them.
 SAID_CHANGES = word_set("""
     update modify write overwrite send upload publish move rename disable enable stop cancel create

@@ -236,7 +236,8 @@ class ServiceAdmin(ServicePages):
     ) -> HttpResponse:
         """Render the tools, each unconfirmed one with a tick box.
 
-        The boxes of the hashes in `ticked` are ticked, or all boxes if `ticked` is not given.
+        The boxes of the hashes in `ticked` are ticked. If `ticked` is not given, all boxes are
+        ticked except those of tools with a high risk, which an admin ticks one by one.
         `problem` is an error about the ticks.
         """
         tools = self.list_tools(service)
