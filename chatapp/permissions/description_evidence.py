@@ -7,6 +7,7 @@ deletes", "and then purges", "will revoke".
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from chatapp.permissions.risk_evidence import Finding, look_up_verb, make_finding
 from chatapp.permissions.risk_vocabulary import (
@@ -15,7 +16,7 @@ from chatapp.permissions.risk_vocabulary import (
     LOOSE_VERBS,
     NOUN_LIKE_ACTIONS,
     NOUN_LIKE_GRAVE,
-    OBSERVATIONS,
+    QUESTIONS,
     SAID_CHANGES,
     VERBS,
     Effect,
@@ -29,9 +30,6 @@ _FILLERS = word_set("""
     this the a an tool function endpoint api to use used it will can be you permanently safely
     bulk irreversibly allows lets for
     """)
-# Nouns of things that are run to learn something. "query" is not among them: a query may be in any
-# language.
-_QUESTIONS = OBSERVATIONS | word_set("search research report check audit scan diagnostics analysis")
 _NEAR = 6
 _WARNINGS = (
     "cannot be undone",
@@ -57,10 +55,13 @@ _SENTENCE_ENDS = re.compile(r"[.!?;:。！？；\n]")
 # Words before a verb that make it something that the tool does.
 _SUBJECTS = word_set("""
     it also and then which that tool this but automatically permanently silently afterwards
-    additionally effect result optionally finally
+    additionally effect optionally finally
     """)
-_MODALS = word_set("will also then may might must automatically permanently silently and")
-_GERUND_OPENERS = word_set("and then by optionally while before also permanently silently")
+_MODALS = word_set("will also then automatically permanently silently")
+_ADVICE = word_set("to use call if when before after see you users admins owners once please")
+_REFUSALS = word_set("rejected refused blocked forbidden disallowed denied unsupported")
+_DENIED = word_set("nothing no nicht nichts keine rien pas nada niente niets")
+_GERUND_OPENERS = word_set("and then by optionally while also permanently silently")
 _PASSIVES = word_set("is are gets get be been being")
 # Words before a verb that take it back, or that make it what somebody else does.
 _GUARDS = word_set("""
@@ -89,6 +90,7 @@ def _spell_participle(verb: str) -> str:
 
 _GRAVE_VERBS = {verb: does for verb, does in VERBS.items() if does in _GRAVE}
 _FIRST_VERBS = {**VERBS, **{_spell_third_person(verb): does for verb, does in VERBS.items()}}
+_OPENING_VERBS = _FIRST_VERBS.keys() | {"return", "returns"}
 _LATER_VERBS = {verb: does for verb, does in _GRAVE_VERBS.items() if verb not in LOOSE_VERBS}
 _LATER_FORMS = {_spell_third_person(verb): does for verb, does in _LATER_VERBS.items()}
 _NOUN_LIKE_FORMS = {_spell_third_person(verb) for verb in NOUN_LIKE_ACTIONS | NOUN_LIKE_GRAVE}
@@ -127,7 +129,9 @@ def _judge_first_verb(words: Sequence[str]) -> Iterator[Finding]:
     place = next((n for n, word in enumerate(words) if word not in _FILLERS), 0)
     first = "".join(words[place : place + 1])
     effect = _FIRST_VERBS.get(first)
-    is_question = effect == "runs" and not _QUESTIONS.isdisjoint(words[place : place + _NEAR])
+    near = words[place : place + _NEAR]
+    is_read_only = "readonly" in near or ("read", "only") in pairwise(near)
+    is_question = effect == "runs" and (is_read_only or not QUESTIONS.isdisjoint(near))
     if effect in _GRAVE and not is_question:
         yield make_finding(effect, source="Its description")
     elif first in SAID_CHANGES or first in _CHANGING_FORMS:
@@ -146,26 +150,41 @@ def _judge_sentence(words: Sequence[str]) -> Iterator[Finding]:
             continue
         before = words[place - 1] if place else ""
         context = frozenset(words[max(0, place - _GUARDED) : place])
-        if _TAKES_BACK & context or words[place + 1 : place + 2] == ("nicht",):
+        if _TAKES_BACK & context or not _DENIED.isdisjoint(words[place + 1 : place + 2]):
             continue
-        if effect := _find_later_effect(word, before):
+        if effect := _find_later_effect(words, place):
             yield make_finding(effect, source="Its description")
         elif word in _CHANGING_FORMS and before in _SUBJECTS:
             yield _SAID_CHANGE
-        elif word in _DELETED and before in _PASSIVES and not _GUARDS & context:
+        elif word in _DELETED and before in _PASSIVES and _GUARDS.isdisjoint(words[:place]):
             yield Finding(level="medium", reason="Its description says that something is deleted.")
 
 
-def _find_later_effect(word: str, before: str) -> Effect | None:
-    """Return the effect of a verb that the word before it makes an act of the tool."""
+def _find_later_effect(words: Sequence[str], place: int) -> Effect | None:
+    """Return the effect of a verb that the words before it make an act of the tool."""
+    word, before = words[place], words[place - 1] if place else ""
     is_in_list_of_nouns = before == "and" and word in _NOUN_LIKE_FORMS
     if (not before or before in _SUBJECTS) and word in _LATER_FORMS and not is_in_list_of_nouns:
         return _LATER_FORMS[word]
-    if before in _MODALS and word in _LATER_VERBS:
+    if word in _LATER_VERBS and _is_said_of_the_tool(words, place):
         return _LATER_VERBS[word]
     if before in _GERUND_OPENERS and word in _LATER_GERUNDS:
         return _LATER_GERUNDS[word]
     return None if before in _INFINITIVE_MARKS else _FOREIGN_GRAVE.get(word)
+
+
+def _is_said_of_the_tool(words: Sequence[str], place: int) -> bool:
+    """Return whether a plain verb is an act of the tool: "will delete", "list and delete". Advice
+    to the reader and lists of what is refused are not."""
+    if not _REFUSALS.isdisjoint(words) or words[0] in _ADVICE:
+        return False
+    match words[place - 1] if place else "":
+        case "and":
+            return words[0] in _OPENING_VERBS
+        case "may" | "might" | "must":
+            return words[max(0, place - 2)] in _SUBJECTS
+        case before:
+            return before in _MODALS
 
 
 def _judge_foreign_script(words: Sequence[str]) -> Iterator[Finding]:

@@ -27,6 +27,7 @@ from chatapp.permissions.risk_vocabulary import (
     ENDING_REPORTS,
     FOREIGN_STEMS,
     FOREIGN_VERBS,
+    ISSUED,
     LIGHT_MADE,
     LIGHT_REMOVED,
     LOOKED_UP,
@@ -39,6 +40,8 @@ from chatapp.permissions.risk_vocabulary import (
     NOUN_TAILS,
     OBSERVATIONS,
     OPERATIONS_NOUNS,
+    QUESTION_WORDS,
+    QUESTIONS,
     REPORT_STEMS,
     REPORTS,
     SOCIAL_VERBS,
@@ -101,14 +104,19 @@ def make_finding(effect: Effect, *, source: str) -> Finding:
 
 FoundVerbs = Sequence[tuple[str, Effect]]
 
-_OPERATING = word_set("apply merge manage restore complete connect update modify configure")
+_OPERATING = word_set("""
+    apply merge manage restore complete connect update modify configure format
+    submit dispatch launch approve retry requeue
+    """)
+_HANDING_OVER = frozenset({"send", "submit", "dispatch"})
 _RESTORING = frozenset({"restore", "merge"})
-_ASKING = frozenset({"execute", "run"})
-_MAKING = frozenset({"add", "post"})
+_ASKING = frozenset({"execute", "exec", "run", "query"})
+_MAKING = frozenset({"add", "post", "make", "register", "schedule", "insert"})
 _PLACES = frozenset({"to", "into", "on", "in"})
 _GRAVE_NOUNS = ACCESS_NOUNS | OPERATIONS_NOUNS | MONEY_NOUNS | MONEY_RECORDS
 _KNOWN_NOUNS = _GRAVE_NOUNS | NOT_VERBS
 _NOT_OBJECTS = REPORTS | NOUN_TAILS
+_QUOTED = frozenset({"price", "prices"})  # A name without a verb that ends so asks for a price.
 _READING_ENDINGS = ENDING_READERS | ENDING_REPORTS
 _RECORDS_SETTLED = MONEY_NOUNS | MONEY_RECORDS
 _CHANGING: frozenset[Effect] = frozenset({"changes", "controls", "removes"})
@@ -132,6 +140,8 @@ def find_unknown_parts(name: str, effect: Effect | None) -> Iterator[Finding]:
         yield Finding(level="medium", reason="Its name is in a script that is not known here.")
     if _has_unknown_second_action(words):
         yield Finding(level="medium", reason="A second action in its name is not known.")
+    if effect == "reads" and _states_read_only(words) and not CODE_NOUNS.isdisjoint(words):
+        yield _ONLY_READS_AS_STATED
     if effect is None and _acts_on_grave_object(words):
         reason = "Its name says that it does something unknown to access, money or live systems."
         yield Finding(level="high", reason=reason)
@@ -146,8 +156,17 @@ def _has_unknown_second_action(words: Sequence[str]) -> bool:
     )
 
 
+def _states_read_only(words: Sequence[str]) -> bool:
+    """Return whether a name states that its SQL cannot write: `execute_readonly_sql`."""
+    is_stated = "readonly" in words or ("read", "only") in pairwise(words)
+    return is_stated or (bool(_ASKING.intersection(words)) and "select" in words)
+
+
+_ONLY_READS_AS_STATED = Finding(level="medium", reason="Its service says that its SQL only reads.")
+
+
 def _acts_on_grave_object(words: Sequence[str]) -> bool:
-    if len(words) < 2 or words[-1] not in _GRAVE_NOUNS:
+    if len(words) < 2 or words[-1] not in _GRAVE_NOUNS - _QUOTED:
         return False
     return words[0] not in _KNOWN_NOUNS and not words[0].endswith("s")
 
@@ -159,10 +178,14 @@ def detect_phrase_effect(words: Sequence[str], context: Sequence[str]) -> Effect
         return None
     verb, effect = spoken
     nouns = frozenset(context) - {verb}
+    if verb in _ASKING and _states_read_only(context):
+        return "reads"
     if verb == "query" and nouns & CODE_NOUNS:
         return "runs"
     if verb == "write" and nouns & (CODE_NOUNS | {"query"}):
         return "runs"
+    if verb == "generate" and words[-1] in ISSUED:
+        return "access"
     if effect == "reads" or _only_reads(verb, nouns):
         return "reads"
     return _weigh_nouns(verb, effect, nouns, words[-1])
@@ -170,7 +193,7 @@ def detect_phrase_effect(words: Sequence[str], context: Sequence[str]) -> Effect
 
 def _only_reads(verb: str, nouns: frozenset[str]) -> bool:
     """Return whether a verb that usually changes things only reads these nouns."""
-    if verb in _ASKING and nouns & OBSERVATIONS and not nouns & CODE_NOUNS:
+    if verb != "query" and verb in _ASKING and nouns & QUESTIONS and not nouns & CODE_NOUNS:
         return True
     return bool(nouns & {"resolve": LOOKED_UP, "convert": COMPUTED}.get(verb, frozenset()))
 
@@ -185,6 +208,8 @@ def _weigh_nouns(verb: str, effect: Effect, nouns: frozenset[str], last: str) ->
         return "access"
     settled = MONEY_NOUNS if verb in EDITING_VERBS else _RECORDS_SETTLED
     if effect in _CHANGING and nouns & settled:
+        return "money"
+    if verb in _HANDING_OVER and last in settled and last not in {"invoice", "invoices"}:
         return "money"
     if effect == "removes" and (nouns & LIGHT_REMOVED or "from" in nouns):
         return "changes"
@@ -246,6 +271,8 @@ def look_up_verb(word: str) -> Effect | None:
 def _find_effect_without_verb(words: Sequence[str]) -> tuple[str, Effect] | None:
     if words and words[-1] in REPORTS:
         return words[-1], "reads"
+    if words and words[0] in QUESTION_WORDS:
+        return words[0], "reads"
     for word in words:
         if effect := AMBIGUOUS.get(word):
             return word, effect
@@ -508,15 +535,16 @@ def _find_free_code(
         if not word or not parameter.is_free_text or is_harmless:
             continue
         if word == "sql" and effect == "reads" and _claims_read_only(name):
-            yield Finding(level="medium", reason="Its service says that its SQL only reads.")
+            yield _ONLY_READS_AS_STATED
         else:
             yield Finding(level="high", reason=f"It takes {_FREE_CODE[word]}.")
 
 
 def _claims_read_only(name: str) -> bool:
     words = split_words(name)
-    is_stated = "readonly" in words or ("read", "only") in pairwise(words)
-    return is_stated or (not OBSERVATIONS.isdisjoint(words) and CODE_NOUNS.isdisjoint(words))
+    return _states_read_only(words) or (
+        not OBSERVATIONS.isdisjoint(words) and CODE_NOUNS.isdisjoint(words)
+    )
 
 
 def _find_code_word(words: Sequence[str]) -> str:

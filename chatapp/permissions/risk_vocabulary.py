@@ -76,8 +76,7 @@ VERBS = _build_table(
         "creates": """
             create new clone copy import fork duplicate provision scaffold bootstrap initialize
             instantiate
-            spawn mint forge reproduce
-            """,
+            spawn mint setup init establish mkdir cp""",
         "deletes": """
             delete destroy drop purge erase wipe truncate uninstall teardown kill reset prune flush
             trash rm rmdir del hdel deprovision expunge decommission shred nuke
@@ -195,7 +194,7 @@ FOREIGN_STEMS = _build_table(
 # that reports.
 AMBIGUOUS = _build_table(
     {
-        "reads": "test plan filter group match review",
+        "reads": "test plan filter group match review recall",
         "changes": """
             tag label comment record bookmark open log track fix schedule rate vote book batch
             pull""",
@@ -203,9 +202,14 @@ AMBIGUOUS = _build_table(
         "creates": "draft build",
         "runs": "command shell terminal script invoke bash",
         "access": "share",
-        "money": "order charge checkout trade",
+        "money": "order charge checkout trade bid tip wire",
     }
 )
+
+# First words of names that are questions: `is_valid`.
+QUESTION_WORDS = word_set("""
+    is has can does who what which where when how exists contains
+    """)
 
 # Nouns at the end of a word of those scripts that begins with a reading verb and only reads.
 REPORT_STEMS = (
@@ -245,7 +249,11 @@ REPORTS = word_set("""
     nearby latest recent current upcoming trending popular related suggestions recommendations
     alternatives similar profile profiles sitemap feed feeds headlines comments transcript
     transcripts subtitles captions leaderboard standings scores sentiment
-    vulnerabilities advisories alerts incidents topology inventory box bounds
+    vulnerabilities advisories alerts incidents topology inventory
+    indicators similarity quality chart charts neighbors neighbours geolocation symbols
+    healthcheck activities dashboard velocity
+    finder checker viewer reader searcher explorer analyzer analyser calculator validator inspector
+    scanner detector estimator parser extractor summarizer translator linter
     """)
 
 # Verbs that affect a person or a thing only for the person who acts, so the noun after them is not
@@ -271,6 +279,7 @@ OPERATIONS_NOUNS = word_set("""
     application applications migration migrations production release database databases job jobs
     environment domain dns stack function functions daemon router network gateway branch
     replica replicas droplet volume volumes processor processors
+    kubectl kubernetes terraform docker firmware disk disks partition partitions filesystem
     """)
 
 MONEY_NOUNS = word_set("""
@@ -280,7 +289,7 @@ MONEY_NOUNS = word_set("""
 
 # Records about money. Editing one moves nothing; settling one does.
 MONEY_RECORDS = word_set("""
-    subscription subscriptions order orders timesheet timesheets
+    subscription subscriptions order orders timesheet timesheets invoice invoices
     """)
 EDITING_VERBS = word_set("""
     update edit modify change set add append insert patch rename tag mark manage annotate format
@@ -294,6 +303,7 @@ SOFT_OPERATIONS = word_set("project projects pull")
 WHOLE_THINGS = word_set("""
     page wiki document doc project board list issue ticket task event contact account channel folder
     repository webhook workflow category calendar group database collection table request
+    directory customer product site domain integration environment dashboard monitor meeting
     """)
 
 # Reading verbs that are nouns as often; the last word of the name may be the verb.
@@ -373,6 +383,11 @@ SAID_CHANGES = word_set("""
     remove clear replace insert notify email forward
     """)
 
+# Nouns that `generate` issues to somebody; it only computes all others, such as a password.
+ISSUED = word_set(
+    "token tokens key keys secret secrets credential credentials certificate invitation"
+)
+
 # Nouns that `resolve` looks up; it settles all others.
 LOOKED_UP = word_set("id ids url uri path address name username host dns reference ref library")
 
@@ -386,6 +401,12 @@ COMPUTED = word_set("""
 OBSERVATIONS = word_set("""
     log logs insights insight metric metrics promql logql traceql prometheus loki cwl trace traces
     span spans telemetry analytics
+    """)
+
+# Nouns of things that are run to learn something. "query" is not among them: a query may be in any
+# language.
+QUESTIONS = OBSERVATIONS | word_set("""
+    search research report check audit scan diagnostics analysis lint linter
     """)
 
 # Small things: creating one is a message, and removing one loses little.

@@ -86,6 +86,8 @@ CASES = [
         get_reset_status get_restart_count list_quarantine_files get_kill_switch get_ban_list
         list_deleted_users get_execution_log list_grant_types_for_client get_promote_reason
         get_run_by_id list_deploy_keys get_install_count check_trigger_config
+        generate_password generate_summary is_valid has_access who_owns_it
+        password_checker sales_chart run_linter deploy_key_get
         get_invite_link search_and_list_memos find_and_count_rows
         """,
     ),
@@ -95,12 +97,16 @@ CASES = [
         """
         yank_production_database zorch_customer_permissions bork-api-secrets
         frobnicateUserRoles sunset_cluster yeet_payments hose_container neuter_admin
-        upend_firewall gut_team_credentials
+        upend_firewall gut_team_credentials kubectl_apply flash_firmware format_disk submit_job
+        send_payment generate_api_key generate_access_token make_directory register_webhook
+        schedule_event add_integration
         """,
     ),
     *list_by_name("unknown-verb", "medium", "frobnicate_memo zorch_page blorp_the_calendar"),
     *list_by_name(
-        "noun-of-data", "medium", "active_users aws_instances api_keys user_roles github_tokens"
+        "noun-of-data",
+        "medium",
+        "crypto_price active_users aws_instances api_keys user_roles",
     ),
     *list_by_description(
         "later-verb",
@@ -149,6 +155,12 @@ CASES = [
         "Returns documents on payments, refunds and grants.",
         "Does not execute the query; explains it.",
         "Lists what is not deleted.",
+        "Gets the weather. Use this tool before deleting an event.",
+        "Returns an error if the file is moved or is being deleted.",
+        "Lists users. Admins can delete, ban and revoke. An owner may delete the account.",
+        "Lists webhooks. To replace one, call create_webhook, then delete the old one.",
+        "Reads tables. INSERT, UPDATE and DELETE are rejected.",
+        "Reads the graph. This deletes nothing.",
     ),
     *list_by_schema(
         "switch",
@@ -250,10 +262,12 @@ CASES = [
         hide("if", with_parameters(page=TEXT), then={"required": ["page"]}),
     ),
     *list_by_name(
-        "german", "high", "lösche_datei loeschen_kunde rechnung_bezahlen löscht_alles nutzer_sperren"
+        "german",
+        "high",
+        "lösche_datei loeschen_kunde rechnung_bezahlen löscht_alles nutzer_sperren",
     ),
     *list_by_name("french", "high", "supprime_fichier effacer_compte détruire_base payer_facture"),
-    *list_by_name("spanish", "high", "borra_cuenta eliminar_fila vaciar_papelera reembolsar_pedido"),
+    *list_by_name("spanish", "high", "borra_cuenta eliminar_fila vaciar_papelera reembolsar_nota"),
     *list_by_name("italian", "high", "elimina_riga cancella_ordine svuota_cestino pagare_conto"),
     *list_by_name("portuguese", "high", "apaga_conta excluir_linha exclui_tudo pagar_boleto"),
     *list_by_name("dutch", "high", "verwijder_bestand verwijderen_klant factuur_betalen"),
@@ -328,12 +342,19 @@ CASES = [
     *list_by_name("delete-then-noun", "high", "delete_list create_list remove_view reset_view"),
     *[
         Case(kind="read-only-sql", name=name, expected="medium", schema=with_parameters(sql=TEXT))
-        for name in ("query_readonly", "read_only_query", "query_logs")
+        for name in (
+            "query_readonly",
+            "read_only_query",
+            "query_logs",
+            "execute_readonly_sql",
+            "run_select",
+        )
     ],
     *[
         Case(kind="free-sql", name=name, expected="high", schema=with_parameters(sql=TEXT))
         for name in ("read_rows", "query", "execute_readonly_then_write")
     ],
+    *list_by_name("read-only-sql", "medium", "execute_read_only_sql run_select_sql"),
     Case(
         kind="soothing-hints",
         name="fetch_reset_password",
