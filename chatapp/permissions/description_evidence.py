@@ -62,6 +62,9 @@ _ADVICE = word_set("to use call if when before after see you users admins owners
 _REFUSALS = word_set("rejected refused blocked forbidden disallowed denied unsupported")
 _DENIED = word_set("nothing no nicht nichts keine rien pas nada niente niets")
 _GERUND_OPENERS = word_set("and then by optionally while also permanently silently")
+_GERUND_BLOCKERS = word_set("""
+    for of about on to before from in is are the a an any when or as with
+    """) | {""}
 _PASSIVES = word_set("is are gets get be been being")
 # Words before a verb that take it back, or that make it what somebody else does.
 _GUARDS = word_set("""
@@ -96,6 +99,7 @@ _LATER_FORMS = {_spell_third_person(verb): does for verb, does in _LATER_VERBS.i
 _NOUN_LIKE_FORMS = {_spell_third_person(verb) for verb in NOUN_LIKE_ACTIONS | NOUN_LIKE_GRAVE}
 _LATER_GERUNDS = {_spell_gerund(verb): does for verb, does in _LATER_VERBS.items()}
 _DELETED = {_spell_participle(verb) for verb, does in VERBS.items() if does == "deletes"}
+_DELETED |= {"overwritten", "removed"}
 _CHANGING_FORMS = {_spell_third_person(verb) for verb in SAID_CHANGES}
 _FOREIGN_GRAVE = {verb: does for verb, does in FOREIGN_VERBS.items() if does in _GRAVE}
 _SAID_LATER = frozenset(
@@ -169,6 +173,8 @@ def _find_later_effect(words: Sequence[str], place: int) -> Effect | None:
     if word in _LATER_VERBS and _is_said_of_the_tool(words, place):
         return _LATER_VERBS[word]
     if before in _GERUND_OPENERS and word in _LATER_GERUNDS:
+        return _LATER_GERUNDS[word]
+    if word in _LATER_GERUNDS and words[0] not in _ADVICE and before not in _GERUND_BLOCKERS:
         return _LATER_GERUNDS[word]
     return None if before in _INFINITIVE_MARKS else _FOREIGN_GRAVE.get(word)
 

@@ -33,9 +33,11 @@ from chatapp.permissions.risk_vocabulary import (
     LOOKED_UP,
     MONEY_NOUNS,
     MONEY_RECORDS,
+    NAMING_READERS,
     NOT_VERBS,
     NOUN_LIKE_ACTIONS,
     NOUN_LIKE_ENDINGS,
+    NOUN_LIKE_PARTS,
     NOUN_LIKE_READERS,
     NOUN_TAILS,
     OBSERVATIONS,
@@ -239,7 +241,8 @@ def _choose_leading_verb(spoken: FoundVerbs, words: Sequence[str]) -> tuple[str,
     for later, does in spoken[1:]:
         is_last_word = verb in NOUN_LIKE_READERS and later == words[-1]
         is_said = is_last_word and does != "reads" and later not in NOUN_LIKE_ENDINGS
-        if is_said or _is_always_a_verb(later) or _has_object(verb, later, words):
+        is_act = _has_object(verb, later, words) or _has_grave_object(verb, later, words)
+        if is_said or _is_always_a_verb(later) or (does != "reads" and is_act):
             return later, does
     return verb, effect
 
@@ -262,6 +265,16 @@ def _has_object(reader: str, verb: str, words: Sequence[str]) -> bool:
     after = words[words.index(verb) + 1 :]
     is_list_of_things = reader in {"list", "count"} and words[-1].endswith("s")
     return bool(after) and after[0] not in _NOT_OBJECTS and not is_list_of_things
+
+
+def _has_grave_object(reader: str, verb: str, words: Sequence[str]) -> bool:
+    """Return whether the words end in what a verb after a reading verb would do harm to:
+    `verify_start_vm`. `get_sync_jobs` asks for jobs."""
+    if verb in NOUN_LIKE_PARTS or words[-1] == verb or words[-1] not in _GRAVE_NOUNS:
+        return False
+    if reader in NAMING_READERS:
+        return verb not in NOUN_LIKE_ACTIONS and not words[-1].endswith("s")
+    return True
 
 
 def look_up_verb(word: str) -> Effect | None:

@@ -331,6 +331,14 @@ VERBS_BEFORE_OBJECTS = word_set("""
     disconnect shutdown halt notify broadcast reimburse disburse liquidate
     """)
 
+# Verbs that are part of a noun after a reading verb: `get_load_balancer`, `get_refresh_token`.
+NOUN_LIKE_PARTS = word_set("""
+    release load link lock refresh like follow block sync import sign set store mark test log
+    format type sort swap crop stake register
+    """)
+# Verbs that ask for a thing by its name, so that a verb after them is more likely a noun.
+NAMING_READERS = word_set("get list count show describe view")
+
 # Leading verbs that are nouns as often. The name reads if it ends in a plain reading verb or in a
 # report: `deploy_logs_get`, `deploy_status`.
 NOUN_LIKE_ACTIONS = word_set("""
@@ -365,7 +373,8 @@ DELETING_SWITCHES = word_set("""
     delete purge destroy erase wipe truncate uninstall nuke shred expunge kill
     """)
 CHANGING_SWITCHES = word_set("""
-    force overwrite clobber cascade apply fix autofix write persist reset confirm confirmed dryrun
+    force overwrite clobber cascade apply fix autofix write persist reset cleanup confirm confirmed
+    dryrun
     """)
 SWITCH_OPENERS = word_set("auto force hard also then and should do permanently")
 
@@ -375,12 +384,12 @@ LOOSE_VERBS = word_set("""
     rebase drain
     """)
 # Grave verbs whose third person is a plural as often: "payments and grants".
-NOUN_LIKE_GRAVE = word_set("grant drop kill reset reboot purchase upgrade kick pay buy wire flush")
+NOUN_LIKE_GRAVE = word_set("grant kill reboot purchase upgrade kick pay buy wire")
 
 # Verbs that raise a tool which reads, wherever its description states them.
 SAID_CHANGES = word_set("""
     update modify write overwrite send upload publish move rename disable enable stop cancel create
-    remove clear replace insert notify email forward
+    remove clear clean empty replace insert notify email forward
     """)
 
 # Nouns that `generate` issues to somebody; it only computes all others, such as a password.

@@ -67,6 +67,8 @@ CASES = [
         preview_execute_script search_overwrite_and_delete get_user_then_impersonate
         list_users_and_ban_member monitor_kill_process lookup.disable.user
         validate_promote_member read_evict_pod scan_and_quarantine view_or_wipe
+        verify_start_vm analyze_migrate_database preview_pay_invoice audit_rotate_credentials
+        monitor_scale_cluster search_invite_user show_transfer_money view_approve_payment
         count_truncate_tables detect_and_evict describe_nuke_account
         """,
     ),
@@ -88,6 +90,7 @@ CASES = [
         get_run_by_id list_deploy_keys get_install_count check_trigger_config
         generate_password generate_summary is_valid has_access who_owns_it
         password_checker sales_chart run_linter deploy_key_get
+        get_load_balancer list_refresh_tokens get_import_job list_sync_jobs get_release_pipeline
         get_invite_link search_and_list_memos find_and_count_rows
         """,
     ),
@@ -128,6 +131,8 @@ CASES = [
         "View, update and delete memos.",
         "Fetches x and automatically uninstalls the old package.",
         "Flushes the queue.",
+        "Returns a report after deleting old ones.",
+        "Returns a report (and drops the temporary tables).",
         "Destroys what it returns.",
     ),
     *list_by_description(
@@ -138,6 +143,8 @@ CASES = [
         "Shows the job, then cancels it.",
         "Lists messages. Read messages are deleted.",
         "Updates the record and returns it.",
+        "Returns a report and cleans up the source.",
+        "Lists x. Existing files are overwritten.",
         "Finds the flag. It also disables the flag.",
     ),
     *list_by_description(
