@@ -23,7 +23,13 @@ _OF_EFFECT: dict[Effect, str] = {
 _OF_WORDS = {
     "It takes ": "What stands in that value is carried out as it is.",
     "It can send any request ": "It may carry what is in its values to any address.",
+    "One of its values makes it delete ": _OF_EFFECT["deletes"],
+    "One of its values makes it change ": _OF_EFFECT["changes"],
+    "Its description says that it changes something as well": _OF_EFFECT["changes"],
+    "Its description says that something is deleted": _OF_EFFECT["deletes"],
     "Nothing in its name ": "Only the service's own words say what it does.",
+    "A second action in its name ": "Only the service's own words say what it does.",
+    " in a script that is not known here.": "Only the service's own words say what it does.",
     " came before it.": "A stranger's words may have asked for this, and not you.",
 }
 _OF_LEVEL = {

@@ -20,6 +20,8 @@ def test_each_effect_that_raises_a_risk_has_a_consequence(effect: str, source: s
         ("It takes free SQL.", "carried out"),
         ("It can send any request to an address.", "any address"),
         ("Nothing in its name says what it does.", "own words"),
+        ("Its name is in a script that is not known here.", "own words"),
+        ("One of its values makes it delete something.", "for good"),
         ("A result of “web”, which strangers may have written, came before it.", "stranger"),
     ],
 )
