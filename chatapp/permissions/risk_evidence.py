@@ -43,7 +43,6 @@ from chatapp.permissions.risk_vocabulary import (
     OBSERVATIONS,
     OPERATIONS_NOUNS,
     QUESTION_WORDS,
-    QUESTIONS,
     REPORT_STEMS,
     REPORTS,
     SOCIAL_VERBS,
@@ -195,7 +194,7 @@ def detect_phrase_effect(words: Sequence[str], context: Sequence[str]) -> Effect
 
 def _only_reads(verb: str, nouns: frozenset[str]) -> bool:
     """Return whether a verb that usually changes things only reads these nouns."""
-    if verb != "query" and verb in _ASKING and nouns & QUESTIONS and not nouns & CODE_NOUNS:
+    if verb != "query" and verb in _ASKING and nouns & OBSERVATIONS and not nouns & CODE_NOUNS:
         return True
     return bool(nouns & {"resolve": LOOKED_UP, "convert": COMPUTED}.get(verb, frozenset()))
 

@@ -406,16 +406,17 @@ COMPUTED = word_set("""
     coordinates color colour number numbers measurement
     """)
 
-# Records of events; running a query over them only reads.
+# Records of events and findings; what runs over them only reads.
 OBSERVATIONS = word_set("""
     log logs insights insight metric metrics promql logql traceql prometheus loki cwl trace traces
-    span spans telemetry analytics
+    span spans telemetry analytics lint linter
+    diagnostics
     """)
 
 # Nouns of things that are run to learn something. "query" is not among them: a query may be in any
 # language.
 QUESTIONS = OBSERVATIONS | word_set("""
-    search research report check audit scan diagnostics analysis lint linter
+    search research report check audit scan analysis
     """)
 
 # Small things: creating one is a message, and removing one loses little.

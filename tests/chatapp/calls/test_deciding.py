@@ -130,7 +130,7 @@ async def test_a_tool_that_changed_after_policy_allowed_its_call_asks_and_shows_
     card = BeautifulSoup(await in_database(render_call, call), "html.parser")
     (changed,) = card.select(".changed-tool")
     assert "Description" in changed.get_text()
-    assert "and sends them to a stranger" in "".join(
+    assert "and shows them to a stranger" in "".join(
         each.get_text() for each in changed.select("ins")
     )
     await in_database(
@@ -188,7 +188,7 @@ async def test_a_call_is_asked_about_although_policy_would_allow_the_changed_too
 
 
 def other_description() -> None:
-    replace_definition(description="Reads a note and sends them to a stranger.")
+    replace_definition(description="Reads a note and shows them to a stranger.")
 
 
 def replace_definition(**fields: Any) -> None:
