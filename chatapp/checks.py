@@ -102,7 +102,9 @@ def check_log_anchors(app_configs: Sequence[AppConfig] | None, **_: Any) -> list
         get_public_key()
     except ValueError:
         hint = "Leave it unset to have one made, or set 32 random bytes as URL-safe base64."
-        found.append(Error("LOG_SIGNING_KEY is no key.", hint=hint, id="countersign.E007"))
+        found.append(
+            Error("LOG_SIGNING_KEY cannot be used as a key.", hint=hint, id="countersign.E007")
+        )
     for place in settings.LOG_ANCHORS:
         if not is_place(place):
             hint = "It takes stdout, file:/path, mailto:name@host and https://…"

@@ -11,6 +11,7 @@ import binascii
 import json
 import logging
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 from urllib.parse import urlsplit
@@ -37,7 +38,6 @@ log = logging.getLogger(__name__)
 PREFIX = b"countersign log anchor\n"
 SIGNED = ("at", "hash", "key", "position")
 HTTP_SECONDS = 10.0
-RETRY_SECONDS = 60.0
 
 
 class BadAnchor(Exception):
@@ -71,12 +71,22 @@ def read_anchors(lines: Iterable[str], keys: Iterable[str]) -> Iterator[Mark]:
     """
     trusted = set(keys)
     for number, line in enumerate(lines, start=1):
-        if '"signature"' not in line or '"position"' not in line:
+        anchor = _find_anchor(line)
+        if anchor is None:
             continue
         try:
-            yield _check_anchor(json.loads(line[line.index("{") :]), trusted)
-        except (ValueError, KeyError, TypeError, InvalidSignature) as error:
+            yield _check_anchor(anchor, trusted)
+        except (ValueError, TypeError, InvalidSignature) as error:
             raise BadAnchor(f"Line {number} is no anchor that this key has signed.") from error
+
+
+def _find_anchor(line: str) -> dict[str, Any] | None:
+    """Return the object of JSON at the end of this line, if it has the names of an anchor."""
+    try:
+        found = json.loads(line[line.index("{") :])
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) and found.keys() == {*SIGNED, "signature"} else None
 
 
 def _check_anchor(anchor: dict[str, Any], trusted: set[str]) -> Mark:
@@ -109,17 +119,14 @@ def _decode(text: str) -> bytes:
 
 # --- the schedule --------------------------------------------------------------------------
 async def write_due_anchor() -> None:
-    """Write an anchor if one is due. Where that fails, all places get one again a minute later."""
+    """Write an anchor if one is due. A place where that fails gets the next one."""
     if not settings.LOG_ANCHORS:
         return
     anchor = await in_database(claim_anchor)
     if anchor is None:
         return
-    failures = await asyncio.to_thread(write_anchor, anchor)
-    for failure in failures:
+    for failure in await asyncio.to_thread(write_anchor, anchor):
         log.error("%s", failure)
-    if failures:
-        await in_database(_retry_soon)
 
 
 def claim_anchor() -> str | None:
@@ -129,11 +136,6 @@ def claim_anchor() -> str | None:
     if not due.update(next_at=from_now(seconds=settings.LOG_ANCHOR_SECONDS)):
         return None
     return make_anchor()
-
-
-def _retry_soon() -> None:
-    soon = min(RETRY_SECONDS, settings.LOG_ANCHOR_SECONDS)
-    AnchorSchedule.objects.filter(pk=1).update(next_at=from_now(seconds=soon))
 
 
 # --- the places ----------------------------------------------------------------------------
@@ -147,14 +149,17 @@ def write_anchor(anchor: str) -> list[str]:
             # Its text has the whole address.
             why = f"it answered {error.response.status_code}"
             failures.append(f"No anchor was written to {describe_place(place)}: {why}.")
-        except (OSError, httpx2.HTTPError) as error:
+        except (OSError, ValueError, httpx2.HTTPError, httpx2.InvalidURL) as error:
             failures.append(f"No anchor was written to {describe_place(place)}: {error}.")
     return failures
 
 
 def describe_place(place: str) -> str:
-    """Return the place without a path that may have a secret in it."""
-    return f"https://{urlsplit(place).hostname}" if place.startswith("https:") else place
+    """Return the place without parts of an address that may have a secret in them."""
+    scheme, separator, rest = place.partition("://")
+    if not separator:
+        return place
+    return f"{scheme}://{re.split('[/?#]', rest.rpartition('@')[2])[0]}"
 
 
 def is_place(place: str) -> bool:
@@ -168,9 +173,17 @@ def is_place(place: str) -> bool:
         case "mailto":
             return rest.count("@") == 1
         case "https":
-            return bool(urlsplit(place).hostname)
+            return _has_host(place)
         case _:
             return False
+
+
+def _has_host(address: str) -> bool:
+    try:
+        parts = urlsplit(address)
+        return bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
 
 
 def _find_writer(place: str) -> Callable[[str, str], None]:

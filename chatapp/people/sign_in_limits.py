@@ -1,5 +1,5 @@
 """Limits on sign-ins. Django-axes counts failures by name and address, by address, and by known
-browser; and few passwords are hashed at once.
+browser; and a process hashes few passwords at once.
 
 Whoever shares an address with a person can lock the person's name there. So a browser in which
 somebody has signed in keeps a signed cookie, and its failures count by themselves (OWASP, "Slow
@@ -26,8 +26,8 @@ from chatapp.models import Member
 
 COOKIE = "known_browser"
 COOKIE_SECONDS = 365 * 24 * 3600
-# Names of access tokens in the counts. No person's name has a space.
-BEARER_NAME = "token "
+# What access tokens are called in the counts. A name in the form never begins with a space.
+BEARER_NAME = " token "
 # Argon2 takes a whole core and 100 MB for each password: some cores stay free for other requests.
 SLOTS = BoundedSemaphore(max(1, (os.cpu_count() or 1) // 2))
 SLOT_WAIT_SECONDS = 10.0

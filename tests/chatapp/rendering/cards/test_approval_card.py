@@ -148,6 +148,8 @@ def test_a_look_alike_letter_in_a_value_is_drawn_with_its_code(turn: Turn) -> No
         ("ada．org", "ada．⟨U+FF0E⟩org"),
         ("１2", "１⟨U+FF11⟩2"),
         ("\U0001d41a", "\U0001d41a⟨U+1D41A⟩"),
+        ("\U0001d41a東", "\U0001d41a⟨U+1D41A⟩東"),
+        ("ｇ〇．ｏ", "ｇ⟨U+FF47⟩〇．⟨U+FF0E⟩ｏ⟨U+FF4F⟩"),
     ],
 )
 def test_full_width_and_styled_characters_are_drawn_with_their_codes(
@@ -158,7 +160,9 @@ def test_full_width_and_styled_characters_are_drawn_with_their_codes(
     assert len(card.with_class("warning")) == 2, "beside the one for high risk"
 
 
-@pytest.mark.parametrize("words", ["１００円", "図書館：Ａ館", "你好，世界！"])
+@pytest.mark.parametrize(
+    "words", ["１００円", "図書館：Ａ館", "你好，世界！", '"東京１"', "x: 東京１"]
+)
 def test_full_width_characters_in_east_asian_text_are_left_alone(turn: Turn, words: str) -> None:
     card = render(rows.question(turn, {"to": words}))
     assert not card.with_class("hidden-char")
