@@ -2,7 +2,7 @@
 
 An anchor is a line of JSON: `at`, `position` and `hash` of the last entry, the public `key`, and
 the Ed25519 `signature` (RFC 8032) of PREFIX and the other four in the form of RFC 8785. A log that
-was cut off or written anew does not fit the anchors from before.
+was truncated or rewritten does not match earlier anchors.
 """
 
 import asyncio

@@ -13,7 +13,7 @@ from typing import Any
 
 from django.conf import settings
 
-from chatapp.context.calibration import load_calibration
+from chatapp.context.calibration import Calibration, load_calibration
 from chatapp.context.fitting import (
     AFTER_REFUSALS,
     CannotFit,
@@ -200,8 +200,7 @@ async def _call_with_retries(
     turn: Turn, lease: Lease, step: OpenStep, catalogue: Catalogue, reader: AnswerReader
 ) -> None:
     """Call the model, again after an error that allows it, as long as nothing was received."""
-    model, whole = await in_database(_build_request, turn, catalogue, reader.answer)
-    calibration = await in_database(load_calibration, turn)
+    model, calibration, whole = await in_database(_build_request, turn, catalogue, reader.answer)
     provider = await load_provider(model.kind)
     asking = PendingCall(
         lease=lease,
@@ -252,7 +251,7 @@ async def _fit(
 
 def _build_request(
     turn: Turn, catalogue: Catalogue, answer: Answer
-) -> tuple[ChosenModel, ModelRequest]:
+) -> tuple[ChosenModel, Calibration, ModelRequest]:
     """Build the whole request. Whether this person may use the model is read again each time."""
     model = choose_model(turn.model, turn.conversation.owner)
     history = build_history(turn)
@@ -278,7 +277,7 @@ def _build_request(
         parameters=model.parameters,
         cache_key=str(turn.conversation_id),
     )
-    return model, request
+    return model, load_calibration(turn), request
 
 
 def _get_mode_instructions(turn: Turn) -> str:

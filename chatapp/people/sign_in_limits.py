@@ -1,8 +1,8 @@
 """Limits on sign-ins. Django-axes counts failures by name and address, by address, and by known
 browser; and a process hashes few passwords at once.
 
-Whoever shares an address with a person can lock the person's name there. So a browser in which
-somebody has signed in keeps a signed cookie, and its failures count by themselves (OWASP, "Slow
+A stranger behind the same address could lock a person's name there. So a browser in which the
+person has signed in keeps a signed cookie, and its failures count by themselves (OWASP, "Slow
 Down Online Guessing Attacks with Device Cookies").
 """
 

@@ -28,7 +28,7 @@ class Shape:
     def is_plain(self) -> bool:
         return self == PLAIN
 
-    def iterate_places(self, count: int) -> Iterable["Shape"]:
+    def list_places(self, count: int) -> list["Shape"]:
         """Return the shapes of the first `count` items, which a schema describes by their place."""
         return [*self.places[:count], *repeat(PLAIN, count - len(self.places))]
 

@@ -154,7 +154,7 @@ def _rename_properties(rule: NameRule, schema: Schema, shape: Shape) -> tuple[Sc
         schema["items"], items = _rename_properties(rule, schema["items"], shape.items or PLAIN)
         shape = replace(shape, items=None if items.is_plain else items)
     if "prefixItems" in schema:
-        known = shape.iterate_places(len(schema["prefixItems"]))
+        known = shape.list_places(len(schema["prefixItems"]))
         pairs = [
             _rename_properties(rule, each, place)
             for each, place in zip(schema["prefixItems"], known, strict=True)

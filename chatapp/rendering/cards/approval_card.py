@@ -53,10 +53,8 @@ class ValuesForm:
     is_open: bool = False
 
 
-def build_edit_form(call: ToolCall, typed: RefusedValues | None = None) -> ValuesForm | None:
-    """Return the form for the values of this call, or None if they cannot be changed."""
-    if explain_fixed_values(call):
-        return None
+def build_edit_form(call: ToolCall, typed: RefusedValues | None = None) -> ValuesForm:
+    """Return the form for the values of a call whose values can be changed."""
     fields = _build_fields(call)
     is_open = typed is not None and typed.values.get("decision") == "change"
     values = typed.values if typed and is_open else _fill_in_values(call, fields)
@@ -132,6 +130,7 @@ def build_approval_card(
 ) -> dict[str, Any]:
     """Return what the card shows beside the values of every call. `changed` are refused values."""
     plain, wish = call_values.split_request(call)
+    fixed = explain_fixed_values(call)
     return render_values(call) | {
         "arguments": call_values.draw_arguments(call, facts.previous),
         "left_out": call_values.draw_left_out(call, facts.previous),
@@ -156,8 +155,8 @@ def build_approval_card(
         ],
         "note": draw_hidden(call.note),
         "ways": [WAYS[scope] for scope in facts.scopes],
-        "values_form": build_edit_form(call, changed),
-        "values_fixed": explain_fixed_values(call),
+        "values_form": None if fixed else build_edit_form(call, changed),
+        "values_fixed": fixed,
         "changes": compare_definitions(facts.definition_before, call.definition)
         if call.definition
         else [],

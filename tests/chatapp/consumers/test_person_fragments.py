@@ -68,7 +68,7 @@ async def read_fragments(tab: Socket) -> dict[str, str]:
 
 
 async def create_waiting_call(person: Member) -> ToolCall:
-    """A call of this person now waits for approval, and whoever watches is told."""
+    """A call of this person now waits for approval, and open pages are told."""
 
     def ask() -> ToolCall:
         call = rows.question(rows.turn(person))

@@ -55,7 +55,7 @@ async def test_closing_while_the_model_answers_frees_the_turn(
 async def test_words_that_were_not_stored_when_the_engine_closes_are_forgotten(
     runtime: EngineRuntime, turn: Turn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody has seen them, and the model is asked anew."""
+    """Nobody has seen them, and the model is asked again."""
     monkeypatch.setattr(group_commit, "TICK_SECONDS", 60.0)
     first, second = Pause(), Pause()
     words: Scene = [TextDelta(text="Half"), first, TextDelta(text=" an ans"), second]

@@ -239,7 +239,7 @@ def test_the_page_says_what_the_modules_say() -> None:
     written = (Path(settings.BASE_DIR) / "docs/core-tools.md").read_text()
     how = "from chatapp.tools.documentation import render_page; print(render_page(), end='')"
     assert written == render_page(), (
-        f'Make it anew: manage.py shell -v0 -c "{how}" > docs/core-tools.md'
+        f'Generate it again: manage.py shell -v0 -c "{how}" > docs/core-tools.md'
     )
 
 
