@@ -57,12 +57,14 @@ class Answers:
     """The operator's answers to the questions of a service.
 
     `by_key` holds the answers by the key of the question, and `declines` answers all others with
-    a decline. `unanswered` collects lines about questions that got no answer, to be printed.
+    a decline. `unanswered` collects the questions of a service that waits which got no valid
+    answer, and `problems` what was wrong with an answer.
     """
 
     by_key: dict[str, Answer]
     declines: bool
-    unanswered: list[str] = field(default_factory=list)
+    unanswered: list[InputRequest] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
 
     @classmethod
     def from_options(cls, options: Options) -> "Answers":
@@ -93,13 +95,12 @@ class Answers:
 
         Without a valid answer, cancel the question.
         """
-        reason = "Nobody answered:"
         try:
             if answer := self.find_answer(request):
                 return answer
         except Failure as failure:
-            reason = failure.message
-        self.unanswered.extend([reason, *console_calls.format_question(request)])
+            self.problems.append(failure.message)
+        self.unanswered.append(request)
         return Answer(action="cancel")
 
 
@@ -138,13 +139,15 @@ class CallVerbs(VerbCommand):
             lines = console_calls.format_waiting(outcome, service.name)
             self._print(options, console_calls.build_waiting_value(outcome), lines)
             raise SystemExit(WAITS)
-        for line in answers.unanswered:
+        for line in console_calls.format_unanswered(answers.unanswered, answers.problems):
             self.stderr.write(services.replace_controls(line))
         self._print(
             options,
-            console_calls.build_call_value(outcome),
+            console_calls.build_call_value(outcome, unanswered=answers.unanswered),
             console_calls.format_result(outcome.result),
         )
+        if answers.unanswered:
+            raise SystemExit(WAITS)
         if outcome.result.is_error:
             raise SystemExit(FAILED)
 

@@ -207,7 +207,8 @@ class Service(models.Model):
         "open to strangers",
         default=False,
         help_text="What it returns may be written by anybody, as web pages and mails are. Once it "
-        "is in an answer, tools that do more than read ask again.",
+        "is in an answer, tools that do more than read ask again, and so do calls that send data "
+        "to an address or a recipient.",
     )
     new_tools = models.CharField(
         "new and changed tools",
@@ -279,6 +280,7 @@ class Service(models.Model):
     known_transport = models.CharField(max_length=15, blank=True, editable=False)
     known_era = models.CharField(max_length=20, blank=True, editable=False)
     discovery = models.JSONField(null=True, editable=False)
+    detected_at = models.DateTimeField(null=True, editable=False)
     left_out = models.JSONField(default=list, editable=False)
     tools_listed_at = models.DateTimeField(null=True, editable=False)
     tools_fresh_until = models.DateTimeField(null=True, editable=False)
@@ -353,6 +355,7 @@ class Service(models.Model):
             "known_transport": "",
             "known_era": "",
             "discovery": None,
+            "detected_at": None,
             "left_out": [],
             "tools_listed_at": None,
             "tools_fresh_until": None,

@@ -8,6 +8,7 @@ import anyio
 import httpx2
 
 from mcpconfig.values.errors import OperationError, timeout_error
+from mcpconfig.values.hooks import current_hooks
 from mcpconfig.values.limits import LIMITS
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -99,6 +100,7 @@ async def resolve_vetted_addresses(host: str, port: int, *, allows_private: bool
     if not addresses or not all(
         is_allowed(address, allows_private=allows_private) for address in addresses
     ):
+        current_hooks().count_refused_connection("address")
         raise OperationError(
             kind="blocked_address",
             message="The service's host leads to an address that is not allowed.",

@@ -21,10 +21,12 @@ from mcpconfig.values.errors import (
     disconnect_error,
     translate_transport_error,
 )
+from mcpconfig.values.hooks import current_hooks
 from mcpconfig.values.limits import LIMITS
 
 from .addresses import check_url, resolve_vetted_addresses
-from .response_limits import LimitedBody, find_refusal
+from .call_answers import CallAnswerBody
+from .response_limits import LimitedBody, find_refusal, read_refusal
 from .sse_endpoint import EndpointCheckStream
 from .wire import ExchangeRecord, Wire
 
@@ -105,19 +107,27 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
             # A service may have no such stream; that does not end the operation.
             await response.aclose()
             return httpx2.Response(405, request=request)
+        if not (is_push or self._is_named) and _is_unread_refusal(exchange, is_sse=self._is_sse):
+            await read_refusal(response, exchange)
         refused = find_refusal(
             exchange,
             response,
             is_sse=self._is_sse,
             is_named=self._is_named,
-            most_bytes=self._most_bytes,
+            most_bytes=LIMITS.discarded_bytes if self._may_discard(exchange) else self._most_bytes,
+            evidence=self._wire.evidence,
         )
         if refused is not None:
             await response.aclose()
             raise self._wire.end(refused)
-        cast(MeteredStream, response.extensions["network_stream"]).allow_body(self._most_bytes)
+        network = cast(MeteredStream, response.extensions["network_stream"])
+        network.allow_body(self._most_bytes)
         stream = cast(httpx2.AsyncByteStream, response.stream)
-        watched = LimitedBody(stream, self._wire, exchange, self._most_bytes)
+        watched = (
+            CallAnswerBody(stream, self._wire, exchange, self._most_bytes, network)
+            if self._may_discard(exchange)
+            else LimitedBody(stream, self._wire, exchange, self._most_bytes)
+        )
         announces = self._is_sse and exchange.method == "GET"
         response.stream = (
             EndpointCheckStream(watched, self._wire, exchange.url) if announces else watched
@@ -126,6 +136,11 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
 
     async def aclose(self) -> None:
         await self._inner.aclose()
+
+    def _may_discard(self, exchange: ExchangeRecord) -> bool:
+        """Whether this is the answer to a tool call. The HTTP+SSE transport sends it on the stream
+        of the connection, where it is not discarded."""
+        return exchange.is_tool_call and exchange.status == 200 and not self._is_sse
 
     def _end_failed_post(self, error: httpx2.TransportError) -> Refusal:
         """The SSE transport of the SDK only logs the failure of a POST and keeps waiting, so the
@@ -143,7 +158,11 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         )
 
     async def _send(self, request: httpx2.Request, exchange: ExchangeRecord) -> httpx2.Response:
-        check_url(request.url, allows_private=self._may_be_private(request.url.host))
+        try:
+            check_url(request.url, allows_private=self._may_be_private(request.url.host))
+        except OperationError:
+            current_hooks().count_refused_connection("url")
+            raise
         if request.method == "DELETE":
             # The DELETE that ends a session: a service that does not answer it must not delay the
             # result.
@@ -168,6 +187,15 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
     def _may_be_private(self, host: str) -> bool:
         is_listed = self._private_hosts is None or host in self._private_hosts
         return self._allows_private and is_listed
+
+
+def _is_unread_refusal(exchange: ExchangeRecord, *, is_sse: bool) -> bool:
+    """Whether this is an error status whose body nobody else reads. The SDK reads JSON, which may
+    be a JSON-RPC error, unless the operation ends with the status."""
+    kind = exchange.response_headers.get("content-type", "").lower()
+    is_read = kind.startswith("application/json") and not is_sse
+    is_final = exchange.status in (401, 429)
+    return exchange.is_refusal and exchange.method != "DELETE" and (is_final or not is_read)
 
 
 def get_outbound_proxy() -> httpx2.URL | None:

@@ -2,11 +2,15 @@
 
 import re
 from collections.abc import AsyncIterator
+from contextlib import suppress
+from typing import cast
 
+import anyio
 import httpx2
 from django.conf import settings
 
 from mcpconfig.values.errors import (
+    Evidence,
     OperationError,
     malformed_answer_error,
     status_error,
@@ -33,6 +37,7 @@ def find_refusal(
     is_sse: bool,
     is_named: bool,
     most_bytes: int,
+    evidence: Evidence,
 ) -> OperationError | None:
     """Return why this answer ends the operation at once; None if it does not.
 
@@ -57,7 +62,7 @@ def find_refusal(
     if not _SESSION_ID.fullmatch(response.headers.get("mcp-session-id", "none")):
         return malformed_answer_error()
     if status in (401, 429) or (is_sse and status >= 400):
-        return status_error(status)
+        return status_error(status, evidence)
     if is_sse and exchange.method == "GET":
         return _check_event_stream(response)
     return None
@@ -92,6 +97,29 @@ def _redirect_error(response: httpx2.Response) -> OperationError:
         message=f"The service redirects to {place or 'another place'}, which is not followed.",
         hint="If that is the intended server, use it as the service's URL.",
     )
+
+
+async def read_refusal(response: httpx2.Response, exchange: ExchangeRecord) -> None:
+    """Read the beginning of the body of an error status, which nothing else reads. A server that
+    sends it slowly, or breaks off, has said nothing.
+
+    The end of a body of known length is not waited for, so that the connection is closed: many
+    servers close it after a refusal without saying so, and the next request would be lost on it.
+    """
+    stream = cast(httpx2.AsyncByteStream, response.stream)
+    length = response.headers.get("content-length", "")
+    room = min(LIMITS.refusal_bytes, int(length) if length.isdecimal() else LIMITS.refusal_bytes)
+    with anyio.move_on_after(LIMITS.goodbye_seconds), suppress(httpx2.TransportError):
+        if room:
+            async for chunk in stream:
+                exchange.refusal += chunk[: room - len(exchange.refusal)]
+                if len(exchange.refusal) >= room:
+                    break
+    exchange.response_body += exchange.refusal[: settings.TRACE_BODY_BYTES + MASKING_MARGIN_BYTES]
+    exchange.response_bytes += len(exchange.refusal)
+    exchange.update_duration()
+    await response.aclose()
+    response.stream = httpx2.ByteStream(bytes(exchange.refusal))
 
 
 class LimitedBody(httpx2.AsyncByteStream):
@@ -137,8 +165,10 @@ class LimitedBody(httpx2.AsyncByteStream):
         exchange.response_bytes += len(chunk)
         room = settings.TRACE_BODY_BYTES + MASKING_MARGIN_BYTES - len(exchange.response_body)
         exchange.response_body += chunk[: max(0, room)]
+        if exchange.is_refusal:
+            exchange.refusal += chunk[: max(0, LIMITS.refusal_bytes - len(exchange.refusal))]
         if exchange.response_bytes > self._most_bytes:
-            raise self._wire.end(too_large_error(self._most_bytes))
+            raise self._exceed(too_large_error(self._most_bytes))
         self._pieces += 1
         if self._pieces > LIMITS.pieces:
             raise self._wire.end(_limit_error(f"{LIMITS.pieces} pieces"))
@@ -154,10 +184,10 @@ class LimitedBody(httpx2.AsyncByteStream):
         self._events += text.count(b"\ndata") + text.count(b"\rdata")
         self._line_start = text[-4:]
         if self._events > LIMITS.events:
-            raise self._wire.end(_limit_error(f"{LIMITS.events} messages"))
+            raise self._exceed(_limit_error(f"{LIMITS.events} messages"))
         self._lines += chunk.count(b"\n") + chunk.count(b"\r")
         if self._lines > LIMITS.event_lines:
-            raise self._wire.end(_limit_error(f"{LIMITS.event_lines} lines"))
+            raise self._exceed(_limit_error(f"{LIMITS.event_lines} lines"))
 
     def _count_values(self, chunk: bytes) -> None:
         """Count what starts or follows a value, outside strings. A million empty objects are small
@@ -173,7 +203,11 @@ class LimitedBody(httpx2.AsyncByteStream):
         # An object costs more than another value: it is parsed into several objects.
         self._wire.values += text.count(b",") + text.count(b"[") + 2 * text.count(b"{")
         if self._wire.values > LIMITS.values:
-            raise self._wire.end(_limit_error(f"{LIMITS.values} values"))
+            raise self._exceed(_limit_error(f"{LIMITS.values} values"))
+
+    def _exceed(self, error: OperationError) -> Exception:
+        """Return the exception to raise where the body exceeds a limit."""
+        return self._wire.end(error)
 
 
 def too_large_error(most_bytes: int) -> OperationError:
@@ -186,4 +220,5 @@ def _limit_error(bound: str) -> OperationError:
         kind="too_large",
         message=f"The service sent more than {bound} in one answer, which is not accepted.",
         hint="Ask for less at once.",
+        bound=bound,
     )

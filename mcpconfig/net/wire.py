@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -16,6 +16,8 @@ from django.utils import timezone
 from mcpconfig.values.challenge import Challenge
 from mcpconfig.values.errors import Evidence, OperationError, Refusal, malformed_answer_error
 from mcpconfig.values.limits import LIMITS
+from mcpconfig.values.masking import list_secret_forms, mask_secrets
+from mcpconfig.values.refusal_words import read_words, shorten_words
 
 # A secret across the cut must still be complete when it is masked.
 MASKING_MARGIN_BYTES = 8 * 1024
@@ -34,7 +36,7 @@ class ServiceMessage:
 class ExchangeRecord:
     """One HTTP request and its answer. Bodies are cut a little above the limit of the trace, and
     secrets are not masked yet. `kind` is that of the sent message; `attempt` counts equal
-    requests."""
+    requests. `refusal` has the beginning of the body of an error status."""
 
     method: str
     url: str = ""
@@ -53,6 +55,7 @@ class ExchangeRecord:
     response_body: bytearray = field(default_factory=bytearray)
     response_bytes: int = 0
     duration_ms: int = 0
+    refusal: bytearray = field(default_factory=bytearray)
     heard: list[ServiceMessage] = field(default_factory=list)
     heard_count: int = 0
 
@@ -72,6 +75,18 @@ class ExchangeRecord:
             return Challenge.read([challenge]).is_well_formed
         return self.status in (429, 503) and bool(self.response_headers.get("retry-after"))
 
+    @property
+    def is_refusal(self) -> bool:
+        return self.status is not None and self.status >= 400
+
+    def describe_refusal(self, secrets: Sequence[str]) -> str:
+        """Return the server's message about an error status, without these secrets."""
+        kind = self.response_headers.get("content-type", "")
+        was_cut = len(self.refusal) >= LIMITS.refusal_bytes
+        words = read_words(bytes(self.refusal), kind, self.status or 0)
+        # Masked before it is shortened, so that no beginning of a secret is left.
+        return shorten_words(mask_secrets(words, list_secret_forms(secrets), was_cut=was_cut))
+
     def update_duration(self) -> None:
         self.duration_ms = round((time.monotonic() - self.started) * 1000)
 
@@ -87,12 +102,19 @@ class Wire:
     def __init__(self) -> None:
         self.exchanges: list[ExchangeRecord] = []
         self.failure: OperationError | None = None
+        # The limit that the answer being read exceeds: the reason, unless its end can be read.
+        self.exceeded: OperationError | None = None
         self.scope = anyio.CancelScope()
         self.values = 0
+        # The credentials that the requests carry.
+        self.secrets: Sequence[str] = ()
+        # Whether the service said that its list of tools has changed.
+        self.tools_changed = False
         self._has_failed_inside = False
         self._call: ExchangeRecord | None = None
         self._status: int | None = None
         self._headers = httpx2.Headers()
+        self._refused: ExchangeRecord | None = None
 
     def reopen(self) -> None:
         """Prepare a second attempt to connect: it has its own failure and status, and the exchanges
@@ -100,6 +122,8 @@ class Wire:
         if not self.exchanges and self.failure is None:
             return
         self.failure, self._status, self._headers = None, None, httpx2.Headers()
+        self.exceeded = None
+        self._refused = None
         self.scope = anyio.CancelScope()
 
     @property
@@ -157,6 +181,8 @@ class Wire:
         exchange.update_duration()
         if exchange.method == "POST":
             self._status, self._headers = response.status_code, response.headers
+        if exchange.method != "DELETE":
+            self._refused = exchange if exchange.is_refusal else None
 
     def end(self, error: OperationError) -> Refusal:
         """Stop the operation; the first reason counts. Return the exception to raise."""
@@ -189,6 +215,8 @@ class Wire:
             retry_after=_parse_retry_after(self._headers.get("retry-after", "")),
             was_sent=self.was_call_sent,
             was_turned_away=self._call is not None and self._call.was_turned_away,
+            said=self._refused.describe_refusal(self.secrets) if self._refused else "",
+            has_credentials=bool(self.secrets),
         )
 
 

@@ -113,6 +113,7 @@ async def fetch_listing(
     """Return the tools, the rejected tools, and how long the list stays fresh."""
     options = ConnectionOptions(
         renegotiates=refresh,
+        detects_again=True,
         total_seconds=total_seconds,
         answers_between_calls=True,
         answers_during_call=True,
@@ -125,6 +126,8 @@ async def _fetch_listing(connection: Connection) -> Listing:
     fresh_seconds = LIMITS.fresh_seconds
     if pages and "ttl_ms" in pages[0].model_fields_set:
         fresh_seconds = pages[0].ttl_ms / 1000
+    if connection.wire.tools_changed:  # perhaps after the first page
+        fresh_seconds = 0.0
     tools, left_out = parse_tools([tool for page in pages for tool in page.tools])
     return Listing(tools=tools, left_out=left_out, fresh_seconds=fresh_seconds)
 
@@ -162,6 +165,8 @@ async def call_tool(
         answers_between_calls=True,
         answers_during_call=on_question is not None,
         on_question=on_question,
+        checks_era=True,
+        wire=Wire(),
     )
     try:
         async with connect(service, acting, "call_tool", options) as connection:
@@ -179,6 +184,9 @@ async def call_tool(
         if request_state is not None and error.code == types.INVALID_PARAMS:
             raise start_over_error(error) from error
         raise
+    if isinstance(outcome, CallOutcome) and options.wire is not None:
+        # Counted after the connection is closed: ending a session is a request, too.
+        return replace(outcome, requests=len(options.wire.exchanges))
     return outcome
 
 

@@ -1,6 +1,7 @@
 """The output of calls: results, questions and tasks."""
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from mcpconfig.values.errors import OperationError
@@ -25,12 +26,17 @@ def _build_result_value(result: ToolResult) -> Json:
     }
 
 
-def build_call_value(outcome: CallOutcome) -> Json:
-    return {
+def build_call_value(outcome: CallOutcome, *, unanswered: Sequence[InputRequest] = ()) -> Json:
+    """Return the JSON of a finished call. `unanswered` are the questions that a handshake-era
+    service asked during the call, and that were cancelled."""
+    value = {
         **_build_result_value(outcome.result),
         "duration_ms": outcome.duration_ms,
         "requests": outcome.requests,
     }
+    if unanswered:
+        value["for"] = [build_question_value(request) for request in unanswered]
+    return value
 
 
 def format_result(result: ToolResult) -> list[str]:
@@ -48,6 +54,14 @@ def build_failed_call_value(error: OperationError, duration_ms: int) -> Json:
         "requests": None,
         "error": build_error_value(error),
     }
+
+
+def format_unanswered(requests: Sequence[InputRequest], problems: Sequence[str]) -> list[str]:
+    """Return lines about questions that were cancelled during a call."""
+    if not requests:
+        return []
+    lines = [line for request in requests for line in format_question(request)]
+    return [*(problems or ["Nobody answered:"]), *lines]
 
 
 def build_waiting_value(pause: InputRequired | TaskStarted) -> Json:

@@ -14,7 +14,7 @@ from mcpconfig.values.errors import Kind, OperationError
 
 logger = logging.getLogger(__name__)
 
-SUCCESS_INTERVAL = timedelta(minutes=1)
+SUCCESS_INTERVAL = timedelta(seconds=20)
 FIRST_RETRY_WAIT = timedelta(seconds=1)
 MAX_RETRY_WAIT = timedelta(hours=1)
 
@@ -33,7 +33,7 @@ _WHOLE_SERVICE_OPERATIONS = ("list_tools", "test_connection")
 
 
 async def record_success(service: Service) -> None:
-    """Record that the service works. Without a change, write at most once a minute."""
+    """Record that the service works. Without a change, write at most every 20 seconds."""
     now = timezone.now()
     last = service.last_success_at
     has_failed = service.last_error is not None or service.next_retry_at is not None
@@ -92,6 +92,13 @@ async def _schedule_retry(service: Service, error: OperationError, wait: timedel
             service.next_retry_at = due
     except Error:  # must not replace the error of the operation
         logger.exception("The next retry of service %s was not stored.", service.name)
+
+
+async def mark_tools_stale(service: Service) -> None:
+    """Have the tools listed again before their next use, because the service said that they have
+    changed."""
+    if service.tools_fresh_until is not None:
+        await store_fields(service, tools_fresh_until=timezone.now())
 
 
 async def store_fields(service: Service, **fields: Any) -> None:

@@ -12,7 +12,7 @@ import anyio
 import httpx2
 import mcp_types as types
 from django.conf import settings
-from mcp import Client
+from mcp import Client, MCPError
 from mcp.client import CacheConfig, Transport
 from mcp.client.extension import ClientExtension, advertise
 from mcp.client.sse import sse_client
@@ -34,6 +34,7 @@ from mcpconfig.session.message_streams import ServerLog, check_messages
 from mcpconfig.trace import recording
 from mcpconfig.values.acting import Acting
 from mcpconfig.values.errors import OperationError, add_evidence, header_annotation_error
+from mcpconfig.values.hooks import current_hooks
 from mcpconfig.values.limits import LIMITS
 from mcpconfig.values.task_extension import TASKS_ADVERTISED, LongTasks
 from mcpconfig.values.tool_apps import UI_EXTENSION
@@ -66,8 +67,10 @@ class ConnectionOptions:
 
     `tool` replaces the list of the service, so that a tool call costs no listing. `log_level`
     requests the log of the service. `renegotiates` ignores what is remembered, which stays until
-    the negotiation succeeds. `without_credentials` sends no credentials. `wire` gives the caller
-    the exchanges, also if the operation fails.
+    the negotiation succeeds. `detects_again` does so only for a handshake that was detected long
+    ago, and uses it if nothing else works. `checks_era` sends a safe request first to a service
+    that may have lost its era, because the operation must not be sent twice. `without_credentials`
+    sends no credentials. `wire` gives the caller the exchanges, also if the operation fails.
 
     `answers_between_calls` tells a modern service that people answer questions between two calls.
     `answers_during_call` tells a handshake-era service that somebody answers while it waits. A list
@@ -81,6 +84,8 @@ class ConnectionOptions:
     total_seconds: float | None = None
     log_level: types.LoggingLevel | None = None
     renegotiates: bool = False
+    detects_again: bool = False
+    checks_era: bool = False
     without_credentials: bool = False
     wire: Wire | None = None
 
@@ -96,11 +101,25 @@ async def connect(
     while the connection closes is only logged, because the operation already has its result."""
     options = options or ConnectionOptions()
     wire = options.wire or Wire()
+    with current_hooks().observe_operation(service, operation, wire):
+        async with _connect(service, acting, operation, options, wire) as connection:
+            yield connection
+
+
+@asynccontextmanager
+async def _connect(
+    service: Service,
+    acting: Acting | None,
+    operation: str,
+    options: ConnectionOptions,
+    wire: Wire,
+) -> AsyncIterator[Connection]:
     target: Target | None = None
     try:
         target = await resolve_target(
             service, acting, with_credentials=not options.without_credentials
         )
+        wire.secrets = target.secrets
         async with AsyncExitStack() as stack:
             yield await _ConnectionOpener(service, target, wire, options).open(stack)
         await _record_outcome(service, operation, options, None, target)
@@ -110,6 +129,9 @@ async def connect(
             await _record_outcome(service, operation, options, error, target)
         raise
     finally:
+        if wire.tools_changed:
+            with anyio.CancelScope(shield=True):
+                await status.mark_tools_stale(service)
         # The exchanges are stored also if a person pressed Stop.
         with anyio.move_on_after(LIMITS.goodbye_seconds, shield=True):
             await recording.record_exchanges(
@@ -156,15 +178,57 @@ class _ConnectionOpener:
         self._waits_for_person = False
 
     async def open(self, stack: AsyncExitStack) -> Connection:
-        """Connect. Only a handshake is sent in here, so a second attempt repeats no tool call."""
+        """Connect. Only handshakes and discovery are sent in here, so a second attempt repeats no
+        tool call."""
         is_new = self._options.renegotiates or self._options.without_credentials
         remembered = None if is_new else endpoint.recall(self._service)
-        if remembered is not None:
+        if remembered is None:
+            return await self._detect(stack)
+        if self._options.detects_again and remembered.may_have_moved_on:
             try:
-                return await self._connect(stack, remembered.transport, remembered)
+                return await self._detect(stack)
             except OperationError as error:
-                if not error.contradicts_memory:
-                    raise
+                logger.info("%s is tried as before: %s", self._service.name, error)
+                connection = await self._connect(stack, remembered.transport, remembered)
+                await endpoint.postpone_detection(self._service)
+                return connection
+        try:
+            return await self._connect_as_remembered(stack, remembered)
+        except OperationError as error:
+            if not error.contradicts_memory:
+                raise
+        return await self._detect(stack)
+
+    async def _connect_as_remembered(
+        self, stack: AsyncExitStack, remembered: RememberedEndpoint
+    ) -> Connection:
+        """Connect, and check first with a safe request that a service which was silent for a while
+        still speaks its version."""
+        is_doubtful = remembered.may_be_rolled_back(self._service.last_success_at)
+        if not (self._options.checks_era and is_doubtful):
+            return await self._connect(stack, remembered.transport, remembered)
+        async with AsyncExitStack() as own:
+            connection = await self._connect(own, remembered.transport, remembered)
+            await self._check_era(connection, remembered)
+            stack.push_async_exit(own.pop_all())
+        return connection
+
+    async def _check_era(self, connection: Connection, remembered: RememberedEndpoint) -> None:
+        """Raise OperationError if the service does not speak the remembered version. Any JSON-RPC
+        error says so: discovery is part of that version."""
+        try:
+            await connection.client.session.send_discover(remembered.era)
+        except MCPError as error:
+            failure = translate_error(error, self._wire.evidence)
+            if failure is None:
+                raise
+            if failure.kind in ("rpc_error", "protocol"):
+                failure.contradicts_memory = True
+                await endpoint.forget(self._service)
+            raise failure from error
+
+    async def _detect(self, stack: AsyncExitStack) -> Connection:
+        """Negotiate, and remember how the service was reached."""
         connection = await self._negotiate(stack)
         session = connection.client.session
         found = RememberedEndpoint(
@@ -236,7 +300,10 @@ class _ConnectionOpener:
     async def _raise(self, error: BaseException, remembered: RememberedEndpoint | None) -> None:
         wire = self._wire
         failure = (
-            wire.failure or translate_error(error, wire.evidence) or wire.classify_unknown_error()
+            wire.failure
+            or wire.exceeded
+            or translate_error(error, wire.evidence)
+            or wire.classify_unknown_error()
         )
         if failure is None:
             raise error

@@ -2,9 +2,11 @@
 remembered about the service between operations (transport, protocol era, discovery result)."""
 
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 import mcp_types as types
 from channels.db import database_sync_to_async
+from django.utils import timezone
 from pydantic import ValidationError
 
 from mcpconfig.models import Credential, Service
@@ -106,6 +108,11 @@ async def handle_refused_credentials(
     error.kind, error.message, error.hint = ending.kind, ending.message, ending.hint
 
 
+# How often to check whether a handshake service now supports the newer protocol.
+DETECTION_INTERVAL = timedelta(days=1)
+# How long after a success a tool call is sent without a safe request before it. It is longer than
+# the interval at which successes are stored.
+TRUSTED_AFTER_SUCCESS = timedelta(seconds=30)
 NOT_UNDERSTOOD_STATUSES = (400, 404, 405)
 # "No such method" and "no such tool, resource or prompt" travel with 404 and 400 in the modern era.
 _UNDERSTOOD_CODES = (types.METHOD_NOT_FOUND, types.INVALID_PARAMS)
@@ -118,6 +125,22 @@ class RememberedEndpoint:
     transport: str
     era: str
     discovery: types.DiscoverResult | None = None
+    detected_at: datetime | None = None
+
+    @property
+    def may_have_moved_on(self) -> bool:
+        """Whether a handshake was detected so long ago that the service may have a newer version.
+        It would accept handshakes forever."""
+        if self.discovery is not None:
+            return False
+        return self.detected_at is None or timezone.now() - self.detected_at > DETECTION_INTERVAL
+
+    def may_be_rolled_back(self, last_success: datetime | None) -> bool:
+        """Whether a service of a version without handshakes has not responded for so long that it
+        may have an older version. It would refuse a call."""
+        if self.discovery is None:
+            return False
+        return last_success is None or timezone.now() - last_success > TRUSTED_AFTER_SUCCESS
 
     def is_contradicted_by(self, error: OperationError) -> bool:
         """Whether the failure shows that the memory is out of date."""
@@ -141,7 +164,10 @@ def recall(service: Service) -> RememberedEndpoint | None:
     except ValidationError:  # another version of the SDK wrote it
         return None
     return RememberedEndpoint(
-        transport=service.known_transport, era=service.known_era, discovery=discovery or None
+        transport=service.known_transport,
+        era=service.known_era,
+        discovery=discovery or None,
+        detected_at=service.detected_at,
     )
 
 
@@ -149,10 +175,19 @@ async def remember(service: Service, facts: RememberedEndpoint) -> None:
     """Store how the service was reached."""
     dumped = facts.discovery and facts.discovery.model_dump(by_alias=True, exclude_none=True)
     await store_fields(
-        service, known_transport=facts.transport, known_era=facts.era, discovery=dumped or None
+        service,
+        known_transport=facts.transport,
+        known_era=facts.era,
+        discovery=dumped or None,
+        detected_at=timezone.now(),
     )
 
 
 async def forget(service: Service) -> None:
     """Delete what is remembered; the next operation negotiates."""
-    await store_fields(service, known_transport="", known_era="", discovery=None)
+    await store_fields(service, known_transport="", known_era="", discovery=None, detected_at=None)
+
+
+async def postpone_detection(service: Service) -> None:
+    """Keep what is remembered, and detect again after the next interval."""
+    await store_fields(service, detected_at=timezone.now())

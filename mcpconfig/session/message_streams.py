@@ -23,6 +23,7 @@ from mcpconfig.values.errors import (
     malformed_answer_error,
     translate_transport_error,
 )
+from mcpconfig.values.hooks import current_hooks
 from mcpconfig.values.limits import LIMITS
 from mcpconfig.values.questions import parse_requests
 from mcpconfig.values.results import (
@@ -128,14 +129,28 @@ class WrappedStream:
 
 
 class OutgoingStream(WrappedStream):
-    """The messages to the service, with shifted ids."""
+    """The messages to the service, with shifted ids and the trace context."""
 
     def __init__(self, stream: Any, id_shift: RequestIdShift) -> None:
         super().__init__(stream)
         self._id_shift = id_shift
 
     async def send(self, item: SessionMessage) -> None:
-        await self._stream.send(self._id_shift.shift_outgoing(item))
+        await self._stream.send(self._id_shift.shift_outgoing(_add_trace_context(item)))
+
+
+def _add_trace_context(item: SessionMessage) -> SessionMessage:
+    """Return the message with the entries of the trace in its `_meta`, if it states a protocol
+    version there: only those versions know them. What the message has already stays."""
+    match item.message:
+        case types.JSONRPCRequest(params={"_meta": {**meta}, **params}) if (
+            types.PROTOCOL_VERSION_META_KEY in meta
+        ):
+            trace = current_hooks().trace_context()
+            return (
+                _copy_with(item, params={**params, "_meta": {**trace, **meta}}) if trace else item
+            )
+    return item
 
 
 class IncomingStream(WrappedStream):
@@ -174,6 +189,8 @@ class IncomingStream(WrappedStream):
         if not self._wire.note_message(_describe_message(item.message)):
             raise self._wire.end(malformed_answer_error())
         match item.message:
+            case types.JSONRPCNotification(method="notifications/tools/list_changed"):
+                self._wire.tools_changed = True
             case types.JSONRPCRequest():
                 self._asked_back += 1
             case types.JSONRPCResponse(result=result) if _has_too_many_entries(result):

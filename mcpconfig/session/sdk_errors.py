@@ -4,10 +4,12 @@ knows them."""
 from collections.abc import Iterator
 from typing import Any
 
+import httpx2
 from mcp import MCPError
 from pydantic import ValidationError
 
 from mcpconfig.values.errors import (
+    HOST_CHECK_HINT,
     Evidence,
     OperationError,
     add_evidence,
@@ -19,6 +21,7 @@ from mcpconfig.values.errors import (
     translate_transport_error,
     version_error,
 )
+from mcpconfig.values.refusal_words import is_host_check
 
 UNSUPPORTED_VERSION = -32022
 MISSING_CAPABILITY = -32021
@@ -65,11 +68,13 @@ def translate_error(error: BaseException, evidence: Evidence) -> OperationError 
 def _translate_cause(cause: BaseException, evidence: Evidence) -> OperationError | None:
     match cause:
         case MCPError():
-            return _translate_mcp_error(cause, evidence.status)
+            return _translate_mcp_error(cause, evidence)
         case ValidationError():
             return malformed_answer_error()
         case RuntimeError():
             return _translate_runtime_error(cause)
+    if isinstance(cause, httpx2.HTTPStatusError):
+        return status_error(cause.response.status_code, evidence)
     return translate_transport_error(cause)
 
 
@@ -82,13 +87,14 @@ def _translate_runtime_error(cause: RuntimeError) -> OperationError | None:
     return malformed_answer_error()
 
 
-def _translate_mcp_error(error: MCPError, status: int | None) -> OperationError:
+def _translate_mcp_error(error: MCPError, evidence: Evidence) -> OperationError:
+    status = evidence.status
     if status == 401:
-        return status_error(401)
+        return status_error(401, evidence)
     if error.code == REQUEST_TIMED_OUT and "timed out" in error.message:
         return timeout_error()
     if error.message.startswith(_NO_ANSWER):
-        return _translate_missing_answer(error, status)
+        return _translate_missing_answer(error, evidence)
     if error.code == UNSUPPORTED_VERSION:
         disagreement = version_error()
         disagreement.is_definite, disagreement.code = True, error.code
@@ -96,9 +102,11 @@ def _translate_mcp_error(error: MCPError, status: int | None) -> OperationError:
     if error.code == MISSING_CAPABILITY:
         return missing_capability_error(error.code, _list_missing_capabilities(error.data))
     said = " ".join(error.message.split())[:300]
+    is_refused = status in (400, 403, 421)
     return OperationError(
         kind="rpc_error",
         message=f"The service refused: {said}" if said else "The service refused without a word.",
+        hint=HOST_CHECK_HINT if is_refused and is_host_check(said, status) else "",
         is_definite=True,
         code=error.code,
     )
@@ -110,9 +118,9 @@ def _list_missing_capabilities(data: Any) -> list[str]:
     return list(named) if isinstance(named, dict) else []
 
 
-def _translate_missing_answer(error: MCPError, status: int | None) -> OperationError:
-    if status is not None and status >= 400:
-        return status_error(status)
+def _translate_missing_answer(error: MCPError, evidence: Evidence) -> OperationError:
+    if evidence.status is not None and evidence.status >= 400:
+        return status_error(evidence.status, evidence)
     if error.message.startswith(("Unexpected content type", "Failed to parse", "server answered")):
         return OperationError(
             kind="not_mcp" if error.message.startswith("Unexpected") else "protocol",

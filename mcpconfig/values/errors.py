@@ -10,6 +10,8 @@ from typing import Literal
 
 import httpx2
 
+from mcpconfig.values.refusal_words import is_host_check
+
 Kind = Literal[
     "refused",
     "not_found",
@@ -39,6 +41,7 @@ class OperationError(Exception):
     definite has an unknown outcome.
     `contradicts_memory`: the remembered transport or protocol era was wrong and has been dropped.
     `tried`: if several ways were tried, each with its result.
+    `bound`: the limit that an answer exceeded, such as "4 MB".
     """
 
     kind: Kind
@@ -52,6 +55,7 @@ class OperationError(Exception):
     code: int | None = None
     contradicts_memory: bool = False
     tried: tuple[tuple[str, str], ...] = ()
+    bound: str = ""
 
     def __str__(self) -> str:
         return self.message
@@ -60,13 +64,18 @@ class OperationError(Exception):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
     """Status and headers of the last answer, whether a tool call's body was sent, and whether that
-    call was turned away before it was processed."""
+    call was turned away before it was processed.
+
+    `said` has the server's message of the last refusal with an HTTP status, and `has_credentials`
+    is true if the requests carried some."""
 
     status: int | None = None
     www_authenticate: str = ""
     retry_after: float | None = None
     was_sent: bool = False
     was_turned_away: bool = False
+    said: str = ""
+    has_credentials: bool = False
 
 
 class Refusal(httpx2.TransportError):
@@ -243,36 +252,74 @@ def header_annotation_error() -> OperationError:
     )
 
 
-def status_error(status: int) -> OperationError:
-    """Return the failure for an HTTP status without a JSON-RPC answer.
+def status_error(
+    status: int, evidence: Evidence | None = None, *, said: str | None = None
+) -> OperationError:
+    """Return the failure for an HTTP status without a JSON-RPC answer, with the server's message.
+    Credentials are mentioned only if some were sent.
 
     The status alone is never definite: a proxy or a broken handler may answer 404 after the tool
     ran. `Evidence.was_turned_away` tells which statuses with which headers are.
     """
-    if status == 401:
-        return OperationError(
-            kind="sign_in_needed",
-            message="The service wants a sign-in, or does not accept the stored credentials.",
-            hint="Check the token or the headers in the service's settings.",
-        )
-    if status == 403:
-        return OperationError(
-            kind="forbidden",
-            message="The service does not allow this with the stored credentials.",
-            hint="Ask its operator for the right.",
-        )
-    if status == 429:
-        return OperationError(
-            kind="rate_limited",
-            message="The service had too many requests.",
-            hint="Wait a little, then try again.",
-        )
-    if status in (400, 404, 405):
-        return OperationError(
-            kind="not_mcp",
-            message=f"There is no service at this URL (HTTP {status}).",
-            hint="The URL usually ends in /mcp or /sse.",
-        )
+    known = evidence or Evidence()
+    words = known.said if said is None else said
+    error = _describe_status(status, has_credentials=known.has_credentials)
+    if status != 401 and is_host_check(words, status):
+        error.kind, error.hint = "forbidden", HOST_CHECK_HINT
+        error.message = f"The service refused the request (HTTP {status})."
+    if words:
+        error.message += f" The service said: “{words.rstrip('.')}”."
+    return error
+
+
+HOST_CHECK_HINT = (
+    "The service does not accept the host name in its URL, or the origin of the request. Add the "
+    "host name to its allowed hosts (protection against DNS rebinding), or use the URL that it "
+    "expects."
+)
+
+
+def _describe_status(status: int, *, has_credentials: bool) -> OperationError:
+    match status:
+        case 401 if has_credentials:
+            return OperationError(
+                kind="sign_in_needed",
+                message="The service does not accept the stored credentials.",
+                hint="Check the token or the headers in the service's settings.",
+            )
+        case 401:
+            return OperationError(
+                kind="sign_in_needed",
+                message="The service requires sign-in, and no credentials are stored for it.",
+                hint="Choose how to sign in, or enter a token, in the service's settings.",
+            )
+        case 403 if has_credentials:
+            return OperationError(
+                kind="forbidden",
+                message="The service does not allow this with the stored credentials.",
+                hint="Ask its operator for the right.",
+            )
+        case 400 | 403 | 421:
+            return OperationError(
+                kind="not_mcp" if status == 400 else "forbidden",
+                message=f"The service refused the request (HTTP {status}).",
+                hint="Check the URL: it usually ends in /mcp or /sse. The service's own log may "
+                "say more."
+                if status == 400
+                else "Ask its operator why; the service's own log may say more.",
+            )
+        case 404 | 405:
+            return OperationError(
+                kind="not_mcp",
+                message=f"There is no service at this URL (HTTP {status}).",
+                hint="The URL usually ends in /mcp or /sse.",
+            )
+        case 429:
+            return OperationError(
+                kind="rate_limited",
+                message="The service had too many requests.",
+                hint="Wait a little, then try again.",
+            )
     return OperationError(
         kind="server_error",
         message=f"The service failed (HTTP {status}).",

@@ -6,7 +6,7 @@ is built in, tools have no id, and nothing listens.
 """
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,6 +33,20 @@ def describe_nothing(definition: Any) -> ToolDescription:
     return ToolDescription()
 
 
+def get_no_trace_context() -> Mapping[str, str]:
+    """Return no trace context, where no application traces."""
+    return {}
+
+
+def observe_nothing(service: Any, operation: str, wire: Any) -> AbstractContextManager[None]:
+    """Let an operation run where no application measures it."""
+    return nullcontext()
+
+
+def count_nothing(reason: str) -> None:
+    """Ignore a connection that was refused, where no application counts."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hooks:
     # Returns the address of `builtin:NAME`, by name. Called before each operation; may start the
@@ -44,6 +58,12 @@ class Hooks:
     describe_tool: Callable[[Any], ToolDescription] = describe_nothing
     # Called after each sign-in with the `Service` and the id of the person (None: everybody).
     sign_in_listeners: tuple[Callable[[Any, int | None], Awaitable[None]], ...] = ()
+    # Returns the W3C trace context of what happens now, such as {"traceparent": …}, or {}.
+    trace_context: Callable[[], Mapping[str, str]] = get_no_trace_context
+    # Encloses each operation: called with the `Service`, the operation's name and its `Wire`.
+    observe_operation: Callable[[Any, str, Any], AbstractContextManager[None]] = observe_nothing
+    # Called with "address" or "url" when a connection is not opened because of it.
+    count_refused_connection: Callable[[str], None] = count_nothing
 
 
 async def announce_sign_in(service: Any, person_id: int | None) -> None:

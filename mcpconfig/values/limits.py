@@ -18,7 +18,11 @@ class Limits:
 
     read_bytes: int = 8 * 1024
     head_bytes: int = 128 * 1024
+    refusal_bytes: int = 4 * 1024
     response_bytes: int = 4 * 1024 * 1024
+    discarded_bytes: int = 64 * 1024 * 1024
+    discarded_pieces: int = 80_000
+    discarded_values: int = 500_000
     named_bytes: int = 64 * 1024
     named_seconds: float = 5.0
     pieces: int = 20_000

@@ -93,10 +93,13 @@ class ToolResult:
 TOO_MANY_ENTRIES = f"more than {LIMITS.entries_at_once} entries"
 
 
-def build_withheld_content(*, is_error: bool) -> list[dict[str, Any]]:
-    """Return what stands for the answer of a tool that is not kept. Person and model read it."""
+def build_withheld_content(
+    *, is_error: bool, bound: str = TOO_MANY_ENTRIES
+) -> list[dict[str, Any]]:
+    """Return what stands for the answer of a tool that is not kept. Person and model read it.
+    `bound` is the limit that it exceeds."""
     end = "The call failed" if is_error else "The call succeeded, so do not repeat it"
-    text = f"[{end}, but its answer is not kept: it has {TOO_MANY_ENTRIES}. Ask for less at once.]"
+    text = f"[{end}, but its answer is not kept: it has {bound}. Ask for less at once.]"
     return [{"type": "text", "text": text}]
 
 

@@ -1,7 +1,9 @@
 """Arguments and answers for a service that is tested without a person."""
 
+import json
 from typing import Any
 
+from mcpconfig.values.arguments import describe_mismatch
 from mcpconfig.values.results import Answer, InputRequest
 
 _VALUES: dict[str, Any] = {
@@ -15,9 +17,13 @@ _VALUES: dict[str, Any] = {
 
 
 def example(schema: dict[str, Any]) -> dict[str, Any]:
-    """A value for each argument that the schema requires."""
+    """A value for each argument that the schema requires; where that does not fit, as with
+    conditions, for each argument that it describes itself."""
     properties = schema.get("properties", {})
-    return {name: _value(properties.get(name, {})) for name in schema.get("required", ())}
+    least = {name: _value(properties.get(name, {})) for name in schema.get("required", ())}
+    if not describe_mismatch(json.dumps(least), schema):
+        return least
+    return {name: _value(field) for name, field in properties.items() if "$ref" not in field}
 
 
 async def agrees(request: InputRequest) -> Answer:

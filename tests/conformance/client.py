@@ -20,6 +20,7 @@ from mcpconfig.operations.tool_listing import fetch_tools
 from mcpconfig.operations.tools import call_tool
 from mcpconfig.secrets import credentials
 from mcpconfig.values.acting import Acting
+from mcpconfig.values.arguments import describe_mismatch, drop_refused_nulls
 from mcpconfig.values.errors import OperationError
 from mcpconfig.values.results import CallOutcome, InputRequired, TaskStarted
 
@@ -99,8 +100,12 @@ class Client:
         return await self._signing_in(lambda: fetch_tools(self.service, acting=self.person))
 
     async def _call(self, tool: ToolDefinition, arguments: dict[str, Any]) -> None:
-        """Call the tool, and continue the call as long as the service asks questions first. A
-        handshake-era service asks during the call."""
+        """Check and call the tool as the product does, and continue the call as long as the
+        service asks questions first. A handshake-era service asks during the call."""
+        exact = drop_refused_nulls(json.dumps(arguments), tool.input_schema)
+        if problem := describe_mismatch(exact, tool.input_schema):
+            raise SystemExit(f"The product would not send these arguments: {problem}")
+        arguments = json.loads(exact)
 
         async def sent(**answered: Any) -> CallOutcome | InputRequired | TaskStarted:
             return await call_tool(

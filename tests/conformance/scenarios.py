@@ -60,3 +60,12 @@ _LATER_ONLY = [
 ]
 
 BY_VERSION = {"0.1.16": _BOTH + _EARLIER_ONLY, "0.2.0-alpha.12": _BOTH + _LATER_ONLY}
+
+# Scenarios of the later version that belong to 2025-11-25 and to 2026-07-28.
+IN_BOTH_REVISIONS = [
+    "tools_call",
+    *(name for name in _BOTH if name.startswith(("auth/metadata-", "auth/scope-", "auth/token-"))),
+    "auth/basic-cimd",
+    "auth/pre-registration",
+    "json-schema-2020-12-preservation",
+]

@@ -16,6 +16,7 @@ from tests.peers.installing import PRELOAD, node, npm_package
 
 ROOT = Path(__file__).resolve().parents[2]
 MODERN = "2026-07-28"
+HANDSHAKE = "2025-11-25"
 # The one address of a client document that the suite knows.
 PUBLIC_URL = "https://conformance-test.local"
 
@@ -41,15 +42,16 @@ def scenarios(version: str, side: str = "client") -> dict[str, list[str]]:
     return {name: revisions.split(",") for name, revisions in found}
 
 
-def run(version: str, scenario: str, database: Path, folder: Path) -> Verdict:
+def run(version: str, scenario: str, database: Path, folder: Path, revision: str = "") -> Verdict:
     """Run one scenario against the client of this project, in a process with a copy of this
-    database."""
+    database. It runs with the newest of its revisions, or with this one."""
     mine = shutil.copy(database, folder / "db.sqlite3")
     results = folder / "results"
     client = f"{sys.executable} -m tests.conformance.driver"
     words = ["client", "--scenario", scenario, "--command", client, "--timeout", "30000"]
-    if MODERN in scenarios(version)[scenario]:
-        words += ["--spec-version", MODERN] if version != "0.1.16" else []
+    if not revision and version != "0.1.16" and MODERN in scenarios(version)[scenario]:
+        revision = MODERN
+    words += ["--spec-version", revision] if revision else []
     done = _suite(
         *(version, *words, "-o", str(results)),
         timeout_seconds=50,

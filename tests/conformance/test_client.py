@@ -9,11 +9,12 @@ import pytest
 from tests.migrated import make_sqlite
 from tests.peers.installing import Unavailable
 
-from .scenarios import BY_VERSION
-from .suite import ROOT, run, scenarios
+from .scenarios import BY_VERSION, IN_BOTH_REVISIONS
+from .suite import HANDSHAKE, MODERN, ROOT, run, scenarios
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(400)]
 
+NEWEST = "0.2.0-alpha.12"
 ALL = [(version, name) for version, names in BY_VERSION.items() for name in names]
 # Rows of the document: what need not pass, in which version of the suite.
 EXCUSED = {
@@ -60,6 +61,22 @@ def test_our_client_passes(version: str, scenario: str, database: Path, tmp_path
     verdict = run(version, scenario, database, tmp_path)
 
     assert verdict.has_passed, verdict.told
+
+
+@pytest.mark.parametrize("scenario", IN_BOTH_REVISIONS)
+def test_our_client_passes_in_the_handshake_era(
+    scenario: str, database: Path, tmp_path: Path
+) -> None:
+    verdict = run(NEWEST, scenario, database, tmp_path, HANDSHAKE)
+
+    assert verdict.has_passed, verdict.told
+
+
+def test_every_scenario_of_both_revisions_is_run_in_both() -> None:
+    listed = scenarios(NEWEST).items()
+    assert sorted(IN_BOTH_REVISIONS) == sorted(
+        name for name, revisions in listed if {HANDSHAKE, MODERN} <= set(revisions)
+    )
 
 
 @pytest.mark.parametrize(("version", "scenario"), sorted(EXCUSED))

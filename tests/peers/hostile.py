@@ -6,6 +6,7 @@ import threading
 from typing import Any
 
 from .asking_misdeeds import ASKING_MISDEEDS
+from .large_misdeeds import LARGE_MISDEEDS
 from .message_misdeeds import MESSAGE_MISDEEDS
 from .misdeeds import DONE, MISDEEDS, TOOL, Writer, answer, listing, respond
 from .reading_misdeeds import CAPABILITIES, READING, READING_MISDEEDS
@@ -19,12 +20,15 @@ ALL_MISDEEDS = (
     | ASKING_MISDEEDS
     | READING_MISDEEDS
     | MESSAGE_MISDEEDS
+    | LARGE_MISDEEDS
     | STREAM_MISDEEDS
     | SESSION_MISDEEDS
     | WIRE_MISDEEDS
 )
 
 MODERN = "2026-07-28"
+# After other misdeeds the connection is closed. A request is followed by the client's answer to it.
+KEEP_CONNECTION = ("listing_", "reading_", "session_", "request_only")
 
 
 class Hostile(Threaded):
@@ -93,7 +97,7 @@ class Hostile(Threaded):
         deed = ALL_MISDEEDS.get(misdeed)
         if deed and method in self._due(misdeed, at_once=path.endswith("/at_once")):
             await deed(writer, message)
-            return misdeed.startswith(("listing_", "reading_", "session_"))
+            return misdeed.startswith(KEEP_CONNECTION)
         if path.endswith("/handshake"):
             await self._shake_hands(writer, message)
         else:

@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from .misdeeds import DONE, Misdeed, Writer, respond
+from .misdeeds import DONE, TOOL, Misdeed, Writer, respond
 
 Json = dict[str, Any]
 
@@ -64,7 +64,16 @@ PROGRESS = _note("notifications/progress", {"progressToken": 0, "progress": 1})
 _PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 LIST_CHANGED = _note("notifications/tools/list_changed", {})
 
+
+async def _list_and_change(writer: Writer, message: Json) -> None:
+    """List the tools as valid for long, and say that they have changed."""
+    listed = {"tools": [TOOL], "ttlMs": 3_600_000, "cacheScope": "private"}
+    writer.write(HEAD + event(LIST_CHANGED) + event(reply(message, listed)))
+    await writer.drain()
+
+
 STREAM_MISDEEDS: dict[str, Misdeed] = {
+    "listing_changes": _list_and_change,
     "stream_comments": _stream(b": still here\n" * 1_000, count=2_000),
     "stream_blank": _stream(b"\n" * 10_000, count=2_000),
     "stream_returns": _stream(event(PROGRESS, end="\r") * 100, count=100),

@@ -187,7 +187,7 @@ def test_the_test_button_says_why_it_failed(admin_client: Client, hostile: Hosti
 
     page = press(admin_client, "test", service)
 
-    assert "wants a sign-in" in page
+    assert "requires sign-in" in page
     assert "sign_in_needed" in page
 
 

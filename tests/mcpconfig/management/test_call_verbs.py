@@ -87,10 +87,26 @@ def test_a_service_that_waits_hears_that_nobody_answers_and_the_question_is_told
 ) -> None:
     asked = Ran(*CALL)
 
-    assert asked.code == 1
+    assert asked.code == 3
     assert "Nobody answered:" in asked.err
     assert "Whom shall I greet?" in asked.err
     assert diary.entries == []
+
+
+@pytest.mark.parametrize("era", ["handshake"], indirect=True)
+def test_the_question_of_a_service_that_waits_is_in_the_json_and_can_be_answered_next(
+    asker: Served, diary: QuestionLog
+) -> None:
+    asked = Ran(*CALL, "--json")
+
+    assert asked.code == 3
+    (question,) = asked.json["for"]
+    assert (question["kind"], question["message"]) == ("question", "Whom shall I greet?")
+    assert asked.json["is_error"], "the service ended the call, so its outcome is known"
+    assert diary.entries == []
+    answered = Ran(*CALL, "--json", "--answer", f'{question["key"]}={{"name": "Ada"}}')
+    assert (answered.code, diary.entries) == (0, ["greeted Ada"])
+    assert "for" not in answered.json
 
 
 @pytest.mark.parametrize("era", ["modern"], indirect=True)
@@ -196,7 +212,8 @@ def test_an_answer_that_does_not_fit_does_not_reach_a_service_that_waits(
 ) -> None:
     asked = Ran(*CALL, "--answer", '1={"name": "A"}', "--json")
 
-    assert asked.code == 1
-    assert asked.json["is_error"], "the result is the service's own, and all that is printed"
+    assert asked.code == 3
+    assert asked.json["is_error"]
+    assert [question["key"] for question in asked.json["for"]] == ["1"]
     assert "name: At least 2 characters." in asked.err
     assert diary.entries == []

@@ -38,13 +38,11 @@ cut_before_the_last_byte server_error connection-lost-mid-call
 giant too_large oversized-answer
 giant_announced too_large oversized-answer
 deep too_large oversized-answer
+large_cut too_large oversized-answer
+large_two too_large oversized-answer
+large_beyond too_large oversized-answer
 depth protocol oversized-answer
 digits protocol oversized-answer
-dust_objects too_large oversized-answer
-dust_numbers too_large oversized-answer
-dust_lists too_large oversized-answer
-dust_in_quotes too_large oversized-answer
-blocks_many too_large oversized-answer
 blocks_wrong protocol oversized-answer
 bomb protocol compression-bomb
 bomb_deflate protocol compression-bomb
@@ -128,6 +126,7 @@ h503_wait server_error malformed-answer
 header_mismatch rpc_error resend-after-sign-in
 no_such_tool rpc_error malformed-answer
 error_long rpc_error oversized-answer
+large_refused rpc_error oversized-answer
 version protocol protocol-version-changes
 asks_sampling protocol protocol-misuse
 asks_oddly protocol protocol-misuse
@@ -148,6 +147,15 @@ stream_odd_notes protocol-misuse
 session_good protocol-version-changes
 blocks_thousands oversized-answer
 blocks_wrong_many oversized-answer
+dust_objects oversized-answer
+dust_numbers oversized-answer
+dust_lists oversized-answer
+dust_in_quotes oversized-answer
+blocks_many oversized-answer
+large_text oversized-answer
+large_rows oversized-answer
+large_event oversized-answer
+large_notes oversized-answer
 long_text oversized-answer
 long_commas oversized-answer
 keys_twice malformed-answer

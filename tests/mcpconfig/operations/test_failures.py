@@ -133,6 +133,72 @@ async def test_a_whole_answer_that_is_too_large_is_withheld_and_the_call_is_over
     assert hostile.effects == 1
 
 
+@pytest.mark.parametrize(
+    ("misdeed", "is_error", "bound"),
+    [
+        ("large_text", False, "more than 4 MB"),
+        ("large_escapes", False, "more than 4 MB"),
+        ("large_rows", False, "more than 80000 values"),
+        ("large_failed", True, "more than 4 MB"),
+        ("large_event", False, "more than 1 MB"),
+        ("large_event_between", False, "more than 1 MB"),
+        ("large_notes", True, "more than 1000 messages"),
+        ("dust_objects", False, "more than 80000 values"),
+        ("blocks_many", False, "more than 80000 values"),
+    ],
+)
+@pytest.mark.parametrize("way", ["", "/handshake"])
+async def test_an_answer_beyond_a_limit_whose_end_arrives_ends_the_call(
+    hostile: Hostile,
+    service_at: MakeService,
+    settings: LazySettings,
+    misdeed: str,
+    is_error: bool,
+    bound: str,
+    way: str,
+) -> None:
+    settings.MCP_TOTAL_SECONDS, settings.MCP_IDLE_SECONDS = 20, 10
+    service = await service_at(hostile.url(misdeed) + way)
+    outcome = await call_tool(service, ToolDefinition(**ACT), {})
+    (block,) = outcome.result.content
+    assert f"its answer is not kept: it has {bound}. Ask for less at once." in block["text"]
+    assert ("do not repeat it" in block["text"]) != is_error
+    assert outcome.result.is_error == is_error
+    assert hostile.effects == 1
+
+
+@pytest.mark.parametrize(
+    "misdeed",
+    [
+        *("large_cut", "large_open", "large_two", "large_other", "large_asks", "large_beyond"),
+        "large_event_open",
+    ],
+)
+async def test_an_answer_beyond_a_limit_without_its_end_leaves_the_outcome_unknown(
+    hostile: Hostile, service_at: MakeService, settings: LazySettings, misdeed: str
+) -> None:
+    settings.MCP_TOTAL_SECONDS, settings.MCP_IDLE_SECONDS = 20, 10
+    error = await failure(await service_at(hostile.url(misdeed)))
+    assert (error.kind, error.was_sent, error.is_definite) == ("too_large", True, False)
+
+
+async def test_an_answer_beyond_a_limit_that_takes_too_long_leaves_the_outcome_unknown(
+    hostile: Hostile, service_at: MakeService
+) -> None:
+    """The reason is still the limit, and not the time that was spent to find the end."""
+    error = await failure(await service_at(hostile.url("stream_progress")))
+    assert (error.kind, error.is_definite) == ("too_large", False)
+
+
+async def test_a_refusal_beyond_a_limit_is_definite(
+    hostile: Hostile, service_at: MakeService, settings: LazySettings
+) -> None:
+    settings.MCP_TOTAL_SECONDS, settings.MCP_IDLE_SECONDS = 20, 10
+    error = await failure(await service_at(hostile.url("large_refused")))
+    assert (error.kind, error.code, error.is_definite) == ("rpc_error", -32602, True)
+    assert "more than 4 MB" in error.message
+
+
 async def test_a_refusal_of_another_message_than_the_call_is_not_definite(
     hostile: Hostile, service_at: MakeService
 ) -> None:

@@ -67,7 +67,7 @@ async def test_the_effect_counter_counts_each_execution_once(
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Peer:
     """A third-party server: how it is reached, what it offers, and the answer to one call.
-    `requests`: the cost of a call, apart from the DELETE at its end. `resource` and `prompt`: one
+    `requests`: the cost of a call, with the DELETE of its session. `resource` and `prompt`: one
     of each, with a word of it."""
 
     program: Program
@@ -77,7 +77,7 @@ class Peer:
     tool: str
     arguments: dict[str, Any] = field(default_factory=dict)
     says: str
-    requests: int = 3
+    requests: int = 4
     resource: tuple[str, str] | None = None
     prompt: tuple[str, dict[str, str], str] | None = None
 
@@ -112,6 +112,7 @@ PEERS = [
         tools=1,
         tool="get-time",
         says="T",
+        requests=3,  # it has no session to delete
         resource=("ui://get-time/mcp-app.html", "<html"),
     ),
     Peer(
@@ -119,6 +120,7 @@ PEERS = [
         tools=1,
         tool="get-budget-data",
         says="Default Budget",
+        requests=3,
         resource=("ui://budget-allocator/mcp-app.html", "<html"),
     ),
     Peer(

@@ -20,6 +20,8 @@ from tests.peers.toolbox import BEARER
 
 MakeService = Callable[..., Awaitable[Service]]
 
+NO_SERVICE = "There is no service at this URL (HTTP 404). The service said: “no”."
+
 pytestmark = pytest.mark.timeout(30)
 
 
@@ -139,8 +141,8 @@ async def test_when_all_transports_fail_both_reasons_are_shown(
     error = await failed(await service_at(hostile.url("h404", at_once=True)))
 
     shown = dict(error.tried)
-    assert shown["Streamable HTTP"] == "There is no service at this URL (HTTP 404)."
-    assert shown["HTTP+SSE"] == "There is no service at this URL (HTTP 404)."
+    assert shown["Streamable HTTP"] == NO_SERVICE
+    assert shown["HTTP+SSE"] == NO_SERVICE
     assert error.hint.startswith("HTTP+SSE was tried too: There is no service")
 
 
