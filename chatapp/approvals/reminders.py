@@ -3,6 +3,7 @@ sent again until a mail server accepts it, and then never again about the same t
 
 import asyncio
 import logging
+import time
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,6 +28,9 @@ from .inbox import add_calls, list_all_waiting
 
 log = logging.getLogger(__name__)
 SEND_SECONDS = 30.0
+# After this time no mail is begun, so that the task ends before TASKS_MAX_SECONDS. The next task
+# continues.
+ROUND_SECONDS = 60.0
 RETRY_SECONDS = 60.0
 # After each refusal of an address the time to the next attempt doubles, up to two hours in all.
 MAX_REFUSALS = 8
@@ -48,7 +52,10 @@ async def remind_due() -> None:
     """Send the mail that is due. While the mail server is away, it is sent later."""
     if not settings.SENDS_MAIL:
         return
+    end = time.monotonic() + ROUND_SECONDS
     for person_id in await in_database(find_people_due):
+        if time.monotonic() >= end:
+            return
         letter = await in_database(claim_letter, person_id)
         if letter is not None and not await _send_letter(letter):
             return

@@ -30,6 +30,7 @@ _OF_WORDS = {
     "Nothing in its name ": "Only the service's own words say what it does.",
     "A second action in its name ": "Only the service's own words say what it does.",
     " in a script that is not known here.": "Only the service's own words say what it does.",
+    "The answer has read untrusted content from ": "Its values may reach someone outside.",
     " came before it.": "A stranger's words may have asked for this, and not you.",
 }
 _OF_LEVEL = {

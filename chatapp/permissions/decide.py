@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from chatapp.permissions.risk_evidence import LEVELS, Level
 
-from .conditions import Undecidable, is_met
+from .conditions import Undecidable, is_met, list_names
+from .destinations import Destination, list_forbidden
 from .risk import Risk
 from .rules import (
     AdminRule,
@@ -24,6 +25,10 @@ from .rules import (
 logger = logging.getLogger(__name__)
 
 IDENTICAL_CALLS_MAX = 2
+# The reason of every question about a destination begins with this.
+SENDS_AFTER_TAINT = "The answer has read untrusted content from"
+MAX_NAMED = 3
+MAX_NAME_CHARACTERS = 60
 HOUSE = House()
 
 
@@ -82,6 +87,7 @@ def _list_decisions(
     yield from _ask_in_doubt(call)
     yield from _ask_over_limit(call, rules, person)
     yield from _ask_for_two(risk, said, house)
+    yield from _ask_about_destinations(call, said, house)
     yield from _apply_consent(call, risk, rules, person, house)
     yield from (_allow_by_rule(rule) for rule in said if rule.effect == "allow")
     yield _decide_by_risk(risk, house)
@@ -174,6 +180,44 @@ def _choose_strictest(demands: Iterable[Demand]) -> Demand | None:
 def _rank_strictness(demand: Demand) -> tuple[int, float, int]:
     after = demand.escalates_after_hours
     return demand.deadline_hours, -(float("inf") if after is None else after), demand.id
+
+
+def _ask_about_destinations(
+    call: CallFacts, said: Sequence[AdminRule], house: House
+) -> Iterator[Decision]:
+    """Yield a question about a call that sends data to where untrusted content may have told the
+    model to send it. Neither a low risk nor a consent covers it; a rule that allows does if its
+    condition is about these values."""
+    free = list_forbidden(call.destinations, house.allowed_hosts) if call.tainted_by else []
+    if free and not any(_names_destinations(rule, free) for rule in said):
+        yield _ask_once(describe_destinations(call.tainted_by, free))
+
+
+def _names_destinations(rule: AdminRule, free: Sequence[Destination]) -> bool:
+    """Return whether the condition of a rule that allows reads each of these values. A value
+    inside a list or an object is not covered: a condition on another part would name it too."""
+    if rule.effect != "allow" or not rule.condition or any(each.is_inner for each in free):
+        return False
+    return {each.parameter for each in free} <= set(list_names(rule.condition))
+
+
+def describe_destinations(tainted_by: str, free: Sequence[Destination]) -> str:
+    """Return the reason to ask about these destinations."""
+    kinds = {each.kind for each in free}
+    names = list(dict.fromkeys(_shorten(each.parameter) for each in free))
+    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
+    where = "an address" if "address" in kinds else "a recipient"
+    what = f"sends data to {where} that this content may have chosen"
+    if kinds == {"query"}:
+        what = "sends more than a few words to a web search, which this content may have asked for"
+    return (
+        f"{SENDS_AFTER_TAINT} “{_shorten(tainted_by)}”. This call {what}: "
+        f"{', '.join(names[:MAX_NAMED])}{more}."
+    )
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= MAX_NAME_CHARACTERS else f"{text[:MAX_NAME_CHARACTERS]}…"
 
 
 def _apply_consent(

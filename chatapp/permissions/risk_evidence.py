@@ -344,11 +344,13 @@ class UnreadableSchema(ValueError):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
     """`choices` are the strings to which it is limited; `is_free_text`: it accepts any string as
-    well."""
+    well; `formats` are those that the schema states for it."""
 
     words: tuple[str, ...]
     choices: tuple[str, ...]
     is_free_text: bool
+    name: str = ""
+    formats: frozenset[str] = frozenset()
 
 
 def read_parameters(schema: object) -> tuple[Parameter, ...]:
@@ -397,8 +399,8 @@ class _Reader:
             yield from parts.values() if isinstance(parts, Mapping) else ()
         for key in _REFERENCES:
             reference = schema.get(key)
-            if reference is not None and reference not in self.entered:
-                self.entered.add(reference)
+            if reference is not None and str(reference) not in self.entered:
+                self.entered.add(str(reference))
                 yield self._resolve(reference)
 
     def _resolve(self, reference: object) -> object:
@@ -429,6 +431,10 @@ class _Reader:
             words=split_words(name),
             choices=tuple(text for form in forms for text in _read_choices(form)),
             is_free_text=any(_takes_any_text(form) for form in forms),
+            name=name,
+            formats=frozenset(
+                named.lower() for form in forms if isinstance(named := form.get("format"), str)
+            ),
         )
 
     def _forms(self, schema: object, depth: int) -> Iterator[Schema]:
@@ -499,7 +505,10 @@ def _takes_any_text(form: Schema) -> bool:
     if "enum" in form or "const" in form:
         return False
     kind = form.get("type", "string")
-    return "string" in kind if isinstance(kind, list) else kind in {"string", "array"}
+    if isinstance(kind, list):
+        return "string" in kind
+    # What is no type excludes nothing.
+    return not isinstance(kind, str) or kind in {"string", "array"}
 
 
 _ACTIONS = word_set("action actions method operation operations mode command subcommand op verb")

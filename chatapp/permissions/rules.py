@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from chatapp.permissions.destinations import Destination
 from chatapp.permissions.risk_evidence import Level
 
 Mode = Literal["act", "plan"]
@@ -22,7 +23,7 @@ class CallFacts:
     earlier calls of this turn with the same tool and the same canonical arguments, `calls_today`
     the calls of this tool by this person today. `tainted_by` names the service of an earlier result
     or attachment of this turn that may hold untrusted content. `arguments` is the object that the
-    tool would get.
+    tool would get; `destinations` are the free ones in it, read only if `tainted_by` is set.
     """
 
     service: str
@@ -36,6 +37,7 @@ class CallFacts:
     arguments: Mapping[str, Any] = field(default_factory=dict)
     calls_today: int = 0
     tainted_by: str = ""
+    destinations: tuple[Destination, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +116,8 @@ class House:
     """The policy for everybody. `runs_up_to` is the highest risk that runs without a question;
     None: no call does. `types_high`: high risks need a typed confirmation. `demands` lists the
     risks that need a second signature. `consent_scopes` are the accepted scopes of consents; for
-    a high risk they count only if `consents_to_high` is set."""
+    a high risk they count only if `consents_to_high` is set. `allowed_hosts` are the hosts to which
+    a call may send after untrusted content (`permissions.hosts`)."""
 
     asks_everything: bool = False
     runs_up_to: Level | None = "low"
@@ -122,6 +125,7 @@ class House:
     consent_scopes: frozenset[str] = frozenset({"conversation", "always", "service"})
     consents_to_high: bool = True
     demands: tuple[tuple[Level, Demand], ...] = ()
+    allowed_hosts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

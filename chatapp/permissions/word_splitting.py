@@ -11,6 +11,9 @@ _PLAIN_LETTERS = str.maketrans(
     {"ł": "l", "Ł": "L", "ø": "o", "Ø": "O", "đ": "d", "Đ": "D", "ß": "ss", "ẞ": "SS"}
 )
 _ALPHABETS = ("LATIN", "CYRILLIC", "GREEK")
+# Characters that are no combining marks, and become some when they are normalised.
+_LIKE_MARKS = str.maketrans(dict.fromkeys("\u0f73\u0f75\u0f81\uff9e\uff9f", "\u0300"))
+_MANY_MARKS = re.compile(rb"[^\0]{31}")
 
 
 def split_words(text: str) -> tuple[str, ...]:
@@ -28,10 +31,22 @@ def mixes_alphabets(text: str) -> bool:
     )
 
 
+def has_many_marks(text: str) -> bool:
+    """Return whether more than 30 combining marks stand in a row. The time to normalise them grows
+    with the square of their number."""
+    if text.isascii():
+        return False
+    classes = bytes(map(unicodedata.combining, text.translate(_LIKE_MARKS)))
+    return _MANY_MARKS.search(classes) is not None
+
+
 def _normalise(text: str) -> str:
     """Remove compatibility forms, accents and invisible characters."""
     if text.isascii() and text.isprintable():
         return text  # Nearly every text. The steps below look at each character.
+    if has_many_marks(text):
+        marked = text.translate(_LIKE_MARKS)
+        text = "".join(each for each in marked if not unicodedata.combining(each))
     parts = unicodedata.normalize("NFKD", text).translate(_PLAIN_LETTERS)
     seen = "".join(part for part in parts if part.isspace() or not _is_invisible(part))
     return unicodedata.normalize("NFC", seen)

@@ -26,6 +26,8 @@ from chatapp.models import (
 )
 from chatapp.permissions import rules
 from chatapp.permissions.decide import decide, raise_risk
+from chatapp.permissions.destinations import Destination, list_destinations
+from chatapp.permissions.hosts import read_stored_patterns
 from chatapp.permissions.risk import Risk
 from chatapp.permissions.risk_evidence import Level
 from chatapp.permissions.rules import (
@@ -41,9 +43,9 @@ from chatapp.permissions.rules import (
     PersonFacts,
     Rule,
 )
-from chatapp.tools.catalogue import assess_risk
+from chatapp.tools.catalogue import assess_risk, describe_definition
 from chatapp.tools.taint import find_taint
-from mcpconfig.models import ToolSetting
+from mcpconfig.models import ToolDefinition, ToolSetting
 
 from .daily_limits import count_uses_today
 
@@ -74,6 +76,7 @@ class CurrentTool:
     service: str
     tool: str
     endpoint: str
+    definition_id: int
     definition_hash: str
     is_confirmed: bool
     is_disabled: bool = False
@@ -107,6 +110,7 @@ def build_house(row: HousePolicy) -> House:
         consent_scopes=frozenset(row.lasting_scopes()),
         consents_to_high=row.consents_to_high,
         demands=tuple((level, build_demand(second)) for level, second in needed if second),
+        allowed_hosts=read_stored_patterns(row.allowed_hosts),
     )
 
 
@@ -197,6 +201,7 @@ def build_call_facts(
         if policy.is_limited
         else 0
     )
+    arguments, tainted_by = json.loads(call.arguments), find_taint_before(turn, call)
     return CallFacts(
         service=seen.service,
         tool=seen.tool,
@@ -206,10 +211,16 @@ def build_call_facts(
         definition_hash=seen.definition_hash,
         conversation_id=str(turn.conversation_id),
         obstacle="disabled" if seen.is_disabled else None,
-        arguments=json.loads(call.arguments),
+        arguments=arguments,
         calls_today=today,
-        tainted_by=find_taint_before(turn, call),
+        tainted_by=tainted_by,
+        destinations=_load_destinations(seen, arguments) if tainted_by else (),
     )
+
+
+def _load_destinations(seen: CurrentTool, arguments: Mapping[str, Any]) -> tuple[Destination, ...]:
+    definition = ToolDefinition.objects.select_related("service").get(pk=seen.definition_id)
+    return list_destinations(describe_definition(definition.service, definition), arguments)
 
 
 def decide_again(turn: Turn, call: ToolCall, person: Member) -> tuple[Decision, Risk]:
@@ -224,6 +235,7 @@ def decide_again(turn: Turn, call: ToolCall, person: Member) -> tuple[Decision, 
         service=service.name,
         tool=call.tool_name,
         endpoint=service.endpoint,
+        definition_id=definition.pk,
         definition_hash=definition.hash,
         is_confirmed=setting is not None and setting.confirmed_hash == definition.hash,
     )

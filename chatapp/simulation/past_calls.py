@@ -19,10 +19,11 @@ from django.utils import timezone
 
 from chatapp.models import Attachment, Consent, HousePolicy, Member, ToolCall
 from chatapp.permissions import rules
-from chatapp.permissions.risk import Risk
+from chatapp.permissions.destinations import list_destinations
+from chatapp.permissions.risk import Risk, ToolFacts
 from chatapp.permissions.rules import OWN_TOOLS, CallFacts, PersonFacts
 from chatapp.policy.stored_policy import build_consent
-from chatapp.tools.catalogue import assess_risk
+from chatapp.tools.catalogue import assess_risk, describe_definition
 from chatapp.tools.core import core_tool
 from chatapp.tools.core_catalogue import assess_core_risk
 from mcpconfig.models import Service, ToolDefinition, ToolSetting
@@ -78,6 +79,7 @@ class _Tool:
 
     risk: Risk
     hash: str
+    facts: ToolFacts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,6 +141,7 @@ def _judge_tools(
                 services[each.service_id], each, settings.get((each.service_id, each.name))
             ),
             hash=each.hash,
+            facts=describe_definition(services[each.service_id], each),
         )
         for each in ToolDefinition.objects.filter(pk__in=used)
     }
@@ -240,6 +243,7 @@ def build_past_facts(
         return None
     setting = known.settings.get((call["service_id"], call["tool_name"]))
     in_chat = before.tainted_by or before.chats.get(call["turn__conversation_id"], "")
+    arguments = json.loads(call["arguments"])
     facts = CallFacts(
         service=service.name if service else OWN_TOOLS,
         tool=call["tool_name"],
@@ -248,9 +252,10 @@ def build_past_facts(
         endpoint=service.endpoint if service else "",
         definition_hash=tool.hash if tool else "",
         conversation_id=str(call["turn__conversation_id"]),
-        arguments=json.loads(call["arguments"]),
+        arguments=arguments,
         calls_today=before.today[_build_day_key(call)],
         tainted_by=in_chat if own is not None and own.outlives_chat else before.tainted_by,
+        destinations=list_destinations(tool.facts, arguments) if tool and before.tainted_by else (),
     )
     return facts, risk
 

@@ -7,11 +7,12 @@ from typing import Any
 
 from chatapp.models import Member, PolicyTest
 from chatapp.permissions.decide import decide
+from chatapp.permissions.destinations import Destination, list_destinations
 from chatapp.permissions.risk import Risk
 from chatapp.permissions.rules import OWN_TOOLS, CallFacts, Decision, Mode, PersonFacts
 from chatapp.policy.policy_set import PolicySet
 from chatapp.policy.stored_policy import build_person_facts
-from chatapp.tools.catalogue import assess_risk
+from chatapp.tools.catalogue import assess_risk, describe_definition
 from chatapp.tools.core import core_tool
 from chatapp.tools.core_catalogue import assess_core_risk, may_use
 from mcpconfig.models import Service, ToolDefinition, ToolSetting
@@ -21,6 +22,8 @@ from mcpconfig.services.tool_definitions import describe_tool_state
 Expected = PolicyTest.Expected
 WORDS: dict[str, Any] = dict(Expected.choices)
 DECIDED = {"allow": "it runs", "ask": "it asks", "deny": "it is refused"}
+# The source of the untrusted content of a test that says so.
+STRANGERS = "a service open to strangers"
 UNKNOWN_RISK = Risk(level="high", reasons=("The tool is not known, so it counts as high.",))
 
 
@@ -162,6 +165,7 @@ def _load_service_tool(row: PolicyTest, service: Service, person: Member) -> Cal
 def _load_core_tool(row: PolicyTest, person: Member) -> CallKnowledge:
     tool = core_tool(row.tool)
     facts = CallFacts(
+        tainted_by=STRANGERS if row.is_tainted else "",
         service=OWN_TOOLS,
         tool=row.tool,
         is_confirmed=tool is not None,
@@ -182,6 +186,9 @@ def _build_facts(
     setting: ToolSetting | None,
 ) -> CallFacts:
     state = describe_tool_state(definition, setting) if definition else "unknown"
+    sends_to: tuple[Destination, ...] = ()
+    if definition and row.is_tainted:
+        sends_to = list_destinations(describe_definition(service, definition), row.arguments)
     is_off = state == "disabled" or not service.is_enabled
     return CallFacts(
         service=service.name,
@@ -192,4 +199,6 @@ def _build_facts(
         definition_hash=definition.hash if definition else "",
         obstacle="disabled" if is_off else "unknown" if definition is None else None,
         arguments=row.arguments,
+        tainted_by=STRANGERS if row.is_tainted else "",
+        destinations=sends_to,
     )

@@ -334,14 +334,19 @@ def _build_tools(listing: Listing, audience: Audience) -> Sequence[CatalogueTool
 
 def assess_risk(service: Service, definition: ToolDefinition, setting: ToolSetting | None) -> Risk:
     """Return the risk of a tool, with the settings of the admins."""
-    facts = ToolFacts(
+    facts = describe_definition(service, definition)
+    return classify(facts, setting.level if setting and setting.level else None)
+
+
+def describe_definition(service: Service, definition: ToolDefinition) -> ToolFacts:
+    """Return what a service says about a tool, and whether an admin trusts it."""
+    return ToolFacts(
         name=definition.name,
         description=definition.description,
         input_schema=definition.input_schema,
         annotations=definition.annotations,
         is_trusted=service.is_trusted,
     )
-    return classify(facts, setting.level if setting and setting.level else None)
 
 
 def load_listings(services: QuerySet[Service]) -> list[Listing]:

@@ -6,6 +6,7 @@ chat that was tainted.
 
 import uuid
 from collections.abc import Collection
+from typing import TypeVar
 
 from django.db.models import Q, QuerySet
 
@@ -26,7 +27,15 @@ def find_taint_of_chats(chats: Collection[uuid.UUID]) -> str:
     )
 
 
-def _find_first(rows: QuerySet[ToolCall] | QuerySet[Attachment]) -> str:
-    brought = rows.filter(Q(service__is_open=True) | ~Q(tainted_by=""))
-    marked, service = brought.values_list("tainted_by", "service__name").first() or ("", "")
+Rows = TypeVar("Rows", QuerySet[ToolCall], QuerySet[Attachment])
+
+
+def filter_tainted(rows: Rows) -> Rows:
+    """Return the rows that hold untrusted content."""
+    return rows.filter(Q(service__is_open=True) | ~Q(tainted_by=""))
+
+
+def _find_first(rows: Rows) -> str:
+    brought = filter_tainted(rows).values_list("tainted_by", "service__name")
+    marked, service = brought.first() or ("", "")
     return str(marked or service or "")

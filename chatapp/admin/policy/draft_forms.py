@@ -8,7 +8,7 @@ from django.contrib.auth.models import Group
 from chatapp.models import HousePolicy, Member, PolicyRule, SecondSignature, ToolLimit
 from mcpconfig.models import Service
 
-from .forms import SERVICE_OR_OWN, AnyToolInput, RuleFieldsForm, ToolInput
+from .forms import SERVICE_OR_OWN, AnyToolInput, RuleFieldsForm, ToolInput, clean_hosts
 from .sentences import describe_limit, describe_rule
 
 EFFECT_CHOICES = [("", "no new rule"), *PolicyRule.Effect.choices]
@@ -75,6 +75,11 @@ class SimulationForm(PeriodForm):
         label="People may allow", choices=HousePolicy.WidestConsent.choices, required=False
     )
     consents_to_high = forms.BooleanField(label="Also for high risks", required=False)
+    allowed_hosts = forms.CharField(
+        label="Allowed hosts after untrusted content",
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 2, "spellcheck": "false", "class": "code"}),
+    )
     allowed_service = forms.ModelChoiceField(
         Service.objects.all(),
         label="As if everybody had allowed",
@@ -82,6 +87,9 @@ class SimulationForm(PeriodForm):
         empty_label="nothing more",
     )
     allowed_tool = forms.CharField(label="Its tool", widget=ToolInput, required=False)
+
+    def clean_allowed_hosts(self) -> str:
+        return clean_hosts(self.cleaned_data["allowed_hosts"])
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data

@@ -11,6 +11,7 @@ from django.utils.safestring import SafeString
 from chatapp.models import HousePolicy, PolicyRule, PolicyTest, SecondSignature, ToolLimit
 from chatapp.models.policy.policy import LEVEL_CHOICES
 from chatapp.permissions import conditions
+from chatapp.permissions.hosts import BadHost, read_patterns
 from chatapp.policy.condition_names import check_names
 from chatapp.policy.policy_set import PolicySet, load_policy_set
 from chatapp.policy.stored_policy import build_house, build_limit, build_rule
@@ -187,19 +188,35 @@ class RuleForm(RuleFieldsForm, PolicyForm):
         return others.with_rule(rule) if cleaned["is_enabled"] else others
 
 
+def clean_hosts(text: str) -> str:
+    """Return a list of allowed hosts in its normal form, one a line."""
+    try:
+        return "\n".join(read_patterns(text))
+    except BadHost as error:
+        raise ValidationError(str(error)) from error
+
+
 class HousePolicyForm(PolicyForm):
     class Meta:
         model = HousePolicy
         fields = (
             *("asks_everything", "runs_up_to", "types_high", "medium_needs", "high_needs"),
             *("widest_consent", "consents_to_high", "consent_days"),
-            *("lets_add_services", "adding_groups"),
+            *("lets_add_services", "adding_groups", "allowed_hosts"),
         )
-        widgets = {"adding_groups": forms.CheckboxSelectMultiple}
+        widgets = {
+            "adding_groups": forms.CheckboxSelectMultiple,
+            "allowed_hosts": forms.Textarea(
+                attrs={"rows": 4, "spellcheck": "false", "class": "code"}
+            ),
+        }
         help_texts = {
             "medium_needs": "Also for high risks, unless they have their own. No consent stands in "
             "for it; a rule that allows does.",
         }
+
+    def clean_allowed_hosts(self) -> str:
+        return clean_hosts(self.cleaned_data["allowed_hosts"])
 
     def build_policy_set(self, cleaned: dict[str, Any]) -> PolicySet:
         return load_policy_set().with_house(
@@ -221,7 +238,16 @@ class LimitForm(PolicyForm):
 class PolicyTestForm(ToolForm):
     class Meta:
         model = PolicyTest
-        fields = ("name", "person", "service", "tool", "arguments", "mode", "expected")
+        fields = (
+            "name",
+            "person",
+            "service",
+            "tool",
+            "arguments",
+            "mode",
+            "is_tainted",
+            "expected",
+        )
         labels = {"arguments": "Values"}
         widgets = {
             "tool": AnyToolInput,

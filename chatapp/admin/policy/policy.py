@@ -144,6 +144,15 @@ class HousePolicyAdmin(PolicyAdmin):
             "What people may allow in advance",
             {"fields": ("widest_consent", "consents_to_high", "consent_days")},
         ),
+        (
+            "After untrusted content",
+            {
+                "fields": ("allowed_hosts",),
+                "description": "After an answer has read untrusted content, a call that sends data "
+                "to an address or a recipient needs approval, unless it goes to one of these "
+                "hosts. A call to such a host may carry anything.",
+            },
+        ),
         ("Services of their own", {"fields": ("lets_add_services", "adding_groups")}),
     )
 

@@ -38,6 +38,8 @@ def describe_limit(limit: ToolLimit) -> str:
 def describe_test(test: PolicyTest) -> str:
     values = json.dumps(test.arguments, ensure_ascii=False) if test.arguments else "no values"
     mode = ", in a chat that only plans" if test.mode == PolicyTest.Mode.PLAN else ""
+    if test.is_tainted:
+        mode += ", after untrusted content"
     tool = _name_tool(test.service, test.tool, is_core=test.service is None)
     return f"{tool} with {values}, for {test.person}{mode}, must {WORDS[test.expected]}."
 

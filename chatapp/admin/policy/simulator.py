@@ -18,7 +18,7 @@ MAX_CHANGES = 100
 # Fields of the policy for everybody, which have the same names in the form.
 HOUSE_FIELDS = (
     *("runs_up_to", "asks_everything", "medium_needs", "high_needs"),
-    *("widest_consent", "consents_to_high"),
+    *("widest_consent", "consents_to_high", "allowed_hosts"),
 )
 
 

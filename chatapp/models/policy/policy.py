@@ -121,6 +121,14 @@ class HousePolicy(models.Model):
         default=False,
         help_text="Whoever allows a high risk types the tool's name.",
     )
+    allowed_hosts = models.TextField(
+        "allowed hosts",
+        blank=True,
+        default="",
+        db_default="",
+        help_text="Hosts that you trust with data from chats, one a line: example.com, "
+        "*.example.com for all hosts below it, @example.com for recipients of mail.",
+    )
     lets_add_services = models.BooleanField(
         "people add services of their own",
         default=False,
@@ -256,6 +264,12 @@ class PolicyTest(models.Model):
     tool = models.CharField(max_length=255)
     arguments = models.JSONField(default=dict, blank=True)
     mode = models.CharField(max_length=4, choices=Mode.choices, default=Mode.ACT)
+    is_tainted = models.BooleanField(
+        "after untrusted content",
+        default=False,
+        db_default=False,
+        help_text="The call comes after the result of a service that is open to strangers.",
+    )
     expected = models.CharField("must", max_length=5, choices=Expected.choices)
 
     class Meta:

@@ -208,6 +208,18 @@ async def test_a_server_that_refuses_is_asked_once_a_round(
     assert len(office.mails) == 2
 
 
+async def test_a_round_ends_in_time(
+    owner: Member, office: PostOffice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await in_database(waits, owner)
+    with monkeypatch.context() as patch:
+        patch.setattr(reminders, "ROUND_SECONDS", 0)
+        await remind_due()
+    assert office.mails == []
+    await remind_due()
+    assert len(office.mails) == 1
+
+
 async def test_an_address_that_is_refused_is_tried_ever_later_and_then_given_up(
     owner: Member, stranger: Member, office: PostOffice, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import Group
 
-from chatapp.models import Consent, Member, PolicyRule, PolicyTest
+from chatapp.models import Consent, HousePolicy, Member, PolicyRule, PolicyTest
 from chatapp.permissions.rules import AdminRule
 from chatapp.policy.policy_set import load_policy_set
 from chatapp.simulation.policy_tests import list_failing, list_newly_failing, load_cases
@@ -113,6 +113,23 @@ def test_a_test_is_decided_as_the_call_would_be(
 ) -> None:
     make(owner, arguments={"amount": 120})
     change(owner)
+    assert decided() == effect
+
+
+@pytest.mark.parametrize(
+    ("tool", "is_tainted", "hosts", "effect"),
+    [
+        ("read_label", False, "", "allow"),
+        ("read_label", True, "", "ask"),
+        ("read_label", True, "*.home.test", "allow"),
+        ("read_label", True, "home.test", "ask"),
+    ],
+)
+def test_a_test_after_untrusted_content_is_decided_by_its_destinations(
+    owner: Member, service: Service, tool: str, is_tainted: bool, hosts: str, effect: str
+) -> None:
+    make(owner, tool, arguments={"url": "https://api.home.test/"}, is_tainted=is_tainted)
+    HousePolicy(allowed_hosts=hosts).save()
     assert decided() == effect
 
 

@@ -1,5 +1,6 @@
 """The simulator tells what a policy would have done with past calls, and does nothing."""
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
@@ -104,6 +105,20 @@ def test_what_holds_for_everybody_can_be_drafted(
 ) -> None:
     past([owner], service, 9)
     assert simulate(house(**changes), Scope()).would == would
+
+
+def test_calls_to_free_destinations_ask_unless_their_host_is_allowed(
+    owner: Member, service: Service
+) -> None:
+    past([owner], service, 9)
+    for number, call in enumerate(ToolCall.objects.filter(tool_name="read_label")):
+        arguments = json.dumps({"url": f"https://a.test/{number}"})
+        ToolCall.objects.filter(pk=call.pk).update(arguments=arguments)
+    assert simulate(load_policy_set(), Scope()).would == {"allow": 3, "ask": 6, "deny": 0}
+    strangers_attachments()
+    assert simulate(load_policy_set(), Scope()).would == {"allow": 0, "ask": 9, "deny": 0}
+    allowed = house(allowed_hosts=("a.test",))
+    assert simulate(allowed, Scope()).would == {"allow": 3, "ask": 6, "deny": 0}
 
 
 # --- what is taken into account ------------------------------------------------------------

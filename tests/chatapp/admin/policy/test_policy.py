@@ -1,12 +1,13 @@
 """Rules, limits, tests and the policy for everybody in the admin: what is said is stored, and what
 would break a policy test is not."""
 
+import json
 from typing import Any
 
 import pytest
 from django.test import Client
 
-from chatapp.models import HousePolicy, Member, PolicyRule, PolicyTest, ToolLimit
+from chatapp.models import HousePolicy, LogEntry, Member, PolicyRule, PolicyTest, ToolLimit
 from chatapp.permissions.rules import OWN_TOOLS
 from chatapp.policy.stored_policy import build_house, build_limit, build_rule
 from chatapp.tools.core import CORE_TOOLS
@@ -300,3 +301,39 @@ def test_only_admins_see_policy(stranger_client: Client, stranger: Member, addre
     stranger.is_staff = True
     stranger.save()
     assert stranger_client.get(address).status_code == 403
+
+
+def test_allowed_hosts_are_stored_in_their_normal_form(admin_client: Client) -> None:
+    hosts = "*.Bücher.test\r\n\r\n Example.COM. \r\n@example.com\r\nexample.com"
+    assert admin_client.post(HOUSE, AS_IT_IS | {"allowed_hosts": hosts}).status_code == 302
+    stored = "*.xn--bcher-kva.test\n@example.com\nexample.com"
+    assert HousePolicy.objects.get().allowed_hosts == stored
+    field = page(admin_client.get(HOUSE)).one("textarea", name="allowed_hosts")
+    assert field.text.split() == stored.split()
+    many = [f"host-{number}.example.com" for number in range(100, 200)]
+    admin_client.post(HOUSE, AS_IT_IS | {"allowed_hosts": "\n".join(many)})
+    logged = LogEntry.objects.filter(kind="policy.changed").latest("position")
+    assert json.loads(logged.data)["changed"]["allowed_hosts"] == {
+        "before": stored.split(),
+        "after": many,
+    }, "The log names every host."
+
+
+@pytest.mark.parametrize("line", ["*", "https://example.com/", "user@example.com", "*.com", "1.2"])
+def test_a_line_that_is_no_host_is_refused_at_its_field(admin_client: Client, line: str) -> None:
+    answer = admin_client.post(HOUSE, AS_IT_IS | {"allowed_hosts": f"example.com\n{line}"})
+    assert f"“{line}”" in said(answer)
+    assert not HousePolicy.objects.exists()
+
+
+def test_a_policy_test_can_come_after_untrusted_content(
+    admin_client: Client, owner: Member
+) -> None:
+    values = {"name": "T", "person": owner.pk, "service": shop().pk, "tool": "read_label"}
+    more = {"arguments": '{"url": "https://a.test/"}', "mode": "act", "is_tainted": "on"}
+    answer = admin_client.post(f"{TESTS}add/", values | more | {"expected": "ask"}, follow=True)
+    assert "fails" not in said(answer)
+    assert "for owner, after untrusted content, must ask." in said(admin_client.get(TESTS))
+    held = said(admin_client.post(HOUSE, AS_IT_IS | {"allowed_hosts": "a.test"}))
+    assert "“T” must ask, but it runs." in held
+    assert admin_client.post(HOUSE, AS_IT_IS | {"allowed_hosts": "b.test"}).status_code == 302

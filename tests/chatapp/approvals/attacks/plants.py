@@ -15,7 +15,7 @@ from chatapp.calls import ledger, recheck
 from chatapp.journal.journal import signal_turn, wake
 from chatapp.management.commands import approvals as approvals_command
 from chatapp.models import Approval, Member, ToolCall, Turn
-from chatapp.permissions import binding, decide
+from chatapp.permissions import binding, decide, destinations
 from chatapp.permissions.risk import Risk
 from chatapp.permissions.rules import Decision, House
 from chatapp.policy import stored_policy
@@ -104,6 +104,14 @@ def whatever_asks_runs(monkeypatch: Monkey) -> None:
         return Decision(effect="allow", reason=reason)
 
     monkeypatch.setattr(decide, "_ask", allowed)
+
+
+def destinations_do_not_count(monkeypatch: Monkey) -> None:
+    monkeypatch.setattr(decide, "_ask_about_destinations", lambda *_: iter(()))
+
+
+def every_host_is_allowed(monkeypatch: Monkey) -> None:
+    monkeypatch.setattr(destinations, "is_allowed", lambda *_: True)
 
 
 def any_consent_holds(monkeypatch: Monkey) -> None:

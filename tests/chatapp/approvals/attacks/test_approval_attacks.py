@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from . import changes, people, policies, races, words
+from . import changes, destinations, people, policies, races, words
 from .world import Attack, World
 
 pytestmark = [pytest.mark.gate, pytest.mark.django_db(transaction=True), pytest.mark.timeout(300)]
@@ -15,6 +15,7 @@ ATTACKS = (
     *words.ATTACKS,
     *changes.ATTACKS,
     *policies.ATTACKS,
+    *destinations.ATTACKS,
     *races.ATTACKS,
 )
 THREATS = {
@@ -22,6 +23,7 @@ THREATS = {
     "approval-replayed",
     "arguments-changed-after-display",
     "arguments-hidden-by-length",
+    "data-sent-out-by-a-reading-tool",
     "foreign-markup-in-card",
     "hidden-characters",
     "high-risk-hidden-in-batch",
