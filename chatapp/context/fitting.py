@@ -19,6 +19,7 @@ from chatapp.server.database import in_database
 from . import summaries
 from .calibration import UNCALIBRATED, Calibration
 from .metering import Meter
+from .observed_calls import ObservedCall
 from .shortening import (
     INSTRUCTIONS,
     Transcript,
@@ -240,7 +241,8 @@ async def _write_notes(asking: PendingCall, question: ModelRequest) -> str:
     """Return the complete notes. Their tokens are counted also if this fails."""
     meter = Meter()
     try:
-        async with aclosing(meter.read(question, asking.stream(question))) as stream:
+        observed = ObservedCall(asking.model, "summary")
+        async with aclosing(meter.read(question, asking.stream(question), observed)) as stream:
             events = [event async for event in stream]
     finally:
         await run_uninterrupted(in_database(_count_usage, asking, meter.used))

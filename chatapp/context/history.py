@@ -111,7 +111,7 @@ def _build_user_message(parts: list[Part], files: ModelFiles) -> UserMessage:
 
 def _build_step_items(parts: list[Part], files: ModelFiles) -> Iterator[HistoryItem]:
     parts = sorted(parts, key=_build_sort_key)
-    said = tuple(said for part in parts if (said := _build_part(part)) is not None)
+    said = tuple(said for part in parts if (said := _build_part(part, files)) is not None)
     if said:
         yield AssistantMessage(parts=said)
     for part in parts:
@@ -127,8 +127,10 @@ def _build_sort_key(part: Part) -> tuple[int, bool, int]:
     return place, not is_call, part.position
 
 
-def _build_part(part: Part) -> AssistantPart | None:
+def _build_part(part: Part, files: ModelFiles) -> AssistantPart | None:
     match part.kind:
+        case Part.Kind.FILE:
+            return _build_picture(part, files)
         case Part.Kind.TEXT:
             return SaidText(text=part.text, opaque=part.opaque)
         case Part.Kind.REASONING:
@@ -143,6 +145,14 @@ def _build_part(part: Part) -> AssistantPart | None:
             )
         case _:
             return None
+
+
+def _build_picture(part: Part, files: ModelFiles) -> SaidText:
+    """Return a picture that the model made. Without its bytes it is named only."""
+    description = f": {part.text}" if part.text else ""
+    text = f"[You made this picture, which the person sees: {part.attachment.name}{description}]"
+    media = next((each for each in files.list_media(part) if each.base64), None)
+    return SaidText(text=text, opaque=part.opaque if media else None, picture=media)
 
 
 def _read_asked_arguments(call: ToolCall) -> str:

@@ -7,13 +7,22 @@ from dataclasses import dataclass, field
 from chatapp.providers.estimate import count_text_tokens, count_tokens
 from chatapp.providers.events import (
     ArgumentsDelta,
+    FilesLeftOut,
+    Finished,
     ModelEvent,
     ProviderError,
     ReasoningDelta,
     TextDelta,
+    ToolLeftOut,
+    ToolsLeftOut,
     Usage,
 )
 from chatapp.providers.request import ModelRequest
+
+from .observed_calls import ObservedCall
+
+# What an adapter says about the request, which is no part of an answer.
+BEFORE_ANSWER = (ToolLeftOut, ToolsLeftOut, FilesLeftOut)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -37,19 +46,30 @@ class Meter:
         )
 
     async def read(
-        self, request: ModelRequest, events: AsyncGenerator[ModelEvent, None]
+        self,
+        request: ModelRequest,
+        events: AsyncGenerator[ModelEvent, None],
+        observed: ObservedCall,
     ) -> AsyncGenerator[ModelEvent, None]:
-        """Yield the same events. A request that was refused before the first text used nothing."""
+        """Yield the same events. A request that failed before anything of its answer came used
+        nothing."""
         self.asked_tokens = count_tokens(request)
-        try:
-            async with aclosing(events):
-                async for event in events:
-                    self._note(event)
-                    yield event
-        except ProviderError:
-            if not self.words:
-                self.asked_tokens = 0
-            raise
+        has_received = False
+        with observed:
+            try:
+                async with aclosing(events):
+                    async for event in events:
+                        if not observed.has_begun:
+                            observed.note_begin()
+                        self._note(event)
+                        has_received = has_received or not isinstance(event, BEFORE_ANSWER)
+                        if isinstance(event, Usage | Finished):
+                            observed.note(event)
+                        yield event
+            except ProviderError:
+                if not has_received:
+                    self.asked_tokens = 0
+                raise
 
     def _note(self, event: ModelEvent) -> None:
         match event:

@@ -7,7 +7,14 @@ from dataclasses import replace
 from chatapp.journal.journal import UNSEEN, Entry, add_notice
 from chatapp.models import Turn
 from chatapp.providers.provider import Abilities
-from chatapp.providers.request import HistoryItem, Media, ToolOutcome, UserMessage
+from chatapp.providers.request import (
+    AssistantMessage,
+    AssistantPart,
+    HistoryItem,
+    Media,
+    SaidText,
+    UserMessage,
+)
 from chatapp.rendering.results import count_bytes
 
 from .attachments import format_size
@@ -23,10 +30,7 @@ def replace_unsupported(
     """Return the history with text in place of what this model cannot take: for a PDF its own
     text, if it has one."""
     return tuple(
-        _replace_media(item, unseen)
-        if isinstance(item, UserMessage | ToolOutcome)
-        and (unseen := _list_unsupported(abilities, item))
-        else item
+        _replace_media(item, unseen) if (unseen := _list_unsupported(abilities, item)) else item
         for item in items
     )
 
@@ -67,7 +71,12 @@ def note_unsupported(turn: Turn, unseen: Sequence[str]) -> list[Entry]:
 
 
 def _list_media(item: HistoryItem) -> tuple[Media, ...]:
-    return item.media if isinstance(item, UserMessage | ToolOutcome) else ()
+    """Return the files of a message or result, or the pictures that a model made."""
+    if isinstance(item, AssistantMessage):
+        return tuple(
+            part.picture for part in item.parts if isinstance(part, SaidText) and part.picture
+        )
+    return item.media
 
 
 def _list_unsupported(abilities: Abilities, item: HistoryItem) -> list[Media]:
@@ -78,7 +87,9 @@ def _list_unsupported(abilities: Abilities, item: HistoryItem) -> list[Media]:
     ]
 
 
-def _replace_media(item: UserMessage | ToolOutcome, unseen: list[Media]) -> HistoryItem:
+def _replace_media(item: HistoryItem, unseen: list[Media]) -> HistoryItem:
+    if isinstance(item, AssistantMessage):
+        return replace(item, parts=tuple(_drop_picture(part, unseen) for part in item.parts))
     told = [item.text]
     for each in unseen:
         why = "this model cannot take it" if each.base64 else "the request has no room for it"
@@ -86,6 +97,13 @@ def _replace_media(item: UserMessage | ToolOutcome, unseen: list[Media]) -> Hist
         told += [each.words] if each.words else []
     kept = tuple(each for each in item.media if each not in unseen)
     return replace(item, text="\n\n".join(filter(None, told)), media=kept)
+
+
+def _drop_picture(part: AssistantPart, unseen: list[Media]) -> AssistantPart:
+    """Return the part without a picture that is not sent: only with the text that names it."""
+    if isinstance(part, SaidText) and part.picture in unseen:
+        return replace(part, picture=None, opaque=None)
+    return part
 
 
 def _explain(abilities: Abilities, media: Media) -> str:

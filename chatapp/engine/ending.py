@@ -1,5 +1,6 @@
 """The rest of a turn: waiting for a person, or ended with nothing left open."""
 
+from django.db import transaction
 from django.db.models import Max
 from django.db.models.functions import Now
 
@@ -11,6 +12,7 @@ from chatapp.journal.journal import Entry, Kind
 from chatapp.journal.lease import Lease, lock_turn
 from chatapp.live.open_parts import fold
 from chatapp.models import Approval, Conversation, Part, Question, RemoteTask, Step, ToolCall, Turn
+from chatapp.telemetry import metrics
 
 from .next_action import Reason
 
@@ -78,6 +80,7 @@ def end_turn(
     Conversation.objects.filter(pk=turn.conversation_id).update(active_at=Now())
     entries.append(journal.turn_entry(turn, STATE_OF_REASON.get(reason, Turn.State.DONE), reason))
     journal.append(turn.conversation_id, turn.pk, entries)
+    transaction.on_commit(metrics.TURNS_ENDED.labels(reason).inc)
 
 
 def _find_closing_notice(turn: Turn, reason: Reason) -> tuple[str, str]:
@@ -87,7 +90,8 @@ def _find_closing_notice(turn: Turn, reason: Reason) -> tuple[str, str]:
     last = turn.steps.last()
     said = Part.objects.filter(message_id=turn.answer_id, step=last.number if last else 0)
     texts = said.filter(kind=Part.Kind.TEXT).values_list("text", flat=True)
-    if reason == "complete" and not any(text.strip() for text in texts):
+    has_picture = said.filter(kind=Part.Kind.FILE).exists()
+    if reason == "complete" and not has_picture and not any(text.strip() for text in texts):
         return EMPTY_ANSWER
     return SENTENCES.get(reason, ("", ""))
 

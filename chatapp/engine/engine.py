@@ -20,8 +20,6 @@ from typing import Any, TypeVarTuple, assert_never
 
 from django.conf import settings
 
-from chatapp.approvals.reminders import remind_due
-from chatapp.audit.anchors import write_due_anchor
 from chatapp.audit.audit_log import SERVER, acting_as
 from chatapp.calls.deciding import decide_calls
 from chatapp.calls.execution import cancel_running, execute
@@ -36,11 +34,13 @@ from chatapp.journal.lease import Lease, LeaseLost, acquire, drop, release, rene
 from chatapp.models import Member, Turn
 from chatapp.server.database import in_database
 from chatapp.server.runtime import Runtime
+from chatapp.telemetry import log_ids, metrics
+from chatapp.telemetry.spans import Attributes, Span
+from chatapp.telemetry.tracing import use_turn_span
 from chatapp.tool_menu.turn_selection import choose_tools, note_unmet
 from chatapp.tools.catalogue import Catalogue, build_catalogue
 from chatapp.tools.core_catalogue import add_core_tools
 from mcpconfig.operations.service_retries import retry_due
-from mcpconfig.trace.retention import prune_all
 from mcpconfig.values.tool_apps import Audience
 
 from . import sweep
@@ -59,7 +59,6 @@ STOP_CHECK_SECONDS = 0.5
 SHUTDOWN_CHECK_SECONDS = 0.2
 RETRY_CHECK_SECONDS = 1.0
 TASK_CHECK_SECONDS = 1.0
-PRUNE_SECONDS = 3600.0
 REFUSED = (
     f"The database refused something of this turn {MAX_DROPS} times, so it was ended. An admin "
     "finds the reason in the log."
@@ -105,12 +104,8 @@ class Engine:
             self._spawn(self._repeat, settings.SWEEP_SECONDS, self._begin_abandoned)
             for job in sweep.JOBS:  # in a task each, so that an error delays no other job
                 self._spawn(self._repeat, settings.SWEEP_SECONDS, partial(in_database, job))
-            self._spawn(self._repeat, settings.SWEEP_SECONDS, remind_due)
-            self._spawn(self._repeat, settings.SWEEP_SECONDS, write_due_anchor)
             self._spawn(self._repeat, RETRY_CHECK_SECONDS, retry_due)
             self._spawn(self._repeat, TASK_CHECK_SECONDS, poll_due)
-            for prune in (prune_all, sweep.delete_expired_sessions):
-                self._spawn(self._repeat, PRUNE_SECONDS, partial(in_database, prune))
 
     @property
     def is_shutting_down(self) -> bool:
@@ -195,29 +190,50 @@ class Engine:
     async def _move(self, run: Run) -> None:
         """Run the turn. Every error of a turn is caught here: it is logged, and the turn ends with
         a notice."""
+        lease = run.lease
+        attributes: Attributes = {
+            "gen_ai.operation.name": "invoke_agent",
+            "gen_ai.agent.name": "countersign",
+            "gen_ai.conversation.id": str(lease.conversation_id),
+            "countersign.turn.id": str(lease.turn_id),
+            "countersign.turn.run": lease.fence,
+        }
+        with (
+            log_ids.use_turn(lease.turn_id),
+            use_turn_span(lease.turn_id, lease.fence, attributes) as span,
+        ):
+            await self._move_observed(run, span)
+
+    async def _move_observed(self, run: Run, span: Span) -> None:
         try:
             if run.lease.drops >= MAX_DROPS:
+                span.fail("refused_by_database")
                 return await self._finish(run, "failed", REFUSED)
             await in_database(settle_orphans, run.lease)
             await in_database(reopen_decisions, run.lease)
-            await self._run_actions(run)
+            await self._run_actions(run, span)
         except LeaseLost:
+            span.fail("lease_lost")
             log.info("Turn %s belongs to another worker", run.lease.turn_id)
         except asyncio.CancelledError:
+            span.set({"countersign.turn.end": "stopped" if run.was_stopped else "released"})
             await run_uninterrupted(self._hand_over(run))
         except DATABASE_AWAY:
+            span.fail("database_away")
             log.exception("Turn %s goes on when the database is back", run.lease.turn_id)
             await run_uninterrupted(self._drop(run))
         except Exception:
+            span.fail("internal")
             log.exception("Turn %s ended in a way that nobody foresaw", run.lease.turn_id)
             await run_uninterrupted(self._fail(run))
 
-    async def _run_actions(self, run: Run) -> None:
+    async def _run_actions(self, run: Run, span: Span) -> None:
         while True:
             turn, state = await in_database(read_turn, run.lease)
             action = next_action(state)
             match action:
                 case CallModel() | Execute() if self.is_shutting_down:
+                    span.set({"countersign.turn.end": "released"})
                     return await in_database(release, run.lease)
                 case CallModel(number=number):
                     await self._call_model(run, turn, number)
@@ -237,11 +253,13 @@ class Engine:
                     )
                 case Wait():
                     if await in_database(park_turn, run.lease, turn.signals):
+                        span.set({"countersign.turn.end": "waiting"})
                         return reach(FaultPoint.TURN_PARKED)
                 case Finish(reason=reason, sentence=sentence, hint=hint):
                     reach(FaultPoint.TURN_END_CHOSEN)
                     words = (sentence, hint)
                     if await in_database(finish_turn, run.lease, turn.signals, reason, *words):
+                        span.set({"countersign.turn.end": reason})
                         return None
                 case _:
                     assert_never(action)
@@ -305,7 +323,9 @@ class Engine:
             try:
                 await work()
             except Exception:
-                log.exception("%s failed; it is tried again", getattr(work, "__name__", work))
+                name = _get_task_name(work)
+                metrics.TASK_FAILURES.labels(name).inc()
+                log.exception("%s failed; it is tried again", name)
             await asyncio.sleep(seconds)
 
     async def _renew(self) -> None:
@@ -328,12 +348,19 @@ class Engine:
         except DATABASE_AWAY:
             self._was_database_away = True
             raise
+        metrics.SWEEP_SUCCESS.set_to_current_time()
         if self._was_database_away:
             # All leases may have run out in the outage. Other workers first store what they kept.
             self._was_database_away = False
             return
         for turn_id in abandoned:
             self._begin(turn_id)
+
+
+def _get_task_name(work: Callable[[], Awaitable[None]]) -> str:
+    """Return the name of the function, also of one that runs in a database thread."""
+    inner = work.args[0] if isinstance(work, partial) and work.args else work
+    return str(getattr(inner, "__name__", "task")).lstrip("_")
 
 
 async def _build_catalogue(turn: Turn) -> Catalogue:

@@ -24,6 +24,7 @@ from chatapp.context.fitting import (
 )
 from chatapp.context.history import build_history
 from chatapp.context.metering import Meter
+from chatapp.context.observed_calls import ObservedCall
 from chatapp.context.system_prompt import PLANNING, build_system_prompt, collect_guidance
 from chatapp.context.unsupported_media import (
     FILES_REFUSED,
@@ -47,8 +48,10 @@ from chatapp.providers.events import (
     Finished,
     ModelEvent,
     OpaqueData,
+    PictureMade,
     ProviderError,
     ReasoningDelta,
+    SourceCited,
     TextDelta,
     ToolCallReady,
     ToolCallStarted,
@@ -63,10 +66,12 @@ from chatapp.tool_menu.offered_tools import offer_tools
 from chatapp.tools.catalogue import Catalogue
 from mcpconfig.values.results import make_storable
 
+from .made_pictures import read_picture
 from .steps import Answer, AnswerPart, OpenStep, close_step
 
 log = logging.getLogger(__name__)
 MAX_CALLS = 3
+MAX_DESCRIPTION = 1_000
 MAX_WAIT_SECONDS = 60.0
 TOO_LONG = ProviderError(
     kind="timeout",
@@ -114,6 +119,10 @@ class AnswerReader:
                 self.answer.unseen = (*self.answer.unseen, FILES_REFUSED)
             case ToolsLeftOut():
                 self.answer.unseen = (*self.answer.unseen, TOOLS_REFUSED)
+            case SourceCited():
+                self.answer.cited.add(event)
+            case PictureMade():
+                self._add_picture(event)
             case OpaqueData(kind=kind, data=data):
                 self._keep(kind, data)
             case Finished(reason=reason):
@@ -129,6 +138,19 @@ class AnswerReader:
         part.text += text
         part.seconds = round(time.monotonic() - self.part_began, 1)
         self.commit.add(self.draft, event_kind, part.position, text)
+
+    def _add_picture(self, event: PictureMade) -> None:
+        """Add a picture as a part of its own, or a notice about why it is not shown."""
+        parts = self.answer.parts
+        found = read_picture(event.base64, [part.picture for part in parts if part.picture])
+        if isinstance(found, str):
+            if not any(part.kind == "notice" and part.text == found for part in parts):
+                parts.append(AnswerPart(kind="notice", position=len(parts), text=found))
+            return
+        description = make_storable(event.description)[:MAX_DESCRIPTION]
+        part = AnswerPart(kind="file", position=len(parts), text=description, picture=found)
+        part.opaque = event.opaque
+        parts.append(part)
 
     def _begin_call(self, index: int) -> None:
         self.answer.places.setdefault(index, len(self.answer.parts))
@@ -274,7 +296,7 @@ def _build_request(
         ),
         history=replace_unsupported(model.abilities, history),
         tools=offer.tools,
-        parameters=model.parameters,
+        parameters=model.set_parameters(turn.conversation.effort),
         cache_key=str(turn.conversation_id),
     )
     return model, load_calibration(turn), request
@@ -288,7 +310,9 @@ async def _read_stream(asking: PendingCall, request: ModelRequest, reader: Answe
     reach(FaultPoint.MODEL_REQUEST_BUILT)
     reader.open()
     reader.answer.places.clear()
-    async with aclosing(reader.meter.read(request, asking.stream(request))) as events:
+    reader.answer.cited.by_url.clear()
+    observed = ObservedCall(asking.model, "answer")
+    async with aclosing(reader.meter.read(request, asking.stream(request), observed)) as events:
         async for event in events:
             reader.read(event)
     if not reader.answer.finish_reason:
@@ -306,7 +330,9 @@ def _note_failure(answer: Answer, error: ProviderError) -> None:
     if any(part.kind == "text" for part in answer.parts):
         hint = f"What it wrote so far is kept. {hint}".strip()
     position = len(answer.parts)
-    answer.parts.append(AnswerPart(kind="notice", position=position, text=error.message, hint=hint))
+    answer.parts.append(
+        AnswerPart(kind="notice", position=position, text=error.message, hint=hint, is_failure=True)
+    )
 
 
 def _drop_calls(answer: Answer) -> None:
@@ -322,6 +348,7 @@ async def _store_answer(
     end of its step."""
     reader.is_stored = True
     reader.answer.usage = reader.meter.used
+    reader.answer.close_sources()
     if reader.meter.reported.input_tokens:
         reader.answer.estimated_tokens = reader.meter.asked_tokens
 

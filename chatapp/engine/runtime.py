@@ -1,9 +1,13 @@
 """The engine and the hub of a server, from the moment its event loop starts until it ends."""
 
+import asyncio
 from dataclasses import dataclass
 
+from chatapp.audit.anchors import prepare_anchor_metrics
 from chatapp.live.hub import Hub
 from chatapp.server.runtime import current_runtime
+from chatapp.telemetry import tracing
+from mcpconfig.values.version import VERSION
 
 from .engine import Engine
 
@@ -20,6 +24,8 @@ class EngineRuntime:
 
 async def open_engine_runtime(*, sweeps: bool = True) -> EngineRuntime:
     """Start an engine and a hub in the running event loop and in the runtime of this process."""
+    tracing.start(VERSION)
+    prepare_anchor_metrics()
     runtime = current_runtime()
     opened = EngineRuntime(engine=Engine(runtime), hub=Hub(runtime))
     opened.hub.start()
@@ -39,3 +45,4 @@ async def close_engine_runtime(opened: EngineRuntime, *, wait_seconds: float = 0
         runtime.hub = None
     await opened.engine.close(wait_seconds=wait_seconds)
     await opened.hub.close()
+    await asyncio.to_thread(tracing.stop)

@@ -21,6 +21,8 @@ from chatapp.tools.catalogue import Catalogue
 from chatapp.tools.core import FIND_TOOLS
 from mcpconfig.values.results import make_storable
 
+from .cited_sources import CitedSources
+from .made_pictures import Picture, store_pictures
 from .notices import note_changed, note_left_out, note_shortened
 
 CUT_OFF = "The answer was cut off before this call was complete, so it was not run."
@@ -30,10 +32,12 @@ CUT_OFF = "The answer was cut off before this call was complete, so it was not r
 class AnswerPart:
     """One part of an answer while it is received."""
 
-    kind: Literal["text", "reasoning", "notice"]
+    kind: Literal["text", "reasoning", "notice", "file", "sources"]
     position: int
     text: str = ""
     hint: str = ""
+    picture: Picture | None = None
+    is_failure: bool = False
     seconds: float | None = None
     opaque: dict[str, Any] | None = None
 
@@ -57,6 +61,12 @@ class Answer:
     shortened: int = 0
     saved_tokens: int = 0
     finish_reason: str = ""
+    cited: CitedSources = field(default_factory=CitedSources)
+
+    def close_sources(self) -> None:
+        """Add the sources as the last part, behind the text that cites them."""
+        if self.cited.by_url and not any(part.kind == "sources" for part in self.parts):
+            self.parts.append(AnswerPart(kind="sources", position=len(self.parts)))
 
     @property
     def has_begun(self) -> bool:
@@ -141,7 +151,8 @@ def close_step(lease: Lease, step: OpenStep, answer: Answer, catalogue: Catalogu
             return
         if answer.usage.input_tokens or answer.usage.output_tokens:
             usage.add_usage(turn.conversation.owner_id, turn.model, answer.usage, answer.price)
-        Part.objects.bulk_create(_build_parts(turn, step.number, answer))
+        parts = Part.objects.bulk_create(_build_parts(turn, step.number, answer))
+        store_pictures(turn.conversation.owner_id, parts, [part.picture for part in answer.parts])
         calls = _store_calls(turn, step.number, answer, catalogue)
         closed = journal.step_entry(turn, step.number, [part.position for part in answer.parts])
         proposed = [
@@ -164,15 +175,22 @@ def _build_parts(turn: Turn, step: int, answer: Answer) -> list[Part]:
             step=step,
             position=part.position,
             kind=part.kind,
-            # The only notice within a step is the failure of its model call.
-            notice_kind=Part.NoticeKind.ERROR if part.kind == "notice" else "",
+            notice_kind=_choose_notice_kind(part),
             text=part.text,
             seconds=part.seconds,
             hint=part.hint,
+            sources=answer.cited.to_json() if part.kind == "sources" else None,
             opaque=None if part.position in orphaned_reasoning else make_storable(part.opaque),
         )
         for part in answer.parts
     ]
+
+
+def _choose_notice_kind(part: AnswerPart) -> str:
+    """Return the kind of a notice within a step: a failed model call, or a picture left out."""
+    if part.kind != "notice":
+        return ""
+    return Part.NoticeKind.ERROR if part.is_failure else Part.NoticeKind.INFO
 
 
 def _store_calls(turn: Turn, step: int, answer: Answer, catalogue: Catalogue) -> list[ToolCall]:

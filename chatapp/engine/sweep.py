@@ -1,23 +1,19 @@
-"""The sweep: finds turns without a worker, and closes what has expired."""
+"""The sweep: finds turns without a worker, and closes what has expired. Work that no turn waits for
+is a task (`chatapp/background`)."""
 
 import uuid
-from datetime import timedelta
 
-from django.contrib.sessions.backends.db import SessionStore
 from django.db import transaction
 from django.db.models.functions import Now
 
 from chatapp.approvals.questions import approve_postponed_calls, expire_questions
 from chatapp.approvals.reviews import expire_reviews
 from chatapp.approvals.sign_ins import approve_missed_sign_ins, expire_sign_ins
-from chatapp.audit.change_entries import log_lapsed_consents
 from chatapp.calls.transitions import Actor, move_call
 from chatapp.journal.journal import signal_turn
 from chatapp.journal.lease import is_free
-from chatapp.models import Approval, JournalEvent, Step, ToolCall, Turn
-from chatapp.people.signals import delete_old_signals
+from chatapp.models import Approval, ToolCall, Turn
 
-KEPT = timedelta(minutes=1)
 State = ToolCall.State
 
 
@@ -79,17 +75,6 @@ def _expire(approval: Approval) -> None:
         )
 
 
-def clear_journal() -> None:
-    """Delete events whose text is stored in parts. Tabs that are further behind get the state."""
-    calling = Step.objects.filter(state=Step.State.CALLING).values("turn_id")
-    JournalEvent.objects.filter(created_at__lt=Now() - KEPT).exclude(turn_id__in=calling).delete()
-
-
-def delete_expired_sessions() -> None:
-    """Delete the sign-ins that have expired; Django only ignores them."""
-    SessionStore.clear_expired()
-
-
 # What the sweep does beside taking abandoned turns.
 JOBS = (
     queue_unsettled,
@@ -99,7 +84,4 @@ JOBS = (
     expire_sign_ins,
     expire_questions,
     approve_postponed_calls,
-    log_lapsed_consents,
-    clear_journal,
-    delete_old_signals,
 )

@@ -28,11 +28,26 @@ def is_set(kind: str) -> bool:
     return bool(_read_key(variables)) or bool(not variables.needs_key and _read(variables.url))
 
 
+def is_compatible_server(kind: str) -> bool:
+    """Whether the address of this account is that of another server with the same API.
+
+    It has models of its own, and none of the provider's.
+    """
+    variables = VARIABLES[kind]
+    base_url = _read(variables.url)
+    has_compatible = any(PROVIDERS[each].is_for_own_servers for each in kinds_of_account(kind))
+    return (
+        has_compatible
+        and _is_address(base_url)
+        and not is_own_host(variables, urlsplit(base_url).hostname or "")
+    )
+
+
 def is_offered(kind: str) -> bool:
     """Whether the models of the environment's account are in the list."""
     if PROVIDERS[kind].is_for_own_servers:
-        return bool(_read(VARIABLES[kind].url))
-    return is_set(kind)
+        return is_compatible_server(kind)
+    return is_set(kind) and not is_compatible_server(kind)
 
 
 def kinds_of_account(kind: str) -> tuple[str, ...]:

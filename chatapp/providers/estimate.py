@@ -18,6 +18,7 @@ from .request import (
     HistoryItem,
     Media,
     ModelRequest,
+    SaidText,
     ToolOutcome,
     ToolSpec,
     UserMessage,
@@ -85,7 +86,8 @@ def count_item_tokens(item: HistoryItem) -> int:
         case ToolOutcome(text=text, media=media):
             return count_text_tokens(text) + _count_media_tokens(media) + OVERHEAD
         case AssistantMessage(parts=parts):
-            return sum(count_text_tokens(_read_text(part)) for part in parts) + OVERHEAD
+            pictures = sum(PICTURE for part in parts if isinstance(part, SaidText) and part.picture)
+            return sum(count_text_tokens(_read_text(part)) for part in parts) + pictures + OVERHEAD
 
 
 def count_text_tokens(text: str) -> int:

@@ -66,6 +66,26 @@ class OpaqueData:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PictureMade:
+    """A picture that the model made. Its type is read from its bytes, not taken from the provider.
+
+    `description` is the provider's, if it has one. `opaque` goes back with the picture.
+    """
+
+    base64: str = field(repr=False)
+    description: str = ""
+    opaque: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceCited:
+    """A page that the answer cites, as the provider says. The address is not checked."""
+
+    url: str
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ToolLeftOut:
     """A tool that this provider cannot take, so that the model did not get it.
 
@@ -114,6 +134,8 @@ ModelEvent = (
     | ArgumentsDelta
     | ToolCallReady
     | OpaqueData
+    | PictureMade
+    | SourceCited
     | ToolLeftOut
     | FilesLeftOut
     | ToolsLeftOut

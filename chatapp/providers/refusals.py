@@ -1,9 +1,14 @@
 """Why a provider refuses a request, and the same request without what it refuses."""
 
+import json
 import re
+import time
 from collections.abc import Callable
 from typing import Any
 
+from chatapp.server.runtime import current_runtime
+
+from .account import Account
 from .events import FilesLeftOut, ToolsLeftOut
 
 Body = dict[str, Any]
@@ -19,11 +24,12 @@ REFUSES = re.compile(
     r"|(not|n't) (be )?(valid|allowed|permitted|accept|enabled|process)"
     r"|unexpected|unknown|unrecogni[sz]ed"
 )
-# Sentences of Ollama, OpenRouter and vLLM, and similar ones of others.
+# Sentences of Ollama, OpenRouter, vLLM and llama.cpp, and similar ones of others.
 NO_TOOLS = re.compile(
     r"(does not|doesn't) support (tools|tool use|tool calling|function calling)\b"
     r"|endpoints found that support tool use"
     r"|tool choice requires --enable-auto-tool-choice"
+    r"|tools param requires --jinja"
     r"|\b(tools|tool use|tool calling|function calling) (is|are) not supported"
 )
 NUMBER = r"(\d[\d,]*)"
@@ -43,6 +49,12 @@ CONTEXT_LIMITS = tuple(
         r"{} maximum context length",
     )
 )
+# What llama.cpp says with status 500 about a request that it refuses.
+LLAMA_CPP = re.compile(
+    r"param requires --jinja"
+    r"|(image|audio|video) input is not supported"
+    r"|unsupported content\[\]\.type"
+)
 # Where the providers' formats hold a conversation, and what marks a picture or document in it.
 CONVERSATIONS = ("messages", "input", "contents")
 FILE_TYPES = {"input_image", "input_file", "image_url", "file", "image", "document"}
@@ -55,6 +67,11 @@ def refuses_pictures(complaint: str) -> bool:
 
 def refuses_documents(complaint: str) -> bool:
     return _refuses(DOCUMENTS, complaint)
+
+
+def is_llama_cpp_refusal(complaint: str) -> bool:
+    """Whether this is a sentence of llama.cpp, which answers 500 where others answer 400."""
+    return bool(LLAMA_CPP.search(complaint.lower()))
 
 
 def refuses_tools(complaint: str) -> bool:
@@ -74,14 +91,61 @@ def read_context_limit(complaint: str) -> int | None:
     return int(found[1].replace(",", "")) or None if found and len(found[1]) < 16 else None
 
 
+# The options of OpenAI's two APIs that some servers refuse.
+REMEMBERED = {
+    *("stream_options", "reasoning_effort", "temperature", "prompt_cache_key", "max_tokens"),
+    *("include", "reasoning", "max_output_tokens", "parallel_tool_calls"),
+}
+MOST_REMEMBERED = 20
+
+
+class RefusedOptions:
+    """The options that one model of one account refused, with their values, for an hour.
+
+    They are left out of the next request at once. Tools and files are not remembered: people read a
+    notice about them, and an admin may allow them at any time.
+    """
+
+    def __init__(self, account: Account, model: str) -> None:
+        self._key = (account, model)
+
+    def remove(self, body: Body) -> Body:
+        """Return the body without the options that were refused before."""
+        for name, value, other in current_runtime().refused_options.get(self._key, _hour()) or ():
+            if name in body and json.dumps(body[name]) == value:
+                body = _replace_option(body, name, other)
+        return body
+
+    def add(self, body: Body, simpler: Body) -> None:
+        """Remember which options were left out, or sent by another name."""
+        cache = current_runtime().refused_options
+        known = tuple(cache.get(self._key, _hour()) or ())
+        new = next(iter(simpler.keys() - body.keys()), "")
+        gone = [name for name in body.keys() - simpler.keys() if name in REMEMBERED]
+        found = tuple((name, json.dumps(body[name]), new) for name in gone)
+        if found:
+            cache.put(self._key, _hour(), (*known, *found)[-MOST_REMEMBERED:])
+
+
+def _hour() -> int:
+    return int(time.monotonic() // 3_600)
+
+
+def _replace_option(body: Body, name: str, other: str) -> Body:
+    kept = {key: value for key, value in body.items() if key != name}
+    return {**kept, other: body[name]} if other else kept
+
+
 class Fallback:
     """Simplifies a refused request, and records which kinds of content that removed.
 
     Tools are removed here, everything else by the `simplify` of the provider.
     """
 
-    def __init__(self, simplify: Simplify) -> None:
+    def __init__(self, simplify: Simplify, refused: RefusedOptions | None = None) -> None:
         self._simplify = simplify
+        self._refused = refused
+        self._simplified: list[tuple[Body, Body]] = []
         self._removed: tuple[FilesLeftOut | ToolsLeftOut, ...] = ()
 
     def __call__(self, body: Body, complaint: str) -> Body | None:
@@ -92,10 +156,16 @@ class Fallback:
         if simpler is not None and count_files(simpler) < count_files(body):
             others = (each for each in self._removed if each != FilesLeftOut())
             self._removed = (*others, FilesLeftOut())
+        if simpler is not None:
+            self._simplified.append((body, simpler))
         return simpler
 
     def pop_events(self) -> tuple[FilesLeftOut | ToolsLeftOut, ...]:
-        """Return what was removed since the last call."""
+        """Return what was removed since the last call. The request was accepted."""
+        if self._refused is not None:
+            for body, simpler in self._simplified:
+                self._refused.add(body, simpler)
+        self._simplified.clear()
         removed, self._removed = self._removed, ()
         return removed
 

@@ -4,6 +4,22 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 Effort = Literal["", "off", "low", "medium", "high"]
+# What a person may choose, and what it is called. Every provider has its own parameter for it.
+EFFORTS: dict[Effort, str] = {
+    "": "Default",
+    "off": "Off",
+    "low": "Low",
+    "medium": "Medium",
+    "high": "High",
+}
+# The empty effort in a form and on the command line.
+DEFAULT_EFFORT = "default"
+
+
+def read_effort(text: str) -> Effort | None:
+    """Return the effort that a person named, or None if there is none of this name."""
+    wanted = "" if text == DEFAULT_EFFORT else text or None
+    return next((effort for effort in EFFORTS if effort == wanted), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -13,31 +29,6 @@ class ToolSpec:
     name: str
     description: str
     input_schema: dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SaidText:
-    text: str
-    opaque: dict[str, Any] | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SaidReasoning:
-    text: str
-    opaque: dict[str, Any] | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AskedTool:
-    """A call of the model. `arguments` is JSON text of an object."""
-
-    call_id: str
-    name: str
-    arguments: str
-    opaque: dict[str, Any] | None = None
-
-
-AssistantPart = SaidText | SaidReasoning | AskedTool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +53,35 @@ class Media:
     @property
     def data_url(self) -> str:
         return f"data:{self.media_type};base64,{self.base64}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SaidText:
+    """Text of the model, or a picture that it made: the text names it, and a provider that takes
+    pictures of models gets `picture` instead."""
+
+    text: str
+    opaque: dict[str, Any] | None = None
+    picture: Media | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SaidReasoning:
+    text: str
+    opaque: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedTool:
+    """A call of the model. `arguments` is JSON text of an object."""
+
+    call_id: str
+    name: str
+    arguments: str
+    opaque: dict[str, Any] | None = None
+
+
+AssistantPart = SaidText | SaidReasoning | AskedTool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

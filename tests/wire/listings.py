@@ -14,6 +14,90 @@ def _openai(_: Request) -> Any:
     return {"object": "list", "data": [{"id": "scripted", "object": "model"}]}
 
 
+# What compatible servers answer to GET /v1/models, field by field. `first` is the model that each
+# of them lists first; the others are for something else, or less used.
+COMPATIBLE: dict[str, Any] = {
+    "ollama": {
+        "object": "list",
+        "data": [
+            {"id": name, "object": "model", "created": 1_790_000_000, "owned_by": "library"}
+            for name in ("qwen3:4b", "nomic-embed-text:latest", "all-minilm:l6-v2", "gemma3:1b")
+        ],
+    },
+    "vllm": {
+        "object": "list",
+        "data": [
+            {
+                "id": "Qwen/Qwen3-4B",
+                "object": "model",
+                "created": 1_790_000_000,
+                "owned_by": "vllm",
+                "root": "Qwen/Qwen3-4B",
+                "parent": None,
+                "max_model_len": 40_960,
+                "permission": [{"id": "modelperm-1", "object": "model_permission"}],
+            },
+            {
+                "id": "support-lora",
+                "object": "model",
+                "created": 1_790_000_000,
+                "owned_by": "vllm",
+                "root": "/loras/support",
+                "parent": "Qwen/Qwen3-4B",
+                "max_model_len": None,
+                "permission": [],
+            },
+        ],
+    },
+    "llama.cpp": {
+        "models": [
+            {
+                "name": "/models/gemma-3-1b-it-Q4_K_M.gguf",
+                "model": "/models/gemma-3-1b-it-Q4_K_M.gguf",
+                "modified_at": "",
+                "size": "",
+                "digest": "",
+                "type": "model",
+                "description": "",
+                "tags": [""],
+                "capabilities": ["completion"],
+                "parameters": "",
+                "details": {"parent_model": "", "format": "gguf", "family": "", "families": [""]},
+            }
+        ],
+        "object": "list",
+        "data": [
+            {
+                "id": "/models/gemma-3-1b-it-Q4_K_M.gguf",
+                "object": "model",
+                "created": 1_790_000_000,
+                "owned_by": "llamacpp",
+                "meta": {
+                    "vocab_type": 1,
+                    "n_vocab": 262_144,
+                    "n_ctx": 8_192,
+                    "n_ctx_train": 32_768,
+                    "n_embd": 1_152,
+                    "n_params": 999_885_952,
+                    "size": 799_525_120,
+                },
+            }
+        ],
+    },
+    "lm-studio": {
+        "data": [
+            {"id": "qwen/qwen3-4b", "object": "model", "owned_by": "organization_owner"},
+            {
+                "id": "text-embedding-nomic-embed-text-v1.5",
+                "object": "model",
+                "owned_by": "organization_owner",
+            },
+        ],
+        "object": "list",
+    },
+}
+
+
 def _anthropic(request: Request) -> Any:
     """Two pages of one model each."""
     is_first = "after_id" not in request.query

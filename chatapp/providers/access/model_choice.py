@@ -4,7 +4,8 @@ An id is `prefix:name`. The prefix is the slug of a provider's row, or else a ki
 environment.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import cast
 
 from django.conf import settings
@@ -12,13 +13,15 @@ from django.db.models import QuerySet
 
 from chatapp.models import ChatModel, Member, ModelProvider
 from chatapp.providers import environment
-from chatapp.providers.account import Account
+from chatapp.providers.account import Account, ListedModel
 from chatapp.providers.environment import find_account, is_offered, unknown_model_error
+from chatapp.providers.events import ProviderError
 from chatapp.providers.model_facts import CONTEXT_TOKENS, DEFAULT_MODELS, find_abilities
 from chatapp.providers.provider import Abilities
 from chatapp.providers.registry import DEMO_MODEL, PROVIDERS
-from chatapp.providers.request import Effort, Parameters
+from chatapp.providers.request import EFFORTS, Effort, Parameters
 
+from . import server_models
 from .accounts import build_account
 
 KeyPlace = ModelProvider.KeyPlace
@@ -32,10 +35,26 @@ class ChosenModel:
     name: str
     account: Account
     facts: ChatModel | None = None
+    # What a compatible server listed, where no admin set anything.
+    listed: ListedModel | None = None
+
+    @property
+    def is_named_here(self) -> bool:
+        """Whether an admin, the operator, the server or the provider's list names this model.
+
+        Otherwise the name is what a person typed.
+        """
+        return (
+            self.facts is not None
+            or self.listed is not None
+            or self.name in PROVIDERS[self.kind].models
+            or self.name == settings.DEFAULT_MODEL.partition(":")[2]
+            or f"{self.kind}:{self.name}" == DEMO_MODEL
+        )
 
     @property
     def abilities(self) -> Abilities:
-        said = self.facts
+        said = self.facts or self.listed
         return find_abilities(
             self.kind,
             self.name,
@@ -46,8 +65,24 @@ class ChosenModel:
     @property
     def context_tokens(self) -> int | None:
         """How many tokens it reads at once, from an admin or its provider."""
-        said = self.facts.context_tokens if self.facts else None
+        facts = self.facts or self.listed
+        said = facts.context_tokens if facts else None
         return said or CONTEXT_TOKENS.get(self.name)
+
+    def set_parameters(self, effort: str) -> Parameters:
+        """Return the admin's parameters with the effort of a chat, if the model may reason.
+
+        The effort that an admin set for the model is the highest that a chat can have.
+        """
+        facts = self.facts or self.listed
+        chosen = next((each for each in EFFORTS if each and each == effort), None)
+        if chosen is None or (facts is not None and facts.reasons is False):
+            return self.parameters
+        most = self.parameters.effort
+        levels = list(EFFORTS)
+        if most and levels.index(chosen) > levels.index(most):
+            return self.parameters
+        return replace(self.parameters, effort=chosen)
 
     @property
     def takes_tools(self) -> bool:
@@ -70,12 +105,14 @@ class ChosenModel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OfferedModel:
-    """A model in a person's list. `abilities` are short texts about what it can do."""
+    """A model in a person's list. `abilities` are short texts about what it can do. `may_reason` is
+    False only for a model that is known not to reason."""
 
     id: str
     label: str
     provider_label: str
     abilities: tuple[str, ...] = ()
+    may_reason: bool = True
 
 
 def choose_model(model_id: str, person: Member | None) -> ChosenModel:
@@ -89,12 +126,32 @@ def choose_model(model_id: str, person: Member | None) -> ChosenModel:
     if row is None:
         if _is_closed(prefix, name):
             raise unknown_model_error(model_id)
-        return ChosenModel(kind=prefix, name=name, account=find_account(model_id))
+        return _choose_by_name(model_id)
     usable = ChatModel.objects.for_member(person).filter(provider=row, name=name)
     facts = usable.select_related("provider").first()
     if facts is None and not _is_open(row, name):
         raise unknown_model_error(model_id)
     return ChosenModel(kind=row.kind, name=name, account=build_account(row), facts=facts)
+
+
+def _choose_by_name(model_id: str) -> ChosenModel:
+    """Return a model of the environment's account. Raise ProviderError if there is none."""
+    if not model_id and (problem := find_list_problem()):
+        raise problem
+    kind, _, name = model_id.partition(":")
+    account = find_account(model_id)
+    return ChosenModel(
+        kind=kind, name=name, account=account, listed=server_models.find_listed(kind, name)
+    )
+
+
+def find_list_problem() -> ProviderError | None:
+    """Return why the models of the compatible server at OPENAI_BASE_URL are not known."""
+    kind = server_models.KIND
+    taken = ModelProvider.objects.filter(slug=kind).exists()
+    if taken or not is_offered(kind) or not _are_open(_find_environment_rows(kind)):
+        return None
+    return server_models.read_list().problem
 
 
 def list_offered_models(person: Member | None) -> list[OfferedModel]:
@@ -119,6 +176,7 @@ def describe_model(model_id: str) -> OfferedModel:
         id=model_id,
         label="Demo assistant" if model_id == DEMO_MODEL else known.get(name, name or model_id),
         provider_label=PROVIDERS[prefix].label if prefix in PROVIDERS else prefix,
+        may_reason=model_id != DEMO_MODEL,
     )
 
 
@@ -149,12 +207,12 @@ def _list_row_models(person: Member | None) -> list[OfferedModel]:
     for row in ModelProvider.objects.filter(is_enabled=True):
         found += [_describe_row(model) for model in listed if model.provider_id == row.pk]
         if row.offers_unlisted and row.key_place == KeyPlace.ENVIRONMENT:
-            usual = DEFAULT_MODELS[row.kind] if environment.is_set(row.kind) else {}
+            usual = _list_usual_models(row.kind) if environment.is_set(row.kind) else {}
             taken = _list_names(_find_account_rows(row))
             found += [
                 OfferedModel(id=f"{row.slug}:{name}", label=label, provider_label=row.label)
                 for name, label in usual.items()
-                if name not in taken
+                if name.lower() not in taken
             ]
     return found
 
@@ -165,19 +223,33 @@ def _describe_row(model: ChatModel) -> OfferedModel:
         label=str(model),
         provider_label=model.provider.label,
         abilities=describe_abilities(model),
+        may_reason=model.reasons is not False,
     )
 
 
 def _list_environment_models() -> list[OfferedModel]:
     taken = set(ModelProvider.objects.values_list("slug", flat=True))
-    ids: list[str] = []
-    for prefix, models in DEFAULT_MODELS.items():
-        if prefix in taken or not is_offered(prefix):
-            continue
+    found: list[OfferedModel] = []
+    for prefix in DEFAULT_MODELS:
         rows = _find_environment_rows(prefix)
+        if prefix in taken or not is_offered(prefix) or not _are_open(rows):
+            continue
         listed = _list_names(rows)
-        ids += [f"{prefix}:{name}" for name in models if _are_open(rows) and name not in listed]
-    return [describe_model(model_id) for model_id in [*ids, *([DEMO_MODEL] * settings.DEMO)]]
+        found += [
+            replace(describe_model(f"{prefix}:{name}"), label=label)
+            for name, label in _list_usual_models(prefix).items()
+            if name.lower() not in listed
+        ]
+    return [*found, *([describe_model(DEMO_MODEL)] * settings.DEMO)]
+
+
+def _list_usual_models(kind: str) -> Mapping[str, str]:
+    """Return names and labels of the models that the environment's account offers."""
+    if not environment.is_compatible_server(kind):
+        return DEFAULT_MODELS[kind]
+    if kind != server_models.KIND:
+        return {}
+    return {model.name: model.label or model.name for model in server_models.read_list().models}
 
 
 def _may_be_named(model_id: str) -> bool:

@@ -144,7 +144,7 @@ async def fetch_models(account: Account) -> list[dict[str, Any]]:
 async def _fetch_page(account: Account, query: dict[str, object]) -> dict[str, Any]:
     page = await _get_client(account).get("/v1/models", cast_to=object, options={"params": query})
     if not isinstance(page, dict) or not isinstance(page.get("data"), list):
-        raise ValueError("what came is no list of models")
+        raise ValueError("the response is not a list of models")
     return page
 
 

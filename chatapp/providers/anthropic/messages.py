@@ -20,6 +20,7 @@ from chatapp.providers.events import (
     ModelEvent,
     OpaqueData,
     ReasoningDelta,
+    SourceCited,
     TextDelta,
     ToolCallReady,
     ToolCallStarted,
@@ -205,6 +206,9 @@ class Answer:
             case {"type": "thinking_delta", "thinking": str(text)}:
                 block["thinking"] = block.get("thinking", "") + text
                 yield ReasoningDelta(text=clean_text(text))
+            case {"type": "citations_delta", "citation": dict(cited)}:
+                url = cited.get("url") or cited.get("source")
+                yield SourceCited(url=clean_text(url), title=clean_text(cited.get("title")))
             case {"type": "signature_delta", "signature": str(signature)}:
                 block["signature"] = signature
             case {"type": "input_json_delta", "partial_json": str(text)} if text:

@@ -16,6 +16,7 @@ from chatapp.providers.events import (
     ModelEvent,
     OpaqueData,
     ReasoningDelta,
+    SourceCited,
     TextDelta,
     ToolCallReady,
     ToolCallStarted,
@@ -257,6 +258,10 @@ class _Answer:
                 text = clean_text(text)
                 self._calls[place].arguments.append(text)
                 yield ArgumentsDelta(index=self._calls[place].index, text=text)
+            case {"citation": dict(cited)}:
+                place_of_page = cited.get("location", {}).get("web", {})
+                url = place_of_page.get("url") or cited.get("source")
+                yield SourceCited(url=clean_text(url), title=clean_text(cited.get("title")))
             case {"reasoningContent": dict(thought)}:
                 yield from self._add_thought(place, thought)
 

@@ -19,7 +19,9 @@ from chatapp.providers.events import (
     FinishReason,
     ModelEvent,
     OpaqueData,
+    PictureMade,
     ReasoningDelta,
+    SourceCited,
     TextDelta,
     ToolCallReady,
     ToolCallStarted,
@@ -164,6 +166,7 @@ class _Answer:
             parts = candidate.content.parts if candidate.content else None
             for part in parts or []:
                 yield from self._read_part(part)
+            yield from _read_sources(candidate)
             if candidate.finish_reason is not None:
                 self._end(candidate.finish_reason.value)
 
@@ -182,6 +185,8 @@ class _Answer:
         if part.function_call is not None:
             yield from self._close_run()
             yield from self._read_call(part)
+        elif part.inline_data is not None and not part.thought:
+            yield from self._read_picture(part)
         elif part.text is not None or part.thought_signature is not None:
             yield from self._add_text("reasoning" if part.thought else "text", part)
 
@@ -232,6 +237,14 @@ class _Answer:
             opaque={"provider": OWN, "data": _part_to_json(part)},
         )
 
+    def _read_picture(self, part: Any) -> Iterator[ModelEvent]:
+        """Yield a picture. Its signature goes back with it; the bytes are stored once."""
+        yield from self._close_run()
+        raw = _part_to_json(part)
+        data = raw.pop("inline_data")
+        opaque = {"provider": OWN, "data": raw}
+        yield PictureMade(base64=_to_plain_base64(data.get("data")), opaque=opaque)
+
     def _end(self, reason: str) -> None:
         if reason in FAILED:
             raise answer_error(self._account, "server", reason)
@@ -257,6 +270,22 @@ class _Answer:
             output_tokens=tokens("candidates_token_count", 0) + thoughts,
             reasoning_tokens=thoughts,
         )
+
+
+def _read_sources(candidate: Any) -> Iterator[ModelEvent]:
+    """Yield the pages of Google's search, of a store of documents, and those that are quoted."""
+    grounding = candidate.grounding_metadata
+    for chunk in (grounding.grounding_chunks or []) if grounding else []:
+        if page := chunk.web or chunk.retrieved_context:
+            yield SourceCited(url=clean_text(page.uri), title=clean_text(page.title))
+    quoted = candidate.citation_metadata
+    for citation in (quoted.citations or []) if quoted else []:
+        yield SourceCited(url=clean_text(citation.uri), title=clean_text(citation.title))
+
+
+def _to_plain_base64(data: object) -> str:
+    """Return base64 with the usual letters. The SDK writes that for web addresses."""
+    return clean_text(data).replace("-", "+").replace("_", "/")
 
 
 def _part_to_json(part: Any) -> Part:

@@ -80,6 +80,10 @@ class Contents:
                     asked = {**asked, "id": part.call_id}
                 self._asked[part.call_id] = asked
                 yield {**call, "function_call": asked}
+            case SaidText(picture=Media() as picture) if own and picture.media_type in TAKEN:
+                yield {**own, **_build_inline(picture)}
+            case SaidText(text=text, picture=Media()):
+                yield {"text": clean_text(text)}
             case SaidText() | SaidReasoning() if own:
                 yield from own["parts"]
             case SaidText() if part.text.strip():
@@ -123,10 +127,14 @@ def _build_result_media(outcome: ToolOutcome) -> Iterator[Part]:
         yield from parts
 
 
+def _build_inline(media: Media) -> Part:
+    return {"inline_data": {"mime_type": media.media_type, "data": media.base64}}
+
+
 def _build_media(media: Iterable[Media]) -> Iterator[Part]:
     for each in media:
         if each.media_type in TAKEN:
-            yield {"inline_data": {"mime_type": each.media_type, "data": each.base64}}
+            yield _build_inline(each)
         elif each.media_type.startswith("text/"):
             text = clean_text(base64.b64decode(each.base64).decode("utf-8", "replace"))
             yield {"text": f"The file {each.name or 'without a name'}:\n{text}"}

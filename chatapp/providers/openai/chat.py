@@ -18,14 +18,16 @@ from chatapp.providers.events import (
     FinishReason,
     ModelEvent,
     OpaqueData,
+    PictureMade,
     ReasoningDelta,
+    SourceCited,
     TextDelta,
     ToolCallReady,
     ToolCallStarted,
     Usage,
 )
 from chatapp.providers.failures import early_end_error
-from chatapp.providers.refusals import Fallback
+from chatapp.providers.refusals import Fallback, RefusedOptions
 from chatapp.providers.request import ModelRequest
 from chatapp.providers.stream_reading import as_count, as_list, as_object, clean_text, drain
 from chatapp.providers.tools.toolbox import Toolbox
@@ -41,6 +43,17 @@ __all__ = ["list_models", "stream"]
 
 # Some servers keep the connection open after the end.
 USAGE_SECONDS = 2.0
+# The options that servers refuse, and what their complaints call them. Ollama complains about
+# "thinking", vLLM about "stream options".
+OPTIONS = {
+    "stream_options": ("stream_options", "stream options", "include_usage"),
+    "reasoning_effort": (
+        *("reasoning_effort", "reasoning effort", "reasoning value"),
+        *("support thinking", "think value"),
+    ),
+    "temperature": ("temperature",),
+    "prompt_cache_key": ("prompt_cache_key",),
+}
 CUT_SHORT: dict[str, FinishReason] = {
     "length": "length",
     "max_tokens": "length",
@@ -52,8 +65,9 @@ async def stream(request: ModelRequest, account: Account) -> AsyncGenerator[Mode
     box = Toolbox(DIALECT, request.tools)
     for tool in box.left_out:
         yield tool
-    answer, fallback = _Answer(box), Fallback(_simplify)
-    body = _build_body(request, account, box)
+    refused = RefusedOptions(account, f"chat {request.model}")
+    answer, fallback = _Answer(box), Fallback(_simplify, refused)
+    body = refused.remove(_build_body(request, account, box))
     async with aclosing(stream_events(account, "/chat/completions", body, fallback)) as chunks:
         async for chunk in chunks:
             for said in chain(fallback.pop_events(), answer.take(chunk)):
@@ -102,8 +116,8 @@ def _simplify(body: Body, complaint: str) -> Body | None:
     Older servers cannot count tokens in a stream, newer models have another name for the limit of
     an answer, and many take no files or no reasoning.
     """
-    for option in ("stream_options", "reasoning_effort", "temperature", "prompt_cache_key"):
-        if option in body and option in complaint:
+    for option, marks in OPTIONS.items():
+        if option in body and any(mark in complaint.lower() for mark in marks):
             return {key: value for key, value in body.items() if key != option}
     if "max_tokens" in body and "max_completion_tokens" in complaint:
         kept = {key: value for key, value in body.items() if key != "max_tokens"}
@@ -163,6 +177,7 @@ class _Answer:
     def take(self, chunk: Event) -> Iterator[ModelEvent]:
         if isinstance(usage := chunk.get("usage"), dict):
             self._usage = _read_usage(usage)
+        yield from _read_sources(chunk)
         for choice in as_list(chunk.get("choices")):
             if isinstance(choice, dict):
                 yield from self._read_delta(as_object(choice.get("delta")))
@@ -178,11 +193,27 @@ class _Answer:
             self._is_refusal = True
             yield from self._tags.flush()
             yield TextDelta(text=refusal)
+        for note in map(as_object, as_list(delta.get("annotations"))):
+            cited = as_object(note.get("url_citation"))
+            yield SourceCited(
+                url=clean_text(cited.get("url")), title=clean_text(cited.get("title"))
+            )
+        for image in as_list(delta.get("images")):
+            yield from self._read_picture(image)
         for piece in as_list(delta.get("tool_calls")):
             if isinstance(piece, dict):
                 yield from self._tags.flush()
                 yield from self._close_reasoning()
                 yield from self._add_piece(piece)
+
+    def _read_picture(self, image: object) -> Iterator[ModelEvent]:
+        """Yield a picture, which OpenRouter sends as a data URL. No other address is opened."""
+        url = clean_text(as_object(as_object(image).get("image_url")).get("url"))
+        head, _, data = url.partition(";base64,")
+        if head.startswith("data:") and data:
+            yield from self._tags.flush()
+            yield from self._close_reasoning()
+            yield PictureMade(base64=data)
 
     def _read_reasoning(self, delta: dict[str, Any]) -> Iterator[ModelEvent]:
         """Yield the reasoning once, although some servers send it in two or three fields."""
@@ -263,6 +294,14 @@ class _Answer:
         if has_calls:
             return "tool_calls"
         return "refused" if self._is_refusal else "stop"
+
+
+def _read_sources(chunk: Event) -> Iterator[ModelEvent]:
+    """Yield the sources that Perplexity repeats in each chunk, first those with titles."""
+    for found in map(as_object, as_list(chunk.get("search_results"))):
+        yield SourceCited(url=clean_text(found.get("url")), title=clean_text(found.get("title")))
+    for url in as_list(chunk.get("citations")):
+        yield SourceCited(url=clean_text(url))
 
 
 def _join_text(content: object) -> str:

@@ -1,7 +1,7 @@
 """The only file that imports OpenAI's SDK: clients, one streamed answer, models, and its errors."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any
 
@@ -11,8 +11,10 @@ from chatapp.providers.account import Account, ListedModel
 from chatapp.providers.connections import CONNECT_SECONDS, Clients, OwnHeaders, get_tls_context
 from chatapp.providers.events import ProviderError
 from chatapp.providers.failures import classify, provider_error, read_retry_after
-from chatapp.providers.refusals import Simplify
+from chatapp.providers.refusals import Simplify, is_llama_cpp_refusal
 from chatapp.providers.stream_reading import read_events, refuse_document, run_step
+
+from .listing import read_models
 
 OPENAI_HOST = "api.openai.com"
 OPENAI_URL = f"https://{OPENAI_HOST}/v1"
@@ -20,11 +22,6 @@ DRAIN_SECONDS = 0.2
 LIST_SECONDS = 20.0
 # OpenRouter's error for a model that exists and does not support the request.
 NO_ENDPOINT = "No endpoints found that support"
-# OpenAI lists all of its models at one address, not only those for chats.
-NOT_FOR_CHAT = (
-    *("embed", "whisper", "tts-", "-tts", "dall-e", "moderation", "transcribe", "realtime"),
-    *("-image", "sora", "davinci-002", "babbage-002", "rerank", "gpt-audio", "-audio-"),
-)
 EFFORTS = {"off": "none", "low": "low", "medium": "medium", "high": "high"}
 
 Body = dict[str, Any]
@@ -104,10 +101,12 @@ class _Reader:
                 openai.BadRequestError,
                 openai.NotFoundError,
                 openai.UnprocessableEntityError,
+                openai.InternalServerError,
             ) as error:
                 complaint = f"{error.code} {error.param} {error.message}"
-                is_about_name = error.status_code == 404 and NO_ENDPOINT not in complaint
-                smaller = None if is_about_name else self._simplify(self._body, complaint)
+                if not is_refusal(error.status_code, complaint, self._account):
+                    raise
+                smaller = self._simplify(self._body, complaint)
                 if smaller is None:
                     raise
                 self._body = smaller
@@ -118,6 +117,15 @@ class _Reader:
     async def aclose(self) -> None:
         if self._stream is not None:
             await self._stream.close()
+
+
+def is_refusal(status: int, complaint: str, account: Account) -> bool:
+    """Whether the server refuses this request, and may accept a simpler one."""
+    if status == 404:  # otherwise there is no such model
+        return NO_ENDPOINT in complaint
+    if status < 500:
+        return True
+    return status in {500, 501} and not is_openai(account) and is_llama_cpp_refusal(complaint)
 
 
 def is_openai(account: Account) -> bool:
@@ -132,8 +140,10 @@ async def list_models(account: Account) -> tuple[ListedModel, ...]:
     answer = await run_step(deadline, asking, account, _translate_error)
     models = read_models(answer)
     if models is None:
-        raise provider_error("protocol", account.names, detail="what came is no list of models")
-    return models
+        raise provider_error(
+            "protocol", account.names, detail="the response is not a list of models"
+        )
+    return tuple(sorted(models, key=lambda model: model.name))
 
 
 def _translate_error(error: Exception, account: Account) -> ProviderError | None:
@@ -189,62 +199,3 @@ def stream_error(account: Account, error: Event) -> ProviderError:
     message = account.mask_secrets(str(error.get("message") or ""))
     kind = classify(None, (code,), message)
     return provider_error(kind, account.names, detail=message or code)
-
-
-def read_models(answer: object) -> tuple[ListedModel, ...] | None:
-    """Return the models by name, or None for an answer that is no list of models."""
-    rows = answer.get("data") if isinstance(answer, dict) else answer
-    if not isinstance(rows, list):
-        return None
-    found = {model.name: model for row in rows if (model := _read_model(row)) is not None}
-    return tuple(found[name] for name in sorted(found))
-
-
-def _read_model(row: object) -> ListedModel | None:
-    if not isinstance(row, dict) or not isinstance(row.get("id"), str) or not row["id"]:
-        return None
-    name: str = row["id"]
-    if any(word in name.lower() for word in NOT_FOR_CHAT):
-        return None
-    label = row.get("name")
-    takes = _read_words(row, ("architecture", "input_modalities"), ("input_modalities",))
-    knows = _read_words(row, ("supported_parameters",), ("capabilities",))
-    return ListedModel(
-        name=name,
-        label=label if isinstance(label, str) and label != name else "",
-        context_tokens=_read_number(
-            row,
-            ("context_length",),
-            ("max_model_len",),
-            # The size with which llama.cpp was started. `n_ctx_train` is that of the training.
-            ("meta", "n_ctx"),
-            ("context_window",),
-        ),
-        output_tokens=_read_number(
-            row, ("top_provider", "max_completion_tokens"), ("max_output_tokens",)
-        ),
-        takes_pictures=None if takes is None else "image" in takes,
-        takes_documents=None if takes is None else "file" in takes,
-        reasons=None if knows is None else bool({"reasoning", "thinking"} & knows),
-    )
-
-
-def _read_path(row: dict[str, Any], path: Iterable[str]) -> object:
-    value: object = row
-    for name in path:
-        value = value.get(name) if isinstance(value, dict) else None
-    return value
-
-
-def _read_number(row: dict[str, Any], *paths: tuple[str, ...]) -> int | None:
-    """Return the first of these fields that is a count."""
-    values = (_read_path(row, path) for path in paths)
-    return next(
-        (v for v in values if isinstance(v, int) and not isinstance(v, bool) and v > 0), None
-    )
-
-
-def _read_words(row: dict[str, Any], *paths: tuple[str, ...]) -> set[str] | None:
-    values = (_read_path(row, path) for path in paths)
-    found = next((value for value in values if isinstance(value, list)), None)
-    return None if found is None else {word for word in found if isinstance(word, str)}

@@ -15,14 +15,16 @@ from chatapp.providers.events import (
     FinishReason,
     ModelEvent,
     OpaqueData,
+    PictureMade,
     ReasoningDelta,
+    SourceCited,
     TextDelta,
     ToolCallReady,
     ToolCallStarted,
     Usage,
 )
 from chatapp.providers.failures import early_end_error
-from chatapp.providers.refusals import Fallback
+from chatapp.providers.refusals import Fallback, RefusedOptions
 from chatapp.providers.request import (
     AskedTool,
     AssistantMessage,
@@ -74,8 +76,9 @@ async def stream(request: ModelRequest, account: Account) -> AsyncGenerator[Mode
     for tool in box.left_out:
         yield tool
     answer = _Answer(box, account)
-    body = _build_body(request, account, box)
-    fallback = Fallback(_simplify)
+    refused = RefusedOptions(account, f"responses {request.model}")
+    body = refused.remove(_build_body(request, account, box))
+    fallback = Fallback(_simplify, refused)
     async with aclosing(stream_events(account, "/responses", body, fallback)) as source:
         async for event in source:
             for said in chain(fallback.pop_events(), answer.take(event)):
@@ -288,6 +291,8 @@ class _Answer:
             case "function_call" if item.get("status") != "incomplete":
                 yield from self._start_item(place, item)
                 yield from self._close_call(place, item, opaque)
+            case "image_generation_call":
+                yield from self._read_picture(item)
             case "reasoning":
                 yield OpaqueData(kind="reasoning", data=opaque)
             case "message":
@@ -306,13 +311,23 @@ class _Answer:
             opaque=opaque,
         )
 
+    def _read_picture(self, item: Item) -> Iterator[ModelEvent]:
+        """Yield a picture. Nothing is stored at OpenAI, so it goes back as text that names it."""
+        if data := clean_text(item.get("result")):
+            description = clean_text(item.get("revised_prompt"))
+            yield PictureMade(base64=data, description=description)
+
     def _add_missing_text(self, place: int, item: Item) -> Iterator[ModelEvent]:
-        """Yield the text of a message that came without deltas."""
+        """Yield the text of a message that came without deltas, and the sources of any message."""
         said_before = place in self._with_text
         for part in map(as_object, as_list(item.get("content"))):
             self._is_refusal = self._is_refusal or part.get("type") == "refusal"
             if not said_before:
                 yield from self._add_text(place, part.get("text") or part.get("refusal"))
+            for note in map(as_object, as_list(part.get("annotations"))):
+                if note.get("type") == "url_citation":
+                    url, title = clean_text(note.get("url")), clean_text(note.get("title"))
+                    yield SourceCited(url=url, title=title)
 
     def _finish(self, response: dict[str, Any]) -> Iterator[ModelEvent]:
         if not self._done:

@@ -36,6 +36,10 @@ SEES_NONE = Abilities()
 ASKED = Question(text="Look", media=(DOT, PLAN))
 RESULT = Outcome(call_id="c", name="n", text="Here", media=(SEEN,))
 ANSWER = AssistantMessage(parts=(SaidText(text="Well"),))
+OPAQUE = {"provider": "google", "data": {"thought_signature": "c2ln"}}
+DRAWN = AssistantMessage(
+    parts=(SaidText(text="Here:"), SaidText(text="[dot.png]", opaque=OPAQUE, picture=DOT))
+)
 
 KNOWN: dict[tuple[str, str], tuple[bool, bool]] = {
     ("openai", "gpt-6-sol"): (True, True),
@@ -93,6 +97,14 @@ def test_what_it_does_not_take_is_replaced_by_words() -> None:
     assert result.text.endswith("a file (image/png)]")
 
 
+def test_a_picture_that_a_model_made_goes_only_to_a_model_that_takes_it() -> None:
+    assert replace_unsupported(SEES_ALL, (DRAWN,)) == (DRAWN,)
+    for abilities in SEES_NONE, Abilities(picture_bytes=50, document_bytes=1_000):
+        (answer,) = replace_unsupported(abilities, (DRAWN,))
+        assert isinstance(answer, AssistantMessage)
+        assert answer.parts == (SaidText(text="Here:"), SaidText(text="[dot.png]"))
+
+
 def test_one_that_did_not_fit_is_never_sent() -> None:
     (question,) = replace_unsupported(
         SEES_ALL, (Question(text="", media=(replace(PLAN, base64=""),)),)
@@ -110,7 +122,12 @@ def test_one_that_is_too_large_goes_alone() -> None:
 
 
 SENTENCES: dict[str, tuple[Abilities, tuple[HistoryItem, ...], tuple[str, ...]]] = {
-    "all is seen": (SEES_ALL, (ASKED, RESULT), ()),
+    "all is seen": (SEES_ALL, (ASKED, RESULT, DRAWN), ()),
+    "a picture of an answer is not seen": (
+        SEES_NONE,
+        (Question(text="Draw."), DRAWN),
+        ("The model was not shown “dot.png”. It takes no pictures.",),
+    ),
     "nothing is seen": (
         SEES_NONE,
         (ASKED, ANSWER),

@@ -2,22 +2,17 @@
 work."""
 
 import asyncio
-import uuid
-from datetime import timedelta
 
 import pytest
-from django.contrib.sessions.models import Session
 from django.db import OperationalError
-from django.utils import timezone
 
 from chatapp.engine import sweep
 from chatapp.engine.engine import Engine
 from chatapp.engine.runtime import EngineRuntime
 from chatapp.journal.lease import acquire
-from chatapp.models import Approval, JournalEvent, ToolCall, Turn
+from chatapp.models import Approval, ToolCall, Turn
 from chatapp.server.database import in_database
 from chatapp.server.runtime import current_runtime
-from mcpconfig.models import Exchange, Service
 from tests import scripted
 from tests.scripted import text
 from tests.turns.acts import read_text, wait_for_rest, wait_until
@@ -104,18 +99,6 @@ def test_only_turns_that_nobody_moves_are_taken_up(turn: Turn) -> None:
     assert sweep.find_abandoned_turns() == [turn.pk]
 
 
-def test_the_journal_of_a_step_that_is_being_said_is_kept(turn: Turn) -> None:
-    """The page's words are in it, and so is the count of its attempts."""
-    step = turn.steps.create(number=1)
-    JournalEvent.objects.update(created_at="2020-01-01T00:00Z")
-    sweep.clear_journal()
-    assert turn.journal.exists()
-    step.state = "done"
-    step.save(update_fields=["state"])
-    sweep.clear_journal()
-    assert not turn.journal.exists()
-
-
 def test_an_approval_that_is_late_expires_and_wakes_its_turn(turn: Turn, call: ToolCall) -> None:
     ToolCall.objects.update(state=State.AWAITING_APPROVAL, attempt=0)
     Approval.objects.create(tool_call=call, binding="b" * 64, expires_at="2020-01-01T00:00Z")
@@ -170,39 +153,3 @@ async def test_a_sweep_that_cannot_take_up_turns_still_does_the_rest(
         await wait_until(lambda: len(done) > 2)
     finally:
         await engine.close()
-
-
-async def test_the_sweep_drops_old_traces_of_services_that_nobody_uses() -> None:
-    quiet = await Service.objects.acreate(name="quiet", url="https://quiet.example/")
-    off = await Service.objects.acreate(name="off", url="https://off.example/", is_enabled=False)
-    for service in (quiet, off):
-        await Exchange.objects.acreate(service=service, operation="x", operation_id=uuid.uuid4())
-    await Exchange.objects.aupdate(created_at=timezone.now() - timedelta(days=15))
-    young = await Exchange.objects.acreate(service=quiet, operation="x", operation_id=uuid.uuid4())
-
-    engine = Engine(current_runtime())
-    engine.start()
-    try:
-        async with asyncio.timeout(60):
-            while await Exchange.objects.acount() > 1:
-                pass
-    finally:
-        await engine.close()
-    assert await Exchange.objects.aget() == young
-
-
-async def test_the_sweep_deletes_expired_sessions_and_no_others() -> None:
-    now = timezone.now()
-    for key, days in (("expired", -1), ("valid", 1)):
-        await Session.objects.acreate(
-            session_key=key, session_data="", expire_date=now + timedelta(days=days)
-        )
-    engine = Engine(current_runtime())
-    engine.start()
-    try:
-        async with asyncio.timeout(30):
-            while await Session.objects.filter(session_key="expired").aexists():
-                pass
-    finally:
-        await engine.close()
-    assert await Session.objects.filter(session_key="valid").aexists()

@@ -50,7 +50,10 @@ def test_chat_completions_are_offered_for_a_server_of_ones_own(
     assert (is_offered("openai"), is_offered("openai-chat")) == (True, False)
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
     monkeypatch.delenv("OPENAI_API_KEY")
-    assert (is_offered("openai"), is_offered("openai-chat")) == (True, True)
+    assert (is_offered("openai"), is_offered("openai-chat")) == (False, True)
+    monkeypatch.setenv("OPENAI_BASE_URL", "https://eu.api.openai.com/v1")
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-x")
+    assert (is_offered("openai"), is_offered("openai-chat")) == (True, False)
 
 
 async def test_any_model_name_may_be_given(monkeypatch: pytest.MonkeyPatch) -> None:

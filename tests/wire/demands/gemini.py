@@ -96,6 +96,9 @@ def _check_model(parts: list[Value]) -> list[Value]:
             calls.append(call)
         elif kind == "text":
             demand(part["text"] or part.get("thoughtSignature"), "an empty text part")
+        elif kind == "inlineData":
+            demand(part[kind].get("mimeType") in MEDIA, f"{part[kind].get('mimeType')}")
+            _demand_bytes(part[kind].get("data"), "a picture of the model")
         else:
             raise Broken(f"{kind} of the model")
         if "thoughtSignature" in part:

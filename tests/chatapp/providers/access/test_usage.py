@@ -16,7 +16,15 @@ from chatapp.models import Allowance, ChatModel, Member, ModelProvider, Step, Tu
 from chatapp.people.refused import Refused
 from chatapp.providers.access import usage
 from chatapp.providers.estimate import count_text_tokens, count_tokens
-from chatapp.providers.events import ArgumentsDelta, Finished, ProviderError, TextDelta, Usage
+from chatapp.providers.events import (
+    ArgumentsDelta,
+    Finished,
+    PictureMade,
+    ProviderError,
+    TextDelta,
+    ToolsLeftOut,
+    Usage,
+)
 from chatapp.rendering.page_values import estimate_words
 from chatapp.rendering.pages import fragments
 from chatapp.server.database import in_database
@@ -96,6 +104,11 @@ UNTOLD: list[tuple[Scene, bool]] = [
     ),
     ([ArgumentsDelta(index=0, text='{"text": "Well'), Finished(reason="length")], True),
     ([TextDelta(text="Well."), Finished(reason="stop")], True),
+    (
+        [PictureMade(base64="eA=="), ProviderError(kind="network", message="The line broke.")],
+        True,
+    ),
+    ([ToolsLeftOut(), ProviderError(kind="auth", message="The key is wrong.")], False),
     ([ProviderError(kind="auth", message="The key is wrong.")], False),
 ]
 
