@@ -15,11 +15,11 @@ from .conversations.summary import Summary
 from .model_provider import ChatModel, ModelProvider
 from .people.access_token import AccessToken
 from .people.reminder import MailPreference, Reminder
-from .policy.anchor_schedule import AnchorSchedule
 from .policy.audit_log import AppendOnly, LogEntry, LogHead
 from .policy.policy import Consent, HousePolicy, PolicyRule, PolicyTest, ToolLimit
 from .policy.second_signature import SecondSignature, StandIn
 from .policy.tool_switch import ToolSwitch
+from .task_schedule import TaskSchedule
 from .turns.question import Question
 from .turns.trial import Trial
 from .turns.turn import JournalEvent, Step, Turn
@@ -29,7 +29,6 @@ from .write_probe import WriteProbe
 __all__ = [
     "AccessToken",
     "Allowance",
-    "AnchorSchedule",
     "App",
     "AppContents",
     "AppendOnly",
@@ -65,6 +64,7 @@ __all__ = [
     "StandIn",
     "Step",
     "Summary",
+    "TaskSchedule",
     "ToolCall",
     "ToolLimit",
     "ToolSwitch",

@@ -1,6 +1,9 @@
-"""Database access of async code: in threads of its own, and in snapshots."""
+"""Database access of async code: in threads of its own, and in snapshots. The lock of a server that
+sets the database up."""
 
 import asyncio
+import fcntl
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -10,15 +13,24 @@ from functools import partial
 from threading import Barrier
 from typing import ParamSpec, TypeVar
 
+from django.conf import settings
 from django.db import InterfaceError, OperationalError, connection, transaction
 from django.db.models import DateTimeField, ExpressionWrapper
 from django.db.models.expressions import CombinedExpression
 from django.db.models.functions import Now
 
+from chatapp.telemetry import metrics
+
+from .private_files import make_private_folder
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
 THREADS = 4
+# Any number, the same in all servers of one database.
+SETUP_LOCK = 6_740_000_001
+SETUP_RETRY_SECONDS = 0.2
+
 _pool = ThreadPoolExecutor(THREADS, thread_name_prefix="turns")
 
 
@@ -39,7 +51,8 @@ def _run_guarded(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     connection.health_check_done = False  # type: ignore[attr-defined]  # the stubs lack it
     try:
         return work(*args, **kwargs)
-    except (InterfaceError, OperationalError):
+    except (InterfaceError, OperationalError) as error:
+        metrics.DATABASE_ERRORS.labels(type(error).__name__).inc()
         # The database server may be gone, so the next work starts with a new connection.
         if not connection.in_atomic_block:
             connection.close()
@@ -83,3 +96,27 @@ def from_now(**span: float) -> "ExpressionWrapper[CombinedExpression]":
     """Return an expression for a time after now by the database's clock. `span` has the arguments
     of `timedelta`."""
     return ExpressionWrapper(Now() + timedelta(**span), output_field=DateTimeField())
+
+
+@contextmanager
+def one_at_a_time() -> Iterator[None]:
+    """Wait until no other server with this database or this VAR_DIR is inside the block."""
+    make_private_folder(settings.VAR_DIR)
+    with (settings.VAR_DIR / "setup.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if connection.vendor != "postgresql":
+            yield
+            return
+        while not _try_setup_lock():
+            time.sleep(SETUP_RETRY_SECONDS)
+        try:
+            yield
+        finally:
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT pg_advisory_unlock(%s)", [SETUP_LOCK])
+
+
+def _try_setup_lock() -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_lock(%s)", [SETUP_LOCK])
+        return bool(cursor.fetchone()[0])

@@ -3,6 +3,8 @@
 The message never contains the value, which may hold a password.
 """
 
+import ipaddress
+import json
 import logging
 import zoneinfo
 from typing import Any
@@ -36,6 +38,16 @@ class Environment(environ.Env):  # type: ignore[misc]  # the library has no type
             raise make_error(var, "1 or 0")
         return word in TRUE
 
+    def json_object(self, var: str) -> dict[str, Any]:
+        """Read an object of JSON; empty if there is none."""
+        try:
+            found = json.loads(self.str(var, default="") or "{}")
+        except ValueError as error:
+            raise make_error(var, "an object of JSON") from error
+        if not isinstance(found, dict):
+            raise make_error(var, "an object of JSON")
+        return found
+
     def db(self, var: str, default: str) -> dict[str, Any]:
         """Read a database address. The library would log an unknown form with its password."""
         address = self.str(var, default="") or default
@@ -61,6 +73,25 @@ class Environment(environ.Env):  # type: ignore[misc]  # the library has no type
         if not config["EMAIL_HOST"]:
             raise make_error(var, MAIL_FORMS)
         return config
+
+    def choice(self, var: str, default: str, *others: str) -> str:
+        """Read one of these words."""
+        word = str(self.str(var, default=default)).strip().lower()
+        if word not in (default, *others):
+            raise make_error(var, " or ".join((default, *others)))
+        return word
+
+    def networks(self, var: str, default: list[str]) -> list[str]:
+        """Read addresses and networks. One of all addresses is refused."""
+        wanted = "IP addresses or networks, such as 10.0.0.5,10.1.0.0/16, and not all addresses"
+        words = [str(word).strip() for word in self.list(var, default=default)]
+        try:
+            networks = [ipaddress.ip_network(word) for word in words]
+        except ValueError as error:
+            raise make_error(var, wanted) from error
+        if any(network.prefixlen == 0 for network in networks):
+            raise make_error(var, wanted)
+        return words
 
     def log_level(self, var: str, default: str) -> str:
         level = str(self.str(var, default=default)).upper()

@@ -22,6 +22,7 @@ from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 CACHED_TOOLS = 10_000  # of some 3 kB each
+REMEMBERED_OPTIONS = 1_000
 
 
 class BoundedCache(Generic[T]):
@@ -70,12 +71,31 @@ class Runtime:
     # How many requests have their files examined now, by the access token; see
     # `chatapp/conversations/uploads.py`.
     file_examinations: Counter[uuid.UUID] = field(default_factory=Counter)
+    # The counter of requests per minute, once one was counted; see
+    # `chatapp/server/request_rates.py`.
+    request_counts: object | None = None
+    # The large request bodies that are being received; see `chatapp/server/request_bodies.py`.
+    large_bodies: set[object] = field(default_factory=set)
+    # How many sockets each person has open; see `chatapp/consumers.py`.
+    open_sockets: Counter[int] = field(default_factory=Counter)
     # The `CatalogueTool`s of each service and audience; see `chatapp/tools/catalogue.py`.
     tool_cache: BoundedCache[Any] = field(default_factory=lambda: BoundedCache(CACHED_TOOLS))
+    # The `ListKeeper` of the server at OPENAI_BASE_URL; see
+    # `chatapp/providers/access/server_models.py`.
+    server_list: object | None = None
+    # The options that models refused, by account and model; see `chatapp/providers/refusals.py`.
+    refused_options: BoundedCache[Any] = field(
+        default_factory=lambda: BoundedCache(REMEMBERED_OPTIONS)
+    )
     # The `Hub` that sockets join, while a server runs; see `chatapp/live/hub.py`.
     hub: object | None = None
     # When the readiness probe last wrote to the database, in monotonic seconds.
     written_at: float = float("-inf")
+    # When the metrics last read the `Backlog`, in monotonic seconds, and what they read; see
+    # `chatapp/views/metrics.py`.
+    backlog: tuple[float, object | None] = (float("-inf"), None)
+    # A signal said that the process ends. It may still answer requests.
+    is_stopping: bool = False
     # The process ends and waits for nothing more.
     is_closing: bool = False
     # The `Listener` of the demo service, once a command started it; see `chatapp/demo/listener.py`.

@@ -1,23 +1,32 @@
 """Runs the server for `manage.py serve`: a listening socket, then uvicorn with one or several
 processes."""
 
+import contextlib
 import ipaddress
 import math
+import resource
 import signal
 import socket
+import time
 from collections.abc import Callable
+from types import FrameType
 
 import uvicorn
 from django.conf import settings
 from uvicorn.supervisors import Multiprocess
+from uvicorn.supervisors.multiprocess import Process
 
+from chatapp.telemetry import metrics
 from mcpconfig.management.failures import Failure
 
 from .address import PORTS
+from .http_protocol import BoundedHttpProtocol
+from .runtime import current_runtime
 
 APPLICATION = "chatapp.asgi:application"
 BACKLOG = 2048
 WORKER_START_SECONDS = 60
+READY_WAIT_SECONDS = 0.2
 
 
 class CannotServe(Failure):
@@ -33,11 +42,11 @@ def check_can_serve(host: str, workers: int) -> None:
             "inside.",
             "Unset DEBUG, or serve on 127.0.0.1.",
         )
-    if workers > 1 and not settings.REDIS_URL:
+    if workers > 1 and not settings.CHANNEL_LAYERS:
         raise CannotServe(
             "configuration",
-            "Several workers find each other through Redis, and REDIS_URL is not set.",
-            "Set it, or serve with one worker.",
+            "Several workers notify each other through PostgreSQL or Redis, and neither is set.",
+            "Set DATABASE_URL to PostgreSQL or set REDIS_URL, or serve with one worker.",
         )
 
 
@@ -87,11 +96,24 @@ def open_socket(host: str, port: int) -> socket.socket:
     return listener
 
 
+def raise_file_limit() -> None:
+    """Allow as many open files as the system admits. Each connection is one, and many systems begin
+    with 1,024."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
 def run(listener: socket.socket, workers: int, announce: Callable[[], None]) -> None:
     """Serve until SIGTERM or SIGINT. `announce` is called once the server accepts connections."""
+    raise_file_limit()
     config = build_config(workers)
     if workers > 1:
-        Workers(config, [listener], announce).run()
+        folder = metrics.open_shared_folder(settings.VAR_DIR / "metrics")
+        try:
+            Workers(config, [listener], announce).run()
+        finally:
+            metrics.remove_shared_folder(folder)
         return
     # After the shutdown uvicorn raises the signal again, which would end this process as killed.
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -104,16 +126,18 @@ def build_config(workers: int) -> uvicorn.Config:
         APPLICATION,
         workers=workers,
         loop="uvloop",
-        http="httptools",
+        http=BoundedHttpProtocol,
         ws="websockets-sansio",
         ws_max_size=262_144,
         ws_per_message_deflate=True,
         ws_ping_interval=20,
         ws_ping_timeout=20,
         lifespan="on",
+        limit_concurrency=settings.CONNECTIONS_MAX,
         timeout_graceful_shutdown=max(1, math.ceil(settings.SHUTDOWN_SECONDS)),
         # Without a public address there is no proxy, so forwarded addresses are not trusted.
         proxy_headers=bool(settings.PUBLIC_URL),
+        forwarded_allow_ips=settings.TRUSTED_PROXIES,
         server_header=False,
         access_log=False,
         log_config=None,
@@ -127,6 +151,18 @@ class OneProcess(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, announce: Callable[[], None]) -> None:
         super().__init__(config)
         self.announce = announce
+        self.exits_at = 0.0
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """After the first SIGTERM, answer requests for DRAIN_SECONDS, and `/readyz` with 503."""
+        runtime = current_runtime()
+        drains = sig == signal.SIGTERM and not runtime.is_stopping
+        self.exits_at = time.monotonic() + settings.DRAIN_SECONDS if drains else 0.0
+        runtime.is_stopping = True
+        super().handle_exit(sig, frame)
+
+    async def on_tick(self, counter: int) -> bool:
+        return await super().on_tick(counter) and time.monotonic() >= self.exits_at
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
@@ -142,8 +178,48 @@ class Workers(Multiprocess):
     ) -> None:
         super().__init__(config, sockets)
         self.announce = announce
+        self.pids: set[int] = set()  # of the workers at the last look
+        self.ended: set[int] = set()  # of those whose metrics are still in files of their own
+        # When the workers that have not served yet must serve, by their process ids.
+        self.deadlines: dict[int | None, float] = {}
+
+    def keep_subprocess_alive(self) -> None:
+        """Replace workers that died or hang. uvicorn takes a worker that has not answered for five
+        seconds for one that hangs, also while it starts: on a busy machine it would kill each new
+        one, and the server would never come back."""
+        self.pids |= self._list_pids()  # one may die before the first look
+        starting = [process for process in self.processes if self._is_starting(process)]
+        self.processes = [process for process in self.processes if process not in starting]
+        super().keep_subprocess_alive()
+        self.processes += starting
+        now = self._list_pids()
+        self.ended |= self.pids - now
+        self.ended = {pid for pid in self.ended if not metrics.forget_process(pid)}
+        self.pids = now
+
+    def _list_pids(self) -> set[int]:
+        return {process.pid for process in self.processes if process.pid is not None}
+
+    def _is_starting(self, process: Process) -> bool:
+        """Return whether a worker runs, has not served yet, and has time left to begin."""
+        deadline = self.deadlines.setdefault(process.pid, time.monotonic() + WORKER_START_SECONDS)
+        if not process.process.is_alive() or time.monotonic() > deadline:
+            return False
+        if _is_ready(process):
+            self.deadlines[process.pid] = float("-inf")
+            return False
+        return True
 
     def init_processes(self) -> None:
         super().init_processes()
         if all(worker.wait_until_ready(WORKER_START_SECONDS) for worker in self.processes):
             self.announce()
+
+
+def _is_ready(process: Process) -> bool:
+    """Return whether a worker serves. It also answers what it was asked before it could."""
+    is_ready = process.is_ready(timeout=READY_WAIT_SECONDS)
+    with contextlib.suppress(OSError, EOFError):
+        while process.parent_conn.poll():
+            is_ready = bool(process.parent_conn.recv())
+    return is_ready

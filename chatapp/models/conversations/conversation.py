@@ -14,7 +14,8 @@ class Conversation(models.Model):
     """One chat of one person.
 
     `last_seq` numbers the journal and the frames of every tab. A chat in plan mode offers and runs
-    only tools that read. `token` is the access token of the program that began it.
+    only tools that read. `effort` is how much the model reasons; empty leaves that to the model's
+    settings. `token` is the access token of the program that began it.
     """
 
     class Mode(models.TextChoices):
@@ -29,6 +30,7 @@ class Conversation(models.Model):
     model = models.CharField(max_length=200, blank=True)
     mode = models.CharField(max_length=4, choices=Mode.choices, default=Mode.ACT)
     uses_tools = models.BooleanField(default=True, db_default=True)
+    effort = models.CharField(max_length=6, blank=True, default="", db_default="")
     token = models.ForeignKey(
         "chatapp.AccessToken", on_delete=models.SET_NULL, null=True, related_name="conversations"
     )
@@ -97,7 +99,8 @@ class Part(models.Model):
     `step` is the model call that produced it (0 for a person's message). A page shows the calls of
     a step after its text; `place` is the number of parts that the model had begun before it asked
     for this one. `opaque` is provider data that must be sent back unchanged, as {"provider": …,
-    "data": …}.
+    "data": …}. `sources` are the pages that the provider says the answer cites, as objects with
+    `url` and `title`.
     """
 
     class Kind(models.TextChoices):
@@ -106,6 +109,7 @@ class Part(models.Model):
         TOOL_CALL = "tool_call"
         NOTICE = "notice"
         FILE = "file"
+        SOURCES = "sources"
 
     class NoticeKind(models.TextChoices):
         INFO = "info"
@@ -127,6 +131,7 @@ class Part(models.Model):
     )
     seconds = models.FloatField(null=True)
     opaque = models.JSONField(null=True)
+    sources = models.JSONField(null=True)
 
     class Meta:
         ordering = ["step", "position"]

@@ -23,8 +23,10 @@ READS: dict[str, Read] = {
     "bool": lambda: env.bool("SETTING", default=True),
     "db": lambda: env.db("SETTING", default="sqlite:////tmp/x"),
     "mail_server": lambda: env.mail_server("SETTING"),
+    "networks": lambda: env.networks("SETTING", default=["127.0.0.1"]),
     "log_level": lambda: env.log_level("SETTING", default="INFO"),
     "time_zone": lambda: env.time_zone("SETTING", default="UTC"),
+    "choice": lambda: env.choice("SETTING", "text", "json"),
 }
 
 
@@ -38,8 +40,10 @@ READS: dict[str, Read] = {
         ("bool", "No", False),
         ("bool", "off", False),
         ("bool", "", False),
+        ("networks", "10.0.0.5, 10.1.0.0/16,fd00::/8", ["10.0.0.5", "10.1.0.0/16", "fd00::/8"]),
         ("log_level", "debug", "DEBUG"),
         ("time_zone", "Europe/Berlin", "Europe/Berlin"),
+        ("choice", "JSON", "json"),
     ],
 )
 def test_what_can_be_used_is_read(
@@ -53,6 +57,7 @@ def test_what_is_not_set_is_its_default() -> None:
     found = {kind: read() for kind, read in READS.items()}
     assert (found["int"], found["float"], found["bool"]) == (5, 5.0, True)
     assert (found["log_level"], found["time_zone"]) == ("INFO", "UTC")
+    assert found["choice"] == "text"
     assert found["db"]["NAME"] == "/tmp/x"
 
 
@@ -72,9 +77,15 @@ def test_what_is_not_set_is_its_default() -> None:
         ("mail_server", f"http://user:{SECRET}@host"),
         ("mail_server", f"smtp://user:{SECRET}@host:port"),
         ("mail_server", f"smtp+tls://user:{SECRET}@"),
+        ("networks", SECRET),
+        ("networks", "*"),
+        ("networks", "0.0.0.0/0"),
+        ("networks", "10.0.0.5/16"),
+        ("networks", "::/0"),
         ("log_level", "loud"),
         ("time_zone", "Mars/Olympus"),
         ("time_zone", "../../etc/passwd"),
+        ("choice", SECRET),
     ],
 )
 def test_what_cannot_be_used_is_named_and_not_repeated(
@@ -127,6 +138,7 @@ def test_every_command_ends_in_words_when_the_settings_are_wrong(
     ("settings", "says"),
     [
         ({"ENCRYPTION_KEYS": "bad"}, "configuration: ENCRYPTION_KEYS holds a key"),
+        ({"METRICS_TOKEN": "short"}, "configuration: METRICS_TOKEN cannot be used"),
         ({"SECRET_KEY": "short"}, "configuration: SECRET_KEY is short"),
         ({"EMAIL_URL": "smtp://host:25"}, "configuration: EMAIL_FROM cannot be used: it must be"),
         ({"PUBLIC_URL": "chat.example"}, "configuration: chat.example is not an exact origin."),

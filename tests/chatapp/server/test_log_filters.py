@@ -9,6 +9,7 @@ from starlette.requests import ClientDisconnect
 from uvicorn.protocols.utils import ClientDisconnected
 
 from chatapp.server.log_filters import EVERY_SECONDS, DepartureFilter, OutageFilter
+from chatapp.telemetry.log_ids import IdsFilter
 
 
 class Log(logging.Handler):
@@ -81,4 +82,4 @@ def test_a_client_that_leaves_is_no_entry(error: Exception) -> None:
 def test_the_console_has_the_filters() -> None:
     handlers = [each for each in logging.getLogger().handlers if each.name == "console"]
     filters = [each for handler in handlers for each in handler.filters]
-    assert {type(each) for each in filters} == {OutageFilter, DepartureFilter}
+    assert {type(each) for each in filters} == {OutageFilter, DepartureFilter, IdsFilter}

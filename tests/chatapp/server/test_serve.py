@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 from django.core.management import call_command
 
@@ -286,6 +287,51 @@ def test_the_socket_limits_are_set() -> None:
     )
     assert (found.ws_ping_interval, found.ws_ping_timeout) == (20, 20)
     assert found.proxy_headers is False, "without PUBLIC_URL nobody may claim another address"
+
+
+@pytest.mark.parametrize(
+    ("trusted", "is_used"), [("127.0.0.0/8", True), ("10.0.0.5,10.1.0.0/16", False)]
+)
+def test_only_a_trusted_proxy_says_where_a_request_came_from(
+    tmp_path: Path, trusted: str, is_used: bool
+) -> None:
+    """Wrong passwords are counted by the address that the proxy forwards."""
+    words = ("--port", str(free_port()))
+    answers = []
+    with serve(
+        tmp_path,
+        *words,
+        SIGN_IN_ADDRESS_FAILURE_LIMIT="2",
+        PUBLIC_URL="https://chat.example",
+        TRUSTED_PROXIES=trusted,
+    ) as served:
+        for name, address in [("a", "198.51.100.1"), ("b", "198.51.100.1"), ("c", "198.51.100.2")]:
+            answers.append(try_to_sign_in(served, name, address))
+    assert answers == ([422, 429, 422] if is_used else [422, 429, 429])
+
+
+def test_a_server_that_drains_is_not_ready_and_still_answers(place: Path) -> None:
+    words = ("--port", str(free_port()))
+    with serve(place, *words, expect=1, DRAIN_SECONDS="60", SHUTDOWN_SECONDS="0") as served:
+        assert served.status("/readyz") == 200
+        served.process.send_signal(signal.SIGTERM)
+        eventually(lambda: served.status("/readyz") == 503, "the end of readiness")
+        assert served.status("/sign-in/") == 200
+        # Another signal ends the wait.
+        assert served.stop() == 0
+
+
+def try_to_sign_in(served: Served, name: str, address: str) -> int:
+    """The status of a wrong password that a proxy forwards from this address."""
+    headers = {"X-Forwarded-For": address, "X-Forwarded-Proto": "https"}
+    origin = {"Origin": "https://chat.example", "Host": "localhost"}
+    with httpx2.Client(base_url=served.address, headers=headers, trust_env=False) as browser:
+        page = browser.get("/sign-in/")
+        token = re.search(r'name="csrfmiddlewaretoken" value="(\w+)"', page.text)
+        assert token
+        form = {"csrfmiddlewaretoken": token[1], "username": name, "password": "wrong"}
+        cookie = {"Cookie": f"csrftoken={page.cookies['csrftoken']}"}
+        return browser.post("/sign-in/", data=form, headers=cookie | origin).status_code
 
 
 @pytest.mark.django_db

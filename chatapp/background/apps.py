@@ -1,0 +1,7 @@
+"""The library that keeps tasks in the database, with the name that the admin shows."""
+
+from django_tasks_db.apps import TasksAppConfig
+
+
+class TasksConfig(TasksAppConfig):
+    verbose_name = "Background tasks"

@@ -1,0 +1,89 @@
+"""The tasks. Each may run twice, or at the same time in two workers, without harm. Their arguments
+are shown in the admin, so they have no secrets."""
+
+from datetime import timedelta
+
+from django.conf import settings
+from django.contrib.sessions.backends.db import SessionStore
+from django.core.management import call_command
+from django.db.models.functions import Now
+from django_tasks import task
+
+from chatapp.approvals.reminders import remind_due
+from chatapp.audit import anchors, change_entries
+from chatapp.models import JournalEvent, Step
+from chatapp.people import signals
+from mcpconfig.trace import retention
+
+# A day of finished tasks is kept, and two weeks of failed ones.
+KEPT_DAYS = 1
+FAILED_KEPT_DAYS = 14
+EVENTS_KEPT = timedelta(minutes=1)
+
+
+class AnchorNotWritten(Exception):
+    """An anchor could not be written to a place. The text does not have the secret parts of its
+    address."""
+
+
+@task
+async def send_reminders() -> None:
+    """Send the mail that is due. Each mail is claimed by one worker and marked when it was sent."""
+    await remind_due()
+
+
+@task
+def write_anchors() -> None:
+    """Write the end of the log to each place of LOG_ANCHORS, in a task each."""
+    for number in range(len(settings.LOG_ANCHORS)):
+        write_anchor.enqueue(number)
+
+
+@task
+def write_anchor(place_number: int) -> None:
+    """Write the end of the log to one place. A second anchor of the same end is valid as well."""
+    for place in settings.LOG_ANCHORS[place_number : place_number + 1]:
+        if failure := anchors.write_to_place(place, anchors.make_anchor()):
+            raise AnchorNotWritten(failure)
+
+
+@task
+def prune_events() -> None:
+    """Delete the events and signals that every process and tab has seen."""
+    clear_journal()
+    signals.delete_old_signals()
+
+
+def clear_journal() -> None:
+    """Delete events whose text is stored in parts. Tabs that are further behind get the state."""
+    calling = Step.objects.filter(state=Step.State.CALLING).values("turn_id")
+    old = JournalEvent.objects.filter(created_at__lt=Now() - EVENTS_KEPT)
+    old.exclude(turn_id__in=calling).delete()
+
+
+@task
+def prune_traces() -> None:
+    retention.prune_all()
+
+
+@task
+def delete_expired_sessions() -> None:
+    """Delete the sign-ins that have expired; Django only ignores them."""
+    SessionStore.clear_expired()
+
+
+@task
+def log_lapsed_consents() -> None:
+    change_entries.log_lapsed_consents()
+
+
+@task
+def prune_results() -> None:
+    """Delete the rows of tasks that ended some time ago."""
+    call_command(
+        "prune_db_task_results",
+        "--queue-name=*",
+        min_age_days=KEPT_DAYS,
+        failed_min_age_days=FAILED_KEPT_DAYS,
+        verbosity=0,
+    )

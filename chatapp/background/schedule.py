@@ -1,0 +1,116 @@
+"""When recurring tasks are enqueued: by one process each time, by the database's clock."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from django.conf import settings
+from django.db import DatabaseError, transaction
+from django.db.models import BooleanField, ExpressionWrapper, Q
+from django.db.models.functions import Now
+from django_tasks import TaskResultStatus, default_task_backend
+from django_tasks.base import Task
+from django_tasks.exceptions import TaskResultDoesNotExist
+
+from chatapp.models import TaskSchedule
+from chatapp.server.database import from_now
+
+from . import jobs
+from .results import is_in_database
+
+log = logging.getLogger(__name__)
+UNFINISHED = (TaskResultStatus.READY, TaskResultStatus.RUNNING)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recurring:
+    """A task, how often it runs, and whether it is needed with these settings."""
+
+    task: Task[[], Any]
+    seconds: Callable[[], float]
+    is_needed: Callable[[], bool] = lambda: True
+
+    @property
+    def name(self) -> str:
+        return self.task.name
+
+
+RECURRING = (
+    Recurring(
+        task=jobs.send_reminders,
+        seconds=lambda: min(60, max(1, settings.MAIL_AFTER_MINUTES * 60 / 5)),
+        is_needed=lambda: settings.SENDS_MAIL,
+    ),
+    Recurring(
+        task=jobs.write_anchors,
+        seconds=lambda: settings.LOG_ANCHOR_SECONDS,
+        is_needed=lambda: bool(settings.LOG_ANCHORS),
+    ),
+    Recurring(task=jobs.prune_events, seconds=lambda: 60),
+    Recurring(task=jobs.prune_traces, seconds=lambda: 3_600),
+    Recurring(task=jobs.delete_expired_sessions, seconds=lambda: 3_600),
+    Recurring(task=jobs.log_lapsed_consents, seconds=lambda: 3_600),
+    Recurring(task=jobs.prune_results, seconds=lambda: 3_600, is_needed=is_in_database),
+)
+
+
+def enqueue_due() -> None:
+    """Enqueue the recurring tasks whose time has come. While none is due, this costs one query."""
+    needed = [each for each in RECURRING if each.is_needed()]
+    is_due = ExpressionWrapper(Q(next_at__lte=Now()), output_field=BooleanField())
+    rows = dict(TaskSchedule.objects.annotate(is_due=is_due).values_list("name", "is_due"))
+    missing = [TaskSchedule(name=each.name) for each in needed if each.name not in rows]
+    if missing:
+        TaskSchedule.objects.bulk_create(missing, ignore_conflicts=True)
+    for each in needed:
+        if rows.get(each.name) is False:
+            continue
+        try:
+            enqueue_if_due(each)
+        except DatabaseError:
+            raise
+        except Exception:
+            log.exception("The task %s could not be enqueued; it is tried again", each.name)
+
+
+def enqueue_if_due(recurring: Recurring) -> None:
+    """Enqueue this task if its time has come, in one process only. One that still waits or runs is
+    not enqueued a second time.
+
+    In the database the task belongs to the same transaction. Another backend hands it to its
+    workers at once, so it is enqueued after the commit.
+    """
+    mine = TaskSchedule.objects.filter(name=recurring.name)
+    with transaction.atomic():
+        due = mine.filter(next_at__lte=Now())
+        if not due.update(next_at=from_now(seconds=recurring.seconds())):
+            return
+        if _is_unfinished(mine.values_list("last_result", flat=True).get()):
+            return
+        if is_in_database():
+            _enqueue(recurring)
+        else:
+            transaction.on_commit(lambda: _enqueue_committed(recurring))
+
+
+def _enqueue(recurring: Recurring) -> None:
+    result = recurring.task.enqueue()
+    TaskSchedule.objects.filter(name=recurring.name).update(last_result=result.id)
+
+
+def _enqueue_committed(recurring: Recurring) -> None:
+    try:
+        _enqueue(recurring)
+    except Exception:
+        TaskSchedule.objects.filter(name=recurring.name).update(next_at=Now())
+        raise
+
+
+def _is_unfinished(result_id: str) -> bool:
+    if not result_id or not default_task_backend.supports_get_result:
+        return False
+    try:
+        return default_task_backend.get_result(result_id).status in UNFINISHED
+    except (TaskResultDoesNotExist, ImportError):
+        return False

@@ -1,0 +1,129 @@
+"""The schedule enqueues each recurring task once for all workers, and not while one waits."""
+
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from threading import Barrier
+from typing import Any, ClassVar
+
+import pytest
+from django.db import connection
+from django.db.models.functions import Now
+from django.utils import timezone
+from django_tasks import TaskResultStatus
+from django_tasks.backends.dummy import DummyBackend
+from django_tasks_db.models import DBTaskResult
+
+from chatapp.background.schedule import RECURRING, enqueue_due
+from chatapp.models import TaskSchedule
+
+pytestmark = pytest.mark.django_db(transaction=True)
+PROCESSES = 4
+ALWAYS = {
+    *("prune_events", "prune_traces", "prune_results"),
+    *("delete_expired_sessions", "log_lapsed_consents"),
+}
+
+
+def enqueued() -> Counter[str]:
+    return Counter(each.task_name for each in DBTaskResult.objects.all())
+
+
+def finish() -> None:
+    DBTaskResult.objects.update(status=TaskResultStatus.SUCCESSFUL)
+
+
+def make_due() -> None:
+    TaskSchedule.objects.update(next_at=Now() - timedelta(seconds=1))
+
+
+def test_at_first_each_task_that_is_needed_is_enqueued(settings: Any) -> None:
+    enqueue_due()
+    assert enqueued() == Counter(ALWAYS)
+    settings.SENDS_MAIL, settings.LOG_ANCHORS = True, ["stdout"]
+    enqueue_due()
+    assert enqueued() == Counter([*ALWAYS, "send_reminders", "write_anchors"])
+    assert {each.name for each in RECURRING} == set(enqueued())
+
+
+def test_of_processes_at_the_same_moment_one_enqueues() -> None:
+    together = Barrier(PROCESSES)
+
+    def look() -> None:
+        together.wait(10)
+        enqueue_due()
+        connection.close()
+
+    for _ in range(3):
+        with ThreadPoolExecutor(PROCESSES) as pool:
+            for looking in [pool.submit(look) for _ in range(PROCESSES)]:
+                looking.result(60)
+        assert enqueued() == Counter(ALWAYS)
+        DBTaskResult.objects.all().delete()
+        make_due()
+
+
+def test_a_task_is_enqueued_again_when_its_time_has_come_and_not_before() -> None:
+    enqueue_due()
+    finish()
+    enqueue_due()
+    assert enqueued()["prune_events"] == 1
+    due = TaskSchedule.objects.filter(name="prune_events")
+    assert timezone.now() < due.get().next_at <= timezone.now() + timedelta(seconds=60)
+    make_due()
+    enqueue_due()
+    assert enqueued()["prune_events"] == 2
+
+
+def test_without_a_worker_the_tasks_do_not_pile_up() -> None:
+    for _ in range(3):
+        enqueue_due()
+        make_due()
+    DBTaskResult.objects.update(status=TaskResultStatus.RUNNING)
+    enqueue_due()
+    assert enqueued() == Counter(ALWAYS)
+
+
+def test_what_is_not_due_costs_one_query(django_assert_num_queries: Any) -> None:
+    enqueue_due()
+    with django_assert_num_queries(1):
+        enqueue_due()
+
+
+class OtherBackend(DummyBackend):
+    """Another backend, which notes whether its tasks are enqueued inside a transaction."""
+
+    in_transaction: ClassVar[list[bool]] = []
+    is_away = False
+
+    def enqueue(self, task: Any, args: Any, kwargs: Any) -> Any:
+        self.in_transaction.append(connection.in_atomic_block)
+        if self.is_away:
+            raise ConnectionError("away")
+        return super().enqueue(task, args, kwargs)
+
+
+@pytest.fixture
+def _other_backend(settings: Any) -> None:
+    OtherBackend.in_transaction.clear()
+    path = f"{__name__}.OtherBackend"
+    settings.TASKS = {"default": {"BACKEND": path, "ENQUEUE_ON_COMMIT": False}}
+
+
+@pytest.mark.usefixtures("_other_backend")
+def test_another_backend_gets_its_tasks_after_the_commit() -> None:
+    enqueue_due()
+    enqueue_due()
+    assert OtherBackend.in_transaction == [False] * (len(ALWAYS) - 1)
+    assert all(TaskSchedule.objects.values_list("last_result", flat=True))
+
+
+@pytest.mark.usefixtures("_other_backend")
+def test_what_another_backend_did_not_take_is_due_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(OtherBackend, "is_away", True)
+    enqueue_due()
+    monkeypatch.setattr(OtherBackend, "is_away", False)
+    assert TaskSchedule.objects.filter(next_at__gt=timezone.now()).count() == 0
+    enqueue_due()
+    assert len(OtherBackend.in_transaction) == 2 * (len(ALWAYS) - 1)
+    assert all(TaskSchedule.objects.values_list("last_result", flat=True))
