@@ -6,7 +6,7 @@ RUN uv sync --frozen --no-dev
 
 FROM python:3.11-slim
 WORKDIR /app
-RUN useradd --create-home countersign && install -d -o countersign /data
+RUN useradd --create-home --uid 1000 countersign && install -d -o countersign /data
 COPY --from=build /app/.venv .venv
 COPY LICENSE manage.py ./
 COPY chatapp chatapp
