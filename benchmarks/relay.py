@@ -29,6 +29,7 @@ REAL = {
     "DJANGO_SETTINGS_MODULE": "chatapp.settings",
     "LEASE_SECONDS": "15",
     "SWEEP_SECONDS": "5",
+    "SOCKETS_PER_PERSON": "1000",  # all tabs are those of one person
 }
 
 

@@ -4,6 +4,9 @@ Run `python -m benchmarks.risk FILE [--wrong]`. FILE holds one labelled tool per
 `tool`, `summary`, `params` (names), `action_values` (lists by parameter), `annotations`, `label`,
 and `alt_label` where a second rater could defend a neighbouring level. *Tolerant* counts either
 label as right.
+
+A tool *with a free destination* has a parameter that says by its name where data goes: its calls
+ask after untrusted content.
 """
 
 import argparse
@@ -14,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from chatapp.permissions.destinations import list_free_parameters
 from chatapp.permissions.risk import ToolFacts, base_risk, classify
 from chatapp.permissions.risk_evidence import LEVELS, Level
 
@@ -33,6 +37,7 @@ class LabelledTool:
     row: dict[str, Any]
     found: Level
     base: Level
+    has_destination: bool
 
     @property
     def label(self) -> Level:
@@ -61,10 +66,16 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
 
 
 def classify_all(rows: Iterable[dict[str, Any]]) -> list[LabelledTool]:
-    return [
-        LabelledTool(row=row, found=classify(read_facts(row)).level, base=base_risk(row["tool"]))
-        for row in rows
-    ]
+    return [_classify(row, read_facts(row)) for row in rows]
+
+
+def _classify(row: dict[str, Any], facts: ToolFacts) -> LabelledTool:
+    return LabelledTool(
+        row=row,
+        found=classify(facts).level,
+        base=base_risk(facts.name),
+        has_destination=bool(list_free_parameters(facts)),
+    )
 
 
 def list_figures(tools: list[LabelledTool]) -> Iterator[Figure]:
@@ -81,6 +92,10 @@ def list_figures(tools: list[LabelledTool]) -> Iterator[Figure]:
         for level in LEVELS:
             yield f"label {label}, found {level}", counts[label, level], "tools"
     missed = [tool for tool in tools if tool.label == "high" and tool.found == "low"]
+    for level in LEVELS:
+        found = [tool.has_destination for tool in tools if tool.found == level]
+        yield f"found {level}, with a free destination", sum(found), "tools"
+        yield f"found {level}, with a free destination", percent(found), "%"
     yield "high found low, alternative labels aside", sum(not t.is_right for t in missed), "tools"
 
 
