@@ -15,9 +15,11 @@ class ChatAppConfig(AppConfig):
         from . import checks  # noqa: F401, PLC0415
         from .approvals.sign_ins import continue_after_sign_in  # noqa: PLC0415
         from .audit import change_entries  # noqa: PLC0415
+        from .background import results  # noqa: PLC0415
         from .demo import listener  # noqa: PLC0415
-        from .people import ended_sessions  # noqa: PLC0415
+        from .people import ended_sessions, sign_in_counts  # noqa: PLC0415
         from .server.runtime import Runtime, open_runtime  # noqa: PLC0415
+        from .telemetry import operations, tracing  # noqa: PLC0415
 
         open_runtime(Runtime())
         open_hooks(
@@ -25,7 +27,12 @@ class ChatAppConfig(AppConfig):
                 builtin_addresses={"notebook": listener.find_address},
                 describe_tool=describe_tool,
                 sign_in_listeners=(continue_after_sign_in,),
+                trace_context=tracing.get_trace_context,
+                observe_operation=operations.observe_operation,
+                count_refused_connection=operations.count_refused_connection,
             )
         )
         change_entries.connect_signals()
         ended_sessions.connect_signals()
+        sign_in_counts.connect_signals()
+        results.connect_signals()

@@ -1,6 +1,7 @@
 """The ASGI application: pages, sockets, the MCP servers, the demo service, and the engine's runtime
 for the lifetime of the server."""
 
+import asyncio
 import gc
 import os
 
@@ -16,11 +17,13 @@ from django.conf import settings  # noqa: E402
 from django.urls import path, re_path  # noqa: E402
 from starlette.types import Receive, Scope, Send  # noqa: E402
 
+from .background.worker import BackgroundWorker  # noqa: E402
 from .consumers import ConversationConsumer, NoSocket, PersonConsumer  # noqa: E402
 from .demo import application as demo  # noqa: E402
 from .engine.runtime import close_engine_runtime, open_engine_runtime  # noqa: E402
 from .server.request_bodies import limit_request_body  # noqa: E402
 from .server.shutdown import end_with_parent, on_end_signals  # noqa: E402
+from .telemetry.http_requests import watch_requests  # noqa: E402
 from .views.api import mcp  # noqa: E402
 
 # Each delta creates and drops some thousand objects. Python's own threshold, a search for cycles
@@ -38,7 +41,7 @@ sockets = CookieMiddleware(
 )
 
 
-async def application(scope: Scope, receive: Receive, send: Send) -> None:
+async def dispatch(scope: Scope, receive: Receive, send: Send) -> None:
     """Dispatch a connection by its kind."""
     match scope["type"]:
         case "lifespan":
@@ -53,6 +56,9 @@ async def application(scope: Scope, receive: Receive, send: Send) -> None:
             await limit_request_body(pages, scope, receive, send)  # type: ignore[arg-type]
 
 
+application = watch_requests(dispatch)
+
+
 async def lifespan(receive: Receive, send: Send) -> None:
     await receive()
     runtime = await open_engine_runtime()
@@ -61,9 +67,19 @@ async def lifespan(receive: Receive, send: Send) -> None:
     gc.freeze()  # a search through the objects of the start would stop every stream for 0.1 s
     await send({"type": "lifespan.startup.complete"})
     end_with_parent()
-    with on_end_signals(lambda at_once: runtime.engine.begin_shutdown(at_once=at_once)):
+    worker = BackgroundWorker(runs_tasks=settings.TASKS_WORKER)
+    worker.start()
+
+    def begin_shutdown(at_once: bool) -> None:
+        runtime.engine.begin_shutdown(at_once=at_once)
+        worker.begin_shutdown(at_once=at_once)
+
+    with on_end_signals(begin_shutdown):
         await receive()
-        await close_engine_runtime(runtime, wait_seconds=settings.SHUTDOWN_SECONDS)
+        await asyncio.gather(
+            close_engine_runtime(runtime, wait_seconds=settings.SHUTDOWN_SECONDS),
+            worker.close(wait_seconds=settings.SHUTDOWN_SECONDS),
+        )
     await demo.close()
     await mcp.close()
     await send({"type": "lifespan.shutdown.complete"})

@@ -36,6 +36,8 @@ from .people.second_signers import get_call
 from .rendering import page_values
 from .rendering.pages import fragments, second_signature
 from .server.database import in_database
+from .server.runtime import current_runtime
+from .telemetry import log_ids, metrics
 from .tool_menu.menu import render_button
 
 log = logging.getLogger(__name__)
@@ -47,6 +49,8 @@ RIGHTS_SECONDS = 20.0
 REFRESH_SECONDS = 20.0
 PACE_SECONDS = 0.1
 MAX_FRAGMENTS = 8
+TOO_MANY = "Too many pages of this person are open. Close some, then reload this one."
+TOO_MANY_RETRY_SECONDS = 30
 # Close codes.
 SIGNED_OUT = 4401
 UNRESUMABLE = 4409
@@ -253,6 +257,8 @@ class PersonConsumer(AsyncWebsocketConsumer):
     channel_layer_alias = "none"
     conversation_id: uuid.UUID | None = None
     person_id = 0
+    _has_place = False
+    _kind = ""  # as the metrics count it, while it is open
     _task: asyncio.Task[None] | None = None
 
     async def connect(self) -> None:
@@ -262,13 +268,56 @@ class PersonConsumer(AsyncWebsocketConsumer):
         if not is_own_origin(scope) or await self._check_rights():
             await self.close()
             return
-        await self.accept()
+        if not self._claim_place():
+            await self._refuse_number()
+            return
+        try:
+            await self.accept()
+        except BaseException:
+            # The browser has left meanwhile, and nothing calls `disconnect`.
+            self._free_place()
+            raise
+        self._kind = "page" if self.conversation_id is None else "chat"
+        metrics.OPEN_SOCKETS.labels(self._kind).inc()
         query = parse_qs(scope["query_string"].decode("latin-1"))
         self._task = asyncio.create_task(self._run(query))
 
     async def disconnect(self, code: int) -> None:
+        self._free_place()
+        if self._kind:
+            metrics.OPEN_SOCKETS.labels(self._kind).dec()
+            self._kind = ""
         if self._task is not None:
             self._task.cancel()
+
+    def _claim_place(self) -> bool:
+        """Count this socket, unless the person has SOCKETS_PER_PERSON open in this process."""
+        open_sockets = current_runtime().open_sockets
+        if open_sockets[self.person_id] < settings.SOCKETS_PER_PERSON:
+            open_sockets[self.person_id] += 1
+            self._has_place = True
+        return self._has_place
+
+    def _free_place(self) -> None:
+        if self._has_place:
+            self._has_place = False
+            open_sockets = current_runtime().open_sockets
+            open_sockets[self.person_id] -= 1
+            if not open_sockets[self.person_id]:
+                del open_sockets[self.person_id]
+
+    async def _refuse_number(self) -> None:
+        """Answer 429. The page says that it is not live, and tries again less and less often."""
+        messages: list[Any] = [
+            {
+                "type": "websocket.http.response.start",
+                "status": 429,
+                "headers": [(b"retry-after", b"%d" % TOO_MANY_RETRY_SECONDS)],
+            },
+            {"type": "websocket.http.response.body", "body": TOO_MANY.encode()},
+        ]
+        for message in messages:
+            await self.base_send(message)
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
         """Ignore what the browser sends: commands are HTTP posts."""
@@ -286,6 +335,7 @@ class PersonConsumer(AsyncWebsocketConsumer):
         if person is None or self.person_id not in (0, person.pk):
             return SIGNED_OUT
         self.person_id = person.pk
+        log_ids.note_person(person.pk)
         return 0
 
     async def _run(self, query: dict[str, list[str]]) -> None:

@@ -40,6 +40,7 @@ class MessageForm(forms.Form):
     attachments = IdsField(required=False)
     mode = forms.ChoiceField(choices=Conversation.Mode.choices, required=False)
     tools = forms.ChoiceField(choices=[("on", "On"), ("off", "Off")], required=False)
+    effort = forms.CharField(required=False)
 
 
 class GuidanceForm(forms.Form):

@@ -16,7 +16,8 @@ from django.views.csrf import csrf_failure
 
 from .audit import audit_log
 from .conversations import intake
-from .views import health
+from .telemetry import log_ids
+from .views import health, metrics
 from .views.account import sign_in
 from .views.chat import messages
 
@@ -150,6 +151,7 @@ class PasswordFirst(MiddlewareMixin):
         sign_in.sign_in_by_link,
         health.liveness,
         health.readiness,
+        metrics.show_metrics,
     )
 
     def process_view(
@@ -161,6 +163,7 @@ class PasswordFirst(MiddlewareMixin):
     ) -> HttpResponseBase | None:
         if view in self.OPEN or not request.user.is_authenticated:
             return None
+        log_ids.note_person(request.user.pk)
         return None if request.user.has_usable_password() else redirect("set-password")
 
 

@@ -45,6 +45,14 @@ LOG_SIGNING_KEY = env.str("LOG_SIGNING_KEY", default="") or load_secret(
 LOG_ANCHORS = env.list("LOG_ANCHORS", default=[])
 LOG_ANCHOR_SECONDS = env.float("LOG_ANCHOR_SECONDS", default=3_600)
 PUBLIC_URL = env.str("PUBLIC_URL", default="").rstrip("/")
+# Every request for /metrics must send it.
+METRICS_TOKEN = env.str("METRICS_TOKEN", default="") or load_secret(
+    "metrics_token", secrets.token_urlsafe(32)
+)
+if len(METRICS_TOKEN) < 16:
+    raise make_error("METRICS_TOKEN", "at least 16 characters long")
+# Only these may say in a header from where a request came and whether it was encrypted.
+TRUSTED_PROXIES = env.networks("TRUSTED_PROXIES", default=["127.0.0.1", "::1"])
 ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=["127.0.0.1", "localhost", "[::1]"])
 ALLOWED_ORIGINS = env.list("ALLOWED_ORIGINS", default=[PUBLIC_URL] if PUBLIC_URL else [])
 CSRF_TRUSTED_ORIGINS = ALLOWED_ORIGINS
@@ -82,6 +90,8 @@ INSTALLED_APPS = [
     "django.contrib.staticfiles",
     "django.contrib.humanize",
     "channels",
+    "django_tasks",
+    "chatapp.background.apps.TasksConfig",
     "django_htmx",
     "csp",
     "axes",
@@ -178,11 +188,17 @@ elif DATABASES["default"]["ENGINE"] == "django.db.backends.postgresql":
     }
 REDIS_URL = env.str("REDIS_URL", default="")
 CHANNEL_LAYERS: dict[str, dict[str, object]] = {}
-if REDIS_URL:  # a single process has no other process to send hints to
+if REDIS_URL:
     CHANNEL_LAYERS["default"] = {
         "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
         "CONFIG": {"hosts": [REDIS_URL]},
     }
+elif DATABASES["default"]["ENGINE"] == "chatapp.server.postgresql":
+    CHANNEL_LAYERS["default"] = {
+        "BACKEND": "chatapp.server.postgresql.channel_layer.NotifyChannelLayer",
+        "CONFIG": {"database": DATABASES["default"]},
+    }
+# SQLite has no layer: a single process has no other process to send hints to.
 
 # --- pages ---------------------------------------------------------------------------------
 STATIC_URL = "static/"
@@ -225,9 +241,18 @@ PDF_MAX_PAGES = env.int("PDF_MAX_PAGES", default=100)
 PDF_SECONDS = env.float("PDF_SECONDS", default=20)
 FILE_UPLOAD_HANDLERS = ["chatapp.views.chat.uploads.BoundedUpload"]
 
+# --- bounds of connections and requests, for one server process ------------------------------
+CONNECTIONS_MAX = env.int("CONNECTIONS_MAX", default=2_000)
+SOCKETS_PER_PERSON = env.int("SOCKETS_PER_PERSON", default=50)
+API_REQUESTS_PER_MINUTE = env.int("API_REQUESTS_PER_MINUTE", default=600)
+UPLOADS_PER_MINUTE = env.int("UPLOADS_PER_MINUTE", default=60)
+HEADER_SECONDS = env.float("HEADER_SECONDS", default=20)
+BODY_SECONDS = env.float("BODY_SECONDS", default=30)
+
 # --- bounds: every turn reaches a final or waiting state within one -------------------------
 LEASE_SECONDS = env.float("LEASE_SECONDS", default=15)
 SWEEP_SECONDS = env.float("SWEEP_SECONDS", default=5)
+DRAIN_SECONDS = env.float("DRAIN_SECONDS", default=0)
 SHUTDOWN_SECONDS = env.float("SHUTDOWN_SECONDS", default=20)
 MODEL_FIRST_BYTE_SECONDS = env.float("MODEL_FIRST_BYTE_SECONDS", default=60)
 MODEL_IDLE_SECONDS = env.float("MODEL_IDLE_SECONDS", default=60)
@@ -270,27 +295,49 @@ if SENDS_MAIL and not DEFAULT_FROM_EMAIL:
     raise make_error("EMAIL_FROM", "the address that mails come from, since EMAIL_URL is set")
 MAIL_AFTER_MINUTES = env.float("MAIL_AFTER_MINUTES", default=5)
 
+# --- work that is no part of a turn ----------------------------------------------------------
+TASKS_BACKEND = env.str("TASKS_BACKEND", default="django_tasks_db.DatabaseBackend")
+TASKS = {
+    "default": {
+        "BACKEND": TASKS_BACKEND,
+        "OPTIONS": env.json_object("TASKS_OPTIONS"),
+    }
+}
+# Whether `serve` runs tasks. If not, `manage.py run_tasks` does.
+TASKS_WORKER = env.bool("TASKS_WORKER", default=True)
+TASKS_POLL_SECONDS = env.float("TASKS_POLL_SECONDS", default=5)
+TASKS_MAX_SECONDS = env.float("TASKS_MAX_SECONDS", default=120)
+
 # --- logs: one line an event; the SDKs say too much (bodies, session ids) below WARNING ------
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
+    "formatters": {
+        "text": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"},
+        "json": {"()": "chatapp.telemetry.log_ids.JsonLines"},
+    },
     "filters": {
         "outages": {"()": "chatapp.server.log_filters.OutageFilter"},
         "departures": {"()": "chatapp.server.log_filters.DepartureFilter"},
+        "ids": {"()": "chatapp.telemetry.log_ids.IdsFilter"},
     },
     "handlers": {
         "console": {
             "class": "logging.StreamHandler",
-            "formatter": "line",
-            "filters": ["outages", "departures"],
+            "formatter": env.choice("LOG_FORMAT", "text", "json"),
+            "filters": ["outages", "departures", "ids"],
         }
     },
     "root": {"handlers": ["console"], "level": env.log_level("LOG_LEVEL", default="INFO")},
     "loggers": {
         name: {"level": "WARNING"}
-        for name in ("mcp", "httpx2", "httpcore2", "openai", "axes", "uvicorn.access")
+        for name in (
+            *("mcp", "httpx2", "httpcore2", "openai", "axes", "uvicorn.access"),
+            *("django_tasks", "django_tasks_db"),
+        )
     }
+    # Anybody can send an id that is not used, and each would be an entry.
+    | {"asgi_correlation_id": {"level": "ERROR"}}
     # Without Redis it logs a traceback each second. The hub logs that it polls instead.
     | {"channels_redis": {"level": "CRITICAL"}},
 }

@@ -3,7 +3,7 @@
 from django.contrib import admin
 from django.urls import path
 
-from .views import health
+from .views import health, metrics
 from .views.account import (
     guidance,
     log,
@@ -125,5 +125,6 @@ urlpatterns = [
     path("password/", sign_in.set_password, name="set-password"),
     path("healthz", health.liveness, name="healthz"),
     path("readyz", health.readiness, name="readyz"),
+    path("metrics", metrics.show_metrics, name="metrics"),
     path("admin/", admin.site.urls),
 ]

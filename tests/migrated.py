@@ -4,6 +4,7 @@ The migrations of a new database take several seconds, and some hundred tests ne
 processes of a run share the folder TEMPLATES; the first one that needs a template makes it.
 """
 
+import atexit
 import fcntl
 import functools
 import os
@@ -92,6 +93,9 @@ def _make_postgresql_template(path: Path) -> None:
 def _make_once(name: str, make: Callable[[Path], None]) -> Path:
     """Return the file of this name in the folder of the run. One process makes it, and the others
     wait for it."""
+    if TEMPLATES not in os.environ:  # a benchmark that is run by hand
+        open_templates()
+        atexit.register(drop_templates)
     path = Path(os.environ[TEMPLATES]) / name
     with path.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -210,6 +210,8 @@ ROUTES: dict[str, Route] = {
     "sign-out": public(methods="POST"),
     "healthz": public(methods="GET HEAD"),
     "readyz": public(methods="GET HEAD"),
+    # Nobody by a browser, as the world of this sweep is behind a proxy; programs with the token.
+    "metrics": public(methods="GET HEAD", get=401),
 }
 
 # The admin's pages beside a list, an add form, a change form, a history and a delete form for each

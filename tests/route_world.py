@@ -14,6 +14,7 @@ from django.utils import timezone
 
 from chatapp.api import access_tokens
 from chatapp.approvals import reminders
+from chatapp.background import jobs
 from chatapp.context import withheld_results
 from chatapp.models import (
     AccessToken,
@@ -297,6 +298,7 @@ def _ids_of_admin_pages(owner: Member) -> dict[str, Any]:
         name="Asks", person=owner, service=service, tool="buy", expected="ask"
     )
     ToolLimit.objects.create(tool="buy", calls=100)
+    jobs.prune_events.enqueue()
     return {
         "provider": provider.pk,
         "service": service.pk,

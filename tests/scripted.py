@@ -23,7 +23,9 @@ from chatapp.providers.provider import Provider
 from chatapp.providers.request import ModelRequest
 
 MODEL = "scripted:model"
-PROVIDER = Provider(kind="scripted", label="scripted", module="tests.scripted")
+PROVIDER = Provider(
+    kind="scripted", label="scripted", module="tests.scripted", models={"model": "Scripted"}
+)
 NAMES = ProviderNames(label="Scripted", key_variable="its key", url_variable="its address")
 
 

@@ -108,13 +108,6 @@ def test_the_image_holds_what_the_program_needs() -> None:
     assert "/healthz" in recipe
 
 
-def test_the_containers_are_given_only_settings_that_exist() -> None:
-    composition = (ROOT / "compose.yaml").read_text()
-    chat = composition[composition.index("  chat:") : composition.index("  database:")]
-    given = set(re.findall(r"^      ([A-Z_]+): ", chat, re.M))
-    assert {"DATABASE_URL", "REDIS_URL"} <= given <= words_in_tables("docs/configuration.md")
-
-
 def test_every_verb_and_option_of_the_services_command_is_documented() -> None:
     text = read("docs/services.md")
     parser = load_command_class("mcpconfig", "mcp").create_parser("manage.py", "mcp")

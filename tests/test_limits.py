@@ -33,6 +33,7 @@ KNOWN_TO = {
     "httpx2": [
         *("mcpconfig/", "chatapp/providers/connections.py", "chatapp/audit/anchors.py"),
         *("chatapp/providers/anthropic/client.py", "chatapp/providers/google/client.py"),
+        "chatapp/providers/access/server_models.py",
     ],
     "redis": [],
     "jsonschema": ["mcpconfig/values/arguments.py"],
@@ -45,9 +46,19 @@ KNOWN_TO = {
         *("mcpconfig/secrets/encryption.py", "chatapp/settings.py", "chatapp/checks.py"),
         "chatapp/audit/anchors.py",
     ],
+    "idna": ["chatapp/permissions/hosts.py"],
     "rfc8785": ["chatapp/permissions/binding.py", "mcpconfig/"],
     "uritemplate": ["mcpconfig/values/uri_templates.py"],
-    "uvicorn": ["chatapp/server/serving.py", "chatapp/demo/listener.py"],
+    "uvicorn": [
+        *("chatapp/server/serving.py", "chatapp/server/http_protocol.py"),
+        "chatapp/demo/listener.py",
+    ],
+    "httptools": ["chatapp/server/http_protocol.py"],
+    "limits": ["chatapp/server/request_rates.py"],
+    "prometheus_client": ["chatapp/telemetry/metrics.py"],
+    "opentelemetry": ["chatapp/telemetry/otlp.py"],
+    "pythonjsonlogger": ["chatapp/telemetry/log_ids.py"],
+    "asgi_correlation_id": ["chatapp/telemetry/http_requests.py"],
 }
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)

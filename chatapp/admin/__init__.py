@@ -4,7 +4,7 @@ from django.contrib import admin
 
 from chatapp.views.account.sign_in import redirect_to_sign_in
 
-from .activity import approvals, conversations, log, trials, turns
+from .activity import approvals, conversations, log, tasks, trials, turns
 from .models import chat_models, providers
 from .people import access_tokens, groups, members, usage
 from .policy import policy, second_signatures
@@ -22,6 +22,7 @@ __all__ = [
     "providers",
     "second_signatures",
     "services",
+    "tasks",
     "tools",
     "trials",
     "turns",

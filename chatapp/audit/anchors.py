@@ -5,11 +5,9 @@ the Ed25519 `signature` (RFC 8032) of PREFIX and the other four in the form of R
 was truncated or rewritten does not match earlier anchors.
 """
 
-import asyncio
 import base64
 import binascii
 import json
-import logging
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -24,18 +22,16 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import (
 )
 from django.conf import settings
 from django.core.mail import EmailMessage
-from django.db.models.functions import Now
 from django.utils import timezone
 
-from chatapp.models import AnchorSchedule
-from chatapp.server.database import from_now, in_database
+from chatapp.telemetry import metrics
 from mcpconfig.values.results import canonical_json
 
 from .audit_log import read_end
 from .hash_chain import Mark, format_time
 
-log = logging.getLogger(__name__)
 PREFIX = b"countersign log anchor\n"
+KEY_PREFIX = "ed25519:"
 SIGNED = ("at", "hash", "key", "position")
 HTTP_SECONDS = 10.0
 
@@ -61,6 +57,19 @@ def make_anchor() -> str:
 def get_public_key() -> str:
     """Return the key that anchors of this server can be checked with, as URL-safe base64."""
     return _encode(_load_key().public_key().public_bytes_raw())
+
+
+def format_public_key() -> str:
+    """Return this server's key as people store it and give it to commands.
+
+    Base64 may begin with "-", which a command line takes for an option; so it has a prefix.
+    """
+    return KEY_PREFIX + get_public_key()
+
+
+def parse_public_key(text: str) -> str:
+    """Return the key of an anchor, from what `format_public_key` returned or from the bare key."""
+    return text.strip().removeprefix(KEY_PREFIX)
 
 
 def read_anchors(lines: Iterable[str], keys: Iterable[str]) -> Iterator[Mark]:
@@ -117,41 +126,39 @@ def _decode(text: str) -> bytes:
         raise ValueError("not base64") from error
 
 
-# --- the schedule --------------------------------------------------------------------------
-async def write_due_anchor() -> None:
-    """Write an anchor if one is due. A place where that fails gets the next one."""
-    if not settings.LOG_ANCHORS:
-        return
-    anchor = await in_database(claim_anchor)
-    if anchor is None:
-        return
-    for failure in await asyncio.to_thread(write_anchor, anchor):
-        log.error("%s", failure)
-
-
-def claim_anchor() -> str | None:
-    """Return an anchor if one is due, to one process only."""
-    AnchorSchedule.objects.get_or_create(pk=1, defaults={"next_at": timezone.now()})
-    due = AnchorSchedule.objects.filter(pk=1, next_at__lte=Now())
-    if not due.update(next_at=from_now(seconds=settings.LOG_ANCHOR_SECONDS)):
-        return None
-    return make_anchor()
+def prepare_anchor_metrics() -> None:
+    """Show when anchors are due before the first is written, where this server writes them."""
+    if not settings.TASKS_WORKER or not settings.LOG_ANCHORS:
+        return metrics.ANCHOR_INTERVAL.set(0)
+    metrics.ANCHOR_INTERVAL.set(settings.LOG_ANCHOR_SECONDS)
+    for place in settings.LOG_ANCHORS:
+        kind = place.partition(":")[0]
+        metrics.ANCHOR_SUCCESS.labels(kind).set_to_current_time()
+        metrics.ANCHOR_FAILURES.labels(kind)
 
 
 # --- the places ----------------------------------------------------------------------------
 def write_anchor(anchor: str) -> list[str]:
     """Write the anchor to every place of LOG_ANCHORS. Return a sentence for each that failed."""
-    failures = []
-    for place in settings.LOG_ANCHORS:
-        try:
-            _find_writer(place)(place, anchor)
-        except httpx2.HTTPStatusError as error:
-            # Its text has the whole address.
-            why = f"it answered {error.response.status_code}"
-            failures.append(f"No anchor was written to {describe_place(place)}: {why}.")
-        except (OSError, ValueError, httpx2.HTTPError, httpx2.InvalidURL) as error:
-            failures.append(f"No anchor was written to {describe_place(place)}: {error}.")
-    return failures
+    failures = [write_to_place(place, anchor) for place in settings.LOG_ANCHORS]
+    return [each for each in failures if each]
+
+
+def write_to_place(place: str, anchor: str) -> str:
+    """Write the anchor to this place. Return a sentence if that failed, or an empty string."""
+    kind = place.partition(":")[0]
+    try:
+        _find_writer(place)(place, anchor)
+    except httpx2.HTTPStatusError as error:
+        # Its text has the whole address.
+        why = f"it answered {error.response.status_code}"
+    except (OSError, ValueError, httpx2.HTTPError, httpx2.InvalidURL) as error:
+        why = str(error)
+    else:
+        metrics.ANCHOR_SUCCESS.labels(kind).set_to_current_time()
+        return ""
+    metrics.ANCHOR_FAILURES.labels(kind).inc()
+    return f"No anchor was written to {describe_place(place)}: {why}."
 
 
 def describe_place(place: str) -> str:

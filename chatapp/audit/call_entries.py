@@ -12,7 +12,7 @@ from mcpconfig.values.errors import OperationError
 from mcpconfig.values.masking import list_secret_forms, mask_secrets
 from mcpconfig.values.results import canonical_json
 
-from . import audit_log
+from . import audit_log, call_counts
 from .audit_log import AuditEvent, Who
 
 State = ToolCall.State
@@ -69,6 +69,7 @@ def _build_permit_use(call: ToolCall) -> AuditEvent:
 
 def _build_events(call: ToolCall, state: ToolCall.State) -> Iterator[AuditEvent]:
     if RESOLUTIONS.get(call.resolution) == state:
+        call_counts.count_resolution(call.resolution)
         yield _build_event(
             call, Kind.RESOLVED, {"verdict": call.resolution}, Who.of(call.resolved_by)
         )
@@ -76,16 +77,20 @@ def _build_events(call: ToolCall, state: ToolCall.State) -> Iterator[AuditEvent]
     review = Review.objects.filter(tool_call=call).select_related("decided_by").first()
     if review is not None and review.state != Review.State.OPEN:
         # The end of the call is logged already.
+        call_counts.count_answer("review", review.state, review.created_at, review.decided_at)
         yield _build_review(call, review)
         return
     people = ("decided_by", "first_by", "signed_for", "second")
     approval = Approval.objects.filter(tool_call=call).select_related(*people).first()
     kind = _find_approval_kind(approval, call, state)
     if approval is not None and kind is not None:
+        if kind != Kind.SIGNED:
+            call_counts.count_approval(approval)
         yield _build_approval(call, approval, kind)
     elif state in EFFECTS and not (state == State.APPROVED and call.attempt):
         yield from _build_decision(call, EFFECTS[state])
     if state in ENDS:
+        call_counts.count_end(call, state, was_asked=approval is not None)
         ended = describe_outcome(call.result, call.error, call.service)
         yield _build_event(call, Kind.ENDED, {"state": state.value} | ended)
 
@@ -194,7 +199,9 @@ def log_edited_values(call_id: UUID, by: Member) -> None:
 
 def log_answer(question: Question, by: Member, action: str) -> None:
     """Log that somebody answered a service's question, with only a hash of the values."""
-    given = Question.objects.get(pk=question.pk).given
+    stored = Question.objects.get(pk=question.pk)
+    given = stored.given
+    call_counts.count_answer("question", stored.state, stored.created_at, stored.answered_at)
     values = {"action": action, "round": question.round, "answers_hash": compute_hash(given)}
     audit_log.append([_build_event(question.tool_call, Kind.ANSWERED, values, Who.of(by))])
 

@@ -56,6 +56,8 @@ SECRETS = (
     *("bearer", "headers", "client_secret", "password", "secret"),
     *("key_id", "sealed_key", "sealed_headers"),
 )
+# Fields with one entry a line. They are logged in full, as a list.
+LISTS = ("allowed_hosts",)
 # The logged fields of each model, () for all. Discovered facts about a service are not logged.
 WATCHED: dict[type[Model], tuple[audit_log.Kind, tuple[str, ...]]] = {
     PolicyRule: (Kind.POLICY, ()),
@@ -301,6 +303,8 @@ def _make_changes_readable(changed: Mapping[str, Any]) -> dict[str, Any]:
 def _make_readable(name: str, value: Any) -> Any:
     if name in SECRETS:
         return "set" if value else "not set"
+    if name in LISTS:
+        return str(value).splitlines()
     if value is None or isinstance(value, bool | int | list | dict):
         return value
     return mask_secrets(str(value), ())[:MAX_CHARACTERS]

@@ -196,6 +196,7 @@ def _describe_tool(tool: CatalogueTool) -> CurrentTool:
         service=tool.service_name,
         tool=tool.tool_name,
         endpoint=tool.endpoint,
+        definition_id=tool.definition_id,
         definition_hash=tool.definition_hash,
         is_confirmed=tool.is_confirmed,
     )

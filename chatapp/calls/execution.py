@@ -36,6 +36,10 @@ from chatapp.journal.lease import Lease, LeaseLost, renew
 from chatapp.models import ToolCall
 from chatapp.server.database import in_database
 from chatapp.server.runtime import current_runtime
+from chatapp.telemetry import log_ids
+from chatapp.telemetry.metrics import label_service
+from chatapp.telemetry.spans import Span
+from chatapp.telemetry.tracing import use_tool_span
 from mcpconfig.operations.lazy import operations
 from mcpconfig.trace import recording
 from mcpconfig.values.errors import OperationError
@@ -104,6 +108,12 @@ async def _execute_one(lease: Lease, call_id: uuid.UUID, was_stopped: Callable[[
     if sending is None:
         return
     reach(FaultPoint.CALL_STORED_AS_SENDING)
+    with log_ids.use_call(call_id):
+        await _send_and_store(lease, sending, was_stopped)
+
+
+async def _send_and_store(lease: Lease, sending: Sending, was_stopped: Callable[[], bool]) -> None:
+    call_id = sending.call_id
     if not await _is_still_held(lease):
         return await _store(lease, sending, _build_frozen_outcome(sending))
     task = asyncio.create_task(_send_call(lease, sending))
@@ -159,6 +169,24 @@ def _build_frozen_outcome(sending: Sending) -> Outcome:
 
 async def _send_call(lease: Lease, sending: Sending) -> Ending:
     """Send the call if its permit has not expired, and return how it ended."""
+    service, tool = sending.service, sending.definition.name
+    with use_tool_span(sending.call_id, label_service(service), tool, sending.attempt) as span:
+        ending = await _send_permitted(lease, sending)
+        _note_ending(span, ending)
+        return ending
+
+
+def _note_ending(span: Span, ending: Ending) -> None:
+    match ending:
+        case Outcome(state=state):
+            span.set({"countersign.call.state": state.value})
+            if state != State.SUCCEEDED:
+                span.fail(str((ending.error or {}).get("kind", "tool_error")))
+        case _:
+            span.set({"countersign.call.state": type(ending).__name__})
+
+
+async def _send_permitted(lease: Lease, sending: Sending) -> Ending:
     if not await retry_in_database(lease, is_permitted, sending):
         return PermitExpired() if sending.attempt < MAX_ATTEMPTS else _build_frozen_outcome(sending)
     try:

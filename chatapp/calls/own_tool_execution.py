@@ -22,6 +22,8 @@ from chatapp.journal.journal import Entry
 from chatapp.journal.lease import Lease, lock_turn
 from chatapp.models import Member, ToolCall, Turn
 from chatapp.server.database import from_now, in_database
+from chatapp.telemetry import log_ids
+from chatapp.telemetry.tracing import use_tool_span
 from chatapp.tools.catalogue import Catalogue
 from chatapp.tools.context import AskPerson, Context, ToolError
 from mcpconfig.values.results import make_storable
@@ -67,15 +69,17 @@ async def run_core_calls(
     """Run those of these calls that are of the program's own tools."""
     if own := await in_database(_filter_core_calls, call_ids):
         tools = await catalogue()
-        for call_id in own:
-            preparing = await in_database(_begin_preparing, lease, call_id, tools)
-            prepared = await _prepare(preparing) if preparing else Prepared()
-            await retry_in_database(lease, _run, lease, call_id, tools, prepared)
+        for call_id, name in own.items():
+            with log_ids.use_call(call_id), use_tool_span(call_id, "core", name, 1):
+                preparing = await in_database(_begin_preparing, lease, call_id, tools)
+                prepared = await _prepare(preparing) if preparing else Prepared()
+                await retry_in_database(lease, _run, lease, call_id, tools, prepared)
 
 
-def _filter_core_calls(call_ids: tuple[uuid.UUID, ...]) -> list[uuid.UUID]:
+def _filter_core_calls(call_ids: tuple[uuid.UUID, ...]) -> dict[uuid.UUID, str]:
+    """Return the names of their tools, by the ids of the calls."""
     calls = ToolCall.objects.filter(pk__in=call_ids, state=State.APPROVED, service=None)
-    return [call.pk for call in calls if find_core_tool(call) is not None]
+    return {call.pk: call.tool_name for call in calls if find_core_tool(call) is not None}
 
 
 def _begin_preparing(lease: Lease, call_id: uuid.UUID, catalogue: Catalogue) -> Preparing | None:

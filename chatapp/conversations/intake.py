@@ -20,6 +20,7 @@ from chatapp.people.refused import Refused
 from chatapp.providers.access import usage
 from chatapp.providers.access.model_choice import choose_model
 from chatapp.providers.events import ProviderError
+from chatapp.providers.request import DEFAULT_EFFORT, EFFORTS, read_effort
 from mcpconfig.models import Service
 
 TITLE_CHARACTERS = 60
@@ -39,21 +40,25 @@ def receive(
     attachments: Sequence[uuid.UUID] = (),
     mode: str = "",
     tools: str = "",
+    effort: str = "",
 ) -> Turn:
     """Accept a message and queue its turn. Without a conversation, create one. Raises Refused.
 
     A `client_id` that was accepted before returns the turn of that message. A turn that waits for a
     person is ended: its open questions are withdrawn, and the model is told so. `mode` and `tools`
-    (“off” for none) apply to a new conversation.
+    (“off” for none) apply to a new conversation. `effort` is how much the model reasons in this
+    conversation from now on, “default” what the model's settings say; empty changes nothing.
     """
     if client_id is not None and (known := _find_accepted(person, client_id)):
         return known
     check_text(text)
+    check_effort(effort)
     check_may_ask(person, model)
     files = attaching.load_drafts(person, attachments)
     try:
         with transaction.atomic():
             begun = conversation or _create_conversation(person, text, model, mode, tools)
+            _set_effort(begun, effort)
             turn = _accept(begun, text, model, client_id, services, files, conversation is None)
             if conversation is None:
                 log_first_mode(begun)
@@ -74,6 +79,19 @@ def check_text(text: str) -> None:
         raise Refused(explain_too_long(f"{len(text):,}"))
     if "\x00" in text:
         raise Refused("This message contains a character that cannot be stored. Remove it.")
+
+
+def check_effort(effort: str) -> None:
+    if effort and read_effort(effort) is None:
+        names = ", ".join(each for each in EFFORTS if each)
+        raise Refused(f"There is no effort “{effort[:20]}”. Choose {DEFAULT_EFFORT}, {names}.")
+
+
+def _set_effort(conversation: Conversation, effort: str) -> None:
+    chosen = read_effort(effort)
+    if chosen is not None and chosen != conversation.effort:
+        Conversation.objects.filter(pk=conversation.pk).update(effort=chosen)
+        conversation.effort = chosen
 
 
 def explain_too_long(count: str = "too many") -> str:

@@ -48,6 +48,8 @@ class EventTranslator:
     def _translate_step(self, event: Event) -> Iterator[TurnEvent]:
         step = Step.objects.get(turn__answer=event.data["message"], number=event.data["step"])
         yield from _translate_notices(event, event.data["positions"])
+        yield from _translate_pictures(event)
+        yield from _translate_sources(event)
         yield {
             "type": "usage",
             "input_tokens": step.read_tokens,
@@ -105,6 +107,29 @@ def _translate_notices(event: Event, positions: list[int]) -> Iterator[TurnEvent
         is_error = part.notice_kind == Part.NoticeKind.ERROR
         kind = "error" if is_error else "notice"
         yield {"type": kind, "kind": part.notice_kind, "text": text}
+
+
+def _translate_pictures(event: Event) -> Iterator[TurnEvent]:
+    """Yield where each picture that the model made can be read, by the person who is signed in."""
+    parts = Part.objects.filter(
+        message_id=event.data["message"], step=event.data["step"], kind=Part.Kind.FILE
+    )
+    for part in parts.select_related("attachment").defer("attachment__contents"):
+        made = part.attachment
+        yield {
+            "type": "picture",
+            "name": made.name,
+            "media_type": made.mime_type,
+            "path": f"/attachments/{made.pk}/content/0",
+        }
+
+
+def _translate_sources(event: Event) -> Iterator[TurnEvent]:
+    parts = Part.objects.filter(
+        message_id=event.data["message"], step=event.data["step"], kind=Part.Kind.SOURCES
+    )
+    for part in parts:
+        yield {"type": "sources", "sources": part.sources or []}
 
 
 def build_end_event(turn: Turn) -> TurnEvent:

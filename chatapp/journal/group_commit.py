@@ -19,6 +19,7 @@ from chatapp.journal import journal
 from chatapp.journal.journal import Batch, Entry, Kind
 from chatapp.models import JournalEvent
 from chatapp.server.database import in_database
+from chatapp.telemetry import metrics
 
 from .db_retry import DATABASE_AWAY, backoff_seconds, is_long_ago, run_uninterrupted
 from .fault_points import FaultPoint, reach
@@ -140,11 +141,14 @@ class GroupCommit:
             if not batch:
                 return
             reach(FaultPoint.TEXT_BATCH_COLLECTED)
+            began = time.monotonic()
             try:
                 failures = await self._store_batch(batch)
             except DATABASE_AWAY as error:
                 await self._wait_for_the_database(batch, error)
                 return
+            metrics.COMMIT_SECONDS.observe(time.monotonic() - began)
+            metrics.COMMIT_TURNS.observe(len(batch))
             self._waits, self._away_since = backoff_seconds(), math.inf
             for draft, entries in batch:
                 draft.error = failures.get(id(draft), draft.error)

@@ -17,6 +17,7 @@ from django.db.models.functions import Coalesce, Now
 
 from chatapp.models import Turn
 from chatapp.server.database import from_now
+from chatapp.telemetry import metrics
 
 Hold = tuple[uuid.UUID, int]
 
@@ -67,6 +68,7 @@ def acquire(turn_id: uuid.UUID) -> Lease | None:
     if not is_queued and not _take(turn_id, Turn.State.RUNNING, owner):
         return None
     turn = Turn.objects.get(pk=turn_id)
+    _count_taken(turn, is_queued)
     return Lease(
         turn_id=turn_id,
         conversation_id=turn.conversation_id,
@@ -76,6 +78,15 @@ def acquire(turn_id: uuid.UUID) -> Lease | None:
         drops=turn.drops,
         renewed=began,
     )
+
+
+def _count_taken(turn: Turn, is_queued: bool) -> None:
+    is_new = turn.fence == 1
+    how = "new" if is_new else "continued" if is_queued else "abandoned"
+    metrics.TURNS_TAKEN.labels(how).inc()
+    if is_new and turn.started_at is not None:
+        waited = (turn.started_at - turn.created_at).total_seconds()
+        metrics.TURN_QUEUE_SECONDS.observe(max(0.0, waited))
 
 
 def _take(turn_id: uuid.UUID, state: Turn.State, owner: str) -> bool:

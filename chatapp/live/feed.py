@@ -6,6 +6,7 @@ An event is one frame, except that several deltas of a very long open block are 
 import asyncio
 import contextlib
 import logging
+import time
 import uuid
 from collections.abc import Callable, Sequence
 from itertools import zip_longest
@@ -16,6 +17,7 @@ from chatapp.journal.journal import Event, Kind
 from chatapp.models import Conversation
 from chatapp.rendering.page_values import ConversationView
 from chatapp.server.database import in_database
+from chatapp.telemetry import metrics
 
 from .frames import Op, RecentFrames, build_frame, parse_number
 from .open_parts import TEXT_KINDS, OpenPart, OpenParts, is_of_same_part, load_open_parts
@@ -54,6 +56,8 @@ class Feed:
         self._frames = RecentFrames()
         self._watching: set[Watcher] = set()
         self._inbox: list[Event] = []
+        # The last event of each commit of this process, and when it was, in monotonic seconds.
+        self._commits: list[tuple[int, float]] = []
         self._target = 0
         self._painted_at = 0.0
         self._cannot_wait = asyncio.Event()
@@ -95,10 +99,12 @@ class Feed:
         return parse_number(frames[-1])
 
     # --- events ----------------------------------------------------------------------------
-    def offer(self, events: Sequence[Event]) -> None:
-        """Add events that were committed in this process."""
+    def offer(self, events: Sequence[Event], committed: float | None = None) -> None:
+        """Add events of this process, which were `committed` then, in monotonic seconds."""
         if self.seq >= 0:
             self._inbox.extend(events)
+            if committed is not None:
+                self._commits.append((events[-1].seq, committed))
         if any(event.kind not in TEXT_KINDS for event in events):
             self._cannot_wait.set()
         self.nudge(events[-1].seq)
@@ -130,7 +136,9 @@ class Feed:
     async def _advance(self) -> None:
         async with self._turning:
             events, self._inbox = self._inbox, []
-            if self.seq < 0:
+            commits, self._commits = self._commits, []
+            before = self.seq
+            if before < 0:
                 return
             try:
                 await self._send_all(_order_events(events, self.seq, self._target))
@@ -139,6 +147,9 @@ class Feed:
             except Exception:
                 self._drop_all()
                 raise
+            waited = [time.monotonic() - at for last, at in commits if last > before]
+            if waited:
+                metrics.PUBLISH_SECONDS.observe(max(waited))
 
     async def _read_up_to(self, seq: int) -> None:
         """Apply the journal's events up to `seq`. If some were deleted, start over from the
@@ -165,6 +176,7 @@ class Feed:
         self.seq = -1
         self._frames.clear()
         self._inbox.clear()
+        self._commits.clear()
         watching, self._watching = self._watching, set()
         for tab in watching:
             tab.drop()

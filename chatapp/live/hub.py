@@ -7,6 +7,7 @@ poll. Hints may be lost, doubled or out of order: the sequence number repairs th
 import asyncio
 import contextlib
 import logging
+import time
 import uuid
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from contextvars import Context
@@ -125,13 +126,15 @@ class Hub:
         with contextlib.suppress(RuntimeError):  # the loop is closing
             # A context of its own, since what starts here outlives the request that wrote the
             # events.
-            self._loop.call_soon_threadsafe(self._publish, events, context=Context())
+            self._loop.call_soon_threadsafe(
+                self._publish, events, time.monotonic(), context=Context()
+            )
 
-    def _publish(self, events: Sequence[Event]) -> None:
+    def _publish(self, events: Sequence[Event], committed: float) -> None:
         for conversation_id, group in groupby(events, key=lambda event: event.conversation_id):
             mine = list(group)
             if feed := self._feeds.get(conversation_id):
-                feed.offer(mine)
+                feed.offer(mine, committed)
             if self._layer is not None:
                 self._keep(self._send_hint(conversation_id, mine[-1].seq))
 

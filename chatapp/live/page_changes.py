@@ -27,18 +27,24 @@ def render_changes_since(view: ConversationView, seen: int) -> list[Op]:
 
 
 def render_step_parts(event: Event, seen: set[int]) -> list[Op]:
-    """Render the step's parts that were not streamed (notices) and those that look different when
-    closed. `seen` has the positions of the streamed ones."""
+    """Render the step's parts that were not streamed (notices and pictures) and those that look
+    different when closed. `seen` has the positions of the streamed ones. Streamed parts that follow
+    a new one are added again behind it."""
     message = uuid.UUID(event.data["message"])
     ops: list[Op] = []
     parts = Part.objects.filter(
         message_id=message, step=event.data["step"], position__in=event.data["positions"]
     )
+    has_new = False
     for part in parts:
         view = build_part_view(part)
         if view is None or part.kind == Part.Kind.TOOL_CALL:
             continue
-        if part.position not in seen:
+        if part.position not in seen or has_new:
+            if part.position in seen:
+                place = page_values.part_id(message, part.step, part.position)
+                ops.append(("d", place, ""))
+            has_new = True
             ops.append(("a", page_values.parts_id(message), fragments.render_part(message, view)))
         elif part.kind == Part.Kind.REASONING:
             place = page_values.part_id(message, part.step, part.position)

@@ -21,6 +21,7 @@ from chatapp.models import (
     ToolCall,
     Turn,
 )
+from chatapp.policy.copied_values import find_copied_values
 from chatapp.providers.access.model_choice import choose_model
 from chatapp.providers.events import ProviderError
 from chatapp.rendering.cards import approval_card, paused_cards
@@ -105,6 +106,7 @@ def load_call_facts(call: ToolCall) -> CallFacts:
             number=_find_number_in_step(call),
             scopes=HousePolicy.current().scopes_for(call),
             names_person=call.service is not None and has_personal_headers(call.service),
+            copied=find_copied_values(call),
         )
     if paused_cards.get_open_review(call) is not None:
         return CallFacts()

@@ -21,7 +21,9 @@ from chatapp.rendering.page_values import (
     MessageView,
     NoticeView,
     PartView,
+    PictureView,
     ReasoningView,
+    SourcesView,
     TextView,
     ToolCallView,
 )
@@ -155,6 +157,16 @@ def build_part_view(part: Part) -> PartView | None:
                 call=part.tool_call,
                 facts=load_call_facts(part.tool_call),
             )
+        case Part.Kind.FILE:
+            return PictureView(
+                step=step,
+                position=position,
+                attachment=part.attachment,
+                description=part.text,
+            )
+        case Part.Kind.SOURCES:
+            found = tuple((each["url"], each["title"]) for each in part.sources or ())
+            return SourcesView(step=step, position=position, sources=found)
         case Part.Kind.NOTICE:
             return NoticeView(
                 step=step,

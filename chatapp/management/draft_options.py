@@ -12,6 +12,7 @@ from django.db.models import Model, QuerySet
 
 from chatapp.models import HousePolicy, Member, PolicyRule, SecondSignature, ToolLimit
 from chatapp.permissions import conditions
+from chatapp.permissions.hosts import BadHost, read_pattern, read_stored_patterns
 from chatapp.permissions.risk_evidence import LEVELS
 from chatapp.policy.condition_names import check_names
 from chatapp.simulation.drafts import Draft, DraftedConsent, DraftedRule
@@ -61,6 +62,8 @@ OPTIONS: dict[str, tuple[tuple[str, dict[str, Any]], ...]] = {
         ("--medium-needs", {"metavar": "NAME", "help": SECOND}),
         ("--high-needs", {"metavar": "NAME", "help": SECOND}),
         ("--asks-everything", {"action": BooleanOptionalAction}),
+        ("--allowed-host", {"metavar": "HOST", "help": "one more allowed host", **REPEATED}),
+        ("--without-host", {"metavar": "HOST", "help": "leave this one out", **REPEATED}),
     ),
     "what people allow in advance": (
         ("--widest-consent", {"choices": WIDEST}),
@@ -110,7 +113,20 @@ def _build_house_policy(options: Options) -> HousePolicy:
     for name in ("medium_needs", "high_needs"):
         if (second := options[name]) is not None:
             setattr(house, name, None if second == NO_VALUE else _get_second_signature(second))
+    house.allowed_hosts = "\n".join(_list_allowed_hosts(house, options))
     return house
+
+
+def _list_allowed_hosts(house: HousePolicy, options: Options) -> set[str]:
+    try:
+        stored = set(read_stored_patterns(house.allowed_hosts))
+        added = {read_pattern(line) for line in options["allowed_host"]}
+        left_out = {read_pattern(line) for line in options["without_host"]}
+    except BadHost as error:
+        raise Failure("refused", str(error)) from error
+    for host in sorted(left_out - stored):
+        raise Failure("not_found", f"There is no allowed host {host!r}.")
+    return (stored | added) - left_out
 
 
 def _get_second_signature(name: str | None) -> SecondSignature | None:

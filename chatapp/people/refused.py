@@ -2,6 +2,8 @@
 
 import time
 
+from django.http import HttpResponse
+
 MIN_READING_SECONDS = 0.4
 CHANGED = "What would run has changed since this was shown. Look at it again."
 
@@ -9,13 +11,21 @@ CHANGED = "What would run has changed since this was shown. Look at it again."
 class Refused(Exception):
     """The request was refused and changed nothing.
 
-    `sentence` tells people why and what to do. `status` is the HTTP status of the answer.
+    `sentence` tells people why and what to do. `status` is the HTTP status of the answer, and
+    `wait_seconds` says when the request may be repeated, where that is known.
     """
 
-    def __init__(self, sentence: str, status: int = 422) -> None:
+    def __init__(self, sentence: str, status: int = 422, wait_seconds: int = 0) -> None:
         super().__init__(sentence)
         self.sentence = sentence
         self.status = status
+        self.wait_seconds = wait_seconds
+
+    def set_retry(self, answer: HttpResponse) -> HttpResponse:
+        """Say in the headers of the answer when the request may be repeated."""
+        if self.wait_seconds:
+            answer["Retry-After"] = str(self.wait_seconds)
+        return answer
 
 
 def refuse_haste(shown_at: float | None) -> None:

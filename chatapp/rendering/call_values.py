@@ -6,9 +6,10 @@ marked as such.
 
 import json
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -71,6 +72,7 @@ def _build_schema(model: "type[BaseModel]") -> dict[str, Any]:
     return model.model_json_schema()
 
 
+NOTHING_COPIED: Mapping[str, str] = MappingProxyType({})
 LONG_CHARACTERS = 400
 LONG_LINES = 12
 PREVIEW_CHARACTERS = 140
@@ -85,7 +87,8 @@ SENTENCE = re.compile(r".*?[.!?](?=\s|$)|.+")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Argument:
     """One value of a call. A long value is shown folded and has a `preview`. `before` is the value
-    of the previous call, where it differs."""
+    of the previous call, where it differs, and `copied_from` the untrusted result that a part of it
+    was copied from."""
 
     name: SafeString
     value: SafeString
@@ -94,6 +97,7 @@ class Argument:
     characters: int = 0
     preview: SafeString | None = None
     before: SafeString | None = None
+    copied_from: SafeString | None = None
 
     @property
     def must_be_read(self) -> bool:
@@ -220,9 +224,11 @@ def draw_brief(call: Call) -> SafeString:
     return draw_hidden(_shorten(" ".join(", ".join(plain).split()), BRIEF_CHARACTERS))
 
 
-def draw_arguments(call: Call, previous: ToolCall | None = None) -> list[Argument]:
+def draw_arguments(
+    call: Call, previous: ToolCall | None = None, copied: Mapping[str, str] = NOTHING_COPIED
+) -> list[Argument]:
     """Return every argument in the order of the schema, required ones first, each with its value in
-    a `previous` call where that differs."""
+    a `previous` call where that differs, and with the result that it was `copied` from."""
     required = _get_schema(call).get("required") or []
     values = _parse_arguments(call.arguments)
     if values is None:
@@ -232,6 +238,7 @@ def draw_arguments(call: Call, previous: ToolCall | None = None) -> list[Argumen
         replace(
             _draw_argument(name, value, is_required=name in required),
             before=_draw_previous(name, value, earlier),
+            copied_from=draw_look_alikes(copied[name]) if name in copied else None,
         )
         for name, value in _order_arguments(call, values)
     ]

@@ -61,7 +61,8 @@ class CallFacts:
 
     `previous` is the last call of the same tool that was sent in this chat, `scopes` are the
     lasting ways to allow the call, `names_person` says that the service learns who acts,
-    `definition_before` is the definition that people knew if the tool has changed since.
+    `definition_before` is the definition that people knew if the tool has changed since. `copied`
+    names the arguments with text from an untrusted result, and that result.
     """
 
     previous: ToolCall | None = None
@@ -69,6 +70,7 @@ class CallFacts:
     scopes: tuple[str, ...] = ()
     names_person: bool = False
     definition_before: ToolDefinition | None = None
+    copied: Mapping[str, str] = field(default_factory=dict)
     question: Question | None = None
     sign_in: SignInFacts | None = None
     is_task: bool = False
@@ -98,7 +100,26 @@ class NoticeView:
     summary: Summary | None = None
 
 
-PartView = TextView | ReasoningView | ToolCallView | NoticeView
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PictureView:
+    """A picture that the model made. `description` is the provider's, if it has one."""
+
+    step: int
+    position: int
+    attachment: Attachment
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourcesView:
+    """The pages that an answer cites, each with its address and title."""
+
+    step: int
+    position: int
+    sources: tuple[tuple[str, str], ...]
+
+
+PartView = TextView | ReasoningView | ToolCallView | NoticeView | PictureView | SourcesView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

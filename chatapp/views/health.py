@@ -1,5 +1,5 @@
 """Probes: `/healthz` checks this process, `/readyz` also the database, by writing to it, and the
-channel layer."""
+channel layer, and whether it is stopping."""
 
 import asyncio
 import logging
@@ -32,7 +32,7 @@ def liveness(request: HttpRequest) -> HttpResponse:
 @require_safe
 @never_cache
 def readiness(request: HttpRequest) -> HttpResponse:
-    silent = []
+    silent = ["The server is stopping."] if current_runtime().is_stopping else []
     if problem := find_database_problem():
         silent.append(problem)
     if not async_to_sync(is_layer_reachable)():

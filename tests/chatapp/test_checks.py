@@ -94,9 +94,9 @@ def test_debugging_stays_on_this_machine(settings: Any) -> None:
     serving.check_can_serve("192.0.2.7", 1)
 
 
-def test_several_workers_need_redis(settings: Any) -> None:
-    settings.REDIS_URL = ""
-    with pytest.raises(serving.CannotServe, match="REDIS_URL"):
+def test_several_workers_need_a_channel_layer(settings: Any) -> None:
+    settings.CHANNEL_LAYERS = {}
+    with pytest.raises(serving.CannotServe, match="PostgreSQL or Redis"):
         serving.check_can_serve("127.0.0.1", 2)
-    settings.REDIS_URL = "redis://127.0.0.1"
+    settings.CHANNEL_LAYERS = {"default": {"BACKEND": "channels.layers.InMemoryChannelLayer"}}
     serving.check_can_serve("127.0.0.1", 2)

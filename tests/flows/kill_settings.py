@@ -2,10 +2,12 @@
 
 The file that `STRIKE_FILE` names holds an order, `POINT:COUNT SIGNAL`: when the process has come to
 the point for the COUNTth time since, it takes the order away and sends itself the signal.
+`HINT_POLL_SECONDS` is how often the server looks for changes that no hint announced.
 """
 
 import os
 import signal
+from importlib import import_module
 from pathlib import Path
 
 from django.apps import AppConfig
@@ -46,9 +48,12 @@ class StrikeConfig(AppConfig):
 
     def ready(self) -> None:
         current_runtime().fault_observers.append(KillObserver())
+        if seconds := os.environ.get("HINT_POLL_SECONDS"):
+            import_module("chatapp.live.hub").POLL_SECONDS = float(seconds)  # type: ignore[attr-defined]
 
 
 INSTALLED_APPS = [*INSTALLED_APPS, "tests.flows.kill_settings.StrikeConfig"]  # noqa: F405
 
 if os.environ.get("LOSSY_LAYER"):
-    CHANNEL_LAYERS["default"]["BACKEND"] = "tests.flows.lossy_layer.LossyLayer"  # noqa: F405
+    name = "LossyRedisLayer" if REDIS_URL else "LossyNotifyLayer"  # noqa: F405
+    CHANNEL_LAYERS["default"]["BACKEND"] = f"tests.flows.lossy_layer.{name}"  # noqa: F405

@@ -1,4 +1,4 @@
-"""A channel layer that loses 30 % of what it is given, doubles 30 %, and shuffles the rest."""
+"""Channel layers that lose 30 % of what they are given, double 30 %, and shuffle the rest."""
 
 import logging
 import random
@@ -6,12 +6,14 @@ from typing import Any
 
 from channels_redis.pubsub import RedisPubSubChannelLayer
 
+from chatapp.server.postgresql.channel_layer import NotifyChannelLayer
+
 log = logging.getLogger(__name__)
 LOST, DOUBLED = 0.3, 0.6
 HELD = 4
 
 
-class LossyLayer(RedisPubSubChannelLayer):  # type: ignore[misc]
+class Losses:
     """Holds messages back until there are a few, then sends them in any order."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -32,4 +34,16 @@ class LossyLayer(RedisPubSubChannelLayer):  # type: ignore[misc]
             sent, self.held = self.held, []
             self.fate.shuffle(sent)
             for one in sent:
-                await self._get_layer().group_send(*one)
+                await self.send_on(*one)
+
+    async def send_on(self, group: str, message: dict[str, Any]) -> None:
+        await super().group_send(group, message)  # type: ignore[misc]  # of a layer
+
+
+class LossyRedisLayer(Losses, RedisPubSubChannelLayer):  # type: ignore[misc]
+    async def send_on(self, group: str, message: dict[str, Any]) -> None:
+        await self._get_layer().group_send(group, message)
+
+
+class LossyNotifyLayer(Losses, NotifyChannelLayer):
+    pass

@@ -1,5 +1,6 @@
 """A person at a browser: signs in, sends, decides and stops over HTTP; a tab reads the socket."""
 
+import json
 import time
 import uuid
 from collections.abc import Callable
@@ -165,16 +166,36 @@ class Line:
                 self.close()
                 time.sleep(0.02)  # the server may be away for a while
 
+    def read_raw(self, until: Callable[[str], bool], seconds: float) -> None:
+        """Take frames without painting them, which costs less, until one is as wanted."""
+        end = time.monotonic() + seconds
+        while not (self.frames and until(self.frames[-1])):
+            assert time.monotonic() < end, f"Not within {seconds} s"
+            try:
+                frame = self._receive(min(1.0, end - time.monotonic()))
+            except (OSError, ConnectionClosed, InvalidHandshake):
+                self.closings += 1
+                self.close()
+                time.sleep(0.02)
+                continue
+            if frame:
+                self.tab.last = max(self.tab.last, int(json.loads(frame).get("n") or 0))
+
     def _take(self, seconds: float) -> None:
+        if frame := self._receive(seconds):
+            self.tab.take(frame)
+
+    def _receive(self, seconds: float) -> str:
+        """The next frame, or nothing in this time."""
         if self._socket is None:
             self._socket = self._opened()
         try:
             frame = str(self._socket.recv(timeout=max(0.01, seconds)))
         except TimeoutError:
-            return
+            return ""
         self.frames.append(frame)
         self.arrivals.append(time.monotonic())
-        self.tab.take(frame)
+        return frame
 
     def _opened(self) -> ClientConnection:
         return connect(

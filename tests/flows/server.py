@@ -59,6 +59,10 @@ class Server:
 
     def start(self, seconds: float = START_SECONDS) -> None:
         """Returns when it answers."""
+        self.launch()
+        self.await_start(seconds)
+
+    def launch(self) -> None:
         with self.log_path.open("a") as log:
             self.process = subprocess.Popen(
                 [
@@ -71,6 +75,9 @@ class Server:
                 stderr=log,
                 text=True,
             )
+
+    def await_start(self, seconds: float = START_SECONDS) -> None:
+        assert self.process is not None
         assert self.process.stdout is not None
         limit = threading.Timer(seconds, self.process.kill)
         limit.start()
@@ -140,6 +147,8 @@ class Installation:
             "DEMO": "0",
             "OPENAI_API_KEY": "a-key-for-loopback",
             "PASSWORD": self.password,
+            # One person has all tabs of a test.
+            "SOCKETS_PER_PERSON": "1000",
             **settings,
         }
 

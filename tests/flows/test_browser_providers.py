@@ -41,6 +41,14 @@ NEXT = dict(zip(MODELS, [*list(MODELS)[1:], "openai"], strict=True))
 THOUGHT = "Both can be done at once, so I ask for both."
 GO_ON = "Go on where you stopped."
 BUSY = Answer(status=503, error={"code": "overloaded", "message": "Busy"})
+# With one more model the list is too long for a menu and becomes the one with a search.
+ADD_MODEL = """
+from chatapp.models import ChatModel, ModelProvider
+team = ModelProvider.objects.create(
+    slug="team", kind="openai-chat", label="Team", base_url="{}", key_place="none"
+)
+ChatModel.objects.create(provider=team, name="one-more", label="One more")
+"""
 NO_KEY = Answer(status=401, error={"code": "invalid_api_key", "message": "No such key"})
 
 
@@ -53,6 +61,7 @@ def all_providers(model: Scribe) -> dict[str, str]:
 def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     """A house that has an account with every provider; all of them are the scripted model."""
     with open_house(tmp_path_factory.mktemp("providers"), all_providers) as made:
+        made.installation.manage("shell", "-c", ADD_MODEL.format(made.model.url))
         yield made
 
 

@@ -98,7 +98,7 @@ def test_a_server_loads_an_sdk_with_the_first_question_to_it(installation: Insta
     server.start()
     person = Person(installation, "anthropic:claude-sonnet-5-5")
     person.sign_in(server)
-    assert "GPT-6 Sol" in person.html(server, "/")
+    assert "Claude Sonnet 5.5" in person.html(server, "/")
     assert loaded_sdks(server.log) == set()
     conversation = find_conversation_id(person.send(server, "Hello", uuid.uuid4()))
     eventually(lambda: is_over(person.page(server, conversation)), "the answer ends")

@@ -7,6 +7,7 @@ from typing import Any
 from bs4 import Tag
 from django.db import transaction
 
+from chatapp.engine.runtime import EngineRuntime
 from chatapp.journal import journal
 from chatapp.journal.journal import Entry, Kind
 from chatapp.live.feed import Feed
@@ -18,6 +19,7 @@ from chatapp.rendering import page_values
 from chatapp.rendering.pages import fragments
 from chatapp.server.database import in_database
 from tests.dom import Tab
+from tests.turns.acts import wait_for_rest
 
 WORDS = "# Title\n\nSome *words* and `code`.\n\n- one\n- two\n\n```python\nx = 1\n```\n\nThe end."
 
@@ -110,6 +112,18 @@ async def watched(turn: Turn, tab: Tab | None = None) -> tuple[Feed, Tab]:
 async def told(feed: Feed, turn: Turn) -> None:
     """The feed hears how far its conversation has come, as by the slow poll."""
     feed.nudge(await latest(turn.conversation))
+
+
+async def assert_shown_live(runtime: EngineRuntime, turn: Turn) -> None:
+    """Run the turn while a tab watches; the tab then shows what a reload shows."""
+    feed, tab = await watched(turn)
+    try:
+        await wait_for_rest(runtime, turn)
+        await told(feed, turn)
+        await caught_up(tab, turn.conversation)
+        await assert_as_reloaded(tab, turn.conversation)
+    finally:
+        feed.close()
 
 
 # --- what is said without an engine --------------------------------------------------------

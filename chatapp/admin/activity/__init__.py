@@ -1,1 +1,1 @@
-"""Admin pages of past activity: conversations, turns, approvals, manual runs and the log."""
+"""Admin pages of past activity: conversations, turns, approvals, manual runs, tasks and the log."""

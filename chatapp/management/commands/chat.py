@@ -28,6 +28,9 @@ class Command(OperatorCommand):
         )
         parser.add_argument("--user", help="The member who chats.")
         parser.add_argument("--model", help="provider:model")
+        parser.add_argument(
+            "--effort", default="", help="How much it reasons: default, off, low, medium or high."
+        )
         parser.add_argument("--service", action="append", help="Offer only this service's tools.")
         parser.add_argument("--conversation", help="Go on in this conversation.")
         parser.add_argument("--continue", action="store_true", dest="continues")
@@ -88,6 +91,7 @@ def _choose_turn(
         model=model,
         services=options["service"],
         mode=Conversation.Mode.PLAN if options["plan"] else "",
+        effort=options["effort"],
     )
     return turn, last_seq
 
@@ -145,6 +149,12 @@ def _print_event(event: TurnEvent) -> None:
             print(event["text"], end="", flush=True)
         case "tool_call":
             print(f"\n[{event['tool']} {event['arguments']}: {event['state']}]", flush=True)
+        case "sources":
+            for number, source in enumerate(event["sources"], start=1):
+                print(f"\n[{number}] {source['title']} {source['url']}", end="", flush=True)
+            print()
+        case "picture":
+            print(f"\n[{event['name']}: {event['path']}]", flush=True)
         case "notice" | "error":
             print(f"\n{event['text']}", flush=True)
         case "waiting":

@@ -9,7 +9,7 @@ from typing import Any
 
 from django.db import Error
 
-from chatapp.management.diagnostics import connections, database, mail, models, settings
+from chatapp.management.diagnostics import connections, database, mail, models, settings, tasks
 from chatapp.management.diagnostics.findings import Finding, report_wrong
 from mcpconfig.management.database import explain_database_error
 from mcpconfig.management.failures import Failure
@@ -60,6 +60,7 @@ def run_diagnostics(*, connects: bool) -> Iterator[Finding]:
         yield from _run_on_database(database.check_clock)
         yield from _run_on_database(connections.check_secrets)
         yield from _run_on_database(mail.check_addresses)
+        yield from _run_on_database(tasks.check_tasks)
         yield from _run_on_database(partial(connections.check_services, connects=connects))
 
 

@@ -67,7 +67,7 @@ class Command(OperatorCommand):
             case "verify":
                 self._verify_log(load_marks(options))
             case "anchor" if options["public_key"]:
-                self.stdout.write(anchors.get_public_key())
+                self.stdout.write(anchors.format_public_key())
             case "anchor":
                 self._write_anchor()
             case "export":
@@ -146,7 +146,10 @@ def load_marks(options: dict[str, Any]) -> list[Mark]:
     """Return what was written down of the log: ends on the command line, and anchors in a file."""
     marks = [parse_mark(text) for text in options["head"]]
     if file := options["anchor"]:
-        keys = [anchors.get_public_key(), *options["public_key"]]
+        keys = [
+            anchors.get_public_key(),
+            *(anchors.parse_public_key(key) for key in options["public_key"]),
+        ]
         try:
             with file.open(encoding="utf-8") as lines:
                 found = list(anchors.read_anchors(lines, keys))

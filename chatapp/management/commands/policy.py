@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from chatapp.management import draft_options
+from chatapp.permissions.destinations import list_free_parameters
 from chatapp.permissions.risk import ToolFacts, classify
 from chatapp.policy.policy_set import load_policy_set
 from chatapp.simulation.policy_tests import DECIDED, FailedTest, list_failing, load_cases
@@ -22,7 +23,9 @@ class Command(OperatorCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         verbs = parser.add_subparsers(dest="verb", required=True)
         classify_parser = verbs.add_parser(
-            "classify", help="One JSON object a line in, one a line out."
+            "classify",
+            help="The risk of each tool, and the parameters that say where data goes. One JSON "
+            "object a line in, one a line out.",
         )
         classify_parser.add_argument(
             "file", type=Path, help="lines with name, description, inputSchema, …"
@@ -87,7 +90,12 @@ class Command(OperatorCommand):
         except ValueError as error:
             raise Failure("refused", f"Line {number}: {error}") from error
         risk = classify(tool)
-        value = {"name": tool.name, "level": risk.level, "reasons": list(risk.reasons)}
+        value = {
+            "name": tool.name,
+            "level": risk.level,
+            "reasons": list(risk.reasons),
+            "destinations": list_free_parameters(tool),
+        }
         self.stdout.write(json.dumps(value, ensure_ascii=False))
 
 

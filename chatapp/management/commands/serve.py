@@ -11,6 +11,7 @@ from chatapp.audit import audit_log
 from chatapp.demo.seed import seed
 from chatapp.people import sign_in_links
 from chatapp.server import address, serving, static_files
+from chatapp.server.database import one_at_a_time
 from mcpconfig.management.database import list_pending_migrations
 from mcpconfig.management.operator_command import OperatorCommand
 
@@ -25,7 +26,10 @@ class Command(OperatorCommand):
             "--port", type=port_number, help=f"default: the first free of {first} to {last}"
         )
         parser.add_argument(
-            "--workers", type=positive, default=1, help="more than one needs REDIS_URL"
+            "--workers",
+            type=positive,
+            default=1,
+            help="more than one needs PostgreSQL or REDIS_URL",
         )
 
     def handle(self, *, host: str, port: int | None, workers: int, **options: Any) -> None:
@@ -36,10 +40,11 @@ class Command(OperatorCommand):
     def serve_on(self, listener: socket.socket, host: str, workers: int) -> None:
         port: int = listener.getsockname()[1]
         address.store_port(port)
-        migrate()
-        seed()
-        static_files.collect()
-        first_link = sign_in_links.make_first_sign_in_link()
+        with one_at_a_time():
+            migrate()
+            seed()
+            static_files.collect()
+            first_link = sign_in_links.make_first_sign_in_link()
         connections.close_all()
 
         def announce() -> None:

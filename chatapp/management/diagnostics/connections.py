@@ -1,9 +1,12 @@
 """Checks of the channel layer, the stored secrets and the services."""
 
 import asyncio
+import contextlib
 
 from asgiref.sync import async_to_sync
-from channels.layers import BaseChannelLayer, get_channel_layer
+from channels import DEFAULT_CHANNEL_LAYER
+from channels.layers import BaseChannelLayer, channel_layers, get_channel_layer
+from django.conf import settings
 
 from mcpconfig.models import Service
 from mcpconfig.operations.lazy import operations
@@ -16,6 +19,11 @@ from .findings import Finding, report_doubtful, report_good, report_wrong
 
 LAYER_SECONDS = 3
 GROUP = "doctor"
+LAYER_HINTS = {
+    "Redis": "Check REDIS_URL, and that Redis runs and can be reached from here.",
+    "PostgreSQL": "A connection pooler in transaction mode cannot LISTEN. Let DATABASE_URL lead to "
+    "PostgreSQL itself or to a pooler in session mode, or set REDIS_URL.",
+}
 
 
 def check_channel_layer() -> list[Finding]:
@@ -23,6 +31,7 @@ def check_channel_layer() -> list[Finding]:
     channel_layer: BaseChannelLayer | None = get_channel_layer()
     if channel_layer is None:
         return [report_good("channel layer", "None is needed: one server process.")]
+    carrier = "Redis" if settings.REDIS_URL else "PostgreSQL"
     try:
         async_to_sync(_send_and_receive)(channel_layer)
     except Exception as error:
@@ -31,18 +40,26 @@ def check_channel_layer() -> list[Finding]:
             report_wrong(
                 "channel layer",
                 f"Messages do not arrive ({type(error).__name__}): pages learn of changes late.",
-                "Check REDIS_URL, and that Redis runs and can be reached from here.",
+                LAYER_HINTS[carrier],
             )
         ]
-    return [report_good("channel layer", "Redis delivers.")]
+    return [report_good("channel layer", f"{carrier} delivers.")]
 
 
 async def _send_and_receive(layer: BaseChannelLayer) -> None:
+    """Send on a connection of its own, as another process would: a pooler in transaction mode
+    brings a message to the connection that sent it at most."""
+    other = channel_layers.make_backend(DEFAULT_CHANNEL_LAYER)
     async with asyncio.timeout(LAYER_SECONDS):
         channel = await layer.new_channel()
         await layer.group_add(GROUP, channel)
-        await layer.group_send(GROUP, {"type": "doctor.asks"})
-        await layer.receive(channel)
+        # Joining takes a moment that the layers do not wait for.
+        while True:
+            await other.group_send(GROUP, {"type": "doctor.asks"})
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(LAYER_SECONDS / 10):
+                    await layer.receive(channel)
+                    break
         await layer.group_discard(GROUP, channel)
 
 

@@ -9,6 +9,7 @@ from chatapp.providers.access.model_choice import (
     OfferedModel,
     choose_model,
     find_default_model,
+    find_list_problem,
     list_offered_models,
 )
 from chatapp.providers.events import ProviderError
@@ -34,7 +35,13 @@ def check_models() -> list[Finding]:
     if {model.id for model in offered} == {DEMO_MODEL}:
         hint = "Set the key of a provider, such as OPENAI_API_KEY, or add one in the admin."
         findings.append(report_doubtful(SUBJECT, "Only the demo assistant is there.", hint))
-    return [*findings, *_check_providers(), *_check_end_dates(offered)]
+    return [*findings, *_check_server(), *_check_providers(), *_check_end_dates(offered)]
+
+
+def _check_server() -> list[Finding]:
+    """Report a server at OPENAI_BASE_URL that does not list its models."""
+    problem = find_list_problem()
+    return [report_doubtful(SUBJECT, problem.message, problem.hint)] if problem else []
 
 
 def _check_providers() -> list[Finding]:

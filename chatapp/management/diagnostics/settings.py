@@ -15,7 +15,7 @@ from chatapp.server.serving import is_loopback
 from .findings import Finding, report_doubtful, report_good, report_wrong
 
 MIN_FREE_BYTES = 200 * 1024**2
-SECRET_FILES = ("secret_key", "encryption_key")
+SECRET_FILES = ("secret_key", "encryption_key", "metrics_token")
 
 
 def check_settings() -> list[Finding]:

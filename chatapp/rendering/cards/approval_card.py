@@ -132,7 +132,7 @@ def build_approval_card(
     plain, wish = call_values.split_request(call)
     fixed = explain_fixed_values(call)
     return render_values(call) | {
-        "arguments": call_values.draw_arguments(call, facts.previous),
+        "arguments": call_values.draw_arguments(call, facts.previous, facts.copied),
         "left_out": call_values.draw_left_out(call, facts.previous),
         "explained": explain_call(call),
         "number": facts.number,

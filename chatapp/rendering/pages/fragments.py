@@ -8,6 +8,7 @@ import re
 import time
 import uuid
 from typing import Any, assert_never
+from urllib.parse import urlsplit
 
 from django.core.signing import BadSignature, Signer
 from django.template.loader import render_to_string
@@ -20,14 +21,20 @@ from chatapp.rendering import call_values, page_values, results
 from chatapp.rendering.call_values import find_app_uri
 from chatapp.rendering.cards import approval_card, paused_cards
 from chatapp.rendering.cards.approval_card import build_approval_card, render_values
-from chatapp.rendering.hidden_characters import draw_hidden
+from chatapp.rendering.hidden_characters import (
+    draw_hidden,
+    draw_look_alikes,
+    has_hidden,
+)
 from chatapp.rendering.page_values import (
     CallFacts,
     Gauge,
     MessageView,
     NoticeView,
     PartView,
+    PictureView,
     ReasoningView,
+    SourcesView,
     TextView,
     ToolCallView,
     TurnFacts,
@@ -70,6 +77,10 @@ def render_part(message_id: uuid.UUID, view: PartView, csrf_token: str = "") -> 
         case ReasoningView():
             place = (message_id, view.step, view.position)
             return _render_reasoning(*place, _label_reasoning(view), escape(view.text))
+        case PictureView():
+            return _render_picture(message_id, view)
+        case SourcesView():
+            return _render_sources(message_id, view)
         case ToolCallView():
             return render_tool_call(view.call, view.facts, csrf_token)
         case NoticeView():
@@ -88,6 +99,31 @@ def _render_text(message_id: uuid.UUID, view: TextView) -> str:
         f'<div class="blocks" id="{page_values.blocks_id(*place)}">{view.blocks}</div>'
         f'<div class="tail" id="{page_values.tail_id(*place)}">{view.tail}</div></div>'
     )
+
+
+def _render_picture(message_id: uuid.UUID, view: PictureView) -> str:
+    # An attribute cannot draw a hidden character.
+    described = "" if has_hidden(view.description) else view.description
+    context = {
+        "element_id": page_values.part_id(message_id, view.step, view.position),
+        "attachment": view.attachment,
+        "description": draw_hidden(view.description),
+        "alt": " ".join(described.split()) or f"{view.attachment}, made by the model",
+    }
+    return render_to_string("chat/_made_picture.html", context)
+
+
+def _render_sources(message_id: uuid.UUID, view: SourcesView) -> str:
+    sources = [
+        {
+            "url": url,
+            "title": draw_hidden(title or urlsplit(url).path.strip("/") or url),
+            "host": draw_look_alikes(urlsplit(url).hostname or ""),
+        }
+        for url, title in view.sources
+    ]
+    element_id = page_values.part_id(message_id, view.step, view.position)
+    return render_to_string("chat/_sources.html", {"element_id": element_id, "sources": sources})
 
 
 def _render_reasoning(

@@ -20,6 +20,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from chatapp.models import Member, SignInLink
 from chatapp.people.sign_in_limits import TooManySignIns, hashing_slot, remember_browser
 
+BUSY = "Too many people are signing in. Try again in a moment."
 BACKEND = "django.contrib.auth.backends.ModelBackend"
 
 
@@ -52,7 +53,7 @@ def sign_in(request: HttpRequest) -> HttpResponse:
             with hashing_slot():
                 member = authenticate(request, **form.cleaned_data)
         except TooManySignIns:
-            form.add_error(None, "Too many people are signing in. Try again in a moment.")
+            form.add_error(None, BUSY)
             return _render_form(request, form, target, 503)
         if member is not None:
             return _sign_in(request, member, target)
@@ -122,12 +123,19 @@ def set_password(request: HttpRequest) -> HttpResponse:
     member = cast(Member, request.user)
     is_first = not member.has_usable_password()
     form = build_password_form(member, request.POST or None)
-    if request.method == "POST" and form.is_valid():
-        form.save()
-        update_session_auth_hash(request, member)
-        return redirect(settings.LOGIN_REDIRECT_URL)
-    context = {"form": form, "is_first": is_first}
-    status = 422 if form.is_bound else 200
+    problem, status = "", 422 if form.is_bound else 200
+    if request.method == "POST":
+        try:
+            with hashing_slot():
+                if form.is_valid():
+                    form.save()
+                    update_session_auth_hash(request, member)
+                    return redirect(settings.LOGIN_REDIRECT_URL)
+        except TooManySignIns:
+            # Rendering the form with its data would hash the old password.
+            form = build_password_form(member, None)
+            problem, status = BUSY, 503
+    context = {"form": form, "is_first": is_first, "problem": problem}
     return render(request, "sign_in/password.html", context, status=status)
 
 

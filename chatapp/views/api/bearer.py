@@ -22,6 +22,8 @@ from django.views.decorators.csrf import csrf_exempt
 from chatapp.api import access_tokens
 from chatapp.models import AccessToken
 from chatapp.people.sign_in_limits import BEARER_NAME
+from chatapp.server.request_rates import TooManyRequests, count_request
+from chatapp.telemetry import log_ids
 
 QUERY_NAMES = ("access_token", "token", "api_key", "apikey", "key", "authorization", "bearer")
 MAKE_ONE = "Make a token under “Access tokens” and send it as “Authorization: Bearer cs_…”."
@@ -119,6 +121,8 @@ def admit(request: HttpRequest, *scopes: str) -> AccessToken:
     if not token.is_opened_by(text):
         raise _count_failure(request, credentials)
     _check_token(token, scopes)
+    log_ids.note_person(token.person_id)
+    _count_request(token)
     access_tokens.note_use(token)
     return token
 
@@ -154,6 +158,20 @@ def _check_token(token: AccessToken, scopes: tuple[str, ...]) -> None:
             hint="Make a token with this scope.",
             headers={"WWW-Authenticate": challenge},
         )
+
+
+def _count_request(token: AccessToken) -> None:
+    """Raises Problem after too many requests of this person within a minute."""
+    try:
+        count_request("api", str(token.person_id), settings.API_REQUESTS_PER_MINUTE)
+    except TooManyRequests as error:
+        raise Problem(
+            status=429,
+            kind="too_many_requests",
+            message="Too many requests arrived within a minute.",
+            hint=error.hint,
+            headers={"Retry-After": str(error.wait_seconds)},
+        ) from None
 
 
 def _count_failure(request: Any, credentials: dict[str, str]) -> Problem:

@@ -27,7 +27,7 @@ from chatapp.tool_menu.menu import render_button
 from chatapp.views.access import MemberRequest, for_members
 from mcpconfig.models import Service
 
-from .model_button import build_model_pick
+from .model_button import build_model_pick, list_efforts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +38,7 @@ class Draft:
     model: str = ""
     mode: str = ""
     tools: str = ""
+    effort: str = ""
     refusal: str = ""
     attachments: tuple[Attachment, ...] = ()
     client_id: uuid.UUID = field(default_factory=uuid.uuid4)
@@ -110,6 +111,7 @@ def render_chat(
         "conversation": conversation,
         "draft": draft,
         "pick": build_model_pick(request.user, chosen),
+        "efforts": list_efforts(draft.effort, conversation),
         "starters": () if conversation else _list_starters(),
         "mode": SafeString(fragments.render_mode(conversation, token, draft.mode)),
         "gauge": SafeString(fragments.render_gauge(load_gauge(conversation))),

@@ -31,7 +31,7 @@ def send(request: MemberRequest, conversation_id: uuid.UUID | None = None) -> Ht
         if not form.is_valid():
             raise Refused("This message could not be read. Reload the page and send it again.")
         if problem:
-            raise Refused(problem)
+            raise problem
         turn = intake.receive(request.user, conversation, **form.cleaned_data)
     except Refused as refused:
         return _render_refusal(request, conversation, refused, kept)
@@ -91,7 +91,7 @@ def go_on(request: MemberRequest, conversation_id: uuid.UUID) -> HttpResponse:
 def _perform(
     request: MemberRequest, conversation: Conversation, act: Callable[[], Turn]
 ) -> HttpResponse:
-    _, problem = ([], "") if request.htmx else keep_files(request)
+    _, problem = ([], None) if request.htmx else keep_files(request)
     try:
         act()
     except Refused as refused:
@@ -99,7 +99,8 @@ def _perform(
     if request.htmx:
         return HttpResponse(status=204)
     conversation.refresh_from_db()
-    return render_chat(request, conversation, read_draft(request, problem))
+    refusal = problem.sentence if problem else ""
+    return render_chat(request, conversation, read_draft(request, refusal))
 
 
 def _render_refusal(
@@ -112,5 +113,8 @@ def _render_refusal(
     if request.htmx:
         context = {"sentence": refused.sentence, "attachments": kept}
         template = "chat/_files_added.html" if request.FILES else "chat/_refusal.html"
-        return render(request, template, context, status=refused.status)
-    return render_chat(request, conversation, read_draft(request, refused.sentence), refused.status)
+        answer = render(request, template, context, status=refused.status)
+    else:
+        draft = read_draft(request, refused.sentence)
+        answer = render_chat(request, conversation, draft, refused.status)
+    return refused.set_retry(answer)

@@ -4,14 +4,16 @@ with a search."""
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from chatapp.models import Member
+from chatapp.models import Conversation, Member
 from chatapp.providers.access.model_choice import (
     OfferedModel,
     choose_model,
     describe_model,
+    find_list_problem,
     list_offered_models,
 )
 from chatapp.providers.events import ProviderError
+from chatapp.providers.request import DEFAULT_EFFORT, EFFORTS
 
 MAX_IN_SHORT_LIST = 15
 Groups = list[tuple[str, list[OfferedModel]]]
@@ -24,6 +26,8 @@ class ModelPick:
     chosen: OfferedModel
     groups: Groups
     is_short: bool
+    may_reason: bool = True
+    problem: ProviderError | None = None
 
 
 def build_model_pick(person: Member, chosen_id: str) -> ModelPick:
@@ -38,7 +42,18 @@ def build_model_pick(person: Member, chosen_id: str) -> ModelPick:
         chosen=chosen,
         groups=_group_by_provider(offered),
         is_short=is_plain and len(offered) <= MAX_IN_SHORT_LIST,
+        may_reason=any(model.may_reason for model in offered),
+        problem=find_list_problem(),
     )
+
+
+def list_efforts(wanted: str, conversation: Conversation | None) -> list[tuple[str, str, bool]]:
+    """Return how much a model may reason: value, label, and whether it is chosen. `wanted` is the
+    choice in a message that is not sent yet."""
+    stored = conversation.effort if conversation else ""
+    chosen = wanted or stored or DEFAULT_EFFORT
+    values = {effort or DEFAULT_EFFORT: label for effort, label in EFFORTS.items()}
+    return [(value, label, value == chosen) for value, label in values.items()]
 
 
 def find_models(person: Member, query: str) -> Groups:

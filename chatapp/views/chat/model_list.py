@@ -6,7 +6,7 @@ from dataclasses import replace
 from django.http import HttpResponse
 from django.shortcuts import render
 
-from chatapp.providers.access.model_choice import choose_model
+from chatapp.providers.access.model_choice import choose_model, find_list_problem
 from chatapp.providers.events import ProviderError
 from chatapp.views.access import MemberRequest, for_members
 from mcpconfig.values.errors import OperationError
@@ -59,4 +59,5 @@ def _build_context(request: MemberRequest) -> dict[str, object]:
         "query": query,
         "found": find_models(request.user, make_storable(query)),
         "chosen": request.POST.get("model", ""),
+        "list_problem": find_list_problem(),
     }

@@ -8,10 +8,12 @@ carry the content of the message box, so that nothing typed is lost.
 import json
 import uuid
 from dataclasses import dataclass, replace
+from http import HTTPStatus
 from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
+from django_htmx.http import retarget
 
 from chatapp.forms import IdsField
 from chatapp.models import Attachment, Conversation
@@ -26,7 +28,7 @@ from mcpconfig.values.results import make_storable
 from .conversations import Draft, build_sidebar_context, render_chat
 from .uploads import keep_files
 
-CARRIED = ("chat", "client_id", "mode", "model", "text", "tools")
+CARRIED = ("chat", "client_id", "effort", "mode", "model", "text", "tools")
 VALUE_PREFIX = "value-"
 VALUE_CHARACTERS = 4_000
 
@@ -52,8 +54,8 @@ class Field:
 def services(request: MemberRequest) -> HttpResponse:
     """Show the first step: the services. Without htmx this leaves the page and uploads the files
     that were chosen there."""
-    _, sentence = ([], "") if request.htmx else keep_files(request)
-    problem = _build_problem(sentence) if sentence else None
+    _, refused = ([], None) if request.htmx else keep_files(request)
+    problem = _build_problem(refused.sentence) if refused else None
     offered = Service.objects.for_member(request.user)
     return render_step(request, "services", {"services": offered}, problem)
 
@@ -61,12 +63,18 @@ def services(request: MemberRequest) -> HttpResponse:
 @for_members("POST")
 def files(request: MemberRequest) -> HttpResponse:
     """Attach the uploaded files to the message, and show why others were refused."""
-    kept, sentence = keep_files(request)
-    status = 422 if sentence else 200
+    kept, refused = keep_files(request)
+    sentence, status = (refused.sentence, refused.status) if refused else ("", 200)
     if not request.htmx:
-        return render_chat(request, find_chat(request), read_draft(request, sentence), status)
-    context = {"attachments": kept, "sentence": sentence}
-    return render(request, "chat/_files_added.html", context, status=status)
+        answer = render_chat(request, find_chat(request), read_draft(request, sentence), status)
+    elif status == HTTPStatus.TOO_MANY_REQUESTS:
+        # Nothing was looked at, and the files stay chosen.
+        answer = render(request, "chat/_refusal.html", {"sentence": sentence}, status=status)
+        retarget(answer, "#composer-notice")
+    else:
+        context = {"attachments": kept, "sentence": sentence}
+        answer = render(request, "chat/_files_added.html", context, status=status)
+    return refused.set_retry(answer) if refused else answer
 
 
 @for_members("POST")
@@ -146,6 +154,7 @@ def read_draft(request: MemberRequest, refusal: str = "", text: str | None = Non
         model=request.POST.get("model", ""),
         mode=request.POST.get("mode", ""),
         tools=request.POST.get("tools", ""),
+        effort=request.POST.get("effort", ""),
         refusal=refusal,
         attachments=tuple(find_drafts(request, request.POST.getlist("attachments"))),
     )

@@ -11,17 +11,24 @@ from django.core.files.uploadhandler import FileUploadHandler
 from chatapp.conversations.uploads import Upload, keep_file
 from chatapp.models import Attachment
 from chatapp.people.refused import Refused
+from chatapp.server.request_rates import TooManyRequests, count_request
 from chatapp.views.access import MemberRequest
 
 FIELD = "files"
 
 
-def keep_files(request: MemberRequest) -> tuple[list[Attachment], str]:
+def keep_files(request: MemberRequest) -> tuple[list[Attachment], Refused | None]:
     """Store the files of a form and add them to it as drafts. Return them, and why others were
     refused."""
     kept: list[Attachment] = []
     problems: list[str] = []
     received = request.FILES.getlist(FIELD)
+    if received:
+        try:
+            count_request("uploads", str(request.user.pk), settings.UPLOADS_PER_MINUTE)
+        except TooManyRequests as error:
+            sentence = f"Too many files were added within a minute. {error.hint}"
+            return [], Refused(sentence, 429, error.wait_seconds)
     for file in received[: settings.MESSAGE_MAX_FILES]:
         try:
             kept.append(keep_file(request.user, _read_upload(file)))
@@ -35,7 +42,7 @@ def keep_files(request: MemberRequest) -> tuple[list[Attachment], str]:
         form = request.POST.copy()
         form.setlist("attachments", [*form.getlist("attachments"), *(str(k.pk) for k in kept)])
         request.POST = form  # type: ignore[assignment]  # what comes next reads the form from here
-    return kept, " ".join(problems)
+    return kept, Refused(" ".join(problems)) if problems else None
 
 
 def _read_upload(file: Any) -> Upload:

@@ -17,9 +17,11 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from django.core.checks import run_checks
 from django.utils import timezone
+from django_tasks_db.models import DBTaskResult
 
 from chatapp.audit import anchors, audit_log
-from chatapp.models import AnchorSchedule, LogEntry, LogHead
+from chatapp.background import jobs
+from chatapp.models import LogEntry, LogHead
 from tests.commands import Ran
 from tests.peers.post_office import post_office
 
@@ -80,12 +82,25 @@ def test_an_anchor_that_was_changed_is_refused(kept: Path, name: str) -> None:
     assert (ran.code, "Line 1 is no anchor that this key has signed" in ran.err) == (1, True)
 
 
-def test_an_anchor_of_another_server_needs_its_key(kept: Path, settings: Any) -> None:
+# The public key of this one begins with "-", as every 64th does.
+KEY_WITH_DASH = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAACE"
+
+
+def test_an_anchor_of_another_server_needs_its_key(
+    tmp_path: Path, settings: Any, written: None
+) -> None:
+    settings.LOG_SIGNING_KEY = KEY_WITH_DASH
+    settings.LOG_ANCHORS = [f"file:{tmp_path / 'anchors.jsonl'}"]
+    kept = str(tmp_path / "anchors.jsonl")
+    assert Ran("log", "anchor").code == 0
     key = Ran("log", "anchor", "--public-key").out.strip()
+    bare = key.removeprefix("ed25519:")
+    assert bare.startswith("-")
     settings.LOG_SIGNING_KEY = "A" * 43
-    assert "signed" in Ran("log", "verify", "--anchor", str(kept)).err
-    ran = Ran("log", "verify", "--anchor", str(kept), "--public-key", key)
-    assert "signed" not in ran.err
+    assert "signed" in Ran("log", "verify", "--anchor", kept).err
+    for given in (["--public-key", key], [f"--public-key={bare}"]):
+        ran = Ran("log", "verify", "--anchor", kept, *given)
+        assert "The log is whole" in ran.out + ran.err
 
 
 @pytest.mark.parametrize("text", ["", "a line of a log\n{}\n"])
@@ -108,31 +123,29 @@ def test_anchors_are_found_among_the_lines_of_a_server_log(kept: Path) -> None:
     assert mark == audit_log.read_end()
 
 
-# --- the schedule
-async def test_one_process_writes_an_anchor_when_it_is_due(kept: Path, settings: Any) -> None:
-    await anchors.write_due_anchor()
-    await anchors.write_due_anchor()
-    assert count(kept) == 2
-    await AnchorSchedule.objects.aupdate(next_at=timezone.now())
-    await anchors.write_due_anchor()
-    assert count(kept) == 3
+# --- the tasks
+def enqueued() -> list[int]:
+    """The numbers of the places in tasks that wait."""
+    ready = DBTaskResult.objects.ready().order_by("enqueued_at")
+    return [each.args_kwargs["args"][0] for each in ready if each.task_name == "write_anchor"]
 
 
-async def test_a_place_that_is_away_misses_one_and_the_others_have_it(
-    kept: Path, settings: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_each_place_has_a_task_of_its_own(kept: Path, settings: Any, tmp_path: Path) -> None:
     settings.LOG_ANCHORS = [f"file:{tmp_path}/away/anchors", *settings.LOG_ANCHORS]
-    await anchors.write_due_anchor()
-    assert "No anchor was written to file:" in caplog.text
-    assert count(kept) == 2, "the other place has it"
-    await anchors.write_due_anchor()
-    assert count(kept) == 2, "the next one is due in an hour"
+    jobs.write_anchors.call()
+    assert enqueued() == [0, 1]
+    with pytest.raises(jobs.AnchorNotWritten, match="No anchor was written to file:"):
+        jobs.write_anchor.call(0)
+    before = count(kept)
+    jobs.write_anchor.call(1)
+    assert count(kept) == before + 1
 
 
-async def test_without_a_place_nothing_is_written(written: None, settings: Any) -> None:
+def test_a_place_that_was_taken_from_the_settings_is_no_error(kept: Path, settings: Any) -> None:
     settings.LOG_ANCHORS = []
-    await anchors.write_due_anchor()
-    assert not await AnchorSchedule.objects.aexists()
+    jobs.write_anchors.call()
+    jobs.write_anchor.call(0)
+    assert enqueued() == []
 
 
 # --- the places

@@ -26,9 +26,12 @@ class Socket:
         line: Any = ApplicationCommunicator  # asgiref has no types here
         self._line = line(sockets, scope)
 
+    async def connect(self) -> None:
+        await self._line.send_input({"type": "websocket.connect"})
+
     async def opens(self) -> bool:
         """Whether the handshake is accepted."""
-        await self._line.send_input({"type": "websocket.connect"})
+        await self.connect()
         return bool((await self.receive())["type"] == "websocket.accept")
 
     async def receive(self) -> dict[str, Any]:

@@ -12,14 +12,14 @@ from asgiref.sync import sync_to_async
 from django.db import transaction
 from django.test import Client
 
-from chatapp import consumers
+from chatapp import asgi, consumers
 from chatapp.engine.runtime import EngineRuntime, close_engine_runtime, open_engine_runtime
 from chatapp.journal import journal
 from chatapp.models import Member, PersonSignal, ToolCall
 from chatapp.people.signals import notify
 from chatapp.rendering import page_values
 from chatapp.server.database import close_threads, in_database
-from chatapp.server.runtime import Runtime, using_runtime
+from chatapp.server.runtime import Runtime, current_runtime, using_runtime
 from tests.chatapp.approvals.test_inbox import signed_first
 from tests.conftest import signed_in
 from tests.dom_tree import parse
@@ -84,6 +84,42 @@ async def test_only_somebody_who_is_signed_in_comes_in(owner: Member) -> None:
     assert await can_open(socket_of(await sync_to_async(session_of)(owner)))
     assert not await can_open(socket_of(""))
     assert not await can_open(socket_of("x" * 32))
+
+
+async def test_a_browser_that_leaves_before_its_socket_opens_takes_no_place(
+    owner: Member,
+) -> None:
+    async def leave(message: dict[str, Any]) -> None:
+        raise OSError("The browser has left.")
+
+    async def connect() -> dict[str, Any]:
+        return {"type": "websocket.connect"}
+
+    tab = socket_of(await sync_to_async(session_of)(owner))
+    with pytest.raises(OSError, match="has left"):
+        application: Any = asgi.sockets
+        await application(tab.scope, connect, leave)
+    assert not current_runtime().open_sockets
+
+
+async def test_a_person_has_so_many_pages_open(
+    owner: Member, stranger: Member, settings: Any
+) -> None:
+    settings.SOCKETS_PER_PERSON = 2
+    first, second = await open_tab(owner), await open_tab(owner)
+    refused = socket_of(await sync_to_async(session_of)(owner))
+    await refused.connect()
+    start, body = await refused.receive(), await refused.receive()
+    assert (start["status"], start["headers"]) == (429, [(b"retry-after", b"30")])
+    assert b"Too many pages of this person are open" in body["body"]
+    await refused.leave()
+    # Another person has pages of their own, and a page that closes makes room.
+    third = await open_tab(stranger)
+    await first.leave()
+    fourth = await open_tab(owner)
+    for each in (second, third, fourth):
+        await each.leave()
+    assert not current_runtime().open_sockets
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,10 @@ outlives its last viewer."""
 import asyncio
 import random
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
+import environ
 import pytest
 import pytest_asyncio
 from channels.layers import InMemoryChannelLayer, get_channel_layer
@@ -21,6 +22,7 @@ from chatapp.rendering import page_values
 from chatapp.server.database import in_database
 from chatapp.server.runtime import current_runtime
 from tests import scripted
+from tests.migrated import drop_postgresql, make_postgresql
 from tests.scripted import text
 from tests.turns.acts import wait_for_rest, wait_until
 from tests.turns.tabs import WORDS, assert_as_reloaded, drained, latest, loaded
@@ -217,6 +219,24 @@ async def watched_elsewhere(runtime: EngineRuntime, other: Hub, turn: Turn) -> N
 
 async def test_hints_alone_bring_another_process_up_to_date(
     without_poll: None, runtime: EngineRuntime, other: Hub, turn: Turn
+) -> None:
+    await listening(other)
+    await watched_elsewhere(runtime, other, turn)
+
+
+@pytest.fixture
+def notify_layer(layer_named: str, settings: Any) -> Iterator[None]:
+    """All hubs of a test reach each other through PostgreSQL, wherever the rows are."""
+    url = make_postgresql()
+    name = "chatapp.server.postgresql.channel_layer.NotifyChannelLayer"
+    use_layer(settings, name, database=environ.Env.db_url_config(url))
+    yield
+    drop_postgresql(url)
+
+
+@pytest.mark.gate
+async def test_hints_of_postgresql_alone_bring_another_process_up_to_date(
+    notify_layer: None, without_poll: None, runtime: EngineRuntime, other: Hub, turn: Turn
 ) -> None:
     await listening(other)
     await watched_elsewhere(runtime, other, turn)

@@ -5,15 +5,18 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import environ
 import psycopg
 import pytest
 from cryptography.fernet import Fernet
 from django.contrib.sessions.models import Session
 from django.db import connection
 from django.utils import timezone
+from django_tasks_db.models import DBTaskResult
 
 from chatapp.approvals.reminders import MAX_REFUSALS
-from chatapp.management.diagnostics import connections, database, mail, settings
+from chatapp.background import jobs
+from chatapp.management.diagnostics import connections, database, mail, settings, tasks
 from chatapp.management.diagnostics.findings import Finding
 from chatapp.models import MailPreference, Member, ModelProvider
 from mcpconfig.models import Service
@@ -22,6 +25,7 @@ from tests.chatapp.server.test_serve import manage
 from tests.chatapp.test_checks import SAFE_KEY
 from tests.commands import Ran, database_at
 from tests.flows.server import database as database_of
+from tests.migrated import drop_postgresql, make_postgresql
 from tests.peers.post_office import free_port, post_office
 from tests.peers.serving import Served
 from tests.peers.toolbox import Watch, application, toolbox
@@ -270,6 +274,35 @@ def test_redis_is_heard(settings: Any) -> None:
     settings.CHANNEL_LAYERS = {"default": layer}
     settings.REDIS_URL = "redis://127.0.0.1:6379/9"
     assert [found.message for found in connections.check_channel_layer()] == ["Redis delivers."]
+
+
+@pytest.mark.gate
+def test_postgresql_is_heard(settings: Any) -> None:
+    backend = "chatapp.server.postgresql.channel_layer.NotifyChannelLayer"
+    url = make_postgresql()
+    config = {"database": environ.Env.db_url_config(url)}
+    settings.CHANNEL_LAYERS = {"default": {"BACKEND": backend, "CONFIG": config}}
+    settings.REDIS_URL = ""
+    (heard,) = connections.check_channel_layer()
+    assert heard.message == "PostgreSQL delivers."
+    drop_postgresql(url)
+    (silent,) = connections.check_channel_layer()
+    assert silent.state == "wrong"
+    assert "session mode" in silent.hint
+
+
+def test_tasks_that_nobody_runs_and_tasks_that_failed_are_found() -> None:
+    assert [each.state for each in tasks.check_tasks()] == ["good"]
+    jobs.prune_events.enqueue()
+    assert [each.state for each in tasks.check_tasks()] == ["good"]
+    DBTaskResult.objects.update(enqueued_at=timezone.now() - timedelta(minutes=11))
+    (late,) = tasks.check_tasks()
+    assert (late.state, "run_tasks" in late.hint) == ("wrong", True)
+    DBTaskResult.objects.update(status="FAILED", finished_at=timezone.now())
+    (failed,) = tasks.check_tasks()
+    assert (failed.state, "prune_events" in failed.message) == ("doubtful", True)
+    DBTaskResult.objects.update(finished_at=timezone.now() - timedelta(days=2))
+    assert [each.state for each in tasks.check_tasks()] == ["good"]
 
 
 def test_secrets_that_no_key_opens_are_found(settings: Any) -> None:

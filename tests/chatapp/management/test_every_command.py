@@ -24,6 +24,7 @@ EXAMPLES = {
     "mcp": ["list", "--json"],
     "member": ["add", "kim"],
     "policy": ["test", "--json"],
+    "run_tasks": [],
     "rotate_keys": ["--json"],
     "serve": [],
     "sign_in_link": ["kim"],

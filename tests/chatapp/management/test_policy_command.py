@@ -39,11 +39,13 @@ def test_every_line_is_answered_in_order(path: Path) -> None:
         path,
         {"name": "delete_memo", "description": "", "inputSchema": {}, "annotations": None},
         "",
-        {"name": "list_memos"},
+        {"name": "list_memos", "inputSchema": {"properties": {"page_url": {"type": "string"}}}},
     )
+    deletes, reads = "Its name says that it deletes.", "Its name says that it only reads."
+    sends = {"page_url": "address"}
     assert answers == [
-        {"name": "delete_memo", "level": "high", "reasons": ["Its name says that it deletes."]},
-        {"name": "list_memos", "level": "low", "reasons": ["Its name says that it only reads."]},
+        {"name": "delete_memo", "level": "high", "reasons": [deletes], "destinations": {}},
+        {"name": "list_memos", "level": "low", "reasons": [reads], "destinations": sends},
     ]
 
 
@@ -240,6 +242,7 @@ DRAFTS: list[tuple[dict[str, Any], str, int]] = [
         "--rule ask --rule-second Operations",
         0,
     ),
+    ({"allowed_hosts": "*.a.test"}, "--allowed-host *.a.test", 8),
     ({"person": "{owner}"}, "--person owner", 8),
     ({"service": "{service}"}, "--service shop", 8),
 ]
@@ -288,6 +291,8 @@ def test_the_command_drafts_what_the_page_does(
         ("--rule deny --rule-condition amount<", "--rule-condition: "),
         ("--rule deny --rule-own --rule-tool remember --rule-condition txt==1", "named “txt”"),
         ("--rule deny --rule-group Nobody", "There is no group named 'Nobody'."),
+        ("--allowed-host https://a.test", "“https://a.test” is not a host."),
+        ("--without-host a.test", "There is no allowed host 'a.test'."),
         ("--high-needs Nobody", "There is no second signature named 'Nobody'."),
     ],
 )

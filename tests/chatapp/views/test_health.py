@@ -65,14 +65,19 @@ def test_without_a_layer_the_database_alone_decides(client: Client, settings: An
     assert client.get("/readyz").content == b"ready\n"
 
 
+SILENT = {
+    "channels_redis.pubsub.RedisPubSubChannelLayer": {"hosts": [f"redis://{NOWHERE}"]},
+    "chatapp.server.postgresql.channel_layer.NotifyChannelLayer": {
+        "database": {"NAME": "nothing", "HOST": "127.0.0.1", "PORT": 9}
+    },
+}
+
+
 @pytest.mark.django_db
-def test_a_silent_layer_is_named(client: Client, settings: Any) -> None:
-    settings.CHANNEL_LAYERS = {
-        "default": {
-            "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
-            "CONFIG": {"hosts": [f"redis://{NOWHERE}"]},
-        }
-    }
+@pytest.mark.parametrize("backend", SILENT)
+def test_a_silent_layer_is_named(client: Client, settings: Any, backend: str) -> None:
+    layer = {"BACKEND": backend, "CONFIG": SILENT[backend]}
+    settings.CHANNEL_LAYERS = {"default": layer}
     response = client.get("/readyz")
     assert response.status_code == 503
     assert response.content == b"The channel layer does not answer.\n"

@@ -274,6 +274,21 @@ def test_when_too_many_sign_in_at_once_the_page_says_so(
     assert post(client).status_code == 302
 
 
+def test_a_new_password_waits_for_its_turn_too(
+    owner_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sign_in_limits, "SLOT_WAIT_SECONDS", 0.01)
+    chosen = "a long enough phrase"
+    form = {"old_password": PASSWORD, "new_password1": chosen, "new_password2": chosen}
+    with ExitStack() as slots:
+        for _ in range(max(1, (os.cpu_count() or 1) // 2)):
+            slots.enter_context(hashing_slot())
+        answer = owner_client.post("/password/", form)
+    assert answer.status_code == 503
+    assert "Try again in a moment." in answer.content.decode()
+    assert owner_client.post("/password/", form).status_code == 302
+
+
 def test_looking_at_a_link_does_not_use_it_up(client: Client, newcomer: Member) -> None:
     address = f"/sign-in/{SignInLink.issue(newcomer)}/"
     for _ in range(3):

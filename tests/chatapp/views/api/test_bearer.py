@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from chatapp.api import access_tokens
 from chatapp.models import AccessToken, LogEntry, Member
+from chatapp.server.runtime import Runtime, using_runtime
 from chatapp.views.api.bearer import ProgramRequest, for_programs
 
 pytestmark = pytest.mark.django_db
@@ -196,3 +197,18 @@ def test_making_and_revoking_are_logged_with_who_did_it(owner: Member) -> None:
     assert {entry.person_name for entry in entries} == {"owner"}
     assert {entry.actor_name for entry in entries} == {"operator"}
     assert '"scopes":["mcp","tools"]' in entries[0].data
+
+
+def test_a_person_has_a_number_of_requests_per_minute(
+    owner: Member, stranger: Member, settings: Any
+) -> None:
+    settings.API_REQUESTS_PER_MINUTE = 3
+    tokens = [create_token(owner)[1], create_token(owner)[1]]
+    other = create_token(stranger)[1]
+    with using_runtime(Runtime()):
+        answers = [ask(tokens[number % 2]) for number in range(5)]
+        assert [answer.status_code for answer in answers] == [200, 200, 200, 429, 429]
+        assert kind(answers[-1]) == "too_many_requests"
+        assert int(answers[-1]["Retry-After"]) > 0
+        assert f"{answers[-1]['Retry-After']} second" in answers[-1].json()["error"]["hint"]
+        assert ask(other).status_code == 200

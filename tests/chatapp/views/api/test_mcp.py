@@ -14,6 +14,7 @@ from chatapp.engine.runtime import EngineRuntime
 from chatapp.models import Conversation, Member, PolicyRule, ToolCall, Turn
 from chatapp.server.database import in_database
 from chatapp.tools.core import core_tools
+from mcpconfig.values.version import VERSION
 
 from .mcp_program import PING, Program, allow_last, get_text, last_call
 
@@ -55,8 +56,10 @@ async def test_the_newest_revision_is_spoken_and_the_handshake_too(
 ) -> None:
     async with program.client() as client:
         assert client.protocol_version == "2026-07-28"
+        assert client.server_info is not None and client.server_info.version == VERSION
     async with program.client(mode="legacy") as client:
         assert client.protocol_version == "2025-11-25"
+        assert client.server_info is not None and client.server_info.version == VERSION
 
 
 @pytest.mark.parametrize("mode", ERAS)
@@ -152,7 +155,7 @@ async def test_a_program_that_cannot_is_told_where_to_go_and_calls_again(
 async def test_a_request_that_was_accepted_without_a_decision_is_not_made_again(
     runtime: EngineRuntime, program: Program, owner: Member, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mcp_server, "WAIT_SECONDS", 0.2)
+    monkeypatch.setattr(mcp_server, "WAIT_SECONDS", 3)
     asked = 0
 
     async def look_later(_session: Any, _params: Any) -> types.ElicitResult:

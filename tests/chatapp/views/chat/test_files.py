@@ -9,6 +9,7 @@ from django.test import Client
 
 from chatapp.conversations.uploads import Upload, keep_file
 from chatapp.models import Attachment, File, Member, Turn
+from chatapp.server.runtime import Runtime, using_runtime
 from tests.chatapp.files.papers import encrypted, pdf
 from tests.dom_tree import Element, parse
 from tests.peers.reading_room import PNG, SVG, WAV
@@ -180,6 +181,20 @@ def test_the_way_to_the_services_takes_the_files_along(owner_client: Client) -> 
     assert forms
     for form in forms:
         assert form.fields()["attachments"] == str(file.pk)
+
+
+def test_a_person_adds_files_so_often_a_minute(owner_client: Client, settings: Any) -> None:
+    settings.UPLOADS_PER_MINUTE = 2
+    with using_runtime(Runtime()):
+        assert upload(owner_client, NOTES)[0] == upload(owner_client, NOTES)[0] == 200
+        status, page = upload(owner_client, NOTES)
+        assert (status, chips(page)) == (429, [])
+        assert "Too many files were added within a minute. Try again in" in page.text
+        answer = send(owner_client, NOTES)
+        assert (answer.status_code, int(answer["Retry-After"]) > 0) == (429, True)
+        assert DRAFT["text"] in answer.content.decode()
+        # A message without files is no upload.
+        assert send(owner_client).status_code == 302
 
 
 def test_a_draft_of_somebody_else_is_not_sent(owner: Member, stranger_client: Client) -> None:

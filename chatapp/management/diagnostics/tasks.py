@@ -1,0 +1,31 @@
+"""Checks of background tasks: whether a worker runs them, and which ones were given up."""
+
+from datetime import timedelta
+
+from django.conf import settings
+from django.db.models.functions import Now
+from django_tasks_db.models import DBTaskResult
+
+from chatapp.background.results import is_in_database
+
+from .findings import Finding, report_doubtful, report_good, report_wrong
+
+SUBJECT = "tasks"
+WAITS = timedelta(minutes=10)
+RECENT = timedelta(days=1)
+
+
+def check_tasks() -> list[Finding]:
+    """Report tasks that nobody runs and tasks that failed in the last day."""
+    if not is_in_database():
+        return [report_good(SUBJECT, f"They are left to {settings.TASKS_BACKEND}.")]
+    late = DBTaskResult.objects.ready().filter(enqueued_at__lt=Now() - WAITS, started_at=None)
+    if waiting := late.count():
+        hint = "Run: manage.py run_tasks, or set TASKS_WORKER=1 for the server."
+        return [report_wrong(SUBJECT, f"No worker has begun {waiting} for ten minutes.", hint)]
+    failed = DBTaskResult.objects.failed().filter(finished_at__gt=Now() - RECENT)
+    names = sorted({each.task_name for each in failed[:100]})
+    if names:
+        hint = "The admin has their errors under Background tasks."
+        return [report_doubtful(SUBJECT, f"Given up since yesterday: {', '.join(names)}.", hint)]
+    return [report_good(SUBJECT, "None waits for a worker, and none failed since yesterday.")]
