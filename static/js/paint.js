@@ -3,7 +3,7 @@
   const box = document.querySelector("[data-stream]");
   if (!box) return;
   const end = box.querySelector("[data-end]");
-  let queue = [], follows = !!end, asked;
+  let queue = [], follows = !!end, top = box.scrollTop, asked;
 
   const parse = (html) => Object.assign(document.createElement("template"), { innerHTML: html }).content;
   const byId = (id) => document.getElementById(id);
@@ -54,6 +54,7 @@
     if (!follows || (card && card.id === asked)) return;
     asked = card?.id;
     (card || end).scrollIntoView();
+    top = box.scrollTop;
   };
 
   box.addEventListener("changes", ({ detail }) => {
@@ -61,11 +62,18 @@
     queue.push(...detail);
   });
   if (!end) return;
-  // Turning a wheel up lets go before the first frame.
-  box.addEventListener("wheel", ({ deltaY: y }) => {
-    if (y < 0 && box.scrollTop) follows = false;
-    if (y > 0) follows ||= end.getBoundingClientRect().top < innerHeight;
-  }, { passive: true });
-  new IntersectionObserver(([seen]) => { follows = seen.isIntersecting || !!asked; }, { root: box, rootMargin: "0px 0px 80px" }).observe(end);
-  if (!location.hash) follow();
+  const near = (px) => box.scrollHeight - box.clientHeight - box.scrollTop < px;
+  // Up lets go, unless a card is open; down to the end follows again.
+  const turn = (by) => {
+    if (by < 0) follows = !!asked;
+    else if (by && near(80)) follows = true;
+  };
+  box.addEventListener("wheel", ({ deltaY }) => turn(box.scrollTop && deltaY), { passive: true });
+  // Not the reader: `follow` has set `top` already, and a text that became shorter leaves us at its very end.
+  box.addEventListener("scroll", () => {
+    const by = box.scrollTop - top;
+    top += by;
+    if (by > 0 || !near(1)) turn(by);
+  });
+  location.hash ? follows = near(80) : follow();
 })();

@@ -210,6 +210,29 @@ def test_the_page_follows_the_end_unless_the_reader_is_elsewhere(
     ).not_to_be_in_viewport()
 
 
+@pytest.mark.parametrize("move", ["key", "scrollbar"])
+def test_a_small_movement_up_lets_go_of_the_end(
+    tab: Page, line: Line, owner: Member, move: str
+) -> None:
+    turn = rows.turn(owner, Turn.State.RUNNING)
+    rows.said(turn, "\n\n".join(f"Paragraph {number}" for number in range(80)))
+    show(tab, turn)
+    scroller = tab.get_by_role("region", name="Conversation")
+    end = scroller.evaluate("(it) => it.scrollTop")
+    if move == "key":
+        scroller.focus()
+        tab.keyboard.press("ArrowUp")
+    else:
+        scroller.evaluate("(it) => it.scrollBy(0, -40)")
+    tab.wait_for_function(
+        "([end]) => document.querySelector('[data-stream]').scrollTop < end", arg=[end]
+    )
+    line.send(8, ("a", page_values.parts_id(turn.answer_id), "<p>The newest</p>" * 30))
+    newest = scroller.get_by_text("The newest")
+    expect(newest).to_have_count(30)
+    expect(newest.last).not_to_be_in_viewport()
+
+
 # --- approvals -----------------------------------------------------------------------------
 def test_a_new_card_takes_no_focus_and_is_announced(tab: Page, line: Line, owner: Member) -> None:
     turn = rows.turn(owner)
