@@ -19,7 +19,7 @@ class ChatAppConfig(AppConfig):
         from .demo import listener  # noqa: PLC0415
         from .people import ended_sessions, sign_in_counts  # noqa: PLC0415
         from .server.runtime import Runtime, open_runtime  # noqa: PLC0415
-        from .telemetry import operations, tracing  # noqa: PLC0415
+        from .telemetry import database_statements, operations, tracing  # noqa: PLC0415
 
         open_runtime(Runtime())
         open_hooks(
@@ -33,6 +33,7 @@ class ChatAppConfig(AppConfig):
             )
         )
         change_entries.connect_signals()
+        database_statements.connect_signals()
         ended_sessions.connect_signals()
         sign_in_counts.connect_signals()
         results.connect_signals()

@@ -149,6 +149,9 @@ COMMIT_TURNS = _histogram("commit_turns", "Answers that a group commit stored to
 PUBLISH_SECONDS = _histogram(
     "publish_seconds", "Time from a commit until its text is given to the open pages.", FAST
 )
+DATABASE_STATEMENTS = _counter(
+    "database_statements_total", "Statements that this process sent to the database."
+)
 DATABASE_ERRORS = _counter(
     "database_errors_total", "Work that failed because the database was away.", "error"
 )

@@ -288,3 +288,9 @@ async def test_a_page_that_is_shown_text_measures_the_way_to_it(
     await wait_for_rest(runtime, turn)
     await wait_until(lambda: increase.of("publish_seconds_count") > 0)
     hub.leave(turn.conversation_id, viewer)
+
+
+def test_statements_of_the_database_are_counted() -> None:
+    increase = Increase()
+    list(Turn.objects.values_list("pk", flat=True))
+    assert increase.of("database_statements_total") == 1
