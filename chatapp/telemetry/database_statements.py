@@ -1,4 +1,5 @@
-"""Counts the statements that this process sends to its database."""
+"""Counts the statements that this process sends to its database, without those that begin or end a
+transaction."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,6 +8,9 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.signals import connection_created
 
 from . import metrics
+
+# PostgreSQL's driver begins a transaction itself, SQLite's does not.
+TRANSACTION_STATEMENTS = ("BEGIN", "SAVEPOINT", "RELEASE", "ROLLBACK")
 
 
 def connect_signals() -> None:
@@ -21,5 +25,6 @@ def _count_from_now_on(connection: BaseDatabaseWrapper, **kwargs: Any) -> None:
 def _count_statement(
     execute: Callable[..., Any], sql: str, params: Any, many: bool, context: dict[str, Any]
 ) -> Any:
-    metrics.DATABASE_STATEMENTS.inc()
+    if not sql.startswith(TRANSACTION_STATEMENTS):
+        metrics.DATABASE_STATEMENTS.inc()
     return execute(sql, params, many, context)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.signals import user_login_failed
+from django.db import transaction
 from django.test import Client
 from django.utils import timezone
 
@@ -292,5 +293,6 @@ async def test_a_page_that_is_shown_text_measures_the_way_to_it(
 
 def test_statements_of_the_database_are_counted() -> None:
     increase = Increase()
-    list(Turn.objects.values_list("pk", flat=True))
+    with transaction.atomic():
+        list(Turn.objects.values_list("pk", flat=True))
     assert increase.of("database_statements_total") == 1
