@@ -16,14 +16,14 @@ from typing import Any
 from django.db import transaction
 
 from chatapp.journal import journal
-from chatapp.journal.journal import Batch, Entry, Kind
+from chatapp.journal.journal import Entry, Kind, TextBatch
 from chatapp.models import JournalEvent
 from chatapp.server.database import in_database
 from chatapp.telemetry import metrics
 
 from .db_retry import DATABASE_AWAY, backoff_seconds, is_long_ago, run_uninterrupted
 from .fault_points import FaultPoint, reach
-from .lease import Lease, LeaseLost, lock_held_turns
+from .lease import Lease, LeaseLost
 
 log = logging.getLogger(__name__)
 TICK_SECONDS = 0.075
@@ -190,16 +190,10 @@ def _store(batch: Batched) -> dict[int, Exception]:
     """Write the batch in one transaction, without the drafts whose lease was lost; return those."""
     with transaction.atomic():
         transaction.on_commit(lambda: reach(FaultPoint.TEXT_BATCH_COMMITTED))
-        held = lock_held_turns([draft.lease for draft, _entries in batch])
-        journal.append_all(
+        held = journal.append_texts(
             [
-                Batch(
-                    conversation_id=draft.lease.conversation_id,
-                    turn_id=draft.lease.turn_id,
-                    entries=_drop_stored(draft, entries),
-                )
+                TextBatch(lease=draft.lease, entries=_drop_stored(draft, entries))
                 for draft, entries in batch
-                if draft.lease.hold in held
             ]
         )
     return {id(draft): LeaseLost() for draft, _entries in batch if draft.lease.hold not in held}

@@ -3,12 +3,11 @@ announced."""
 
 import json
 import uuid
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from django.db import connection, transaction
-from django.db.models import F
 from django.utils import timezone
 
 from chatapp.audit import call_entries
@@ -16,6 +15,8 @@ from chatapp.models import Conversation, JournalEvent, Message, Part, ToolCall, 
 from chatapp.people import signals
 from chatapp.people.second_signers import find_people_asked
 from chatapp.server.runtime import current_runtime
+
+from .lease import Hold, Lease
 
 
 def wake(turn_id: uuid.UUID) -> None:
@@ -31,9 +32,8 @@ def signal_turn(turn_id: uuid.UUID) -> Turn:
     Called inside a transaction, before the turn's other rows are locked.
     """
     turn = Turn.objects.select_for_update().get(pk=turn_id)
-    Turn.objects.filter(pk=turn_id).update(signals=F("signals") + 1)
-    if turn.state == Turn.State.WAITING:
-        Turn.objects.filter(pk=turn_id).update(state=Turn.State.QUEUED)
+    state = Turn.State.QUEUED if turn.state == Turn.State.WAITING else turn.state
+    Turn.objects.filter(pk=turn_id).update(signals=turn.signals + 1, state=state)
     return turn
 
 
@@ -64,52 +64,72 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Batch:
-    """The entries of one turn that are written together."""
+class TextBatch:
+    """Deltas of one running turn, written under its lease."""
 
-    conversation_id: uuid.UUID
-    turn_id: uuid.UUID | None
+    lease: Lease
     entries: Sequence[Entry]
 
 
 def append(conversation_id: uuid.UUID, turn_id: uuid.UUID | None, entries: Sequence[Entry]) -> None:
     """Write `entries` inside the caller's transaction. Listeners get them after its commit."""
-    append_all([Batch(conversation_id=conversation_id, turn_id=turn_id, entries=entries)])
-
-
-def append_all(batches: Sequence[Batch]) -> None:
-    """`append` for several conversations, in as many statements as for one."""
-    written = [batch for batch in batches if batch.entries]
-    if not written:
+    if not entries:
         return
-    firsts = _reserve({batch.conversation_id: len(batch.entries) for batch in written})
-    events = [
-        Event(
-            conversation_id=batch.conversation_id,
-            seq=seq,
-            turn_id=batch.turn_id,
-            kind=entry.kind,
-            data=entry.data,
-        )
-        for batch in written
-        for seq, entry in enumerate(batch.entries, start=firsts[batch.conversation_id])
-    ]
+    last = _reserve(conversation_id, len(entries))
+    events = _number(conversation_id, turn_id, entries, last)
     _insert(events)
     _touch(events)
     _notify_people(events)
-    call_entries.log_state_changes(_states_by_call(events), sent=_sent_calls(written))
+    sent = {uuid.UUID(entry.data["call"]) for entry in entries if entry.is_sent}
+    call_entries.log_state_changes(_states_by_call(events), sent=sent)
     transaction.on_commit(lambda: announce(events))
+
+
+def append_texts(batches: Sequence[TextBatch]) -> set[Hold]:
+    """Write the deltas of several turns in two statements, inside the caller's transaction. Return
+    the holds that are valid; nothing is written for the others."""
+    # Of two holds on one turn, only the later one can be valid.
+    latest = {
+        each.lease.turn_id: each for each in sorted(batches, key=lambda each: each.lease.fence)
+    }
+    lasts = _reserve_held(latest.values())
+    written = [each for each in latest.values() if each.lease.conversation_id in lasts]
+    events = [
+        event
+        for each in written
+        for event in _number(
+            each.lease.conversation_id,
+            each.lease.turn_id,
+            each.entries,
+            lasts[each.lease.conversation_id],
+        )
+    ]
+    if events:
+        _insert(events)
+        transaction.on_commit(lambda: announce(events))
+    return {each.lease.hold for each in written}
+
+
+def _number(
+    conversation_id: uuid.UUID, turn_id: uuid.UUID | None, entries: Sequence[Entry], last: int
+) -> list[Event]:
+    """Return the entries as events, of which the last has the number `last`."""
+    return [
+        Event(
+            conversation_id=conversation_id,
+            seq=seq,
+            turn_id=turn_id,
+            kind=entry.kind,
+            data=entry.data,
+        )
+        for seq, entry in enumerate(entries, start=last - len(entries) + 1)
+    ]
 
 
 def _states_by_call(events: Sequence[Event]) -> dict[uuid.UUID, str]:
     """Return the states of the calls that these events are about, by the call."""
     calls = (event.data for event in events if event.kind == Kind.TOOL_CALL)
     return {uuid.UUID(data["call"]): data["state"] for data in calls}
-
-
-def _sent_calls(batches: Sequence[Batch]) -> set[uuid.UUID]:
-    entries = (entry for batch in batches for entry in batch.entries)
-    return {uuid.UUID(entry.data["call"]) for entry in entries if entry.is_sent}
 
 
 def _notify_people(events: Sequence[Event]) -> None:
@@ -126,20 +146,58 @@ def lock_conversation(conversation_id: uuid.UUID) -> None:
     list(Conversation.objects.select_for_update(no_key=True).filter(pk=conversation_id).only("pk"))
 
 
-def _reserve(counts: dict[uuid.UUID, int]) -> dict[uuid.UUID, int]:
-    """Reserve this many numbers in each conversation and return the first ones. The rows stay
-    locked until the commit."""
-    for count in set(
-        counts.values()
-    ):  # nearly always one, since the deltas of a part are one event
-        alike = [pk for pk, wanted in counts.items() if wanted == count]
-        Conversation.objects.filter(pk__in=alike).update(last_seq=F("last_seq") + count)
-    lasts = Conversation.objects.filter(pk__in=counts).values_list("pk", "last_seq")
-    return {pk: last - counts[pk] + 1 for pk, last in lasts}
+def _reserve(conversation_id: uuid.UUID, count: int) -> int:
+    """Reserve this many numbers and return the last one. The row stays locked until the commit."""
+    with connection.cursor() as cursor:
+        cursor.execute(_RESERVE, [count, _to_column(conversation_id)])
+        row = cursor.fetchone()
+    if row is None:
+        raise Conversation.DoesNotExist
+    return int(row[0])
 
 
-# Every word of an answer is inserted here, and the ORM needs longer to build this statement than a
-# database to run it. A test compares the columns with those of `JournalEvent`.
+def _reserve_held(batches: Collection[TextBatch]) -> dict[uuid.UUID, int]:
+    """Lock the turns whose lease is valid and reserve numbers in their conversations. Return the
+    last number of each of these conversations."""
+    if not batches:
+        return {}
+    values = [
+        (_to_column(lease.turn_id), lease.owner, lease.fence, len(each.entries))
+        for each in batches
+        if (lease := each.lease)
+    ]
+    sql = _RESERVE_HELD.format(
+        rows=", ".join(["(%s, %s, %s, %s)"] * len(values)),
+        lock=_LOCK_HELD if connection.features.has_select_for_update_of else "",
+    )
+    with connection.cursor() as cursor:
+        cursor.execute(sql, [value for row in values for value in row])
+        return {_from_column(pk): last for pk, last in cursor.fetchall()}
+
+
+# The statements that each commit of an answer's text needs. The ORM takes longer to build them than
+# a database to run them. A test compares the columns with those of the models.
+_RESERVE = (
+    "UPDATE chatapp_conversation SET last_seq = last_seq + %s WHERE id = %s RETURNING last_seq"
+)
+_RESERVE_HELD = """
+WITH taken (turn_id, owner, fence, many) AS (VALUES {rows}),
+held AS (
+    SELECT turn.conversation_id, taken.many
+    FROM taken JOIN chatapp_turn turn ON turn.id = taken.turn_id
+    AND turn.lease_owner = taken.owner AND turn.fence = taken.fence
+    {lock}
+)
+UPDATE chatapp_conversation SET last_seq = last_seq + held.many
+FROM held WHERE chatapp_conversation.id = held.conversation_id
+RETURNING chatapp_conversation.id, chatapp_conversation.last_seq
+"""
+# `created_seq` keeps its value where the first parameter is NULL.
+_TOUCH = (
+    "UPDATE chatapp_message SET created_seq = COALESCE(%s, created_seq), touched_seq = %s "
+    "WHERE id = %s"
+)
+_LOCK_HELD = "ORDER BY turn.id FOR UPDATE OF turn"
 _INSERT = (
     "INSERT INTO chatapp_journalevent "
     "(conversation_id, seq, turn_id, kind, data, created_at) VALUES (%s, %s, %s, %s, %s, %s)"
@@ -170,6 +228,10 @@ def _to_column(value: uuid.UUID | None) -> uuid.UUID | str | None:
     if value is None or connection.features.has_native_uuid_field:
         return value
     return value.hex
+
+
+def _from_column(value: uuid.UUID | str) -> uuid.UUID:
+    return value if isinstance(value, uuid.UUID) else uuid.UUID(value)
 
 
 def announce(events: Sequence[Event]) -> None:
@@ -253,9 +315,15 @@ def _touch(events: Sequence[Event]) -> None:
         touched[message] = event.seq
         if event.kind == Kind.MESSAGE:
             made[message] = event.seq
-    for message, seq in touched.items():
-        first = {"created_seq": made[message]} if message in made else {}
-        Message.objects.filter(pk=message).update(touched_seq=seq, **first)
+    if touched:
+        with connection.cursor() as cursor:
+            cursor.executemany(
+                _TOUCH,
+                [
+                    (made.get(message), seq, _to_column(uuid.UUID(message)))
+                    for message, seq in touched.items()
+                ],
+            )
 
 
 NOTICE_STEP = 0

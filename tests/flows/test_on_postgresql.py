@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 # PostgreSQL's tables after each takes a second.
 RUNS = {
     "stopping": ("chatapp/engine/test_stopping.py",),
-    "group_commit": ("chatapp/journal/test_group_commit.py",),
+    "group_commit": ("chatapp/journal/test_group_commit.py", "chatapp/journal/test_journal.py"),
     "lease": ("chatapp/journal/test_lease.py",),
     "ledger": ("chatapp/calls/test_ledger.py",),
     "away": (

@@ -13,7 +13,7 @@ from chatapp.conversations import intake
 from chatapp.journal import group_commit, journal
 from chatapp.journal.group_commit import Draft, GroupCommit
 from chatapp.journal.journal import Event, Kind
-from chatapp.journal.lease import Lease, LeaseLost, acquire
+from chatapp.journal.lease import Hold, Lease, LeaseLost, acquire
 from chatapp.models import JournalEvent, Member, Turn
 from chatapp.server.database import THREADS, in_database
 from chatapp.server.runtime import current_runtime
@@ -88,14 +88,14 @@ async def test_a_draft_that_is_refused_stops_no_other_turn(
     commit: GroupCommit, two: tuple[Draft, Draft], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bad, good = two
-    append_all = journal.append_all
+    append_texts = journal.append_texts
 
-    def refuse(batches: list[journal.Batch]) -> None:
-        if any(batch.turn_id == bad.lease.turn_id for batch in batches):
+    def refuse(batches: list[journal.TextBatch]) -> set[Hold]:
+        if any(batch.lease is bad.lease for batch in batches):
             raise DataError("unsupported Unicode escape sequence")
-        append_all(batches)
+        return append_texts(batches)
 
-    monkeypatch.setattr(journal, "append_all", refuse)
+    monkeypatch.setattr(journal, "append_texts", refuse)
     commit.add(bad, Kind.TEXT, 0, "bad")
     commit.add(good, Kind.TEXT, 0, "good")
     with pytest.raises(DataError):
@@ -210,8 +210,9 @@ async def test_nothing_is_shown_that_is_not_stored(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     draft = two[0]
-    away = Away(journal._touch, 1)  # the last thing of the transaction, which is undone by it
-    monkeypatch.setattr(journal, "_touch", away)
+    # After the last statement of the transaction, which is undone by it.
+    away = Away(journal._insert, 1, loses_answers=True)
+    monkeypatch.setattr(journal, "_insert", away)
     commit.add(draft, Kind.TEXT, 0, "Hello")
     await wait_until(lambda: away.failures > 0)
     assert (published, await load_texts(draft)) == ([], [])
@@ -302,14 +303,14 @@ async def test_words_that_the_database_refuses_again_and_again_hold_up_no_other_
     bad, good = two
     for draft in two:
         draft.lease.renewed += 3600  # as if it were renewed again and again
-    append_all = journal.append_all
+    append_texts = journal.append_texts
 
-    def refuse(batches: list[journal.Batch]) -> None:
-        if any(batch.turn_id == bad.lease.turn_id for batch in batches):
+    def refuse(batches: list[journal.TextBatch]) -> set[Hold]:
+        if any(batch.lease is bad.lease for batch in batches):
             raise OperationalError("index row size exceeds the maximum")
-        append_all(batches)
+        return append_texts(batches)
 
-    monkeypatch.setattr(journal, "append_all", refuse)
+    monkeypatch.setattr(journal, "append_texts", refuse)
     commit = GroupCommit()
     commit.add(bad, Kind.TEXT, 0, "bad")
     commit.add(good, Kind.TEXT, 0, "good")

@@ -13,7 +13,8 @@ from django.test.utils import CaptureQueriesContext
 
 from chatapp.conversations import intake
 from chatapp.journal import journal
-from chatapp.journal.journal import Batch, Entry, Event, Kind
+from chatapp.journal.journal import Entry, Event, Kind, TextBatch
+from chatapp.journal.lease import Lease, acquire
 from chatapp.models import Conversation, JournalEvent, Member, Message, Turn
 from chatapp.server.runtime import current_runtime
 from tests import scripted
@@ -29,6 +30,12 @@ def words(text: str = "Hello", message: uuid.UUID | None = None) -> Entry:
 def write(turn: Turn, *entries: Entry) -> None:
     with transaction.atomic():
         journal.append(turn.conversation_id, turn.pk, entries)
+
+
+def lease_of(turn: Turn) -> Lease:
+    lease = acquire(turn.pk)
+    assert lease is not None
+    return lease
 
 
 def last_seq(turn: Turn) -> int:
@@ -114,17 +121,14 @@ def test_nothing_to_write_takes_no_number_and_announces_nothing(
     assert announced == []
 
 
-def test_words_of_many_conversations_cost_three_statements(turns: list[Turn]) -> None:
+def test_words_of_many_conversations_cost_two_statements(turns: list[Turn]) -> None:
     """They come in every tick of every running answer."""
-    batches = [
-        Batch(conversation_id=turn.conversation_id, turn_id=turn.pk, entries=[words()])
-        for turn in turns
-    ]
+    batches = [TextBatch(lease=lease_of(turn), entries=[words()]) for turn in turns]
     with transaction.atomic(), CaptureQueriesContext(connection) as ran:
-        journal.append_all(batches)
+        assert journal.append_texts(batches) == {batch.lease.hold for batch in batches}
     phrases = [query["sql"] for query in ran.captured_queries]
     writing = [sql for sql in phrases if "INSERT" in sql]
-    assert len(phrases) - len(writing) == 2, phrases
+    assert len(phrases) - len(writing) == 1, phrases
     assert len(writing) == 1 or connection.vendor == "postgresql", phrases
 
 
@@ -132,12 +136,10 @@ def test_words_of_many_conversations_cost_three_statements(turns: list[Turn]) ->
 def test_each_conversation_counts_for_itself(turns: list[Turn]) -> None:
     before = [last_seq(turn) for turn in turns]
     with transaction.atomic():
-        journal.append_all(
+        journal.append_texts(
             [
-                Batch(
-                    conversation_id=turn.conversation_id,
-                    turn_id=turn.pk,
-                    entries=[words(str(number)) for number in range(index)],
+                TextBatch(
+                    lease=lease_of(turn), entries=[words(str(number)) for number in range(index)]
                 )
                 for index, turn in enumerate(turns)
             ]
@@ -146,6 +148,7 @@ def test_each_conversation_counts_for_itself(turns: list[Turn]) -> None:
         events = journal.read_events_after(turn.conversation_id, before[index])
         assert [event.seq - before[index] for event in events] == list(range(1, index + 1))
         assert [event.data["text"] for event in events] == [str(n) for n in range(index)]
+        assert last_seq(turn) == before[index] + index
 
 
 def test_writers_at_the_same_time_leave_no_gap_and_no_double(turn: Turn) -> None:
