@@ -54,7 +54,8 @@ class GuidanceText:
 def collect_guidance(person: Member, offered: Iterable[CatalogueTool]) -> str:
     """Return the texts for these tools and their services in a stable order: first the admins'
     texts, which are the same for everybody."""
-    tools = {(tool.service_id, tool.tool_name): tool.tool_id for tool in offered}
+    of_services = [tool for tool in offered if tool.service_id]
+    tools = {(tool.service_id, tool.tool_name): tool.tool_id for tool in of_services}
     services = {service_id for service_id, _ in tools}
     if not services:
         return ""

@@ -43,6 +43,8 @@ def describe_unsupported(
     They cover the question and what followed it; the whole conversation if another model answered
     before; and older files that newer ones leave no room for.
     """
+    if not any(_list_media(item) for item in items):
+        return ()
     asked = [n for n, item in enumerate(items) if isinstance(item, UserMessage)]
     latest = items[asked[-1] if asked else 0 :]
     unseen = _list_all_unsupported(abilities, latest if _was_told_before(turn) else items)

@@ -67,6 +67,22 @@ def end_turn(
         for call in withheld_results.withdraw_open_reviews(turn)
     ]
     entries = [*store_partial_answer(turn), *close_open_calls(turn, reason, by), *held]
+    entries += _store_end(turn, reason, text, hint)
+    journal.append(turn.conversation_id, turn.pk, entries)
+
+
+def end_answered_turn(turn: Turn, reason: Reason, *, has_content: bool) -> list[Entry]:
+    """Store the final state of a turn whose last answer asks for no tool, so that nothing is open,
+    inside the caller's transaction. Return the journal entries to append."""
+    is_empty = reason == "complete" and not has_content
+    return _store_end(
+        turn, reason, *(EMPTY_ANSWER if is_empty else SENTENCES.get(reason, ("", "")))
+    )
+
+
+def _store_end(turn: Turn, reason: Reason, text: str, hint: str) -> list[Entry]:
+    """Store the final state and, if there is a text, a notice. Return the journal entries."""
+    entries: list[Entry] = []
     if text:
         kind = NOTICE_KIND_OF_REASON.get(reason, Part.NoticeKind.INFO)
         entries.append(add_notice(turn, kind, text, hint))
@@ -79,21 +95,27 @@ def end_turn(
     )
     Conversation.objects.filter(pk=turn.conversation_id).update(active_at=Now())
     entries.append(journal.turn_entry(turn, STATE_OF_REASON.get(reason, Turn.State.DONE), reason))
-    journal.append(turn.conversation_id, turn.pk, entries)
     transaction.on_commit(metrics.TURNS_ENDED.labels(reason).inc)
+    return entries
 
 
 def _find_closing_notice(turn: Turn, reason: Reason) -> tuple[str, str]:
     """Return the sentence and the hint about this end; nothing where the answer is complete."""
-    if turn.is_direct and reason == "complete":
-        return "", ""
-    last = turn.steps.last()
-    said = Part.objects.filter(message_id=turn.answer_id, step=last.number if last else 0)
-    texts = said.filter(kind=Part.Kind.TEXT).values_list("text", flat=True)
-    has_picture = said.filter(kind=Part.Kind.FILE).exists()
-    if reason == "complete" and not has_picture and not any(text.strip() for text in texts):
+    if reason == "complete" and not turn.is_direct and not _has_content(turn):
         return EMPTY_ANSWER
     return SENTENCES.get(reason, ("", ""))
+
+
+def _has_content(turn: Turn) -> bool:
+    """Whether the last step has text or a picture."""
+    last = turn.steps.last()
+    parts = Part.objects.filter(message_id=turn.answer_id, step=last.number if last else 0)
+    contents = parts.values_list("kind", "text")
+    return any(kind == Part.Kind.FILE or _is_text(kind, text) for kind, text in contents)
+
+
+def _is_text(kind: str, text: str) -> bool:
+    return kind == Part.Kind.TEXT and bool(text.strip())
 
 
 def store_partial_answer(turn: Turn) -> list[Entry]:

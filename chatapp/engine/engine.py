@@ -31,7 +31,7 @@ from chatapp.journal.db_retry import DATABASE_AWAY, retry_in_database, run_unint
 from chatapp.journal.fault_points import FaultPoint, reach
 from chatapp.journal.group_commit import GroupCommit
 from chatapp.journal.lease import Lease, LeaseLost, acquire, drop, release, renew
-from chatapp.models import Member, Turn
+from chatapp.models import Turn
 from chatapp.server.database import in_database
 from chatapp.server.runtime import Runtime
 from chatapp.telemetry import log_ids, metrics
@@ -209,8 +209,9 @@ class Engine:
             if run.lease.drops >= MAX_DROPS:
                 span.fail("refused_by_database")
                 return await self._finish(run, "failed", REFUSED)
-            await in_database(settle_orphans, run.lease)
-            await in_database(reopen_decisions, run.lease)
+            if run.lease.fence > 1:  # an earlier worker may have left calls behind
+                await in_database(settle_orphans, run.lease)
+                await in_database(reopen_decisions, run.lease)
             await self._run_actions(run, span)
         except LeaseLost:
             span.fail("lease_lost")
@@ -236,7 +237,10 @@ class Engine:
                     span.set({"countersign.turn.end": "released"})
                     return await in_database(release, run.lease)
                 case CallModel(number=number):
-                    await self._call_model(run, turn, number)
+                    is_new = state.step is None or state.step.number < number
+                    ended = await self._call_model(run, turn, number, is_new=is_new)
+                    if ended is not None:
+                        return span.set({"countersign.turn.end": ended})
                 case Decide(calls=calls):
                     # The catalogue as it is now, and not as it was offered to the model: a level
                     # that was raised or a confirmation that was withdrawn since counts at once.
@@ -244,7 +248,9 @@ class Engine:
                     await in_database(decide_calls, run.lease, calls, catalogue)
                     reach(FaultPoint.DECISION_COMMITTED)
                 case Execute(calls=calls):
-                    await run_core_calls(run.lease, calls, partial(_build_catalogue, turn))
+                    await run_core_calls(
+                        run.lease, calls, partial(_build_current_catalogue, turn.pk)
+                    )
                     await execute(
                         run.lease,
                         calls,
@@ -264,17 +270,22 @@ class Engine:
                 case _:
                     assert_never(action)
 
-    async def _call_model(self, run: Run, turn: Turn, number: int) -> None:
-        """Open the step, then call the model. If the process dies from here on, that counts as one
-        attempt of the step."""
+    async def _call_model(
+        self, run: Run, turn: Turn, number: int, *, is_new: bool
+    ) -> Reason | None:
+        """Open the step, then call the model. Return the reason if the answer ended the turn.
+
+        If the process dies from here on, that counts as one attempt of the step."""
         reach(FaultPoint.FIRST_STEP_CHOSEN if number == 1 else FaultPoint.NEXT_STEP_CHOSEN)
-        step = await in_database(open_step, run.lease, number)
+        step = await in_database(open_step, run.lease, number, is_new=is_new)
         catalogue = await _build_catalogue(turn)
         if number == 1 and catalogue.missing:
             await in_database(note_missing, run.lease, catalogue.missing)
         if number == 1 and any(catalogue.notice):
             await in_database(note_unmet, run.lease, catalogue)
-        await call_model(run.lease, step, catalogue, self.commit, lambda: run.was_stopped)
+        return await call_model(
+            run.lease, turn, step, catalogue, self.commit, lambda: run.was_stopped
+        )
 
     async def _hand_over(self, run: Run) -> None:
         """Handle a cancellation: Stop ends the turn, and the end of the process hands the turn to
@@ -364,11 +375,18 @@ def _get_task_name(work: Callable[[], Awaitable[None]]) -> str:
 
 
 async def _build_catalogue(turn: Turn) -> Catalogue:
-    person = await in_database(Member.objects.get, conversations=turn.conversation_id)
+    """Build the catalogue of a turn, which was read just now with its conversation and owner."""
+    person = turn.conversation.owner
     audience: Audience = "model" if turn.app_of_id is None else "app"
     found = await build_catalogue(person, turn.services, turn.conversation_id, audience)
     whole = found if audience == "app" else add_core_tools(found, person)
     return await in_database(choose_tools, whole, turn, person)
+
+
+async def _build_current_catalogue(turn_id: uuid.UUID) -> Catalogue:
+    """Build the catalogue from the turn, the chat and the person as they are now."""
+    turns = Turn.objects.select_related("conversation__owner")
+    return await _build_catalogue(await in_database(turns.get, pk=turn_id))
 
 
 async def _take(turn_id: uuid.UUID) -> Lease | None:

@@ -67,6 +67,7 @@ from chatapp.tools.catalogue import Catalogue
 from mcpconfig.values.results import make_storable
 
 from .made_pictures import read_picture
+from .next_action import Reason
 from .steps import Answer, AnswerPart, OpenStep, close_step
 
 log = logging.getLogger(__name__)
@@ -172,29 +173,28 @@ class AnswerReader:
 
 async def call_model(
     lease: Lease,
+    turn: Turn,
     step: OpenStep,
     catalogue: Catalogue,
     commit: GroupCommit,
     was_stopped: Callable[[], bool],
-) -> None:
-    """Call the model for this step and store its answer. A failure is stored as a notice.
+) -> Reason | None:
+    """Call the model for this step and store its answer. A failure is stored as a notice. Return
+    the reason if the answer ended the turn, which was read just now with its conversation and
+    owner.
 
     Cancelled by Stop, it stores what was said as an interrupted step. Cancelled because the process
     ends, it stores nothing: the next worker calls the model again.
     """
-    turn = await in_database(
-        Turn.objects.select_related("question", "answer", "conversation__owner").get,
-        pk=lease.turn_id,
-    )
     draft = Draft(lease=lease, message_id=turn.answer_id, step=step.number, attempt=step.attempt)
     reader = AnswerReader(draft=draft, commit=commit)
     try:
         await _call_in_time(turn, lease, step, catalogue, reader)
-        await _store_answer(lease, step, reader, catalogue)
+        return await _store_answer(lease, step, reader, catalogue, turn.signals)
     except asyncio.CancelledError:
         if was_stopped() and not reader.is_stored:
             _drop_calls(reader.answer)
-            await _store_answer(lease, step, reader, catalogue)
+            await _store_answer(lease, step, reader, catalogue, turn.signals)
         raise
     except Exception:
         with contextlib.suppress(Exception):  # keep the text, if it can be stored
@@ -342,21 +342,30 @@ def _drop_calls(answer: Answer) -> None:
 
 
 async def _store_answer(
-    lease: Lease, step: OpenStep, reader: AnswerReader, catalogue: Catalogue
-) -> None:
-    """Store the answer, also while it is cancelled. Text is stored first, so that none follows the
-    end of its step."""
+    lease: Lease, step: OpenStep, reader: AnswerReader, catalogue: Catalogue, signals: int
+) -> Reason | None:
+    """Store the answer with its last text, also while it is cancelled. Return the reason if it
+    ended the turn."""
     reader.is_stored = True
     reader.answer.usage = reader.meter.used
     reader.answer.close_sources()
     if reader.meter.reported.input_tokens:
         reader.answer.estimated_tokens = reader.meter.asked_tokens
 
-    async def store() -> None:
-        await reader.commit.flush(reader.draft)
-        await retry_in_database(lease, close_step, lease, step, reader.answer, catalogue)
+    if reader.answer.ends_turn:
+        reach(FaultPoint.TURN_END_CHOSEN)
 
-    await run_uninterrupted(store())
+    async def store() -> Reason | None:
+        async with reader.commit.take_rest(reader.draft) as rest:
+            return await retry_in_database(
+                lease,
+                close_step,
+                *(lease, step, reader.answer, catalogue),
+                rest=rest,
+                signals=signals,
+            )
+
+    return await run_uninterrupted(store())
 
 
 # --- the wait before the model is called again ---------------------------------------------------

@@ -156,7 +156,7 @@ def _after_answer(turn: TurnState, step: StepState) -> Action:
         return Wait(calls=open_calls)
     if step.calls and step.finish_reason != BY_APP:
         return _call_model(turn, step.number + 1)
-    return Finish(reason=_choose_reason(step))
+    return Finish(reason=choose_reason(step.finish_reason))
 
 
 def _find_in_state(step: StepState, states: set[str]) -> tuple[uuid.UUID, ...]:
@@ -178,8 +178,9 @@ def _call_model(turn: TurnState, number: int) -> Action:
     return CallModel(number=number)
 
 
-def _choose_reason(step: StepState) -> Reason:
-    match step.finish_reason:
+def choose_reason(finish_reason: str) -> Reason:
+    """Return why a turn ends whose last answer ended for this reason and asks for no tool."""
+    match finish_reason:
         case "length":
             return "length"
         case "refused":

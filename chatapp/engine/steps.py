@@ -1,6 +1,7 @@
 """Steps in the database: opening one, and storing an answer as parts and tool calls."""
 
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -22,7 +23,9 @@ from chatapp.tools.core import FIND_TOOLS
 from mcpconfig.values.results import make_storable
 
 from .cited_sources import CitedSources
+from .ending import end_answered_turn
 from .made_pictures import Picture, store_pictures
+from .next_action import Reason, choose_reason
 from .notices import note_changed, note_left_out, note_shortened
 
 CUT_OFF = "The answer was cut off before this call was complete, so it was not run."
@@ -73,6 +76,18 @@ class Answer:
         return bool(self.parts or self.calls)
 
     @property
+    def ends_turn(self) -> bool:
+        """Whether it is complete and leaves nothing to do."""
+        return bool(self.finish_reason) and not self.calls
+
+    @property
+    def has_content(self) -> bool:
+        return any(
+            part.kind == "file" or (part.kind == "text" and part.text.strip())
+            for part in self.parts
+        )
+
+    @property
     def orphaned_reasoning(self) -> set[int]:
         """The positions of reasoning that led only to calls that were dropped: without those calls
         no provider accepts it."""
@@ -95,10 +110,12 @@ class OpenStep:
     attempt: int
 
 
-def open_step(lease: Lease, number: int) -> OpenStep:
-    """Create step `number`, or begin it again: the text of the earlier attempt leaves the page."""
+def open_step(lease: Lease, number: int, *, is_new: bool = False) -> OpenStep:
+    """Create step `number`, or begin it again: the text of the earlier attempt leaves the page.
+
+    `is_new`: it is known that the step does not exist."""
     with lock_turn(lease) as turn:
-        step = Step.objects.filter(turn=turn, number=number).first()
+        step = None if is_new else Step.objects.filter(turn=turn, number=number).first()
         if step is None:  # only the holder of the turn creates it
             step = Step.objects.create(turn=turn, number=number)
         else:
@@ -129,8 +146,20 @@ def _remove_earlier_attempt(turn: Turn, step: Step, lease: Lease) -> None:
     journal.append(turn.conversation_id, turn.pk, [entry])
 
 
-def close_step(lease: Lease, step: OpenStep, answer: Answer, catalogue: Catalogue) -> None:
+def close_step(
+    lease: Lease,
+    step: OpenStep,
+    answer: Answer,
+    catalogue: Catalogue,
+    *,
+    rest: Sequence[Entry] = (),
+    signals: int | None = None,
+) -> Reason | None:
     """Store the answer as parts and tool calls, and its journal entries, in one transaction.
+
+    `rest` are the last deltas, which nothing has stored. A complete answer without calls ends the
+    turn in the same transaction, unless the turn was signalled since `signals` were read. Return
+    the reason if it ended.
 
     Doing it twice is harmless: the answer to the first time's commit may have been lost.
     """
@@ -148,7 +177,7 @@ def close_step(lease: Lease, step: OpenStep, answer: Answer, catalogue: Catalogu
             finished_at=Now(),
         )
         if not closed_now:
-            return
+            return None
         if answer.usage.input_tokens or answer.usage.output_tokens:
             usage.add_usage(turn.conversation.owner_id, turn.model, answer.usage, answer.price)
         parts = Part.objects.bulk_create(_build_parts(turn, step.number, answer))
@@ -164,7 +193,12 @@ def close_step(lease: Lease, step: OpenStep, answer: Answer, catalogue: Catalogu
             *note_shortened(turn, answer.shortened),
             *note_changed(turn, calls, catalogue),
         ]
-        journal.append(turn.conversation_id, turn.pk, [*noted, closed, *proposed])
+        reason, ending = None, list[Entry]()
+        if answer.ends_turn and turn.signals == signals:
+            reason = choose_reason(answer.finish_reason)
+            ending = end_answered_turn(turn, reason, has_content=answer.has_content)
+        journal.append(turn.conversation_id, turn.pk, [*rest, *noted, closed, *proposed, *ending])
+        return reason
 
 
 def _build_parts(turn: Turn, step: int, answer: Answer) -> list[Part]:

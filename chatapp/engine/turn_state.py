@@ -6,7 +6,7 @@ from django.conf import settings
 
 from chatapp.calls.attempts import MAX_ATTEMPTS
 from chatapp.journal.lease import Lease, LeaseLost
-from chatapp.live.page_facts import count_figures
+from chatapp.live.page_facts import seconds_between
 from chatapp.models import JournalEvent, Review, Step, ToolCall, Turn
 from chatapp.providers.access import usage
 
@@ -20,20 +20,27 @@ def read_turn(lease: Lease) -> tuple[Turn, TurnState]:
     if turn is None:
         raise LeaseLost
     steps = list(turn.steps.all())
-    calls = list(turn.tool_calls.only("turn", "step", "state", "attempt"))
+    calls = _load_calls(turn) if steps else []
+    step = _build_latest_step(turn, steps, calls)
     state = TurnState(
         stop_requested=turn.stop_requested,
-        step=_build_latest_step(turn, steps, calls),
-        used=_sum_used(turn, steps, calls),
+        step=step,
+        used=_sum_used(steps, calls),
         limit=Budget(
             steps=settings.TURN_MAX_STEPS,
             seconds=settings.TURN_MAX_SECONDS,
             tokens=settings.TURN_MAX_TOKENS,
             calls=settings.TURN_MAX_CALLS,
         ),
-        used_up=_describe_used_up(turn),
+        # Without calls to answer for, a step that was begun is the last one.
+        used_up=_describe_used_up(turn) if step is None or step.calls else None,
     )
     return turn, state
+
+
+def _load_calls(turn: Turn) -> list[ToolCall]:
+    columns = ("turn", "step", "state", "attempt", "sent_at", "finished_at")
+    return list(turn.tool_calls.only(*columns))
 
 
 def _describe_used_up(turn: Turn) -> tuple[str, str] | None:
@@ -75,11 +82,12 @@ def _count_attempts(turn: Turn, step: Step) -> int:
     return step.attempt - begun_anew.filter(data__handed_on=True).count()
 
 
-def _sum_used(turn: Turn, steps: list[Step], calls: list[ToolCall]) -> Budget:
+def _sum_used(steps: list[Step], calls: list[ToolCall]) -> Budget:
     """Return what the turn has used so far."""
     return Budget(
         steps=sum(step.state != Step.State.CALLING for step in steps),
-        seconds=count_figures([turn])[turn.pk].seconds,
+        seconds=sum(seconds_between(step.started_at, step.finished_at) for step in steps)
+        + sum(seconds_between(call.sent_at, call.finished_at) for call in calls),
         tokens=sum(step.read_tokens + step.written_tokens for step in steps),
         calls=sum(call.attempt for call in calls),
     )

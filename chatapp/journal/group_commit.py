@@ -9,7 +9,8 @@ import logging
 import math
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -111,6 +112,25 @@ class GroupCommit:
         commit, which puts its entries back if it fails."""
         async with self._committing:
             return draft.error is None and draft in self._waiting
+
+    @asynccontextmanager
+    async def take_rest(self, draft: Draft) -> AsyncIterator[list[Entry]]:
+        """Yield the deltas of this draft that nothing has stored, for a transaction inside the
+        block. If it fails, they are put back. Raises the error of this draft's last commit."""
+        async with self._committing:
+            is_clear = draft.error is None and not draft.doubtful
+            rest = draft.take() if is_clear else []
+            if is_clear:
+                self._waiting.discard(draft)
+        if not is_clear:
+            await self.flush(draft)
+        try:
+            yield rest
+        except BaseException:
+            draft.put_back(rest)
+            self._waiting.add(draft)
+            self._wanted.set()
+            raise
 
     def forget(self, draft: Draft) -> None:
         """Drop the deltas that are not stored. No page has shown them."""

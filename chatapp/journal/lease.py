@@ -142,11 +142,12 @@ def drop(lease: Lease) -> None:
 
 @contextmanager
 def lock_turn(lease: Lease) -> Iterator[Turn]:
-    """Open a transaction in which this worker has the lease and the turn's row is locked. Raises
-    LeaseLost."""
+    """Open a transaction in which this worker has the lease and the turn's row is locked. The turn
+    is yielded with its conversation. Raises LeaseLost."""
     with transaction.atomic():
         turn = (
-            Turn.objects.select_for_update()
+            Turn.objects.select_for_update(of=("self",))
+            .select_related("conversation")
             .filter(pk=lease.turn_id, lease_owner=lease.owner, fence=lease.fence)
             .first()
         )

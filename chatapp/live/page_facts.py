@@ -233,12 +233,12 @@ def count_figures(turns: Iterable[Turn]) -> dict[uuid.UUID, Figures]:
         *("started_at", "finished_at", "cost", "currency"),
     ):
         tokens[turn_id] += written + summarised
-        seconds[turn_id] += _seconds_between(began, ended)
+        seconds[turn_id] += seconds_between(began, ended)
         if cost:
             costs[turn_id][currency] = costs[turn_id].get(currency, Decimal(0)) + cost
     calls = ToolCall.objects.filter(turn__in=known)
     for turn_id, sent, ended in calls.values_list("turn_id", "sent_at", "finished_at"):
-        seconds[turn_id] += _seconds_between(sent, ended)
+        seconds[turn_id] += seconds_between(sent, ended)
     return {
         turn.pk: Figures(
             output_tokens=tokens[turn.pk],
@@ -249,5 +249,6 @@ def count_figures(turns: Iterable[Turn]) -> dict[uuid.UUID, Figures]:
     }
 
 
-def _seconds_between(began: datetime | None, ended: datetime | None) -> float:
+def seconds_between(began: datetime | None, ended: datetime | None) -> float:
+    """Return 0 for what has not begun or not ended."""
     return (ended - began).total_seconds() if began and ended else 0.0

@@ -32,14 +32,14 @@ class Offer:
 
 
 def offer_tools(turn: Turn, model: ChosenModel, catalogue: Catalogue) -> Offer:
-    """Return the tools for the next model call of this turn."""
+    """Return the tools for the next model call of this turn, which was read just now."""
     if not model.takes_tools:
         return Offer(tools=())
     usable = _list_usable(turn, catalogue)
     own = _list_always_sent(usable, calculate_tool_room(model))
     others = [tool for tool in usable if not own or tool.origin == "service"]
     weights = {tool.tool_id: weigh_tool(tool) for tool in others}
-    sent, saved = choose_sent_tools(others, weights, calculate_tool_room(model), _read_loaded(turn))
+    sent, saved = choose_sent_tools(others, weights, calculate_tool_room(model), turn.loaded_tools)
     told = tuple(build_spec(tool) for tool in (*own, *sent))
     memory = _mention_memory(turn) if any(tool.tool_name == RECALL for tool in own) else ""
     if not saved:
@@ -72,12 +72,6 @@ def _list_usable(turn: Turn, catalogue: Catalogue) -> list[CatalogueTool]:
     if turn.conversation.mode == Conversation.Mode.ACT:
         return tools
     return [tool for tool in tools if tool.risk.level == "low"]
-
-
-def _read_loaded(turn: Turn) -> list[str]:
-    """Return the tools that this turn has loaded, from its row."""
-    found: list[str] = Turn.objects.values_list("loaded_tools", flat=True).get(pk=turn.pk)
-    return found
 
 
 def calculate_tool_room(model: ChosenModel) -> int:

@@ -4,7 +4,7 @@ An id is `prefix:name`. The prefix is the slug of a provider's row, or else a ki
 environment.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import cast
 
@@ -122,9 +122,11 @@ def choose_model(model_id: str, person: Member | None) -> ChosenModel:
     person is in no group.
     """
     prefix, _, name = model_id.partition(":")
-    row = ModelProvider.objects.filter(slug=prefix).first()
+    of_environment = _find_environment_rows(prefix)
+    rows = list(ModelProvider.objects.filter(slug=prefix) | of_environment)
+    row = next((row for row in rows if row.slug == prefix), None)
     if row is None:
-        if _is_closed(prefix, name):
+        if _is_closed(rows, name):
             raise unknown_model_error(model_id)
         return _choose_by_name(model_id)
     usable = ChatModel.objects.for_member(person).filter(provider=row, name=name)
@@ -256,7 +258,9 @@ def _may_be_named(model_id: str) -> bool:
     """Whether no row of an admin forbids a model that is in no list."""
     prefix, _, name = model_id.partition(":")
     row = ModelProvider.objects.filter(slug=prefix).first()
-    return not _is_closed(prefix, name) if row is None else _is_open(row, name)
+    if row is None:
+        return not _is_closed(_find_environment_rows(prefix), name)
+    return _is_open(row, name)
 
 
 def _is_open(row: ModelProvider, name: str) -> bool:
@@ -266,20 +270,23 @@ def _is_open(row: ModelProvider, name: str) -> bool:
     return name.lower() not in _list_names(_find_account_rows(row))
 
 
-def _is_closed(prefix: str, name: str) -> bool:
-    """Whether this model of the environment's account may be used through rows only."""
-    rows = _find_environment_rows(prefix)
+def _is_closed(rows: Iterable[ModelProvider], name: str) -> bool:
+    """Whether a model of the environment's account, which has these rows, may be used through rows
+    only."""
     return not _are_open(rows) or name.lower() in _list_names(rows)
 
 
-def _are_open(rows: QuerySet[ModelProvider]) -> bool:
+def _are_open(rows: Iterable[ModelProvider]) -> bool:
     """Whether all of these rows of one account allow any model."""
-    return not rows.exclude(is_enabled=True, offers_unlisted=True).exists()
+    return all(row.is_enabled and row.offers_unlisted for row in rows)
 
 
-def _list_names(rows: QuerySet[ModelProvider]) -> set[str]:
+def _list_names(rows: Iterable[ModelProvider]) -> set[str]:
     """Return the listed names in lower case. A listed model has a rule of its own."""
-    names = ChatModel.objects.filter(provider__in=rows).values_list("name", flat=True)
+    known = list(rows)
+    if not known:
+        return set()
+    names = ChatModel.objects.filter(provider__in=known).values_list("name", flat=True)
     return {name.lower() for name in names}
 
 

@@ -59,20 +59,23 @@ def find_price(facts: ChatModel | None) -> Price | None:
 def add_usage(person_id: int, model: str, usage: Usage, price: Price | None) -> None:
     """Add a model call to the person's day, in the transaction of the caller."""
     tokens = usage.input_tokens + usage.output_tokens
-    row, _ = UsageOfDay.objects.get_or_create(
-        person_id=person_id,
-        day=timezone.now().date(),
-        model=model,
-        currency=price.currency if price else "",
-    )
-    UsageOfDay.objects.filter(pk=row.pk).update(
-        calls=F("calls") + 1,
-        input_tokens=F("input_tokens") + usage.input_tokens,
-        cached_tokens=F("cached_tokens") + usage.cached_tokens,
-        output_tokens=F("output_tokens") + usage.output_tokens,
-        unpriced_tokens=F("unpriced_tokens") + (0 if price else tokens),
-        cost=F("cost") + (price.compute_cost(usage) if price else Decimal(0)),
-    )
+    key: dict[str, Any] = {
+        "person_id": person_id,
+        "day": timezone.now().date(),
+        "model": model,
+        "currency": price.currency if price else "",
+    }
+    amounts = {
+        "calls": F("calls") + 1,
+        "input_tokens": F("input_tokens") + usage.input_tokens,
+        "cached_tokens": F("cached_tokens") + usage.cached_tokens,
+        "output_tokens": F("output_tokens") + usage.output_tokens,
+        "unpriced_tokens": F("unpriced_tokens") + (0 if price else tokens),
+        "cost": F("cost") + (price.compute_cost(usage) if price else Decimal(0)),
+    }
+    if not UsageOfDay.objects.filter(**key).update(**amounts):  # the first of this day
+        UsageOfDay.objects.get_or_create(**key)
+        UsageOfDay.objects.filter(**key).update(**amounts)
 
 
 def add_summary_usage(turn_id: UUID, used: Usage, price: Price | None) -> None:

@@ -10,14 +10,17 @@ from django.db import InterfaceError, OperationalError
 from chatapp.calls import execution
 from chatapp.conversations import intake
 from chatapp.engine import engine as engines
+from chatapp.engine import model_call
 from chatapp.engine.ending import finish_turn
 from chatapp.engine.engine import Engine
+from chatapp.engine.next_action import TurnState
 from chatapp.engine.runtime import EngineRuntime
+from chatapp.engine.steps import close_step
 from chatapp.engine.turn_state import read_turn
 from chatapp.journal import db_retry
 from chatapp.journal.lease import Lease, acquire, drop
 from chatapp.models import ToolCall, Turn
-from chatapp.providers.events import TextDelta
+from chatapp.providers.events import Finished, TextDelta
 from chatapp.server.database import in_database
 from chatapp.server.runtime import current_runtime
 from mcpconfig.models import Service
@@ -41,9 +44,7 @@ def now(turn: Turn) -> Turn:
     return Turn.objects.get(pk=turn.pk)
 
 
-@pytest.mark.parametrize(
-    "work", ["settle_orphans", "read_turn", "open_step", "finish_turn"], ids=lambda name: str(name)
-)
+@pytest.mark.parametrize("work", ["settle_orphans", "read_turn", "open_step"])
 @pytest.mark.parametrize("error", [OperationalError, InterfaceError])
 async def test_a_turn_is_let_go_of_and_goes_on_when_it_is_taken_up_again(
     runtime: EngineRuntime,
@@ -55,13 +56,14 @@ async def test_a_turn_is_let_go_of_and_goes_on_when_it_is_taken_up_again(
     real = getattr(engines, work)
     failures: list[int] = []
 
-    def away(*args: object) -> object:
+    def away(*args: object, **options: object) -> object:
         if not failures:
             failures.append(1)
             raise error("the server closed the connection unexpectedly")
-        return real(*args)
+        return real(*args, **options)
 
     monkeypatch.setattr(engines, work, away)
+    await in_database(Turn.objects.update, fence=1)  # an earlier worker had the turn
     scripted.scenes.append(text("Here I am."))
     await runtime.engine.advance(turn.pk)
     let_go = await in_database(now, turn)
@@ -69,6 +71,48 @@ async def test_a_turn_is_let_go_of_and_goes_on_when_it_is_taken_up_again(
     done = await wait_for_rest(runtime, turn)
     assert (done.state, await in_database(read_text, turn)) == (Turn.State.DONE, "Here I am.")
     assert await in_database(read_notices, turn) == []
+
+
+@pytest.mark.parametrize("loses_answers", [False, True])
+async def test_an_answer_and_the_end_of_its_turn_are_stored_together_and_once(
+    runtime: EngineRuntime,
+    turn: Turn,
+    monkeypatch: pytest.MonkeyPatch,
+    loses_answers: bool,
+) -> None:
+    away = Away(close_step, 1, loses_answers=loses_answers)
+    monkeypatch.setattr(model_call, "close_step", away)
+    scripted.scenes.append(text("Here ", "I ", "am."))
+    done = await wait_for_rest(runtime, turn)
+    assert (away.failures, done.state, done.reason) == (1, Turn.State.DONE, "complete")
+    assert await in_database(read_text, turn) == "Here I am."
+    assert await in_database(read_notices, turn) == []
+    kinds = await in_database(list, turn.journal.order_by("seq").values_list("kind", flat=True))
+    assert kinds.count("step") == 1
+    assert kinds[-2:] == ["step", "turn"]
+
+
+async def test_a_signal_while_the_model_answers_is_read_before_the_turn_ends(
+    runtime: EngineRuntime, turn: Turn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pause = Pause()
+    scripted.scenes.append([TextDelta(text="Here I am."), pause, Finished(reason="stop")])
+    reads: list[int] = []
+
+    def read(lease: Lease) -> tuple[Turn, TurnState]:
+        found = read_turn(lease)
+        reads.append(found[0].signals)
+        return found
+
+    monkeypatch.setattr(engines, "read_turn", read)
+    moving = asyncio.create_task(runtime.engine.advance(turn.pk))
+    async with asyncio.timeout(60):
+        await pause.reached.wait()
+    await in_database(Turn.objects.update, signals=7)
+    pause.ended.set()
+    await moving
+    assert (await in_database(now, turn)).state == Turn.State.DONE
+    assert reads == [0, 7]
 
 
 async def test_a_turn_whose_lease_cannot_be_given_back_is_free_when_it_runs_out(
@@ -168,6 +212,7 @@ async def test_a_turn_that_the_database_refuses_each_time_ends_with_a_plain_word
     work: str,
 ) -> None:
     """Else the sweep would take it up for ever."""
+    await in_database(Turn.objects.update, fence=1)  # an earlier worker had the turn
     refused = Away(getattr(engines, work), engines.MAX_DROPS)
     monkeypatch.setattr(engines, work, refused)
     scripted.scenes.append(calls(READ))

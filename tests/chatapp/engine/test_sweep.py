@@ -25,7 +25,7 @@ State = ToolCall.State
 def call(turn: Turn) -> ToolCall:
     """A call that was being sent when everything stopped, in a turn that waits."""
     turn.steps.create(number=1, state="done", finish_reason="tool_calls")
-    Turn.objects.filter(pk=turn.pk).update(state=Turn.State.WAITING)
+    Turn.objects.filter(pk=turn.pk).update(state=Turn.State.WAITING, fence=1)
     return ToolCall.objects.create(
         turn=turn,
         step=1,
