@@ -49,13 +49,11 @@ def receive(
     (“off” for none) apply to a new conversation. `effort` is how much the model reasons in this
     conversation from now on, “default” what the model's settings say; empty changes nothing.
     """
-    if client_id is not None and (known := _find_accepted(person, client_id)):
-        return known
-    check_text(text)
-    check_effort(effort)
-    check_may_ask(person, model)
-    files = attaching.load_drafts(person, attachments)
     try:
+        check_text(text)
+        check_effort(effort)
+        check_may_ask(person, model)
+        files = attaching.load_drafts(person, attachments)
         with transaction.atomic():
             begun = conversation or _create_conversation(person, text, model, mode, tools)
             _set_effort(begun, effort)
@@ -63,7 +61,7 @@ def receive(
             if conversation is None:
                 log_first_mode(begun)
     except (IntegrityError, Refused) as problem:
-        # The same message may have been accepted at this moment.
+        # The same message may have been accepted before, or at this moment.
         if client_id is not None and (known := _find_accepted(person, client_id)):
             return known
         if isinstance(problem, Refused):

@@ -27,7 +27,7 @@ from .fault_points import FaultPoint, reach
 from .lease import Lease, LeaseLost
 
 log = logging.getLogger(__name__)
-TICK_SECONDS = 0.075
+TICK_SECONDS = 0.1
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
