@@ -5,10 +5,10 @@ import asyncio
 import gc
 import os
 
-from django.core.asgi import get_asgi_application
+import django
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "chatapp.settings")
-pages = get_asgi_application()
+django.setup(set_prefix=False)
 
 # Models can be imported only once Django is set up.
 from channels.routing import URLRouter  # noqa: E402
@@ -21,6 +21,7 @@ from .background.worker import BackgroundWorker  # noqa: E402
 from .consumers import ConversationConsumer, NoSocket, PersonConsumer  # noqa: E402
 from .demo import application as demo  # noqa: E402
 from .engine.runtime import close_engine_runtime, open_engine_runtime  # noqa: E402
+from .server.page_handler import PageHandler  # noqa: E402
 from .server.request_bodies import limit_request_body  # noqa: E402
 from .server.shutdown import end_with_parent, on_end_signals  # noqa: E402
 from .telemetry.http_requests import watch_requests  # noqa: E402
@@ -30,6 +31,7 @@ from .views.api import mcp  # noqa: E402
 # after every 700, takes a twentieth of the time of streaming.
 GARBAGE_OBJECTS = 50_000
 
+pages = PageHandler()
 sockets = CookieMiddleware(
     URLRouter(
         [

@@ -1,0 +1,76 @@
+"""How many statements a turn sends to the database."""
+
+import asyncio
+import uuid
+from collections.abc import AsyncGenerator
+
+import pytest
+from asgiref.sync import sync_to_async
+from django.test import Client
+
+from chatapp.consumers import stream_fragments
+from chatapp.engine import engine
+from chatapp.engine.runtime import EngineRuntime
+from chatapp.live import hub
+from chatapp.live.hub import current_hub
+from chatapp.models import Member, Turn
+from chatapp.providers.account import Account
+from chatapp.providers.events import Finished, ModelEvent, TextDelta, Usage
+from chatapp.providers.request import ModelRequest
+from chatapp.server.database import in_database
+from tests import scripted
+from tests.chatapp.telemetry.reading import Increase
+from tests.turns.acts import wait_for_rest, wait_until
+
+pytestmark = pytest.mark.django_db(transaction=True)
+COMMITS = 12
+OF_A_TURN = 65
+OF_A_COMMIT = 2
+
+
+@pytest.fixture
+def _no_polls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Background tasks count as well, and how often they run depends on the machine."""
+    monkeypatch.setattr(hub, "POLL_SECONDS", 3600.0)
+    monkeypatch.setattr(engine, "STOP_CHECK_SECONDS", 3600.0)
+
+
+@pytest.mark.usefixtures("_no_polls")
+async def test_a_turn_with_an_open_page_takes_few_statements_and_each_commit_two(
+    turn: Turn, owner: Member, runtime: EngineRuntime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The message, the turn without tools, and the page that shows its answer."""
+    await wait_for_rest(runtime, turn)
+    client = Client()
+    await sync_to_async(client.force_login)(owner)
+    increase = Increase()
+
+    async def stream(_request: ModelRequest, _account: Account) -> AsyncGenerator[ModelEvent, None]:
+        for number in range(1, COMMITS + 1):
+            yield TextDelta(text="word ")
+            await wait_until(lambda: increase.of("commit_seconds_count") >= number)  # noqa: B023
+        yield Usage(input_tokens=30, output_tokens=40)
+        yield Finished(reason="stop")
+
+    monkeypatch.setattr(scripted, "stream", stream)
+    fields = {"text": "Hello", "model": scripted.MODEL, "client_id": str(uuid.uuid4())}
+    answer = await sync_to_async(client.post)(
+        f"/c/{turn.conversation_id}/messages", fields, headers={"HX-Request": "true"}
+    )
+    assert answer.status_code == 200
+    latest = await in_database(Turn.objects.latest, "created_at")
+    viewer = await current_hub().join(turn.conversation_id, 0)
+    shown = asyncio.create_task(
+        stream_fragments(owner.pk, turn.conversation_id, ["waiting", "tools-button"], viewer)
+    )
+    try:
+        done = await wait_for_rest(runtime, latest)
+        feed = current_hub()._feeds[turn.conversation_id]
+        await wait_until(lambda: feed.seq == feed._target)
+    finally:
+        shown.cancel()
+        current_hub().leave(turn.conversation_id, viewer)
+    assert done.reason == "complete"
+    assert increase.of("commit_seconds_count") == COMMITS
+    sent = increase.of("database_statements_total")
+    assert sent <= OF_A_TURN + COMMITS * OF_A_COMMIT

@@ -1,0 +1,62 @@
+"""Pages run in one thread, and asynchronous views stay in the event loop."""
+
+from typing import Any
+
+import pytest
+from asgiref.sync import SyncToAsync, sync_to_async
+from django.conf import settings
+from django.test import Client
+from httpx2 import ASGITransport, AsyncClient
+
+from chatapp.models import Member
+from chatapp.server.page_handler import PageHandler, has_async_view
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def changes(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """What was given to a thread."""
+    found: list[object] = []
+    real = SyncToAsync.__call__
+
+    async def count(self: SyncToAsync[Any, Any], *args: Any, **kwargs: Any) -> Any:
+        found.append(self.func)
+        return await real(self, *args, **kwargs)
+
+    monkeypatch.setattr(SyncToAsync, "__call__", count)
+    return found
+
+
+async def get(path: str, **cookies: str) -> int:
+    """The status of the answer."""
+    transport = ASGITransport(app=PageHandler())  # type: ignore[arg-type]
+    async with AsyncClient(
+        transport=transport, cookies=cookies, base_url="http://127.0.0.1"
+    ) as browser:
+        answer = await browser.get(path)
+    return answer.status_code
+
+
+async def test_a_page_and_its_middleware_are_one_change_to_a_thread(
+    owner: Member, changes: list[object]
+) -> None:
+    client = Client()
+    await sync_to_async(client.force_login)(owner)
+    session = {settings.SESSION_COOKIE_NAME: client.cookies[settings.SESSION_COOKIE_NAME].value}
+    changes.clear()
+    assert await get("/", **session) == 200
+    # Django's signal of the start, the page itself, and closing the answer.
+    assert len(changes) == 3, changes
+
+
+async def test_a_page_that_does_not_exist_is_answered() -> None:
+    assert await get("/nothing/here/") == 404
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [("/", False), ("/nothing/here/", False), ("/v1/chat/completions", True), ("/metrics", True)],
+)
+def test_asynchronous_views_are_known_by_their_path(path: str, expected: bool) -> None:
+    assert has_async_view(path) is expected
