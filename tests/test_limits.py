@@ -33,6 +33,7 @@ KNOWN_TO = {
     "httpx2": [
         *("mcpconfig/", "chatapp/providers/connections.py", "chatapp/audit/anchors.py"),
         *("chatapp/providers/anthropic/client.py", "chatapp/providers/google/client.py"),
+        "chatapp/providers/openai/client.py",
         "chatapp/providers/access/server_models.py",
     ],
     "redis": [],

@@ -3,8 +3,9 @@
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from typing import Any, TypeVar
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+from types import TracebackType
+from typing import Any, Self, TypeVar
 
 from django.conf import settings
 
@@ -19,6 +20,7 @@ DOCUMENT_TYPES = ("text/html", "application/json")
 MAX_COUNT = 2_147_483_647
 
 Outcome = TypeVar("Outcome")
+Sent = TypeVar("Sent")
 Event = TypeVar("Event")
 # Returns None for an error that is not the provider's.
 Translation = Callable[[Exception, Account], ProviderError | None]
@@ -31,9 +33,104 @@ async def run_step(
 
     An error that `translate` does not know is a bug of ours and is raised unchanged.
     """
-    try:
+    with _translate_errors(account, translate):
         async with asyncio.timeout_at(deadline):
             return await step
+
+
+async def read_events(
+    step: Callable[[], Awaitable[Sequence[Sent]]],
+    parse: Callable[[Sent], Event | None],
+    account: Account,
+    translate: Translation,
+) -> AsyncGenerator[Event, None]:
+    """Yield one event after another until `step` returns none. The first may take longer.
+
+    `step` returns all that has arrived. `parse` returns None for what is no event.
+    """
+    limit, seconds, count = WaitLimit(), settings.MODEL_FIRST_BYTE_SECONDS, 0
+    try:
+        with _translate_errors(account, translate):
+            while True:
+                with limit.within(seconds):
+                    batch = await step()
+                if not batch:
+                    return
+                for sent in batch:
+                    event = parse(sent)
+                    if event is None:
+                        continue
+                    yield event
+                    count += 1
+                    if count % EVENTS_BEFORE_OTHERS == 0:
+                        # Reading does not yield to the loop while the buffer has events.
+                        await asyncio.sleep(0)
+                seconds = settings.MODEL_IDLE_SECONDS
+    finally:
+        limit.close()
+
+
+class WaitLimit:
+    """Limits the waits of a task, one after another, as `asyncio.timeout` limits one.
+
+    That would set and cancel a timer for each event. This timer stays, and when it fires too early
+    for the wait of that moment, it is set again.
+    """
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._timer: asyncio.TimerHandle | None = None
+        self._deadline = 0.0
+        self._task: asyncio.Task[Any] | None = None
+        self._cancelling = 0
+        self._has_expired = False
+
+    def within(self, seconds: float) -> Self:
+        """Set the limit of the next wait, which is the block of a `with` statement."""
+        self._deadline = self._loop.time() + seconds
+        if self._timer is not None and self._timer.when() > self._deadline:
+            self.close()
+        if self._timer is None:
+            self._timer = self._loop.call_at(self._deadline, self._expire)
+        return self
+
+    def __enter__(self) -> None:
+        if (task := asyncio.current_task()) is not None:
+            self._task, self._cancelling = task, task.cancelling()
+
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        error: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> None:
+        task, self._task = self._task, None
+        if self._has_expired and task is not None:
+            self._has_expired = False
+            is_ours = task.uncancel() <= self._cancelling
+            if is_ours and isinstance(error, asyncio.CancelledError):
+                raise TimeoutError from error
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _expire(self) -> None:
+        self._timer = None
+        if self._task is None:
+            return
+        if self._loop.time() < self._deadline:
+            self._timer = self._loop.call_at(self._deadline, self._expire)
+        else:
+            self._has_expired = True
+            self._task.cancel()
+
+
+@contextlib.contextmanager
+def _translate_errors(account: Account, translate: Translation) -> Iterator[None]:
+    try:
+        yield
     except TimeoutError as error:
         raise provider_error("timeout", account.names) from error
     except ProviderError:
@@ -43,22 +140,6 @@ async def run_step(
         if known is None:
             raise
         raise known from error
-
-
-async def read_events(
-    step: Callable[[], Awaitable[Event | None]], account: Account, translate: Translation
-) -> AsyncGenerator[Event, None]:
-    """Yield one event after another until `step` returns None. The first may take longer."""
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + settings.MODEL_FIRST_BYTE_SECONDS
-    count = 0
-    while (event := await run_step(deadline, step(), account, translate)) is not None:
-        yield event
-        count += 1
-        if count % EVENTS_BEFORE_OTHERS == 0:
-            # An SDK does not yield to the loop while its buffer has events.
-            await asyncio.sleep(0)
-        deadline = loop.time() + settings.MODEL_IDLE_SECONDS
 
 
 async def drain(source: AsyncGenerator[Event, None], seconds: float) -> list[Event]:

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any
 
@@ -10,10 +10,17 @@ import anthropic
 import httpx2
 
 from chatapp.providers.account import Account
-from chatapp.providers.connections import CONNECT_SECONDS, Clients, OwnHeaders, get_tls_context
+from chatapp.providers.connections import (
+    CONNECT_SECONDS,
+    Clients,
+    OwnHeaders,
+    get_tls_context,
+    use_own_streams,
+)
 from chatapp.providers.events import ProviderError
 from chatapp.providers.failures import classify, missing_key_error, provider_error, read_retry_after
 from chatapp.providers.refusals import Simplify
+from chatapp.providers.server_sent_events import EventReader, SentEvent
 from chatapp.providers.stream_reading import read_events, refuse_document, run_step
 
 ANTHROPIC_URL = "https://api.anthropic.com"
@@ -42,11 +49,13 @@ def _new_client(account: Account) -> anthropic.AsyncAnthropic:
         max_retries=0,
         timeout=timeout,
         open_telemetry=False,
-        http_client=anthropic.DefaultAsyncHttpxClient(
-            verify=get_tls_context(),
-            timeout=timeout,
-            follow_redirects=False,
-            event_hooks={"request": [hook]},
+        http_client=use_own_streams(
+            anthropic.DefaultAsyncHttpxClient(
+                verify=get_tls_context(),
+                timeout=timeout,
+                follow_redirects=False,
+                event_hooks={"request": [hook]},
+            )
         ),
     )
 
@@ -72,7 +81,7 @@ async def stream_events(
     reader = _Reader(account, body, simplify)
     async with (
         aclosing(reader),
-        aclosing(read_events(reader.next, account, _translate_error)) as source,
+        aclosing(read_events(reader.next, reader.parse, account, _translate_error)) as source,
     ):
         async for event in source:
             pings = pings + 1 if event["type"] == "ping" else 0
@@ -90,23 +99,26 @@ class _Reader:
         self._body = body
         self._simplify = simplify
         self._stream: Stream | None = None
-        self._source: AsyncIterator[Any] | None = None
+        self._source: EventReader | None = None
 
-    async def next(self) -> Event | None:
-        """Return the next event, None at the end. The first call sends the request.
+    async def next(self) -> list[SentEvent]:
+        """Return the events that arrived, none at the end. The first call sends the request.
 
         The SDK's own reader hides the pings, which show that the server is alive, and drops the
         events of gateways that have no name beside the data.
         """
         if self._source is None:
-            self._source = await self._open_stream()
-        async for sent in self._source:
-            event = json.loads(sent.data) if sent.data else {}
-            if isinstance(event, dict):
-                return _raise_error_event({"type": sent.event, **event}, self._account)
-        return None
+            self._source = EventReader((await self._open_stream()).response.aiter_bytes())
+        return await self._source.next()
 
-    async def _open_stream(self) -> AsyncIterator[Any]:
+    def parse(self, sent: SentEvent) -> Event | None:
+        name, data = sent
+        event = json.loads(data) if data else {}
+        if not isinstance(event, dict):
+            return None
+        return _raise_error_event({"type": name, **event}, self._account)
+
+    async def _open_stream(self) -> Stream:
         client = _get_client(self._account)
         while self._stream is None:
             try:
@@ -118,11 +130,13 @@ class _Reader:
                 if smaller is None:
                     raise
                 self._body = smaller
-        response = self._stream.response
-        refuse_document(response.headers.get("content-type", ""), self._account)
-        return Stream.raw_events(response)
+        content_type = self._stream.response.headers.get("content-type", "")
+        refuse_document(content_type, self._account)
+        return self._stream
 
     async def aclose(self) -> None:
+        if self._source is not None:
+            await self._source.aclose()
         if self._stream is not None:
             await self._stream.close()
 

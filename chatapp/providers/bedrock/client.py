@@ -51,7 +51,7 @@ from chatapp.providers.failures import (
 from chatapp.providers.refusals import Simplify
 from chatapp.providers.stream_reading import read_events, refuse_document, run_step
 
-from .threaded_reader import Event, Reader, do_nothing, flatten_batches, get_current_reader
+from .threaded_reader import Event, Reader, do_nothing, get_current_reader
 
 DRAIN_SECONDS = 2.0
 LIST_SECONDS = 20.0
@@ -165,11 +165,17 @@ async def stream_events(
     """
     reader = Reader(functools.partial(_read, account, body, simplify))
     try:
-        async with aclosing(read_events(reader.next, account, _translate_error)) as batches:
-            async for event in flatten_batches(batches):
+        async with aclosing(
+            read_events(reader.next, _get_event, account, _translate_error)
+        ) as source:
+            async for event in source:
                 yield event
     finally:
         reader.stop()
+
+
+def _get_event(event: Event) -> Event:
+    return event
 
 
 def _read(account: Account, body: Body, simplify: Simplify, reader: Reader) -> Iterator[Event]:

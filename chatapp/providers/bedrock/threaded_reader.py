@@ -7,7 +7,7 @@ import asyncio
 import functools
 import threading
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
@@ -35,12 +35,6 @@ def get_current_reader() -> "Reader | None":
 
 def do_nothing() -> None:
     """The interrupt of a thread that does not wait."""
-
-
-async def flatten_batches(batches: AsyncGenerator[Batch, None]) -> AsyncGenerator[Event, None]:
-    async for batch in batches:
-        for event in batch:
-            yield event
 
 
 class Waker:
@@ -108,8 +102,8 @@ class Reader:
         self._interrupt: Callable[[], None] = do_nothing
         get_threads().submit(self._read)
 
-    async def next(self) -> Batch | None:
-        """Return the events that arrived, None at the end."""
+    async def next(self) -> Batch:
+        """Return the events that arrived, none at the end."""
         if self._queue:
             await asyncio.sleep(0)
         while not self._queue:
@@ -134,7 +128,7 @@ class Reader:
                 raise StreamStopped
             self._interrupt = interrupt
 
-    def _take_batch(self) -> Batch | None:
+    def _take_batch(self) -> Batch:
         batch: Batch = []
         while self._queue and len(batch) < EVENTS_BEFORE_OTHERS:
             item = self._queue[0]
@@ -147,7 +141,7 @@ class Reader:
         end = self._queue.popleft()
         if isinstance(end, Exception):
             raise end
-        return None
+        return []
 
     def _read(self) -> None:
         """Read the whole stream, in the thread."""

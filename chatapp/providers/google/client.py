@@ -13,7 +13,13 @@ from google import genai
 from google.genai import errors, types
 
 from chatapp.providers.account import Account, ListedModel
-from chatapp.providers.connections import CONNECT_SECONDS, Clients, OwnHeaders, get_tls_context
+from chatapp.providers.connections import (
+    CONNECT_SECONDS,
+    Clients,
+    OwnHeaders,
+    get_tls_context,
+    use_own_streams,
+)
 from chatapp.providers.events import ErrorKind, ProviderError
 from chatapp.providers.failures import classify, missing_key_error, provider_error, read_retry_after
 from chatapp.providers.refusals import Simplify
@@ -46,11 +52,13 @@ def _new_client(account: Account) -> genai.Client:
             base_url=base_url,
             api_version=version,
             httpx_client=httpx2.Client(verify=get_tls_context()),
-            httpx_async_client=httpx2.AsyncClient(
-                verify=get_tls_context(),
-                follow_redirects=False,
-                limits=httpx2.Limits(max_connections=1000, max_keepalive_connections=100),
-                event_hooks={"request": hooks, "response": [_keep_response]},
+            httpx_async_client=use_own_streams(
+                httpx2.AsyncClient(
+                    verify=get_tls_context(),
+                    follow_redirects=False,
+                    limits=httpx2.Limits(max_connections=1000, max_keepalive_connections=100),
+                    event_hooks={"request": hooks, "response": [_keep_response]},
+                )
             ),
         ),
     )
@@ -93,7 +101,9 @@ async def stream_chunks(
     """
     answer = _Stream(account, body, simplify)
     try:
-        async with aclosing(read_events(answer.next, account, _translate_error)) as source:
+        async with aclosing(
+            read_events(answer.next, answer.parse, account, _translate_error)
+        ) as source:
             async for chunk in source:
                 yield chunk
     finally:
@@ -114,9 +124,18 @@ class _Stream:
         self._source: AsyncGenerator[Chunk, None] | None = None
         self._response: httpx2.Response | None = None
 
-    async def next(self) -> Chunk | None:
-        if self._source is not None:
-            return await anext(self._source, None)
+    async def next(self) -> list[Chunk]:
+        """Return one chunk, none at the end. The first call sends the request."""
+        if self._source is None:
+            chunk = await self._open()
+        else:
+            chunk = await anext(self._source, None)
+        return [chunk] if chunk is not None else []
+
+    def parse(self, chunk: Chunk) -> Chunk:
+        return chunk
+
+    async def _open(self) -> Chunk | None:
         client = _get_client(self._account)
         while True:
             try:

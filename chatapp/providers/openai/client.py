@@ -1,17 +1,27 @@
 """The only file that imports OpenAI's SDK: clients, one streamed answer, models, and its errors."""
 
 import asyncio
+import contextlib
+import json
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any
 
+import httpx2
 import openai
 
 from chatapp.providers.account import Account, ListedModel
-from chatapp.providers.connections import CONNECT_SECONDS, Clients, OwnHeaders, get_tls_context
+from chatapp.providers.connections import (
+    CONNECT_SECONDS,
+    Clients,
+    OwnHeaders,
+    get_tls_context,
+    use_own_streams,
+)
 from chatapp.providers.events import ProviderError
 from chatapp.providers.failures import classify, provider_error, read_retry_after
 from chatapp.providers.refusals import Simplify, is_llama_cpp_refusal
+from chatapp.providers.server_sent_events import EventReader, SentEvent
 from chatapp.providers.stream_reading import read_events, refuse_document, run_step
 
 from .listing import read_models
@@ -20,6 +30,7 @@ OPENAI_HOST = "api.openai.com"
 OPENAI_URL = f"https://{OPENAI_HOST}/v1"
 DRAIN_SECONDS = 0.2
 LIST_SECONDS = 20.0
+END = "[DONE]"
 # OpenRouter's error for a model that exists and does not support the request.
 NO_ENDPOINT = "No endpoints found that support"
 EFFORTS = {"off": "none", "low": "low", "medium": "medium", "high": "high"}
@@ -39,11 +50,13 @@ def _new_client(account: Account) -> openai.AsyncOpenAI:
         base_url=account.base_url or OPENAI_URL,
         max_retries=0,
         timeout=timeout,
-        http_client=openai.DefaultAsyncHttpxClient(
-            verify=get_tls_context(),
-            timeout=timeout,
-            follow_redirects=False,
-            event_hooks={"request": [OwnHeaders(account, own)]},
+        http_client=use_own_streams(
+            openai.DefaultAsyncHttpxClient(
+                verify=get_tls_context(),
+                timeout=timeout,
+                follow_redirects=False,
+                event_hooks={"request": [OwnHeaders(account, own)]},
+            )
         ),
     )
 
@@ -62,14 +75,18 @@ async def stream_events(
     reader = _Reader(account, path, body, simplify)
     async with (
         aclosing(reader),
-        aclosing(read_events(reader.next, account, _translate_error)) as source,
+        aclosing(read_events(reader.next, reader.parse, account, _translate_error)) as source,
     ):
         async for event in source:
             yield event
 
 
 class _Reader:
-    """One request and the stream of its answer."""
+    """One request and the stream of its answer.
+
+    The SDK sends the request and raises its errors. Its own reader makes an event cost twice as
+    much.
+    """
 
     def __init__(self, account: Account, path: str, body: Body, simplify: Simplify) -> None:
         self._account = account
@@ -77,14 +94,38 @@ class _Reader:
         self._body = body
         self._simplify = simplify
         self._stream: openai.AsyncStream[object] | None = None
+        self._source: EventReader | None = None
+        self._is_done = False
 
-    async def next(self) -> Event | None:
-        """Return the next event, None at the end. The first call sends the request."""
-        stream = self._stream or await self._open_stream()
-        while (event := await anext(stream, None)) is not None:
-            if isinstance(event, dict):
-                return event
-        return None
+    async def next(self) -> list[SentEvent]:
+        """Return the events that arrived, none at the end. The first call sends the request."""
+        if self._source is None:
+            self._source = EventReader((await self._open_stream()).response.aiter_bytes())
+        if self._is_done:
+            await self._read_to_end(self._source)
+            return []
+        sent = await self._source.next()
+        self._is_done = any(data.startswith(END) for _name, data in sent)
+        return sent
+
+    def parse(self, sent: SentEvent) -> Event | None:
+        """Return the event, or None for the mark of the end and for what is not an object."""
+        _name, data = sent
+        event = None if data.startswith(END) else json.loads(data or "null")
+        if not isinstance(event, dict):
+            return None
+        if self._stream is not None and (error := event.get("error")):
+            message = error.get("message") if isinstance(error, dict) else error
+            request = self._stream.response.request
+            raise openai.APIError(str(message or ""), request, body=error)
+        return event
+
+    async def _read_to_end(self, source: EventReader) -> None:
+        """Read what follows the mark of the end, so that the connection can be used again."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(DRAIN_SECONDS):
+                while await source.next():
+                    pass
 
     async def _open_stream(self) -> openai.AsyncStream[object]:
         client = _clients.get(self._account)
@@ -115,6 +156,8 @@ class _Reader:
         return self._stream
 
     async def aclose(self) -> None:
+        if self._source is not None:
+            await self._source.aclose()
         if self._stream is not None:
             await self._stream.close()
 
@@ -147,10 +190,13 @@ async def list_models(account: Account) -> tuple[ListedModel, ...]:
 
 
 def _translate_error(error: Exception, account: Account) -> ProviderError | None:
+    """Translate an error of the SDK, or inside a stream of the transport."""
     detail = account.mask_secrets(_read_message(error))
     match error:
-        case openai.APITimeoutError():
+        case openai.APITimeoutError() | httpx2.TimeoutException():
             return provider_error("timeout", account.names)
+        case httpx2.HTTPError():
+            return provider_error("network", account.names, detail=repr(error))
         case openai.APIConnectionError():
             return provider_error("network", account.names, detail=repr(error.__cause__))
         case openai.APIStatusError() if error.status_code < 400:

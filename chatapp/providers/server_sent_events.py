@@ -1,0 +1,56 @@
+"""Server-sent events, all at once that one read of the connection completed."""
+
+from collections.abc import AsyncGenerator, AsyncIterator
+
+# The name, empty if there is none, and the data.
+SentEvent = tuple[str, str]
+
+
+class EventReader:
+    """Splits the bytes of a response into events. Comments, ids and waits are ignored."""
+
+    def __init__(self, pieces: AsyncIterator[bytes]) -> None:
+        self._pieces = pieces
+        self._line: list[bytes] = []
+        self._name = ""
+        self._data: list[str] = []
+        self._ends_in_cr = False
+
+    async def next(self) -> list[SentEvent]:
+        """Return the events that arrived, none at the end."""
+        async for piece in self._pieces:
+            if found := self._add(piece):
+                return found
+        return []
+
+    async def aclose(self) -> None:
+        if isinstance(self._pieces, AsyncGenerator):
+            await self._pieces.aclose()
+
+    def _add(self, piece: bytes) -> list[SentEvent]:
+        if self._ends_in_cr:
+            # A line feed that follows belongs to the end of that line.
+            piece = piece.removeprefix(b"\n")
+        self._ends_in_cr = piece.endswith(b"\r")
+        if b"\r" in piece:
+            piece = piece.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        lines, newline, rest = piece.rpartition(b"\n")
+        if not newline:
+            self._line.append(piece)
+            return []
+        text = b"".join((*self._line, lines)).decode()
+        self._line = [rest] if rest else []
+        return [event for line in text.split("\n") if (event := self._add_line(line))]
+
+    def _add_line(self, line: str) -> SentEvent | None:
+        """Add a line, and return the event that it ends."""
+        if not line:
+            event = (self._name, "\n".join(self._data))
+            self._name, self._data = "", []
+            return event if event != ("", "") else None
+        field, _, value = line.partition(":")
+        if field == "data":
+            self._data.append(value.removeprefix(" "))
+        elif field == "event":
+            self._name = value.removeprefix(" ")
+        return None
