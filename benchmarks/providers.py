@@ -2,23 +2,36 @@
 
 Run `python -m benchmarks.providers [FORM …] [--streams 40] [--chunks 200] [--rounds 3]`. CPU is the
 time of this process, all threads included. The model server runs in a process of its own and
-answers both at the pace of a model. The rounds of both alternate, and the best of each counts, so
-that other load does not matter. The exit code is 1 where an adapter costs more than MOST times its
-SDK; with `--smoke` it is not, because so few chunks show nothing.
+answers all at the pace of a model. `socket` sends the request of the adapter and drops the bytes as
+they arrive, `SDK` drops the SDK's events, `adapter` drops ours, and `draft` is the whole way to the
+group commit. Their rounds alternate, and the best of each counts, so that other load does not
+matter. The exit code is 1 where an adapter costs more than MOST times its SDK; with `--smoke` it is
+not, because so few chunks show nothing.
 """
 
 import argparse
 import asyncio
+import json
 import time
+import uuid
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from typing import Any
+from urllib.parse import urlsplit
 
+import httpx2
 import uvloop
 
+from chatapp.context.observed_calls import ObservedCall
+from chatapp.engine.model_call import AnswerReader
+from chatapp.journal.group_commit import TICK_SECONDS, Draft, GroupCommit
+from chatapp.journal.lease import Lease
+from chatapp.providers.access.model_choice import ChosenModel
 from chatapp.providers.account import Account, ProviderNames
 from chatapp.providers.registry import load_provider
 from chatapp.providers.request import ModelRequest, UserMessage
 from tests.wire.formats import FORMATS
+from tests.wire.http import LAST_CHUNK
 
 from .bare_streams import READERS, Read, open_reader
 from .model import ModelServer
@@ -50,6 +63,57 @@ async def open_adapter(form: str, account: Account, _: int) -> AsyncIterator[Rea
     yield read
 
 
+@asynccontextmanager
+async def open_draft(form: str, account: Account, _: int) -> AsyncIterator[Read]:
+    """Read with the adapter into drafts, which are emptied as often as the group commit does."""
+    provider = await load_provider(form)
+
+    async def read() -> None:
+        lease = Lease(turn_id=uuid.uuid4(), conversation_id=uuid.uuid4(), owner="", fence=1)
+        draft = Draft(lease=lease, message_id=uuid.uuid4(), step=1, attempt=1)
+        reader = AnswerReader(draft=draft, commit=GroupCommit())
+        observed = ObservedCall(ChosenModel(kind=form, name="bench", account=account), "answer")
+        emptying = asyncio.create_task(_empty(draft))
+        events = reader.meter.read(REQUEST, provider.stream(REQUEST, account), observed)
+        async with aclosing(events):
+            async for event in events:
+                reader.read(event)
+        emptying.cancel()
+
+    yield read
+
+
+async def _empty(draft: Draft) -> None:
+    while True:
+        await asyncio.sleep(TICK_SECONDS)
+        draft.take()
+
+
+@asynccontextmanager
+async def open_socket(model: ModelServer) -> AsyncIterator[Read]:
+    """Send the last request again, without an HTTP library."""
+    address = urlsplit(model.url)
+    sent = httpx2.get(f"http://{address.netloc}/_wire/requests", trust_env=False).json()[-1]
+    request = _build_request(sent)
+
+    async def read() -> None:
+        reader, writer = await asyncio.open_connection(address.hostname, address.port)
+        writer.write(request)
+        while not (await reader.read(65_536)).endswith(LAST_CHUNK):
+            pass
+        writer.close()
+
+    yield read
+
+
+def _build_request(sent: dict[str, Any]) -> bytes:
+    body = json.dumps(sent["body"]).encode()
+    headers = {**sent["headers"], "content-length": str(len(body))}
+    query = "".join(f"?{name}={value}" for name, value in sent["query"].items())
+    lines = [f"POST {sent['path']}{query} HTTP/1.1", *(f"{n}: {v}" for n, v in headers.items())]
+    return ("\r\n".join(lines) + "\r\n\r\n").encode() + body
+
+
 async def measure_chunk(read: Read, streams: int, chunks: int) -> float:
     """CPU of one chunk in microseconds, when so many streams run at once."""
     started = time.process_time()
@@ -58,18 +122,21 @@ async def measure_chunk(read: Read, streams: int, chunks: int) -> float:
 
 
 async def compare(model: ModelServer, form: str, options: argparse.Namespace) -> dict[str, float]:
-    """Microseconds of a chunk of this form: of the SDK alone, and of the adapter."""
-    account = create_account(form, model.url)
-    best = {"SDK": float("inf"), "adapter": float("inf")}
-    async with (
-        open_reader(form, account, options.streams) as sdk,
-        open_adapter(form, account, options.streams) as adapter,
-    ):
-        for read in (sdk, adapter):
+    """Microseconds of a chunk of this form, for each way to read it."""
+    account, streams = create_account(form, model.url), options.streams
+    async with AsyncExitStack() as stack:
+        ways = {
+            "SDK": await stack.enter_async_context(open_reader(form, account, streams)),
+            "adapter": await stack.enter_async_context(open_adapter(form, account, streams)),
+            "draft": await stack.enter_async_context(open_draft(form, account, streams)),
+        }
+        for read in ways.values():
             await _measure(model, read, 1, 5)  # what only the first request pays
+        ways["socket"] = await stack.enter_async_context(open_socket(model))
+        best = dict.fromkeys(ways, float("inf"))
         for _ in range(options.rounds):
-            for name, read in {"SDK": sdk, "adapter": adapter}.items():
-                cost = await _measure(model, read, options.streams, options.chunks)
+            for name, read in ways.items():
+                cost = await _measure(model, read, streams, options.chunks)
                 best[name] = min(best[name], cost)
     return best
 

@@ -61,21 +61,18 @@ class Meter:
                     async for event in events:
                         if not observed.has_begun:
                             observed.note_begin()
-                        self._note(event)
-                        has_received = has_received or not isinstance(event, BEFORE_ANSWER)
-                        if isinstance(event, Usage | Finished):
-                            observed.note(event)
+                        match event:
+                            case TextDelta() | ReasoningDelta() | ArgumentsDelta():
+                                self.words.append(event.text)
+                            case Usage():
+                                self.reported = event
+                                observed.note(event)
+                            case Finished():
+                                observed.note(event)
+                        if not has_received:
+                            has_received = not isinstance(event, BEFORE_ANSWER)
                         yield event
             except ProviderError:
                 if not has_received:
                     self.asked_tokens = 0
                 raise
-
-    def _note(self, event: ModelEvent) -> None:
-        match event:
-            case TextDelta(text=text) | ReasoningDelta(text=text) | ArgumentsDelta(text=text):
-                self.words.append(text)
-            case Usage():
-                self.reported = event
-            case _:
-                pass

@@ -5,7 +5,7 @@ import contextlib
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 from django.conf import settings
 
@@ -22,6 +22,7 @@ MAX_COUNT = 2_147_483_647
 Outcome = TypeVar("Outcome")
 Sent = TypeVar("Sent")
 Event = TypeVar("Event")
+Parsed = TypeVar("Parsed", covariant=True)
 # Returns None for an error that is not the provider's.
 Translation = Callable[[Exception, Account], ProviderError | None]
 
@@ -38,26 +39,33 @@ async def run_step(
             return await step
 
 
-async def read_events(
-    step: Callable[[], Awaitable[Sequence[Sent]]],
-    parse: Callable[[Sent], Event | None],
-    account: Account,
-    translate: Translation,
-) -> AsyncGenerator[Event, None]:
-    """Yield one event after another until `step` returns none. The first may take longer.
+class EventSource(Protocol[Sent, Parsed]):
+    """One request and the stream of its answer, in the provider's form."""
 
-    `step` returns all that has arrived. `parse` returns None for what is no event.
-    """
+    async def next(self) -> Sequence[Sent]:
+        """Return all that has arrived, nothing at the end. The first call sends the request."""
+
+    def parse(self, sent: Sent) -> Parsed | None:
+        """Return the event, or None for what is no event."""
+
+    async def aclose(self) -> None: ...
+
+
+async def read_events(
+    source: EventSource[Sent, Event], account: Account, translate: Translation
+) -> AsyncGenerator[Event, None]:
+    """Yield one event after another until the end, and close the source. The first may take
+    longer."""
     limit, seconds, count = WaitLimit(), settings.MODEL_FIRST_BYTE_SECONDS, 0
     try:
         with _translate_errors(account, translate):
             while True:
                 with limit.within(seconds):
-                    batch = await step()
-                if not batch:
+                    arrived = await source.next()
+                if not arrived:
                     return
-                for sent in batch:
-                    event = parse(sent)
+                for sent in arrived:
+                    event = source.parse(sent)
                     if event is None:
                         continue
                     yield event
@@ -68,6 +76,7 @@ async def read_events(
                 seconds = settings.MODEL_IDLE_SECONDS
     finally:
         limit.close()
+        await source.aclose()
 
 
 class WaitLimit:

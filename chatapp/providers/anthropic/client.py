@@ -3,7 +3,6 @@
 import asyncio
 import json
 from collections.abc import AsyncGenerator
-from contextlib import aclosing
 from typing import Any
 
 import anthropic
@@ -69,30 +68,21 @@ def _get_client(account: Account) -> anthropic.AsyncAnthropic:
     return _clients.get(account)
 
 
-async def stream_events(
-    account: Account, body: Body, simplify: Simplify
-) -> AsyncGenerator[Event, None]:
+def stream_events(account: Account, body: Body, simplify: Simplify) -> AsyncGenerator[Event, None]:
     """Yield the events of one streamed answer as plain dictionaries.
 
     When the provider refuses the request, `simplify` gets the body and the complaint. It returns a
     body without the cause, or None.
     """
-    pings = 0
-    reader = _Reader(account, body, simplify)
-    async with (
-        aclosing(reader),
-        aclosing(read_events(reader.next, reader.parse, account, _translate_error)) as source,
-    ):
-        async for event in source:
-            pings = pings + 1 if event["type"] == "ping" else 0
-            if pings > MAX_PINGS:
-                raise provider_error("timeout", account.names, detail="nothing but pings")
-            if not pings:
-                yield event
+    return read_events(_Reader(account, body, simplify), account, _translate_error)
 
 
 class _Reader:
-    """One request and the stream of its answer."""
+    """One request and the stream of its answer.
+
+    The SDK's own reader hides the pings, which show that the server is alive, and drops the events
+    of gateways that have no name beside the data.
+    """
 
     def __init__(self, account: Account, body: Body, simplify: Simplify) -> None:
         self._account = account
@@ -100,13 +90,9 @@ class _Reader:
         self._simplify = simplify
         self._stream: Stream | None = None
         self._source: EventReader | None = None
+        self._pings = 0
 
     async def next(self) -> list[SentEvent]:
-        """Return the events that arrived, none at the end. The first call sends the request.
-
-        The SDK's own reader hides the pings, which show that the server is alive, and drops the
-        events of gateways that have no name beside the data.
-        """
         if self._source is None:
             self._source = EventReader((await self._open_stream()).response.aiter_bytes())
         return await self._source.next()
@@ -116,7 +102,13 @@ class _Reader:
         event = json.loads(data) if data else {}
         if not isinstance(event, dict):
             return None
-        return _raise_error_event({"type": name, **event}, self._account)
+        event = {"type": name, **event}
+        if event["type"] == "error":
+            raise _build_stream_error(event.get("error"), self._account)
+        self._pings = self._pings + 1 if event["type"] == "ping" else 0
+        if self._pings > MAX_PINGS:
+            raise provider_error("timeout", self._account.names, detail="nothing but pings")
+        return None if self._pings else event
 
     async def _open_stream(self) -> Stream:
         client = _get_client(self._account)
@@ -197,15 +189,12 @@ def _read_message(error: Exception) -> str:
     return str(getattr(error, "message", "") or error)
 
 
-def _raise_error_event(event: Event, account: Account) -> Event:
-    """Return the event, or raise ProviderError for an event that reports an error."""
-    if event["type"] != "error":
-        return event
-    error = event.get("error")
+def _build_stream_error(error: object, account: Account) -> ProviderError:
+    """Return the error of an event in the stream."""
     error = error if isinstance(error, dict) else {}
     details = error.get("details")
     known = details.get("error_code") if isinstance(details, dict) else None
     codes = tuple(str(code) for code in (known, error.get("type")) if code)
     words = account.mask_secrets(str(error.get("message") or ""))
     kind = classify(None, codes, words)
-    raise provider_error(kind, account.names, detail=words or " ".join(codes))
+    return provider_error(kind, account.names, detail=words or " ".join(codes))

@@ -164,18 +164,9 @@ async def stream_events(
     body without the cause, or None.
     """
     reader = Reader(functools.partial(_read, account, body, simplify))
-    try:
-        async with aclosing(
-            read_events(reader.next, _get_event, account, _translate_error)
-        ) as source:
-            async for event in source:
-                yield event
-    finally:
-        reader.stop()
-
-
-def _get_event(event: Event) -> Event:
-    return event
+    async with aclosing(read_events(reader, account, _translate_error)) as source:
+        async for event in source:
+            yield event
 
 
 def _read(account: Account, body: Body, simplify: Simplify, reader: Reader) -> Iterator[Event]:

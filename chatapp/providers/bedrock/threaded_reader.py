@@ -89,7 +89,7 @@ class StreamStopped(Exception):
 
 
 class Reader:
-    """Reads one stream in a thread. `stop` ends it at once, whatever the thread waits for."""
+    """Reads one stream in a thread. Closing ends it at once, whatever the thread waits for."""
 
     def __init__(self, events: Callable[["Reader"], Iterator[Event]]) -> None:
         self._events = events
@@ -113,7 +113,10 @@ class Reader:
                 await self._woken.wait()
         return self._take_batch()
 
-    def stop(self) -> None:
+    def parse(self, sent: Event) -> Event:
+        return sent
+
+    async def aclose(self) -> None:
         """Interrupt the thread. A reader that waits for a thread does not start."""
         with self._lock:
             self._is_stopped = True

@@ -4,7 +4,6 @@ import asyncio
 import json
 import re
 from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing
 from contextvars import ContextVar
 from typing import Any, cast
 
@@ -91,23 +90,13 @@ async def _keep_response(response: httpx2.Response) -> None:
         answer.keep_response(response)
 
 
-async def stream_chunks(
-    account: Account, body: Body, simplify: Simplify
-) -> AsyncGenerator[Chunk, None]:
+def stream_chunks(account: Account, body: Body, simplify: Simplify) -> AsyncGenerator[Chunk, None]:
     """Yield the chunks of one streamed answer.
 
     When the provider refuses the request, `simplify` gets the body and the complaint. It returns a
     body without the cause, or None.
     """
-    answer = _Stream(account, body, simplify)
-    try:
-        async with aclosing(
-            read_events(answer.next, answer.parse, account, _translate_error)
-        ) as source:
-            async for chunk in source:
-                yield chunk
-    finally:
-        await answer.close()
+    return read_events(_Stream(account, body, simplify), account, _translate_error)
 
 
 class _Stream:
@@ -144,7 +133,7 @@ class _Stream:
                 smaller = self._simplify(self._body, f"{error.status} {error.message}")
                 if error.code != 400 or smaller is None:
                     raise
-                await self.close()
+                await self.aclose()
                 self._body = smaller
 
     async def _send(self, client: genai.Client) -> Chunk | None:
@@ -164,7 +153,7 @@ class _Stream:
         if response.status_code == httpx2.codes.OK:
             refuse_document(response.headers.get("content-type", ""), self._account)
 
-    async def close(self) -> None:
+    async def aclose(self) -> None:
         if self._source is not None:
             await self._source.aclose()
         if self._response is not None:

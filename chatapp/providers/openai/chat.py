@@ -54,6 +54,10 @@ OPTIONS = {
     "temperature": ("temperature",),
     "prompt_cache_key": ("prompt_cache_key",),
 }
+# Fields that few chunks have, so that the others are read faster.
+SOURCES = {"search_results", "citations"}
+REASONING = {DETAILS, *REASONING_FIELDS}
+RARE = {"refusal", "annotations", "images", "tool_calls"}
 CUT_SHORT: dict[str, FinishReason] = {
     "length": "length",
     "max_tokens": "length",
@@ -177,18 +181,30 @@ class _Answer:
     def take(self, chunk: Event) -> Iterator[ModelEvent]:
         if isinstance(usage := chunk.get("usage"), dict):
             self._usage = _read_usage(usage)
-        yield from _read_sources(chunk)
+        if not SOURCES.isdisjoint(chunk):
+            yield from _read_sources(chunk)
         for choice in as_list(chunk.get("choices")):
             if isinstance(choice, dict):
                 yield from self._read_delta(as_object(choice.get("delta")))
-                self.reason = clean_text(choice.get("finish_reason")) or self.reason
-                self.error |= as_object(choice.get("error"))
+                if reason := choice.get("finish_reason"):
+                    self.reason = clean_text(reason) or self.reason
+                if error := choice.get("error"):
+                    self.error |= as_object(error)
 
     def _read_delta(self, delta: dict[str, Any]) -> Iterator[ModelEvent]:
-        yield from self._read_reasoning(delta)
+        if not REASONING.isdisjoint(delta):
+            yield from self._read_reasoning(delta)
         if text := _join_text(delta.get("content")):
-            yield from self._close_reasoning()
-            yield from self._tags.take(text)
+            if self._reasoning_field or self._details:
+                yield from self._close_reasoning()
+            if self._tags.are_over:
+                yield TextDelta(text=text)
+            else:
+                yield from self._tags.take(text)
+        if not RARE.isdisjoint(delta):
+            yield from self._read_rare(delta)
+
+    def _read_rare(self, delta: dict[str, Any]) -> Iterator[ModelEvent]:
         if refusal := clean_text(delta.get("refusal")):
             self._is_refusal = True
             yield from self._tags.flush()

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import json
 from collections.abc import AsyncGenerator
-from contextlib import aclosing
 from typing import Any
 
 import httpx2
@@ -64,7 +63,7 @@ def _new_client(account: Account) -> openai.AsyncOpenAI:
 _clients = Clients(_new_client)
 
 
-async def stream_events(
+def stream_events(
     account: Account, path: str, body: Body, simplify: Simplify
 ) -> AsyncGenerator[Event, None]:
     """Yield the events of one streamed answer as plain dictionaries.
@@ -72,13 +71,7 @@ async def stream_events(
     When the provider refuses the request, `simplify` gets the body and the complaint. It returns a
     body without the cause, or None.
     """
-    reader = _Reader(account, path, body, simplify)
-    async with (
-        aclosing(reader),
-        aclosing(read_events(reader.next, reader.parse, account, _translate_error)) as source,
-    ):
-        async for event in source:
-            yield event
+    return read_events(_Reader(account, path, body, simplify), account, _translate_error)
 
 
 class _Reader:
@@ -98,20 +91,20 @@ class _Reader:
         self._is_done = False
 
     async def next(self) -> list[SentEvent]:
-        """Return the events that arrived, none at the end. The first call sends the request."""
         if self._source is None:
             self._source = EventReader((await self._open_stream()).response.aiter_bytes())
         if self._is_done:
             await self._read_to_end(self._source)
             return []
-        sent = await self._source.next()
-        self._is_done = any(data.startswith(END) for _name, data in sent)
-        return sent
+        return await self._source.next()
 
     def parse(self, sent: SentEvent) -> Event | None:
-        """Return the event, or None for the mark of the end and for what is not an object."""
         _name, data = sent
-        event = None if data.startswith(END) else json.loads(data or "null")
+        if data.startswith(END):
+            self._is_done = True
+        if self._is_done or not data:
+            return None
+        event = json.loads(data)
         if not isinstance(event, dict):
             return None
         if self._stream is not None and (error := event.get("error")):

@@ -62,6 +62,11 @@ class ThoughtTags:
         self._is_thought = False
         self._is_after_tag = False
 
+    @property
+    def are_over(self) -> bool:
+        """Whether all that follows is text."""
+        return self._is_begun and not self._is_thought and not self._is_after_tag and not self._held
+
     def take(self, text: str) -> Iterator[TextDelta | ReasoningDelta]:
         self._held += text
         if not self._is_begun and self._may_open():
