@@ -16,6 +16,7 @@ from django.views.csrf import csrf_failure
 
 from .audit import audit_log
 from .conversations import intake
+from .server.database import release_connection
 from .telemetry import log_ids
 from .views import health, metrics
 from .views.account import sign_in
@@ -62,6 +63,17 @@ class IsolationHeaders(MiddlewareMixin):
     ) -> HttpResponseBase:
         for name, value in self.HEADERS.items():
             response.headers.setdefault(name, value)
+        return response
+
+
+class ReleaseConnection(MiddlewareMixin):
+    """Lets other requests use the connection to the database as soon as the answer is built. Django
+    would keep it until the browser has read the answer."""
+
+    def process_response(
+        self, _request: HttpRequest, response: HttpResponseBase
+    ) -> HttpResponseBase:
+        release_connection()
         return response
 
 

@@ -98,6 +98,7 @@ INSTALLED_APPS = [
 ]
 MIDDLEWARE = [
     "chatapp.middleware.IsolationHeaders",
+    "chatapp.middleware.ReleaseConnection",
     "django.middleware.security.SecurityMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "csp.middleware.CSPMiddleware",
@@ -164,6 +165,10 @@ DATABASES = {
     "default": env.db("DATABASE_URL", default=f"sqlite:///{VAR_DIR / 'countersign.sqlite3'}")
 }
 DATABASES["default"]["CONN_HEALTH_CHECKS"] = True
+# How many connections to PostgreSQL the requests of one process have at the same time.
+DATABASE_CONNECTIONS = env.int("DATABASE_CONNECTIONS", default=10)
+if DATABASE_CONNECTIONS < 1:
+    raise make_error("DATABASE_CONNECTIONS", "at least 1")
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
     make_private_folder(VAR_DIR)

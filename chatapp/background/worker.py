@@ -17,6 +17,7 @@ from django_tasks_db.management.commands.db_worker import Worker
 from django_tasks_db.models import DBTaskResult
 
 from chatapp.audit.audit_log import SERVER, acting_as
+from chatapp.server.database import keep_connection
 
 from .results import is_in_database, recover_lost
 from .schedule import enqueue_due
@@ -77,6 +78,7 @@ class BackgroundWorker:
     # --- the loop --------------------------------------------------------------------------
     def run(self) -> None:
         """Work until `begin_shutdown`. In the audit log its changes are the server's own."""
+        keep_connection()
         task_enqueued.connect(self._announce, dispatch_uid=id(self))
         try:
             with acting_as(lambda: SERVER):

@@ -14,7 +14,13 @@ from threading import Barrier
 from typing import ParamSpec, TypeVar
 
 from django.conf import settings
-from django.db import InterfaceError, OperationalError, connection, transaction
+from django.db import (
+    InterfaceError,
+    OperationalError,
+    close_old_connections,
+    connection,
+    transaction,
+)
 from django.db.models import DateTimeField, ExpressionWrapper
 from django.db.models.expressions import CombinedExpression
 from django.db.models.functions import Now
@@ -31,7 +37,13 @@ THREADS = 4
 SETUP_LOCK = 6_740_000_001
 SETUP_RETRY_SECONDS = 0.2
 
-_pool = ThreadPoolExecutor(THREADS, thread_name_prefix="turns")
+
+def keep_connection() -> None:
+    """Let this thread keep a connection of its own, beside the DATABASE_CONNECTIONS of requests."""
+    connection.is_kept = True  # type: ignore[attr-defined]  # of chatapp.server.postgresql
+
+
+_pool = ThreadPoolExecutor(THREADS, thread_name_prefix="turns", initializer=keep_connection)
 
 
 async def in_database(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
@@ -57,6 +69,12 @@ def _run_guarded(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         if not connection.in_atomic_block:
             connection.close()
         raise
+
+
+def release_connection() -> None:
+    """Let other requests use the connection of this thread, unless it is in a transaction."""
+    if not connection.in_atomic_block:
+        close_old_connections()
 
 
 def close_threads() -> None:

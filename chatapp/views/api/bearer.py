@@ -22,6 +22,7 @@ from django.views.decorators.csrf import csrf_exempt
 from chatapp.api import access_tokens
 from chatapp.models import AccessToken
 from chatapp.people.sign_in_limits import BEARER_NAME
+from chatapp.server.database import release_connection
 from chatapp.server.request_rates import TooManyRequests, count_request
 from chatapp.telemetry import log_ids
 
@@ -82,7 +83,7 @@ def for_programs(
         @wraps(view)
         async def guarded(request: Any, *args: Any, **kwargs: Any) -> HttpResponseBase:
             try:
-                request.token = await sync_to_async(admit)(request, *scopes)
+                request.token = await sync_to_async(_admit_view)(request, *scopes)
                 check_method(request, methods)
                 response: HttpResponseBase = await view(request, *args, **kwargs)
             except Problem as problem:
@@ -125,6 +126,14 @@ def admit(request: HttpRequest, *scopes: str) -> AccessToken:
     _count_request(token)
     access_tokens.note_use(token)
     return token
+
+
+def _admit_view(request: HttpRequest, *scopes: str) -> AccessToken:
+    """Admit a program, and hold no connection while its view waits for a person or a model."""
+    try:
+        return admit(request, *scopes)
+    finally:
+        release_connection()
 
 
 def _read_token(request: HttpRequest) -> str:

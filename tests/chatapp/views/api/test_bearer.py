@@ -4,8 +4,10 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from asgiref.sync import ThreadSensitiveContext, sync_to_async
+from django.db import connection
 from django.http import HttpResponse, JsonResponse
-from django.test import Client, override_settings
+from django.test import Client, RequestFactory, override_settings
 from django.urls import path
 from django.utils import timezone
 
@@ -51,6 +53,21 @@ def test_a_token_acts_for_its_person(owner: Member) -> None:
     assert (answer.status_code, answer.json()) == (200, {"person": "owner"})
     assert "no-store" in answer["Cache-Control"]
     assert not answer.cookies
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_a_program_that_waits_holds_no_connection(owner: Member) -> None:
+    _, text = await sync_to_async(create_token)(owner)
+    connections = []
+
+    @for_programs("tools", methods=("GET",))
+    async def wait(request: ProgramRequest) -> HttpResponse:
+        connections.append(await sync_to_async(lambda: connection.connection)())
+        return HttpResponse()
+
+    async with ThreadSensitiveContext():  # the thread of one request
+        await wait(RequestFactory().get("/", headers={"Authorization": f"Bearer {text}"}))
+    assert connections == [None]
 
 
 def test_each_of_the_named_scopes_is_enough_and_no_other(owner: Member) -> None:
