@@ -24,7 +24,7 @@ NETWORK_FILE_SYSTEMS = {
     "smb3",
 }
 KNOWN_SECRETS = ("django-insecure", "change", "secret", "example", "insecure", "your-")
-ENGINES = {"django.db.backends.sqlite3", "chatapp.server.postgresql"}
+ENGINES = {"chatapp.server.sqlite", "chatapp.server.postgresql"}
 
 
 @register(Tags.security)
@@ -123,7 +123,7 @@ def check_database(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[Ch
     if database["ENGINE"] not in ENGINES:
         hint = "DATABASE_URL takes sqlite:///… or postgresql://…"
         return [Error("This database is not supported.", hint=hint, id="countersign.E005")]
-    if database["ENGINE"].endswith("sqlite3") and is_on_network(Path(database["NAME"])):
+    if database["ENGINE"].endswith("sqlite") and is_on_network(Path(database["NAME"])):
         return [
             Error(
                 "The SQLite file is on a network file system, which does not keep its locks.",

@@ -173,6 +173,7 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
     make_private_folder(VAR_DIR)
     make_private_database(str(DATABASES["default"]["NAME"]))
+    DATABASES["default"]["ENGINE"] = "chatapp.server.sqlite"
     # IMMEDIATE waits for the write lock instead of failing half-way; FULL keeps a committed
     # `sending` row across a power cut. Without it a call that was sent could be sent again.
     DATABASES["default"]["OPTIONS"] = DATABASES["default"].get("OPTIONS", {}) | {

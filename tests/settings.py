@@ -13,7 +13,7 @@ os.environ["VAR_DIR"] = tempfile.mkdtemp(
 from chatapp.settings import *  # noqa: E402, F403
 from chatapp.settings import DATABASES, STATIC_ROOT, STORAGES, VAR_DIR  # noqa: E402
 
-if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
+if DATABASES["default"]["ENGINE"] == "chatapp.server.sqlite":
     DATABASES["default"]["TEST"] = {"NAME": str(VAR_DIR / "test.sqlite3")}
     # What survives a power cut is no matter of these tests; those of whole servers run with FULL.
     options = DATABASES["default"]["OPTIONS"]

@@ -38,7 +38,7 @@ class EventReader:
         if not newline:
             self._line.append(piece)
             return []
-        text = b"".join((*self._line, lines)).decode()
+        text = b"".join((*self._line, lines)).decode(errors="replace")
         self._line = [rest] if rest else []
         return [event for line in text.split("\n") if (event := self._add_line(line))]
 
