@@ -4,10 +4,15 @@ from collections.abc import AsyncGenerator, AsyncIterator
 
 # The name, empty if there is none, and the data.
 SentEvent = tuple[str, str]
+# A comment is a field without a name.
+IGNORED = {"", "id", "retry"}
 
 
 class EventReader:
-    """Splits the bytes of a response into events. Comments, ids and waits are ignored."""
+    """Splits the bytes of a response into events. Comments, ids and waits are ignored.
+
+    `others` has the lines that the format does not know.
+    """
 
     def __init__(self, pieces: AsyncIterator[bytes]) -> None:
         self._pieces = pieces
@@ -15,6 +20,7 @@ class EventReader:
         self._name = ""
         self._data: list[str] = []
         self._ends_in_cr = False
+        self.others: list[str] = []
 
     async def next(self) -> list[SentEvent]:
         """Return the events that arrived, none at the end."""
@@ -53,4 +59,6 @@ class EventReader:
             self._data.append(value.removeprefix(" "))
         elif field == "event":
             self._name = value.removeprefix(" ")
+        elif field not in IGNORED:
+            self.others.append(line)
         return None

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import re
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextvars import ContextVar
 from typing import Any, cast
 
@@ -22,6 +22,7 @@ from chatapp.providers.connections import (
 from chatapp.providers.events import ErrorKind, ProviderError
 from chatapp.providers.failures import classify, missing_key_error, provider_error, read_retry_after
 from chatapp.providers.refusals import Simplify
+from chatapp.providers.server_sent_events import EventReader, SentEvent
 from chatapp.providers.stream_reading import read_events, refuse_document, run_step
 
 GOOGLE_URL = "https://generativelanguage.googleapis.com/"
@@ -29,7 +30,9 @@ DRAIN_SECONDS = 0.2
 LIST_SECONDS = 20.0
 
 Body = dict[str, Any]
-Chunk = types.GenerateContentResponse
+Chunk = dict[str, Any]
+# The fields of a part that is only text.
+PLAIN = {"text", "thought"}
 
 _current: ContextVar["_Stream | None"] = ContextVar("asking", default=None)
 
@@ -99,32 +102,56 @@ def stream_chunks(account: Account, body: Body, simplify: Simplify) -> AsyncGene
     return read_events(_Stream(account, body, simplify), account, _translate_error)
 
 
-class _Stream:
-    """The iterator of the SDK and the response below it.
+class _NoBytes(httpx2.AsyncByteStream):
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        pieces: tuple[bytes, ...] = ()
+        for piece in pieces:
+            yield piece
 
-    It is not enough to close the iterator. Between two chunks the SDK holds the response in a
-    reference cycle, so that the connection would stay open until the next garbage collection.
+
+class _Stream:
+    """One request and the stream of its answer.
+
+    The SDK sends the request and raises its errors, but gets an empty body: with its own reader a
+    chunk costs five times as much, and an iterator that is left holds the connection until the next
+    garbage collection.
     """
 
     def __init__(self, account: Account, body: Body, simplify: Simplify) -> None:
         self._account = account
         self._body = body
         self._simplify = simplify
-        self._source: AsyncGenerator[Chunk, None] | None = None
         self._response: httpx2.Response | None = None
+        self._source: EventReader | None = None
 
-    async def next(self) -> list[Chunk]:
-        """Return one chunk, none at the end. The first call sends the request."""
+    async def next(self) -> list[SentEvent]:
         if self._source is None:
-            chunk = await self._open()
-        else:
-            chunk = await anext(self._source, None)
-        return [chunk] if chunk is not None else []
+            self._source = EventReader((await self._open()).aiter_bytes())
+        sent = await self._source.next()
+        if not sent and self._source.others:
+            # Google also sends an error without the form of an event.
+            sent = [("", "\n".join(self._source.others))]
+            self._source.others.clear()
+        return sent
 
-    def parse(self, chunk: Chunk) -> Chunk:
+    def parse(self, sent: SentEvent) -> Chunk | None:
+        """Return the chunk as JSON, in which parts that are not only text are of the SDK's type."""
+        _name, data = sent
+        if not data:
+            return None
+        chunk: Chunk = json.loads(data)
+        if "error" in chunk:
+            code = chunk["error"]["code"]
+            raise errors.APIError(code, chunk, self._response)
+        for candidate in (chunk.get("candidates") or [])[:1]:
+            content = candidate.get("content") or {}
+            content["parts"] = [
+                part if part.keys() <= PLAIN else _read_part(part)
+                for part in content.get("parts") or ()
+            ]
         return chunk
 
-    async def _open(self) -> Chunk | None:
+    async def _open(self) -> httpx2.Response:
         client = _get_client(self._account)
         while True:
             try:
@@ -136,22 +163,34 @@ class _Stream:
                 await self.aclose()
                 self._body = smaller
 
-    async def _send(self, client: genai.Client) -> Chunk | None:
+    async def _send(self, client: genai.Client) -> httpx2.Response:
         """Send the request, which the SDK does for the first chunk."""
         try:
-            self._source = await _open_stream(client, self._body)
+            chunks = await _open_stream(client, self._body)
         except ValueError as error:
             raise answer_error(self._account, "bad_request", str(error)) from error
         token = _current.set(self)
         try:
-            return await anext(self._source, None)
+            await anext(chunks, None)
         finally:
             _current.reset(token)
+            await chunks.aclose()
+        if self._response is None:
+            raise ValueError("the SDK sent no request")
+        return self._response
 
     def keep_response(self, response: httpx2.Response) -> None:
         self._response = response
-        if response.status_code == httpx2.codes.OK:
-            refuse_document(response.headers.get("content-type", ""), self._account)
+        if response.status_code != httpx2.codes.OK:
+            return
+        refuse_document(response.headers.get("content-type", ""), self._account)
+        self._response = httpx2.Response(
+            response.status_code,
+            headers=response.headers,
+            stream=response.stream,
+            request=response.request,
+        )
+        response.stream = _NoBytes()
 
     async def aclose(self) -> None:
         if self._source is not None:
@@ -160,7 +199,12 @@ class _Stream:
             await self._response.aclose()
 
 
-async def _open_stream(client: genai.Client, body: Body) -> AsyncGenerator[Chunk, None]:
+def _read_part(part: dict[str, object]) -> types.Part:
+    """Read a part as the SDK does, which leaves out fields that it does not know."""
+    return types.Part._from_response(response=part, kwargs={})
+
+
+async def _open_stream(client: genai.Client, body: Body) -> AsyncGenerator[object, None]:
     source = await client.aio.models.generate_content_stream(
         model=body["model"],
         contents=[_build_content(each) for each in body["contents"]],
@@ -170,7 +214,7 @@ async def _open_stream(client: genai.Client, body: Body) -> AsyncGenerator[Chunk
             automatic_continuation=False,
         ),
     )
-    return cast(AsyncGenerator[Chunk, None], source)
+    return cast(AsyncGenerator[object, None], source)
 
 
 def _build_content(content: dict[str, Any]) -> types.Content:

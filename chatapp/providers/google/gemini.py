@@ -30,7 +30,7 @@ from chatapp.providers.events import (
 from chatapp.providers.failures import early_end_error
 from chatapp.providers.refusals import Fallback
 from chatapp.providers.request import Effort, ModelRequest
-from chatapp.providers.stream_reading import clean_text, drain
+from chatapp.providers.stream_reading import as_list, as_object, clean_text, drain
 from chatapp.providers.tools.toolbox import Toolbox
 
 from .client import DRAIN_SECONDS, Body, Chunk, answer_error, list_models, stream_chunks
@@ -43,6 +43,7 @@ Run = Literal["text", "reasoning"]
 
 LEVELS: dict[Effort, str] = {"off": "MINIMAL", "low": "LOW", "medium": "MEDIUM", "high": "HIGH"}
 BUDGETS: dict[Effort, int] = {"off": 0, "low": 1_024, "medium": 8_192, "high": 24_576}
+SOURCES = {"groundingMetadata", "citationMetadata"}
 CUT_SHORT = {"MAX_TOKENS", "CONTINUATION"}
 FAILED = {
     *("MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS"),
@@ -159,22 +160,20 @@ class _Answer:
 
     def take(self, chunk: Chunk) -> Iterator[ModelEvent]:
         self.count(chunk)
-        feedback = chunk.prompt_feedback
-        if feedback is not None and feedback.block_reason is not None:
+        if as_object(chunk.get("promptFeedback")).get("blockReason"):
             self.reason = "SAFETY"
-        for candidate in (chunk.candidates or [])[:1]:
-            parts = candidate.content.parts if candidate.content else None
-            for part in parts or []:
+        for candidate in as_list(chunk.get("candidates"))[:1]:
+            for part in as_object(candidate.get("content")).get("parts", ()):
                 yield from self._read_part(part)
-            yield from _read_sources(candidate)
-            if candidate.finish_reason is not None:
-                self._end(candidate.finish_reason.value)
+            if not SOURCES.isdisjoint(candidate):
+                yield from _read_sources(candidate)
+            if reason := clean_text(candidate.get("finishReason")):
+                self._end(reason.upper())
 
     def count(self, chunk: Chunk) -> None:
         """Update the counts. A field that is missing later keeps its value."""
-        usage = chunk.usage_metadata
-        if usage is not None:
-            self._tokens |= {name: value for name, value in usage if isinstance(value, int)}
+        usage = as_object(chunk.get("usageMetadata"))
+        self._tokens |= {name: value for name, value in usage.items() if isinstance(value, int)}
 
     def finish(self) -> Iterator[ModelEvent]:
         yield from self._close_run()
@@ -182,20 +181,26 @@ class _Answer:
         yield Finished(reason=self._finish_reason())
 
     def _read_part(self, part: Any) -> Iterator[ModelEvent]:
-        if part.function_call is not None:
+        """Read a part that is only text, as JSON, or any other of the SDK's type."""
+        if isinstance(part, dict):
+            if "text" in part:
+                kind: Run = "reasoning" if part.get("thought") else "text"
+                yield from self._add_text(kind, clean_text(part["text"]))
+        elif part.function_call is not None:
             yield from self._close_run()
             yield from self._read_call(part)
         elif part.inline_data is not None and not part.thought:
             yield from self._read_picture(part)
         elif part.text is not None or part.thought_signature is not None:
-            yield from self._add_text("reasoning" if part.thought else "text", part)
+            kind = "reasoning" if part.thought else "text"
+            yield from self._add_text(kind, clean_text(part.text), part)
 
-    def _add_text(self, kind: Run, part: Any) -> Iterator[ModelEvent]:
-        text = clean_text(part.text)
+    def _add_text(self, kind: Run, text: str, part: Any = None) -> Iterator[ModelEvent]:
+        """Add text. `part` is the part that it came in if that may have a signature."""
         if kind != self._kind:
             yield from self._close_run()
             self._kind = kind
-        if part.thought_signature is None:
+        if part is None or part.thought_signature is None:
             self._texts.append(text)
         else:
             self._close_text()
@@ -262,25 +267,26 @@ class _Answer:
 
     def _count_usage(self) -> Usage:
         tokens = self._tokens.get
-        thoughts = tokens("thoughts_token_count", 0)
-        asked = tokens("prompt_token_count", 0) + tokens("tool_use_prompt_token_count", 0)
+        thoughts = tokens("thoughtsTokenCount", 0)
+        asked = tokens("promptTokenCount", 0) + tokens("toolUsePromptTokenCount", 0)
         return Usage(
             input_tokens=asked,
-            cached_tokens=tokens("cached_content_token_count", 0),
-            output_tokens=tokens("candidates_token_count", 0) + thoughts,
+            cached_tokens=tokens("cachedContentTokenCount", 0),
+            output_tokens=tokens("candidatesTokenCount", 0) + thoughts,
             reasoning_tokens=thoughts,
         )
 
 
-def _read_sources(candidate: Any) -> Iterator[ModelEvent]:
+def _read_sources(candidate: dict[str, Any]) -> Iterator[ModelEvent]:
     """Yield the pages of Google's search, of a store of documents, and those that are quoted."""
-    grounding = candidate.grounding_metadata
-    for chunk in (grounding.grounding_chunks or []) if grounding else []:
-        if page := chunk.web or chunk.retrieved_context:
-            yield SourceCited(url=clean_text(page.uri), title=clean_text(page.title))
-    quoted = candidate.citation_metadata
-    for citation in (quoted.citations or []) if quoted else []:
-        yield SourceCited(url=clean_text(citation.uri), title=clean_text(citation.title))
+    grounding = as_object(candidate.get("groundingMetadata"))
+    for chunk in map(as_object, as_list(grounding.get("groundingChunks"))):
+        if page := as_object(chunk.get("web") or chunk.get("retrievedContext")):
+            yield SourceCited(url=clean_text(page.get("uri")), title=clean_text(page.get("title")))
+    quoted = as_object(candidate.get("citationMetadata"))
+    for citation in map(as_object, as_list(quoted.get("citationSources"))):
+        url, title = clean_text(citation.get("uri")), clean_text(citation.get("title"))
+        yield SourceCited(url=url, title=title)
 
 
 def _to_plain_base64(data: object) -> str:

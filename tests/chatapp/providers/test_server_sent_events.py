@@ -39,6 +39,15 @@ async def test_an_event_that_the_end_cuts_off_is_dropped() -> None:
     assert await read_all(b"data: a\n\ndata: b\n") == [[("", "a")]]
 
 
+async def test_lines_that_are_no_fields_are_kept() -> None:
+    async def send() -> AsyncIterator[bytes]:
+        yield b': a comment\nid: 7\n{\n  "error": 1\n}\ndata: a\n\n'
+
+    reader = EventReader(send())
+    assert await reader.next() == [("", "a")]
+    assert reader.others == ["{", '  "error": 1', "}"]
+
+
 async def test_what_is_not_unicode_is_an_error() -> None:
     with pytest.raises(UnicodeDecodeError):
         await read_all(b"data: \xff\n\n")

@@ -1,5 +1,6 @@
 """What the Gemini provider makes of answers and errors that only Gemini has."""
 
+import json
 from typing import Any
 
 import pytest
@@ -157,7 +158,6 @@ async def test_each_error_of_google_has_its_kind_and_wait(
         ("protocol", {"error": {"message": "An error without a code"}}),
         ("protocol", {"candidates": [{"content": {"parts": "what is this"}}]}),
         ("protocol", {"candidates": [{"content": {"parts": [{"functionCall": {"args": 1}}]}}]}),
-        ("protocol", ": a comment\n\n"),
     ],
 )
 async def test_an_error_of_any_form_inside_the_stream_has_its_kind(
@@ -165,6 +165,29 @@ async def test_an_error_of_any_form_inside_the_stream_has_its_kind(
 ) -> None:
     wire.play(Answer(events=(chunk({"text": "Half an"}), event, chunk(reason="STOP"))))
     assert (await failure_of("google")).kind == kind
+
+
+@pytest.mark.parametrize(
+    ("kind", "lines"),
+    [
+        ("overloaded", json.dumps({"error": {"code": 503, "message": "Busy"}}, indent=2)),
+        ("protocol", "{}"),
+        ("protocol", "what is this"),
+    ],
+)
+async def test_an_error_without_the_form_of_an_event_has_its_kind(
+    wire: WireServer, kind: ErrorKind, lines: str
+) -> None:
+    wire.play(Answer(events=(chunk({"text": "Half an"}), f"{lines}\n")))
+    assert (await failure_of("google")).kind == kind
+
+
+async def test_comments_and_unknown_fields_of_a_part_are_ignored(wire: WireServer) -> None:
+    strange = {"text": "We", "somethingNew": {"a": 1}}
+    wire.play(
+        Answer(events=(chunk(strange), ": a comment\n\n", chunk({"text": "ll"}, reason="STOP")))
+    )
+    assert text_of(await said_by("google")) == "Well"
 
 
 async def test_an_error_page_is_not_quoted(wire: WireServer) -> None:
