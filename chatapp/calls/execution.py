@@ -43,6 +43,7 @@ from chatapp.telemetry.tracing import use_tool_span
 from mcpconfig.operations.lazy import operations
 from mcpconfig.trace import recording
 from mcpconfig.values.errors import OperationError
+from mcpconfig.values.lazy_module import load
 from mcpconfig.values.results import InputRequired, Progress, TaskStarted
 
 from .attempts import MAX_ATTEMPTS
@@ -187,6 +188,7 @@ def _note_ending(span: Span, ending: Ending) -> None:
 
 
 async def _send_permitted(lease: Lease, sending: Sending) -> Ending:
+    await load(operations)
     if not await retry_in_database(lease, is_permitted, sending):
         return PermitExpired() if sending.attempt < MAX_ATTEMPTS else _build_frozen_outcome(sending)
     try:

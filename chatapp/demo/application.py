@@ -1,20 +1,28 @@
 """The demo service as an ASGI application at `/demo/mcp`, for this program only."""
 
+from typing import TYPE_CHECKING
+
 from django.conf import settings
 from django.utils.crypto import constant_time_compare
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from chatapp.server.mcp_mount import Manager, Mount
+from mcpconfig.values.lazy_module import LazyModule, load
 
 from .address import PATH, compute_token
-from .notebook import notebook_server
+
+if TYPE_CHECKING:
+    from . import notebook
+else:
+    # It imports the MCP SDK, which nothing needs before the first request.
+    notebook = LazyModule("chatapp.demo.notebook")
 
 __all__ = ["PATH", "application", "close"]
 
 
 def _build_app() -> tuple[ASGIApp, Manager]:
-    server = notebook_server()
+    server = notebook.notebook_server()
     app = server.streamable_http_app(streamable_http_path=PATH, stateless_http=True)
     return app, server.session_manager
 
@@ -25,7 +33,10 @@ close = _mount.close
 
 async def application(scope: Scope, receive: Receive, send: Send) -> None:
     """Serve one HTTP request to the demo service."""
-    await (refuse(scope) or _mount)(scope, receive, send)
+    refusal = refuse(scope)
+    if refusal is None:
+        await load(notebook)
+    await (refusal or _mount)(scope, receive, send)
 
 
 def refuse(scope: Scope) -> PlainTextResponse | None:

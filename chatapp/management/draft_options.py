@@ -11,8 +11,8 @@ from django.contrib.auth.models import Group
 from django.db.models import Model, QuerySet
 
 from chatapp.models import HousePolicy, Member, PolicyRule, SecondSignature, ToolLimit
-from chatapp.permissions import conditions
 from chatapp.permissions.hosts import BadHost, read_pattern, read_stored_patterns
+from chatapp.permissions.lazy import conditions
 from chatapp.permissions.risk_evidence import LEVELS
 from chatapp.policy.condition_names import check_names
 from chatapp.simulation.drafts import Draft, DraftedConsent, DraftedRule

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from chatapp.permissions.risk_evidence import LEVELS, Level
 
-from .conditions import Undecidable, is_met, list_names
 from .destinations import Destination, list_forbidden
+from .lazy import conditions
 from .risk import Risk
 from .rules import (
     AdminRule,
@@ -198,7 +198,7 @@ def _names_destinations(rule: AdminRule, free: Sequence[Destination]) -> bool:
     inside a list or an object is not covered: a condition on another part would name it too."""
     if rule.effect != "allow" or not rule.condition or any(each.is_inner for each in free):
         return False
-    return {each.parameter for each in free} <= set(list_names(rule.condition))
+    return {each.parameter for each in free} <= set(conditions.list_names(rule.condition))
 
 
 def describe_destinations(tainted_by: str, free: Sequence[Destination]) -> str:
@@ -285,8 +285,8 @@ def _meets(rule: AdminRule, call: CallFacts) -> bool:
     if not rule.condition:
         return True
     try:
-        return is_met(rule.condition, call.arguments)
-    except Undecidable:
+        return conditions.is_met(rule.condition, call.arguments)
+    except conditions.Undecidable:
         return rule.effect != "allow"
 
 

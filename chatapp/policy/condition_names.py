@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any
 
-from chatapp.permissions.conditions import BadCondition, list_names
+from chatapp.permissions.lazy import conditions
 from chatapp.tools.core import core_tools
 from mcpconfig.models import Service, ToolDefinition
 
@@ -26,9 +26,9 @@ def check_names(text: str, *, service: Service | None, tool: str, is_core: bool)
         if not _declares_properties(schema):
             return
         known |= _list_properties(schema)
-    unknown = [name for name in list_names(text) if name not in known]
+    unknown = [name for name in conditions.list_names(text) if name not in known]
     if schemas and unknown:
-        raise BadCondition(message=_describe_unknown(unknown[0], known))
+        raise conditions.BadCondition(message=_describe_unknown(unknown[0], known))
 
 
 def _find_schemas(service: Service | None, tool: str, is_core: bool) -> Iterable[Schema]:

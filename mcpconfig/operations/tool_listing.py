@@ -6,6 +6,7 @@ from django.utils import timezone
 from mcpconfig.models import Service, ToolDefinition
 from mcpconfig.services.tool_definitions import list_current_tools, store_listing
 from mcpconfig.values.acting import Acting
+from mcpconfig.values.lazy_module import load
 
 from .lazy import operations
 
@@ -27,6 +28,7 @@ async def fetch_tools(
     total_seconds: float | None = None,
 ) -> list[ToolDefinition]:
     """List the tools of the service and store them. `refresh` also negotiates again."""
+    await load(operations)
     listing = await operations.fetch_listing(
         service, acting=acting, refresh=refresh, total_seconds=total_seconds
     )

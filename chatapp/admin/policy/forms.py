@@ -10,8 +10,8 @@ from django.utils.safestring import SafeString
 
 from chatapp.models import HousePolicy, PolicyRule, PolicyTest, SecondSignature, ToolLimit
 from chatapp.models.policy.policy import LEVEL_CHOICES
-from chatapp.permissions import conditions
 from chatapp.permissions.hosts import BadHost, read_patterns
+from chatapp.permissions.lazy import conditions
 from chatapp.policy.condition_names import check_names
 from chatapp.policy.policy_set import PolicySet, load_policy_set
 from chatapp.policy.stored_policy import build_house, build_limit, build_rule

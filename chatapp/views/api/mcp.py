@@ -3,7 +3,7 @@
 import io
 from functools import partial
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 from django.conf import settings
@@ -12,12 +12,18 @@ from django.core.handlers.asgi import ASGIRequest
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from chatapp.api.mcp_server import SCOPE_ENTRY, create_session_manager
 from chatapp.server.database import in_database
 from chatapp.server.mcp_mount import Manager, Mount
 from chatapp.tools.blueprint import Mode
+from mcpconfig.values.lazy_module import LazyModule, load
 
 from .bearer import Problem, admit, check_method
+
+if TYPE_CHECKING:
+    from chatapp.api import mcp_server
+else:
+    # It imports the MCP SDK, which nothing needs before the first request.
+    mcp_server = LazyModule("chatapp.api.mcp_server")
 
 MAX_BYTES = 256 * 1024
 # Longer than the longest wait for a call.
@@ -29,7 +35,7 @@ SCOPES: MappingProxyType[Mode, tuple[str, ...]] = MappingProxyType(
 
 
 def _build_mount(mode: Mode) -> tuple[ASGIApp, Manager]:
-    made = create_session_manager(mode, MAX_BYTES)
+    made = mcp_server.create_session_manager(mode, MAX_BYTES)
     return made.handle_request, made
 
 
@@ -52,9 +58,10 @@ async def application(scope: Scope, receive: Receive, send: Send) -> None:
     except Problem as problem:
         await _refuse(problem, scope, receive, send)
         return
+    await load(mcp_server)
     # The HTTP parser keeps white space around values, which is not part of them (RFC 9110, 5.5).
     headers = [(name, value.strip(b" \t")) for name, value in scope["headers"]]
-    await _serve({**scope, "headers": headers, SCOPE_ENTRY: token}, receive, send)
+    await _serve({**scope, "headers": headers, mcp_server.SCOPE_ENTRY: token}, receive, send)
 
 
 async def _serve(scope: Scope, receive: Receive, send: Send) -> None:

@@ -1,7 +1,10 @@
 """The demo service among the services: there from the first start, and never against an admin."""
 
+import json
+from dataclasses import asdict
+from pathlib import Path
+
 import pytest
-from asgiref.sync import sync_to_async
 from pytest_django import Settings
 
 from chatapp.demo.notebook import TOOLS
@@ -95,12 +98,13 @@ def test_a_tool_that_an_admin_took_back_stays_unconfirmed() -> None:
 
 
 def test_a_tool_that_a_new_release_changed_is_confirmed_again(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     seed()
     before = current_hashes()
-    changed = tuple((tool, f"{title}, new", hints) for tool, title, hints in TOOLS)
-    monkeypatch.setattr("chatapp.demo.notebook.TOOLS", changed)
+    changed = [asdict(tool) | {"title": f"{tool.title}, new"} for tool in list_own_tools()]
+    (tmp_path / "tools.json").write_text(json.dumps(changed))
+    monkeypatch.setattr("chatapp.demo.seed.TOOLS", tmp_path / "tools.json")
     seed()
     after = current_hashes()
     assert all(after[name] != before[name] for name in EVERY_TOOL)
@@ -122,5 +126,5 @@ async def test_what_is_confirmed_is_exactly_what_the_service_says_over_http(
     monkeypatch.delenv("COUNTERSIGN_PORT", raising=False)
     service = await Service.objects.acreate(name=NAME, url=URL)
     listed = await tools.list_tools(service)
-    in_memory = await sync_to_async(list_own_tools)()
-    assert {tool.name: tool.hash for tool in listed} == {tool.name: tool.hash for tool in in_memory}
+    written = json.dumps([asdict(tool) for tool in listed], indent=2, ensure_ascii=False)
+    assert listed == list_own_tools(), f"chatapp/demo/tools.json should be:\n{written}"

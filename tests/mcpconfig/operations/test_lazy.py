@@ -4,15 +4,26 @@ second."""
 import os
 import subprocess
 import sys
+import threading
+from importlib.abc import MetaPathFinder
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from mcpconfig.operations import lazy, tools
+from mcpconfig.values.lazy_module import LazyModule, load
 
 ROOT = Path(__file__).resolve().parents[3]
 SDKS = {"anthropic", "boto3", "botocore", "google.genai", "openai"}
-HEAVY = {"mcp", "mcp_types", "pydantic", "starlette", "mcpconfig.session.client"} | SDKS
+HEAVY = {
+    "rule_engine",
+    "mcp",
+    "mcp_types",
+    "pydantic",
+    "starlette",
+    "mcpconfig.session.client",
+} | SDKS
 LOADED = """
 import importlib, sys, django
 django.setup()
@@ -49,6 +60,36 @@ def test_it_loads_without_the_sdk(module: str, tmp_path: Path) -> None:
     loaded = loaded_by(module, tmp_path)
     assert module in loaded
     assert loaded & HEAVY == set()
+
+
+@pytest.mark.parametrize("module", ["chatapp.asgi", "chatapp.management.commands.serve"])
+def test_a_server_starts_without_the_sdk_and_the_parser_of_conditions(
+    module: str, tmp_path: Path
+) -> None:
+    """Both take a third of a second, which everyone who starts a server would wait for."""
+    loaded = loaded_by(module, tmp_path)
+    assert module in loaded
+    assert (
+        loaded & (SDKS | {"mcp", "mcp_types", "rule_engine", "mcpconfig.session.client"}) == set()
+    )
+
+
+async def test_a_lazy_module_can_be_loaded_beside_the_event_loop() -> None:
+    threads = []
+
+    class Watched(MetaPathFinder):
+        def find_spec(self, name: str, *_args: Any) -> None:
+            if name == "wave":
+                threads.append(threading.current_thread())
+
+    sys.modules.pop("wave", None)
+    sys.meta_path.insert(0, watching := Watched())
+    try:
+        await load(LazyModule("wave"))
+    finally:
+        sys.meta_path.remove(watching)
+    assert "wave" in sys.modules
+    assert len(threads) == 1 and threads[0] is not threading.current_thread()
 
 
 def test_the_sdk_is_seen_where_it_is_loaded(tmp_path: Path) -> None:
