@@ -45,7 +45,8 @@ def log_state_changes(states: Mapping[UUID, str], *, sent: Collection[UUID] = ()
     if not logged:
         return
     calls = ToolCall.objects.filter(pk__in=logged).select_related(
-        "turn__conversation__owner", "service", "definition", "rule", "resolved_by"
+        "turn__conversation__owner",
+        *("service", "definition", "rule", "resolved_by", "review", "approval"),
     )
     events: list[AuditEvent] = []
     for call in calls:
@@ -74,14 +75,13 @@ def _build_events(call: ToolCall, state: ToolCall.State) -> Iterator[AuditEvent]
             call, Kind.RESOLVED, {"verdict": call.resolution}, Who.of(call.resolved_by)
         )
         return
-    review = Review.objects.filter(tool_call=call).select_related("decided_by").first()
+    review: Review | None = getattr(call, "review", None)
     if review is not None and review.state != Review.State.OPEN:
         # The end of the call is logged already.
         call_counts.count_answer("review", review.state, review.created_at, review.decided_at)
         yield _build_review(call, review)
         return
-    people = ("decided_by", "first_by", "signed_for", "second")
-    approval = Approval.objects.filter(tool_call=call).select_related(*people).first()
+    approval: Approval | None = getattr(call, "approval", None)
     kind = _find_approval_kind(approval, call, state)
     if approval is not None and kind is not None:
         if kind != Kind.SIGNED:

@@ -113,7 +113,8 @@ def begin_sending(lease: Lease, call_id: uuid.UUID) -> Sending | None:
     All of it is one transaction, so that nothing can change between the check and the record.
     """
     with lock_turn(lease) as turn:
-        call = ToolCall.objects.select_related("service", "definition").get(pk=call_id)
+        parts = ToolCall.objects.select_related("service", "definition", "approval")
+        call = parts.get(pk=call_id)
         if call.state != State.APPROVED:
             return None
         person = Member.objects.get(conversations=turn.conversation_id)
@@ -124,7 +125,8 @@ def begin_sending(lease: Lease, call_id: uuid.UUID) -> Sending | None:
             return None
         attempt = call.attempt + 1
         use_permit(call, person)
-        RemoteTask.objects.filter(tool_call=call).delete()  # of an attempt that is given up
+        if call.attempt:
+            RemoteTask.objects.filter(tool_call=call).delete()  # of an attempt that is given up
         move_read_call(
             turn,
             call,
@@ -169,7 +171,7 @@ def use_permit(call: ToolCall, person: Member) -> None:
 
 def _describe_grantor(call: ToolCall) -> str:
     """Return who, or which decision of policy, allowed the call."""
-    approval = Approval.objects.filter(tool_call=call).first()
+    approval: Approval | None = getattr(call, "approval", None)
     return (approval.signers if approval else f"policy: {call.why}")[:200]
 
 

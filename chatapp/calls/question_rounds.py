@@ -44,6 +44,8 @@ def store_question(
 def build_resumption(call: ToolCall) -> Resumption:
     """Return what the next leg of the call takes along. Raises DecryptionError if no key opens the
     service's state."""
+    if not call.attempt:  # only a call that was sent has been asked anything
+        return Resumption()
     last = call.questions.filter(source=Question.Source.LEG).order_by("round").last()
     if last is None or last.state not in Question.GIVEN:
         return Resumption()

@@ -118,7 +118,7 @@ def may_run(lease: Lease, turn: Turn, call: ToolCall, person: Member) -> bool:
     now, is moved to awaiting approval here: decided again from a stored catalogue that says
     otherwise, it would come back endlessly. So is such a call whose tool has changed.
     """
-    approval = Approval.objects.filter(tool_call=call).first()
+    approval: Approval | None = getattr(call, "approval", None)
     if approval is None and not call.may_have_run and (changed := _find_changed_tool(call)):
         return _ask_about_changed_tool(lease, turn, call, person, changed)
     if problem := _find_problem(call, person, approval):

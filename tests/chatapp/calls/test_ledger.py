@@ -4,6 +4,8 @@ repeated for ever."""
 from collections.abc import Callable
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from chatapp.calls.attempts import MAX_ATTEMPTS
 from chatapp.calls.ledger import Sending, begin_sending, record_progress, settle_orphans
@@ -60,6 +62,19 @@ def begun(turn: Turn, call: ToolCall) -> tuple[Lease, Sending]:
 def told(call: ToolCall) -> list[str]:
     events = JournalEvent.objects.filter(kind=JournalEvent.Kind.TOOL_CALL)
     return [event.data["state"] for event in events if event.data["call"] == str(call.pk)]
+
+
+def test_what_only_a_later_attempt_has_is_not_asked_for_at_the_first(
+    turn: Turn, call: ToolCall
+) -> None:
+    lease = taken(turn)
+    with CaptureQueriesContext(connection) as sent:
+        assert begin_sending(lease, call.pk)
+    statements = [each["sql"] for each in sent.captured_queries]
+    assert not [sql for sql in statements if "chatapp_remotetask" in sql]
+    assert not [sql for sql in statements if "chatapp_question" in sql]
+    assert len([sql for sql in statements if 'JOIN "chatapp_approval"' in sql]) <= 2
+    assert not [sql for sql in statements if 'FROM "chatapp_approval" WHERE' in sql]
 
 
 def test_progress_is_stored_and_told(turn: Turn, call: ToolCall) -> None:
