@@ -48,6 +48,5 @@ async def test_lines_that_are_no_fields_are_kept() -> None:
     assert reader.others == ["{", '  "error": 1', "}"]
 
 
-async def test_what_is_not_unicode_is_an_error() -> None:
-    with pytest.raises(UnicodeDecodeError):
-        await read_all(b"data: \xff\n\n")
+async def test_what_is_not_unicode_is_replaced() -> None:
+    assert await read_all(b"data: a\xffb\n\n") == [[("", "a\ufffdb")]]
