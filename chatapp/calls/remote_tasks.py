@@ -44,6 +44,11 @@ MOVED = "The service's address was changed while it worked on this, so nobody ca
 CHECK = "Check at the service, then say what you found."
 
 
+def has_planned_polls() -> bool:
+    """Whether a task is to be polled now or later."""
+    return RemoteTask.objects.filter(next_poll_at__isnull=False).exists()
+
+
 async def poll_due() -> None:
     """Poll every task that is due. An error with one does not delay the others."""
     due = await in_database(claim_due)

@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 import logging
 import uuid
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextvars import Context
 from dataclasses import dataclass
 from functools import partial
@@ -26,10 +26,11 @@ from chatapp.calls.execution import cancel_running, execute
 from chatapp.calls.ledger import settle_orphans
 from chatapp.calls.own_tool_execution import run_core_calls
 from chatapp.calls.recheck import reopen_decisions
-from chatapp.calls.remote_tasks import poll_due
+from chatapp.calls.remote_tasks import has_planned_polls, poll_due
 from chatapp.journal.db_retry import DATABASE_AWAY, retry_in_database, run_uninterrupted
 from chatapp.journal.fault_points import FaultPoint, reach
 from chatapp.journal.group_commit import GroupCommit
+from chatapp.journal.journal import Event, Kind
 from chatapp.journal.lease import Lease, LeaseLost, acquire, drop, release, renew
 from chatapp.models import Turn
 from chatapp.server.database import in_database
@@ -40,7 +41,7 @@ from chatapp.telemetry.tracing import use_turn_span
 from chatapp.tool_menu.turn_selection import choose_tools, note_unmet
 from chatapp.tools.catalogue import Catalogue, build_catalogue
 from chatapp.tools.core_catalogue import add_core_tools
-from mcpconfig.operations.service_retries import retry_due
+from mcpconfig.operations.service_retries import has_planned_retries, retry_due
 from mcpconfig.values.tool_apps import Audience
 
 from . import sweep
@@ -56,9 +57,12 @@ Ts = TypeVarTuple("Ts")
 RENEW_PART = 3
 MAX_DROPS = 5
 STOP_CHECK_SECONDS = 0.5
+# Between two looks while changes of other processes are announced, or while nothing is planned.
+SLOW_CHECK_SECONDS = 5.0
 SHUTDOWN_CHECK_SECONDS = 0.2
-RETRY_CHECK_SECONDS = 1.0
-TASK_CHECK_SECONDS = 1.0
+PLAN_CHECK_SECONDS = 1.0
+# Events after which a task may be to poll, or a service to retry.
+PLANNING_KINDS = (Kind.TOOL_CALL, Kind.NOTICE)
 REFUSED = (
     f"The database refused something of this turn {MAX_DROPS} times, so it was ended. An admin "
     "finds the reason in the log."
@@ -78,6 +82,16 @@ class Run:
     was_woken: bool = False
 
 
+@dataclass(slots=True, kw_only=True)
+class Plan:
+    """Whether rows have a time at which something is to be done, as it was read last."""
+
+    is_any: Callable[[], bool]
+    was_any: bool = False
+    changes: int = -1  # of the engine, when it was read
+    read_at: float = float("-inf")
+
+
 class Engine:
     """Moves turns in this process's event loop: `start`, then `wake`; `close` releases every turn
     to other workers."""
@@ -91,21 +105,26 @@ class Engine:
         self._shutdown_began: float | None = None  # in the loop's time
         self._waits_at_shutdown = True
         self._was_database_away = False
+        self._stops_checked_at = float("-inf")
+        self._plan_changes = 0
 
     # --- life ------------------------------------------------------------------------------
     def start(self, *, sweeps: bool = True) -> None:
         """Start the background tasks. The engine of a command does not sweep."""
         self._runtime.is_closing = False
         self._runtime.wake_listeners.append(self.wake)
+        self._runtime.turn_hint_listeners.append(self._accept_hint)
+        self._runtime.journal_listeners.append(self._note_plans)
         self._spawn(self.commit.run)
         self._spawn(self._repeat, settings.LEASE_SECONDS / RENEW_PART, self._renew)
-        self._spawn(self._repeat, STOP_CHECK_SECONDS, self._check_stops)
+        self._spawn(self._repeat, STOP_CHECK_SECONDS, self._poll_stops)
         if sweeps:
             self._spawn(self._repeat, settings.SWEEP_SECONDS, self._begin_abandoned)
             for job in sweep.JOBS:  # in a task each, so that an error delays no other job
                 self._spawn(self._repeat, settings.SWEEP_SECONDS, partial(in_database, job))
-            self._spawn(self._repeat, RETRY_CHECK_SECONDS, retry_due)
-            self._spawn(self._repeat, TASK_CHECK_SECONDS, poll_due)
+            for work, is_any in ((retry_due, has_planned_retries), (poll_due, has_planned_polls)):
+                job = partial(self._do_planned, work, Plan(is_any=is_any))
+                self._spawn(self._repeat, PLAN_CHECK_SECONDS, job)
 
     @property
     def is_shutting_down(self) -> bool:
@@ -129,6 +148,8 @@ class Engine:
         await self._wait_for_runs(wait_seconds)
         self._runtime.is_closing = True
         self._runtime.wake_listeners.remove(self.wake)
+        self._runtime.turn_hint_listeners.remove(self._accept_hint)
+        self._runtime.journal_listeners.remove(self._note_plans)
         tasks = [run.task for run in self._runs.values() if run.task] + list(self._tasks)
         for task in tasks:
             task.cancel()
@@ -163,6 +184,11 @@ class Engine:
         else:
             self._spawn(self.advance, turn_id)
 
+    def _accept_hint(self, turn_id: uuid.UUID) -> None:
+        """Look whether a turn was stopped that another process says it has woken."""
+        if turn_id in self._runs:
+            self._spawn(self._check_stops)
+
     async def advance(self, turn_id: uuid.UUID) -> None:
         """Move the turn until it is over or waits for a person. Return at once if another worker
         holds it."""
@@ -171,6 +197,8 @@ class Engine:
         reach(FaultPoint.TURN_FOUND)
         lease = await _take(turn_id)
         if lease is None:
+            for listener in self._runtime.held_turn_listeners:
+                listener(turn_id)
             return
         run = Run(lease=lease)
         self._runs[turn_id] = run
@@ -339,12 +367,33 @@ class Engine:
                 log.exception("%s failed; it is tried again", name)
             await asyncio.sleep(seconds)
 
+    def _note_plans(self, events: Sequence[Event]) -> None:
+        """Accept committed events of this process. Called in the thread that committed them."""
+        if any(event.kind in PLANNING_KINDS for event in events):
+            self._plan_changes += 1
+
+    async def _do_planned(self, work: Callable[[], Awaitable[None]], plan: Plan) -> None:
+        """Do the work if rows plan some. They are read less often while there are none."""
+        is_late = self._loop.time() >= plan.read_at + SLOW_CHECK_SECONDS
+        if not (plan.was_any or is_late or plan.changes != self._plan_changes):
+            return
+        plan.changes, plan.read_at = self._plan_changes, self._loop.time()
+        plan.was_any = await in_database(plan.is_any)
+        if plan.was_any:
+            await work()
+
     async def _renew(self) -> None:
         await in_database(renew, [run.lease for run in self._runs.values()])
+
+    async def _poll_stops(self) -> None:
+        wait = SLOW_CHECK_SECONDS if self._runtime.hints_arrive else 0.0
+        if self._loop.time() >= self._stops_checked_at + wait:
+            await self._check_stops()
 
     async def _check_stops(self) -> None:
         if not self._runs:
             return
+        self._stops_checked_at = self._loop.time()
         for turn_id in await in_database(sweep.find_stopped_turns, list(self._runs)):
             run = self._runs.get(turn_id)
             if run is not None and run.task is not None and not run.was_stopped:

@@ -1,7 +1,8 @@
 """The hub: gives the events of a process to the feeds and the pages of people that it serves.
 
-Events of this process come from memory, those of others after a hint of the channel layer or a slow
-poll. Hints may be lost, doubled or out of order: the sequence number repairs that.
+Events of this process come from memory, those of others after a hint of the channel layer or a
+poll. Hints may be lost, doubled or out of order: the sequence number repairs that. The poll slows
+down while hints arrive, which the hub finds out by sending itself one.
 """
 
 import asyncio
@@ -19,14 +20,19 @@ from channels.layers import get_channel_layer
 
 from chatapp.journal.journal import Event
 from chatapp.models import Conversation
-from chatapp.people.signals import PersonPages, load_marks
+from chatapp.people.signals import Mark, PersonPages, load_marks
 from chatapp.server.database import in_database
+from chatapp.server.neighbours import Neighbours
 from chatapp.server.runtime import Runtime, current_runtime
 
 from .feed import Feed
 
 log = logging.getLogger(__name__)
 POLL_SECONDS = 1.0
+# Between two polls while hints arrive, or while no other process could send any.
+SLOW_POLL_SECONDS = 5.0
+# Every hub is in it.
+HUBS_GROUP = "hubs"
 RETRY_SECONDS = 1.0
 QUEUE_FRAMES = 256
 
@@ -63,10 +69,14 @@ class Hub:
         self._loop = asyncio.get_running_loop()
         self._layer: Any = get_channel_layer()
         self._channel = ""
+        self._neighbours = Neighbours()
+        self._was_echo_heard = False
+        self._looked_at = float("-inf")
 
     def start(self) -> None:
         self._runtime.journal_listeners.append(self.publish)
         self._runtime.person_listeners.append(self.publish_people)
+        self._runtime.held_turn_listeners.append(self.publish_held_turn)
         self._keep(self._poll())
         if self._layer is not None:
             self._keep(self._receive_hints())
@@ -74,12 +84,15 @@ class Hub:
     async def close(self) -> None:
         self._runtime.journal_listeners.remove(self.publish)
         self._runtime.person_listeners.remove(self.publish_people)
+        self._runtime.held_turn_listeners.remove(self.publish_held_turn)
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
         for feed in self._feeds.values():
             feed.close()
         await asyncio.gather(*tasks, return_exceptions=True)
+        self._runtime.hints_arrive = False
+        self._neighbours.close()
 
     # --- tabs ------------------------------------------------------------------------------
     async def join(self, conversation_id: uuid.UUID, after: int) -> Viewer:
@@ -159,6 +172,13 @@ class Hub:
             lambda layer: layer.group_send(_conversation_group(conversation_id), hint)
         )
 
+    def publish_held_turn(self, turn_id: uuid.UUID) -> None:
+        """Tell the worker of another process that its turn has something to do: it may have been
+        stopped."""
+        if self._layer is not None:
+            hint = {"type": "turn.hint", "turn": str(turn_id)}
+            self._keep(self._on_layer(lambda layer: layer.group_send(HUBS_GROUP, hint)))
+
     async def _receive_hints(self) -> None:
         while True:
             try:
@@ -176,16 +196,21 @@ class Hub:
             for group in self._groups():
                 await self._subscribe(group)
         hint = await self._layer.receive(self._channel)
-        if hint["type"] == "person.hint":
-            self._pages.notify(hint["person"])
-        else:
-            self._nudge(uuid.UUID(hint["conversation"]), hint["seq"])
+        match hint["type"]:
+            case "hub.echo":
+                self._was_echo_heard |= hint["channel"] == self._channel
+            case "person.hint":
+                self._pages.notify(hint["person"])
+            case "turn.hint":
+                for listener in self._runtime.turn_hint_listeners:
+                    listener(uuid.UUID(hint["turn"]))
+            case _:
+                self._nudge(uuid.UUID(hint["conversation"]), hint["seq"])
 
     def _groups(self) -> set[str]:
-        """Return the groups of the feeds and people of this process."""
-        return {_conversation_group(each) for each in self._feeds} | {
-            _person_group(each) for each in self._pages.people
-        }
+        """Return the groups that this hub is in: of its feeds, of its people and of all hubs."""
+        conversations = {_conversation_group(each) for each in self._feeds}
+        return {HUBS_GROUP, *conversations, *map(_person_group, self._pages.people)}
 
     async def _subscribe(self, group: str) -> None:
         if channel := self._channel:
@@ -212,16 +237,34 @@ class Hub:
         while True:
             await asyncio.sleep(POLL_SECONDS)
             try:
-                await self._look()
+                await self._check_hints()
+                if not self._runtime.hints_arrive or self._is_late():
+                    await self._look()
             except Exception:
                 log.exception("Looking for changes failed; it is tried again")
 
+    def _is_late(self) -> bool:
+        return self._loop.time() >= self._looked_at + SLOW_POLL_SECONDS
+
+    async def _check_hints(self) -> None:
+        """Note whether the last hint to this hub itself arrived, and send the next one. Without a
+        layer no hint is missed while no other process uses the database."""
+        if self._layer is None:
+            self._runtime.hints_arrive = self._neighbours.is_alone()
+            return
+        self._runtime.hints_arrive, self._was_echo_heard = self._was_echo_heard, False
+        if channel := self._channel:
+            echo = {"type": "hub.echo", "channel": channel}
+            await self._on_layer(lambda layer: layer.group_send(HUBS_GROUP, echo))
+
     async def _look(self) -> None:
-        if self._feeds:
-            for conversation_id, seq in await in_database(_read_latest_seqs, list(self._feeds)):
+        self._looked_at = self._loop.time()
+        feeds, people = list(self._feeds), self._pages.people
+        if feeds or people:
+            seqs, marks = await in_database(_read_changes, feeds, people)
+            for conversation_id, seq in seqs:
                 self._nudge(conversation_id, seq)
-        if here := self._pages.people:
-            self._pages.compare(await in_database(load_marks, here))
+            self._pages.compare(marks)
 
     def _nudge(self, conversation_id: uuid.UUID, seq: int) -> None:
         if feed := self._feeds.get(conversation_id):
@@ -249,5 +292,9 @@ def _person_group(person_id: int) -> str:
     return f"person.{person_id}"
 
 
-def _read_latest_seqs(conversation_ids: list[uuid.UUID]) -> list[tuple[uuid.UUID, int]]:
-    return list(Conversation.objects.filter(pk__in=conversation_ids).values_list("pk", "last_seq"))
+def _read_changes(
+    conversation_ids: list[uuid.UUID], person_ids: list[int]
+) -> tuple[list[tuple[uuid.UUID, int]], dict[int, Mark]]:
+    watched = Conversation.objects.filter(pk__in=conversation_ids)
+    seqs = list(watched.values_list("pk", "last_seq")) if conversation_ids else []
+    return seqs, load_marks(person_ids) if person_ids else {}

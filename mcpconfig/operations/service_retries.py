@@ -6,7 +6,7 @@ import logging
 from datetime import datetime, timedelta
 
 from channels.db import database_sync_to_async
-from django.db.models import F, Q
+from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
 from mcpconfig.models import Service
@@ -23,16 +23,25 @@ CLAIM_DURATION = timedelta(seconds=2 * RETRY_SECONDS)
 MAX_AT_ONCE = 20
 
 
+def has_planned_retries() -> bool:
+    """Whether a service is to be retried now or later."""
+    return _filter_planned().filter(next_retry_at__isnull=False).exists()
+
+
 def find_due_services(now: datetime) -> list[Service]:
-    """Return the services to retry. Services that need a person's credentials wait for that
-    person's next turn."""
+    """Return the services to retry now."""
+    due = _filter_planned().filter(next_retry_at__lte=now)
+    return list(due.order_by("next_retry_at")[:MAX_AT_ONCE])
+
+
+def _filter_planned() -> QuerySet[Service]:
+    """Return the services that may be retried. Services that need a person's credentials wait for
+    that person's next turn."""
     for_persons = Q(authentication__in=Service.PERSONAL) | Q(
         authentication=Service.Authentication.HEADERS, credential__names_a_person=True
     )
-    waiting = Service.objects.filter(
-        is_enabled=True, next_retry_at__lte=now, retries__lt=F("most_retries")
-    )
-    return list(waiting.exclude(for_persons).order_by("next_retry_at")[:MAX_AT_ONCE])
+    enabled = Service.objects.filter(is_enabled=True, retries__lt=F("most_retries"))
+    return enabled.exclude(for_persons)
 
 
 async def retry(service: Service, acting: Acting | None = None) -> OperationError | None:
