@@ -8,6 +8,7 @@ as the inbox. It accepts no commands: those are HTTP posts.
 import asyncio
 import contextlib
 import logging
+import math
 import re
 import uuid
 from collections.abc import Callable, Iterable
@@ -17,12 +18,8 @@ from urllib.parse import parse_qs, urlsplit
 
 from channels.generic.websocket import AsyncWebsocketConsumer
 from django.conf import settings
-from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
-from django.contrib.sessions.models import Session
 from django.http import Http404
 from django.http.request import split_domain_port, validate_host
-from django.utils import timezone
-from django.utils.crypto import constant_time_compare
 
 from chatapp.live.page_facts import load_call_facts, render_call
 from chatapp.rendering.pages import inbox
@@ -31,6 +28,7 @@ from .approvals.inbox import count_old_outcomes, count_waiting, list_others, lis
 from .live.feed import Unresumable
 from .live.frames import build_frame, build_state_frame, parse_number
 from .live.hub import Viewer, current_hub
+from .live.rights import Watch
 from .models import Conversation, Member
 from .people.second_signers import get_call
 from .rendering import page_values
@@ -43,10 +41,14 @@ from .tool_menu.menu import render_button
 log = logging.getLogger(__name__)
 HEARTBEAT_SECONDS = 20.0
 SEND_SECONDS = 10.0
-# How often the person's rights are checked again without a signal.
+# How often the person's rights are checked again without a signal. The sockets wake at common
+# moments, a few in each interval, and are looked up together.
 RIGHTS_SECONDS = 20.0
-# How often fragments are rendered again without a signal, and the shortest time between two times.
+MOMENTS_IN_INTERVAL = 4
+# How often fragments are rendered again without a signal: those that tell the time, and the others.
 REFRESH_SECONDS = 20.0
+SLOW_REFRESH_SECONDS = 300.0
+# The shortest time between two looks.
 PACE_SECONDS = 0.1
 MAX_FRAGMENTS = 8
 TOO_MANY = "Too many pages of this person are open. Close some, then reload this one."
@@ -78,31 +80,6 @@ def is_own_origin(scope: dict[str, Any]) -> bool:
         and (origin.scheme, origin.netloc) == (scheme, hosts[0])
         and origins[0] == f"{scheme}://{hosts[0]}"
     )
-
-
-def load_person(session_key: str) -> Member | None:
-    """Return the active member of this session, unless it has expired or was revoked."""
-    session = Session.objects.filter(
-        session_key=session_key, expire_date__gt=timezone.now()
-    ).first()
-    if session is None:
-        return None
-    data = session.get_decoded()
-    person = Member.objects.filter(pk=data.get(SESSION_KEY, 0), is_active=True).first()
-    if person is None or data.get(BACKEND_SESSION_KEY) not in settings.AUTHENTICATION_BACKENDS:
-        return None
-    if not constant_time_compare(data.get(HASH_SESSION_KEY, ""), person.get_session_auth_hash()):
-        return None
-    return person
-
-
-def load_watcher(session_key: str, conversation_id: uuid.UUID | None) -> Member | None:
-    """Return the person of this session if they own this conversation, or if there is none."""
-    person = load_person(session_key)
-    if person is None or conversation_id is None:
-        return person
-    owns = Conversation.objects.filter(pk=conversation_id, owner=person).exists()
-    return person if owns else None
 
 
 # --- fragments beside a conversation -------------------------------------------------------
@@ -158,6 +135,7 @@ FRAGMENTS: dict[str, Callable[[Page], str]] = {
     "tool-call": _render_tool_call,
     page_values.TOOLS_ID: _render_tools,
 }
+TIMED_FRAGMENTS = (page_values.INBOX_ID, "next", "tool-call")
 ELEMENT_ID = re.compile(r"([a-z-]+?)(?:-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}))?")
 
 
@@ -194,53 +172,45 @@ def render_elements(
     return rendered
 
 
-async def stream_fragments(
-    person_id: int, conversation_id: uuid.UUID | None, element_ids: Iterable[str], viewer: Viewer
-) -> None:
-    """Send these fragments at once, then each time they change, until cancelled.
+class ShownFragments:
+    """The fragments that one page shows. They are sent at once, and then each time they change.
 
-    A fragment is sent whole and unnumbered, so the next one makes up for one that was lost. It is
-    rendered again after `signals.notify` and, because some of it depends on the time, every
-    `REFRESH_SECONDS`.
+    A fragment is sent whole and unnumbered, so the next one makes up for one that was lost.
     """
-    elements = parse_elements(element_ids)
-    if not elements:
-        return
-    hub = current_hub()
-    changed = await hub.join_person(person_id)
-    shown: dict[str, str] = {}
-    try:
-        while True:
-            changed.clear()
-            fresh = await _render_or_skip(person_id, conversation_id, elements)
-            # The time at which a card was rendered is no change: the page keeps the first one.
-            timeless = {key: fragments.strip_shown_at(html) for key, html in fresh.items()}
-            keys = [key for key, html in timeless.items() if shown.get(key) != html]
-            if keys:
-                viewer.take(build_state_frame([("o", key, fresh[key]) for key in keys]))
-            shown |= timeless
-            await _wait_for_change(changed)
-    finally:
-        hub.leave_person(person_id, changed)
 
+    def __init__(self, element_ids: Iterable[str]) -> None:
+        self._elements = parse_elements(element_ids)
+        self._shown: dict[str, int] = {}  # the hash of each, by the id of its element
+        self._has_failed = False
 
-async def _render_or_skip(
-    person_id: int, conversation_id: uuid.UUID | None, elements: Iterable[Element]
-) -> dict[str, str]:
-    """Render the elements; return none of them while the database fails."""
-    try:
-        return await in_database(render_elements, person_id, conversation_id, elements)
-    except Exception:
-        log.exception("What is shown to person %s could not be read; it is tried again", person_id)
-        return {}
+    @property
+    def refresh_seconds(self) -> float:
+        """The time after which they are rendered without a signal, as some depend on the time."""
+        if not self._elements:
+            return math.inf
+        tell_time = any(each.fragment in TIMED_FRAGMENTS for each in self._elements)
+        return REFRESH_SECONDS if tell_time or self._has_failed else SLOW_REFRESH_SECONDS
 
-
-async def _wait_for_change(changed: asyncio.Event) -> None:
-    """Return after the event or after `REFRESH_SECONDS`, but not before `PACE_SECONDS`."""
-    await asyncio.sleep(PACE_SECONDS)
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(REFRESH_SECONDS):
-            await changed.wait()
+    async def send_changes(
+        self, person_id: int, conversation_id: uuid.UUID | None, viewer: Viewer
+    ) -> None:
+        if not self._elements:
+            return
+        try:
+            fresh = await in_database(render_elements, person_id, conversation_id, self._elements)
+        except Exception:
+            log.exception(
+                "What is shown to person %s could not be read; it is tried again", person_id
+            )
+            self._has_failed = True
+            return
+        self._has_failed = False
+        # The time at which a card was rendered is no change: the page keeps the first one.
+        timeless = {key: hash(fragments.strip_shown_at(html)) for key, html in fresh.items()}
+        keys = [key for key, html in timeless.items() if self._shown.get(key) != html]
+        if keys:
+            viewer.take(build_state_frame([("o", key, fresh[key]) for key in keys]))
+        self._shown |= timeless
 
 
 # --- sockets -------------------------------------------------------------------------------
@@ -258,6 +228,7 @@ class PersonConsumer(AsyncWebsocketConsumer):
     conversation_id: uuid.UUID | None = None
     person_id = 0
     _has_place = False
+    _signals_heard = 0  # by this process, before the rights were checked first
     _kind = ""  # as the metrics count it, while it is open
     _task: asyncio.Task[None] | None = None
 
@@ -265,7 +236,11 @@ class PersonConsumer(AsyncWebsocketConsumer):
         scope = cast(dict[str, Any], self.scope)
         self.conversation_id = scope["url_route"]["kwargs"].get("conversation_id")
         self.session_key = scope["cookies"].get(settings.SESSION_COOKIE_NAME, "")
-        if not is_own_origin(scope) or await self._check_rights():
+        if not is_own_origin(scope):
+            await self.close()
+            return
+        self._signals_heard = current_hub().signals_heard
+        if await self._check_rights():
             await self.close()
             return
         if not self._claim_place():
@@ -328,7 +303,7 @@ class PersonConsumer(AsyncWebsocketConsumer):
         While the database is away the socket is closed too: the tab reconnects and is checked then.
         """
         try:
-            person = await in_database(load_watcher, self.session_key, self.conversation_id)
+            person = await current_hub().rights.find(Watch(self.session_key, self.conversation_id))
         except Exception:
             log.exception("Who may watch %s could not be looked up", self.conversation_id)
             return FELL_BEHIND
@@ -358,16 +333,12 @@ class PersonConsumer(AsyncWebsocketConsumer):
     async def _stream_to(self, viewer: Viewer, last: int, query: dict[str, list[str]]) -> int:
         """Send frames until there is a reason to close; return its code."""
         ids = query.get("shows", [""])[0].split(",")
-        rights = asyncio.create_task(self._watch_rights(viewer))
-        person = asyncio.create_task(
-            stream_fragments(self.person_id, self.conversation_id, ids, viewer)
-        )
+        watch = asyncio.create_task(self._watch(viewer, ShownFragments(ids)))
         try:
             await self._send_frames(viewer, last)
         finally:
-            rights.cancel()
-            person.cancel()
-        return rights.result() if rights.done() and not rights.cancelled() else FELL_BEHIND
+            watch.cancel()
+        return watch.result() if watch.done() and not watch.cancelled() else FELL_BEHIND
 
     async def _send_frames(self, viewer: Viewer, last: int) -> None:
         while not viewer.fell_behind:
@@ -385,25 +356,44 @@ class PersonConsumer(AsyncWebsocketConsumer):
             except CONNECTION_GONE as error:
                 raise TabLeft from error
 
-    async def _watch_rights(self, viewer: Viewer) -> int:
-        """Drop the viewer once the person has signed out or lost the account.
+    async def _watch(self, viewer: Viewer, shown: ShownFragments) -> int:
+        """Send fragments, and drop the viewer once the person has signed out or lost the account.
 
-        The end of a session is signalled. A change of the account is found by the next check.
+        The end of a session and most changes of fragments are signalled. A change of the account is
+        found by the next check.
         """
         hub, code = current_hub(), 0
         changed = await hub.join_person(self.person_id)
         try:
-            # The session may have ended while the person was joined, before any signal arrives.
-            code = await self._check_rights()
-            while not code:
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(RIGHTS_SECONDS):
-                        await changed.wait()
-                changed.clear()
+            # The session may have ended since it was checked. A signal in another process is found
+            # by the next poll.
+            if self._signals_heard != hub.signals_heard:
                 code = await self._check_rights()
+            while not code:
+                await shown.send_changes(self.person_id, self.conversation_id, viewer)
+                code = await self._wait_for_signal(changed, shown.refresh_seconds)
+                code = code or await self._check_rights()
         finally:
             hub.leave_person(self.person_id, changed)
         viewer.drop()
+        return code
+
+    async def _wait_for_signal(self, changed: asyncio.Event, refresh_seconds: float) -> int:
+        """Check the rights again and again until there is a signal, or until `refresh_seconds` are
+        over. Return the close code if they are lost."""
+        now = asyncio.get_running_loop().time
+        refreshes_at = now() + refresh_seconds
+        await asyncio.sleep(PACE_SECONDS)
+        code = 0
+        while not code and not changed.is_set() and now() < refreshes_at:
+            pace = RIGHTS_SECONDS / MOMENTS_IN_INTERVAL
+            next_check = math.ceil((now() + RIGHTS_SECONDS - pace) / pace) * pace
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout_at(min(next_check, refreshes_at)):
+                    await changed.wait()
+            if not changed.is_set() and now() < refreshes_at:
+                code = await self._check_rights()
+        changed.clear()
         return code
 
 

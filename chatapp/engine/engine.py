@@ -123,8 +123,8 @@ class Engine:
             for job in sweep.JOBS:  # in a task each, so that an error delays no other job
                 self._spawn(self._repeat, settings.SWEEP_SECONDS, partial(in_database, job))
             for work, is_any in ((retry_due, has_planned_retries), (poll_due, has_planned_polls)):
-                job = partial(self._do_planned, work, Plan(is_any=is_any))
-                self._spawn(self._repeat, PLAN_CHECK_SECONDS, job)
+                planned = partial(self._do_planned, work, Plan(is_any=is_any))
+                self._spawn(self._repeat, PLAN_CHECK_SECONDS, planned)
 
     @property
     def is_shutting_down(self) -> bool:

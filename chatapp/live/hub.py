@@ -26,6 +26,7 @@ from chatapp.server.neighbours import Neighbours
 from chatapp.server.runtime import Runtime, current_runtime
 
 from .feed import Feed
+from .rights import RightsLookups
 
 log = logging.getLogger(__name__)
 POLL_SECONDS = 1.0
@@ -65,6 +66,7 @@ class Hub:
         self._runtime = runtime
         self._feeds: dict[uuid.UUID, Feed] = {}
         self._pages = PersonPages()
+        self.rights = RightsLookups()
         self._tasks: set[asyncio.Task[None]] = set()
         self._loop = asyncio.get_running_loop()
         self._layer: Any = get_channel_layer()
@@ -128,6 +130,10 @@ class Hub:
             self.leave_person(person_id, changed)
             raise
         return changed
+
+    @property
+    def signals_heard(self) -> int:
+        return self._pages.heard
 
     def leave_person(self, person_id: int, changed: asyncio.Event) -> None:
         self._pages.leave(person_id, changed)

@@ -54,6 +54,7 @@ class PersonPages:
     def __init__(self) -> None:
         self._events: dict[int, set[asyncio.Event]] = defaultdict(set)
         self._marks: dict[int, Mark] = {}
+        self.heard = 0  # how many signals came, also to people without a page here
 
     @property
     def people(self) -> list[int]:
@@ -72,6 +73,7 @@ class PersonPages:
             self._marks.pop(person_id, None)
 
     def notify(self, person_id: int) -> None:
+        self.heard += 1
         for event in self._events.get(person_id, ()):
             event.set()
 

@@ -18,7 +18,7 @@ from chatapp.asgi import sockets
 from chatapp.conversations import intake
 from chatapp.engine.runtime import EngineRuntime, close_engine_runtime, open_engine_runtime
 from chatapp.journal import journal
-from chatapp.live import hub
+from chatapp.live import hub, rights
 from chatapp.live.page_changes import render_changes
 from chatapp.models import Conversation, Member, Turn
 from chatapp.providers import registry
@@ -98,7 +98,7 @@ async def test_rights_that_cannot_be_looked_up_close_the_socket_and_the_tab_come
     monkeypatch.setattr(consumers, "RIGHTS_SECONDS", QUICK)
     tab, last = await open_socket(client, turn)
     with monkeypatch.context() as planted:
-        planted.setattr(consumers, "load_watcher", Away(consumers.load_watcher, times=1))
+        planted.setattr(rights, "load_watchers", Away(rights.load_watchers, times=1))
         assert await closing_of(tab) == consumers.FELL_BEHIND
     await tab.leave()
     await in_database(said, turn, "meanwhile")
@@ -114,9 +114,9 @@ async def test_a_person_who_signed_out_while_the_database_was_away_does_not_come
     monkeypatch.setattr(consumers, "RIGHTS_SECONDS", QUICK)
     session = client.cookies["sessionid"].value
     tab, last = await open_socket(client, turn)
-    away = Away(consumers.load_watcher, times=1_000)
+    away = Away(rights.load_watchers, times=1_000)
     with monkeypatch.context() as planted:
-        planted.setattr(consumers, "load_watcher", away)
+        planted.setattr(rights, "load_watchers", away)
         assert await closing_of(tab) == consumers.FELL_BEHIND
         await tab.leave()
         await sync_to_async(client.logout)()
@@ -142,15 +142,15 @@ async def test_nothing_is_sent_to_a_tab_that_lost_its_rights(
 async def test_rights_are_looked_up_again_and_again(
     runtime: EngineRuntime, client: Client, turn: Turn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    looks: list[Member | None] = []
-    real = consumers.load_watcher
+    looks: list[dict[Any, Member]] = []
+    real = rights.load_watchers
 
-    def counted(*args: Any) -> Member | None:
+    def counted(*args: Any) -> dict[Any, Member]:
         looks.append(real(*args))
         return looks[-1]
 
     monkeypatch.setattr(consumers, "RIGHTS_SECONDS", 0.01)
-    monkeypatch.setattr(consumers, "load_watcher", counted)
+    monkeypatch.setattr(rights, "load_watchers", counted)
     tab, _last = await open_socket(client, turn)
     await wait_until(lambda: len(looks) > 4)
     await tab.leave()

@@ -15,6 +15,7 @@ from django.test import Client
 from chatapp import asgi, consumers
 from chatapp.engine.runtime import EngineRuntime, close_engine_runtime, open_engine_runtime
 from chatapp.journal import journal
+from chatapp.live import rights
 from chatapp.models import Member, PersonSignal, ToolCall
 from chatapp.people.signals import notify
 from chatapp.rendering import page_values
@@ -233,11 +234,11 @@ async def test_a_session_that_became_another_persons_stops_receiving(
     tab = await open_tab(owner)
     await read_fragments(tab)
     monkeypatch.setattr(consumers, "RIGHTS_SECONDS", 0.05)
-    monkeypatch.setattr(consumers, "load_watcher", lambda *_: stranger)
+    monkeypatch.setattr(rights, "load_watchers", lambda asked: dict.fromkeys(asked, stranger))
     again = socket_of(await sync_to_async(session_of)(owner))
     again_is_open = await again.opens()
     assert again_is_open
-    monkeypatch.setattr(consumers, "load_watcher", lambda *_: owner)
+    monkeypatch.setattr(rights, "load_watchers", lambda asked: dict.fromkeys(asked, owner))
     async with asyncio.timeout(30):
         while (closing := await again.receive())["type"] == "websocket.send":
             pass
@@ -382,7 +383,7 @@ async def test_a_change_that_is_taken_back_is_not_told(owner: Member) -> None:
 async def test_without_a_signal_it_looks_by_itself(
     owner: Member, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(consumers, "REFRESH_SECONDS", 0.05)
+    monkeypatch.setattr(consumers, "SLOW_REFRESH_SECONDS", 0.05)
     tab = await open_tab(owner)
     await read_fragments(tab)
     await in_database(lambda: rows.question(rows.turn(owner)))
