@@ -9,7 +9,7 @@ import logging
 import time
 import uuid
 from collections.abc import Callable, Sequence
-from itertools import zip_longest
+from itertools import groupby, zip_longest
 from typing import Protocol, TypeVar
 
 from chatapp.journal import journal
@@ -184,16 +184,29 @@ class Feed:
     # --- frames ----------------------------------------------------------------------------
     async def _send_all(self, events: Sequence[Event]) -> None:
         try:
-            for event, following in zip_longest(events, events[1:]):
-                if following is not None and self._can_wait(event, following):
-                    self._open.feed(event)
+            for is_text, group in groupby(events, key=lambda event: event.kind in TEXT_KINDS):
+                if is_text:
+                    await self._send_text(list(group))
                 else:
-                    self._send(event.seq, await self._render(event))
+                    await self._send_changes(list(group))
         except BaseException:
             # Cancelled or failed: half of an event may be in the fold, so it must not be applied
             # again.
             self._drop_all()
             raise
+
+    async def _send_text(self, events: Sequence[Event]) -> None:
+        for event, following in zip_longest(events, events[1:]):
+            if following is not None and self._can_wait(event, following):
+                self._open.feed(event)
+            else:
+                self._send(event.seq, await self._paint(event))
+
+    async def _send_changes(self, events: Sequence[Event]) -> None:
+        """Render events that change rows together, as each visit of the database takes time."""
+        rendered = await in_database(_render_events, self._open, events)
+        for event, ops in zip(events, rendered, strict=True):
+            self._send(event.seq, ops)
 
     def _can_wait(self, event: Event, following: Event) -> bool:
         """Whether the paint of the following event includes this one."""
@@ -208,17 +221,6 @@ class Feed:
     def _send_to_all(self, frame: str) -> None:
         for tab in self._watching:
             tab.take(frame)
-
-    async def _render(self, event: Event) -> list[Op]:
-        match event.kind:
-            case Kind.TEXT | Kind.REASONING:
-                return await self._paint(event)
-            case Kind.RESTART:
-                return self._open.restart(event)
-            case Kind.STEP:
-                return await in_database(_close_step, self._open, event)
-            case _:
-                return await in_database(render_changes, event)
 
     async def _paint(self, event: Event) -> list[Op]:
         part, message = self._open.feed(event), uuid.UUID(event.data["message"])
@@ -245,11 +247,30 @@ def _order_events(events: Sequence[Event], seq: int, last: int) -> list[Event]:
     return found
 
 
+def _render_events(parts: OpenParts, events: Sequence[Event]) -> list[list[Op]]:
+    """Render each event from the rows as they are now. The last state of a turn includes those
+    before it."""
+    lasts = {event.data["message"]: event.seq for event in events if event.kind == Kind.TURN}
+    rendered: list[list[Op]] = []
+    for event in events:
+        match event.kind:
+            case Kind.RESTART:
+                rendered.append(parts.restart(event))
+            case Kind.STEP:
+                rendered.append(_close_step(parts, event))
+            case Kind.TURN if event.seq != lasts[event.data["message"]]:
+                rendered.append([])
+            case _:
+                rendered.append(render_changes(event))
+    return rendered
+
+
 def _close_step(parts: OpenParts, event: Event) -> list[Op]:
     """Close the parts of a step. Runs in a database thread, as the end of a long text takes
     time."""
+    has_only_texts = parts.has_only_texts(event)
     ops, seen = parts.close(event)
-    return ops + render_step_parts(event, seen)
+    return ops if has_only_texts else ops + render_step_parts(event, seen)
 
 
 def _latest_seq(conversation_id: uuid.UUID) -> int:

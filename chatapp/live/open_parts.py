@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from html import escape
 
+from django.db.models import Exists, OuterRef
+
 from chatapp.journal.journal import Event, Kind
 from chatapp.models import Conversation, JournalEvent, Step, Turn
 from chatapp.rendering import page_values
@@ -122,6 +124,12 @@ class OpenParts:
             for part in gone
         ]
 
+    def has_only_texts(self, event: Event) -> bool:
+        """Whether the open parts of this step are the texts that it ends with, and no others."""
+        parts = [part for key, part in self._parts.items() if key[0] == event.data["step"]]
+        is_text = all(part.kind == Kind.TEXT for part in parts)
+        return is_text and {part.position for part in parts} >= set(event.data["positions"])
+
     def close(self, event: Event) -> tuple[list[Op], set[int]]:
         """Close the texts of a finished step. Return the operations, and the positions that pages
         have."""
@@ -153,6 +161,13 @@ def fold(turn: Turn) -> list[OpenPart]:
 
 def load_open_parts(conversation_id: uuid.UUID) -> tuple[int, list[OpenPart]]:
     """Return the number of the latest frame and the open parts as of it."""
+    calling = Step.objects.filter(
+        turn__conversation=OuterRef("pk"), turn__state__in=Turn.LIVE, state=Step.State.CALLING
+    )
+    known = Conversation.objects.values_list("last_seq", Exists(calling))
+    seq, is_calling = known.get(pk=conversation_id)
+    if not is_calling:
+        return seq, []
     with snapshot():
         seq = Conversation.objects.values_list("last_seq", flat=True).get(pk=conversation_id)
         live = Turn.objects.filter(conversation_id=conversation_id, state__in=Turn.LIVE).first()

@@ -2,6 +2,8 @@
 
 import uuid
 
+from django.db.models import Q
+
 from chatapp.journal.journal import Event, Kind
 from chatapp.live.page_facts import load_gauge, load_turn_facts, render_call
 from chatapp.models import Conversation, Part, ToolCall, Turn
@@ -65,16 +67,17 @@ def render_changes(event: Event) -> list[Op]:
         case Kind.NOTICE:
             return _render_notice(event, message)
         case _:
-            return _render_turn(message)
+            return _render_turn(event, message)
 
 
 def _render_message(message: uuid.UUID) -> list[Op]:
     """Render the whole message of a person, or an empty answer, whose events follow."""
-    turn = Turn.objects.filter(answer_id=message).select_related("conversation").first()
-    if turn is not None:
+    is_of_turn = Q(answer_id=message) | Q(question_id=message)
+    turn = Turn.objects.filter(is_of_turn).select_related("conversation").first()
+    if turn is not None and turn.answer_id == message:
         view = MessageView(id=message, role="assistant", turn=turn, facts=load_turn_facts(turn))
     else:
-        view = load_person_message(message)
+        view = load_person_message(message, turn)
     return [("a", page_values.THREAD_ID, fragments.render_message(view))]
 
 
@@ -105,23 +108,34 @@ def _render_notice(event: Event, message: uuid.UUID) -> list[Op]:
     return [("o", page_values.part_id(message, part.step, part.position), html)]
 
 
-def _render_turn(message: uuid.UUID) -> list[Op]:
-    turn = Turn.objects.select_related("conversation", "answer").get(answer_id=message)
-    conversation = turn.conversation
-    live = Turn.objects.filter(conversation=conversation, state__in=Turn.LIVE).first()
+def _render_turn(event: Event, message: uuid.UUID) -> list[Op]:
+    """Render the status of an answer and what depends on the live turn. The gauge changes while a
+    model answers, so it is rendered when the turn waits or has ended."""
+    turns = Turn.objects.filter(
+        Q(answer_id=message) | Q(conversation=event.conversation_id, state__in=Turn.LIVE)
+    ).select_related("conversation__owner")
+    found = {turn.answer_id: turn for turn in turns}
+    turn, live = found[message], next((turn for turn in found.values() if turn.is_live), None)
     status = fragments.render_status(message, turn, load_turn_facts(turn))
-    return [
-        ("o", page_values.status_id(message), status),
-        *_render_surroundings(conversation, live),
-    ]
+    ops: list[Op] = [("o", page_values.status_id(message), status)]
+    if turn.state not in (Turn.State.QUEUED, Turn.State.RUNNING):
+        ops.append(_render_gauge(turn.conversation))
+    return [*ops, *_render_controls(turn.conversation, live)]
 
 
 def _render_surroundings(conversation: Conversation, live: Turn | None) -> list[Op]:
-    """Render the composer's buttons, the gauge, the mode, and the line in the sidebar."""
+    return [_render_gauge(conversation), *_render_controls(conversation, live)]
+
+
+def _render_gauge(conversation: Conversation) -> Op:
+    return "o", page_values.GAUGE_ID, fragments.render_gauge(load_gauge(conversation))
+
+
+def _render_controls(conversation: Conversation, live: Turn | None) -> list[Op]:
+    """Render the composer's buttons, the mode, and the line in the sidebar."""
     link = fragments.render_conversation_link(conversation, get_dot(live), is_current=True)
     return [
         ("o", page_values.COMPOSER_ID, fragments.render_composer_actions(conversation, live)),
-        ("o", page_values.GAUGE_ID, fragments.render_gauge(load_gauge(conversation))),
         ("o", page_values.MODE_ID, fragments.render_mode(conversation)),
         ("o", page_values.link_id(conversation.pk), link),
     ]

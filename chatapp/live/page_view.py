@@ -124,8 +124,8 @@ def _build_message_view(
     )
 
 
-def load_person_message(message_id: uuid.UUID) -> MessageView:
-    """Return one message of a person as it was sent."""
+def load_person_message(message_id: uuid.UUID, turn: Turn | None) -> MessageView:
+    """Return one message of a person as it was sent. `turn`: the one that answers it."""
     sent = Part.objects.filter(message_id=message_id).select_related("attachment")
     parts = list(sent.defer("attachment__contents"))
     words = [part.text for part in parts if part.kind == Part.Kind.TEXT]
@@ -135,7 +135,7 @@ def load_person_message(message_id: uuid.UUID) -> MessageView:
         text="\n\n".join(words),
         attachments=get_attachments(parts),
     )
-    return _add_asker(view, Turn.objects.filter(question=message_id).first())
+    return _add_asker(view, turn)
 
 
 def get_attachments(parts: list[Part]) -> tuple[Attachment, ...]:

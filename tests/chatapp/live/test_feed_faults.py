@@ -164,7 +164,7 @@ async def test_a_join_that_fails_in_the_middle_of_an_event_does_not_apply_it_twi
     await in_database(said, turn, "Some words.")
     made, tab = await watched(turn, gone(await loaded(turn.conversation)))
     assert isinstance(tab, Gone)
-    await in_database(closed, turn, step, ("text", "Some words."))
+    await in_database(closed, turn, step, ("text", "Some words."), ("notice", NOTICE))
     late = await loaded(turn.conversation)
     away = Away(page_changes.render_step_parts, times=1)
     monkeypatch.setattr("chatapp.live.feed.render_step_parts", away)
