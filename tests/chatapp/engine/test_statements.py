@@ -1,6 +1,5 @@
 """How many statements a turn sends to the database."""
 
-import asyncio
 import uuid
 from collections.abc import AsyncGenerator
 
@@ -8,7 +7,7 @@ import pytest
 from asgiref.sync import sync_to_async
 from django.test import Client
 
-from chatapp.consumers import stream_fragments
+from chatapp.consumers import ShownFragments
 from chatapp.engine import engine
 from chatapp.engine.runtime import EngineRuntime
 from chatapp.live import hub
@@ -60,15 +59,13 @@ async def test_a_turn_with_an_open_page_takes_few_statements_and_each_commit_two
     assert answer.status_code == 200
     latest = await in_database(Turn.objects.latest, "created_at")
     viewer = await current_hub().join(turn.conversation_id, 0)
-    shown = asyncio.create_task(
-        stream_fragments(owner.pk, turn.conversation_id, ["waiting", "tools-button"], viewer)
-    )
+    shown = ShownFragments(["waiting", "tools-button"])
+    await shown.send_changes(owner.pk, turn.conversation_id, viewer)
     try:
         done = await wait_for_rest(runtime, latest)
         feed = current_hub()._feeds[turn.conversation_id]
         await wait_until(lambda: feed.seq == feed._target)
     finally:
-        shown.cancel()
         current_hub().leave(turn.conversation_id, viewer)
     assert done.reason == "complete"
     assert increase.of("commit_seconds_count") == COMMITS
