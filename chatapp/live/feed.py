@@ -9,6 +9,7 @@ import logging
 import time
 import uuid
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import groupby, zip_longest
 from typing import Protocol, TypeVar
 
@@ -22,7 +23,7 @@ from chatapp.telemetry import metrics
 from .frames import Op, RecentFrames, build_frame, parse_number
 from .open_parts import TEXT_KINDS, OpenPart, OpenParts, is_of_same_part, load_open_parts
 from .page_changes import render_changes, render_changes_since, render_step_parts
-from .page_view import load_view_and_open_parts
+from .page_view import load_changes_and_open_parts
 
 log = logging.getLogger(__name__)
 R = TypeVar("R")
@@ -92,7 +93,7 @@ class Feed:
             return seen
         frames = self._frames.since(seen)
         if frames is None:
-            view, _parts = await self._read(_load_view)
+            view, _parts = await self._read(partial(_load_changes, seen=seen))
             frames = [build_frame(view.seq, await in_database(render_changes_since, view, seen))]
         for frame in frames:
             tab.take(frame)
@@ -162,7 +163,7 @@ class Feed:
     async def _start_over(self) -> None:
         """Send every tab the whole state, where the events that led to it are gone."""
         before = self.seq
-        view, parts = await self._read(_load_view)
+        view, parts = await self._read(partial(_load_changes, seen=before))
         ops = await in_database(render_changes_since, view, before)
         self._begin(view.seq, parts)
         self._send_to_all(build_frame(view.seq, ops))
@@ -277,5 +278,5 @@ def _latest_seq(conversation_id: uuid.UUID) -> int:
     return Conversation.objects.values_list("last_seq", flat=True).get(pk=conversation_id)
 
 
-def _load_view(conversation_id: uuid.UUID) -> tuple[ConversationView, list[OpenPart]]:
-    return load_view_and_open_parts(Conversation.objects.get(pk=conversation_id))
+def _load_changes(conversation_id: uuid.UUID, seen: int) -> tuple[ConversationView, list[OpenPart]]:
+    return load_changes_and_open_parts(Conversation.objects.get(pk=conversation_id), seen)

@@ -2,11 +2,12 @@
 
 import uuid
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 
-from django.db.models import F, Sum
+from django.db.models import F, OuterRef, Subquery, Sum
+from django.db.models.functions import Coalesce
 
 from chatapp.models import (
     Approval,
@@ -98,67 +99,160 @@ def render_call(
 
 def load_call_facts(call: ToolCall) -> CallFacts:
     """Read what the card of a call in this state shows beside the call."""
-    if call.state == State.AWAITING_APPROVAL and getattr(call, "approval", None) is not None:
-        previous = find_previous_call(call)
-        return CallFacts(
-            previous=previous,
-            definition_before=_find_definition_before(call, previous),
-            number=_find_number_in_step(call),
-            scopes=HousePolicy.current().scopes_for(call),
+    return load_facts_of_calls([call])[call.pk]
+
+
+def load_facts_of_calls(calls: Sequence[ToolCall]) -> dict[uuid.UUID, CallFacts]:
+    """Do the same for several calls of one conversation. The number of statements does not grow
+    with the calls that are over."""
+    asked, asking, plans, sign_ins = [], [], [], []
+    for call in calls:
+        if call.state == State.AWAITING_APPROVAL and getattr(call, "approval", None) is not None:
+            asked.append(call)
+        elif paused_cards.get_open_review(call) is not None:
+            continue
+        elif call.state == State.AWAITING_SIGN_IN:
+            sign_ins.append(call)
+        elif call.state in (State.AWAITING_INPUT, State.SENDING):
+            asking.append(call)
+        elif call.is_core and call.tool_name == "make-plan" and call.state == State.SUCCEEDED:
+            plans.append(call)
+    facts = {call.pk: CallFacts() for call in calls}
+    facts |= _load_approval_facts(asked) if asked else {}
+    facts |= _load_plans(plans) if plans else {}
+    facts |= _load_questions(asking) if asking else {}
+    facts |= _load_tasks(sign_ins) if sign_ins else {}
+    return facts
+
+
+def _load_plans(calls: Sequence[ToolCall]) -> dict[uuid.UUID, CallFacts]:
+    return {plan.pk: CallFacts(plan=plan) for plan in Plan.objects.filter(call__in=calls)}
+
+
+def _load_questions(calls: Sequence[ToolCall]) -> dict[uuid.UUID, CallFacts]:
+    asked = Question.objects.filter(tool_call__in=calls, state=Question.State.OPEN)
+    return {each.tool_call_id: CallFacts(question=each) for each in asked}
+
+
+def _load_tasks(calls: Sequence[ToolCall]) -> dict[uuid.UUID, CallFacts]:
+    tasks = RemoteTask.objects.filter(tool_call__in=calls).values_list("pk", flat=True)
+    known = set(tasks)
+    return {
+        call.pk: CallFacts(sign_in=_load_sign_in_facts(call), is_task=call.pk in known)
+        for call in calls
+    }
+
+
+def _load_approval_facts(calls: Sequence[ToolCall]) -> dict[uuid.UUID, CallFacts]:
+    previous = find_previous_calls(calls)
+    before = _find_definitions_before(calls, previous)
+    numbers = _find_numbers_in_steps(calls)
+    house, copied = HousePolicy.current(), find_copied_values(calls)
+    return {
+        call.pk: CallFacts(
+            previous=previous.get(call.pk),
+            definition_before=before.get(call.pk),
+            number=numbers.get(call.pk),
+            scopes=house.scopes_for(call),
             names_person=call.service is not None and has_personal_headers(call.service),
-            copied=find_copied_values(call),
+            copied=copied[call.pk],
         )
-    if paused_cards.get_open_review(call) is not None:
-        return CallFacts()
-    if call.state == State.AWAITING_SIGN_IN:
-        is_task = RemoteTask.objects.filter(tool_call=call).exists()
-        return CallFacts(sign_in=_load_sign_in_facts(call), is_task=is_task)
-    if call.state in (State.AWAITING_INPUT, State.SENDING):
-        return CallFacts(question=call.questions.filter(state=Question.State.OPEN).last())
-    if call.is_core and call.tool_name == "make-plan" and call.state == State.SUCCEEDED:
-        return CallFacts(plan=Plan.objects.filter(call=call).first())
-    return CallFacts()
+        for call in calls
+    }
 
 
-def find_previous_call(call: ToolCall) -> ToolCall | None:
-    """Return the call of the same tool that was sent last in this chat."""
-    sent = ToolCall.objects.filter(
-        turn__conversation=call.turn.conversation_id,
-        service=call.service_id,
-        tool_name=call.tool_name,
+def find_previous_calls(calls: Sequence[ToolCall]) -> dict[uuid.UUID, ToolCall]:
+    """Return for each call the one of the same tool that was sent last in this chat."""
+    # Built-in tools have no service.
+    sent = ToolCall.objects.alias(maker=Coalesce("service", 0)).filter(
+        turn__conversation=OuterRef("turn__conversation"),
+        maker=Coalesce(OuterRef("service"), 0),
+        tool_name=OuterRef("tool_name"),
         sent_at__isnull=False,
     )
-    return sent.exclude(pk=call.pk).order_by("sent_at").last()
+    latest = sent.exclude(pk=OuterRef("pk")).order_by("-sent_at").values("pk")[:1]
+    rows = ToolCall.objects.filter(pk__in=[call.pk for call in calls])
+    ids = dict(rows.order_by().annotate(previous=Subquery(latest)).values_list("pk", "previous"))
+    found = ToolCall.objects.in_bulk({previous for previous in ids.values() if previous})
+    return {pk: found[previous] for pk, previous in ids.items() if previous in found}
 
 
-def _find_definition_before(call: ToolCall, previous: ToolCall | None) -> ToolDefinition | None:
-    """Return the definition that people knew, or None if the tool has not changed since.
+def _find_definitions_before(
+    calls: Sequence[ToolCall], previous: Mapping[uuid.UUID, ToolCall]
+) -> dict[uuid.UUID, ToolDefinition]:
+    """Return the definition that people knew, for each call whose tool has changed since.
 
     That is the one that an admin confirmed, or else that of the previous call in this chat, or else
     the one that a definition replaced which was first seen after this turn began.
     """
+    tools = [call for call in calls if call.definition is not None and call.service is not None]
+    if not tools:
+        return {}
+    of_tools = {
+        "service__in": {call.service_id for call in tools},
+        "name__in": {call.tool_name for call in tools},
+    }
+    settings = ToolSetting.objects.filter(**of_tools).exclude(confirmed_hash="")
+    confirmed = {
+        (service, name): hash_
+        for service, name, hash_ in settings.values_list("service", "name", "confirmed_hash")
+    }
+    known: dict[tuple[int, str], list[KnownDefinition]] = defaultdict(list)
+    rows = ToolDefinition.objects.filter(**of_tools).order_by("first_seen_at")
+    for pk, service, name, hash_, first_seen_at in rows.values_list(
+        "pk", "service", "name", "hash", "first_seen_at"
+    ):
+        known[service, name].append((pk, hash_, first_seen_at))
+    ids = {}
+    for call in tools:
+        tool = (call.service_id or 0, call.tool_name)
+        ids[call.pk] = _choose_before(
+            call, known[tool], confirmed.get(tool, ""), previous.get(call.pk)
+        )
+    found = ToolDefinition.objects.in_bulk({pk for pk in ids.values() if pk})
+    return {
+        call.pk: found[ids[call.pk]]
+        for call in tools
+        if ids[call.pk] in found and ids[call.pk] != call.definition_id
+    }
+
+
+# Its id, its hash, and when it was first seen.
+KnownDefinition = tuple[int, str, datetime]
+
+
+def _choose_before(
+    call: ToolCall, known: Sequence[KnownDefinition], confirmed: str, previous: ToolCall | None
+) -> int:
+    """Return the id of the definition that people knew, 0 if there is none. `known` are those of
+    the tool, the oldest first."""
     now = call.definition
-    if now is None or call.service is None:
-        return None
-    known = ToolDefinition.objects.filter(service=call.service, name=call.tool_name)
-    setting = ToolSetting.objects.filter(service=call.service, name=call.tool_name).first()
-    if setting is not None and setting.confirmed_hash:
-        before = known.filter(hash=setting.confirmed_hash).first()
-    elif previous is not None and previous.definition_id is not None:
-        before = known.filter(pk=previous.definition_id).first()
-    elif now.first_seen_at > call.turn.created_at:
-        before = known.exclude(pk=now.pk).order_by("first_seen_at").last()
-    else:
-        before = None
-    return None if before == now else before
+    if now is None:
+        return 0
+    if confirmed:
+        return next((pk for pk, hash_, _ in known if hash_ == confirmed), 0)
+    if previous is not None and previous.definition_id is not None:
+        return next((pk for pk, _, _ in known if pk == previous.definition_id), 0)
+    if now.first_seen_at > call.turn.created_at:
+        return next((pk for pk, _, _ in reversed(known) if pk != now.pk), 0)
+    return 0
 
 
-def _find_number_in_step(call: ToolCall) -> CallNumber | None:
-    """The number stays the same while the others are answered. None for a call that was asked
-    about alone."""
-    asked = ToolCall.objects.filter(turn=call.turn_id, step=call.step, approval__isnull=False)
-    ids = list(asked.order_by("position").values_list("pk", flat=True))
-    return CallNumber(own=ids.index(call.pk) + 1, of=len(ids)) if len(ids) > 1 else None
+def _find_numbers_in_steps(calls: Sequence[ToolCall]) -> dict[uuid.UUID, CallNumber]:
+    """The numbers stay the same while the others are answered. A call that was asked about alone
+    has none."""
+    rows = ToolCall.objects.filter(
+        turn__in={call.turn_id for call in calls}, approval__isnull=False
+    ).order_by("position")
+    steps: dict[tuple[uuid.UUID, int], list[uuid.UUID]] = defaultdict(list)
+    for pk, turn, step in rows.values_list("pk", "turn", "step"):
+        steps[turn, step].append(pk)
+    return {
+        call: CallNumber(own=place, of=len(step))
+        for step in steps.values()
+        for place, call in enumerate(step, start=1)
+        if len(step) > 1
+    }
 
 
 def _load_sign_in_facts(call: ToolCall) -> SignInFacts | None:
@@ -182,8 +276,11 @@ def load_note(call: ToolCall) -> str:
     return "\n\n".join(part.text for part in texts if part.text.strip())
 
 
-def load_turn_facts(turn: Turn, figures: Figures | None = None) -> TurnFacts:
-    """Read what the status of a turn shows. Figures that are not given are counted."""
+def load_turn_facts(
+    turn: Turn, figures: Figures | None = None, has_text: bool | None = None
+) -> TurnFacts:
+    """Read what the status of a turn shows. Figures that are not given are counted, and whether the
+    answer has text is looked up."""
     if turn.state == Turn.State.WAITING:
         states = frozenset(turn.tool_calls.values_list("state", flat=True))
         asks = turn.tool_calls.filter(state=State.AWAITING_APPROVAL)
@@ -199,7 +296,9 @@ def load_turn_facts(turn: Turn, figures: Figures | None = None) -> TurnFacts:
         return TurnFacts(waits_because=step.waits_because if step and is_calling else "")
     if turn.is_live:
         return TurnFacts()
-    return TurnFacts(figures=figures or count_figures([turn])[turn.pk])
+    return TurnFacts(
+        figures=figures or count_figures([turn])[turn.pk], may_go_on=turn.may_go_on(has_text)
+    )
 
 
 def load_batch(turn: Turn) -> Batch | None:

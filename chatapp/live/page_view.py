@@ -6,16 +6,19 @@ It is read in one snapshot, so that the page matches the number of its last fram
 
 import uuid
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Literal
 
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
-from chatapp.live.page_facts import count_figures, load_call_facts, load_turn_facts
-from chatapp.models import Attachment, Conversation, Member, Message, Part, Turn
+from chatapp.live.page_facts import count_figures, load_facts_of_calls, load_turn_facts
+from chatapp.models import Attachment, Conversation, Member, Message, Part, Summary, Turn
 from chatapp.rendering.markdown.stream import render_markdown
 from chatapp.rendering.page_values import (
+    CallFacts,
     ConversationView,
     Figures,
     MessageView,
@@ -31,78 +34,134 @@ from chatapp.server.database import snapshot
 
 from .open_parts import OpenPart, fold
 
+PART_LENGTH = 40
+EMPTY: Mapping[uuid.UUID, CallFacts] = {}
+# What pages show of a call besides its own row.
+CALL_RELATIONS = ("service", "definition", "approval__decided_by", "review__decided_by")
 
-def load_conversation_view(conversation: Conversation) -> ConversationView:
-    """Return the whole conversation as of its latest frame."""
-    return load_view_and_open_parts(conversation)[0]
 
-
-def load_view_and_open_parts(conversation: Conversation) -> tuple[ConversationView, list[OpenPart]]:
-    """Return the whole conversation and its open parts as of the same frame."""
+def load_conversation_view(
+    conversation: Conversation, before: int | None = None
+) -> ConversationView:
+    """Return the newest messages as of the latest frame, or the newest of those that were created
+    before this frame."""
     with snapshot():
-        conversation.refresh_from_db()
-        messages = list(conversation.messages.order_by("created_seq"))
-        turns = _load_turns(conversation)
-        parts = _load_parts(messages)
-        figures = count_figures(turns.values())
-        live = next((turn for turn in turns.values() if turn.is_live), None)
-        open_parts = fold(live) if live else []
-    views = tuple(
-        _build_message_view(message, parts[message.pk], turns.get(message.pk), open_parts, figures)
-        for message in messages
+        conversation.refresh_from_db(fields=["last_seq"])
+        newest = _select_messages(conversation).order_by("-created_seq")
+        if before is not None:
+            newest = newest.filter(created_seq__lt=before)
+        rows = [*newest[: PART_LENGTH + 1]]
+        view, _open_parts = _build_view(conversation, rows[PART_LENGTH - 1 :: -1])
+    return replace(
+        view, earlier=rows[PART_LENGTH - 1].created_seq if len(rows) > PART_LENGTH else None
     )
-    asking = {turn.question_id: turn for turn in turns.values()}
-    views = tuple(_add_asker(view, asking.get(view.id)) for view in views)
+
+
+def load_changes_and_open_parts(
+    conversation: Conversation, seen: int
+) -> tuple[ConversationView, list[OpenPart]]:
+    """Return the messages that came or changed after frame `seen`, the live answer, and its open
+    parts, as of the same frame. A page may show any part of the older messages, so each that
+    changed is included."""
+    with snapshot():
+        conversation.refresh_from_db(fields=["last_seq"])
+        changed = Q(created_seq__gt=seen) | Q(touched_seq__gt=seen)
+        is_live = Q(turn_answered__state__in=Turn.LIVE)
+        rows = _select_messages(conversation).filter(changed | is_live).order_by("created_seq")
+        return _build_view(conversation, list(rows))
+
+
+def find_part(message: Message) -> int | None:
+    """Return the `before` of a part with this message, or None if the newest part has it."""
+    later = message.conversation.messages.filter(created_seq__gt=message.created_seq)
+    return _get_start(later, PART_LENGTH - 1) and message.created_seq + 1
+
+
+def find_later_part(conversation: Conversation, before: int) -> int | None:
+    """Return the `before` of the part after the one before this frame, or None if the newest part
+    follows."""
+    return _get_start(conversation.messages.filter(created_seq__gte=before), PART_LENGTH)
+
+
+def _get_start(messages: QuerySet[Message], place: int) -> int | None:
+    numbers = messages.order_by("created_seq").values_list("created_seq", flat=True)
+    return next(iter(numbers[place : place + 1]), None)
+
+
+def _select_messages(conversation: Conversation) -> QuerySet[Message]:
+    return conversation.messages.select_related("turn_asked", "turn_answered")
+
+
+def _build_view(
+    conversation: Conversation, messages: list[Message]
+) -> tuple[ConversationView, list[OpenPart]]:
+    """Build the view of these messages. Called inside a snapshot."""
+    turns = [turn for message in messages if (turn := _get_turn(message, "turn_answered"))]
+    for turn in turns:
+        turn.conversation = conversation
+    live = next((turn for turn in turns if turn.is_live), None)
+    parts = _load_parts(messages, {turn.pk: turn for turn in turns})
+    loaded = _PartFacts(
+        figures=count_figures(turns),
+        calls=load_facts_of_calls([part.tool_call for part in parts if part.tool_call]),
+        open_parts=fold(live) if live else [],
+    )
+    by_message: dict[uuid.UUID, list[Part]] = defaultdict(list)
+    for part in parts:
+        by_message[part.message_id].append(part)
+    views = tuple(_build_message_view(each, by_message[each.pk], loaded) for each in messages)
     view = ConversationView(
         conversation=conversation, seq=conversation.last_seq, messages=views, live_turn=live
     )
-    return view, open_parts
+    return view, loaded.open_parts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _PartFacts:
+    """What is loaded for all messages of a part at once: figures by turn, facts by call."""
+
+    figures: dict[uuid.UUID, Figures]
+    calls: dict[uuid.UUID, CallFacts]
+    open_parts: list[OpenPart]
+
+
+def _get_turn(message: Message, role: Literal["turn_asked", "turn_answered"]) -> Turn | None:
+    turn: Turn | None = getattr(message, role, None)
+    return turn
 
 
 def _add_asker(view: MessageView, turn: Turn | None) -> MessageView:
     """Add who asked. A question that no turn answers belongs to the history that a program sent."""
-    if view.role != "user":
-        return view
     if turn is None:
         return replace(view, is_of_program=True)
     return replace(view, is_of_program=turn.is_of_program, instructions=turn.instructions)
 
 
-def _load_turns(conversation: Conversation) -> dict[uuid.UUID, Turn]:
-    """Return the turns by the id of their answer."""
-    return {turn.answer_id: turn for turn in conversation.turns.all()}
-
-
-def _load_parts(messages: list[Message]) -> dict[uuid.UUID, list[Part]]:
-    by_message: dict[uuid.UUID, list[Part]] = defaultdict(list)
+def _load_parts(messages: list[Message], turns: dict[uuid.UUID, Turn]) -> list[Part]:
+    """Return the parts of these messages in order; `turns` are those of their calls."""
     rows = (
         Part.objects.filter(message__in=messages)
         .select_related(
-            "tool_call__service",
-            "tool_call__definition",
-            "tool_call__approval__decided_by",
-            "tool_call__review__decided_by",
-            "tool_call__turn",
+            *(f"tool_call__{relation}" for relation in CALL_RELATIONS),
             "tool_call__resolved_by",
             "attachment",
             "summary",
         )
-        .defer("attachment__contents")
+        .defer("attachment__contents", "tool_call__service__discovery")
     )
     for part in rows:
-        by_message[part.message_id].append(part)
-    return by_message
+        if part.tool_call is not None and part.tool_call.turn_id in turns:
+            part.tool_call.turn = turns[part.tool_call.turn_id]
+    summaries = [part.summary for part in rows if hasattr(part, "summary")]
+    widest = Summary.find_widest(summaries[0].conversation_id) if summaries else None
+    for summary in summaries:
+        summary.is_replaced = summary != widest
+    return list(rows)
 
 
-def _build_message_view(
-    message: Message,
-    parts: list[Part],
-    turn: Turn | None,
-    open_parts: list[OpenPart],
-    figures: dict[uuid.UUID, Figures],
-) -> MessageView:
+def _build_message_view(message: Message, parts: list[Part], loaded: _PartFacts) -> MessageView:
     if message.role == Message.Role.USER:
-        return MessageView(
+        question = MessageView(
             id=message.pk,
             role="user",
             text="\n\n".join(part.text for part in parts if part.kind == Part.Kind.TEXT),
@@ -110,15 +169,18 @@ def _build_message_view(
             created_seq=message.created_seq,
             touched_seq=message.touched_seq,
         )
-    views = [view for part in parts if (view := build_part_view(part)) is not None]
+        return _add_asker(question, _get_turn(message, "turn_asked"))
+    turn = _get_turn(message, "turn_answered")
+    views = [view for part in parts if (view := build_part_view(part, loaded.calls)) is not None]
+    has_text = any(part.kind == Part.Kind.TEXT and part.text for part in parts)
     if turn is not None and turn.is_live:
-        views.extend(part.view() for part in open_parts)
+        views.extend(part.view() for part in loaded.open_parts)
     return MessageView(
         id=message.pk,
         role="assistant",
         parts=tuple(views),
         turn=turn,
-        facts=load_turn_facts(turn, figures[turn.pk]) if turn else None,
+        facts=load_turn_facts(turn, loaded.figures[turn.pk], has_text) if turn else None,
         created_seq=message.created_seq,
         touched_seq=message.touched_seq,
     )
@@ -142,20 +204,21 @@ def get_attachments(parts: list[Part]) -> tuple[Attachment, ...]:
     return tuple(part.attachment for part in parts if part.kind == Part.Kind.FILE)
 
 
-def build_part_view(part: Part) -> PartView | None:
-    """Return the view of a stored part, or None if it has only a provider's opaque data."""
+def build_part_view(part: Part, calls: Mapping[uuid.UUID, CallFacts] = EMPTY) -> PartView | None:
+    """Return the view of a stored part, or None if it has only a provider's opaque data, or a call
+    that is not in `calls`."""
     step, position = part.step, part.position
     match part.kind:
         case Part.Kind.TEXT if part.text:
             return TextView(step=step, position=position, blocks=render_markdown(part.text))
         case Part.Kind.REASONING if part.text:
             return ReasoningView(step=step, position=position, text=part.text, seconds=part.seconds)
-        case Part.Kind.TOOL_CALL if part.tool_call is not None:
+        case Part.Kind.TOOL_CALL if part.tool_call is not None and part.tool_call.pk in calls:
             return ToolCallView(
                 step=step,
                 position=position,
                 call=part.tool_call,
-                facts=load_call_facts(part.tool_call),
+                facts=calls[part.tool_call.pk],
             )
         case Part.Kind.FILE:
             return PictureView(

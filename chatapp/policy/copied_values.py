@@ -2,13 +2,15 @@
 
 import json
 import logging
-from collections.abc import Iterator, Mapping
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from itertools import islice
 from typing import Any
 
 from django.db.models import QuerySet
 
-from chatapp.models import Attachment, ToolCall
+from chatapp.models import Attachment, ToolCall, Turn
 from chatapp.permissions.copied_text import (
     MAX_TEXT_CHARACTERS,
     MAX_VALUE_CHARACTERS,
@@ -25,25 +27,32 @@ MAX_SOURCES = 50
 _MAX_TEXTS = 5_000
 # Members of a result that hold bytes as base64.
 _BYTES = ("data", "blob")
+ReadSources = Callable[[Turn, int], Sequence[tuple[str, str]]]
 
 
-def find_copied_values(call: ToolCall) -> dict[str, str]:
-    """Return the arguments of a waiting call that decide where data goes and have text from an
-    untrusted result or attachment of this turn, each with the name of its source. They are only
-    shown, so a failure must not keep the card from being drawn."""
+def find_copied_values(calls: Sequence[ToolCall]) -> dict[uuid.UUID, dict[str, str]]:
+    """Return for each waiting call its arguments that decide where data goes and have text from an
+    untrusted result or attachment of its turn, each with the name of its source. The sources of
+    calls of one step are read once."""
+    read_sources = cache(_read_sources)
+    return {call.pk: _find_or_log(call, read_sources) for call in calls}
+
+
+def _find_or_log(call: ToolCall, read_sources: ReadSources) -> dict[str, str]:
+    # They are only shown, so a failure must not keep the card from being drawn.
     try:
-        return _find_copied_values(call)
+        return _find_copied_values(call, read_sources)
     except Exception:
         logger.exception("The copied values of a call could not be found.")
         return {}
 
 
-def _find_copied_values(call: ToolCall) -> dict[str, str]:
+def _find_copied_values(call: ToolCall, read_sources: ReadSources) -> dict[str, str]:
     service, definition = call.service, call.definition
     if service is None or definition is None:
         return {}
-    results, files = _select_sources(call)
-    if not (results.exists() or files.exists()):
+    sources = read_sources(call.turn, call.step)
+    if not sources:
         return {}
     arguments = json.loads(call.arguments)
     destinations = list_destinations(describe_definition(service, definition), arguments)
@@ -52,29 +61,38 @@ def _find_copied_values(call: ToolCall) -> dict[str, str]:
         name: "\n".join(_list_texts(arguments[name], MAX_VALUE_CHARACTERS))
         for name in islice(names, MAX_VALUES)
     }
-    return _search(values, results, files) if values else {}
+    return _search(values, sources) if values else {}
 
 
-def _search(
-    values: Mapping[str, str], results: QuerySet[ToolCall], files: QuerySet[Attachment]
-) -> dict[str, str]:
+def _search(values: Mapping[str, str], sources: Sequence[tuple[str, str]]) -> dict[str, str]:
     search = CopySearch.prepare(values)
     copied: dict[str, str] = {}
-    left = MAX_TEXT_CHARACTERS
-    for name, text in _list_sources(results, files):
-        if left <= 0 or search.work_left <= 0 or len(copied) == len(values):
+    for name, text in sources:
+        if search.work_left <= 0 or len(copied) == len(values):
             break
-        copied |= dict.fromkeys(search.search(text[:left]), name)
-        left -= len(text)
+        copied |= dict.fromkeys(search.search(text), name)
     return copied
 
 
-def _select_sources(call: ToolCall) -> tuple[QuerySet[ToolCall], QuerySet[Attachment]]:
-    """Return the untrusted results before a call, the newest first, and the attachments."""
-    results = ToolCall.objects.filter(
-        turn=call.turn_id, step__lt=call.step, result__isnull=False
-    ).order_by("-step", "-position")
-    files = Attachment.objects.filter(part__message=call.turn.question_id)
+def _read_sources(turn: Turn, step: int) -> tuple[tuple[str, str], ...]:
+    """Return the name and the text of each untrusted source before this step, at most
+    `MAX_TEXT_CHARACTERS` in all."""
+    found = []
+    left = MAX_TEXT_CHARACTERS
+    for name, text in _list_sources(*_select_sources(turn, step)):
+        if left <= 0:
+            break
+        found.append((name, text[:left]))
+        left -= len(text)
+    return tuple(found)
+
+
+def _select_sources(turn: Turn, step: int) -> tuple[QuerySet[ToolCall], QuerySet[Attachment]]:
+    """Return the untrusted results before a step, the newest first, and the attachments."""
+    results = ToolCall.objects.filter(turn=turn, step__lt=step, result__isnull=False).order_by(
+        "-step", "-position"
+    )
+    files = Attachment.objects.filter(part__message=turn.question_id)
     return filter_tainted(results), filter_tainted(files)
 
 

@@ -148,7 +148,7 @@ class TurnFacts:
     """What the steps and calls of a turn add to the status of its answer.
 
     `needs_second` says that each open approval waits for a second signature; `waits_because` is
-    the reason why a running turn pauses.
+    the reason why a running turn pauses. `may_go_on`: the answer can be continued.
     """
 
     figures: Figures | None = None
@@ -157,6 +157,7 @@ class TurnFacts:
     needs_second: bool = False
     has_open_review: bool = False
     waits_because: str = ""
+    may_go_on: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,12 +227,14 @@ class MessageView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversationView:
-    """A whole conversation as of frame `seq`."""
+    """A part of a conversation as of frame `seq`. Messages that were created before frame `earlier`
+    are not in it."""
 
     conversation: Conversation
     seq: int
     messages: tuple[MessageView, ...] = field(default_factory=tuple)
     live_turn: Turn | None = None
+    earlier: int | None = None
 
 
 def round_costs(spent: Mapping[str, Decimal]) -> tuple[tuple[Decimal, str], ...]:

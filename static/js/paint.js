@@ -74,6 +74,22 @@
     const by = box.scrollTop - top;
     top += by;
     if (by > 0 || !near(1)) turn(by);
+    if (by < 0 && top < 800 && earlier()) htmx.trigger(earlier(), "near");
+  });
+  // Earlier messages come above without moving what is read.
+  const earlier = () => byId("earlier")?.firstElementChild;
+  let below, focused;
+  box.addEventListener("htmx:before:swap", ({ target }) => {
+    if (target !== earlier()) return;
+    below = box.scrollHeight - box.scrollTop;
+    focused = target === document.activeElement;
+  });
+  document.addEventListener("htmx:after:swap", () => {
+    if (!below) return;
+    top = box.scrollTop = box.scrollHeight - below;
+    below = 0;
+    if (focused) focus(earlier() || box);
+    box.querySelector("li").dispatchEvent(new CustomEvent("painted", { bubbles: true }));
   });
   location.hash ? follows = near(80) : follow();
 })();

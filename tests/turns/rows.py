@@ -54,6 +54,43 @@ def turn(
     return made
 
 
+def turns_of_chat(person: Member, count: int, calls: int = 0) -> list[Turn]:
+    """A conversation with so many questions and answers, and so many calls in each answer."""
+    conversation = Conversation.objects.create(
+        owner=person, title="Long", model=MODEL, last_seq=2 * count
+    )
+    made = []
+    for number in range(count):
+        seq = 2 * number
+        question = Message.objects.create(
+            conversation=conversation, role="user", created_seq=seq + 1, touched_seq=seq + 1
+        )
+        Part.objects.create(message=question, position=0, kind="text", text=f"Question {number}.")
+        answer = Message.objects.create(
+            conversation=conversation,
+            parent=question,
+            role="assistant",
+            created_seq=seq + 2,
+            touched_seq=seq + 2,
+        )
+        finished_at = timezone.now()
+        made.append(
+            Turn.objects.create(
+                conversation=conversation,
+                question=question,
+                answer=answer,
+                model=MODEL,
+                state=Turn.State.DONE,
+                finished_at=finished_at,
+            )
+        )
+        Step.objects.create(turn=made[-1], number=1, state="done", finished_at=finished_at)
+        said(made[-1], f"Answer {number}.")
+        for _ in range(calls):
+            call(made[-1], {"title": "Old ideas"})
+    return made
+
+
 def said(made: Turn, text: str, kind: str = "text", **values: Any) -> Part:
     position = made.answer.parts.count()
     return Part.objects.create(

@@ -1,5 +1,7 @@
 """Summaries: what a model reads instead of the older part of a long conversation."""
 
+import uuid
+from functools import cached_property
 from typing import Self
 
 from django.db import models
@@ -34,11 +36,16 @@ class Summary(models.Model):
     def __str__(self) -> str:
         return f"summary of {self.turns} turns"
 
-    @property
+    @cached_property
     def is_replaced(self) -> bool:
-        """Whether another summary that covers more counts instead, used or not."""
-        widest = Summary.objects.filter(conversation_id=self.conversation_id).last()
-        return widest != self
+        """Whether another summary that covers more counts instead, used or not. Pages set it for
+        all their summaries at once."""
+        return self != Summary.find_widest(self.conversation_id)
+
+    @classmethod
+    def find_widest(cls, conversation_id: uuid.UUID) -> Self | None:
+        """Return the summary that counts."""
+        return cls.objects.filter(conversation_id=conversation_id).last()
 
     @classmethod
     def of(cls, person: Member, summary_id: int) -> Self:

@@ -127,10 +127,12 @@ class Turn(models.Model):
     def is_unanswered(self) -> bool:
         return self.state == self.State.DONE and self.reason in self.UNANSWERED
 
-    @property
-    def may_go_on(self) -> bool:
-        """Whether it was cut short after some text, so that the model can continue."""
+    def may_go_on(self, has_text: bool | None = None) -> bool:
+        """Whether it was cut short after some text, so that the model can continue. None: it is
+        not known whether there is text."""
         if self.state == self.State.FAILED:
+            if has_text is not None:
+                return has_text
             said = Part.objects.filter(message_id=self.answer_id, kind=Part.Kind.TEXT)
             return said.exclude(text="").exists()
         return self.reason in ("stopped", "length", "budget")

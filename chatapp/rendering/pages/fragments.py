@@ -251,6 +251,7 @@ def render_status(message_id: uuid.UUID, turn: Turn, facts: TurnFacts, csrf_toke
         "waits_for": _describe_wait(facts) if turn.state == Turn.State.WAITING else "",
         "waits_because": facts.waits_because,
         "figures": facts.figures,
+        "may_go_on": facts.may_go_on,
     }
     return render_to_string("chat/_status.html", context)
 

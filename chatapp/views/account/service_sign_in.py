@@ -13,9 +13,8 @@ from django.views.decorators.http import require_safe
 
 from chatapp.live.page_facts import render_call
 from chatapp.models import HousePolicy, ToolCall
-from chatapp.rendering import page_values
 from chatapp.views.access import MemberRequest, for_members
-from chatapp.views.chat.conversations import build_sidebar_context
+from chatapp.views.chat.conversations import build_call_address, build_sidebar_context
 from mcpconfig.models import IdentityProvider, Service
 from mcpconfig.oauth import removal
 from mcpconfig.oauth.servers.client_metadata import build_document
@@ -181,7 +180,7 @@ def _redirect_back(request: MemberRequest, service: Service) -> HttpResponse:
     call = owned.select_related("turn").filter(pk=known).first() if known else None
     if call is None:
         return _render_result(request, service, None)
-    return redirect(f"/c/{call.turn.conversation_id}/#{page_values.tool_call_id(call.pk)}")
+    return redirect(build_call_address(call))
 
 
 def _render_not_begun(

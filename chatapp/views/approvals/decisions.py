@@ -27,7 +27,7 @@ from chatapp.rendering.cards.schema_form import UnreadableValues
 from chatapp.rendering.hidden_characters import draw_hidden
 from chatapp.rendering.pages import fragments, inbox
 from chatapp.views.access import MemberRequest, for_members, is_from_a_page
-from chatapp.views.chat.conversations import build_sidebar_context
+from chatapp.views.chat.conversations import build_call_address, build_sidebar_context
 
 from .second_signature import is_own_call, render_answer, render_signing_page
 
@@ -206,7 +206,7 @@ def _choose_way_back(request: MemberRequest, call: ToolCall) -> str:
     own_page = reverse("approval", args=[call.pk])
     if urlsplit(request.headers.get("Referer", "")).path == own_page:
         return own_page
-    return f"/c/{call.turn.conversation_id}/#{page_values.tool_call_id(call.pk)}"
+    return build_call_address(call)
 
 
 def render_call_page(

@@ -12,10 +12,10 @@ from chatapp.approvals.questions import Action, InvalidAnswer
 from chatapp.live.page_facts import render_call
 from chatapp.models import Question, ToolCall
 from chatapp.people.refused import Refused
-from chatapp.rendering import page_values
 from chatapp.rendering.cards.paused_cards import RefusedAnswer
 from chatapp.rendering.cards.question_form import read_values
 from chatapp.views.access import MemberRequest, for_members
+from chatapp.views.chat.conversations import build_call_address
 
 from .decisions import UNREADABLE, render_call_page
 
@@ -38,7 +38,7 @@ def answer(request: MemberRequest, question_id: uuid.UUID) -> HttpResponse:
         return HttpResponse(html, status=status)
     if refusal:
         return render_call_page(request, call, refusal, status, typed)
-    return redirect(f"/c/{call.turn.conversation_id}/#{page_values.tool_call_id(call.pk)}")
+    return redirect(build_call_address(call))
 
 
 def _answer(request: MemberRequest, question: Question) -> None:

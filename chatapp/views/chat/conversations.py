@@ -8,7 +8,7 @@ from typing import Any, cast
 from csp.constants import SELF
 from csp.decorators import csp_update
 from django.conf import settings
-from django.http import HttpResponse
+from django.http import Http404, HttpResponse
 from django.middleware.csrf import get_token
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -17,11 +17,17 @@ from django.utils.safestring import SafeString
 from chatapp.approvals.inbox import count_waiting
 from chatapp.context import summaries
 from chatapp.live.page_facts import load_gauge
-from chatapp.live.page_view import load_conversation_view, load_sidebar
-from chatapp.models import Attachment, Conversation, Member, Summary
+from chatapp.live.page_view import (
+    find_later_part,
+    find_part,
+    load_conversation_view,
+    load_sidebar,
+)
+from chatapp.models import Attachment, Conversation, Member, Summary, ToolCall
 from chatapp.people.second_signers import is_approver
 from chatapp.providers.access.model_choice import find_default_model
 from chatapp.rendering import page_values
+from chatapp.rendering.page_values import ConversationView
 from chatapp.rendering.pages import fragments, inbox
 from chatapp.tool_menu.menu import render_button
 from chatapp.views.access import MemberRequest, for_members
@@ -52,6 +58,8 @@ class Starter:
     about: str
 
 
+# More than any number of a frame has, and less than a database refuses.
+MAX_DIGITS = 18
 View = Callable[..., HttpResponse]
 # A conversation frames the apps of its calls, each sandboxed by its own policy; no other page
 # frames anything. The cast is needed because the types of the decorator have no views with
@@ -77,7 +85,13 @@ def new_chat(request: MemberRequest) -> HttpResponse:
 @for_members("GET", "HEAD")
 @frames_apps
 def conversation(request: MemberRequest, conversation_id: uuid.UUID) -> HttpResponse:
-    return render_chat(request, Conversation.of(request.user, conversation_id), Draft())
+    """Render the newest messages, or with `before` an older part of the conversation: the whole
+    page, or for htmx its messages alone."""
+    found = Conversation.of(request.user, conversation_id)
+    before = request.GET.get("before", "")
+    if not (before.isdecimal() and len(before) <= MAX_DIGITS):
+        return render_chat(request, found, Draft())
+    return _render_older_part(request, found, int(before))
 
 
 @for_members("GET")
@@ -95,6 +109,44 @@ def use_summary(request: MemberRequest, summary_id: int) -> HttpResponse:
     if request.htmx:
         return HttpResponse(status=204)
     return redirect("conversation", summary.conversation_id)
+
+
+def _render_older_part(
+    request: MemberRequest, conversation: Conversation, before: int
+) -> HttpResponse:
+    view = load_conversation_view(conversation, before)
+    if not view.messages:
+        raise Http404("No message is that old.")
+    context: dict[str, Any] = {
+        "conversation": conversation,
+        "view": view,
+        "messages": _render_messages(view, get_token(request)),
+    }
+    if request.htmx:
+        return render(request, "chat/_thread_part.html", context)
+    context |= {
+        "title": SafeString(fragments.render_title(conversation)),
+        "later": find_later_part(conversation, before),
+        "shows_apps": _shows_apps(request.user),
+        **build_sidebar_context(request.user, str(conversation.pk)),
+    }
+    return render(request, "chat/older.html", context)
+
+
+def build_call_address(call: ToolCall) -> str:
+    """Return the address of a call in its conversation, in whichever part it is."""
+    answer = call.turn.answer
+    before = find_part(answer)
+    part = f"?before={before}" if before else ""
+    return f"/c/{answer.conversation_id}/{part}#{page_values.tool_call_id(call.pk)}"
+
+
+def _render_messages(view: ConversationView, token: str) -> SafeString:
+    return SafeString("".join(fragments.render_message(each, token) for each in view.messages))
+
+
+def _shows_apps(person: Member) -> bool:
+    return Service.objects.for_member(person).filter(allows_apps=True).exists()
 
 
 def render_chat(
@@ -124,13 +176,12 @@ def render_chat(
         context["actions"] = SafeString(fragments.render_composer_actions(None, None))
         return render(request, "chat/page.html", context, status=status)
     view = load_conversation_view(conversation)
-    shown = (fragments.render_message(message, token) for message in view.messages)
     context |= {
         "view": view,
         "send_to": reverse("send", args=[conversation.pk]),
         "title": SafeString(fragments.render_title(conversation)),
-        "messages": SafeString("".join(shown)),
-        "shows_apps": Service.objects.for_member(request.user).filter(allows_apps=True).exists(),
+        "messages": _render_messages(view, token),
+        "shows_apps": _shows_apps(request.user),
         "actions": SafeString(
             fragments.render_composer_actions(conversation, view.live_turn, token)
         ),

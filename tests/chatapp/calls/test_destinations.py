@@ -273,9 +273,9 @@ async def test_values_that_cannot_be_read_mark_nothing(
     runtime: EngineRuntime, turn: Turn, web: Service, caplog: pytest.LogCaptureFixture
 ) -> None:
     _, fetch = await list_calls(runtime, turn, READ, FETCH)
-    assert await in_database(partial(find_copied_values, fetch)) == {"url": "read_page (web)"}
+    assert await in_database(find_copied_values, [fetch]) == {fetch.pk: {"url": "read_page (web)"}}
     fetch.arguments = "7"
-    assert await in_database(partial(find_copied_values, fetch)) == {}
+    assert await in_database(find_copied_values, [fetch]) == {fetch.pk: {}}
     assert "could not be found" in caplog.text
 
 
@@ -284,7 +284,7 @@ async def test_without_untrusted_content_no_value_is_read(
 ) -> None:
     (fetch,) = await list_calls(runtime, turn, FETCH)
     fetch.arguments = "7"
-    assert await in_database(partial(find_copied_values, fetch)) == {}
+    assert await in_database(find_copied_values, [fetch]) == {fetch.pk: {}}
     assert "could not be" not in caplog.text
 
 

@@ -233,6 +233,43 @@ def test_a_small_movement_up_lets_go_of_the_end(
     expect(newest.last).not_to_be_in_viewport()
 
 
+# --- earlier messages ----------------------------------------------------------------------
+def test_earlier_messages_come_above_while_a_reader_scrolls_up(
+    tab: Page, line: Line, owner: Member
+) -> None:
+    show(tab, rows.turns_of_chat(owner, 50)[0])
+    questions = tab.locator(".bubble")
+    expect(questions).to_have_count(20)
+    expect(questions.last).to_be_in_viewport()
+    first = tab.get_by_text("Question 30.")
+    scroller = tab.get_by_role("region", name="Conversation")
+    top = "(it) => it.getBoundingClientRect().top"
+    before = first.evaluate(
+        f"(it) => {{ it.closest('[data-stream]').scrollTo(0, 0); return ({top})(it); }}"
+    )
+    expect(questions).to_have_count(40)
+    expect(tab.locator("#earlier")).not_to_be_in_viewport()
+    assert abs(first.evaluate(top) - before) < 4
+    scroller.evaluate("(it) => it.scrollTo(0, 0)")
+    expect(questions).to_have_count(50)
+    expect(tab.locator("#earlier")).to_have_count(0)
+    line.send(101, ("a", page_values.THREAD_ID, '<li class="turn">The newest</li>'))
+    expect(tab.locator("#thread > li").last).to_have_text("The newest")
+
+
+def test_the_link_to_earlier_messages_works_by_keyboard_and_gives_its_focus_on(
+    tab: Page, line: Line, owner: Member
+) -> None:
+    show(tab, rows.turns_of_chat(owner, 50)[0])
+    link = tab.get_by_role("link", name="Earlier messages")
+    for count in (40, 50):
+        link.evaluate("(it) => it.focus({ preventScroll: true })")
+        tab.keyboard.press("Enter")
+        expect(tab.locator(".bubble")).to_have_count(count)
+        focused = link if count == 40 else tab.get_by_role("region", name="Conversation")
+        expect(focused).to_be_focused()
+
+
 # --- approvals -----------------------------------------------------------------------------
 def test_a_new_card_takes_no_focus_and_is_announced(tab: Page, line: Line, owner: Member) -> None:
     turn = rows.turn(owner)
