@@ -16,6 +16,7 @@ from django.views.csrf import csrf_failure
 
 from .audit import audit_log
 from .conversations import intake
+from .people.password_hasher import TooManySignIns
 from .server.database import release_connection
 from .telemetry import log_ids
 from .views import health, metrics
@@ -154,7 +155,8 @@ class SameOriginOnly(MiddlewareMixin):
 
 
 class PasswordFirst(MiddlewareMixin):
-    """Redirects a person without a password to the password page. The OPEN views stay reachable."""
+    """Redirects a person without a password to the password page. The OPEN views stay reachable.
+    Also answers the admin's forms while too many passwords are being hashed."""
 
     OPEN = (
         sign_in.set_password,
@@ -177,6 +179,11 @@ class PasswordFirst(MiddlewareMixin):
             return None
         log_ids.note_person(request.user.pk)
         return None if request.user.has_usable_password() else redirect("set-password")
+
+    def process_exception(
+        self, request: HttpRequest, exception: Exception
+    ) -> HttpResponseBase | None:
+        return sign_in.answer_busy(request) if isinstance(exception, TooManySignIns) else None
 
 
 @sync_and_async_middleware

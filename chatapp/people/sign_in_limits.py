@@ -1,5 +1,5 @@
 """Limits on sign-ins. Django-axes counts failures by name and address, by address, and by known
-browser; and a process hashes few passwords at once.
+browser.
 
 A stranger behind the same address could lock a person's name there. So a browser in which the
 person has signed in keeps a signed cookie, and its failures count by themselves (OWASP, "Slow
@@ -7,11 +7,7 @@ Down Online Guessing Attacks with Device Cookies").
 """
 
 import hashlib
-import os
 import secrets
-from collections.abc import Iterator
-from contextlib import contextmanager
-from threading import BoundedSemaphore
 from typing import Any
 
 from axes.attempts import get_cool_off_threshold
@@ -28,24 +24,6 @@ COOKIE = "known_browser"
 COOKIE_SECONDS = 365 * 24 * 3600
 # What access tokens are called in the counts. A name in the form never begins with a space.
 BEARER_NAME = " token "
-# Argon2 takes a whole core and 100 MB for each password: some cores stay free for other requests.
-SLOTS = BoundedSemaphore(max(1, (os.cpu_count() or 1) // 2))
-SLOT_WAIT_SECONDS = 10.0
-
-
-class TooManySignIns(Exception):
-    """Other passwords are being checked, and none was done in time."""
-
-
-@contextmanager
-def hashing_slot() -> Iterator[None]:
-    """Wait until this password may be hashed. Raises TooManySignIns after SLOT_WAIT_SECONDS."""
-    if not SLOTS.acquire(timeout=SLOT_WAIT_SECONDS):
-        raise TooManySignIns
-    try:
-        yield
-    finally:
-        SLOTS.release()
 
 
 def remember_browser(request: HttpRequest, response: HttpResponseBase, member: Member) -> None:

@@ -18,7 +18,8 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
 from chatapp.models import Member, SignInLink
-from chatapp.people.sign_in_limits import TooManySignIns, hashing_slot, remember_browser
+from chatapp.people.password_hasher import TooManySignIns
+from chatapp.people.sign_in_limits import remember_browser
 
 BUSY = "Too many people are signing in. Try again in a moment."
 BACKEND = "django.contrib.auth.backends.ModelBackend"
@@ -50,8 +51,7 @@ def sign_in(request: HttpRequest) -> HttpResponse:
     form = SignInForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
         try:
-            with hashing_slot():
-                member = authenticate(request, **form.cleaned_data)
+            member = authenticate(request, **form.cleaned_data)
         except TooManySignIns:
             form.add_error(None, BUSY)
             return _render_form(request, form, target, 503)
@@ -85,6 +85,13 @@ def too_many_tries(request: HttpRequest, *_: Any) -> HttpResponse:
     """The response of django-axes after too many failed attempts."""
     response = render(request, "sign_in/too_many_tries.html", status=429)
     response["Retry-After"] = str(int(settings.AXES_COOLOFF_TIME.total_seconds()))
+    return response
+
+
+def answer_busy(request: HttpRequest) -> HttpResponse:
+    """Answer a form that sets a password where none could be hashed in time."""
+    response = render(request, "sign_in/busy.html", {"problem": BUSY}, status=503)
+    response["Retry-After"] = "5"
     return response
 
 
@@ -126,11 +133,10 @@ def set_password(request: HttpRequest) -> HttpResponse:
     problem, status = "", 422 if form.is_bound else 200
     if request.method == "POST":
         try:
-            with hashing_slot():
-                if form.is_valid():
-                    form.save()
-                    update_session_auth_hash(request, member)
-                    return redirect(settings.LOGIN_REDIRECT_URL)
+            if form.is_valid():
+                form.save()
+                update_session_auth_hash(request, member)
+                return redirect(settings.LOGIN_REDIRECT_URL)
         except TooManySignIns:
             # Rendering the form with its data would hash the old password.
             form = build_password_form(member, None)

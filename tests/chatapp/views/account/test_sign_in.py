@@ -1,8 +1,9 @@
 """The front door: passwords, one-time links, the first password, and who is turned away."""
 
 import os
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from datetime import timedelta
 from html.parser import HTMLParser
 from threading import Event, Lock
@@ -15,9 +16,12 @@ from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
+from chatapp import settings as django_settings
 from chatapp.models import Member, SignInLink
-from chatapp.people import sign_in_limits
-from chatapp.people.sign_in_limits import COOKIE, hashing_slot
+from chatapp.people import password_hasher
+from chatapp.people.password_hasher import InTurn, hashing_slot
+from chatapp.people.sign_in_limits import COOKIE
+from tests.conftest import signed_in
 
 PASSWORD = "owner-password"
 ELSEWHERE = [
@@ -225,14 +229,14 @@ def test_one_address_has_only_so_many_tries_for_all_names(
     assert post(elsewhere).status_code == 302
 
 
-class SlowHasher(MD5PasswordHasher):
+class CountingHasher(MD5PasswordHasher):
     """Counts how many passwords are hashed at once."""
 
     algorithm = "slow"
     lock, running, most = Lock(), 0, 0
 
     def encode(self, password: str, salt: str) -> str:
-        kind = type(self)
+        kind = CountingHasher
         with self.lock:
             kind.running += 1
             kind.most = max(kind.most, kind.running)
@@ -240,6 +244,10 @@ class SlowHasher(MD5PasswordHasher):
         with self.lock:
             kind.running -= 1
         return super().encode(password, salt)
+
+
+class SlowHasher(InTurn, CountingHasher):
+    pass
 
 
 overlap = Event()  # never set: waiting for it lets other threads in
@@ -261,32 +269,58 @@ def _try_unknown_name() -> int:
         connection.close()
 
 
-def test_when_too_many_sign_in_at_once_the_page_says_so(
-    client: Client, owner: Member, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sign_in_limits, "SLOT_WAIT_SECONDS", 0.01)
+@contextmanager
+def all_slots_taken() -> Iterator[None]:
     with ExitStack() as slots:
         for _ in range(max(1, (os.cpu_count() or 1) // 2)):
             slots.enter_context(hashing_slot())
+        yield
+
+
+@pytest.fixture
+def hashes(settings: Any, owner: Member, admin: Member, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Passwords are hashed as in production, and nobody waits long for it."""
+    settings.PASSWORD_HASHERS = django_settings.PASSWORD_HASHERS
+    for person in (owner, admin):
+        person.set_password(f"{person.username}-password")
+        person.save()
+    monkeypatch.setattr(password_hasher, "SLOT_WAIT_SECONDS", 0.01)
+
+
+def test_when_too_many_sign_in_at_once_the_page_says_so(client: Client, hashes: None) -> None:
+    with all_slots_taken():
         answer = post(client)
     assert answer.status_code == 503
     assert "Try again in a moment." in answer.content.decode()
     assert post(client).status_code == 302
 
 
-def test_a_new_password_waits_for_its_turn_too(
-    owner_client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sign_in_limits, "SLOT_WAIT_SECONDS", 0.01)
+def test_a_new_password_waits_for_its_turn_too(hashes: None, owner: Member) -> None:
+    owner_client = signed_in(owner)
     chosen = "a long enough phrase"
     form = {"old_password": PASSWORD, "new_password1": chosen, "new_password2": chosen}
-    with ExitStack() as slots:
-        for _ in range(max(1, (os.cpu_count() or 1) // 2)):
-            slots.enter_context(hashing_slot())
+    with all_slots_taken():
         answer = owner_client.post("/password/", form)
     assert answer.status_code == 503
     assert "Try again in a moment." in answer.content.decode()
     assert owner_client.post("/password/", form).status_code == 302
+
+
+@pytest.mark.parametrize("place", ["add/", "{owner}/password/", "password_change/"])
+def test_a_password_form_of_the_admin_waits_for_its_turn_too(
+    hashes: None, owner: Member, admin: Member, place: str
+) -> None:
+    admin_client, chosen = signed_in(admin), "a long enough phrase"
+    form = {"username": "kim", "password": chosen, "usable_password": "true"}
+    form |= {"password1": chosen, "password2": chosen, "old_password": "admin-password"}
+    form |= {"new_password1": chosen, "new_password2": chosen}
+    is_own = place == "password_change/"
+    address = f"/admin/{'' if is_own else 'chatapp/member/'}{place.format(owner=owner.pk)}"
+    with all_slots_taken():
+        answer = admin_client.post(address, form)
+    assert answer.status_code == 503
+    assert "Try again in a moment." in answer.content.decode()
+    assert admin_client.post(address, form).status_code == 302
 
 
 def test_looking_at_a_link_does_not_use_it_up(client: Client, newcomer: Member) -> None:

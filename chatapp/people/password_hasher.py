@@ -1,0 +1,45 @@
+"""Hashing of passwords: only a few at once, wherever a password is set or checked."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import BoundedSemaphore
+
+from django.contrib.auth.hashers import Argon2PasswordHasher
+
+# Argon2 takes a whole core and 100 MB for each password: some cores stay free for other requests.
+SLOTS = BoundedSemaphore(max(1, (os.cpu_count() or 1) // 2))
+SLOT_WAIT_SECONDS = 10.0
+
+
+class TooManySignIns(Exception):
+    """Other passwords are being hashed, and none was done in time."""
+
+
+@contextmanager
+def hashing_slot() -> Iterator[None]:
+    """Wait until this password may be hashed. Raises TooManySignIns after SLOT_WAIT_SECONDS."""
+    if not SLOTS.acquire(timeout=SLOT_WAIT_SECONDS):
+        raise TooManySignIns
+    try:
+        yield
+    finally:
+        SLOTS.release()
+
+
+class InTurn:
+    """Lets a hasher wait for its slot. Its `verify` must not call `encode`."""
+
+    def encode(self, password: str, salt: str) -> str:
+        with hashing_slot():
+            encoded: str = super().encode(password, salt)  # type: ignore[misc]  # the hasher's
+        return encoded
+
+    def verify(self, password: str, encoded: str) -> bool:
+        with hashing_slot():
+            fits: bool = super().verify(password, encoded)  # type: ignore[misc]  # the hasher's
+        return fits
+
+
+class Argon2InTurn(InTurn, Argon2PasswordHasher):
+    """Django's hasher with slots. The hashes are the same."""
