@@ -42,4 +42,7 @@ class InTurn:
 
 
 class Argon2InTurn(InTurn, Argon2PasswordHasher):
-    """Django's hasher with slots. The hashes are the same."""
+    """Django's hasher with slots. Django's eight lanes would take all cores at once; one takes as
+    much work and memory from who guesses. Older hashes are replaced at the next sign-in."""
+
+    parallelism = 1

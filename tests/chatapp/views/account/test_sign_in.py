@@ -11,7 +11,11 @@ from typing import Any
 
 import pytest
 from axes.models import AccessAttempt
-from django.contrib.auth.hashers import UNUSABLE_PASSWORD_PREFIX, MD5PasswordHasher
+from django.contrib.auth.hashers import (
+    UNUSABLE_PASSWORD_PREFIX,
+    Argon2PasswordHasher,
+    MD5PasswordHasher,
+)
 from django.db import connection
 from django.test import Client
 from django.utils import timezone
@@ -321,6 +325,17 @@ def test_a_password_form_of_the_admin_waits_for_its_turn_too(
     assert answer.status_code == 503
     assert "Try again in a moment." in answer.content.decode()
     assert admin_client.post(address, form).status_code == 302
+
+
+def test_a_hash_that_takes_all_cores_is_replaced_at_the_next_sign_in(
+    client: Client, hashes: None, owner: Member
+) -> None:
+    owner.password = Argon2PasswordHasher().encode(PASSWORD, "salt" * 4)
+    owner.save()
+    assert "p=8" in owner.password
+    assert post(client).status_code == 302
+    owner.refresh_from_db()
+    assert "p=1" in owner.password and owner.check_password(PASSWORD)
 
 
 def test_looking_at_a_link_does_not_use_it_up(client: Client, newcomer: Member) -> None:
