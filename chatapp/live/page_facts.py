@@ -23,7 +23,7 @@ from chatapp.models import (
     Turn,
 )
 from chatapp.policy.copied_values import find_copied_values
-from chatapp.providers.access.model_choice import choose_model
+from chatapp.providers.access.model_choice import OfferedModel, choose_model
 from chatapp.providers.events import ProviderError
 from chatapp.rendering.cards import approval_card, paused_cards
 from chatapp.rendering.page_values import (
@@ -48,18 +48,30 @@ ALL_TOKENS = (
 )
 
 
-def load_gauge(conversation: Conversation | None) -> Gauge:
+def load_gauge(conversation: Conversation | None, model: OfferedModel | None = None) -> Gauge:
+    """Read the gauge. The chosen model is looked up if it is not given."""
     if conversation is None:
         return Gauge()
-    steps = Step.objects.filter(turn__conversation=conversation)
-    last = steps.filter(input_tokens__gt=0).order_by("started_at").last()
-    spent = list(steps.values_list("currency").annotate(cost=Sum("cost"), tokens=Sum(ALL_TOKENS)))
+    steps = Step.objects.filter(turn__conversation=conversation).order_by()
+    last = steps.filter(input_tokens__gt=0).order_by("-started_at")
+    spent = list(
+        steps.values_list("currency").annotate(
+            cost=Sum("cost"),
+            tokens=Sum(ALL_TOKENS),
+            last=Subquery(last.values(size=F("input_tokens") + F("output_tokens"))[:1]),
+            saved=Subquery(last.values("saved_tokens")[:1]),
+        )
+    )
+    size, saved = spent[0][3:] if spent else (None, None)
+    context_tokens = None
+    if size:
+        context_tokens = model.context_tokens if model else _find_context_tokens(conversation)
     return Gauge(
-        tokens=last.input_tokens + last.output_tokens if last else 0,
-        saved_tokens=last.saved_tokens if last else 0,
-        context_tokens=_find_context_tokens(conversation) if last else None,
-        total_tokens=sum(tokens for _, _, tokens in spent),
-        costs=round_costs({currency: cost for currency, cost, _ in spent if cost}),
+        tokens=size or 0,
+        saved_tokens=saved or 0,
+        context_tokens=context_tokens,
+        total_tokens=sum(tokens for _, _, tokens, *_ in spent),
+        costs=round_costs({currency: cost for currency, cost, *_ in spent if cost}),
     )
 
 
@@ -320,8 +332,11 @@ def load_batch(turn: Turn) -> Batch | None:
     )
 
 
-def count_figures(turns: Iterable[Turn]) -> dict[uuid.UUID, Figures]:
-    """Return the figures of each turn by its id, counted in two queries."""
+def count_figures(
+    turns: Iterable[Turn], calls: Iterable[ToolCall] | None = None
+) -> dict[uuid.UUID, Figures]:
+    """Return the figures of each turn by its id, counted in two queries, or in one if all calls of
+    the turns are given."""
     known = list(turns)
     tokens: Counter[uuid.UUID] = Counter()
     costs: dict[uuid.UUID, dict[str, Decimal]] = defaultdict(dict)
@@ -335,9 +350,11 @@ def count_figures(turns: Iterable[Turn]) -> dict[uuid.UUID, Figures]:
         seconds[turn_id] += seconds_between(began, ended)
         if cost:
             costs[turn_id][currency] = costs[turn_id].get(currency, Decimal(0)) + cost
-    calls = ToolCall.objects.filter(turn__in=known)
-    for turn_id, sent, ended in calls.values_list("turn_id", "sent_at", "finished_at"):
-        seconds[turn_id] += seconds_between(sent, ended)
+    if calls is None:
+        times = ("turn_id", "sent_at", "finished_at")
+        calls = ToolCall.objects.filter(turn__in=known).only(*times)
+    for call in calls:
+        seconds[call.turn_id] += seconds_between(call.sent_at, call.finished_at)
     return {
         turn.pk: Figures(
             output_tokens=tokens[turn.pk],

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Literal
 
-from django.db.models import Q, QuerySet
+from django.db.models import F, FilteredRelation, Q, QuerySet
 from django.utils import timezone
 
 from chatapp.live.page_facts import count_figures, load_facts_of_calls, load_turn_facts
@@ -40,18 +40,36 @@ EMPTY: Mapping[uuid.UUID, CallFacts] = {}
 CALL_RELATIONS = ("service", "definition", "approval__decided_by", "review__decided_by")
 
 
+def open_conversation(
+    person: Member, conversation_id: uuid.UUID, before: int | None = None
+) -> ConversationView:
+    """Return the view of this person's conversation, or raise 404."""
+    with snapshot():
+        return _load_part(Conversation.of(person, conversation_id), before)
+
+
 def load_conversation_view(
     conversation: Conversation, before: int | None = None
 ) -> ConversationView:
     """Return the newest messages as of the latest frame, or the newest of those that were created
     before this frame."""
     with snapshot():
-        conversation.refresh_from_db(fields=["last_seq"])
-        newest = _select_messages(conversation).order_by("-created_seq")
-        if before is not None:
-            newest = newest.filter(created_seq__lt=before)
-        rows = [*newest[: PART_LENGTH + 1]]
-        view, _open_parts = _build_view(conversation, rows[PART_LENGTH - 1 :: -1])
+        _refresh(conversation)
+        return _load_part(conversation, before)
+
+
+def _refresh(conversation: Conversation) -> None:
+    """Read everything but the relations again."""
+    fields = conversation._meta.concrete_fields
+    conversation.refresh_from_db(fields=[each.name for each in fields if not each.is_relation])
+
+
+def _load_part(conversation: Conversation, before: int | None) -> ConversationView:
+    newest = _select_messages(conversation).order_by("-created_seq")
+    if before is not None:
+        newest = newest.filter(created_seq__lt=before)
+    rows = [*newest[: PART_LENGTH + 1]]
+    view, _open_parts = _build_view(conversation, rows[PART_LENGTH - 1 :: -1])
     return replace(
         view, earlier=rows[PART_LENGTH - 1].created_seq if len(rows) > PART_LENGTH else None
     )
@@ -64,7 +82,7 @@ def load_changes_and_open_parts(
     parts, as of the same frame. A page may show any part of the older messages, so each that
     changed is included."""
     with snapshot():
-        conversation.refresh_from_db(fields=["last_seq"])
+        _refresh(conversation)
         changed = Q(created_seq__gt=seen) | Q(touched_seq__gt=seen)
         is_live = Q(turn_answered__state__in=Turn.LIVE)
         rows = _select_messages(conversation).filter(changed | is_live).order_by("created_seq")
@@ -101,9 +119,10 @@ def _build_view(
         turn.conversation = conversation
     live = next((turn for turn in turns if turn.is_live), None)
     parts = _load_parts(messages, {turn.pk: turn for turn in turns})
+    calls = [part.tool_call for part in parts if part.tool_call]
     loaded = _PartFacts(
-        figures=count_figures(turns),
-        calls=load_facts_of_calls([part.tool_call for part in parts if part.tool_call]),
+        figures=count_figures(turns, calls),
+        calls=load_facts_of_calls(calls),
         open_parts=fold(live) if live else [],
     )
     by_message: dict[uuid.UUID, list[Part]] = defaultdict(list)
@@ -271,19 +290,19 @@ def load_sidebar(person: Member) -> list[SidebarGroup]:
     """Return this person's latest conversations, grouped by when they were last active. Those that
     programs started, which may be many, come last."""
     chats = Conversation.objects.filter(owner=person).order_by("-active_at")
-    own = list(chats.filter(token=None)[:SIDEBAR_LENGTH])
-    of_programs = list(chats.exclude(token=None).select_related("token")[:PROGRAMS_LENGTH])
-    live = dict(
-        Turn.objects.filter(conversation__in=[*own, *of_programs], state__in=Turn.LIVE).values_list(
-            "conversation_id", "state"
-        )
+    own = chats.filter(token=None).values("pk")[:SIDEBAR_LENGTH]
+    of_programs = chats.exclude(token=None).values("pk")[:PROGRAMS_LENGTH]
+    live = FilteredRelation("turns", condition=Q(turns__state__in=Turn.LIVE))
+    rows = (
+        Conversation.objects.filter(Q(pk__in=own) | Q(pk__in=of_programs))
+        .select_related("token")
+        .annotate(live=live, live_state=F("live__state"))
+        .order_by("-active_at")
     )
     groups: dict[str, list[SidebarLink]] = defaultdict(list)
-    for conversation in [*own, *of_programs]:
-        link = SidebarLink(
-            conversation=conversation, dot=DOTS.get(live.get(conversation.pk, ""), "")
-        )
-        groups[FROM_PROGRAMS if conversation.token_id else _name_age(conversation)].append(link)
+    for row in sorted(rows, key=lambda row: row.token_id is not None):
+        link = SidebarLink(conversation=row, dot=DOTS.get(row.live_state, ""))
+        groups[FROM_PROGRAMS if row.token_id else _name_age(row)].append(link)
     return [SidebarGroup(label=label, links=tuple(links)) for label, links in groups.items()]
 
 

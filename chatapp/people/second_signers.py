@@ -71,8 +71,14 @@ def find_flaw(approval: Approval, requester: Member) -> str:
 
 def is_approver(person: Member) -> bool:
     """Whether this person is in a group that gives second signatures."""
-    signs = Q(approvers__user=person) | Q(escalation__user=person)
-    return SecondSignature.objects.filter(signs).exists()
+    return filter_signing(person).exists()
+
+
+def filter_signing(person: Member) -> QuerySet[SecondSignature]:
+    """Return the second signatures that the groups of this person give."""
+    return SecondSignature.objects.filter(
+        Q(approvers__user=person) | Q(escalation__user=person)
+    ).order_by()
 
 
 def find_people_asked(call_ids: Iterable[uuid.UUID]) -> set[int]:

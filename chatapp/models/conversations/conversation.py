@@ -60,6 +60,7 @@ class Conversation(models.Model):
         found = cls.objects.filter(owner=person, pk=conversation_id).first()
         if found is None:
             raise Http404("No such conversation.")
+        found.owner = person
         return found
 
 

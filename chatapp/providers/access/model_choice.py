@@ -106,13 +106,15 @@ class ChosenModel:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OfferedModel:
     """A model in a person's list. `abilities` are short texts about what it can do. `may_reason` is
-    False only for a model that is known not to reason."""
+    False only for a model that is known not to reason. `context_tokens` is how many tokens it reads
+    at once, where that is known."""
 
     id: str
     label: str
     provider_label: str
     abilities: tuple[str, ...] = ()
     may_reason: bool = True
+    context_tokens: int | None = None
 
 
 def choose_model(model_id: str, person: Member | None) -> ChosenModel:
@@ -150,15 +152,17 @@ def _choose_by_name(model_id: str) -> ChosenModel:
 def find_list_problem() -> ProviderError | None:
     """Return why the models of the compatible server at OPENAI_BASE_URL are not known."""
     kind = server_models.KIND
-    taken = ModelProvider.objects.filter(slug=kind).exists()
-    if taken or not is_offered(kind) or not _are_open(_find_environment_rows(kind)):
+    if not is_offered(kind) or ModelProvider.objects.filter(slug=kind).exists():
+        return None
+    if not _are_open(_find_environment_rows(kind)):
         return None
     return server_models.read_list().problem
 
 
 def list_offered_models(person: Member | None) -> list[OfferedModel]:
     """Return the models for a new message, the default first."""
-    models = [*_list_row_models(person), *_list_environment_models()]
+    rows = list(ModelProvider.objects.all())
+    models = [*_list_row_models(person, rows), *_list_environment_models(rows)]
     default = settings.DEFAULT_MODEL
     if default and default not in {model.id for model in models} and _may_be_named(default):
         models.append(describe_model(default))
@@ -174,11 +178,13 @@ def describe_model(model_id: str) -> OfferedModel:
     """Describe a model by its id alone."""
     prefix, _, name = model_id.partition(":")
     known = DEFAULT_MODELS.get(prefix, {})
+    listed = next((each for each in server_models.list_known(prefix) if each.name == name), None)
     return OfferedModel(
         id=model_id,
         label="Demo assistant" if model_id == DEMO_MODEL else known.get(name, name or model_id),
         provider_label=PROVIDERS[prefix].label if prefix in PROVIDERS else prefix,
         may_reason=model_id != DEMO_MODEL,
+        context_tokens=(listed.context_tokens if listed else None) or CONTEXT_TOKENS.get(name),
     )
 
 
@@ -202,17 +208,22 @@ def _format_count(tokens: int) -> str:
     return f"{round(tokens / 1_000)}k" if tokens >= 1_000 else str(tokens)
 
 
-def _list_row_models(person: Member | None) -> list[OfferedModel]:
+def _list_row_models(person: Member | None, rows: list[ModelProvider]) -> list[OfferedModel]:
     """Return the listed models, and after them the usual models of rows that allow any model."""
     listed = ChatModel.objects.for_member(person).select_related("provider")
     found: list[OfferedModel] = []
-    for row in ModelProvider.objects.filter(is_enabled=True):
+    for row in (each for each in rows if each.is_enabled):
         found += [_describe_row(model) for model in listed if model.provider_id == row.pk]
         if row.offers_unlisted and row.key_place == KeyPlace.ENVIRONMENT:
             usual = _list_usual_models(row.kind) if environment.is_set(row.kind) else {}
             taken = _list_names(_find_account_rows(row))
             found += [
-                OfferedModel(id=f"{row.slug}:{name}", label=label, provider_label=row.label)
+                OfferedModel(
+                    id=f"{row.slug}:{name}",
+                    label=label,
+                    provider_label=row.label,
+                    context_tokens=CONTEXT_TOKENS.get(name),
+                )
                 for name, label in usual.items()
                 if name.lower() not in taken
             ]
@@ -226,17 +237,20 @@ def _describe_row(model: ChatModel) -> OfferedModel:
         provider_label=model.provider.label,
         abilities=describe_abilities(model),
         may_reason=model.reasons is not False,
+        context_tokens=model.context_tokens or CONTEXT_TOKENS.get(model.name),
     )
 
 
-def _list_environment_models() -> list[OfferedModel]:
-    taken = set(ModelProvider.objects.values_list("slug", flat=True))
+def _list_environment_models(rows: list[ModelProvider]) -> list[OfferedModel]:
+    taken = {row.slug for row in rows}
     found: list[OfferedModel] = []
     for prefix in DEFAULT_MODELS:
-        rows = _find_environment_rows(prefix)
-        if prefix in taken or not is_offered(prefix) or not _are_open(rows):
+        if prefix in taken or not is_offered(prefix):
             continue
-        listed = _list_names(rows)
+        of_account = _find_environment_rows(prefix)
+        if not _are_open(of_account):
+            continue
+        listed = _list_names(of_account)
         found += [
             replace(describe_model(f"{prefix}:{name}"), label=label)
             for name, label in _list_usual_models(prefix).items()

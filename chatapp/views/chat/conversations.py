@@ -14,7 +14,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.safestring import SafeString
 
-from chatapp.approvals.inbox import count_waiting
+from chatapp.approvals.inbox import read_person_facts
 from chatapp.context import summaries
 from chatapp.live.page_facts import load_gauge
 from chatapp.live.page_view import (
@@ -22,16 +22,14 @@ from chatapp.live.page_view import (
     find_part,
     load_conversation_view,
     load_sidebar,
+    open_conversation,
 )
 from chatapp.models import Attachment, Conversation, Member, Summary, ToolCall
-from chatapp.people.second_signers import is_approver
-from chatapp.providers.access.model_choice import find_default_model
 from chatapp.rendering import page_values
 from chatapp.rendering.page_values import ConversationView
 from chatapp.rendering.pages import fragments, inbox
 from chatapp.tool_menu.menu import render_button
 from chatapp.views.access import MemberRequest, for_members
-from mcpconfig.models import Service
 
 from .model_button import build_model_pick, list_efforts
 
@@ -87,11 +85,12 @@ def new_chat(request: MemberRequest) -> HttpResponse:
 def conversation(request: MemberRequest, conversation_id: uuid.UUID) -> HttpResponse:
     """Render the newest messages, or with `before` an older part of the conversation: the whole
     page, or for htmx its messages alone."""
-    found = Conversation.of(request.user, conversation_id)
-    before = request.GET.get("before", "")
-    if not (before.isdecimal() and len(before) <= MAX_DIGITS):
-        return render_chat(request, found, Draft())
-    return _render_older_part(request, found, int(before))
+    given = request.GET.get("before", "")
+    before = int(given) if given.isdecimal() and len(given) <= MAX_DIGITS else None
+    view = open_conversation(request.user, conversation_id, before)
+    if before is not None:
+        return _render_older_part(request, view, before)
+    return render_chat(request, view.conversation, Draft(), view=view)
 
 
 @for_members("GET")
@@ -111,10 +110,8 @@ def use_summary(request: MemberRequest, summary_id: int) -> HttpResponse:
     return redirect("conversation", summary.conversation_id)
 
 
-def _render_older_part(
-    request: MemberRequest, conversation: Conversation, before: int
-) -> HttpResponse:
-    view = load_conversation_view(conversation, before)
+def _render_older_part(request: MemberRequest, view: ConversationView, before: int) -> HttpResponse:
+    conversation = view.conversation
     if not view.messages:
         raise Http404("No message is that old.")
     context: dict[str, Any] = {
@@ -127,7 +124,6 @@ def _render_older_part(
     context |= {
         "title": SafeString(fragments.render_title(conversation)),
         "later": find_later_part(conversation, before),
-        "shows_apps": _shows_apps(request.user),
         **build_sidebar_context(request.user, str(conversation.pk)),
     }
     return render(request, "chat/older.html", context)
@@ -145,28 +141,27 @@ def _render_messages(view: ConversationView, token: str) -> SafeString:
     return SafeString("".join(fragments.render_message(each, token) for each in view.messages))
 
 
-def _shows_apps(person: Member) -> bool:
-    return Service.objects.for_member(person).filter(allows_apps=True).exists()
-
-
 def render_chat(
-    request: MemberRequest, conversation: Conversation | None, draft: Draft, status: int = 200
+    request: MemberRequest,
+    conversation: Conversation | None,
+    draft: Draft,
+    status: int = 200,
+    *,
+    view: ConversationView | None = None,
 ) -> HttpResponse:
-    """Render the chat page: a conversation or an empty chat, with `draft` in the message box."""
+    """Render the chat page: a conversation or an empty chat, with `draft` in the message box. The
+    view of the conversation is loaded if it is not given."""
     token = get_token(request)
-    chosen = (
-        draft.model
-        or (conversation.model if conversation else "")
-        or find_default_model(request.user)
-    )
+    chosen = draft.model or (conversation.model if conversation else "")
+    pick = build_model_pick(request.user, chosen)
     context: dict[str, Any] = {
         "conversation": conversation,
         "draft": draft,
-        "pick": build_model_pick(request.user, chosen),
+        "pick": pick,
         "efforts": list_efforts(draft.effort, conversation),
         "starters": () if conversation else _list_starters(),
         "mode": SafeString(fragments.render_mode(conversation, token, draft.mode)),
-        "gauge": SafeString(fragments.render_gauge(load_gauge(conversation))),
+        "gauge": SafeString(fragments.render_gauge(load_gauge(conversation, pick.offered))),
         "tools_button": SafeString(render_button(request.user, conversation)),
         "thread_id": page_values.THREAD_ID,
         **build_sidebar_context(request.user, str(conversation.pk) if conversation else ""),
@@ -175,13 +170,12 @@ def render_chat(
         context["send_to"] = reverse("send-first")
         context["actions"] = SafeString(fragments.render_composer_actions(None, None))
         return render(request, "chat/page.html", context, status=status)
-    view = load_conversation_view(conversation)
+    view = view or load_conversation_view(conversation)
     context |= {
         "view": view,
         "send_to": reverse("send", args=[conversation.pk]),
         "title": SafeString(fragments.render_title(conversation)),
         "messages": _render_messages(view, token),
-        "shows_apps": _shows_apps(request.user),
         "actions": SafeString(
             fragments.render_composer_actions(conversation, view.live_turn, token)
         ),
@@ -206,12 +200,13 @@ def build_sidebar_context(person: Member, current: str) -> dict[str, Any]:
         )
         for group in groups
     ]
-    waiting = count_waiting(person)
+    counts = read_person_facts(person)
     return {
         "groups": links,
-        "waiting": waiting,
-        "badge": SafeString(inbox.render_badge(waiting)),
-        "is_approver": is_approver(person),
+        "waiting": counts.waiting,
+        "badge": SafeString(inbox.render_badge(counts.waiting)),
+        "is_approver": counts.is_approver,
+        "shows_apps": counts.has_apps,
     }
 
 

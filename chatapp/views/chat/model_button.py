@@ -21,19 +21,23 @@ Groups = list[tuple[str, list[OfferedModel]]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelPick:
-    """The models by provider, and the chosen one."""
+    """The models by provider, and the chosen one. `offered` is None if it is no longer offered."""
 
     chosen: OfferedModel
     groups: Groups
     is_short: bool
     may_reason: bool = True
+    offered: OfferedModel | None
     problem: ProviderError | None = None
 
 
 def build_model_pick(person: Member, chosen_id: str) -> ModelPick:
-    """Return the choice for this person. A conversation keeps a model that is no longer offered."""
+    """Return the choice for this person, with the first model if `chosen_id` is empty. A
+    conversation keeps a model that is no longer offered."""
     offered = list_offered_models(person)
+    chosen_id = chosen_id or next((model.id for model in offered), "")
     chosen = next((model for model in offered if model.id == chosen_id), None)
+    listed = chosen
     if chosen is None:
         chosen = replace(describe_model(chosen_id), provider_label="This chat")
         offered += [chosen] if chosen_id else []
@@ -43,6 +47,7 @@ def build_model_pick(person: Member, chosen_id: str) -> ModelPick:
         groups=_group_by_provider(offered),
         is_short=is_plain and len(offered) <= MAX_IN_SHORT_LIST,
         may_reason=any(model.may_reason for model in offered),
+        offered=listed,
         problem=find_list_problem(),
     )
 

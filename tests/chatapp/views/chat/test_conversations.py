@@ -211,7 +211,7 @@ def test_chats_that_programs_began_stand_at_the_end_under_the_names_of_their_tok
     assert [link.one(class_="name").text for link in links[:2]] == ["Mine", "Report 24"]
     assert len(links) == 1 + page_view.PROGRAMS_LENGTH
     assert "Night job" in links[1].name and "Night job" not in links[0].name
-    with django_assert_num_queries(3):
+    with django_assert_num_queries(1):
         for group in page_view.load_sidebar(owner):
             assert [str(link.conversation.token) for link in group.links]
 
