@@ -41,9 +41,10 @@ from .tool_menu.menu import render_button
 log = logging.getLogger(__name__)
 HEARTBEAT_SECONDS = 20.0
 SEND_SECONDS = 10.0
-# How often the person's rights are checked again without a signal. The sockets wake at common
-# moments, a few in each interval, and are looked up together.
+# How often the person's rights are checked again without a signal.
 RIGHTS_SECONDS = 20.0
+# Idle sockets wake at common moments, so many in an interval, as each waking of the process costs
+# more than what a socket has to do.
 MOMENTS_IN_INTERVAL = 4
 # How often fragments are rendered again without a signal: those that tell the time, and the others.
 REFRESH_SECONDS = 20.0
@@ -218,6 +219,12 @@ class TabLeft(Exception):
     """The browser closed the connection. The server may find that out only when it sends."""
 
 
+def find_common_moment(seconds: float) -> float:
+    """Return the last common moment, in the loop's time, before so many seconds are over."""
+    pace = seconds / MOMENTS_IN_INTERVAL
+    return math.floor((asyncio.get_running_loop().time() + seconds) / pace) * pace
+
+
 class PersonConsumer(AsyncWebsocketConsumer):
     """The socket of a page without a conversation: streams the fragments that it shows.
 
@@ -343,7 +350,7 @@ class PersonConsumer(AsyncWebsocketConsumer):
     async def _send_frames(self, viewer: Viewer, last: int) -> None:
         while not viewer.fell_behind:
             try:
-                async with asyncio.timeout(HEARTBEAT_SECONDS):
+                async with asyncio.timeout_at(find_common_moment(HEARTBEAT_SECONDS)):
                     frame = await viewer.frames.get()
             except TimeoutError:
                 frame = build_frame(last, [])
@@ -386,8 +393,7 @@ class PersonConsumer(AsyncWebsocketConsumer):
         await asyncio.sleep(PACE_SECONDS)
         code = 0
         while not code and not changed.is_set() and now() < refreshes_at:
-            pace = RIGHTS_SECONDS / MOMENTS_IN_INTERVAL
-            next_check = math.ceil((now() + RIGHTS_SECONDS - pace) / pace) * pace
+            next_check = find_common_moment(RIGHTS_SECONDS)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout_at(min(next_check, refreshes_at)):
                     await changed.wait()

@@ -269,8 +269,8 @@ def _check_again(call: ToolCall, by: Member, typed: str) -> None:
 def cancel_call(call: ToolCall) -> None:
     """Cancel a call that runs, or that is about to. The model then reads its outcome.
 
-    The worker that runs the call reads the request twice a second and cancels it at the service. A
-    long task is cancelled by the next poll.
+    The worker that runs the call is woken or told, reads the request and cancels it at the service.
+    A long task is cancelled by the next poll.
     """
     with transaction.atomic():
         turn = signal_turn(call.turn_id)

@@ -221,7 +221,8 @@ def stop(conversation: Conversation) -> None:
             transaction.on_commit(lambda: wake(turn.pk))
         else:
             end_turn(turn, "stopped", by=Actor.PERSON)
-    # A worker in this process sees the request at once, another one when it looks next.
+    # A worker in this process sees the request at once. Another one gets a hint, and also looks
+    # regularly.
 
 
 def find_unknown_services(person: Member, names: list[str]) -> list[str]:

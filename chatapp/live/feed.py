@@ -26,6 +26,8 @@ from .page_changes import render_changes, render_changes_since, render_step_part
 from .page_view import load_changes_and_open_parts
 
 log = logging.getLogger(__name__)
+# A tab that comes back later is sent the state.
+FRAMES_KEPT_SECONDS = 60.0
 R = TypeVar("R")
 
 
@@ -61,6 +63,7 @@ class Feed:
         self._commits: list[tuple[int, float]] = []
         self._target = 0
         self._painted_at = 0.0
+        self._sent_at = 0.0
         self._cannot_wait = asyncio.Event()
         self._turning = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
@@ -80,6 +83,11 @@ class Feed:
 
     def leave(self, tab: Watcher) -> None:
         self._watching.discard(tab)
+
+    def drop_old_frames(self) -> None:
+        """Free the memory of frames that no tab has missed for a while."""
+        if time.monotonic() > self._sent_at + FRAMES_KEPT_SECONDS:
+            self._frames.clear()
 
     def close(self) -> None:
         if self._task is not None:
@@ -216,6 +224,7 @@ class Feed:
     def _send(self, last: int, ops: list[Op]) -> None:
         frame = build_frame(last, ops)
         self._frames.add(self.seq + 1, last, frame)
+        self._sent_at = time.monotonic()
         self.seq = last
         self._send_to_all(frame)
 

@@ -265,6 +265,8 @@ class Hub:
 
     async def _look(self) -> None:
         self._looked_at = self._loop.time()
+        for feed in self._feeds.values():
+            feed.drop_old_frames()
         feeds, people = list(self._feeds), self._pages.people
         if feeds or people:
             seqs, marks = await in_database(_read_changes, feeds, people)

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from chatapp.live import feed, open_parts
 from chatapp.live import hub as live
-from chatapp.live import open_parts
 from chatapp.live.feed import Unresumable
 from chatapp.live.hub import QUEUE_FRAMES, Hub, Viewer
 from chatapp.models import Conversation, Turn
@@ -143,3 +143,24 @@ async def test_a_dropped_viewer_wakes_up_even_when_its_queue_is_full() -> None:
         assert viewer.fell_behind
         async with asyncio.timeout(30):
             await viewer.frames.get()
+
+
+async def test_frames_that_no_tab_missed_for_a_while_are_dropped(
+    without_poll: None, hub: Hub, turn: Turn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A tab that comes back after that is sent the state."""
+    await in_database(begin, turn)
+    early, watching = [await loaded(turn.conversation) for _ in range(2)]
+    viewer = await hub.join(turn.conversation_id, early.last)
+    await in_database(said, turn, "One ", "two ", "three.")
+    hub._nudge(turn.conversation_id, await latest(turn.conversation))
+    await drained(watching, viewer, turn.conversation)
+    await hub._look()
+    soon = await hub.join(turn.conversation_id, early.last)
+    assert len(taken(soon)) == 3
+    monkeypatch.setattr(feed, "FRAMES_KEPT_SECONDS", -1.0)
+    await hub._look()
+    late = await hub.join(turn.conversation_id, early.last)
+    (state,) = taken(late)
+    early.take(state)
+    await assert_as_reloaded(early, turn.conversation)
