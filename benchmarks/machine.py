@@ -1,5 +1,6 @@
 """CPU time and memory of processes and of the whole machine, as Linux counts them."""
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -21,3 +22,27 @@ def read_busy_seconds() -> float:
 def read_resident_mb(pid: int) -> float:
     status = Path(f"/proc/{pid}/status").read_text()
     return int(status.split("VmRSS:")[1].split()[0]) / 1024
+
+
+def list_tree(pid: int) -> list[int]:
+    """Return a process and all that it and its children have started and that still run."""
+    found = [pid]
+    for parent in found:
+        for task in Path(f"/proc/{parent}/task").glob("*/children"):
+            with contextlib.suppress(OSError):
+                found.extend(map(int, task.read_text().split()))
+    return found
+
+
+def read_tree_seconds(pid: int) -> float:
+    """User and system time of a process tree so far, with those of its processes that ended."""
+    ticks = 0
+    for each in list_tree(pid):
+        fields = Path(f"/proc/{each}/stat").read_text().rpartition(")")[2].split()
+        ticks += sum(map(int, fields[11:15]))
+    return ticks / TICKS
+
+
+def read_tree_mb(pid: int) -> float:
+    """Resident memory of a process tree."""
+    return sum(map(read_resident_mb, list_tree(pid)))

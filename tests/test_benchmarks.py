@@ -26,6 +26,6 @@ def test_a_benchmark_prints_figures(name: str) -> None:
 
 
 def test_every_file_that_is_run_is_tested() -> None:
-    """The reader is a process that the relay benchmark starts."""
+    """The model server is a process that the relay benchmark starts."""
     run = {path.stem for path in ROOT.glob("benchmarks/*.py") if "__main__" in path.read_text()}
-    assert run - {"model"} == set(BENCHMARKS)
+    assert run - {"fast_model"} == set(BENCHMARKS)
