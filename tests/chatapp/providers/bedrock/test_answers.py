@@ -91,7 +91,7 @@ async def test_tokens_are_counted_before_the_end_and_behind_it(
 
 
 async def test_an_end_without_a_count_is_an_end(wire: WireServer, settings: Settings) -> None:
-    settings.MODEL_IDLE_SECONDS = 0.1
+    settings.MODEL_IDLE_SECONDS = 1.0
     wire.play(Answer(text="Well", cut="hang", cut_after=4), Answer(events=(STOP,), cut="reset"))
     assert [finish_of(await said_by("bedrock")) for _ in range(2)] == ["stop", "stop"]
 
