@@ -1,10 +1,10 @@
 """A model server that costs little: each event of OpenAI Chat Completions is encoded once, and each
 chunk is one write.
 
-`python benchmarks/fast_model.py` prints its address. What the last message says decides the answer:
-`Bench KEY CHUNKS RATE LOST`, so many chunks, so many a second, without the chunk LOST if it is not
-negative. `GET /times/KEY` returns when the request came, when the first chunk was written and when
-the last one was, in seconds of the monotonic clock, which all processes of a machine share.
+`python benchmarks/fast_model.py` prints its address. The last message decides the answer: `Bench
+KEY START CHUNKS RATE LOST`, so many chunks from START on, so many a second, without the chunk LOST
+if it is not negative. `GET /times/KEY` returns when the request came and when the first and the
+last chunk were written, in seconds of the monotonic clock, which all processes of a machine share.
 
 Each chunk has one word that no other chunk has, so a reader can tell which ones came.
 """
@@ -17,9 +17,9 @@ from typing import cast
 
 import uvloop
 
-MAX_CHUNKS = 1_600
+MAX_CHUNKS = 1_600  # and one more, which no measured answer has
 FIRST_CHUNK_SECONDS = 0.05
-WANTED = re.compile(rb"Bench (\w+) (\d+) (\d+) (-?\d+)")
+WANTED = re.compile(rb"Bench (\w+) (\d+) (\d+) (\d+) (-?\d+)")
 LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
 HEAD = (
     b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n"
@@ -74,7 +74,7 @@ def encode_part(data: bytes) -> bytes:
     return b"%x\r\n%b\r\n" % (len(data), data)
 
 
-CHUNKS = [encode_event({"content": make_chunk(number)}) for number in range(MAX_CHUNKS)]
+CHUNKS = [encode_event({"content": make_chunk(number)}) for number in range(MAX_CHUNKS + 1)]
 BEGIN = encode_event({"role": "assistant", "content": ""})
 END = (
     encode_event({}, "stop")
@@ -114,9 +114,10 @@ class Answering(asyncio.Protocol):
         if not wanted:  # such as the list of models
             self._transport.write(NOT_FOUND)
             return
-        key, chunks, rate, lost = wanted[-1]
+        key, start, chunks, rate, lost = wanted[-1]
         self._times = times[key.decode()] = [self._loop.time(), 0.0, 0.0]
-        self._chunks, self._rate, self._lost = int(chunks), int(rate), int(lost)
+        self._start, self._chunks, self._rate = int(start), int(chunks), int(rate)
+        self._lost = int(lost)
         self._transport.write(HEAD + BEGIN)
         self._number = 0
         self._due = self._loop.time() + FIRST_CHUNK_SECONDS
@@ -126,7 +127,7 @@ class Answering(asyncio.Protocol):
         number = self._number
         self._number += 1
         is_last = self._number == self._chunks
-        data = b"" if number == self._lost else CHUNKS[number]
+        data = b"" if number == self._lost else CHUNKS[self._start + number]
         now = self._loop.time()
         if number == 0:
             self._times[1] = now

@@ -4,11 +4,12 @@ server, and Chainlit if wanted, in turn within one session.
 Run `python -m benchmarks.relay [--rounds 3] [--answers 1,20,100] [--chainlit uv] [--json FILE]`.
 `--quick` measures 20 answers of 400 chunks only, in a minute.
 
-Each answer has a page of its own, opened before the round, and starts are spread over a second. CPU
-is user and system time of the server's whole process tree, from the first message to half a second
-after the last answer; a PostgreSQL server is not in it. The model server and the pages run in
-processes of their own. "Over the model's own" is the time from the message to its first visible
-text, without the time in which the model server had the request and had not answered.
+Each answer has a page of its own, opened before the round, and starts are spread over a second. Our
+chats begin with a message whose answer is one chunk; that and the load of the page are "opening a
+chat". CPU is user and system time of the server's whole process tree, from the first message to
+half a second after the last answer; a PostgreSQL server is not in it. The model server and the
+pages run in processes of their own. "Over the model's own" is the time from the message to its
+first visible text, without the time in which the model server had the request and had not answered.
 """
 
 import argparse
@@ -108,8 +109,7 @@ async def measure_round(
     before_opening = read_tree_seconds(target.pid)
     tabs = await target.open_tabs(answers)
     await asyncio.sleep(SETTLE_SECONDS)
-    counts = isinstance(target, Ours)
-    statements = await target.count_statements() if isinstance(target, Ours) else 0.0
+    statements = await target.count_statements()
     before, started = read_tree_seconds(target.pid), time.monotonic()
 
     async def run(number: int, tab: Tab) -> Reading:
@@ -122,8 +122,9 @@ async def measure_round(
         wall = time.monotonic() - started
         await asyncio.sleep(SETTLE_SECONDS)
         cpu = read_tree_seconds(target.pid) - before
-        if counts and isinstance(target, Ours):
-            statements = await target.count_statements() - statements
+        statements = await target.count_statements() - statements
+        if readings[0].is_whole:
+            assert await tabs[0].shows_words(chunks), "A loaded page lacks some text."
     finally:
         for tab in tabs:
             tab.close()
@@ -173,11 +174,16 @@ def take_median(rounds: Iterable[Round], value: Callable[[Round], float]) -> flo
 
 
 # --- what is at rest ---------------------------------------------------------------------------
-async def count_idle_statements(ours: Ours, seconds: float) -> float:
-    """Return the statements a second of a server that does nothing."""
+async def count_idle_statements(ours: Ours, pages: int, seconds: float) -> float:
+    """Return the statements a second of a server whose open pages, so many, do nothing."""
+    tabs = await ours.open_tabs(pages)
+    await asyncio.sleep(2 * SETTLE_SECONDS)
     before = await ours.count_statements()
     await asyncio.sleep(seconds)
-    return (await ours.count_statements() - before) / seconds
+    count = await ours.count_statements() - before
+    for tab in tabs:
+        tab.close()
+    return count / seconds
 
 
 async def measure_rest(ours: Ours, pages: int, seconds: float) -> list[Figure]:
@@ -212,8 +218,9 @@ async def run_session(options: argparse.Namespace, folder: Path, database_url: s
         rest: list[Figure] = [("memory after the start", read_tree_mb(ours.pid), "MB")]
         for target in targets:  # imports, caches and the first connections
             await measure_round(target, model, 1, SHORT)
-        idle = await count_idle_statements(ours, options.idle_seconds)
-        rest.append(("statements a second at rest", idle, "statements"))
+        many = 2 if options.smoke else MANY
+        idle = await count_idle_statements(ours, many, options.idle_seconds)
+        rest.append((f"statements a second with {many} open pages", idle, "statements"))
         warm = read_tree_mb(ours.pid)
         rounds: list[Round] = []
         for answers, chunks, repeats in plan(options):
@@ -279,8 +286,8 @@ def summarise(rounds: list[Round], targets: list[Target], idle: float) -> Sectio
             cost[target.name] = take_median(some, lambda each: each.cpu_ms_for_1000)
             figures += list_figures(target.name, some)
         figures += list_ratios("1,000 chunks", cost)
-        if isinstance(ours := targets[0], Ours):
-            some = choose(rounds, ours, answers, chunks)
+        if answers == rounds[0].answers:  # whose statements at rest were counted
+            some = choose(rounds, targets[0], answers, chunks)
             figures.append(("ours: SQL statements a turn", count_a_turn(some, idle), "statements"))
         sections[f"{answers} answers at once, {chunks} chunks each"] = figures
     sections["costs apart"] = separate(rounds, targets)
@@ -350,7 +357,7 @@ def separate(rounds: list[Round], targets: list[Target]) -> list[Figure]:
                 short - chunk[target.name] * SHORT / 1e3,
                 "ms",
             ),
-            (f"{target.name}: CPU of opening a page", opening, "ms"),
+            (f"{target.name}: CPU of opening a chat", opening, "ms"),
         ]
     return [*figures, *list_ratios("1,000 more chunks", chunk)]
 
@@ -373,7 +380,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="store the figures in this file")
     options = read_options(parser, pages=2, idle_seconds=0.1)
     if options.quick:
-        options.pages, options.idle_seconds = 0, 5.0
+        options.pages, options.idle_seconds = MANY, 5.0
     with tempfile.TemporaryDirectory() as folder, database(options.database, Path(folder)) as url:
         rounds = uvloop.run(run_session(options, Path(folder), url))
     if any(each.finished < each.answers for each in rounds if each.target != "chainlit"):

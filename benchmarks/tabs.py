@@ -20,6 +20,11 @@ from .fast_model import MAX_CHUNKS, make_word
 WORDS = [make_word(number) for number in range(MAX_CHUNKS)]
 
 
+def make_question(key: str, start: int, chunks: int, rate: int, lost: int = -1) -> str:
+    """The message that the model server answers as wanted."""
+    return f"Bench {key} {start} {chunks} {rate} {lost}"
+
+
 @dataclass(slots=True, kw_only=True)
 class Reading:
     """What a tab saw of one answer. Times are in seconds of the monotonic clock."""
@@ -125,6 +130,10 @@ class Tab:
         if self.reading is not None:
             self.reading.take(frame, self.end_mark)
 
+    async def shows_words(self, count: int) -> bool:
+        """Whether the page has them all if it is loaded anew, where the server stores answers."""
+        return True
+
     async def ask(self, question: str) -> None:
         """Send a message."""
         raise NotImplementedError
@@ -138,7 +147,7 @@ class Tab:
         should take."""
         self.reading = reading
         reading.sent = time.monotonic()
-        await self.ask(f"Bench {reading.key} {reading.chunks} {rate} {lost}")
+        await self.ask(make_question(reading.key, 0, reading.chunks, rate, lost))
         try:
             await asyncio.wait_for(reading.is_over.wait(), reading.chunks / rate + 60)
         except TimeoutError:

@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -21,7 +22,8 @@ from tests.flows.person import Person
 from tests.flows.server import Installation, free_port
 
 from .bare_relay import END
-from .tabs import Reading, Tab, open_socket
+from .fast_model import MAX_CHUNKS
+from .tabs import WORDS, Reading, Tab, make_question, open_socket
 
 ROOT = Path(__file__).parents[1]
 MODEL = "openai-chat:bench"
@@ -34,7 +36,7 @@ REAL = {
     "SWEEP_SECONDS": "5",
     "SOCKETS_PER_PERSON": "1000",  # all tabs are those of one person
 }
-START_SECONDS = 90
+START_SECONDS = 300  # the first time Chainlit is installed
 # How many pages are opened at the same time before a round.
 OPENING = 5
 
@@ -47,6 +49,10 @@ class Target:
 
     async def open_tab(self) -> Tab:
         raise NotImplementedError
+
+    async def count_statements(self) -> float:
+        """Return how many statements the server has sent to a database so far."""
+        return 0.0
 
     async def open_tabs(self, count: int) -> list[Tab]:
         some = asyncio.Semaphore(OPENING)
@@ -69,9 +75,16 @@ class OurTab(Tab):
         self.conversation = conversation
         self._ours = ours
 
+    async def _get_page(self) -> str:
+        return (await self._ours.browser.get(f"/c/{self.conversation}/")).text
+
+    async def shows_words(self, count: int) -> bool:
+        page = await self._get_page()
+        return all(word in page for word in WORDS[:count])
+
     async def load(self) -> str:
         """Load the page and open its socket."""
-        page = (await self._ours.browser.get(f"/c/{self.conversation}/")).text
+        page = await self._get_page()
         found = STREAM.search(page)
         assert found is not None, page[:500]
         path = found[1].replace("&amp;", "&") + found[2]
@@ -124,9 +137,12 @@ class Ours(Target):
         return await self.browser.post(address, data=fields, headers=headers)
 
     async def open_tab(self) -> Tab:
-        """Begin a chat with a message whose answer is one chunk, and follow it to its page."""
+        """Begin a chat with a message whose answer is one chunk, and follow it to its page.
+
+        The word of that chunk is in no measured answer.
+        """
         key = uuid.uuid4().hex
-        sent = await self.post("/c/new/messages", f"Bench {key} 1 40 -1", {})
+        sent = await self.post("/c/new/messages", make_question(key, MAX_CHUNKS, 1, 40), {})
         assert sent.status_code == 302, sent.text
         tab = OurTab(self, str(sent.headers["location"]).split("/")[2])
         self.conversations.append(tab.conversation)
@@ -147,7 +163,6 @@ class Ours(Target):
         return list(tabs)
 
     async def count_statements(self) -> float:
-        """How many statements the server has sent to its database so far."""
         token = (self._installation.folder / "metrics_token").read_text().strip()
         answer = await self.browser.get("/metrics", headers={"Authorization": f"Bearer {token}"})
         found = STATEMENTS.search(answer.text)
@@ -314,7 +329,8 @@ async def open_chainlit(python: str, folder: Path, model_url: str) -> AsyncItera
     run = [python, "-m", "chainlit"]
     if python == "uv":
         packages = [word for package in CHAINLIT for word in ("--with", package)]
-        run = ["uv", "run", "--no-project", *packages, "chainlit"]
+        uv = shutil.which("uv") or str(Path(sys.executable).with_name("uv"))
+        run = [uv, "run", "--no-project", *packages, "chainlit"]
     command = [*run, "run", str(folder / "app.py"), "--headless", "--port", str(port)]
     with run_server(command, port, {"BENCH_MODEL_URL": model_url}, folder) as pid:
         yield Chainlit(pid, port)
