@@ -31,7 +31,7 @@ import uvloop
 
 from tests.flows.server import database
 
-from .machine import read_tree_mb, read_tree_seconds
+from .machine import read_busy_seconds, read_tree_mb, read_tree_seconds
 from .report import Figure, print_figures, read_options
 from .tabs import Reading, Tab
 from .targets import Ours, Target, open_bare, open_chainlit, open_ours
@@ -222,6 +222,7 @@ async def run_session(options: argparse.Namespace, folder: Path, database_url: s
         idle = await count_idle_statements(ours, many, options.idle_seconds)
         rest.append((f"statements a second with {many} open pages", idle, "statements"))
         warm = read_tree_mb(ours.pid)
+        started, busy = time.monotonic(), read_busy_seconds()
         rounds: list[Round] = []
         for answers, chunks, repeats in plan(options):
             for _ in range(repeats):
@@ -230,6 +231,8 @@ async def run_session(options: argparse.Namespace, folder: Path, database_url: s
             if chunks == SHORT:
                 grown = read_tree_mb(ours.pid) - warm
                 rest.append((f"memory after {answers * repeats} answers", grown, "MB more"))
+        load = (read_busy_seconds() - busy) / (time.monotonic() - started)
+        rest.append(("load of the whole machine during the rounds", load, "cores"))
         if options.pages:
             rest += await measure_rest(ours, options.pages, options.idle_seconds)
         lost = await measure_round(ours, model, 1, SHORT, lost=SHORT // 2)

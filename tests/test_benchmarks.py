@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.gate, pytest.mark.timeout(300)]
 @pytest.mark.parametrize("name", BENCHMARKS)
 def test_a_benchmark_prints_figures(name: str) -> None:
     command = [sys.executable, "-m", f"benchmarks.{name}", "--smoke"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr
     assert FIGURE.search(done.stdout), done.stdout
 
