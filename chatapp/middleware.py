@@ -9,10 +9,12 @@ from django.conf import settings
 from django.core.exceptions import RequestDataTooBig
 from django.http import HttpRequest, HttpResponseBase, UnreadablePostError
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils.cache import add_never_cache_headers
 from django.utils.decorators import sync_and_async_middleware
 from django.utils.deprecation import MiddlewareMixin
 from django.views.csrf import csrf_failure
+from django_htmx.http import HttpResponseClientRedirect
 
 from .audit import audit_log
 from .conversations import intake
@@ -178,7 +180,11 @@ class PasswordFirst(MiddlewareMixin):
         if view in self.OPEN or not request.user.is_authenticated:
             return None
         log_ids.note_person(request.user.pk)
-        return None if request.user.has_usable_password() else redirect("set-password")
+        if request.user.has_usable_password():
+            return None
+        if request.headers.get("HX-Request") == "true":
+            return HttpResponseClientRedirect(reverse("set-password"))
+        return redirect("set-password")
 
     def process_exception(
         self, request: HttpRequest, exception: Exception

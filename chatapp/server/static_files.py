@@ -43,6 +43,7 @@ BUNDLES = {
         "js/announce.js",
         "js/paint.js",
         "js/stream.js",
+        "js/open.js",
     ],
 }
 # No page requests these: sources of the admin's minified scripts, other languages, and our sources.

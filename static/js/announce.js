@@ -1,19 +1,18 @@
-// Announces changes, updates the title and the list of chats, and reports failed requests.
+// Announces changes, updates the title and the list, reports failed requests.
 (() => {
-  const line = document.querySelector("[data-announcements]");
-
   document.addEventListener("painted", ({ target }) => {
     const { title } = target.dataset;
     if (title != null) document.title = document.title.replace(/^(\(\d+\) )?/, title);
     const said = target.matches("[data-say]") ? target : target.querySelector("[data-say]");
     if (!said) return;
-    line.textContent = said.dataset.say;
+    document.querySelector("[data-announcements]").textContent = said.dataset.say;
     htmx.trigger("#sidebar-list", "refresh");
   });
 
   const tell = (ctx, words) => {
-    if (!ctx?.sourceElement?.matches("form")) return;
-    for (const place of [line, document.getElementById("composer-notice")]) place?.replaceChildren(words);
+    const form = ctx?.sourceElement;
+    if (!form?.isConnected || !form.matches("form")) return;
+    document.querySelectorAll("[data-announcements], #composer-notice").forEach((place) => place.replaceChildren(words));
   };
   document.addEventListener("htmx:response:error", ({ detail: { ctx } }) => {
     const { status } = ctx.response;

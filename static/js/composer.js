@@ -1,10 +1,8 @@
-// The message box: Enter sends, Shift+Enter adds a line, arrows choose a suggestion.
+const onOpen = (begin) => (document.addEventListener("opened", begin), begin());
+// The message box: Enter sends, arrows choose a suggestion.
 (() => {
-  const form = document.querySelector("[data-composer]");
-  if (!form) return;
-  const { text, mention } = form.elements;
   const picker = () => document.getElementById("picker");
-  let sent = "";
+  let form, text, mention, sent = "";
 
   const word = () => text.value.slice(0, text.selectionEnd).match(/(?<!\S)@\S*$/)?.[0] || "";
   const leave = () => {
@@ -12,12 +10,13 @@
     text.focus();
   };
 
-  text.addEventListener("input", () => {
+  const read = () => {
     const before = mention.value;
     mention.value = word();
     if (before || mention.value || /^(\/|$)/.test(text.value)) htmx.trigger(picker(), "typed");
-  });
+  };
   document.addEventListener("keydown", (event) => {
+    if (!form) return;
     const { key } = event, offers = [text, ...picker().querySelectorAll(`[data-typed="${CSS.escape(word())}"] .btn`)];
     const at = offers.indexOf(event.target), step = { ArrowDown: 1, ArrowUp: -1 }[key];
     if (at < 0 || event.shiftKey || event.keyCode === 229) return;
@@ -29,11 +28,6 @@
     event.preventDefault();
   });
 
-  form.addEventListener("htmx:before:request", () => { sent = text.value; });
-  form.addEventListener("htmx:after:request", ({ detail: { ctx } }) => {
-    if (ctx.response.raw.ok) text.value = text.value.replace(sent, "");
-  });
-
   document.addEventListener("click", (event) => {
     const { fill, at } = event.target.closest("[data-fill]")?.dataset || {};
     if (fill === undefined) return;
@@ -41,5 +35,16 @@
     text.setRangeText(fill, at ? text.selectionEnd - word().length : 0, at ? text.selectionEnd : text.value.length, "end");
     at ? leave() : text.focus();
   });
-  if (matchMedia("(hover: hover)").matches && !location.hash) text.focus();
+
+  onOpen(() => {
+    form = document.querySelector("[data-composer]");
+    if (!form) return;
+    ({ text, mention } = form.elements);
+    text.oninput = read;
+    form.addEventListener("htmx:before:request", () => { sent = text.value; });
+    form.addEventListener("htmx:after:request", ({ detail: { ctx } }) => {
+      if (ctx.response.raw.ok) text.value = text.value.replace(sent, "");
+    });
+    if (matchMedia("(hover: hover)").matches && !location.hash) text.focus();
+  });
 })();

@@ -8,7 +8,7 @@
     element.matches("button") ? element.click() : element.focus();
   });
 
-  // The replacement of a decided card gets its focus.
+  // What replaces a decided card gets its focus.
   let decided = "";
   document.addEventListener("htmx:config:request", ({ target }) => {
     decided = target.closest("[data-card]:focus-within")?.id || "";

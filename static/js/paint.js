@@ -1,5 +1,5 @@
 // Applies changes once per frame, and scrolls to the end unless the reader scrolled up.
-(() => {
+onOpen(() => {
   const box = document.querySelector("[data-stream]");
   if (!box) return;
   const end = box.querySelector("[data-end]");
@@ -37,18 +37,19 @@
   };
 
   const paint = () => {
+    if (!box.isConnected) return;
     const active = document.activeElement;
     for (const [op, id, html] of queue.splice(0)) {
       const at = byId(id), fresh = at && change[op](at, html);
       if (!fresh) continue;
       htmx.process(fresh);
-      fresh.dispatchEvent(new CustomEvent("painted", { bubbles: true }));
+      fresh.dispatchEvent(new Event("painted", { bubbles: true }));
     }
     if (active.isConnected) focus(active);
     follow();
   };
 
-  // To the end, or once to the start of the oldest open card.
+  // To the end, or once to the oldest open card.
   const follow = () => {
     const card = box.querySelector("[data-card]");
     if (!follows || (card && card.id === asked)) return;
@@ -63,33 +64,29 @@
   });
   if (!end) return;
   const near = (px) => box.scrollHeight - box.clientHeight - box.scrollTop < px;
-  // Up lets go, unless a card is open; down to the end follows again.
+  // Up lets go, unless a card is open; the end follows again.
   const turn = (by) => {
     if (by < 0) follows = !!asked;
     else if (by && near(80)) follows = true;
   };
   box.addEventListener("wheel", ({ deltaY }) => turn(box.scrollTop && deltaY), { passive: true });
-  // Not the reader: `follow` has set `top` already, and a text that became shorter leaves us at its very end.
+  // Not the reader: `follow` set `top`, and a shorter text leaves us at its very end.
   box.addEventListener("scroll", () => {
     const by = box.scrollTop - top;
     top += by;
     if (by > 0 || !near(1)) turn(by);
-    if (by < 0 && top < 800 && earlier()) htmx.trigger(earlier(), "near");
+    if (by < 0 && top < 800) byId("earlier")?.firstElementChild.click();
   });
-  // Earlier messages come above without moving what is read.
-  const earlier = () => byId("earlier")?.firstElementChild;
-  let below, focused;
-  box.addEventListener("htmx:before:swap", ({ target }) => {
-    if (target !== earlier()) return;
-    below = box.scrollHeight - box.scrollTop;
-    focused = target === document.activeElement;
-  });
-  document.addEventListener("htmx:after:swap", () => {
-    if (!below) return;
-    top = box.scrollTop = box.scrollHeight - below;
-    below = 0;
-    if (focused) focus(earlier() || box);
-    box.querySelector("li").dispatchEvent(new CustomEvent("painted", { bubbles: true }));
+  // Above, moving nothing.
+  box.addEventListener("htmx:before:swap", ({ target: { parentElement: place } }) => {
+    if (place.id !== "earlier") return;
+    const below = box.scrollHeight - box.scrollTop, focused = place.matches(":focus-within");
+    place.remove();
+    box.addEventListener("htmx:after:swap", () => {
+      top = box.scrollTop = box.scrollHeight - below;
+      if (focused) focus(box);
+      box.querySelector("li").dispatchEvent(new Event("painted", { bubbles: true }));
+    }, { once: true });
   });
   location.hash ? follows = near(80) : follow();
-})();
+});

@@ -1,10 +1,7 @@
-// The socket: receives the frames after the last one seen, reconnects, and passes changes on.
+// The socket: receives frames, reconnects, and passes changes on.
 (() => {
-  const box = document.querySelector("[data-stream]");
-  if (!box) return;
-  const words = document.querySelector("[data-link-state]");
   const QUIET = 45e3;
-  let last = +box.dataset.after, tries = 0, heard = 0, socket, again, watch, lost;
+  let box, words, last, tries, heard = 0, socket, again, watch, lost;
 
   const connect = () => {
     drop();
@@ -14,7 +11,7 @@
     guard();
   };
 
-  // A frame without a number is a state: the latest one counts.
+  // A frame without a number is a state.
   const hear = ({ data }) => {
     const { n, f } = JSON.parse(data);
     clearTimeout(lost);
@@ -37,7 +34,7 @@
     clearTimeout(again);
     clearTimeout(watch);
     if (!socket) return;
-    socket.onclose = null;
+    socket.onmessage = socket.onclose = null;
     socket.close();
     socket = null;
   };
@@ -48,15 +45,24 @@
     again = setTimeout(connect, Math.random() * Math.min(3e4, 500 * 2 ** tries++));
   };
 
-  // Signed out, or too far behind. Waits after a load, to avoid endless reloads.
+  // Signed out, or too far behind. Not right after a load.
   const reload = () => setTimeout(() => location.reload(), Math.max(0, 1e4 - performance.now()));
 
   const wake = () => {
-    if (document.hidden || (socket && Date.now() - heard < QUIET)) return;
+    if (!box || document.hidden || (socket && Date.now() - heard < QUIET)) return;
     tries = 0;
     connect();
   };
 
   for (const type of ["online", "pageshow", "visibilitychange"]) addEventListener(type, wake);
-  connect();
+  onOpen(() => {
+    drop();
+    clearTimeout(lost);
+    box = document.querySelector("[data-stream]");
+    words = document.querySelector("[data-link-state]");
+    lost = tries = 0;
+    if (!box) return;
+    last = +box.dataset.after;
+    connect();
+  });
 })();

@@ -13,6 +13,7 @@ from django.middleware.csrf import get_token
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.safestring import SafeString
+from django_htmx.http import HttpResponseClientRedirect
 
 from chatapp.approvals.inbox import read_person_facts
 from chatapp.context import summaries
@@ -90,13 +91,18 @@ def conversation(request: MemberRequest, conversation_id: uuid.UUID) -> HttpResp
     view = open_conversation(request.user, conversation_id, before)
     if before is not None:
         return _render_older_part(request, view, before)
+    if request.htmx and read_person_facts(request.user).has_apps:
+        # A page that was loaded without apps has neither their script nor their policy.
+        return HttpResponseClientRedirect(request.get_full_path())
     return render_chat(request, view.conversation, Draft(), view=view)
 
 
 @for_members("GET")
 def sidebar_list(request: MemberRequest) -> HttpResponse:
     """Return the list of conversations, which pages request regularly."""
-    context = build_sidebar_context(request.user, request.GET.get("current", ""))
+    path = request.htmx.current_url_abs_path or ""
+    current = path.removeprefix("/c/").partition("/")[0]
+    context = build_sidebar_context(request.user, current)
     return render(request, "chat/_sidebar_list.html", context)
 
 

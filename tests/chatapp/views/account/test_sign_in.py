@@ -89,6 +89,13 @@ def test_the_password_page_leads_back_unless_a_password_is_due(
     assert ways(first_time) == []
 
 
+def test_who_has_no_password_yet_gets_the_password_page_as_a_whole(newcomer: Member) -> None:
+    client = signed_in(newcomer)
+    answer = client.get("/", headers={"HX-Request": "true"})
+    assert answer["HX-Redirect"] == "/password/"
+    assert client.get("/")["Location"] == "/password/"
+
+
 def test_the_right_password_signs_in_and_renews_the_session(client: Client, owner: Member) -> None:
     client.get("/sign-in/")
     client.session["kept"] = True

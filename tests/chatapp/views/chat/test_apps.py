@@ -205,6 +205,17 @@ def test_a_service_without_apps_costs_a_page_nothing(
     assert "Shown" in html
 
 
+def test_a_chat_that_may_show_apps_is_loaded_as_a_whole(
+    owner_client: Client, shown: ToolCall, gallery: Service
+) -> None:
+    """The page that would take it in has neither the script nor the policy of apps."""
+    address = f"/c/{shown.turn.conversation_id}/"
+    answer = owner_client.get(address, headers={"HX-Request": "true"})
+    assert answer["HX-Redirect"] == address
+    Service.objects.filter(pk=gallery.pk).update(allows_apps=False)
+    assert "HX-Redirect" not in owner_client.get(address, headers={"HX-Request": "true"})
+
+
 @pytest.mark.parametrize("state", ["failed", "unknown", "sending", "denied"])
 def test_only_a_call_that_worked_shows_its_app(
     owner_client: Client, shown: ToolCall, state: str

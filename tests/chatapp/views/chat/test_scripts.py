@@ -266,8 +266,7 @@ def test_the_link_to_earlier_messages_works_by_keyboard_and_gives_its_focus_on(
         link.evaluate("(it) => it.focus({ preventScroll: true })")
         tab.keyboard.press("Enter")
         expect(tab.locator(".bubble")).to_have_count(count)
-        focused = link if count == 40 else tab.get_by_role("region", name="Conversation")
-        expect(focused).to_be_focused()
+        expect(tab.get_by_role("region", name="Conversation")).to_be_focused()
 
 
 # --- approvals -----------------------------------------------------------------------------
@@ -411,3 +410,69 @@ def test_a_person_decides_without_javascript(
     expect(tab.locator(f"#{page_values.tool_call_id(call.pk)}")).to_contain_text("Not today")
     context.close()
     assert Approval.objects.get().reason == "Not today"
+
+
+# --- another chat --------------------------------------------------------------------------
+def open_from_list(tab: Page, words: str) -> None:
+    tab.get_by_role("navigation", name="Chats").get_by_role("link", name=words).click()
+    expect(tab.locator(".bubble").first).to_have_text(words)
+
+
+def test_another_chat_is_opened_in_place_with_its_own_socket(
+    tab: Page, line: Line, owner: Member
+) -> None:
+    first, second = rows.turn(owner, text="First"), rows.turn(owner, text="Second")
+    rows.said(second, "```\ncode\n```")
+    show(tab, first)
+    line.wait_for(1)
+    tab.evaluate("document.documentElement.dataset.marked = ''")
+    box(tab).fill("half a thought")
+    open_from_list(tab, "Second")
+    assert tab.url.endswith(f"/c/{second.conversation_id}/")
+    expect(tab).to_have_title("Second · Countersign")
+    expect(tab.locator("html[data-marked]")).to_have_count(1)
+    expect(tab.locator("#sidebar-list [aria-current]")).to_contain_text("Second")
+    expect(tab.locator("[data-announcements]")).to_have_text("Second · Countersign")
+    expect(box(tab)).to_be_focused()
+    expect(box(tab)).to_have_value("")
+    expect(tab.get_by_role("button", name="Copy", exact=True)).to_have_count(1)
+    line.wait_for(2)
+    old, new = line.connections
+    assert str(second.conversation_id) in new.url
+    # A frame of the chat that was left changes nothing in this one.
+    old.send(json.dumps({"n": 99, "f": [["a", page_values.THREAD_ID, "<li>Of the first</li>"]]}))
+    line.send(8, ("a", page_values.THREAD_ID, "<li>Of the second</li>"))
+    expect(tab.get_by_text("Of the second")).to_be_visible()
+    expect(tab.get_by_text("Of the first")).to_have_count(0)
+    tab.go_back()
+    expect(tab.locator(".bubble")).to_have_text("First")
+    expect(tab).to_have_title("First · Countersign")
+
+
+def test_a_chat_is_opened_in_a_new_tab_with_control(tab: Page, line: Line, owner: Member) -> None:
+    first, second = rows.turn(owner, text="First"), rows.turn(owner, text="Second")
+    show(tab, first)
+    with tab.context.expect_page() as opened:
+        link = tab.get_by_role("navigation", name="Chats").get_by_role("link", name="Second")
+        link.click(modifiers=["Control"])
+    opened.value.wait_for_url(f"**/c/{second.conversation_id}/")
+    expect(tab.locator(".bubble")).to_have_text("First")
+
+
+def test_a_chat_that_is_gone_shows_the_whole_page_of_the_error(
+    tab: Page, line: Line, owner: Member
+) -> None:
+    first, second = rows.turn(owner, text="First"), rows.turn(owner, text="Second")
+    show(tab, first)
+    Conversation.objects.filter(pk=second.conversation_id).delete()
+    tab.get_by_role("navigation", name="Chats").get_by_role("link", name="Second").click()
+    expect(tab.get_by_role("heading", name="This page is not here")).to_be_visible()
+    assert tab.url.endswith(f"/c/{second.conversation_id}/")
+
+
+def test_a_session_that_ended_leads_to_the_sign_in(tab: Page, line: Line, owner: Member) -> None:
+    show(tab, rows.turn(owner, text="First"))
+    tab.context.clear_cookies()
+    tab.get_by_role("button", name="New chat").click()
+    expect(tab.get_by_label("Password")).to_be_visible()
+    expect(tab.locator("#sidebar")).to_have_count(0)
