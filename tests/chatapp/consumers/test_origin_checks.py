@@ -109,6 +109,7 @@ def test_only_the_form_of_the_card_runs_its_call(post: Post, call: ToolCall, sou
     assert post(HX_Request="true", HX_Source=own).status_code == 200
 
 
+@pytest.mark.django_db
 def test_programs_with_tokens_of_their_own_come_from_anywhere(client: Client) -> None:
     answer = client.post("/v1/chat/completions", headers={"Sec-Fetch-Site": "cross-site"})
     assert answer.status_code == 401

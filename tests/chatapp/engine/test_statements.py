@@ -7,7 +7,6 @@ import pytest
 from asgiref.sync import sync_to_async
 from django.test import Client
 
-from chatapp.consumers import ShownFragments
 from chatapp.engine import engine
 from chatapp.engine.runtime import EngineRuntime
 from chatapp.live import hub
@@ -23,7 +22,7 @@ from tests.turns.acts import wait_for_rest, wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 COMMITS = 12
-OF_A_TURN = 65
+OF_A_TURN = 0
 OF_A_COMMIT = 2
 
 
@@ -42,6 +41,7 @@ async def test_a_turn_with_an_open_page_takes_few_statements_and_each_commit_two
     await wait_for_rest(runtime, turn)
     client = Client()
     await sync_to_async(client.force_login)(owner)
+    viewer = await current_hub().join(turn.conversation_id, 0)
     increase = Increase()
 
     async def stream(_request: ModelRequest, _account: Account) -> AsyncGenerator[ModelEvent, None]:
@@ -58,9 +58,6 @@ async def test_a_turn_with_an_open_page_takes_few_statements_and_each_commit_two
     )
     assert answer.status_code == 200
     latest = await in_database(Turn.objects.latest, "created_at")
-    viewer = await current_hub().join(turn.conversation_id, 0)
-    shown = ShownFragments(["waiting", "tools-button"])
-    await shown.send_changes(owner.pk, turn.conversation_id, viewer)
     try:
         done = await wait_for_rest(runtime, latest)
         feed = current_hub()._feeds[turn.conversation_id]
