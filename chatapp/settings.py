@@ -9,7 +9,7 @@ from cryptography.fernet import Fernet
 from csp.constants import NONE, SELF
 
 from .server.environment import Environment, make_error
-from .server.private_files import make_private_database, make_private_folder
+from .server.private_files import make_private_database, make_private_file, make_private_folder
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
@@ -25,8 +25,7 @@ def load_secret(name: str, make: str) -> str:
     path = VAR_DIR / name
     if not path.exists():
         make_private_folder(VAR_DIR)
-        path.touch(mode=0o600)
-        path.write_text(make)
+        make_private_file(path, make)
     return path.read_text().strip()
 
 

@@ -105,7 +105,6 @@ class Engine:
         self._shutdown_began: float | None = None  # in the loop's time
         self._waits_at_shutdown = True
         self._was_database_away = False
-        self._stops_checked_at = float("-inf")
         self._plan_changes = 0
 
     # --- life ------------------------------------------------------------------------------
@@ -117,7 +116,7 @@ class Engine:
         self._runtime.journal_listeners.append(self._note_plans)
         self._spawn(self.commit.run)
         self._spawn(self._repeat, settings.LEASE_SECONDS / RENEW_PART, self._renew)
-        self._spawn(self._repeat, STOP_CHECK_SECONDS, self._poll_stops)
+        self._spawn(self._repeat, STOP_CHECK_SECONDS, self._check_stops)
         if sweeps:
             self._spawn(self._repeat, settings.SWEEP_SECONDS, self._begin_abandoned)
             for job in sweep.JOBS:  # in a task each, so that an error delays no other job
@@ -385,15 +384,9 @@ class Engine:
     async def _renew(self) -> None:
         await in_database(renew, [run.lease for run in self._runs.values()])
 
-    async def _poll_stops(self) -> None:
-        wait = SLOW_CHECK_SECONDS if self._runtime.hints_arrive else 0.0
-        if self._loop.time() >= self._stops_checked_at + wait:
-            await self._check_stops()
-
     async def _check_stops(self) -> None:
         if not self._runs:
             return
-        self._stops_checked_at = self._loop.time()
         for turn_id in await in_database(sweep.find_stopped_turns, list(self._runs)):
             run = self._runs.get(turn_id)
             if run is not None and run.task is not None and not run.was_stopped:

@@ -3,8 +3,11 @@
 import asyncio
 from dataclasses import dataclass
 
+from asgiref.sync import sync_to_async
+
 from chatapp.audit.anchors import prepare_anchor_metrics
 from chatapp.live.hub import Hub
+from chatapp.server.database import keep_connection
 from chatapp.server.runtime import current_runtime
 from chatapp.telemetry import tracing
 from mcpconfig.values.version import VERSION
@@ -24,6 +27,8 @@ class EngineRuntime:
 
 async def open_engine_runtime(*, sweeps: bool = True) -> EngineRuntime:
     """Start an engine and a hub in the running event loop and in the runtime of this process."""
+    # Operations of turns use this thread, and pages must not delay them.
+    await sync_to_async(keep_connection)()
     tracing.start(VERSION)
     prepare_anchor_metrics()
     runtime = current_runtime()

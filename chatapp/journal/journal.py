@@ -3,7 +3,7 @@ announced."""
 
 import json
 import uuid
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -88,26 +88,28 @@ def append(conversation_id: uuid.UUID, turn_id: uuid.UUID | None, entries: Seque
 def append_texts(batches: Sequence[TextBatch]) -> set[Hold]:
     """Write the deltas of several turns in two statements, inside the caller's transaction. Return
     the holds that are valid; nothing is written for the others."""
-    # Of two holds on one turn, only the later one can be valid.
-    latest = {
-        each.lease.turn_id: each for each in sorted(batches, key=lambda each: each.lease.fence)
-    }
-    lasts = _reserve_held(latest.values())
-    written = [each for each in latest.values() if each.lease.conversation_id in lasts]
+    left, held = list(batches), set[Hold]()
+    while left:
+        # One of each conversation at a time: an earlier turn of it may have lost its lease here.
+        now = {each.lease.conversation_id: each for each in reversed(left)}
+        left = [each for each in left if now[each.lease.conversation_id] is not each]
+        held |= _append_texts(now)
+    return held
+
+
+def _append_texts(batches: Mapping[uuid.UUID, TextBatch]) -> set[Hold]:
+    """Do this for one turn of each of these conversations."""
+    lasts = _reserve_held(batches.values())
     events = [
         event
-        for each in written
-        for event in _number(
-            each.lease.conversation_id,
-            each.lease.turn_id,
-            each.entries,
-            lasts[each.lease.conversation_id],
-        )
+        for conversation_id, last in lasts.items()
+        if (batch := batches[conversation_id])
+        for event in _number(conversation_id, batch.lease.turn_id, batch.entries, last)
     ]
     if events:
         _insert(events)
         transaction.on_commit(lambda: announce(events))
-    return {each.lease.hold for each in written}
+    return {batches[conversation_id].lease.hold for conversation_id in lasts}
 
 
 def _number(
@@ -159,8 +161,6 @@ def _reserve(conversation_id: uuid.UUID, count: int) -> int:
 def _reserve_held(batches: Collection[TextBatch]) -> dict[uuid.UUID, int]:
     """Lock the turns whose lease is valid and reserve numbers in their conversations. Return the
     last number of each of these conversations."""
-    if not batches:
-        return {}
     values = [
         (_to_column(lease.turn_id), lease.owner, lease.fence, len(each.entries))
         for each in batches

@@ -142,12 +142,14 @@ def drop(lease: Lease) -> None:
 
 @contextmanager
 def lock_turn(lease: Lease) -> Iterator[Turn]:
-    """Open a transaction in which this worker has the lease and the turn's row is locked. The turn
-    is yielded with its conversation. Raises LeaseLost."""
+    """Open a transaction in which this worker has the lease and the turn's row is locked. Raises
+    LeaseLost.
+
+    The conversation is read later, by whoever needs it: a join would read it as it was before the
+    lock was waited for, and its mode may have been switched since."""
     with transaction.atomic():
         turn = (
-            Turn.objects.select_for_update(of=("self",))
-            .select_related("conversation")
+            Turn.objects.select_for_update()
             .filter(pk=lease.turn_id, lease_owner=lease.owner, fence=lease.fence)
             .first()
         )

@@ -99,22 +99,26 @@ async def connect_to_first(addresses: list[str], port: int) -> TcpStream:
     failure or a pause, so that a network without a route for IPv6 delays nothing."""
     running: set[asyncio.Task[TcpStream]] = set()
     failure: BaseException = httpcore2.ConnectError("no address")
+    first: TcpStream | None = None
     try:
         while addresses or running:
             if addresses:
                 running.add(asyncio.create_task(connect(addresses.pop(0), port, None)))
             pause = NEXT_ADDRESS_SECONDS if addresses else None
-            done, running = await asyncio.wait(
+            done, _ = await asyncio.wait(
                 running, timeout=pause, return_when=asyncio.FIRST_COMPLETED
             )
             for task in done:
                 if (error := task.exception()) is None:
-                    return task.result()
+                    first = task.result()
+                    return first
                 failure = error
+                running.discard(task)
         raise failure
     finally:
         for task in running:
-            task.cancel()
+            if not task.cancel() and not task.exception() and task.result() is not first:
+                await task.result().aclose()
 
 
 class OwnHeaders:

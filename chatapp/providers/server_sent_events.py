@@ -14,8 +14,10 @@ class EventReader:
     `others` has the lines that the format does not know.
     """
 
-    def __init__(self, pieces: AsyncIterator[bytes]) -> None:
+    def __init__(self, pieces: AsyncIterator[bytes], *, keeps_last: bool = False) -> None:
+        """`keeps_last`: the stream may end without the empty line that ends its last event."""
         self._pieces = pieces
+        self._keeps_last = keeps_last
         self._line: list[bytes] = []
         self._name = ""
         self._data: list[str] = []
@@ -27,7 +29,8 @@ class EventReader:
         async for piece in self._pieces:
             if found := self._add(piece):
                 return found
-        return []
+        # A second time, there is nothing that this could end.
+        return self._add(b"\n\n") if self._keeps_last else []
 
     async def aclose(self) -> None:
         if isinstance(self._pieces, AsyncGenerator):

@@ -6,6 +6,7 @@ Works without settings, which call it while they are read.
 import contextlib
 import os
 import stat
+import tempfile
 from pathlib import Path
 
 FOLDER_MODE = 0o700
@@ -18,6 +19,17 @@ def make_private_folder(path: Path) -> None:
     """Make the folder, or take the rights of others away from one that is there."""
     path.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
     _restrict(path, FOLDER_MODE)
+
+
+def make_private_file(path: Path, text: str) -> None:
+    """Make a file with this text, unless there is one. Servers that start together all find the
+    same text, and never a part of it."""
+    with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=f"{path.name}.") as made:
+        made.write(text)
+        made.flush()
+        os.fsync(made.fileno())
+        with contextlib.suppress(FileExistsError):
+            os.link(made.name, path)
 
 
 def make_private_database(name: str) -> None:

@@ -30,8 +30,7 @@ def choose_tools(catalogue: Catalogue, turn: Turn, person: Member) -> Catalogue:
 
 
 def load_selection(turn: Turn, person: Member) -> Selection:
-    """Return what the message mentions and what is switched on. The turn and its conversation were
-    read just now.
+    """Return what the message mentions and what is switched on.
 
     A turn with named services uses them whatever the switches say, and a program's call its one
     tool. An app calls its own service's tools.
@@ -39,7 +38,7 @@ def load_selection(turn: Turn, person: Member) -> Selection:
     return Selection(
         mentions=() if turn.app_of_id else parse_mentions(_read_question(turn)),
         switches=_load_turn_switches(turn, person),
-        are_tools_off=not turn.conversation.uses_tools,
+        are_tools_off=not _uses_tools(turn),
     )
 
 
@@ -104,3 +103,9 @@ def _read_question(turn: Turn) -> str:
         message=turn.question_id, kind=Part.Kind.TEXT
     ).values_list("text", flat=True)
     return "\n\n".join(texts)
+
+
+def _uses_tools(turn: Turn) -> bool:
+    """Return whether tools are on for the chat, from its current row: since the turn was read, a
+    service may have been asked for its tools."""
+    return Conversation.objects.filter(pk=turn.conversation_id, uses_tools=True).exists()

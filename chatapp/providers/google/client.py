@@ -126,7 +126,7 @@ class _Stream:
 
     async def next(self) -> list[SentEvent]:
         if self._source is None:
-            self._source = EventReader((await self._open()).aiter_bytes())
+            self._source = EventReader((await self._open()).aiter_bytes(), keeps_last=True)
         sent = await self._source.next()
         if not sent and self._source.others:
             # Google also sends an error without the form of an event.

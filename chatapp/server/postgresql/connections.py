@@ -43,7 +43,8 @@ class LentConnections:
 
     def give_back(self, connection: Connection[Any]) -> None:
         try:
-            if connection.info.transaction_status == TransactionStatus.IDLE:
+            is_idle = connection.info.transaction_status == TransactionStatus.IDLE
+            if is_idle and connection.autocommit:
                 self._idle.append((time.monotonic(), connection))
             else:
                 connection.close()

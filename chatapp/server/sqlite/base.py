@@ -21,7 +21,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
     def get_new_connection(self, conn_params: dict[str, Any]) -> sqlite3.Connection:
         try:
             connection = self.idle[self._identify_file()].pop()
-        except (IndexError, FileNotFoundError):
+        except (IndexError, OSError):
             opened: sqlite3.Connection = super().get_new_connection(conn_params)
             return opened
         connection.execute("PRAGMA foreign_keys = ON")
@@ -30,11 +30,12 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
     def _close(self) -> None:
         connection: sqlite3.Connection | None = self.connection
-        if connection is None or connection.in_transaction or self.is_in_memory_db():
+        is_unsure = connection is None or connection.in_transaction or self.errors_occurred
+        if connection is None or is_unsure or self.is_in_memory_db():
             return super()._close()  # type: ignore[misc, no-any-return]  # the stubs lack it
         try:
             idle = self.idle[self._identify_file()]
-        except FileNotFoundError:
+        except OSError:
             return super()._close()  # type: ignore[misc, no-any-return]
         idle.append(connection)
         if len(idle) > MOST_IDLE:

@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import AsyncGenerator
+from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
@@ -27,10 +28,11 @@ OF_A_COMMIT = 2
 
 
 @pytest.fixture
-def _no_polls(monkeypatch: pytest.MonkeyPatch) -> None:
+def _no_polls(monkeypatch: pytest.MonkeyPatch, settings: Any) -> None:
     """Background tasks count as well, and how often they run depends on the machine."""
     monkeypatch.setattr(hub, "POLL_SECONDS", 3600.0)
     monkeypatch.setattr(engine, "STOP_CHECK_SECONDS", 3600.0)
+    settings.LEASE_SECONDS = 10_800
 
 
 @pytest.mark.usefixtures("_no_polls")

@@ -151,3 +151,11 @@ def test_a_fence_alone_is_no_hold(turn: Turn) -> None:
     assert lease is not None
     Turn.objects.update(lease_owner="another")
     assert held(lease) == set()
+
+
+def test_the_conversation_of_a_locked_turn_is_read_after_the_lock(turn: Turn) -> None:
+    """A join would read its mode as it was before the lock was waited for."""
+    lease = acquire(turn.pk)
+    assert lease is not None
+    with lock_turn(lease) as locked:
+        assert not Turn.conversation.is_cached(locked)

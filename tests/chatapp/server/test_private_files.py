@@ -3,11 +3,17 @@
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 
-from chatapp.server.private_files import make_private_database, make_private_folder
+from chatapp.server.private_files import (
+    make_private_database,
+    make_private_file,
+    make_private_folder,
+)
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -88,3 +94,27 @@ def test_a_database_in_memory_makes_no_file(
 def test_in_a_folder_that_is_not_there_nothing_is_made(tmp_path: Path) -> None:
     make_private_database(str(tmp_path / "nowhere" / "x.sqlite3"))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_processes_that_start_together_find_the_same_secret(tmp_path: Path) -> None:
+    """Of two keys, one would encrypt what the other cannot read."""
+    path = tmp_path / "encryption_key"
+    together = Barrier(16)
+
+    def make(number: int) -> str:
+        together.wait(60)
+        make_private_file(path, f"key {number}")
+        return path.read_text()
+
+    with ThreadPoolExecutor(16) as starters:
+        found = set(starters.map(make, range(16)))
+    assert len(found) == 1, found
+    assert mode(path) == 0o600
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_secret_that_is_there_stays(tmp_path: Path) -> None:
+    path = tmp_path / "secret_key"
+    make_private_file(path, "first")
+    make_private_file(path, "second")
+    assert path.read_text() == "first"
