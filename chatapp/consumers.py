@@ -48,7 +48,7 @@ RIGHTS_SECONDS = 20.0
 MOMENTS_IN_INTERVAL = 4
 # How often fragments are rendered again without a signal: those that tell the time, and the others.
 REFRESH_SECONDS = 20.0
-SLOW_REFRESH_SECONDS = 300.0
+SLOW_REFRESH_SECONDS = 60.0
 # The shortest time between two looks.
 PACE_SECONDS = 0.1
 MAX_FRAGMENTS = 8
@@ -136,7 +136,7 @@ FRAGMENTS: dict[str, Callable[[Page], str]] = {
     "tool-call": _render_tool_call,
     page_values.TOOLS_ID: _render_tools,
 }
-TIMED_FRAGMENTS = (page_values.INBOX_ID, "next", "tool-call")
+TIMED_FRAGMENTS = (page_values.WAITING_ID, page_values.INBOX_ID, "next", "tool-call")
 ELEMENT_ID = re.compile(r"([a-z-]+?)(?:-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}))?")
 
 

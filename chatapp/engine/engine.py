@@ -112,7 +112,6 @@ class Engine:
         """Start the background tasks. The engine of a command does not sweep."""
         self._runtime.is_closing = False
         self._runtime.wake_listeners.append(self.wake)
-        self._runtime.turn_hint_listeners.append(self._accept_hint)
         self._runtime.journal_listeners.append(self._note_plans)
         self._spawn(self.commit.run)
         self._spawn(self._repeat, settings.LEASE_SECONDS / RENEW_PART, self._renew)
@@ -147,7 +146,6 @@ class Engine:
         await self._wait_for_runs(wait_seconds)
         self._runtime.is_closing = True
         self._runtime.wake_listeners.remove(self.wake)
-        self._runtime.turn_hint_listeners.remove(self._accept_hint)
         self._runtime.journal_listeners.remove(self._note_plans)
         tasks = [run.task for run in self._runs.values() if run.task] + list(self._tasks)
         for task in tasks:
@@ -183,11 +181,6 @@ class Engine:
         else:
             self._spawn(self.advance, turn_id)
 
-    def _accept_hint(self, turn_id: uuid.UUID) -> None:
-        """Look whether a turn was stopped that another process says it has woken."""
-        if turn_id in self._runs:
-            self._spawn(self._check_stops)
-
     async def advance(self, turn_id: uuid.UUID) -> None:
         """Move the turn until it is over or waits for a person. Return at once if another worker
         holds it."""
@@ -196,8 +189,6 @@ class Engine:
         reach(FaultPoint.TURN_FOUND)
         lease = await _take(turn_id)
         if lease is None:
-            for listener in self._runtime.held_turn_listeners:
-                listener(turn_id)
             return
         run = Run(lease=lease)
         self._runs[turn_id] = run

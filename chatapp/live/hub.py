@@ -1,8 +1,7 @@
 """The hub: gives the events of a process to the feeds and the pages of people that it serves.
 
-Events of this process come from memory, those of others after a hint of the channel layer or a
-poll. Hints may be lost, doubled or out of order: the sequence number repairs that. The poll slows
-down while hints arrive, which the hub finds out by sending itself one.
+Events of this process come from memory, those of others after a hint of the channel layer or a slow
+poll. Hints may be lost, doubled or out of order: the sequence number repairs that.
 """
 
 import asyncio
@@ -22,7 +21,6 @@ from chatapp.journal.journal import Event
 from chatapp.models import Conversation
 from chatapp.people.signals import Mark, PersonPages, load_marks
 from chatapp.server.database import in_database
-from chatapp.server.neighbours import Neighbours
 from chatapp.server.runtime import Runtime, current_runtime
 
 from .feed import Feed
@@ -30,10 +28,6 @@ from .rights import RightsLookups
 
 log = logging.getLogger(__name__)
 POLL_SECONDS = 1.0
-# Between two polls while hints arrive, or while no other process could send any.
-SLOW_POLL_SECONDS = 5.0
-# Every hub is in it.
-HUBS_GROUP = "hubs"
 RETRY_SECONDS = 1.0
 QUEUE_FRAMES = 256
 
@@ -71,14 +65,10 @@ class Hub:
         self._loop = asyncio.get_running_loop()
         self._layer: Any = get_channel_layer()
         self._channel = ""
-        self._neighbours = Neighbours()
-        self._was_echo_heard = False
-        self._looked_at = float("-inf")
 
     def start(self) -> None:
         self._runtime.journal_listeners.append(self.publish)
         self._runtime.person_listeners.append(self.publish_people)
-        self._runtime.held_turn_listeners.append(self.publish_held_turn)
         self._keep(self._poll())
         if self._layer is not None:
             self._keep(self._receive_hints())
@@ -86,15 +76,12 @@ class Hub:
     async def close(self) -> None:
         self._runtime.journal_listeners.remove(self.publish)
         self._runtime.person_listeners.remove(self.publish_people)
-        self._runtime.held_turn_listeners.remove(self.publish_held_turn)
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
         for feed in self._feeds.values():
             feed.close()
         await asyncio.gather(*tasks, return_exceptions=True)
-        self._runtime.hints_arrive = False
-        self._neighbours.close()
 
     # --- tabs ------------------------------------------------------------------------------
     async def join(self, conversation_id: uuid.UUID, after: int) -> Viewer:
@@ -178,13 +165,6 @@ class Hub:
             lambda layer: layer.group_send(_conversation_group(conversation_id), hint)
         )
 
-    def publish_held_turn(self, turn_id: uuid.UUID) -> None:
-        """Tell the worker of another process that its turn has something to do: it may have been
-        stopped."""
-        if self._layer is not None:
-            hint = {"type": "turn.hint", "turn": str(turn_id)}
-            self._keep(self._on_layer(lambda layer: layer.group_send(HUBS_GROUP, hint)))
-
     async def _receive_hints(self) -> None:
         while True:
             try:
@@ -202,21 +182,15 @@ class Hub:
             for group in self._groups():
                 await self._subscribe(group)
         hint = await self._layer.receive(self._channel)
-        match hint["type"]:
-            case "hub.echo":
-                self._was_echo_heard |= hint["channel"] == self._channel
-            case "person.hint":
-                self._pages.notify(hint["person"])
-            case "turn.hint":
-                for listener in self._runtime.turn_hint_listeners:
-                    listener(uuid.UUID(hint["turn"]))
-            case _:
-                self._nudge(uuid.UUID(hint["conversation"]), hint["seq"])
+        if hint["type"] == "person.hint":
+            self._pages.notify(hint["person"])
+        else:
+            self._nudge(uuid.UUID(hint["conversation"]), hint["seq"])
 
     def _groups(self) -> set[str]:
-        """Return the groups that this hub is in: of its feeds, of its people and of all hubs."""
+        """Return the groups of the feeds and people of this process."""
         conversations = {_conversation_group(each) for each in self._feeds}
-        return {HUBS_GROUP, *conversations, *map(_person_group, self._pages.people)}
+        return {*conversations, *map(_person_group, self._pages.people)}
 
     async def _subscribe(self, group: str) -> None:
         if channel := self._channel:
@@ -243,28 +217,11 @@ class Hub:
         while True:
             await asyncio.sleep(POLL_SECONDS)
             try:
-                await self._check_hints()
-                if not self._runtime.hints_arrive or self._is_late():
-                    await self._look()
+                await self._look()
             except Exception:
                 log.exception("Looking for changes failed; it is tried again")
 
-    def _is_late(self) -> bool:
-        return self._loop.time() >= self._looked_at + SLOW_POLL_SECONDS
-
-    async def _check_hints(self) -> None:
-        """Note whether the last hint to this hub itself arrived, and send the next one. Without a
-        layer no hint is missed while no other process uses the database."""
-        if self._layer is None:
-            self._runtime.hints_arrive = self._neighbours.is_alone()
-            return
-        self._runtime.hints_arrive, self._was_echo_heard = self._was_echo_heard, False
-        if channel := self._channel:
-            echo = {"type": "hub.echo", "channel": channel}
-            await self._on_layer(lambda layer: layer.group_send(HUBS_GROUP, echo))
-
     async def _look(self) -> None:
-        self._looked_at = self._loop.time()
         for feed in self._feeds.values():
             feed.drop_old_frames()
         feeds, people = list(self._feeds), self._pages.people

@@ -66,6 +66,8 @@ class RightsLookups:
 
     async def find(self, watch: Watch) -> Member | None:
         """Return the person who may watch this, if there is one."""
+        if not watch.session_key.isalnum():  # made up: a database may refuse it, and with it others
+            return None
         if watch not in self._wanted:
             self._wanted[watch] = asyncio.get_running_loop().create_future()
         if self._task is None:

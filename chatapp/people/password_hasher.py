@@ -6,10 +6,12 @@ from contextlib import contextmanager
 from threading import BoundedSemaphore
 
 from django.contrib.auth.hashers import Argon2PasswordHasher
+from django.db import connection
 
 # Argon2 takes a whole core and 100 MB for each password: some cores stay free for other requests.
 SLOTS = BoundedSemaphore(max(1, (os.cpu_count() or 1) // 2))
 SLOT_WAIT_SECONDS = 10.0
+LOCKED_WAIT_SECONDS = 1.0
 
 
 class TooManySignIns(Exception):
@@ -18,8 +20,10 @@ class TooManySignIns(Exception):
 
 @contextmanager
 def hashing_slot() -> Iterator[None]:
-    """Wait until this password may be hashed. Raises TooManySignIns after SLOT_WAIT_SECONDS."""
-    if not SLOTS.acquire(timeout=SLOT_WAIT_SECONDS):
+    """Wait until this password may be hashed. Raises TooManySignIns after SLOT_WAIT_SECONDS, or
+    earlier inside a transaction, for whose locks others may wait."""
+    most = LOCKED_WAIT_SECONDS if connection.in_atomic_block else SLOT_WAIT_SECONDS
+    if not SLOTS.acquire(timeout=min(most, SLOT_WAIT_SECONDS)):
         raise TooManySignIns
     try:
         yield

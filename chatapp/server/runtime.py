@@ -64,13 +64,6 @@ class Runtime:
     journal_listeners: list[Callable[[Sequence[Any]], None]] = field(default_factory=list)
     # Called with the ids of people whose pages may have changed; see `chatapp/people/signals.py`.
     person_listeners: list[Callable[[Iterable[int]], None]] = field(default_factory=list)
-    # Called in the event loop with the id of a turn that was woken here and that another worker
-    # holds, and with the id of such a turn of another process; see `chatapp/engine/engine.py`.
-    held_turn_listeners: list[Callable[[uuid.UUID], None]] = field(default_factory=list)
-    turn_hint_listeners: list[Callable[[uuid.UUID], None]] = field(default_factory=list)
-    # Changes of other processes are announced here, so polls may be rare; see
-    # `chatapp/live/hub.py`.
-    hints_arrive: bool = False
     # Called with the name of each fault point; see `chatapp/journal/fault_points.py`.
     fault_observers: list[Callable[[str], None]] = field(default_factory=list)
     # The tool calls that this process sends now, by their id; see `chatapp/calls/execution.py`.

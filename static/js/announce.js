@@ -1,4 +1,4 @@
-// Announces changes, updates the title and the list, reports failed requests.
+// Announces changes, reports failed requests.
 (() => {
   document.addEventListener("painted", ({ target }) => {
     const { title } = target.dataset;

@@ -1,9 +1,11 @@
 // A page in place of another.
 (() => {
-  const on = (name, act) => document.addEventListener("htmx:" + name, ({ detail: { ctx } }) => {
-    if (ctx?.select === "#main") act(ctx, document.getElementById("main"));
+  const on = (name, act) => document.addEventListener("htmx:" + name, (it) => {
+    const { ctx } = it.detail;
+    if (ctx?.select === "#main") act(ctx, document.getElementById("main"), it);
   });
-  on("before:swap", (_, main) => {
+  on("before:swap", ({ response }, main, it) => {
+    if (!response.raw.ok) return it.preventDefault();
     main.querySelectorAll("[hx-post]").forEach((each) => htmx.trigger(each, "htmx:abort"));
   });
   on("after:swap", ({ title }, main) => {
@@ -15,5 +17,5 @@
   });
   // htmx would prevent a new tab.
   addEventListener("click", (it) => (it.ctrlKey || it.metaKey || it.shiftKey) && it.target.closest("a") && it.stopPropagation(), true);
-  on("response:error", ({ request }) => location.assign(request.action));
+  for (const name of ["response:error", "error"]) on(name, ({ request }) => location.assign(request.action));
 })();

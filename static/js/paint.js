@@ -1,4 +1,4 @@
-// Applies changes once per frame, and scrolls to the end unless the reader scrolled up.
+// Applies changes once per frame, and follows the end.
 onOpen(() => {
   const box = document.querySelector("[data-stream]");
   if (!box) return;
@@ -9,7 +9,7 @@ onOpen(() => {
   const byId = (id) => document.getElementById(id);
   const focus = (element) => element.focus({ preventScroll: true });
 
-  // Open details, the focus, and what was typed into an unchanged card stay.
+  // Open details, the focus and what was typed stay.
   const replace = (old, html) => {
     const fresh = parse(html).firstElementChild, active = document.activeElement;
     const { keep } = fresh.dataset;
@@ -64,13 +64,13 @@ onOpen(() => {
   });
   if (!end) return;
   const near = (px) => box.scrollHeight - box.clientHeight - box.scrollTop < px;
-  // Up lets go, unless a card is open; the end follows again.
+  // Up lets go unless a card is open.
   const turn = (by) => {
     if (by < 0) follows = !!asked;
     else if (by && near(80)) follows = true;
   };
   box.addEventListener("wheel", ({ deltaY }) => turn(box.scrollTop && deltaY), { passive: true });
-  // Not the reader: `follow` set `top`, and a shorter text leaves us at its very end.
+  // Not the reader: `follow`, or less text.
   box.addEventListener("scroll", () => {
     const by = box.scrollTop - top;
     top += by;
@@ -78,8 +78,8 @@ onOpen(() => {
     if (by < 0 && top < 800) byId("earlier")?.firstElementChild.click();
   });
   // Above, moving nothing.
-  box.addEventListener("htmx:before:swap", ({ target: { parentElement: place } }) => {
-    if (place.id !== "earlier") return;
+  box.addEventListener("htmx:before:swap", ({ target: { parentElement: place }, detail: { ctx } }) => {
+    if (place.id !== "earlier" || !ctx.response.raw.ok) return;
     const below = box.scrollHeight - box.scrollTop, focused = place.matches(":focus-within");
     place.remove();
     box.addEventListener("htmx:after:swap", () => {

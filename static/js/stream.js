@@ -1,4 +1,4 @@
-// The socket: receives frames, reconnects, and passes changes on.
+// The socket: receives frames and reconnects.
 (() => {
   const QUIET = 45e3;
   let box, words, last, tries, heard = 0, socket, again, watch, lost;
@@ -46,7 +46,7 @@
   };
 
   // Signed out, or too far behind. Not right after a load.
-  const reload = () => setTimeout(() => location.reload(), Math.max(0, 1e4 - performance.now()));
+  const reload = () => again = setTimeout(() => location.reload(), Math.max(0, 1e4 - performance.now()));
 
   const wake = () => {
     if (!box || document.hidden || (socket && Date.now() - heard < QUIET)) return;

@@ -12,6 +12,7 @@ from typing import Any
 from django.db.backends.sqlite3 import base
 
 MOST_IDLE = 16
+PROBE = "countersign_probe"
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
@@ -23,6 +24,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
             connection = self.idle[self._identify_file()].pop()
         except (IndexError, OSError):
             opened: sqlite3.Connection = super().get_new_connection(conn_params)
+            opened.create_function(PROBE, 0, bool)
             return opened
         connection.execute("PRAGMA foreign_keys = ON")
         connection.executescript(self.settings_dict["OPTIONS"].get("init_command", ""))
@@ -30,8 +32,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
     def _close(self) -> None:
         connection: sqlite3.Connection | None = self.connection
-        is_unsure = connection is None or connection.in_transaction or self.errors_occurred
-        if connection is None or is_unsure or self.is_in_memory_db():
+        if connection is None or self.is_in_memory_db() or not self._is_at_rest(connection):
             return super()._close()  # type: ignore[misc, no-any-return]  # the stubs lack it
         try:
             idle = self.idle[self._identify_file()]
@@ -40,6 +41,18 @@ class DatabaseWrapper(base.DatabaseWrapper):
         idle.append(connection)
         if len(idle) > MOST_IDLE:
             idle.popleft().close()
+
+    def _is_at_rest(self, connection: sqlite3.Connection) -> bool:
+        """Whether it works and nothing is under way. The next user of a statement that was not read
+        to its end would see the database as it was then."""
+        if connection.in_transaction or self.errors_occurred:
+            return False
+        try:
+            # SQLite refuses to replace a function while a statement runs.
+            connection.create_function(PROBE, 0, bool)
+        except sqlite3.OperationalError:
+            return False
+        return True
 
     def _identify_file(self) -> tuple[str, int]:
         name = str(self.settings_dict["NAME"])

@@ -5,14 +5,12 @@ import asyncio
 import random
 import uuid
 from collections.abc import AsyncIterator, Iterator
-from datetime import timedelta
 from typing import Any
 
 import environ
 import pytest
 import pytest_asyncio
 from channels.layers import InMemoryChannelLayer, get_channel_layer
-from django.utils import timezone
 from redis.asyncio import Redis
 
 from chatapp.engine.runtime import EngineRuntime
@@ -27,7 +25,7 @@ from tests import scripted
 from tests.migrated import drop_postgresql, make_postgresql
 from tests.scripted import text
 from tests.turns.acts import wait_for_rest, wait_until
-from tests.turns.tabs import WORDS, assert_as_reloaded, begin, drained, latest, loaded
+from tests.turns.tabs import WORDS, assert_as_reloaded, drained, latest, loaded
 
 pytestmark = pytest.mark.django_db(transaction=True)
 REDIS = "redis://127.0.0.1:6379/13"
@@ -122,13 +120,6 @@ def other_person(owner: Member) -> Member:
     return Member.objects.create_user("other")
 
 
-def hold(turn: Turn) -> None:
-    """Another worker has the turn."""
-    Turn.objects.filter(pk=turn.pk).update(
-        lease_owner="another", lease_until=timezone.now() + timedelta(hours=1)
-    )
-
-
 async def listening(hub: Hub) -> None:
     await wait_until(lambda: bool(hub._channel))
 
@@ -138,14 +129,14 @@ async def test_no_group_is_left_when_the_last_viewer_is_gone(hub: Hub, owner: Me
     await listening(hub)
     chats = await in_database(conversations, owner)
     viewers = [(chat, await hub.join(chat, 0)) for chat in [*chats, *chats]]
-    assert len(layer().groups) == MANY + 1
+    assert len(layer().groups) == MANY
     for chat, viewer in viewers[:MANY]:
         hub.leave(chat, viewer)
     await asyncio.gather(*hub._tasks - _for_ever(hub))
-    assert len(layer().groups) == MANY + 1
+    assert len(layer().groups) == MANY
     for chat, viewer in viewers[MANY:]:
         hub.leave(chat, viewer)
-    await wait_until(lambda: set(layer().groups) == {live.HUBS_GROUP})
+    await wait_until(lambda: not layer().groups)
     assert hub._feeds == {}
 
 
@@ -174,9 +165,9 @@ async def test_a_viewer_that_comes_as_the_last_one_leaves_hears_hints(
     viewer = await hub.join(turn.conversation_id, last)
     discarded.set()
     await asyncio.gather(*hub._tasks - _for_ever(hub))
-    assert [set(members) for members in layer().groups.values()] == [{hub._channel}] * 2
+    assert [set(members) for members in layer().groups.values()] == [{hub._channel}]
     hub.leave(turn.conversation_id, viewer)
-    await wait_until(lambda: set(layer().groups) == {live.HUBS_GROUP})
+    await wait_until(lambda: not layer().groups)
 
 
 async def subscribed(redis: Redis, prefix: str, many: int) -> None:
@@ -200,14 +191,14 @@ async def test_redis_keeps_no_subscription_of_a_conversation_that_nobody_watches
     hub.start()
     try:
         await listening(hub)
-        await subscribed(redis, prefix, 2)
+        await subscribed(redis, prefix, 1)
         chats = await in_database(conversations, owner)
         viewers = [(chat, await hub.join(chat, 0)) for chat in chats]
-        await subscribed(redis, prefix, 2 + MANY)
+        await subscribed(redis, prefix, 1 + MANY)
         for chat, viewer in viewers:
             hub.leave(chat, viewer)
-        await subscribed(redis, prefix, 2)
-        assert len(layer().groups) == 1
+        await subscribed(redis, prefix, 1)
+        assert layer().groups == {}
     finally:
         await hub.close()
         await layer().flush()
@@ -321,7 +312,7 @@ async def test_hints_alone_reach_a_person_at_another_process(
     await rung_elsewhere(elsewhere, owner)
     assert not strangers.is_set()
     elsewhere.leave_person(other_person.pk, strangers)
-    await wait_until(lambda: set(layer().groups) == {live.HUBS_GROUP})
+    await wait_until(lambda: not layer().groups)
 
 
 @pytest.mark.parametrize(
@@ -344,50 +335,3 @@ async def test_a_poll_without_a_new_signal_rings_for_nobody(
     await hub._look()
     assert not bell.is_set()
     hub.leave_person(owner.pk, bell)
-
-
-# --- how often it looks ----------------------------------------------------------------------
-@pytest.mark.parametrize(
-    ("layer_named", "arrive"),
-    [
-        ("channels.layers.InMemoryChannelLayer", True),
-        ("DeafLayer", False),
-        ("FailingLayer", False),
-        (NO_LAYER, False),
-    ],
-    indirect=["layer_named"],
-)
-async def test_a_hub_knows_whether_hints_arrive(
-    without_poll: None, layer_named: str, runtime: EngineRuntime, other: Hub, arrive: bool
-) -> None:
-    """Without a layer there are none from the other process."""
-    if arrive or layer_named == "DeafLayer":
-        await listening(other)
-    for _ in range(2):
-        await runtime.hub._check_hints()
-        await other._check_hints()
-    if arrive:
-        await wait_until(lambda: other._was_echo_heard)
-        await other._check_hints()
-    assert current_runtime().hints_arrive is arrive
-
-
-@pytest.mark.parametrize("layer_named", [NO_LAYER], indirect=True)
-async def test_a_hub_that_is_alone_misses_no_hint(without_poll: None, hub: Hub) -> None:
-    await hub._check_hints()
-    assert current_runtime().hints_arrive
-
-
-async def test_a_worker_hears_at_once_that_its_turn_was_stopped_in_another_process(
-    without_poll: None, runtime: EngineRuntime, other: Hub, turn: Turn
-) -> None:
-    """The other process cannot take the turn, and tells all of them."""
-    heard: list[uuid.UUID] = []
-    current_runtime().turn_hint_listeners.append(heard.append)
-    await listening(other)
-    await listening(runtime.hub)
-    await in_database(begin, turn)
-    await in_database(hold, turn)
-    await runtime.engine.advance(turn.pk)
-    await wait_until(lambda: turn.pk in heard)
-    current_runtime().turn_hint_listeners.remove(heard.append)

@@ -90,6 +90,17 @@ def test_a_connection_in_a_transaction_is_closed(connect: Connect) -> None:
         assert read(wrapper, "SELECT count(*) FROM kept") == 0
 
 
+def test_a_connection_whose_statement_was_not_read_to_its_end_is_closed(connect: Connect) -> None:
+    """Its next user would see the database as it was then."""
+    with closing(connect()) as wrapper:
+        raw = wrapper.connection
+        raw.executescript("CREATE TABLE kept (id); INSERT INTO kept VALUES (1), (2)")
+        unread = raw.execute("SELECT id FROM kept")
+        assert unread.fetchone() == (1,)
+    with closing(connect()) as wrapper:
+        assert wrapper.connection is not raw
+
+
 def test_a_file_that_was_restored_is_opened_anew(connect: Connect, file: Path) -> None:
     with closing(connect()) as wrapper:
         raw = wrapper.connection

@@ -1,5 +1,6 @@
 """What the scripts do in a real browser: pages and posts are real, the frames are scripted."""
 
+import contextlib
 import json
 import re
 import time
@@ -9,7 +10,16 @@ from typing import Any
 
 import pytest
 from django.test import Client
-from playwright.sync_api import Browser, Locator, Page, WebSocketRoute, expect, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    Locator,
+    Page,
+    Route,
+    WebSocketRoute,
+    expect,
+    sync_playwright,
+)
+from playwright.sync_api import Error as PlaywrightError
 
 from chatapp.live.page_facts import render_call
 from chatapp.models import Approval, Conversation, Member, Message, ToolCall, Turn
@@ -269,6 +279,21 @@ def test_the_link_to_earlier_messages_works_by_keyboard_and_gives_its_focus_on(
         expect(tab.get_by_role("region", name="Conversation")).to_be_focused()
 
 
+def test_earlier_messages_that_did_not_come_are_asked_for_again(
+    tab: Page, line: Line, owner: Member
+) -> None:
+    show(tab, rows.turns_of_chat(owner, 50)[0])
+    link = tab.get_by_role("link", name="Earlier messages")
+    address = re.compile("before=")
+    tab.route(address, lambda route: route.fulfill(status=503, body="<p>Busy</p>"))
+    with tab.expect_response(address):
+        link.evaluate("(it) => it.click()")
+    tab.unroute(address)
+    expect(tab.locator(".bubble")).to_have_count(20)
+    link.evaluate("(it) => it.click()")
+    expect(tab.locator(".bubble")).to_have_count(40)
+
+
 # --- approvals -----------------------------------------------------------------------------
 def test_a_new_card_takes_no_focus_and_is_announced(tab: Page, line: Line, owner: Member) -> None:
     turn = rows.turn(owner)
@@ -444,9 +469,27 @@ def test_another_chat_is_opened_in_place_with_its_own_socket(
     line.send(8, ("a", page_values.THREAD_ID, "<li>Of the second</li>"))
     expect(tab.get_by_text("Of the second")).to_be_visible()
     expect(tab.get_by_text("Of the first")).to_have_count(0)
-    tab.go_back()
+    tab.evaluate("history.back()")
     expect(tab.locator(".bubble")).to_have_text("First")
     expect(tab).to_have_title("First · Countersign")
+
+
+def test_of_two_chats_that_are_clicked_the_last_one_is_opened(
+    tab: Page, line: Line, owner: Member
+) -> None:
+    first, second, third = (rows.turn(owner, text=text) for text in ("First", "Second", "Third"))
+    show(tab, first)
+    held: list[Route] = []
+    tab.route(f"**/c/{second.conversation_id}/", lambda route: held.append(route))
+    chats = tab.get_by_role("navigation", name="Chats")
+    with tab.expect_request(f"**/c/{second.conversation_id}/"):
+        chats.get_by_role("link", name="Second").click()
+    open_from_list(tab, "Third")
+    for route in held:
+        with contextlib.suppress(PlaywrightError):  # the request was given up
+            route.continue_()
+    assert tab.url.endswith(f"/c/{third.conversation_id}/")
+    expect(tab.locator(".bubble").first).to_have_text("Third")
 
 
 def test_a_chat_is_opened_in_a_new_tab_with_control(tab: Page, line: Line, owner: Member) -> None:
