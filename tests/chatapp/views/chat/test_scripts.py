@@ -1,6 +1,5 @@
 """What the scripts do in a real browser: pages and posts are real, the frames are scripted."""
 
-import contextlib
 import json
 import re
 import time
@@ -10,16 +9,7 @@ from typing import Any
 
 import pytest
 from django.test import Client
-from playwright.sync_api import (
-    Browser,
-    Locator,
-    Page,
-    Route,
-    WebSocketRoute,
-    expect,
-    sync_playwright,
-)
-from playwright.sync_api import Error as PlaywrightError
+from playwright.sync_api import Browser, Locator, Page, WebSocketRoute, expect, sync_playwright
 
 from chatapp.live.page_facts import render_call
 from chatapp.models import Approval, Conversation, Member, Message, ToolCall, Turn
@@ -472,24 +462,6 @@ def test_another_chat_is_opened_in_place_with_its_own_socket(
     tab.evaluate("history.back()")
     expect(tab.locator(".bubble")).to_have_text("First")
     expect(tab).to_have_title("First · Countersign")
-
-
-def test_of_two_chats_that_are_clicked_the_last_one_is_opened(
-    tab: Page, line: Line, owner: Member
-) -> None:
-    first, second, third = (rows.turn(owner, text=text) for text in ("First", "Second", "Third"))
-    show(tab, first)
-    held: list[Route] = []
-    tab.route(f"**/c/{second.conversation_id}/", lambda route: held.append(route))
-    chats = tab.get_by_role("navigation", name="Chats")
-    with tab.expect_request(f"**/c/{second.conversation_id}/"):
-        chats.get_by_role("link", name="Second").click()
-    open_from_list(tab, "Third")
-    for route in held:
-        with contextlib.suppress(PlaywrightError):  # the request was given up
-            route.continue_()
-    assert tab.url.endswith(f"/c/{third.conversation_id}/")
-    expect(tab.locator(".bubble").first).to_have_text("Third")
 
 
 def test_a_chat_is_opened_in_a_new_tab_with_control(tab: Page, line: Line, owner: Member) -> None:
