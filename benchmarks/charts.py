@@ -100,7 +100,7 @@ def render_parts(kept: Kept) -> dict[str, str]:
 
 
 def fill_page(page: str, kept: Kept) -> str:
-    """Return the page with its generated parts anew."""
+    """Return the page with new generated parts."""
     for name, text in render_parts(kept).items():
         begin, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
         before, found, rest = page.partition(begin)

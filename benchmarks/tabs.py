@@ -131,7 +131,7 @@ class Tab:
             self.reading.take(frame, self.end_mark)
 
     async def shows_words(self, count: int) -> bool:
-        """Whether the page has them all if it is loaded anew, where the server stores answers."""
+        """Whether the page has them all after a reload, if the server stores answers."""
         return True
 
     async def ask(self, question: str) -> None:

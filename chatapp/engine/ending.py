@@ -74,10 +74,7 @@ def end_turn(
 def end_answered_turn(turn: Turn, reason: Reason, *, has_content: bool) -> list[Entry]:
     """Store the final state of a turn whose last answer asks for no tool, so that nothing is open,
     inside the caller's transaction. Return the journal entries to append."""
-    is_empty = reason == "complete" and not has_content
-    return _store_end(
-        turn, reason, *(EMPTY_ANSWER if is_empty else SENTENCES.get(reason, ("", "")))
-    )
+    return _store_end(turn, reason, *_describe_end(reason, has_content=has_content))
 
 
 def _store_end(turn: Turn, reason: Reason, text: str, hint: str) -> list[Entry]:
@@ -101,9 +98,13 @@ def _store_end(turn: Turn, reason: Reason, text: str, hint: str) -> list[Entry]:
 
 def _find_closing_notice(turn: Turn, reason: Reason) -> tuple[str, str]:
     """Return the sentence and the hint about this end; nothing where the answer is complete."""
-    if reason == "complete" and not turn.is_direct and not _has_content(turn):
-        return EMPTY_ANSWER
-    return SENTENCES.get(reason, ("", ""))
+    may_be_empty = reason == "complete" and not turn.is_direct
+    return _describe_end(reason, has_content=not may_be_empty or _has_content(turn))
+
+
+def _describe_end(reason: Reason, *, has_content: bool) -> tuple[str, str]:
+    is_empty = reason == "complete" and not has_content
+    return EMPTY_ANSWER if is_empty else SENTENCES.get(reason, ("", ""))
 
 
 def _has_content(turn: Turn) -> bool:

@@ -57,7 +57,7 @@ Ts = TypeVarTuple("Ts")
 RENEW_PART = 3
 MAX_DROPS = 5
 STOP_CHECK_SECONDS = 0.5
-# Between two looks while changes of other processes are announced, or while nothing is planned.
+# Between two looks while nothing is planned.
 SLOW_CHECK_SECONDS = 5.0
 SHUTDOWN_CHECK_SECONDS = 0.2
 PLAN_CHECK_SECONDS = 1.0

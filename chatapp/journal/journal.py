@@ -100,12 +100,10 @@ def append_texts(batches: Sequence[TextBatch]) -> set[Hold]:
 def _append_texts(batches: Mapping[uuid.UUID, TextBatch]) -> set[Hold]:
     """Do this for one turn of each of these conversations."""
     lasts = _reserve_held(batches.values())
-    events = [
-        event
-        for conversation_id, last in lasts.items()
-        if (batch := batches[conversation_id])
-        for event in _number(conversation_id, batch.lease.turn_id, batch.entries, last)
-    ]
+    events: list[Event] = []
+    for conversation_id, last in lasts.items():
+        batch = batches[conversation_id]
+        events += _number(conversation_id, batch.lease.turn_id, batch.entries, last)
     if events:
         _insert(events)
         transaction.on_commit(lambda: announce(events))
@@ -162,9 +160,8 @@ def _reserve_held(batches: Collection[TextBatch]) -> dict[uuid.UUID, int]:
     """Lock the turns whose lease is valid and reserve numbers in their conversations. Return the
     last number of each of these conversations."""
     values = [
-        (_to_column(lease.turn_id), lease.owner, lease.fence, len(each.entries))
+        (_to_column(each.lease.turn_id), each.lease.owner, each.lease.fence, len(each.entries))
         for each in batches
-        if (lease := each.lease)
     ]
     sql = _RESERVE_HELD.format(
         rows=", ".join(["(%s, %s, %s, %s)"] * len(values)),
@@ -176,7 +173,7 @@ def _reserve_held(batches: Collection[TextBatch]) -> dict[uuid.UUID, int]:
 
 
 # The statements that each commit of an answer's text needs. The ORM takes longer to build them than
-# a database to run them. A test compares the columns with those of the models.
+# a database to run them. A test compares the columns of the insert with those of `JournalEvent`.
 _RESERVE = (
     "UPDATE chatapp_conversation SET last_seq = last_seq + %s WHERE id = %s RETURNING last_seq"
 )

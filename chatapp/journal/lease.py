@@ -145,8 +145,8 @@ def lock_turn(lease: Lease) -> Iterator[Turn]:
     """Open a transaction in which this worker has the lease and the turn's row is locked. Raises
     LeaseLost.
 
-    The conversation is read later, by whoever needs it: a join would read it as it was before the
-    lock was waited for, and its mode may have been switched since."""
+    The code that needs the conversation reads it after the lock. A join would return it as it was
+    before the wait for the lock, and its mode may have been switched meanwhile."""
     with transaction.atomic():
         turn = (
             Turn.objects.select_for_update()
