@@ -12,7 +12,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any
 
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, QuerySet
 
 from chatapp.models import Message, Part, Step, ToolCall, Turn
 from chatapp.providers.request import (
@@ -25,6 +25,7 @@ from chatapp.providers.request import (
     ToolOutcome,
     UserMessage,
 )
+from chatapp.server.compiled_queries import compiled
 
 from .files import ModelFiles, cut_to_limit, render_attachment
 from .withheld_results import describe_withheld, is_visible_to_model
@@ -60,17 +61,21 @@ def build_history(turn: Turn) -> tuple[HistoryItem, ...]:
 def list_abandoned_steps(turn: Turn) -> set[tuple[uuid.UUID, int]]:
     """Return the answers and steps that were interrupted and repeated: the model says their
     content again."""
+    return set(_list_abandoned(turn.conversation_id))
+
+
+@compiled
+def _list_abandoned(conversation_id: uuid.UUID) -> QuerySet[Step, tuple[uuid.UUID, int]]:
     later = Step.objects.filter(turn=OuterRef("turn"), number__gt=OuterRef("number"))
     cut_off = Step.objects.filter(
-        Exists(later), turn__conversation_id=turn.conversation_id, state=Step.State.INTERRUPTED
+        Exists(later), turn__conversation_id=conversation_id, state=Step.State.INTERRUPTED
     )
-    return set(cut_off.values_list("turn__answer_id", "number"))
+    return cut_off.values_list("turn__answer_id", "number")
 
 
 def _find_path(turn: Turn) -> dict[uuid.UUID, str]:
     """Return the messages from the root to the turn's own two with their roles, in that order."""
-    rows = Message.objects.filter(conversation_id=turn.conversation_id)
-    found = {pk: (parent, role) for pk, parent, role in rows.values_list("pk", "parent_id", "role")}
+    found = {pk: (parent, role) for pk, parent, role in _list_messages(turn.conversation_id)}
     path: list[uuid.UUID] = []
     current: uuid.UUID | None = turn.answer_id
     while current is not None:
@@ -79,14 +84,27 @@ def _find_path(turn: Turn) -> dict[uuid.UUID, str]:
     return {pk: found[pk][1] for pk in reversed(path)}
 
 
+@compiled
+def _list_messages(
+    conversation_id: uuid.UUID,
+) -> QuerySet[Message, tuple[uuid.UUID, uuid.UUID | None, str]]:
+    rows = Message.objects.filter(conversation_id=conversation_id)
+    return rows.values_list("pk", "parent_id", "role")
+
+
 def _load_parts(turn: Turn) -> dict[uuid.UUID, list[Part]]:
     """Return the parts of the whole conversation by message, in order."""
-    rows = Part.objects.filter(message__conversation_id=turn.conversation_id)
     parts: dict[uuid.UUID, list[Part]] = defaultdict(list)
-    rows = rows.select_related("tool_call__approval", "tool_call__review", "attachment__file")
-    for part in rows.defer("attachment__file__data"):
+    for part in _list_parts(turn.conversation_id):
         parts[part.message_id].append(part)
     return parts
+
+
+@compiled
+def _list_parts(conversation_id: uuid.UUID) -> QuerySet[Part]:
+    rows = Part.objects.filter(message__conversation_id=conversation_id)
+    rows = rows.select_related("tool_call__approval", "tool_call__review", "attachment__file")
+    return rows.defer("attachment__file__data")
 
 
 def _build_items(role: str, parts: list[Part], files: ModelFiles) -> Iterator[HistoryItem]:

@@ -3,11 +3,13 @@
 import uuid
 
 from django.db import transaction
+from django.db.models import QuerySet
 
 from chatapp.journal import journal
 from chatapp.journal.journal import NOTICE_STEP, SUMMARISED, Entry, Kind
 from chatapp.journal.lease import Lease, lock_turn
 from chatapp.models import Conversation, Part, Summary, Turn
+from chatapp.server.compiled_queries import compiled
 from mcpconfig.values.results import make_storable
 
 NOTICE = (
@@ -18,19 +20,20 @@ NOTICE = (
 
 def load_summary(conversation: Conversation) -> Summary | None:
     """Return the summary that replaces the older turns: the widest, unless the person undid it."""
-    widest = _load_widest(conversation.pk)
+    widest = _load_widest.first(conversation.pk)
     return widest if widest is not None and widest.is_used else None
 
 
 def was_undone(conversation: Conversation) -> bool:
     """Return whether the person undid the summary. No other one is made then."""
-    widest = _load_widest(conversation.pk)
+    widest = _load_widest.first(conversation.pk)
     return widest is not None and not widest.is_used
 
 
-def _load_widest(conversation_id: uuid.UUID) -> Summary | None:
+@compiled
+def _load_widest(conversation_id: uuid.UUID) -> QuerySet[Summary]:
     summaries = Summary.objects.filter(conversation_id=conversation_id)
-    return summaries.select_related("part").last()
+    return summaries.select_related("part").reverse()[:1]
 
 
 def store_summary(lease: Lease, turns: int, text: str, model: str) -> None:
@@ -41,7 +44,7 @@ def store_summary(lease: Lease, turns: int, text: str, model: str) -> None:
     """
     with lock_turn(lease) as turn:
         values = {"turns": turns, "text": make_storable(text), "model": model}
-        known = _load_widest(turn.conversation_id)
+        known = _load_widest.first(turn.conversation_id)
         if known is not None and known.part.message_id == turn.answer_id:
             Summary.objects.filter(pk=known.pk).update(**values)
             entries = [_build_entry(known.part, is_new=False)]

@@ -2,9 +2,11 @@
 
 import uuid
 from collections.abc import Sequence
+from typing import Any
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
+from django.db.models import QuerySet
 from django.db.models.functions import Now
 
 from chatapp.audit import audit_log
@@ -21,6 +23,7 @@ from chatapp.providers.access import usage
 from chatapp.providers.access.model_choice import choose_model
 from chatapp.providers.events import ProviderError
 from chatapp.providers.request import DEFAULT_EFFORT, EFFORTS, read_effort
+from chatapp.server.compiled_queries import compiled, compiled_update, insert_rows
 from mcpconfig.models import Service
 
 TITLE_CHARACTERS = 60
@@ -138,23 +141,20 @@ def _accept(
     files: Sequence[Attachment],
     is_new: bool,
 ) -> Turn:
-    latest = None
+    parent_id = None
     if not is_new:
-        _end_waiting_turn(conversation)
-        # A program's chat becomes the person's own when they write in it.
-        Conversation.objects.filter(pk=conversation.pk).update(
-            active_at=Now(), model=model, token=None
-        )
-        latest = conversation.messages.order_by("created_seq").last()
-    question, answer = _store_messages(conversation, latest, text, client_id)
+        parent_id = _end_waiting_turn(conversation)
+        _use_again(model, conversation.pk)
+    question, answer = _store_messages(conversation, parent_id, text, client_id)
     attaching.attach_to_message(question, files)
-    turn = Turn.objects.create(
+    turn = Turn(
         conversation=conversation,
         question=question,
         answer=answer,
         model=model,
         services=services,
     )
+    insert_rows([turn])
     entries = [
         journal.message_entry(question),
         journal.message_entry(answer),
@@ -166,35 +166,53 @@ def _accept(
     return turn
 
 
+@compiled_update
+def _use_again(
+    model: str, conversation_id: uuid.UUID
+) -> tuple[QuerySet[Conversation], dict[str, Any]]:
+    """A program's chat becomes the person's own when they write in it."""
+    chats = Conversation.objects.filter(pk=conversation_id)
+    return chats, {"active_at": Now(), "model": model, "token": None}
+
+
 def lock_latest(conversation: Conversation) -> Turn | None:
     """Lock the latest turn until the caller's commit and return it, so that what a person does to a
     chat happens one after another. Like everywhere, the turn is locked before the conversation."""
-    turns = Turn.objects.select_for_update().filter(conversation=conversation)
-    return turns.order_by("created_at").last()
+    return _lock_latest.first(conversation.pk)
 
 
-def _end_waiting_turn(conversation: Conversation) -> None:
-    """End the turn that waits for this person, who has sent a new message. Raises Refused if a turn
-    is running."""
-    lock_latest(conversation)
-    live = Turn.objects.select_for_update().filter(conversation=conversation, state__in=Turn.LIVE)
-    for turn in live:
-        if turn.state != Turn.State.WAITING:
+@compiled
+def _lock_latest(conversation_id: uuid.UUID) -> QuerySet[Turn]:
+    turns = Turn.objects.select_for_update().filter(conversation=conversation_id)
+    return turns.order_by("-created_at")[:1]
+
+
+def _end_waiting_turn(conversation: Conversation) -> uuid.UUID | None:
+    """End the turn that waits for this person, who has sent a new message. Return the id of the
+    latest message. Raises Refused if a turn is running."""
+    # A live turn is the latest, as no other begins before it is over.
+    latest = lock_latest(conversation)
+    if latest is None:  # all messages came from a program
+        messages = conversation.messages.order_by("created_seq")
+        return messages.values_list("pk", flat=True).last()
+    if latest.is_live:
+        if latest.state != Turn.State.WAITING:
             raise Refused(STILL_WORKING, 409)
         sentence = "You wrote a new message, so the open question was withdrawn."
-        end_turn(turn, "stopped", sentence, by=Actor.PERSON)
+        end_turn(latest, "stopped", sentence, by=Actor.PERSON)
+    return latest.answer_id
 
 
 def _store_messages(
-    conversation: Conversation, latest: Message | None, text: str, client_id: uuid.UUID | None
+    conversation: Conversation, parent_id: uuid.UUID | None, text: str, client_id: uuid.UUID | None
 ) -> tuple[Message, Message]:
     """Store the person's message after the latest one, and the empty answer that follows it."""
     question = Message(
-        conversation=conversation, parent=latest, role=Message.Role.USER, client_id=client_id
+        conversation=conversation, parent_id=parent_id, role=Message.Role.USER, client_id=client_id
     )
     answer = Message(conversation=conversation, parent=question, role=Message.Role.ASSISTANT)
-    Message.objects.bulk_create([question, answer])
-    Part.objects.create(message=question, position=0, kind=Part.Kind.TEXT, text=text)
+    insert_rows([question, answer])
+    insert_rows([Part(message=question, position=0, kind=Part.Kind.TEXT, text=text)])
     return question, answer
 
 

@@ -1,7 +1,10 @@
 """The rest of a turn: waiting for a person, or ended with nothing left open."""
 
+import uuid
+from typing import Any
+
 from django.db import transaction
-from django.db.models import Max
+from django.db.models import Max, QuerySet
 from django.db.models.functions import Now
 
 from chatapp.calls.ledger import STOPPED, UNFORESEEN
@@ -12,6 +15,7 @@ from chatapp.journal.journal import Entry, Kind
 from chatapp.journal.lease import Lease, lock_turn
 from chatapp.live.open_parts import fold
 from chatapp.models import Approval, Conversation, Part, Question, RemoteTask, Step, ToolCall, Turn
+from chatapp.server.compiled_queries import compiled_update
 from chatapp.telemetry import metrics
 
 from .next_action import Reason
@@ -83,17 +87,27 @@ def _store_end(turn: Turn, reason: Reason, text: str, hint: str) -> list[Entry]:
     if text:
         kind = NOTICE_KIND_OF_REASON.get(reason, Part.NoticeKind.INFO)
         entries.append(add_notice(turn, kind, text, hint))
-    Turn.objects.filter(pk=turn.pk).update(
-        state=STATE_OF_REASON.get(reason, Turn.State.DONE),
-        reason=reason,
-        lease_owner="",
-        lease_until=None,
-        finished_at=Now(),
-    )
-    Conversation.objects.filter(pk=turn.conversation_id).update(active_at=Now())
+    _end(turn.pk, STATE_OF_REASON.get(reason, Turn.State.DONE), reason)
+    _note_activity(turn.conversation_id)
     entries.append(journal.turn_entry(turn, STATE_OF_REASON.get(reason, Turn.State.DONE), reason))
     transaction.on_commit(metrics.TURNS_ENDED.labels(reason).inc)
     return entries
+
+
+@compiled_update
+def _end(turn_id: uuid.UUID, state: str, reason: str) -> tuple[QuerySet[Turn], dict[str, Any]]:
+    return Turn.objects.filter(pk=turn_id), {
+        "state": state,
+        "reason": reason,
+        "lease_owner": "",
+        "lease_until": None,
+        "finished_at": Now(),
+    }
+
+
+@compiled_update
+def _note_activity(conversation_id: uuid.UUID) -> tuple[QuerySet[Conversation], dict[str, Any]]:
+    return Conversation.objects.filter(pk=conversation_id), {"active_at": Now()}
 
 
 def _find_closing_notice(turn: Turn, reason: Reason) -> tuple[str, str]:

@@ -190,11 +190,11 @@ async def call_model(
     reader = AnswerReader(draft=draft, commit=commit)
     try:
         await _call_in_time(turn, lease, step, catalogue, reader)
-        return await _store_answer(lease, step, reader, catalogue, turn.signals)
+        return await _store_answer(lease, turn, step, reader, catalogue)
     except asyncio.CancelledError:
         if was_stopped() and not reader.is_stored:
             _drop_calls(reader.answer)
-            await _store_answer(lease, step, reader, catalogue, turn.signals)
+            await _store_answer(lease, turn, step, reader, catalogue)
         raise
     except Exception:
         with contextlib.suppress(Exception):  # keep the text, if it can be stored
@@ -342,7 +342,7 @@ def _drop_calls(answer: Answer) -> None:
 
 
 async def _store_answer(
-    lease: Lease, step: OpenStep, reader: AnswerReader, catalogue: Catalogue, signals: int
+    lease: Lease, turn: Turn, step: OpenStep, reader: AnswerReader, catalogue: Catalogue
 ) -> Reason | None:
     """Store the answer with its last text, also while it is cancelled. Return the reason if it
     ended the turn."""
@@ -360,9 +360,9 @@ async def _store_answer(
             return await retry_in_database(
                 lease,
                 close_step,
-                *(lease, step, reader.answer, catalogue),
+                *(lease, step, reader.answer, catalogue, turn.conversation.owner_id),
                 rest=rest,
-                signals=signals,
+                signals=turn.signals,
             )
 
     return await run_uninterrupted(store())

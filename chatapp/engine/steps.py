@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from django.db.models import F
+from django.db.models import F, QuerySet
 from django.db.models.functions import Now
 
 from chatapp.calls.transitions import new_call
@@ -18,6 +18,7 @@ from chatapp.permissions.binding import UnreadableArguments, canonical_arguments
 from chatapp.providers.access import usage
 from chatapp.providers.access.usage import Price
 from chatapp.providers.events import ToolCallReady, ToolLeftOut, Usage
+from chatapp.server.compiled_queries import compiled_update, insert_rows
 from chatapp.tools.catalogue import Catalogue
 from chatapp.tools.core import FIND_TOOLS
 from mcpconfig.values.results import make_storable
@@ -117,7 +118,8 @@ def open_step(lease: Lease, number: int, *, is_new: bool = False) -> OpenStep:
     with lock_turn(lease) as turn:
         step = None if is_new else Step.objects.filter(turn=turn, number=number).first()
         if step is None:  # only the holder of the turn creates it
-            step = Step.objects.create(turn=turn, number=number)
+            step = Step(turn=turn, number=number)
+            insert_rows([step])
         else:
             Step.objects.filter(pk=step.pk).update(
                 attempt=F("attempt") + 1,
@@ -151,6 +153,7 @@ def close_step(
     step: OpenStep,
     answer: Answer,
     catalogue: Catalogue,
+    owner_id: int,
     *,
     rest: Sequence[Entry] = (),
     signals: int | None = None,
@@ -164,24 +167,27 @@ def close_step(
     Doing it twice is harmless: the answer to the first time's commit may have been lost.
     """
     with lock_turn(lease) as turn:
-        closed_now = Step.objects.filter(pk=step.id, state=Step.State.CALLING).update(
-            state=Step.State.DONE if answer.finish_reason else Step.State.INTERRUPTED,
-            finish_reason=answer.finish_reason,
-            input_tokens=answer.usage.input_tokens,
-            cached_tokens=answer.usage.cached_tokens,
-            output_tokens=answer.usage.output_tokens,
-            reasoning_tokens=answer.usage.reasoning_tokens,
-            estimated_tokens=answer.estimated_tokens,
-            saved_tokens=answer.saved_tokens,
-            **usage.build_cost_update(answer.price, answer.usage),
-            finished_at=Now(),
+        closed_now = _close_calling(
+            step.id,
+            Step.State.DONE if answer.finish_reason else Step.State.INTERRUPTED,
+            answer.finish_reason,
+            answer.usage.input_tokens,
+            answer.usage.cached_tokens,
+            answer.usage.output_tokens,
+            answer.usage.reasoning_tokens,
+            answer.estimated_tokens,
+            answer.saved_tokens,
         )
         if not closed_now:
             return None
+        if answer.price is not None:
+            usage.add_cost(step.id, answer.price, answer.usage)
         if answer.usage.input_tokens or answer.usage.output_tokens:
-            usage.add_usage(turn.conversation.owner_id, turn.model, answer.usage, answer.price)
-        parts = Part.objects.bulk_create(_build_parts(turn, step.number, answer))
-        store_pictures(turn.conversation.owner_id, parts, [part.picture for part in answer.parts])
+            usage.add_usage(owner_id, turn.model, answer.usage, answer.price)
+        parts = _build_parts(turn, step.number, answer)
+        if parts:
+            insert_rows(parts)
+        store_pictures(owner_id, parts, [part.picture for part in answer.parts])
         calls = _store_calls(turn, step.number, answer, catalogue)
         closed = journal.step_entry(turn, step.number, [part.position for part in answer.parts])
         proposed = [
@@ -199,6 +205,31 @@ def close_step(
             ending = end_answered_turn(turn, reason, has_content=answer.has_content)
         journal.append(turn.conversation_id, turn.pk, [*rest, *noted, closed, *proposed, *ending])
         return reason
+
+
+@compiled_update
+def _close_calling(
+    step_id: int,
+    state: str,
+    finish_reason: str,
+    input_tokens: int,
+    cached_tokens: int,
+    output_tokens: int,
+    reasoning_tokens: int,
+    estimated_tokens: int,
+    saved_tokens: int,
+) -> tuple[QuerySet[Step], dict[str, Any]]:
+    return Step.objects.filter(pk=step_id, state=Step.State.CALLING), {
+        "state": state,
+        "finish_reason": finish_reason,
+        "input_tokens": input_tokens,
+        "cached_tokens": cached_tokens,
+        "output_tokens": output_tokens,
+        "reasoning_tokens": reasoning_tokens,
+        "estimated_tokens": estimated_tokens,
+        "saved_tokens": saved_tokens,
+        "finished_at": Now(),
+    }
 
 
 def _build_parts(turn: Turn, step: int, answer: Answer) -> list[Part]:
@@ -229,6 +260,8 @@ def _choose_notice_kind(part: AnswerPart) -> str:
 
 def _store_calls(turn: Turn, step: int, answer: Answer, catalogue: Catalogue) -> list[ToolCall]:
     """Store a row and a part for each call. A call that cannot be read fails and is not decided."""
+    if not answer.calls:
+        return []
     first = max((part.position for part in answer.parts), default=-1) + 1
     call_ids = _choose_call_ids(turn, [ready.call_id for ready in answer.calls])
     calls = [

@@ -3,24 +3,23 @@
 import uuid
 
 from django.conf import settings
+from django.db.models import QuerySet
 
 from chatapp.calls.attempts import MAX_ATTEMPTS
-from chatapp.journal.lease import Lease, LeaseLost
+from chatapp.journal.lease import Lease, read_held
 from chatapp.live.page_facts import seconds_between
 from chatapp.models import JournalEvent, Review, Step, ToolCall, Turn
 from chatapp.providers.access import usage
+from chatapp.server.compiled_queries import compiled
 
 from .next_action import Budget, CallState, StepState, TurnState
 
 
 def read_turn(lease: Lease) -> tuple[Turn, TurnState]:
     """Return the turn and its state. Raises LeaseLost if another worker has taken it."""
-    mine = Turn.objects.filter(pk=lease.turn_id, lease_owner=lease.owner, fence=lease.fence)
-    turn = mine.select_related("conversation__owner").first()
-    if turn is None:
-        raise LeaseLost
-    steps = list(turn.steps.all())
-    calls = _load_calls(turn) if steps else []
+    turn, has_steps = read_held(lease)
+    steps = _load_steps(turn.pk) if has_steps else []
+    calls = _load_calls(turn.pk) if steps else []
     step = _build_latest_step(turn, steps, calls)
     state = TurnState(
         stop_requested=turn.stop_requested,
@@ -38,9 +37,15 @@ def read_turn(lease: Lease) -> tuple[Turn, TurnState]:
     return turn, state
 
 
-def _load_calls(turn: Turn) -> list[ToolCall]:
+@compiled
+def _load_steps(turn_id: uuid.UUID) -> QuerySet[Step]:
+    return Step.objects.filter(turn=turn_id)
+
+
+@compiled
+def _load_calls(turn_id: uuid.UUID) -> QuerySet[ToolCall]:
     columns = ("turn", "step", "state", "attempt", "sent_at", "finished_at")
-    return list(turn.tool_calls.only(*columns))
+    return ToolCall.objects.filter(turn=turn_id).only(*columns)
 
 
 def _describe_used_up(turn: Turn) -> tuple[str, str] | None:

@@ -9,13 +9,16 @@ import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import F, Q, QuerySet
+from django.db.models import DateTimeField, Exists, ExpressionWrapper, F, OuterRef, Q, QuerySet
 from django.db.models.functions import Coalesce, Now
 
-from chatapp.models import Turn
+from chatapp.models import Step, Turn
+from chatapp.server.compiled_queries import compiled, compiled_update
 from chatapp.server.database import from_now
 from chatapp.telemetry import metrics
 
@@ -67,7 +70,7 @@ def acquire(turn_id: uuid.UUID) -> Lease | None:
     is_queued = _take(turn_id, Turn.State.QUEUED, owner)
     if not is_queued and not _take(turn_id, Turn.State.RUNNING, owner):
         return None
-    turn = Turn.objects.get(pk=turn_id)
+    turn = _find_turn(turn_id)[0]
     _count_taken(turn, is_queued)
     return Lease(
         turn_id=turn_id,
@@ -90,16 +93,25 @@ def _count_taken(turn: Turn, is_queued: bool) -> None:
 
 
 def _take(turn_id: uuid.UUID, state: Turn.State, owner: str) -> bool:
-    free = Turn.objects.filter(is_free(), pk=turn_id, state=state)
-    return bool(
-        free.update(
-            state=Turn.State.RUNNING,
-            lease_owner=owner,
-            lease_until=from_now(seconds=settings.LEASE_SECONDS),
-            fence=F("fence") + 1,
-            started_at=Coalesce("started_at", Now()),
-        )
-    )
+    return bool(_take_free(turn_id, state, owner, timedelta(seconds=settings.LEASE_SECONDS)))
+
+
+@compiled_update
+def _take_free(
+    turn_id: uuid.UUID, state: str, owner: str, time: timedelta
+) -> tuple[QuerySet[Turn], dict[str, Any]]:
+    return Turn.objects.filter(is_free(), pk=turn_id, state=state), {
+        "state": Turn.State.RUNNING,
+        "lease_owner": owner,
+        "lease_until": ExpressionWrapper(Now() + time, output_field=DateTimeField()),
+        "fence": F("fence") + 1,
+        "started_at": Coalesce("started_at", Now()),
+    }
+
+
+@compiled
+def _find_turn(turn_id: uuid.UUID) -> QuerySet[Turn]:
+    return Turn.objects.filter(pk=turn_id)
 
 
 def renew(leases: Iterable[Lease]) -> None:
@@ -148,14 +160,32 @@ def lock_turn(lease: Lease) -> Iterator[Turn]:
     The code that needs the conversation reads it after the lock. A join would return it as it was
     before the wait for the lock, and its mode may have been switched meanwhile."""
     with transaction.atomic():
-        turn = (
-            Turn.objects.select_for_update()
-            .filter(pk=lease.turn_id, lease_owner=lease.owner, fence=lease.fence)
-            .first()
-        )
+        turn = _lock_held.first(lease.turn_id, lease.owner, lease.fence)
         if turn is None:
             raise LeaseLost
         yield turn
+
+
+@compiled
+def _lock_held(turn_id: uuid.UUID, owner: str, fence: int) -> QuerySet[Turn]:
+    turns = Turn.objects.select_for_update()
+    return turns.filter(pk=turn_id, lease_owner=owner, fence=fence)
+
+
+def read_held(lease: Lease) -> tuple[Turn, bool]:
+    """Return the turn with its conversation and its owner, and whether it has steps. Raises
+    LeaseLost."""
+    turn = _read_held.first(lease.turn_id, lease.owner, lease.fence)
+    if turn is None:
+        raise LeaseLost
+    return turn, turn.has_steps  # type: ignore[attr-defined]  # an annotation
+
+
+@compiled
+def _read_held(turn_id: uuid.UUID, owner: str, fence: int) -> QuerySet[Turn]:
+    has_steps = Exists(Step.objects.filter(turn=OuterRef("pk")))
+    held = Turn.objects.filter(pk=turn_id, lease_owner=owner, fence=fence)
+    return held.select_related("conversation__owner").annotate(has_steps=has_steps)
 
 
 def _filter_held(lease: Lease) -> QuerySet[Turn]:

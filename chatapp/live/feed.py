@@ -22,7 +22,7 @@ from chatapp.telemetry import metrics
 
 from .frames import Op, RecentFrames, build_frame, parse_number
 from .open_parts import TEXT_KINDS, OpenPart, OpenParts, is_of_same_part, load_open_parts
-from .page_changes import render_changes, render_changes_since, render_step_parts
+from .page_changes import CurrentTurns, render_changes, render_changes_since, render_step_parts
 from .page_view import load_changes_and_open_parts
 
 log = logging.getLogger(__name__)
@@ -262,6 +262,7 @@ def _render_events(parts: OpenParts, events: Sequence[Event]) -> list[list[Op]]:
     before it."""
     lasts = {event.data["message"]: event.seq for event in events if event.kind == Kind.TURN}
     rendered: list[list[Op]] = []
+    turns = CurrentTurns()
     for event in events:
         match event.kind:
             case Kind.RESTART:
@@ -271,7 +272,7 @@ def _render_events(parts: OpenParts, events: Sequence[Event]) -> list[list[Op]]:
             case Kind.TURN if event.seq != lasts[event.data["message"]]:
                 rendered.append([])
             case _:
-                rendered.append(render_changes(event))
+                rendered.append(render_changes(event, turns))
     return rendered
 
 

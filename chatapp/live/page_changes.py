@@ -2,14 +2,15 @@
 
 import uuid
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from chatapp.journal.journal import Event, Kind
 from chatapp.live.page_facts import load_gauge, load_turn_facts, render_call
 from chatapp.models import Conversation, Part, ToolCall, Turn
 from chatapp.rendering import page_values
-from chatapp.rendering.page_values import ConversationView, MessageView
+from chatapp.rendering.page_values import ConversationView, MessageView, TurnFacts
 from chatapp.rendering.pages import fragments
+from chatapp.server.compiled_queries import compiled
 
 from .frames import Op
 from .page_view import build_part_view, get_dot, load_person_message
@@ -54,12 +55,50 @@ def render_step_parts(event: Event, seen: set[int]) -> list[Op]:
     return ops
 
 
-def render_changes(event: Event) -> list[Op]:
+class CurrentTurns:
+    """The turns of some events as they are now, each read once."""
+
+    def __init__(self) -> None:
+        self._found: dict[uuid.UUID, Turn | None] = {}
+        self._facts: dict[uuid.UUID, TurnFacts] = {}
+
+    def find_of_message(self, message: uuid.UUID) -> Turn | None:
+        """Return the turn that the message begins or answers; there is none for a message of the
+        history that a program sent."""
+        if message not in self._found:
+            turn = _find_turn_of_message.first(message)
+            self._found[message] = turn
+            if turn is not None:
+                self._found[turn.question_id] = self._found[turn.answer_id] = turn
+        return self._found[message]
+
+    def load_facts(self, turn: Turn) -> TurnFacts:
+        if turn.pk not in self._facts:
+            self._facts[turn.pk] = load_turn_facts(turn)
+        return self._facts[turn.pk]
+
+    def find_live(self, turn: Turn) -> Turn | None:
+        """Return the live turn of the same chat: this one, or one that has begun since."""
+        return turn if turn.is_live else _find_live_turn.first(turn.conversation_id)
+
+
+@compiled
+def _find_turn_of_message(message_id: uuid.UUID) -> QuerySet[Turn]:
+    is_of_turn = Q(answer_id=message_id) | Q(question_id=message_id)
+    return Turn.objects.filter(is_of_turn).select_related("conversation__owner")
+
+
+@compiled
+def _find_live_turn(conversation_id: uuid.UUID) -> QuerySet[Turn]:
+    return Turn.objects.filter(conversation=conversation_id, state__in=Turn.LIVE)
+
+
+def render_changes(event: Event, turns: CurrentTurns) -> list[Op]:
     """Render an event from the rows as they are now."""
     message = uuid.UUID(event.data["message"])
     match event.kind:
         case Kind.MESSAGE:
-            return _render_message(message)
+            return _render_message(message, turns)
         case Kind.TOOL_CALL:
             return _render_call_change(event, message)
         case Kind.PLAN:
@@ -67,15 +106,15 @@ def render_changes(event: Event) -> list[Op]:
         case Kind.NOTICE:
             return _render_notice(event, message)
         case _:
-            return _render_turn(event, message)
+            return _render_turn(message, turns)
 
 
-def _render_message(message: uuid.UUID) -> list[Op]:
+def _render_message(message: uuid.UUID, turns: CurrentTurns) -> list[Op]:
     """Render the whole message of a person, or an empty answer, whose events follow."""
-    is_of_turn = Q(answer_id=message) | Q(question_id=message)
-    turn = Turn.objects.filter(is_of_turn).select_related("conversation").first()
+    turn = turns.find_of_message(message)
     if turn is not None and turn.answer_id == message:
-        view = MessageView(id=message, role="assistant", turn=turn, facts=load_turn_facts(turn))
+        facts = turns.load_facts(turn)
+        view = MessageView(id=message, role="assistant", turn=turn, facts=facts)
     else:
         view = load_person_message(message, turn)
     return [("a", page_values.THREAD_ID, fragments.render_message(view))]
@@ -108,15 +147,14 @@ def _render_notice(event: Event, message: uuid.UUID) -> list[Op]:
     return [("o", page_values.part_id(message, part.step, part.position), html)]
 
 
-def _render_turn(event: Event, message: uuid.UUID) -> list[Op]:
+def _render_turn(message: uuid.UUID, turns: CurrentTurns) -> list[Op]:
     """Render the status of an answer and what depends on the live turn. The gauge changes while a
     model answers, so it is rendered when the turn waits or has ended."""
-    turns = Turn.objects.filter(
-        Q(answer_id=message) | Q(conversation=event.conversation_id, state__in=Turn.LIVE)
-    ).select_related("conversation__owner")
-    found = {turn.answer_id: turn for turn in turns}
-    turn, live = found[message], next((turn for turn in found.values() if turn.is_live), None)
-    status = fragments.render_status(message, turn, load_turn_facts(turn))
+    turn = turns.find_of_message(message)
+    if turn is None:
+        raise Turn.DoesNotExist
+    live = turns.find_live(turn)
+    status = fragments.render_status(message, turn, turns.load_facts(turn))
     ops: list[Op] = [("o", page_values.status_id(message), status)]
     if turn.state not in (Turn.State.QUEUED, Turn.State.RUNNING):
         ops.append(_render_gauge(turn.conversation))

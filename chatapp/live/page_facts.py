@@ -5,8 +5,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
+from typing import Any
 
-from django.db.models import F, OuterRef, Subquery, Sum
+from django.db.models import F, OuterRef, QuerySet, Subquery, Sum
 from django.db.models.functions import Coalesce
 
 from chatapp.models import (
@@ -37,6 +38,7 @@ from chatapp.rendering.page_values import (
     round_costs,
 )
 from chatapp.rendering.pages import fragments
+from chatapp.server.compiled_queries import compiled
 from mcpconfig.models import ToolDefinition, ToolSetting
 from mcpconfig.oauth.sign_in_status import ConnectionState, get_sign_in_status
 from mcpconfig.secrets.credentials import has_personal_headers
@@ -52,16 +54,7 @@ def load_gauge(conversation: Conversation | None, model: OfferedModel | None = N
     """Read the gauge. The chosen model is looked up if it is not given."""
     if conversation is None:
         return Gauge()
-    steps = Step.objects.filter(turn__conversation=conversation).order_by()
-    last = steps.filter(input_tokens__gt=0).order_by("-started_at")
-    spent = list(
-        steps.values_list("currency").annotate(
-            cost=Sum("cost"),
-            tokens=Sum(ALL_TOKENS),
-            last=Subquery(last.values(size=F("input_tokens") + F("output_tokens"))[:1]),
-            saved=Subquery(last.values("saved_tokens")[:1]),
-        )
-    )
+    spent = _sum_spent(conversation.pk)
     size, saved = spent[0][3:] if spent else (None, None)
     context_tokens = None
     if size:
@@ -72,6 +65,22 @@ def load_gauge(conversation: Conversation | None, model: OfferedModel | None = N
         context_tokens=context_tokens,
         total_tokens=sum(tokens for _, _, tokens, *_ in spent),
         costs=round_costs({currency: cost for currency, cost, *_ in spent if cost}),
+    )
+
+
+@compiled
+def _sum_spent(
+    conversation_id: uuid.UUID,
+) -> QuerySet[Step, tuple[str, Decimal | None, int, int | None, int | None]]:
+    """Return for each currency: cost, tokens, and the size and the saved tokens of the last call
+    of the chat."""
+    steps = Step.objects.filter(turn__conversation=conversation_id).order_by()
+    last = steps.filter(input_tokens__gt=0).order_by("-started_at")
+    return steps.values_list("currency").annotate(
+        cost=Sum("cost"),
+        tokens=Sum(ALL_TOKENS),
+        last=Subquery(last.values(size=F("input_tokens") + F("output_tokens"))[:1]),
+        saved=Subquery(last.values("saved_tokens")[:1]),
     )
 
 
@@ -303,7 +312,7 @@ def load_turn_facts(
             has_open_review=turn.tool_calls.filter(review__state=Review.State.OPEN).exists(),
         )
     if turn.state == Turn.State.RUNNING:
-        step = turn.steps.order_by("number").last()
+        step = _find_last_step.first(turn.pk)
         is_calling = step is not None and step.state == Step.State.CALLING
         return TurnFacts(waits_because=step.waits_because if step and is_calling else "")
     if turn.is_live:
@@ -311,6 +320,11 @@ def load_turn_facts(
     return TurnFacts(
         figures=figures or count_figures([turn])[turn.pk], may_go_on=turn.may_go_on(has_text)
     )
+
+
+@compiled
+def _find_last_step(turn_id: uuid.UUID) -> QuerySet[Step]:
+    return Step.objects.filter(turn=turn_id).order_by("-number")[:1]
 
 
 def load_batch(turn: Turn) -> Batch | None:
@@ -341,18 +355,20 @@ def count_figures(
     tokens: Counter[uuid.UUID] = Counter()
     costs: dict[uuid.UUID, dict[str, Decimal]] = defaultdict(dict)
     seconds: dict[uuid.UUID, float] = defaultdict(float)
-    steps = Step.objects.filter(turn__in=known)
-    for turn_id, written, summarised, began, ended, cost, currency in steps.values_list(
-        *("turn_id", "output_tokens", "summary_output_tokens"),
-        *("started_at", "finished_at", "cost", "currency"),
-    ):
+    if len(known) == 1:
+        steps = _list_used(known[0].pk)
+    else:
+        steps = list(Step.objects.filter(turn__in=known).values_list(*USED))
+    for turn_id, written, summarised, began, ended, cost, currency in steps:
         tokens[turn_id] += written + summarised
         seconds[turn_id] += seconds_between(began, ended)
         if cost:
             costs[turn_id][currency] = costs[turn_id].get(currency, Decimal(0)) + cost
     if calls is None:
-        times = ("turn_id", "sent_at", "finished_at")
-        calls = ToolCall.objects.filter(turn__in=known).only(*times)
+        if len(known) == 1:
+            calls = _list_times_of_calls(known[0].pk)
+        else:
+            calls = ToolCall.objects.filter(turn__in=known).only(*TIMES)
     for call in calls:
         seconds[call.turn_id] += seconds_between(call.sent_at, call.finished_at)
     return {
@@ -363,6 +379,23 @@ def count_figures(
         )
         for turn in known
     }
+
+
+USED = (
+    *("turn_id", "output_tokens", "summary_output_tokens"),
+    *("started_at", "finished_at", "cost", "currency"),
+)
+TIMES = ("turn_id", "sent_at", "finished_at")
+
+
+@compiled
+def _list_used(turn_id: uuid.UUID) -> QuerySet[Step, Any]:
+    return Step.objects.filter(turn=turn_id).values_list(*USED)
+
+
+@compiled
+def _list_times_of_calls(turn_id: uuid.UUID) -> QuerySet[ToolCall]:
+    return ToolCall.objects.filter(turn=turn_id).only(*TIMES)
 
 
 def seconds_between(began: datetime | None, ended: datetime | None) -> float:

@@ -30,6 +30,7 @@ from chatapp.rendering.page_values import (
     TextView,
     ToolCallView,
 )
+from chatapp.server.compiled_queries import compiled
 from chatapp.server.database import snapshot
 
 from .open_parts import OpenPart, fold
@@ -207,8 +208,7 @@ def _build_message_view(message: Message, parts: list[Part], loaded: _PartFacts)
 
 def load_person_message(message_id: uuid.UUID, turn: Turn | None) -> MessageView:
     """Return one message of a person as it was sent. `turn`: the one that answers it."""
-    sent = Part.objects.filter(message_id=message_id).select_related("attachment")
-    parts = list(sent.defer("attachment__contents"))
+    parts = _load_sent_parts(message_id)
     words = [part.text for part in parts if part.kind == Part.Kind.TEXT]
     view = MessageView(
         id=message_id,
@@ -217,6 +217,12 @@ def load_person_message(message_id: uuid.UUID, turn: Turn | None) -> MessageView
         attachments=get_attachments(parts),
     )
     return _add_asker(view, turn)
+
+
+@compiled
+def _load_sent_parts(message_id: uuid.UUID) -> QuerySet[Part]:
+    sent = Part.objects.filter(message_id=message_id).select_related("attachment")
+    return sent.defer("attachment__contents")
 
 
 def get_attachments(parts: list[Part]) -> tuple[Attachment, ...]:

@@ -8,8 +8,6 @@ from django.core.validators import MinValueValidator
 from django.db import models
 from django.db.models import Q
 
-from chatapp.models.people.member import Member
-
 from .model_provider import check_currency
 
 
@@ -50,11 +48,11 @@ class UsageOfDay(models.Model):
 class Allowances(models.QuerySet["Allowance"]):
     """Allowances by whom they limit."""
 
-    def for_member(self, person: Member) -> "Allowances":
+    def for_member(self, person_id: int) -> "Allowances":
         """Return the allowances that count for this person."""
-        groups = Group.objects.filter(user=person.pk)
+        groups = Group.objects.filter(user=person_id)
         nobody = Q(person=None, group=None)
-        return self.filter(nobody | Q(person=person) | Q(group__in=groups))
+        return self.filter(nobody | Q(person=person_id) | Q(group__in=groups))
 
 
 class Allowance(models.Model):

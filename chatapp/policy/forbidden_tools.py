@@ -4,9 +4,12 @@ to a model nor shown as usable."""
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
+from django.db.models import QuerySet
+
 from chatapp.models import Member, PolicyRule
 from chatapp.permissions.forbidden import find_forbidden
 from chatapp.permissions.rules import AdminRule
+from chatapp.server.compiled_queries import compiled
 from chatapp.tools.catalogue import Catalogue, CatalogueTool, load_known_catalogue
 from chatapp.tools.mentions import NOTHING_HIDDEN, HiddenTools
 
@@ -45,7 +48,15 @@ def find_hidden_tools(person: Member) -> HiddenTools:
 
 
 def _load_denials() -> list[AdminRule]:
+    if not _find_denial():
+        return []
     return load_admin_rules(PolicyRule.objects.filter(effect=PolicyRule.Effect.DENY, condition=""))
+
+
+@compiled
+def _find_denial() -> QuerySet[PolicyRule, int]:
+    denials = PolicyRule.objects.filter(effect=PolicyRule.Effect.DENY, condition="")
+    return denials.filter(is_enabled=True).values_list("pk", flat=True)[:1]
 
 
 def _remove(tools: Mapping[str, CatalogueTool], names: Collection[str]) -> dict[str, CatalogueTool]:

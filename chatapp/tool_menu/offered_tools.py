@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 from django.conf import settings
+from django.db.models import QuerySet
 
 from chatapp.models import Conversation, Memory, Turn
 from chatapp.providers.access.model_choice import ChosenModel
 from chatapp.providers.estimate import count_tool_tokens
 from chatapp.providers.request import ToolSpec
+from chatapp.server.compiled_queries import compiled
 from chatapp.tools.catalogue import Catalogue, CatalogueTool
 from chatapp.tools.core import FIND_TOOLS, core_tool
 from chatapp.tools.tool_search import choose_sent_tools
@@ -62,8 +64,12 @@ def _list_always_sent(usable: list[CatalogueTool], room: int) -> list[CatalogueT
 def _mention_memory(turn: Turn) -> str:
     """Return a sentence that facts are remembered, and never the facts: those come only as
     results of a call, as data."""
-    is_there = Memory.objects.filter(person=turn.conversation.owner_id).exists()
-    return REMEMBERED if is_there else ""
+    return REMEMBERED if _find_memory(turn.conversation.owner_id) else ""
+
+
+@compiled
+def _find_memory(person_id: int) -> QuerySet[Memory, int]:
+    return Memory.objects.filter(person=person_id).values_list("pk", flat=True)[:1]
 
 
 def _list_usable(turn: Turn, catalogue: Catalogue) -> list[CatalogueTool]:

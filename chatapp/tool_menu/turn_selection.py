@@ -1,14 +1,17 @@
 """The selection of one turn, read from rows before each model call: a switch counts from the
 next model call, also in a running turn."""
 
-from collections.abc import Iterable
+import uuid
 from dataclasses import replace
+
+from django.db.models import QuerySet
 
 from chatapp.journal import journal
 from chatapp.journal.journal import MENTIONED, add_notice
 from chatapp.journal.lease import Lease, lock_turn
 from chatapp.models import Conversation, Member, Part, ToolSwitch, Turn
 from chatapp.policy.forbidden_tools import remove_forbidden
+from chatapp.server.compiled_queries import compiled
 from chatapp.tools.catalogue import Catalogue
 from chatapp.tools.selection import (
     Place,
@@ -52,14 +55,26 @@ def _load_turn_switches(turn: Turn, person: Member) -> Switches:
 def load_switches(person: Member, conversation: Conversation | None) -> Switches:
     """Return the person's switches for all chats and for this one, and the services that start
     switched off."""
-    rows = ToolSwitch.objects.in_chat(person, conversation)
     here: dict[Place, bool] = {}
     everywhere: dict[Place, bool] = {}
-    for row in rows.values_list("conversation", "service__name", "tool", "is_on"):
-        chat, service, tool, is_on = row
+    # A new chat has no switches of its own.
+    chat_id = conversation.pk if conversation is not None else uuid.UUID(int=0)
+    for chat, service, tool, is_on in _list_switches(person.pk, chat_id):
         (everywhere if chat is None else here)[service or "", tool] = is_on
-    off_at_first = Service.objects.filter(starts_on=False).values_list("name", flat=True)
-    return Switches(everywhere=everywhere, here=here, off_at_first=tuple(off_at_first))
+    return Switches(everywhere=everywhere, here=here, off_at_first=tuple(_list_off_at_first()))
+
+
+@compiled
+def _list_switches(
+    person_id: int, conversation_id: uuid.UUID
+) -> QuerySet[ToolSwitch, tuple[uuid.UUID | None, str | None, str, bool]]:
+    rows = ToolSwitch.objects.in_chat(person_id, conversation_id)
+    return rows.values_list("conversation", "service__name", "tool", "is_on")
+
+
+@compiled
+def _list_off_at_first() -> QuerySet[Service, str]:
+    return Service.objects.filter(starts_on=False).values_list("name", flat=True)
 
 
 def narrow_catalogue(catalogue: Catalogue, selection: Selection) -> Catalogue:
@@ -99,13 +114,22 @@ def _is_wanted(service: str, catalogue: Catalogue, selection: Selection) -> bool
 
 
 def _read_question(turn: Turn) -> str:
-    texts: Iterable[str] = Part.objects.filter(
-        message=turn.question_id, kind=Part.Kind.TEXT
-    ).values_list("text", flat=True)
-    return "\n\n".join(texts)
+    return "\n\n".join(_list_texts(turn.question_id))
+
+
+@compiled
+def _list_texts(message_id: uuid.UUID) -> QuerySet[Part, str]:
+    texts = Part.objects.filter(message=message_id, kind=Part.Kind.TEXT)
+    return texts.values_list("text", flat=True)
 
 
 def _uses_tools(turn: Turn) -> bool:
     """Return whether tools are on for the chat, from its current row: since the turn was read, a
     service may have been asked for its tools."""
-    return Conversation.objects.filter(pk=turn.conversation_id, uses_tools=True).exists()
+    return bool(_uses_tools_now.first(turn.conversation_id))
+
+
+@compiled
+def _uses_tools_now(conversation_id: uuid.UUID) -> QuerySet[Conversation, bool]:
+    chats = Conversation.objects.filter(pk=conversation_id)
+    return chats.values_list("uses_tools", flat=True)

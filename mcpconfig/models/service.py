@@ -92,10 +92,15 @@ class Services(models.QuerySet["Service"]):
         """
         if not member.is_active:
             return self.none()
+        return self.usable_by(member.pk, is_staff=member.is_staff)
+
+    def usable_by(self, member_id: int, *, is_staff: bool = False) -> Self:
+        """The same for an active member."""
         Visibility = Service.Visibility
-        shared = Service.objects.filter(visibility=Visibility.GROUPS, groups__user=member.pk)
-        usable = Q(visibility=Visibility.EVERYONE) | Q(owner=member) | Q(pk__in=shared.values("pk"))
-        if member.is_staff:
+        shared = Service.objects.filter(visibility=Visibility.GROUPS, groups__user=member_id)
+        usable = Q(visibility=Visibility.EVERYONE) | Q(pk__in=shared.values("pk"))
+        usable |= Q(owner=member_id)
+        if is_staff:
             usable |= Q(visibility=Visibility.PRIVATE, owner=None)
         return self.filter(usable, is_enabled=True).exclude(owner__is_active=False)
 

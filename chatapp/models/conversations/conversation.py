@@ -1,13 +1,13 @@
 """Conversations: a tree of messages, each a list of typed parts."""
 
 import uuid
-from typing import Self
 
 from django.conf import settings
 from django.db import models
 from django.http import Http404
 
 from chatapp.models.people.member import Member
+from chatapp.server.compiled_queries import compiled
 
 
 class Conversation(models.Model):
@@ -54,14 +54,19 @@ class Conversation(models.Model):
         return self.title or "New chat"
 
     @classmethod
-    def of(cls, person: Member, conversation_id: uuid.UUID) -> Self:
+    def of(cls, person: Member, conversation_id: uuid.UUID) -> "Conversation":
         """Return this person's conversation, or raise 404: the only way in which an id from a
         browser is read."""
-        found = cls.objects.filter(owner=person, pk=conversation_id).first()
+        found = _find_owned.first(person.pk, conversation_id)
         if found is None:
             raise Http404("No such conversation.")
         found.owner = person
         return found
+
+
+@compiled
+def _find_owned(person_id: int, conversation_id: uuid.UUID) -> models.QuerySet[Conversation]:
+    return Conversation.objects.filter(owner=person_id, pk=conversation_id)
 
 
 class Message(models.Model):

@@ -1,5 +1,6 @@
 """Which tools people switched on and off for themselves, within what admins allow."""
 
+import uuid
 from typing import Self
 
 from django.conf import settings
@@ -7,18 +8,15 @@ from django.db import models
 from django.db.models import Q
 
 from chatapp.models.conversations.conversation import Conversation
-from chatapp.models.people.member import Member
 from mcpconfig.models import Service
 
 
 class ToolSwitches(models.QuerySet["ToolSwitch"]):
     """Switches by where they count."""
 
-    def in_chat(self, person: Member, conversation: Conversation | None) -> Self:
+    def in_chat(self, person_id: int, conversation_id: uuid.UUID) -> Self:
         """Return this person's switches for all chats and for this chat."""
-        everywhere = Q(conversation=None)
-        here = Q(conversation=conversation) if conversation else everywhere
-        return self.filter(everywhere | here, person=person)
+        return self.filter(Q(conversation=None) | Q(conversation=conversation_id), person=person_id)
 
 
 class ToolSwitch(models.Model):

@@ -20,6 +20,7 @@ from chatapp.providers.model_facts import CONTEXT_TOKENS, DEFAULT_MODELS, find_a
 from chatapp.providers.provider import Abilities
 from chatapp.providers.registry import DEMO_MODEL, PROVIDERS
 from chatapp.providers.request import EFFORTS, Effort, Parameters
+from chatapp.server.compiled_queries import compiled
 
 from . import server_models
 from .accounts import build_account
@@ -124,11 +125,12 @@ def choose_model(model_id: str, person: Member | None) -> ChosenModel:
     person is in no group.
     """
     prefix, _, name = model_id.partition(":")
-    of_environment = _find_environment_rows(prefix)
-    rows = list(ModelProvider.objects.filter(slug=prefix) | of_environment)
+    rows = _load_providers()
     row = next((row for row in rows if row.slug == prefix), None)
     if row is None:
-        if _is_closed(rows, name):
+        kinds = environment.kinds_of_account(prefix)
+        same = [each for each in rows if each.key_place == KeyPlace.ENVIRONMENT]
+        if _is_closed([each for each in same if each.kind in kinds], name):
             raise unknown_model_error(model_id)
         return _choose_by_name(model_id)
     usable = ChatModel.objects.for_member(person).filter(provider=row, name=name)
@@ -136,6 +138,11 @@ def choose_model(model_id: str, person: Member | None) -> ChosenModel:
     if facts is None and not _is_open(row, name):
         raise unknown_model_error(model_id)
     return ChosenModel(kind=row.kind, name=name, account=build_account(row), facts=facts)
+
+
+@compiled
+def _load_providers() -> QuerySet[ModelProvider]:
+    return ModelProvider.objects.all()
 
 
 def _choose_by_name(model_id: str) -> ChosenModel:

@@ -7,13 +7,14 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
-from django.db.models import F, Sum
+from django.db.models import F, QuerySet, Sum
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from chatapp.models import Allowance, ChatModel, Member, Step, UsageOfDay
 from chatapp.providers.events import Usage
 from chatapp.providers.model_facts import get_cache_write_share
+from chatapp.server.compiled_queries import compiled, compiled_update
 
 MILLION = Decimal(1_000_000)
 
@@ -65,17 +66,34 @@ def add_usage(person_id: int, model: str, usage: Usage, price: Price | None) -> 
         "model": model,
         "currency": price.currency if price else "",
     }
-    amounts = {
-        "calls": F("calls") + 1,
-        "input_tokens": F("input_tokens") + usage.input_tokens,
-        "cached_tokens": F("cached_tokens") + usage.cached_tokens,
-        "output_tokens": F("output_tokens") + usage.output_tokens,
-        "unpriced_tokens": F("unpriced_tokens") + (0 if price else tokens),
-        "cost": F("cost") + (price.compute_cost(usage) if price else Decimal(0)),
-    }
-    if not UsageOfDay.objects.filter(**key).update(**amounts):  # the first of this day
+    amounts = (usage.input_tokens, usage.cached_tokens, usage.output_tokens, 0 if price else tokens)
+    added = (*key.values(), *amounts, price.compute_cost(usage) if price else Decimal(0))
+    if not _add_to_day(*added):  # the first of this day
         UsageOfDay.objects.get_or_create(**key)
-        UsageOfDay.objects.filter(**key).update(**amounts)
+        _add_to_day(*added)
+
+
+@compiled_update
+def _add_to_day(
+    person_id: int,
+    day: date,
+    model: str,
+    currency: str,
+    input_tokens: int,
+    cached_tokens: int,
+    output_tokens: int,
+    unpriced_tokens: int,
+    cost: Decimal,
+) -> tuple[QuerySet[UsageOfDay], dict[str, Any]]:
+    of_day = UsageOfDay.objects.filter(person_id=person_id, day=day, model=model, currency=currency)
+    return of_day, {
+        "calls": F("calls") + 1,
+        "input_tokens": F("input_tokens") + input_tokens,
+        "cached_tokens": F("cached_tokens") + cached_tokens,
+        "output_tokens": F("output_tokens") + output_tokens,
+        "unpriced_tokens": F("unpriced_tokens") + unpriced_tokens,
+        "cost": F("cost") + cost,
+    }
 
 
 def add_summary_usage(turn_id: UUID, used: Usage, price: Price | None) -> None:
@@ -83,11 +101,16 @@ def add_summary_usage(turn_id: UUID, used: Usage, price: Price | None) -> None:
     Step.objects.filter(turn=turn_id, state=Step.State.CALLING).update(
         summary_input_tokens=F("summary_input_tokens") + used.input_tokens,
         summary_output_tokens=F("summary_output_tokens") + used.output_tokens,
-        **build_cost_update(price, used),
+        **_build_cost_update(price, used),
     )
 
 
-def build_cost_update(price: Price | None, used: Usage) -> dict[str, Any]:
+def add_cost(step_id: int, price: Price, used: Usage) -> None:
+    """Add the cost of a model call to its step."""
+    Step.objects.filter(pk=step_id).update(**_build_cost_update(price, used))
+
+
+def _build_cost_update(price: Price | None, used: Usage) -> dict[str, Any]:
     """Return the fields of a step to update after one more model call."""
     if price is None:
         return {}
@@ -133,11 +156,14 @@ class AllowanceUse:
 
 def list_allowance_use(person: Member, today: date | None = None) -> list[AllowanceUse]:
     """Return the use of every allowance of this person, the most used first."""
-    bound = Allowance.objects.for_member(person).select_related("group", "person")
-    uses = [
-        _measure_allowance(allowance, person, today or timezone.now().date()) for allowance in bound
-    ]
+    day = today or timezone.now().date()
+    uses = [_measure_allowance(allowance, person, day) for allowance in _load_allowances(person.pk)]
     return sorted(uses, key=lambda use: use.share, reverse=True)
+
+
+@compiled
+def _load_allowances(person_id: int) -> QuerySet[Allowance]:
+    return Allowance.objects.for_member(person_id).select_related("group", "person")
 
 
 def find_used_up_allowance(person: Member) -> str:

@@ -56,7 +56,7 @@ class Writer:
             for position, text in enumerate(texts)
         ]
         answer = Answer(parts=parts, finish_reason=reason)
-        close_step(self.lease, self.step, answer, Catalogue())
+        close_step(self.lease, self.step, answer, Catalogue(), self.turn.conversation.owner_id)
         end_turn(
             Turn.objects.get(pk=self.turn.pk), "complete" if reason else "failed", by=Actor.PERSON
         )

@@ -271,7 +271,7 @@ class LedgerMachine(RuleBasedStateMachine):
         match next_action(state):
             case CallModel(number=number):
                 step = open_step(lease, number)
-                close_step(lease, step, _said(asked), self.catalogue)
+                close_step(lease, step, _said(asked), self.catalogue, turn.conversation.owner_id)
             case Decide(calls=calls):
                 decide_calls(lease, calls, self.catalogue)
             case Execute(calls=calls):

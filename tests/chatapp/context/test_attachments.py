@@ -13,7 +13,7 @@ from chatapp.context.files import RESULT_MAX_CHARACTERS
 from chatapp.context.history import build_history
 from chatapp.conversations import intake
 from chatapp.journal.journal import Event
-from chatapp.live.page_changes import render_changes
+from chatapp.live.page_changes import CurrentTurns, render_changes
 from chatapp.live.page_view import load_conversation_view
 from chatapp.models import Attachment, Conversation, JournalEvent, Member, Part, Turn
 from chatapp.people.refused import Refused
@@ -129,7 +129,7 @@ def test_a_page_and_a_frame_show_the_same_message(owner: Member) -> None:
         kind=JournalEvent.Kind.MESSAGE,
         data={"message": str(turn.question_id)},
     )
-    ((op, place, html),) = render_changes(event)
+    ((op, place, html),) = render_changes(event, CurrentTurns())
     assert (op, place) == ("a", page_values.THREAD_ID)
     assert f"/attachments/{file.pk}/" in html
 
