@@ -147,14 +147,20 @@ def reduce_room(
 
 
 async def fit_request(
-    asking: PendingCall, request: ModelRequest, room: int | None
+    asking: PendingCall,
+    request: ModelRequest,
+    room: int | None,
+    summary: SummaryText | None = None,
 ) -> FittedRequest:
-    """Return the request as it is, or shortened as little as needed. Raise ProviderError."""
-    summary = await in_database(_load_summary, asking.turn)
+    """Return the request as it is, or shortened as little as needed. Raise ProviderError.
+
+    `summary` is the stored one if it was read just now."""
+    if summary is None:
+        summary = await in_database(load_summary, asking.turn)
     return _shorten(request, summary, room) or await _summarise(asking, request, summary, room)
 
 
-def _load_summary(turn: Turn) -> SummaryText:
+def load_summary(turn: Turn) -> SummaryText:
     summary = summaries.load_summary(turn.conversation)
     return SummaryText(turns=summary.turns, text=summary.text) if summary else SummaryText()
 

@@ -7,7 +7,7 @@ expired or unknown.
 import json
 import uuid
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import chain
 from typing import Any
@@ -38,13 +38,18 @@ SENTENCES = {
     State.CANCELLED: "Not run: the person stopped the turn first.",
 }
 NO_ANSWER = "The call was sent, but no answer came back."
+# Its id, that of the message before it, its role, and whether a step of it was interrupted.
+MessageRow = tuple[uuid.UUID, uuid.UUID | None, str, bool]
 
 
 def build_history(turn: Turn) -> tuple[HistoryItem, ...]:
     """Return everything from the start of the conversation to the latest finished step of
     `turn`."""
     parts = _load_parts(turn)
-    left_behind, path = list_abandoned_steps(turn), _find_path(turn)
+    messages = _list_messages(turn.conversation_id)
+    path = _find_path(turn, messages)
+    has_abandoned = any(has_interrupted for *_, has_interrupted in messages)
+    left_behind = list_abandoned_steps(turn) if has_abandoned else set()
     told = {
         message_id: [
             part for part in parts[message_id] if (message_id, part.step) not in left_behind
@@ -73,9 +78,9 @@ def _list_abandoned(conversation_id: uuid.UUID) -> QuerySet[Step, tuple[uuid.UUI
     return cut_off.values_list("turn__answer_id", "number")
 
 
-def _find_path(turn: Turn) -> dict[uuid.UUID, str]:
+def _find_path(turn: Turn, messages: Iterable[MessageRow]) -> dict[uuid.UUID, str]:
     """Return the messages from the root to the turn's own two with their roles, in that order."""
-    found = {pk: (parent, role) for pk, parent, role in _list_messages(turn.conversation_id)}
+    found = {pk: (parent, role) for pk, parent, role, _ in messages}
     path: list[uuid.UUID] = []
     current: uuid.UUID | None = turn.answer_id
     while current is not None:
@@ -85,11 +90,10 @@ def _find_path(turn: Turn) -> dict[uuid.UUID, str]:
 
 
 @compiled
-def _list_messages(
-    conversation_id: uuid.UUID,
-) -> QuerySet[Message, tuple[uuid.UUID, uuid.UUID | None, str]]:
+def _list_messages(conversation_id: uuid.UUID) -> QuerySet[Message, MessageRow]:
+    cut_off = Step.objects.filter(turn__answer=OuterRef("pk"), state=Step.State.INTERRUPTED)
     rows = Message.objects.filter(conversation_id=conversation_id)
-    return rows.values_list("pk", "parent_id", "role")
+    return rows.values_list("pk", "parent_id", "role", Exists(cut_off))
 
 
 def _load_parts(turn: Turn) -> dict[uuid.UUID, list[Part]]:

@@ -14,7 +14,7 @@ from chatapp.journal import journal
 from chatapp.journal.journal import Entry, Kind
 from chatapp.journal.lease import Lease, lock_turn
 from chatapp.live.open_parts import fold
-from chatapp.models import Approval, Conversation, Part, Question, RemoteTask, Step, ToolCall, Turn
+from chatapp.models import Approval, Part, Question, RemoteTask, Step, ToolCall, Turn
 from chatapp.server.compiled_queries import compiled_update
 from chatapp.telemetry import metrics
 
@@ -72,7 +72,7 @@ def end_turn(
     ]
     entries = [*store_partial_answer(turn), *close_open_calls(turn, reason, by), *held]
     entries += _store_end(turn, reason, text, hint)
-    journal.append(turn.conversation_id, turn.pk, entries)
+    journal.append(turn.conversation_id, turn.pk, entries, is_activity=True)
 
 
 def end_answered_turn(turn: Turn, reason: Reason, *, has_content: bool) -> list[Entry]:
@@ -88,7 +88,6 @@ def _store_end(turn: Turn, reason: Reason, text: str, hint: str) -> list[Entry]:
         kind = NOTICE_KIND_OF_REASON.get(reason, Part.NoticeKind.INFO)
         entries.append(add_notice(turn, kind, text, hint))
     _end(turn.pk, STATE_OF_REASON.get(reason, Turn.State.DONE), reason)
-    _note_activity(turn.conversation_id)
     entries.append(journal.turn_entry(turn, STATE_OF_REASON.get(reason, Turn.State.DONE), reason))
     transaction.on_commit(metrics.TURNS_ENDED.labels(reason).inc)
     return entries
@@ -103,11 +102,6 @@ def _end(turn_id: uuid.UUID, state: str, reason: str) -> tuple[QuerySet[Turn], d
         "lease_until": None,
         "finished_at": Now(),
     }
-
-
-@compiled_update
-def _note_activity(conversation_id: uuid.UUID) -> tuple[QuerySet[Conversation], dict[str, Any]]:
-    return Conversation.objects.filter(pk=conversation_id), {"active_at": Now()}
 
 
 def _find_closing_notice(turn: Turn, reason: Reason) -> tuple[str, str]:

@@ -31,7 +31,7 @@ from chatapp.journal.db_retry import DATABASE_AWAY, retry_in_database, run_unint
 from chatapp.journal.fault_points import FaultPoint, reach
 from chatapp.journal.group_commit import GroupCommit
 from chatapp.journal.journal import Event, Kind
-from chatapp.journal.lease import Lease, LeaseLost, acquire, drop, release, renew
+from chatapp.journal.lease import Lease, LeaseLost, drop, release, renew
 from chatapp.models import Turn
 from chatapp.server.database import in_database
 from chatapp.server.runtime import Runtime
@@ -50,7 +50,7 @@ from .model_call import call_model
 from .next_action import CallModel, Decide, Execute, Finish, Reason, Wait, next_action
 from .notices import note_missing
 from .steps import open_step
-from .turn_state import read_turn
+from .turn_state import TakenTurn, read_turn, take_turn
 
 log = logging.getLogger(__name__)
 Ts = TypeVarTuple("Ts")
@@ -77,6 +77,7 @@ class Run:
     """A turn that this process moves."""
 
     lease: Lease
+    taken: TakenTurn | None  # as it was then, until something is done with it
     task: asyncio.Task[None] | None = None
     was_stopped: bool = False
     was_woken: bool = False
@@ -187,10 +188,10 @@ class Engine:
         if turn_id in self._runs:
             return
         reach(FaultPoint.TURN_FOUND)
-        lease = await _take(turn_id)
-        if lease is None:
+        taken = await _take(turn_id)
+        if taken is None:
             return
-        run = Run(lease=lease)
+        run = Run(lease=taken.lease, taken=taken)
         self._runs[turn_id] = run
         run.task = asyncio.create_task(self._move(run))
         try:
@@ -228,6 +229,7 @@ class Engine:
                 span.fail("refused_by_database")
                 return await self._finish(run, "failed", REFUSED)
             if run.lease.fence > 1:  # an earlier worker may have left calls behind
+                run.taken = None
                 await in_database(settle_orphans, run.lease)
                 await in_database(reopen_decisions, run.lease)
             await self._run_actions(run, span)
@@ -248,7 +250,11 @@ class Engine:
 
     async def _run_actions(self, run: Run, span: Span) -> None:
         while True:
-            turn, state = await in_database(read_turn, run.lease)
+            taken, run.taken = run.taken, None
+            if taken is None:
+                turn, state = await in_database(read_turn, run.lease)
+            else:
+                turn, state = taken.turn, taken.state
             action = next_action(state)
             match action:
                 case CallModel() | Execute() if self.is_shutting_down:
@@ -422,14 +428,14 @@ async def _build_current_catalogue(turn_id: uuid.UUID) -> Catalogue:
     return await _build_catalogue(await in_database(turns.get, pk=turn_id))
 
 
-async def _take(turn_id: uuid.UUID) -> Lease | None:
+async def _take(turn_id: uuid.UUID) -> TakenTurn | None:
     """Take the turn if it is free. After a cancellation it is released: no task would move it."""
-    taking = asyncio.create_task(in_database(acquire, turn_id))
+    taking = asyncio.create_task(in_database(take_turn, turn_id))
 
     async def give_back() -> None:
-        lease = await taking
-        if lease is not None:
-            await in_database(release, lease)
+        taken = await taking
+        if taken is not None:
+            await in_database(release, taken.lease)
 
     try:
         return await asyncio.shield(taking)

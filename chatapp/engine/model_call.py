@@ -18,8 +18,10 @@ from chatapp.context.fitting import (
     AFTER_REFUSALS,
     CannotFit,
     PendingCall,
+    SummaryText,
     calculate_room,
     fit_request,
+    load_summary,
     reduce_room,
 )
 from chatapp.context.history import build_history
@@ -222,7 +224,9 @@ async def _call_with_retries(
     turn: Turn, lease: Lease, step: OpenStep, catalogue: Catalogue, reader: AnswerReader
 ) -> None:
     """Call the model, again after an error that allows it, as long as nothing was received."""
-    model, calibration, whole = await in_database(_build_request, turn, catalogue, reader.answer)
+    model, calibration, whole, summary = await in_database(
+        _build_request, turn, catalogue, reader.answer
+    )
     provider = await load_provider(model.kind)
     asking = PendingCall(
         lease=lease,
@@ -234,7 +238,7 @@ async def _call_with_retries(
     )
     for attempt in range(1, MAX_CALLS + 1):
         try:
-            return await _call_with_what_fits(asking, whole, reader)
+            return await _call_with_what_fits(asking, whole, reader, summary)
         except ProviderError as error:
             wait = error.retry_after if error.retry_after is not None else 0.5 * 2**attempt
             is_last = attempt == MAX_CALLS or wait > MAX_WAIT_SECONDS
@@ -245,36 +249,44 @@ async def _call_with_retries(
 
 
 async def _call_with_what_fits(
-    asking: PendingCall, whole: ModelRequest, reader: AnswerReader
+    asking: PendingCall, whole: ModelRequest, reader: AnswerReader, stored: SummaryText
 ) -> None:
-    """Call the model with what fits; a few times with less, if the provider finds it too long."""
+    """Call the model with what fits; a few times with less, if the provider finds it too long.
+    `stored` is the summary of older turns."""
     room = calculate_room(asking.model, asking.calibration)
+    summary: SummaryText | None = stored
     for share in (*AFTER_REFUSALS, None):
-        refused = room or 0
+        request = None
         try:
-            request = await _fit(asking, whole, room, reader.answer)
-            refused = count_tokens(request)
+            request = await _fit(asking, whole, room, reader.answer, summary)
             return await _read_stream(asking, request, reader)
         except ProviderError as error:
             is_other = error.kind != "too_long" or isinstance(error, CannotFit)
             if share is None or is_other or reader.answer.has_begun:
                 raise
+            refused = count_tokens(request) if request else room or 0
             room = reduce_room(asking.model, refused, share, error.limit_tokens, asking.calibration)
+            summary = None  # it may have been extended
             log.info("Model call of turn %s was too long, again with %s", asking.turn.pk, room)
 
 
 async def _fit(
-    asking: PendingCall, request: ModelRequest, room: int | None, answer: Answer
+    asking: PendingCall,
+    request: ModelRequest,
+    room: int | None,
+    answer: Answer,
+    summary: SummaryText | None,
 ) -> ModelRequest:
-    found = await fit_request(asking, request, room)
+    found = await fit_request(asking, request, room, summary)
     answer.shortened = found.shortened
     return found.request
 
 
 def _build_request(
     turn: Turn, catalogue: Catalogue, answer: Answer
-) -> tuple[ChosenModel, Calibration, ModelRequest]:
-    """Build the whole request. Whether this person may use the model is read again each time."""
+) -> tuple[ChosenModel, Calibration, ModelRequest, SummaryText]:
+    """Build the whole request, and read what fitting it needs. Whether this person may use the
+    model is read again each time."""
     model = choose_model(turn.model, turn.conversation.owner)
     history = build_history(turn)
     answer.price = find_price(model.facts)
@@ -299,7 +311,7 @@ def _build_request(
         parameters=model.set_parameters(turn.conversation.effort),
         cache_key=str(turn.conversation_id),
     )
-    return model, load_calibration(turn), request
+    return model, load_calibration(turn), request, load_summary(turn)
 
 
 def _get_mode_instructions(turn: Turn) -> str:

@@ -203,7 +203,8 @@ def close_step(
         if answer.ends_turn and turn.signals == signals:
             reason = choose_reason(answer.finish_reason)
             ending = end_answered_turn(turn, reason, has_content=answer.has_content)
-        journal.append(turn.conversation_id, turn.pk, [*rest, *noted, closed, *proposed, *ending])
+        entries = [*rest, *noted, closed, *proposed, *ending]
+        journal.append(turn.conversation_id, turn.pk, entries, is_activity=bool(ending))
         return reason
 
 

@@ -1,12 +1,13 @@
 """The state of a live turn, read under its lease for `next_action`."""
 
 import uuid
+from dataclasses import dataclass
 
 from django.conf import settings
 from django.db.models import QuerySet
 
 from chatapp.calls.attempts import MAX_ATTEMPTS
-from chatapp.journal.lease import Lease, read_held
+from chatapp.journal.lease import HeldTurn, Lease, read_held, take
 from chatapp.live.page_facts import seconds_between
 from chatapp.models import JournalEvent, Review, Step, ToolCall, Turn
 from chatapp.providers.access import usage
@@ -15,10 +16,32 @@ from chatapp.server.compiled_queries import compiled
 from .next_action import Budget, CallState, StepState, TurnState
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakenTurn:
+    """A turn as it was when this worker took it."""
+
+    lease: Lease
+    turn: Turn
+    state: TurnState
+
+
+def take_turn(turn_id: uuid.UUID) -> TakenTurn | None:
+    """Lease the turn and read it. Return None if another worker has it or it has nothing to do."""
+    held = take(turn_id)
+    if held is None:
+        return None
+    turn, state = _build_state(held)
+    return TakenTurn(lease=held.lease, turn=turn, state=state)
+
+
 def read_turn(lease: Lease) -> tuple[Turn, TurnState]:
     """Return the turn and its state. Raises LeaseLost if another worker has taken it."""
-    turn, has_steps = read_held(lease)
-    steps = _load_steps(turn.pk) if has_steps else []
+    return _build_state(read_held(lease))
+
+
+def _build_state(held: HeldTurn) -> tuple[Turn, TurnState]:
+    turn = held.turn
+    steps = _load_steps(turn.pk) if held.has_steps else []
     calls = _load_calls(turn.pk) if steps else []
     step = _build_latest_step(turn, steps, calls)
     state = TurnState(
@@ -32,7 +55,7 @@ def read_turn(lease: Lease) -> tuple[Turn, TurnState]:
             calls=settings.TURN_MAX_CALLS,
         ),
         # Without calls to answer for, a step that was begun is the last one.
-        used_up=_describe_used_up(turn) if step is None or step.calls else None,
+        used_up=_describe_used_up(held) if step is None or step.calls else None,
     )
     return turn, state
 
@@ -48,8 +71,10 @@ def _load_calls(turn_id: uuid.UUID) -> QuerySet[ToolCall]:
     return ToolCall.objects.filter(turn=turn_id).only(*columns)
 
 
-def _describe_used_up(turn: Turn) -> tuple[str, str] | None:
-    sentence = usage.find_used_up_allowance(turn.conversation.owner)
+def _describe_used_up(held: HeldTurn) -> tuple[str, str] | None:
+    if not held.has_allowances:
+        return None
+    sentence = usage.find_used_up_allowance(held.turn.conversation.owner)
     return (sentence, usage.describe_renewal()) if sentence else None
 
 

@@ -71,11 +71,18 @@ class TextBatch:
     entries: Sequence[Entry]
 
 
-def append(conversation_id: uuid.UUID, turn_id: uuid.UUID | None, entries: Sequence[Entry]) -> None:
-    """Write `entries` inside the caller's transaction. Listeners get them after its commit."""
+def append(
+    conversation_id: uuid.UUID,
+    turn_id: uuid.UUID | None,
+    entries: Sequence[Entry],
+    *,
+    is_activity: bool = False,
+) -> None:
+    """Write `entries` inside the caller's transaction. Listeners get them after its commit.
+    `is_activity`: the chat moves to the top of its person's list."""
     if not entries:
         return
-    last = _reserve(conversation_id, len(entries))
+    last = _reserve(conversation_id, len(entries), is_activity=is_activity)
     events = _number(conversation_id, turn_id, entries, last)
     _insert(events)
     _touch(events)
@@ -146,10 +153,11 @@ def lock_conversation(conversation_id: uuid.UUID) -> None:
     list(Conversation.objects.select_for_update(no_key=True).filter(pk=conversation_id).only("pk"))
 
 
-def _reserve(conversation_id: uuid.UUID, count: int) -> int:
+def _reserve(conversation_id: uuid.UUID, count: int, *, is_activity: bool = False) -> int:
     """Reserve this many numbers and return the last one. The row stays locked until the commit."""
+    now = connection.ops.adapt_datetimefield_value(timezone.now()) if is_activity else None
     with connection.cursor() as cursor:
-        cursor.execute(_RESERVE, [count, _to_column(conversation_id)])
+        cursor.execute(_RESERVE, [count, now, _to_column(conversation_id)])
         row = cursor.fetchone()
     if row is None:
         raise Conversation.DoesNotExist
@@ -174,8 +182,10 @@ def _reserve_held(batches: Collection[TextBatch]) -> dict[uuid.UUID, int]:
 
 # The statements that each commit of an answer's text needs. The ORM takes longer to build them than
 # a database to run them. A test compares the columns of the insert with those of `JournalEvent`.
+# `active_at` keeps its value where its parameter is NULL.
 _RESERVE = (
-    "UPDATE chatapp_conversation SET last_seq = last_seq + %s WHERE id = %s RETURNING last_seq"
+    "UPDATE chatapp_conversation SET last_seq = last_seq + %s, "
+    "active_at = COALESCE(%s, active_at) WHERE id = %s RETURNING last_seq"
 )
 _RESERVE_HELD = """
 WITH taken (turn_id, owner, fence, many) AS (VALUES {rows}),

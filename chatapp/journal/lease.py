@@ -17,7 +17,7 @@ from django.db import transaction
 from django.db.models import DateTimeField, Exists, ExpressionWrapper, F, OuterRef, Q, QuerySet
 from django.db.models.functions import Coalesce, Now
 
-from chatapp.models import Step, Turn
+from chatapp.models import Allowance, Step, Turn
 from chatapp.server.compiled_queries import compiled, compiled_update
 from chatapp.server.database import from_now
 from chatapp.telemetry import metrics
@@ -63,16 +63,32 @@ def is_free() -> Q:
     return Q(lease_until=None) | Q(lease_until__lt=Now())
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldTurn:
+    """A turn as it was read under its lease, with its conversation and its owner."""
+
+    lease: Lease
+    turn: Turn
+    has_steps: bool
+    has_allowances: bool  # whether anybody's use is limited
+
+
 def acquire(turn_id: uuid.UUID) -> Lease | None:
     """Lease the turn. Return None if another worker has it or it has nothing to do."""
+    held = take(turn_id)
+    return held.lease if held else None
+
+
+def take(turn_id: uuid.UUID) -> HeldTurn | None:
+    """Lease the turn and read it. Return None if another worker has it or it has nothing to do."""
     owner = uuid.uuid4().hex
     began = time.monotonic()
     is_queued = _take(turn_id, Turn.State.QUEUED, owner)
     if not is_queued and not _take(turn_id, Turn.State.RUNNING, owner):
         return None
-    turn = _find_turn(turn_id)[0]
+    turn = _read_held(turn_id, owner)[0]
     _count_taken(turn, is_queued)
-    return Lease(
+    lease = Lease(
         turn_id=turn_id,
         conversation_id=turn.conversation_id,
         owner=owner,
@@ -81,6 +97,7 @@ def acquire(turn_id: uuid.UUID) -> Lease | None:
         drops=turn.drops,
         renewed=began,
     )
+    return _build_held(lease, turn)
 
 
 def _count_taken(turn: Turn, is_queued: bool) -> None:
@@ -107,11 +124,6 @@ def _take_free(
         "fence": F("fence") + 1,
         "started_at": Coalesce("started_at", Now()),
     }
-
-
-@compiled
-def _find_turn(turn_id: uuid.UUID) -> QuerySet[Turn]:
-    return Turn.objects.filter(pk=turn_id)
 
 
 def renew(leases: Iterable[Lease]) -> None:
@@ -172,20 +184,27 @@ def _lock_held(turn_id: uuid.UUID, owner: str, fence: int) -> QuerySet[Turn]:
     return turns.filter(pk=turn_id, lease_owner=owner, fence=fence)
 
 
-def read_held(lease: Lease) -> tuple[Turn, bool]:
-    """Return the turn with its conversation and its owner, and whether it has steps. Raises
-    LeaseLost."""
-    turn = _read_held.first(lease.turn_id, lease.owner, lease.fence)
-    if turn is None:
+def read_held(lease: Lease) -> HeldTurn:
+    """Read the turn. Raises LeaseLost."""
+    turn = _read_held.first(lease.turn_id, lease.owner)
+    if turn is None or turn.fence != lease.fence:
         raise LeaseLost
-    return turn, turn.has_steps  # type: ignore[attr-defined]  # an annotation
+    return _build_held(lease, turn)
 
 
 @compiled
-def _read_held(turn_id: uuid.UUID, owner: str, fence: int) -> QuerySet[Turn]:
-    has_steps = Exists(Step.objects.filter(turn=OuterRef("pk")))
-    held = Turn.objects.filter(pk=turn_id, lease_owner=owner, fence=fence)
-    return held.select_related("conversation__owner").annotate(has_steps=has_steps)
+def _read_held(turn_id: uuid.UUID, owner: str) -> QuerySet[Turn]:
+    held = Turn.objects.filter(pk=turn_id, lease_owner=owner)
+    return held.select_related("conversation__owner").annotate(
+        has_steps=Exists(Step.objects.filter(turn=OuterRef("pk"))),
+        has_allowances=Exists(Allowance.objects.all()),
+    )
+
+
+def _build_held(lease: Lease, turn: Any) -> HeldTurn:
+    return HeldTurn(
+        lease=lease, turn=turn, has_steps=turn.has_steps, has_allowances=turn.has_allowances
+    )
 
 
 def _filter_held(lease: Lease) -> QuerySet[Turn]:

@@ -1,12 +1,13 @@
 """The changes of a page: the operations of one event, or of everything since a frame."""
 
 import uuid
+from typing import Any
 
-from django.db.models import Q, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
 
 from chatapp.journal.journal import Event, Kind
-from chatapp.live.page_facts import load_gauge, load_turn_facts, render_call
-from chatapp.models import Conversation, Part, ToolCall, Turn
+from chatapp.live.page_facts import count_figures, load_gauge, load_turn_facts, render_call
+from chatapp.models import Conversation, Part, Step, ToolCall, Turn
 from chatapp.rendering import page_values
 from chatapp.rendering.page_values import ConversationView, MessageView, TurnFacts
 from chatapp.rendering.pages import fragments
@@ -73,9 +74,10 @@ class CurrentTurns:
         return self._found[message]
 
     def load_facts(self, turn: Turn) -> TurnFacts:
-        if turn.pk not in self._facts:
-            self._facts[turn.pk] = load_turn_facts(turn)
-        return self._facts[turn.pk]
+        facts = self._facts.get(turn.pk)
+        if facts is None:
+            facts = self._facts[turn.pk] = _load_facts(turn)
+        return facts
 
     def find_live(self, turn: Turn) -> Turn | None:
         """Return the live turn of the same chat: this one, or one that has begun since."""
@@ -85,7 +87,24 @@ class CurrentTurns:
 @compiled
 def _find_turn_of_message(message_id: uuid.UUID) -> QuerySet[Turn]:
     is_of_turn = Q(answer_id=message_id) | Q(question_id=message_id)
-    return Turn.objects.filter(is_of_turn).select_related("conversation__owner")
+    calling = Step.objects.filter(turn=OuterRef("pk"), state=Step.State.CALLING)
+    return (
+        Turn.objects.filter(is_of_turn)
+        .select_related("conversation__owner")
+        .annotate(
+            waits_because=Subquery(calling.values("waits_because")[:1]),
+            has_calls=Exists(ToolCall.objects.filter(turn=OuterRef("pk"))),
+        )
+    )
+
+
+def _load_facts(turn: Any) -> TurnFacts:
+    """Read what the status of a turn of `_find_turn_of_message` shows."""
+    if turn.state == Turn.State.RUNNING:
+        return TurnFacts(waits_because=turn.waits_because or "")
+    if turn.is_live or turn.has_calls:
+        return load_turn_facts(turn)
+    return load_turn_facts(turn, count_figures([turn], calls=())[turn.pk])
 
 
 @compiled

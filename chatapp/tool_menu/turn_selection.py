@@ -38,10 +38,11 @@ def load_selection(turn: Turn, person: Member) -> Selection:
     A turn with named services uses them whatever the switches say, and a program's call its one
     tool. An app calls its own service's tools.
     """
+    texts, uses_tools = _read_question(turn)
     return Selection(
-        mentions=() if turn.app_of_id else parse_mentions(_read_question(turn)),
+        mentions=() if turn.app_of_id else parse_mentions("\n\n".join(texts)),
         switches=_load_turn_switches(turn, person),
-        are_tools_off=not _uses_tools(turn),
+        are_tools_off=not uses_tools,
     )
 
 
@@ -113,23 +114,16 @@ def _is_wanted(service: str, catalogue: Catalogue, selection: Selection) -> bool
     )
 
 
-def _read_question(turn: Turn) -> str:
-    return "\n\n".join(_list_texts(turn.question_id))
+def _read_question(turn: Turn) -> tuple[list[str], bool]:
+    """Return the texts of the message, and whether tools are on for the chat, from its current row:
+    since the turn was read, a service may have been asked for its tools."""
+    rows = _list_texts(turn.question_id)
+    if rows:
+        return [text for text, _ in rows], rows[0][1]
+    return [], Conversation.objects.filter(pk=turn.conversation_id, uses_tools=True).exists()
 
 
 @compiled
-def _list_texts(message_id: uuid.UUID) -> QuerySet[Part, str]:
+def _list_texts(message_id: uuid.UUID) -> QuerySet[Part, tuple[str, bool]]:
     texts = Part.objects.filter(message=message_id, kind=Part.Kind.TEXT)
-    return texts.values_list("text", flat=True)
-
-
-def _uses_tools(turn: Turn) -> bool:
-    """Return whether tools are on for the chat, from its current row: since the turn was read, a
-    service may have been asked for its tools."""
-    return bool(_uses_tools_now.first(turn.conversation_id))
-
-
-@compiled
-def _uses_tools_now(conversation_id: uuid.UUID) -> QuerySet[Conversation, bool]:
-    chats = Conversation.objects.filter(pk=conversation_id)
-    return chats.values_list("uses_tools", flat=True)
+    return texts.values_list("text", "message__conversation__uses_tools")

@@ -190,10 +190,12 @@ async def build_catalogue(
     if old := [service.pk for service in usable if not is_fresh(service)]:
         reasons = await _explain_unusable(old, Acting.of(person, conversation_id))
         stored = await in_database(_load_stored, usable, audience)
-    # Classifying hundreds of tools takes tens of milliseconds and would delay other streams.
-    shelves = await sync_to_async(_build_service_tools, thread_sensitive=False)(
-        stored, reasons, audience
-    )
+    build = _build_service_tools
+    if any(each.tools is None for each in stored):
+        # Classifying hundreds of tools takes tens of milliseconds and would delay other streams.
+        shelves = await sync_to_async(build, thread_sensitive=False)(stored, reasons, audience)
+    else:
+        shelves = build(stored, reasons, audience)
     unknown = sorted(set(services or ()) - {service.name for service in usable})
     return _arrange(shelves, unknown)
 

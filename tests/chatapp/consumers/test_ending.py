@@ -163,7 +163,9 @@ async def test_a_feed_that_fails_closes_its_sockets_and_each_tab_goes_on_where_i
     runtime: EngineRuntime, client: Client, turn: Turn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tabs = [await open_socket(client, turn) for _ in range(3)]
-    fault = Failing(render_changes, lambda _event, _turns: True, ValueError("a fault in a fragment"))
+    fault = Failing(
+        render_changes, lambda _event, _turns: True, ValueError("a fault in a fragment")
+    )
     with monkeypatch.context() as planted:
         planted.setattr("chatapp.live.feed.render_changes", fault)
         entry = journal.turn_entry(turn, Turn.State.RUNNING)

@@ -170,7 +170,7 @@ def test_the_bytes_of_files_that_stay_are_not_read(
 ) -> None:
     monkeypatch.setattr(enclosures, "MAX_FILES", 1)
     turn = sent(owner, *[(f"{n}.png", PNG) for n in range(5)])
-    with django_assert_num_queries(4) as queries:
+    with django_assert_num_queries(3) as queries:
         build_history(turn)
     reads = [each["sql"] for each in queries if '"data"' in each["sql"]]
     assert len(reads) == 1 and reads[0].count("-") < 40

@@ -244,7 +244,7 @@ def test_a_long_chat_is_read_in_as_many_statements_as_a_short_one(owner: Member)
         turn = follow(turn, f"Question {number}")
     with CaptureQueriesContext(connection) as ran:
         assert len(build_history(turn)) == 6 + 5 + 5
-    assert len(ran) == 3
+    assert len(ran) == 2
 
 
 # --- as each provider is sent it -----------------------------------------------------------

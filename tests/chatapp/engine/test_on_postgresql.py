@@ -27,6 +27,8 @@ CHOSEN = [
     "journal/test_journal.py::test_an_event_may_belong_to_no_turn",
     "journal/test_journal.py::test_words_of_many_conversations_cost_two_statements",
     "journal/test_journal.py::test_writers_at_the_same_time_leave_no_gap_and_no_double",
+    "server/test_compiled_queries.py",
+    "engine/test_statements.py",
     "server/test_database.py::test_a_snapshot_is_of_one_moment_and_hinders_no_writer",
     "server/test_database.py::test_what_was_made_storable_comes_back_as_it_was",
     "approvals/test_two_signers.py::test_a_requester_in_many_tabs_signs_once",
