@@ -79,21 +79,25 @@ class CurrentTurns:
             facts = self._facts[turn.pk] = _load_facts(turn)
         return facts
 
-    def find_live(self, turn: Turn) -> Turn | None:
+    def find_live(self, turn: Any) -> Turn | None:
         """Return the live turn of the same chat: this one, or one that has begun since."""
-        return turn if turn.is_live else _find_live_turn.first(turn.conversation_id)
+        if turn.is_live or not turn.has_live:
+            return turn if turn.is_live else None
+        return _find_live_turn.first(turn.conversation_id)
 
 
 @compiled
 def _find_turn_of_message(message_id: uuid.UUID) -> QuerySet[Turn]:
     is_of_turn = Q(answer_id=message_id) | Q(question_id=message_id)
     calling = Step.objects.filter(turn=OuterRef("pk"), state=Step.State.CALLING)
+    live = Turn.objects.filter(conversation=OuterRef("conversation"), state__in=Turn.LIVE)
     return (
         Turn.objects.filter(is_of_turn)
         .select_related("conversation__owner")
         .annotate(
             waits_because=Subquery(calling.values("waits_because")[:1]),
             has_calls=Exists(ToolCall.objects.filter(turn=OuterRef("pk"))),
+            has_live=Exists(live),
         )
     )
 

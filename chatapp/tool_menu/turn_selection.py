@@ -29,11 +29,14 @@ from mcpconfig.models import Service
 def choose_tools(catalogue: Catalogue, turn: Turn, person: Member) -> Catalogue:
     """Return the catalogue with the tools that this turn's message and person chose, without
     forbidden ones."""
-    return narrow_catalogue(remove_forbidden(catalogue, person), load_selection(turn, person))
+    has_services = bool(catalogue.missing) or any(tool.service_id for tool in catalogue.values())
+    selection = load_selection(turn, person, has_services=has_services)
+    return narrow_catalogue(remove_forbidden(catalogue, person), selection)
 
 
-def load_selection(turn: Turn, person: Member) -> Selection:
-    """Return what the message mentions and what is switched on.
+def load_selection(turn: Turn, person: Member, *, has_services: bool = True) -> Selection:
+    """Return what the message mentions and what is switched on. Without services, it does not
+    matter which of them start switched off.
 
     A turn with named services uses them whatever the switches say, and a program's call its one
     tool. An app calls its own service's tools.
@@ -41,19 +44,21 @@ def load_selection(turn: Turn, person: Member) -> Selection:
     texts, uses_tools = _read_question(turn)
     return Selection(
         mentions=() if turn.app_of_id else parse_mentions("\n\n".join(texts)),
-        switches=_load_turn_switches(turn, person),
+        switches=_load_turn_switches(turn, person, has_services=has_services),
         are_tools_off=not uses_tools,
     )
 
 
-def _load_turn_switches(turn: Turn, person: Member) -> Switches:
+def _load_turn_switches(turn: Turn, person: Member, *, has_services: bool) -> Switches:
     if turn.is_direct and not turn.app_of_id:
         return Switches()
-    switches = load_switches(person, turn.conversation)
+    switches = load_switches(person, turn.conversation, has_services=has_services)
     return switches if turn.services is None else switches.about_own
 
 
-def load_switches(person: Member, conversation: Conversation | None) -> Switches:
+def load_switches(
+    person: Member, conversation: Conversation | None, *, has_services: bool = True
+) -> Switches:
     """Return the person's switches for all chats and for this one, and the services that start
     switched off."""
     here: dict[Place, bool] = {}
@@ -62,7 +67,8 @@ def load_switches(person: Member, conversation: Conversation | None) -> Switches
     chat_id = conversation.pk if conversation is not None else uuid.UUID(int=0)
     for chat, service, tool, is_on in _list_switches(person.pk, chat_id):
         (everywhere if chat is None else here)[service or "", tool] = is_on
-    return Switches(everywhere=everywhere, here=here, off_at_first=tuple(_list_off_at_first()))
+    off_at_first = tuple(_list_off_at_first()) if has_services else ()
+    return Switches(everywhere=everywhere, here=here, off_at_first=off_at_first)
 
 
 @compiled
