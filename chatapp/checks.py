@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from cryptography.fernet import Fernet
 from django.apps import AppConfig
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Tags, register
 
-from chatapp.audit.anchors import describe_place, get_public_key, is_place
+from chatapp.audit.anchors import describe_place, is_key, is_place
+from mcpconfig.secrets import encryption
 
 NETWORK_FILE_SYSTEMS = {
     "9p",
@@ -56,11 +56,8 @@ def check_secret_key(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[
 
 @register(Tags.security)
 def check_encryption_keys(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[CheckMessage]:
-    try:
-        if [Fernet(key) for key in settings.ENCRYPTION_KEYS]:
-            return []
-    except ValueError:
-        pass
+    if settings.ENCRYPTION_KEYS and all(map(encryption.is_key, settings.ENCRYPTION_KEYS)):
+        return []
     return [
         Error(
             "ENCRYPTION_KEYS holds a key that cannot be used to keep credentials.",
@@ -98,9 +95,7 @@ def is_origin(address: str) -> bool:
 @register(Tags.security)
 def check_log_anchors(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[CheckMessage]:
     found: list[CheckMessage] = []
-    try:
-        get_public_key()
-    except ValueError:
+    if not is_key(settings.LOG_SIGNING_KEY):
         hint = "Leave it unset to have one made, or set 32 random bytes as URL-safe base64."
         found.append(
             Error("LOG_SIGNING_KEY cannot be used as a key.", hint=hint, id="countersign.E007")

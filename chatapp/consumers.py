@@ -11,7 +11,7 @@ import logging
 import math
 import re
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any, cast
 from urllib.parse import parse_qs, urlsplit
@@ -54,6 +54,7 @@ PACE_SECONDS = 0.1
 MAX_FRAGMENTS = 8
 TOO_MANY = "Too many pages of this person are open. Close some, then reload this one."
 TOO_MANY_RETRY_SECONDS = 30
+Rendering = asyncio.Task[dict[str, str]]
 # Close codes.
 SIGNED_OUT = 4401
 UNRESUMABLE = 4409
@@ -126,17 +127,30 @@ def _render_tools(page: Page) -> str:
     return render_button(page.person, chat, is_live=True)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fragment:
+    """How a fragment is rendered, and when it changes although no row does.
+
+    One that `tells_time` says how long ago something was, and one that `counts_time` depends on
+    times that come or pass. One that is not `of_chat` only depends on whether a chat is open.
+    """
+
+    render: Callable[[Page], str]
+    tells_time: bool = False
+    counts_time: bool = False
+    of_chat: bool = True
+
+
 # The fragments that a page may name in `shows` of its socket's address, by the id of their root
 # element without the id of a row that may follow. With `data-keep` on it, the page replaces it only
 # when it changes.
-FRAGMENTS: dict[str, Callable[[Page], str]] = {
-    page_values.WAITING_ID: _render_badge,
-    page_values.INBOX_ID: _render_inbox,
-    "next": _render_next,
-    "tool-call": _render_tool_call,
-    page_values.TOOLS_ID: _render_tools,
+FRAGMENTS: dict[str, Fragment] = {
+    page_values.WAITING_ID: Fragment(render=_render_badge, counts_time=True, of_chat=False),
+    page_values.INBOX_ID: Fragment(render=_render_inbox, tells_time=True),
+    "next": Fragment(render=_render_next, tells_time=True),
+    "tool-call": Fragment(render=_render_tool_call, tells_time=True),
+    page_values.TOOLS_ID: Fragment(render=_render_tools),
 }
-TIMED_FRAGMENTS = (page_values.WAITING_ID, page_values.INBOX_ID, "next", "tool-call")
 ELEMENT_ID = re.compile(r"([a-z-]+?)(?:-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}))?")
 
 
@@ -169,8 +183,46 @@ def render_elements(
     for each in elements:
         page = Page(person=person, conversation_id=conversation_id, row_id=each.row_id)
         with contextlib.suppress(Http404):
-            rendered[each.id] = FRAGMENTS[each.fragment](page)
+            rendered[each.id] = FRAGMENTS[each.fragment].render(page)
     return rendered
+
+
+async def load_elements(
+    person_id: int, conversation_id: uuid.UUID | None, elements: Iterable[Element]
+) -> dict[str, str]:
+    """Return the same. What was rendered since the last commit is not rendered again, and pages
+    that ask in the same moment share it."""
+    cache, committed = current_runtime().rendered_fragments, current_hub().commits.read_state()
+    moment = int(asyncio.get_running_loop().time() / REFRESH_SECONDS * MOMENTS_IN_INTERVAL)
+    found: dict[str, Rendering] = {}
+    missing: dict[Element, tuple[Hashable, object]] = {}
+    key: Hashable
+    state: object
+    for each in elements:
+        fragment = FRAGMENTS[each.fragment]
+        chat = conversation_id if fragment.of_chat else conversation_id is None
+        key = (person_id, chat, each.id)
+        state = (committed, moment if fragment.counts_time else None)
+        if (cached := cache.get(key, state)) and not _has_failed(cached[0]):
+            found[each.id] = cached[0]
+        else:
+            missing[each] = key, state
+    if missing:
+        work = in_database(render_elements, person_id, conversation_id, list(missing))
+        rendering = asyncio.create_task(work)
+        rendering.add_done_callback(_has_failed)  # all who asked may be gone
+        for each, (key, state) in missing.items():
+            found[each.id] = rendering
+            if not FRAGMENTS[each.fragment].tells_time:
+                cache.put(key, state, (rendering,))
+    rendered = {element_id: await asyncio.shield(each) for element_id, each in found.items()}
+    return {
+        element_id: html[element_id] for element_id, html in rendered.items() if element_id in html
+    }
+
+
+def _has_failed(rendering: Rendering) -> bool:
+    return rendering.done() and (rendering.cancelled() or rendering.exception() is not None)
 
 
 class ShownFragments:
@@ -189,8 +241,9 @@ class ShownFragments:
         """The time after which they are rendered without a signal, as some depend on the time."""
         if not self._elements:
             return math.inf
-        tell_time = any(each.fragment in TIMED_FRAGMENTS for each in self._elements)
-        return REFRESH_SECONDS if tell_time or self._has_failed else SLOW_REFRESH_SECONDS
+        fragments = [FRAGMENTS[each.fragment] for each in self._elements]
+        is_timed = any(each.tells_time or each.counts_time for each in fragments)
+        return REFRESH_SECONDS if is_timed or self._has_failed else SLOW_REFRESH_SECONDS
 
     async def send_changes(
         self, person_id: int, conversation_id: uuid.UUID | None, viewer: Viewer
@@ -198,7 +251,7 @@ class ShownFragments:
         if not self._elements:
             return
         try:
-            fresh = await in_database(render_elements, person_id, conversation_id, self._elements)
+            fresh = await load_elements(person_id, conversation_id, self._elements)
         except Exception:
             log.exception(
                 "What is shown to person %s could not be read; it is tried again", person_id
@@ -389,7 +442,8 @@ class PersonConsumer(AsyncWebsocketConsumer):
         """Check the rights again and again until there is a signal, or until `refresh_seconds` are
         over. Return the close code if they are lost."""
         now = asyncio.get_running_loop().time
-        refreshes_at = now() + refresh_seconds
+        has_end = refresh_seconds < math.inf
+        refreshes_at = find_common_moment(refresh_seconds) if has_end else math.inf
         await asyncio.sleep(PACE_SECONDS)
         code = 0
         while not code and not changed.is_set() and now() < refreshes_at:

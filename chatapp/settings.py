@@ -5,7 +5,6 @@ import secrets
 from datetime import timedelta
 from pathlib import Path
 
-from cryptography.fernet import Fernet
 from csp.constants import NONE, SELF
 
 from .server.environment import Environment, make_error
@@ -35,7 +34,7 @@ SECRET_KEY = env.str("SECRET_KEY", default="") or load_secret(
     "secret_key", secrets.token_urlsafe(50)
 )
 ENCRYPTION_KEYS = env.list("ENCRYPTION_KEYS", default=[]) or [
-    load_secret("encryption_key", Fernet.generate_key().decode())
+    load_secret("encryption_key", base64.urlsafe_b64encode(secrets.token_bytes(32)).decode())
 ]
 LOG_SIGNING_KEY = env.str("LOG_SIGNING_KEY", default="") or load_secret(
     "log_signing_key", base64.urlsafe_b64encode(secrets.token_bytes(32)).decode()

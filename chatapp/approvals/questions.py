@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from django.db import transaction
+from django.db.models import QuerySet
 from django.db.models.functions import Now
 from django.http import Http404
 
@@ -117,11 +118,15 @@ def _explain_too_late(question: Question) -> str:
     return "The question was withdrawn, so there is nothing to answer any more."
 
 
+def filter_late_questions() -> QuerySet[Question]:
+    """Return the open questions whose time has run out and whose calls wait for them."""
+    late = Question.objects.filter(state=Question.State.OPEN, expires_at__lte=Now())
+    return late.filter(tool_call__state=State.AWAITING_INPUT)
+
+
 def expire_questions() -> None:
     """Expire the questions whose time has run out. A task that asked one is cancelled."""
-    late = Question.objects.filter(state=Question.State.OPEN, expires_at__lte=Now())
-    waiting = late.filter(tool_call__state=State.AWAITING_INPUT)
-    for question in waiting.select_related("tool_call")[:100]:
+    for question in filter_late_questions().select_related("tool_call")[:100]:
         with transaction.atomic():
             _expire(question, question.tool_call)
 
@@ -142,12 +147,16 @@ def _expire(question: Question, call: ToolCall) -> None:
     RemoteTask.objects.filter(tool_call=call).update(wants_cancel=True, next_poll_at=Now())
 
 
-def approve_postponed_calls() -> None:
-    """Approve the calls that a service wanted to receive again after some time."""
-    due = ToolCall.objects.filter(
+def filter_postponed_calls() -> QuerySet[ToolCall]:
+    """Return the calls that are due again."""
+    return ToolCall.objects.filter(
         state=State.AWAITING_TASK, remote_task__isnull=True, waits_until__lte=Now()
     )
-    for call in due[:100]:
+
+
+def approve_postponed_calls() -> None:
+    """Approve the calls that a service wanted to receive again after some time."""
+    for call in filter_postponed_calls()[:100]:
         with transaction.atomic():
             if end_pause(call, State.AWAITING_TASK, State.APPROVED, by=Actor.SWEEP):
                 call.questions.filter(state=Question.State.OPEN).update(

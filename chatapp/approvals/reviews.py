@@ -68,10 +68,14 @@ def _explain_too_late(call: ToolCall) -> str:
             return "This came too late, so the result was held back."
 
 
+def filter_late_reviews() -> QuerySet[Review]:
+    """Return the open reviews whose time has run out."""
+    return Review.objects.filter(state=Review.State.OPEN, expires_at__lte=Now())
+
+
 def expire_reviews() -> None:
     """Hold back the results that were not reviewed in time. The model reads that."""
-    late = Review.objects.filter(state=Review.State.OPEN, expires_at__lte=Now())
-    for review in late.select_related("tool_call")[:100]:
+    for review in filter_late_reviews().select_related("tool_call")[:100]:
         _expire(review)
 
 

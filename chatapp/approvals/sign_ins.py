@@ -2,6 +2,7 @@
 
 from channels.db import database_sync_to_async
 from django.db import transaction
+from django.db.models import QuerySet
 from django.db.models.functions import Now
 
 from chatapp.calls.pausing import build_acting, end_pause, has_signed_in
@@ -26,12 +27,16 @@ def approve_waiting(service: Service, person_id: int | None) -> None:
         _continue(call, by=Actor.PERSON)
 
 
-def approve_missed_sign_ins() -> None:
-    """Approve the calls whose sign-in came, but whose process died before it continued them. Tasks
-    are polled anyway."""
-    waiting = ToolCall.objects.filter(
+def filter_waiting_sign_ins() -> QuerySet[ToolCall]:
+    """Return the calls that wait for a sign-in and are not tasks, which are polled anyway."""
+    return ToolCall.objects.filter(
         state=State.AWAITING_SIGN_IN, service__isnull=False, remote_task__isnull=True
     )
+
+
+def approve_missed_sign_ins() -> None:
+    """Approve the calls whose sign-in came, but whose process died before it continued them."""
+    waiting = filter_waiting_sign_ins()
     for call in waiting.select_related("service", "turn__conversation__owner")[:100]:
         service = call.service
         if service is not None and has_signed_in(service, build_acting(call), call.pk):
@@ -54,10 +59,14 @@ def decline_sign_in(call: ToolCall, *, by: Member) -> None:
         raise Refused("This does not wait for a sign-in any more.", 409)
 
 
+def filter_late_sign_ins() -> QuerySet[ToolCall]:
+    """Return the calls whose sign-in did not come in time."""
+    return ToolCall.objects.filter(state=State.AWAITING_SIGN_IN, waits_until__lte=Now())
+
+
 def expire_sign_ins() -> None:
     """Expire the calls whose sign-in did not come in time."""
-    late = ToolCall.objects.filter(state=State.AWAITING_SIGN_IN, waits_until__lte=Now())
-    for call in late.select_related("service")[:100]:
+    for call in filter_late_sign_ins().select_related("service")[:100]:
         message = f"Nobody signed in to {call.service} in time."
         _give_up(call, State.EXPIRED, message, by=Actor.SWEEP)
 

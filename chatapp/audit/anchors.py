@@ -11,27 +11,32 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import httpx2
-from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives.asymmetric.ed25519 import (
-    Ed25519PrivateKey,
-    Ed25519PublicKey,
-)
 from django.conf import settings
 from django.core.mail import EmailMessage
 from django.utils import timezone
 
 from chatapp.telemetry import metrics
+from mcpconfig.values.lazy_module import LazyModule
 from mcpconfig.values.results import canonical_json
 
 from .audit_log import read_end
 from .hash_chain import Mark, format_time
 
+if TYPE_CHECKING:
+    from cryptography import exceptions
+    from cryptography.hazmat.primitives.asymmetric import ed25519
+else:
+    # Few servers write anchors, and the library is a tenth of the memory of a server.
+    exceptions = LazyModule("cryptography.exceptions")
+    ed25519 = LazyModule("cryptography.hazmat.primitives.asymmetric.ed25519")
+
 PREFIX = b"countersign log anchor\n"
 KEY_PREFIX = "ed25519:"
+KEY_BYTES = 32
 SIGNED = ("at", "hash", "key", "position")
 HTTP_SECONDS = 10.0
 
@@ -52,6 +57,14 @@ def make_anchor() -> str:
         "position": end.position,
     }
     return json.dumps(body | {"signature": _encode(key.sign(_build_message(body)))})
+
+
+def is_key(text: str) -> bool:
+    """Whether anchors can be signed with this key: any bytes of its length are one."""
+    try:
+        return len(_decode(text)) == KEY_BYTES
+    except ValueError:
+        return False
 
 
 def get_public_key() -> str:
@@ -85,7 +98,7 @@ def read_anchors(lines: Iterable[str], keys: Iterable[str]) -> Iterator[Mark]:
             continue
         try:
             yield _check_anchor(anchor, trusted)
-        except (ValueError, TypeError, InvalidSignature) as error:
+        except (ValueError, TypeError, exceptions.InvalidSignature) as error:
             raise BadAnchor(f"Line {number} is no anchor that this key has signed.") from error
 
 
@@ -102,7 +115,7 @@ def _check_anchor(anchor: dict[str, Any], trusted: set[str]) -> Mark:
     body = {name: anchor[name] for name in SIGNED}
     if body["key"] not in trusted:
         raise ValueError("unknown key")
-    key = Ed25519PublicKey.from_public_bytes(_decode(body["key"]))
+    key = ed25519.Ed25519PublicKey.from_public_bytes(_decode(body["key"]))
     key.verify(_decode(anchor["signature"]), _build_message(body))
     return Mark(position=int(body["position"]), hash=str(body["hash"]))
 
@@ -111,8 +124,8 @@ def _build_message(body: dict[str, Any]) -> bytes:
     return PREFIX + canonical_json(body)
 
 
-def _load_key() -> Ed25519PrivateKey:
-    return Ed25519PrivateKey.from_private_bytes(_decode(settings.LOG_SIGNING_KEY))
+def _load_key() -> "ed25519.Ed25519PrivateKey":
+    return ed25519.Ed25519PrivateKey.from_private_bytes(_decode(settings.LOG_SIGNING_KEY))
 
 
 def _encode(value: bytes) -> str:

@@ -6,6 +6,7 @@ from datetime import timedelta
 from django.conf import settings
 from django.contrib.sessions.backends.db import SessionStore
 from django.core.management import call_command
+from django.db.models import QuerySet
 from django.db.models.functions import Now
 from django_tasks import task
 
@@ -54,11 +55,19 @@ def prune_events() -> None:
     signals.delete_old_signals()
 
 
+def has_old_events() -> bool:
+    return signals.filter_old_signals().exists() or _filter_old_events().exists()
+
+
 def clear_journal() -> None:
     """Delete events whose text is stored in parts. Tabs that are further behind get the state."""
+    _filter_old_events().delete()
+
+
+def _filter_old_events() -> QuerySet[JournalEvent]:
     calling = Step.objects.filter(state=Step.State.CALLING).values("turn_id")
     old = JournalEvent.objects.filter(created_at__lt=Now() - EVENTS_KEPT)
-    old.exclude(turn_id__in=calling).delete()
+    return old.exclude(turn_id__in=calling)
 
 
 @task

@@ -25,11 +25,13 @@ UNFINISHED = (TaskResultStatus.READY, TaskResultStatus.RUNNING)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recurring:
-    """A task, how often it runs, and whether it is needed with these settings."""
+    """A task, how often it runs at most, whether it is needed with these settings, and whether it
+    has something to do now."""
 
     task: Task[[], Any]
     seconds: Callable[[], float]
     is_needed: Callable[[], bool] = lambda: True
+    has_work: Callable[[], bool] = lambda: True
 
     @property
     def name(self) -> str:
@@ -47,7 +49,8 @@ RECURRING = (
         seconds=lambda: settings.LOG_ANCHOR_SECONDS,
         is_needed=lambda: bool(settings.LOG_ANCHORS),
     ),
-    Recurring(task=jobs.prune_events, seconds=lambda: 60),
+    # Otherwise a server at rest would write each minute.
+    Recurring(task=jobs.prune_events, seconds=lambda: 60, has_work=jobs.has_old_events),
     Recurring(task=jobs.prune_traces, seconds=lambda: 3_600),
     Recurring(task=jobs.delete_expired_sessions, seconds=lambda: 3_600),
     Recurring(task=jobs.log_lapsed_consents, seconds=lambda: 3_600),
@@ -56,7 +59,8 @@ RECURRING = (
 
 
 def enqueue_due() -> None:
-    """Enqueue the recurring tasks whose time has come. While none is due, this costs one query."""
+    """Enqueue the recurring tasks whose time has come and that have something to do. While none is
+    due, this costs one query."""
     needed = [each for each in RECURRING if each.is_needed()]
     is_due = ExpressionWrapper(Q(next_at__lte=Now()), output_field=BooleanField())
     rows = dict(TaskSchedule.objects.annotate(is_due=is_due).values_list("name", "is_due"))
@@ -67,7 +71,8 @@ def enqueue_due() -> None:
         if rows.get(each.name) is False:
             continue
         try:
-            enqueue_if_due(each)
+            if each.has_work():
+                enqueue_if_due(each)
         except DatabaseError:
             raise
         except Exception:

@@ -102,6 +102,7 @@ class Engine:
         self.commit = GroupCommit()
         self._runs: dict[uuid.UUID, Run] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._running_jobs: set[Callable[[], None]] = set()  # of the sweep
         self._loop = asyncio.get_running_loop()
         self._shutdown_began: float | None = None  # in the loop's time
         self._waits_at_shutdown = True
@@ -118,9 +119,7 @@ class Engine:
         self._spawn(self._repeat, settings.LEASE_SECONDS / RENEW_PART, self._renew)
         self._spawn(self._repeat, STOP_CHECK_SECONDS, self._check_stops)
         if sweeps:
-            self._spawn(self._repeat, settings.SWEEP_SECONDS, self._begin_abandoned)
-            for job in sweep.JOBS:  # in a task each, so that an error delays no other job
-                self._spawn(self._repeat, settings.SWEEP_SECONDS, partial(in_database, job))
+            self._spawn(self._repeat, settings.SWEEP_SECONDS, self._sweep)
             for work, is_any in ((retry_due, has_planned_retries), (poll_due, has_planned_polls)):
                 planned = partial(self._do_planned, work, Plan(is_any=is_any))
                 self._spawn(self._repeat, PLAN_CHECK_SECONDS, planned)
@@ -355,13 +354,16 @@ class Engine:
     async def _repeat(self, seconds: float, work: Callable[[], Awaitable[None]]) -> None:
         """Repeat `work`. An error is logged, and the work is tried again."""
         while True:
-            try:
-                await work()
-            except Exception:
-                name = _get_task_name(work)
-                metrics.TASK_FAILURES.labels(name).inc()
-                log.exception("%s failed; it is tried again", name)
+            await self._try(work)
             await asyncio.sleep(seconds)
+
+    async def _try(self, work: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await work()
+        except Exception:
+            name = _get_task_name(work)
+            metrics.TASK_FAILURES.labels(name).inc()
+            log.exception("%s failed; it is tried again", name)
 
     def _note_plans(self, events: Sequence[Event]) -> None:
         """Accept committed events of this process. Called in the thread that committed them."""
@@ -379,7 +381,8 @@ class Engine:
             await work()
 
     async def _renew(self) -> None:
-        await in_database(renew, [run.lease for run in self._runs.values()])
+        if self._runs:
+            await in_database(renew, [run.lease for run in self._runs.values()])
 
     async def _check_stops(self) -> None:
         if not self._runs:
@@ -392,19 +395,34 @@ class Engine:
         if calls := list(self._runtime.running_calls):
             cancel_running(await in_database(sweep.find_cancelled_calls, calls))
 
-    async def _begin_abandoned(self) -> None:
+    async def _sweep(self) -> None:
         try:
-            abandoned = await in_database(sweep.find_abandoned_turns)
+            due = await in_database(sweep.find_due)
+            for job in due.jobs:  # in a task each, so that none waits for another or for its error
+                self._spawn(self._do_job, job)
+            await self._begin_abandoned(due)
         except DATABASE_AWAY:
             self._was_database_away = True
             raise
         metrics.SWEEP_SUCCESS.set_to_current_time()
+
+    async def _begin_abandoned(self, due: sweep.Due) -> None:
         if self._was_database_away:
             # All leases may have run out in the outage. Other workers first store what they kept.
             self._was_database_away = False
+        elif due.has_abandoned:
+            for turn_id in await in_database(sweep.find_abandoned_turns):
+                self._begin(turn_id)
+
+    async def _do_job(self, job: Callable[[], None]) -> None:
+        """Do a job of the sweep, unless it has not ended since the last one."""
+        if job in self._running_jobs:
             return
-        for turn_id in abandoned:
-            self._begin(turn_id)
+        self._running_jobs.add(job)
+        try:
+            await self._try(partial(in_database, job))
+        finally:
+            self._running_jobs.discard(job)
 
 
 def _get_task_name(work: Callable[[], Awaitable[None]]) -> str:

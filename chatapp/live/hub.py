@@ -20,6 +20,7 @@ from channels.layers import get_channel_layer
 from chatapp.journal.journal import Event
 from chatapp.models import Conversation
 from chatapp.people.signals import Mark, PersonPages, load_marks
+from chatapp.server.commits import CommitWatch
 from chatapp.server.database import in_database
 from chatapp.server.runtime import Runtime, current_runtime
 
@@ -65,6 +66,8 @@ class Hub:
         self._loop = asyncio.get_running_loop()
         self._layer: Any = get_channel_layer()
         self._channel = ""
+        self.commits = CommitWatch()
+        self._looked_at: object = None  # the state of the database at the last look
 
     def start(self) -> None:
         self._runtime.journal_listeners.append(self.publish)
@@ -82,6 +85,7 @@ class Hub:
         for feed in self._feeds.values():
             feed.close()
         await asyncio.gather(*tasks, return_exceptions=True)
+        self.commits.close()
 
     # --- tabs ------------------------------------------------------------------------------
     async def join(self, conversation_id: uuid.UUID, after: int) -> Viewer:
@@ -91,6 +95,7 @@ class Hub:
         if feed is None:
             feed = self._feeds[conversation_id] = Feed(conversation_id)
         feed.joined += 1
+        self._looked_at = None
         try:
             await self._subscribe(_conversation_group(conversation_id))
             await feed.join(viewer, after)
@@ -111,6 +116,7 @@ class Hub:
     async def join_person(self, person_id: int) -> asyncio.Event:
         """Return an event for one page of this person. It is set when the page may have changed."""
         changed = self._pages.join(person_id)
+        self._looked_at = None
         try:
             await self._subscribe(_person_group(person_id))
         except BaseException:
@@ -224,12 +230,22 @@ class Hub:
     async def _look(self) -> None:
         for feed in self._feeds.values():
             feed.drop_old_frames()
+            feed.nudge(0)  # goes on if it failed
         feeds, people = list(self._feeds), self._pages.people
-        if feeds or people:
+        if not feeds and not people:
+            return
+        state = self.commits.read_state()
+        if state == self._looked_at:
+            return
+        self._looked_at = state
+        try:
             seqs, marks = await in_database(_read_changes, feeds, people)
-            for conversation_id, seq in seqs:
-                self._nudge(conversation_id, seq)
-            self._pages.compare(marks)
+        except BaseException:
+            self._looked_at = None
+            raise
+        for conversation_id, seq in seqs:
+            self._nudge(conversation_id, seq)
+        self._pages.compare(marks)
 
     def _nudge(self, conversation_id: uuid.UUID, seq: int) -> None:
         if feed := self._feeds.get(conversation_id):

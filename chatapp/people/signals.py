@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from datetime import timedelta
 
 from django.db import transaction
-from django.db.models import Count, Max
+from django.db.models import Count, Max, QuerySet
 from django.db.models.functions import Now
 
 from chatapp.models import PersonSignal
@@ -43,9 +43,13 @@ def load_marks(person_ids: Iterable[int]) -> dict[int, Mark]:
     return {each["person"]: (each["last"], each["many"]) for each in counted}
 
 
+def filter_old_signals() -> QuerySet[PersonSignal]:
+    """Return the signals that are old enough for every process to have seen them."""
+    return PersonSignal.objects.filter(created_at__lt=Now() - KEPT)
+
+
 def delete_old_signals() -> None:
-    """Delete the signals that are old enough for every process to have seen them."""
-    PersonSignal.objects.filter(created_at__lt=Now() - KEPT).delete()
+    filter_old_signals().delete()
 
 
 class PersonPages:

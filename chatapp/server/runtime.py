@@ -23,6 +23,7 @@ from typing import Any, Generic, TypeVar
 T = TypeVar("T")
 CACHED_TOOLS = 10_000  # of some 3 kB each
 REMEMBERED_OPTIONS = 1_000
+CACHED_FRAGMENTS = 2_000  # of some 1 kB each
 
 
 class BoundedCache(Generic[T]):
@@ -78,6 +79,10 @@ class Runtime:
     large_bodies: set[object] = field(default_factory=set)
     # How many sockets each person has open; see `chatapp/consumers.py`.
     open_sockets: Counter[int] = field(default_factory=Counter)
+    # The `Rendering`s of what pages show beside a chat; see `chatapp/consumers.py`.
+    rendered_fragments: BoundedCache[Any] = field(
+        default_factory=lambda: BoundedCache(CACHED_FRAGMENTS)
+    )
     # The `CatalogueTool`s of each service and audience; see `chatapp/tools/catalogue.py`.
     tool_cache: BoundedCache[Any] = field(default_factory=lambda: BoundedCache(CACHED_TOOLS))
     # The `ListKeeper` of the server at OPENAI_BASE_URL; see

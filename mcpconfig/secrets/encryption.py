@@ -1,9 +1,20 @@
 """Encryption of secrets at rest. Each secret is bound to its place in the database."""
 
+import base64
 import json
+from typing import TYPE_CHECKING
 
-from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from django.conf import settings
+
+from mcpconfig.values.lazy_module import LazyModule
+
+if TYPE_CHECKING:
+    from cryptography import fernet
+else:
+    # A tenth of the memory of a server that has no secret to open.
+    fernet = LazyModule("cryptography.fernet")
+
+KEY_BYTES = 32
 
 
 class DecryptionError(Exception):
@@ -20,7 +31,7 @@ def decrypt(token: bytes, *, place: str) -> str:
     """Return the secret, if it was encrypted for this place with a known key."""
     try:
         opened = json.loads(_build_fernet().decrypt(token))
-    except InvalidToken as error:
+    except fernet.InvalidToken as error:
         raise DecryptionError("No known key opens this secret.") from error
     if opened["place"] != place:
         raise DecryptionError("This secret belongs to another row.")
@@ -32,20 +43,28 @@ def rotate(token: bytes) -> bytes:
     rotated."""
     try:
         return _build_fernet().rotate(token)
-    except InvalidToken as error:
+    except fernet.InvalidToken as error:
         raise DecryptionError("No known key opens this secret.") from error
 
 
 def is_under_first_key(token: bytes) -> bool:
     try:
-        Fernet(settings.ENCRYPTION_KEYS[0]).decrypt(token)
-    except InvalidToken:
+        fernet.Fernet(settings.ENCRYPTION_KEYS[0]).decrypt(token)
+    except fernet.InvalidToken:
         return False
     return True
 
 
-def _build_fernet() -> MultiFernet:
-    return MultiFernet([Fernet(key) for key in settings.ENCRYPTION_KEYS])
+def is_key(key: str) -> bool:
+    """Whether secrets can be encrypted with this key, as the library checks it when it is used."""
+    try:
+        return len(base64.urlsafe_b64decode(key)) == KEY_BYTES
+    except ValueError:
+        return False
+
+
+def _build_fernet() -> "fernet.MultiFernet":
+    return fernet.MultiFernet([fernet.Fernet(key) for key in settings.ENCRYPTION_KEYS])
 
 
 def get_visible_suffix(secret: str) -> str:

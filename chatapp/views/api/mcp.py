@@ -14,13 +14,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from chatapp.server.database import in_database
 from chatapp.server.mcp_mount import Manager, Mount
-from chatapp.tools.blueprint import Mode
 from mcpconfig.values.lazy_module import LazyModule, load
 
 from .bearer import Problem, admit, check_method
 
 if TYPE_CHECKING:
     from chatapp.api import mcp_server
+    from chatapp.tools.blueprint import Mode
 else:
     # It imports the MCP SDK, which nothing needs before the first request.
     mcp_server = LazyModule("chatapp.api.mcp_server")
@@ -28,13 +28,15 @@ else:
 MAX_BYTES = 256 * 1024
 # Longer than the longest wait for a call.
 MAX_SECONDS = 60.0
-PATHS: MappingProxyType[str, Mode] = MappingProxyType({"/mcp": "mcp_act", "/mcp/plan": "mcp_plan"})
-SCOPES: MappingProxyType[Mode, tuple[str, ...]] = MappingProxyType(
+PATHS: "MappingProxyType[str, Mode]" = MappingProxyType(
+    {"/mcp": "mcp_act", "/mcp/plan": "mcp_plan"}
+)
+SCOPES: "MappingProxyType[Mode, tuple[str, ...]]" = MappingProxyType(
     {"mcp_act": ("mcp",), "mcp_plan": ("mcp", "mcp:plan")}
 )
 
 
-def _build_mount(mode: Mode) -> tuple[ASGIApp, Manager]:
+def _build_mount(mode: "Mode") -> tuple[ASGIApp, Manager]:
     made = mcp_server.create_session_manager(mode, MAX_BYTES)
     return made.handle_request, made
 

@@ -15,7 +15,8 @@ from django_tasks.backends.dummy import DummyBackend
 from django_tasks_db.models import DBTaskResult
 
 from chatapp.background.schedule import RECURRING, enqueue_due
-from chatapp.models import TaskSchedule
+from chatapp.models import JournalEvent, Member, PersonSignal, TaskSchedule, Turn
+from tests.turns.tabs import said
 
 pytestmark = pytest.mark.django_db(transaction=True)
 PROCESSES = 4
@@ -23,6 +24,14 @@ ALWAYS = {
     *("prune_events", "prune_traces", "prune_results"),
     *("delete_expired_sessions", "log_lapsed_consents"),
 }
+
+
+@pytest.fixture(autouse=True)
+def old_signal(owner: Member) -> PersonSignal:
+    """Something to prune."""
+    signal = PersonSignal.objects.create(person=owner)
+    PersonSignal.objects.update(created_at="2026-01-01T00:00Z")
+    return signal
 
 
 def enqueued() -> Counter[str]:
@@ -88,6 +97,24 @@ def test_what_is_not_due_costs_one_query(django_assert_num_queries: Any) -> None
     enqueue_due()
     with django_assert_num_queries(1):
         enqueue_due()
+
+
+def test_while_nothing_is_old_nothing_is_pruned_or_written(
+    old_signal: PersonSignal, turn: Turn
+) -> None:
+    old_signal.delete()
+    PersonSignal.objects.create(person=turn.conversation.owner)
+    said(turn, "new")
+    enqueue_due()
+    finish()
+    make_due()
+    before = TaskSchedule.objects.get(name="prune_events").next_at
+    enqueue_due()
+    assert "prune_events" not in enqueued()
+    assert TaskSchedule.objects.get(name="prune_events").next_at == before
+    JournalEvent.objects.update(created_at="2026-01-01T00:00Z")
+    enqueue_due()
+    assert enqueued()["prune_events"] == 1
 
 
 class OtherBackend(DummyBackend):

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import uuid
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -388,6 +389,62 @@ async def test_without_a_signal_it_looks_by_itself(
     await read_fragments(tab)
     await in_database(lambda: rows.question(rows.turn(owner)))
     assert "1<span" in (await read_fragments(tab))[page_values.WAITING_ID]
+
+
+@pytest.fixture
+def renders(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """The elements that are rendered each time."""
+    seen: list[list[str]] = []
+    real = consumers.render_elements
+
+    def render(person_id: int, chat: Any, elements: list[consumers.Element]) -> dict[str, str]:
+        seen.append([each.id for each in elements])
+        return real(person_id, chat, elements)
+
+    monkeypatch.setattr(consumers, "render_elements", render)
+    return seen
+
+
+BADGE, INBOX = consumers.parse_elements([page_values.WAITING_ID, page_values.INBOX_ID])
+
+
+async def test_pages_share_what_was_rendered_since_the_last_commit(
+    owner: Member,
+    stranger: Member,
+    runtime: EngineRuntime,
+    renders: list[list[str]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(consumers, "REFRESH_SECONDS", 3_600)
+    here, there = uuid.uuid4(), uuid.uuid4()
+    chats = (here, there, here)
+    loads = [consumers.load_elements(owner.pk, chat, [BADGE]) for chat in chats]
+    first, *others = await asyncio.gather(*loads)
+    assert others == [first, first]
+    assert await consumers.load_elements(owner.pk, there, [BADGE]) == first
+    assert len(renders) == 1
+    await consumers.load_elements(owner.pk, None, [BADGE])  # it announces itself there
+    await consumers.load_elements(stranger.pk, here, [BADGE])
+    assert len(renders) == 3
+    await create_waiting_call(owner)
+    assert "1<span" in (await consumers.load_elements(owner.pk, here, [BADGE]))[BADGE.id]
+
+
+async def test_what_depends_on_the_time_is_rendered_again_without_a_commit(
+    owner: Member,
+    runtime: EngineRuntime,
+    renders: list[list[str]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(consumers, "REFRESH_SECONDS", 0.0001)
+    for _ in range(2):
+        await consumers.load_elements(owner.pk, None, [BADGE, INBOX])
+        await asyncio.sleep(0.01)
+    assert renders == [[BADGE.id, INBOX.id]] * 2
+    monkeypatch.setattr(consumers, "REFRESH_SECONDS", 3_600)
+    for _ in range(2):
+        await consumers.load_elements(owner.pk, None, [BADGE, INBOX])
+    assert renders[2:] == [[BADGE.id, INBOX.id], [INBOX.id]]
 
 
 async def test_what_cannot_be_read_just_now_is_read_at_the_next_look(

@@ -2,17 +2,24 @@
 work."""
 
 import asyncio
+import threading
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from django.db import OperationalError
 
+from chatapp.approvals.questions import approve_postponed_calls, expire_questions
+from chatapp.approvals.reviews import expire_reviews
+from chatapp.approvals.sign_ins import approve_missed_sign_ins, expire_sign_ins
 from chatapp.engine import sweep
 from chatapp.engine.engine import Engine
 from chatapp.engine.runtime import EngineRuntime
 from chatapp.journal.lease import acquire
-from chatapp.models import Approval, ToolCall, Turn
+from chatapp.models import Approval, Question, Review, ToolCall, Turn
 from chatapp.server.database import in_database
 from chatapp.server.runtime import current_runtime
+from mcpconfig.models import Service
 from tests import scripted
 from tests.scripted import text
 from tests.turns.acts import read_text, wait_for_rest, wait_until
@@ -108,6 +115,73 @@ def test_an_approval_that_is_late_expires_and_wakes_its_turn(turn: Turn, call: T
     assert (turn.state, call.state) == (Turn.State.QUEUED, State.EXPIRED)
 
 
+def test_a_sweep_at_rest_is_one_statement(turn: Turn, django_assert_num_queries: Any) -> None:
+    Turn.objects.update(state=Turn.State.WAITING)
+    with django_assert_num_queries(1):
+        due = sweep.find_due()
+    assert (due.has_abandoned, due.jobs) == (False, ())
+
+
+def test_a_turn_that_nobody_moves_is_due(turn: Turn) -> None:
+    assert sweep.find_due().has_abandoned
+    acquire(turn.pk)
+    assert not sweep.find_due().has_abandoned
+    Turn.objects.update(lease_until="2020-01-01T00:00Z")
+    assert sweep.find_due().has_abandoned
+
+
+STATES = {
+    sweep.queue_unsettled: State.SENDING,
+    sweep.expire_approvals: State.AWAITING_APPROVAL,
+    expire_reviews: State.SUCCEEDED,
+    approve_missed_sign_ins: State.AWAITING_SIGN_IN,
+    expire_sign_ins: State.AWAITING_SIGN_IN,
+    expire_questions: State.AWAITING_INPUT,
+    approve_postponed_calls: State.AWAITING_TASK,
+}
+
+
+@pytest.mark.parametrize("job", sweep.JOBS)
+def test_each_job_is_due_while_there_are_rows_for_it(
+    turn: Turn, call: ToolCall, notebook: Service, job: Callable[[], None]
+) -> None:
+    ToolCall.objects.update(state=State.SUCCEEDED)
+    assert job not in sweep.find_due().jobs
+    early = "2020-01-01T00:00Z"
+    ToolCall.objects.update(state=STATES[job], waits_until=early, service=notebook)
+    if job == sweep.expire_approvals:
+        Approval.objects.create(tool_call=call, binding="b" * 64, expires_at=early)
+    elif job == expire_reviews:
+        Review.objects.create(tool_call=call, binding="b" * 64, expires_at=early)
+    elif job == expire_questions:
+        Question.objects.create(tool_call=call, round=1, expires_at=early)
+    assert job in sweep.find_due().jobs
+
+
+async def test_a_job_that_has_not_ended_is_not_begun_again(
+    turn: Turn, monkeypatch: pytest.MonkeyPatch, settings: pytest.FixtureRequest
+) -> None:
+    settings.SWEEP_SECONDS = 0.02  # type: ignore[attr-defined]
+    ends, begun, others = threading.Event(), list[int](), list[int]()
+
+    def wait() -> None:
+        begun.append(1)
+        ends.wait(30)
+
+    jobs = {wait: Turn.objects.all, lambda: others.append(1): Turn.objects.all}
+    monkeypatch.setattr(sweep, "JOBS", jobs)
+    engine = Engine(current_runtime())
+    engine.start()
+    try:
+        await wait_until(lambda: len(others) > 3)
+        assert len(begun) == 1
+        ends.set()
+        await wait_until(lambda: len(begun) > 1)
+    finally:
+        ends.set()
+        await engine.close()
+
+
 @pytest.mark.parametrize("broken", [job.__name__ for job in sweep.JOBS])
 async def test_a_job_of_the_sweep_that_fails_keeps_no_other_from_its_work(
     turn: Turn, monkeypatch: pytest.MonkeyPatch, settings: pytest.FixtureRequest, broken: str
@@ -124,7 +198,7 @@ async def test_a_job_of_the_sweep_that_fails_keeps_no_other_from_its_work(
         return do
 
     names = [each.__name__ for each in sweep.JOBS]
-    monkeypatch.setattr(sweep, "JOBS", tuple(job(name) for name in names))
+    monkeypatch.setattr(sweep, "JOBS", {job(name): Turn.objects.all for name in names})
     scripted.scenes.append(text("Taken up."))
     engine = Engine(current_runtime())
     engine.start()
@@ -146,7 +220,7 @@ async def test_a_sweep_that_cannot_take_up_turns_still_does_the_rest(
         raise OperationalError("away")
 
     monkeypatch.setattr(sweep, "find_abandoned_turns", fail)
-    monkeypatch.setattr(sweep, "JOBS", (lambda: done.append(1),))
+    monkeypatch.setattr(sweep, "JOBS", {lambda: done.append(1): Turn.objects.all})
     engine = Engine(current_runtime())
     engine.start()
     try:

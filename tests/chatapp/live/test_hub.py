@@ -7,15 +7,17 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+from django.db import OperationalError
 
 from chatapp.live import feed, open_parts
 from chatapp.live import hub as live
 from chatapp.live.feed import Unresumable
 from chatapp.live.hub import QUEUE_FRAMES, Hub, Viewer
 from chatapp.models import Conversation, Turn
+from chatapp.people.signals import notify
 from chatapp.server.database import in_database
 from chatapp.server.runtime import current_runtime
-from tests.turns.faults import Held
+from tests.turns.faults import Away, Held
 from tests.turns.tabs import (
     assert_as_reloaded,
     begin,
@@ -164,3 +166,79 @@ async def test_frames_that_no_tab_missed_for_a_while_are_dropped(
     (state,) = taken(late)
     early.take(state)
     await assert_as_reloaded(early, turn.conversation)
+
+
+# --- looking for changes of other processes ------------------------------------------------
+@pytest.fixture
+def reads(monkeypatch: pytest.MonkeyPatch) -> list[list[uuid.UUID]]:
+    """What each look reads from the database."""
+    seen: list[list[uuid.UUID]] = []
+    real = live._read_changes
+
+    def read(conversations: list[uuid.UUID], people: list[int]) -> Any:
+        seen.append(conversations)
+        return real(conversations, people)
+
+    monkeypatch.setattr(live, "_read_changes", read)
+    return seen
+
+
+async def test_while_nothing_is_committed_a_look_reads_nothing(
+    without_poll: None, hub: Hub, turn: Turn, reads: list[list[uuid.UUID]]
+) -> None:
+    await hub.join(turn.conversation_id, 0)
+    for _ in range(3):
+        await hub._look()
+    assert len(reads) == 1
+    await in_database(said_now, turn)
+    await hub._look()
+    assert len(reads) == 2
+
+
+async def test_a_tab_that_opens_is_looked_for_without_a_commit(
+    without_poll: None, hub: Hub, turn: Turn, reads: list[list[uuid.UUID]]
+) -> None:
+    await in_database(notify, turn.conversation.owner_id)
+    await hub.join(turn.conversation_id, 0)
+    await hub._look()
+    bell = await hub.join_person(turn.conversation.owner_id)
+    await hub._look()
+    assert bell.is_set()
+    await hub.join(turn.conversation_id, 0)
+    await hub._look()
+    assert len(reads) == 3
+
+
+async def test_a_look_that_failed_is_tried_again_without_a_commit(
+    without_poll: None,
+    hub: Hub,
+    turn: Turn,
+    reads: list[list[uuid.UUID]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    await hub.join(turn.conversation_id, 0)
+    with monkeypatch.context() as planted:
+        planted.setattr(live, "_read_changes", Away(live._read_changes, times=1))
+        with pytest.raises(OperationalError):
+            await hub._look()
+    await hub._look()
+    assert len(reads) == 1
+
+
+async def test_a_feed_that_could_not_read_goes_on_without_a_commit(
+    without_poll: None, hub: Hub, turn: Turn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await in_database(begin, turn)
+    viewer = await hub.join(turn.conversation_id, await latest(turn.conversation))
+    current_runtime().journal_listeners.remove(hub.publish)  # as in another process
+    number = await in_database(said_now, turn)
+    opened = hub._feeds[turn.conversation_id]
+    with monkeypatch.context() as planted:
+        planted.setattr(feed.Feed, "_advance", Away(feed.Feed._advance, times=1))
+        await hub._look()
+        assert opened._task is not None
+        await opened._task
+    await hub._look()
+    async with asyncio.timeout(30):
+        assert numbers([await viewer.frames.get()]) == [number]
+    current_runtime().journal_listeners.append(hub.publish)
