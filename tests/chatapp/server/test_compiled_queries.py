@@ -123,7 +123,7 @@ def test_what_cannot_be_one_statement_with_values_is_refused() -> None:
         return Turn.objects.filter(pk=turn_id)
 
     @compiled
-    def name_columns(turn_id: uuid.UUID) -> QuerySet[Turn, dict[str, Any]]:
+    def name_columns(turn_id: uuid.UUID) -> QuerySet[Turn, Any]:
         return Turn.objects.filter(pk=turn_id).values("model")
 
     for query in (fetch_more, name_columns):
