@@ -12,7 +12,7 @@ import anyio
 import httpx2
 import mcp_types as types
 from django.conf import settings
-from mcp import Client, MCPError
+from mcp import Client, ClientSession, MCPError
 from mcp.client import CacheConfig, Transport
 from mcp.client.extension import ClientExtension, advertise
 from mcp.client.sse import sse_client
@@ -30,7 +30,7 @@ from mcpconfig.session.endpoint import (
     handle_refused_credentials,
     resolve_target,
 )
-from mcpconfig.session.message_streams import ServerLog, check_messages
+from mcpconfig.session.message_streams import check_messages
 from mcpconfig.trace import recording
 from mcpconfig.values.acting import Acting
 from mcpconfig.values.errors import OperationError, add_evidence, header_annotation_error
@@ -41,7 +41,9 @@ from mcpconfig.values.tool_apps import UI_EXTENSION
 from mcpconfig.values.version import VERSION
 
 from .elicitation import Elicitation, OnQuestion
+from .post_dispatcher import PostDispatcher
 from .sdk_errors import translate_error
+from .server_log import ServerLog
 from .tool_request import SingleToolCache
 
 logger = logging.getLogger(__name__)
@@ -54,11 +56,19 @@ HTTP, SSE = Service.Transport.STREAMABLE_HTTP.value, Service.Transport.SSE.value
 class Connection:
     """An open connection, and how it was made."""
 
-    client: Client
+    session: ClientSession
     wire: Wire
     transport: str
     was_remembered: bool
     log: ServerLog
+
+    @property
+    def era(self) -> str:
+        return self.session.protocol_version or ""
+
+    @property
+    def capabilities(self) -> types.ServerCapabilities:
+        return self.session.server_capabilities or types.ServerCapabilities()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,7 +227,7 @@ class _ConnectionOpener:
         """Raise OperationError if the service does not speak the remembered version. Any JSON-RPC
         error says so: discovery is part of that version."""
         try:
-            await connection.client.session.send_discover(remembered.era)
+            await connection.session.send_discover(remembered.era)
         except MCPError as error:
             failure = translate_error(error, self._wire.evidence)
             if failure is None:
@@ -230,11 +240,10 @@ class _ConnectionOpener:
     async def _detect(self, stack: AsyncExitStack) -> Connection:
         """Negotiate, and remember how the service was reached."""
         connection = await self._negotiate(stack)
-        session = connection.client.session
         found = RememberedEndpoint(
             transport=connection.transport,
-            era=connection.client.protocol_version,
-            discovery=session.discover_result,
+            era=connection.era,
+            discovery=connection.session.discover_result,
         )
         if not self._options.without_credentials:
             await endpoint.remember(self._service, found)
@@ -260,12 +269,10 @@ class _ConnectionOpener:
         self, stack: AsyncExitStack, transport: str, remembered: RememberedEndpoint | None
     ) -> Connection:
         self._wire.reopen()
-        client = await stack.enter_async_context(self._open_channel(transport, remembered))
+        session = await stack.enter_async_context(self._open_channel(transport, remembered))
         stack.enter_context(self._wire.track_failures())
-        if self._listing is not None and not (await client.list_tools()).tools:
-            raise header_annotation_error()
         return Connection(
-            client=client,
+            session=session,
             wire=self._wire,
             transport=transport,
             was_remembered=remembered is not None,
@@ -275,7 +282,7 @@ class _ConnectionOpener:
     @asynccontextmanager
     async def _open_channel(
         self, transport: str, remembered: RememberedEndpoint | None
-    ) -> AsyncIterator[Client]:
+    ) -> AsyncIterator[ClientSession]:
         is_finished = False
         try:
             # anyio's deadline also cuts the SDK's own clean-up short; asyncio's does not.
@@ -285,9 +292,9 @@ class _ConnectionOpener:
                 self._wire.scope,
                 anyio.fail_after(LIMITS.opening_seconds) as opening,
             ):
-                async with self._client(transport, remembered) as client:
+                async with self._open_session(transport, remembered) as session:
                     opening.deadline = math.inf
-                    yield client
+                    yield session
                     is_finished = True
         except (Exception, BaseExceptionGroup) as error:
             if is_finished:
@@ -312,6 +319,34 @@ class _ConnectionOpener:
             failure.contradicts_memory = True
             await endpoint.forget(self._service)
         raise failure from error
+
+    @asynccontextmanager
+    async def _open_session(
+        self, transport: str, remembered: RememberedEndpoint | None
+    ) -> AsyncIterator[ClientSession]:
+        # Only the SDK's own client can send arguments in headers.
+        is_direct = transport == HTTP and self._listing is None
+        if is_direct and remembered is not None and remembered.discovery is not None:
+            async with (
+                self._http_client(is_sse=False) as http_client,
+                self._modern_session(http_client, remembered.era) as session,
+            ):
+                session.adopt(remembered.discovery)
+                yield session
+            return
+        async with self._client(transport, remembered) as client:
+            if self._listing is not None and not (await client.list_tools()).tools:
+                raise header_annotation_error()
+            yield client.session
+
+    def _modern_session(self, http_client: httpx2.AsyncClient, era: str) -> ClientSession:
+        return ClientSession(
+            dispatcher=PostDispatcher(http_client, self._target.url, self._wire, self._log),
+            client_info=CLIENT_INFO,
+            elicitation_callback=self._elicitation.answer if self._declares(era) else None,
+            log_level=self._log.level,
+            extensions={each.identifier: each.settings() for each in self._extensions(era)},
+        )
 
     def _client(self, transport: str, remembered: RememberedEndpoint | None) -> Client:
         discovery = remembered.discovery if remembered else None
