@@ -4,7 +4,7 @@ what is remembered about the service or negotiates, and is closed when the opera
 import logging
 import math
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,8 @@ from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
 from mcpconfig.models import Service
+from mcpconfig.net.addresses import check_url
+from mcpconfig.net.operation_client import OperationClient
 from mcpconfig.net.outbound import GuardedTransport
 from mcpconfig.net.wire import Wire
 from mcpconfig.services import status
@@ -49,6 +51,10 @@ from .tool_request import SingleToolCache
 logger = logging.getLogger(__name__)
 
 CLIENT_INFO = types.Implementation(name="countersign", title="Countersign", version=VERSION)
+_HEADERS = {
+    "accept-encoding": "identity",
+    "user-agent": f"python-httpx2/{httpx2.__version__}",
+}
 HTTP, SSE = Service.Transport.STREAMABLE_HTTP.value, Service.Transport.SSE.value
 
 
@@ -327,10 +333,8 @@ class _ConnectionOpener:
         # Only the SDK's own client can send arguments in headers.
         is_direct = transport == HTTP and self._listing is None
         if is_direct and remembered is not None and remembered.discovery is not None:
-            async with (
-                self._http_client(is_sse=False) as http_client,
-                self._modern_session(http_client, remembered.era) as session,
-            ):
+            async with aclosing(self._operation_client()) as http:
+                session = self._modern_session(http, remembered.era)
                 session.adopt(remembered.discovery)
                 yield session
             return
@@ -339,9 +343,11 @@ class _ConnectionOpener:
                 raise header_annotation_error()
             yield client.session
 
-    def _modern_session(self, http_client: httpx2.AsyncClient, era: str) -> ClientSession:
+    def _modern_session(self, http: OperationClient, era: str) -> ClientSession:
+        """The session is not entered, because that starts a task for messages that come without a
+        request. There are none in this version."""
         return ClientSession(
-            dispatcher=PostDispatcher(http_client, self._target.url, self._wire, self._log),
+            dispatcher=PostDispatcher(http, self._wire, self._log),
             client_info=CLIENT_INFO,
             elicitation_callback=self._elicitation.answer if self._declares(era) else None,
             log_level=self._log.level,
@@ -418,16 +424,35 @@ class _ConnectionOpener:
 
     def _http_client(self, *, is_sse: bool) -> httpx2.AsyncClient:
         return httpx2.AsyncClient(
-            transport=GuardedTransport(
-                self._wire,
-                allows_private=self._target.allows_private,
-                is_sse=is_sse,
-                listens=self._elicitation.can_ask,
-            ),
-            headers={**self._target.headers, "accept-encoding": "identity"},
-            timeout=httpx2.Timeout(LIMITS.connect_seconds, read=self._idle_seconds),
+            transport=self._guarded_transport(is_sse=is_sse),
+            headers=self._headers,
+            timeout=self._timeout,
             trust_env=False,
         )
+
+    def _operation_client(self) -> OperationClient:
+        return OperationClient(
+            self._guarded_transport(is_sse=False),
+            url=check_url(self._target.url, allows_private=self._target.allows_private),
+            headers=self._headers,
+            timeout=self._timeout,
+        )
+
+    def _guarded_transport(self, *, is_sse: bool) -> GuardedTransport:
+        return GuardedTransport(
+            self._wire,
+            allows_private=self._target.allows_private,
+            is_sse=is_sse,
+            listens=self._elicitation.can_ask,
+        )
+
+    @property
+    def _headers(self) -> dict[str, str]:
+        return {**self._target.headers, **_HEADERS}
+
+    @property
+    def _timeout(self) -> httpx2.Timeout:
+        return httpx2.Timeout(LIMITS.connect_seconds, read=self._idle_seconds)
 
 
 def _merge_transport_errors(streamable: OperationError, sse: OperationError) -> OperationError:

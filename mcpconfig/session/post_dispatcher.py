@@ -28,6 +28,7 @@ from mcp.shared.dispatcher import (
 )
 from pydantic import ValidationError
 
+from mcpconfig.net.operation_client import OperationClient
 from mcpconfig.net.response_limits import EVENT_STREAM
 from mcpconfig.net.wire import Wire
 from mcpconfig.values.errors import Refusal, malformed_answer_error
@@ -60,9 +61,8 @@ class _Request:
 class PostDispatcher:
     """The SDK's `Dispatcher` for one connection. Requests are sent one after another."""
 
-    def __init__(self, http: httpx2.AsyncClient, url: str, wire: Wire, log: ServerLog) -> None:
+    def __init__(self, http: OperationClient, wire: Wire, log: ServerLog) -> None:
         self._http = http
-        self._url = url
         self._wire = wire
         self._log = log
         self._message_check = MessageCheck(wire)
@@ -76,7 +76,8 @@ class PostDispatcher:
         *,
         task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
     ) -> None:
-        """Return at once: nothing arrives but answers to requests."""
+        """Return at once: nothing arrives but answers to requests. A session that is entered calls
+        this in a task; it works without."""
         task_status.started()
 
     async def notify(
@@ -118,7 +119,7 @@ class PostDispatcher:
             "content-type": "application/json",
             **request.headers,
         }
-        async with self._http.stream("POST", self._url, json=message, headers=headers) as response:
+        async with self._http.stream("POST", headers, message) as response:
             kind = response.headers.get("content-type", "").lower()
             if response.status_code >= 400:
                 return await self._read_refusal(response, kind, request)
@@ -196,7 +197,7 @@ class PostDispatcher:
                 **request.headers,
             }
             try:
-                async with self._http.stream("GET", self._url, headers=headers) as response:
+                async with self._http.stream("GET", headers) as response:
                     kind = response.headers.get("content-type", "").lower()
                     if response.status_code != 200 or not kind.startswith(EVENT_STREAM):
                         failures += 1
@@ -241,7 +242,7 @@ class PostDispatcher:
         for the answer would not end the call before."""
         error = {"code": types.METHOD_NOT_FOUND, "message": "Method not found"}
         message = {"jsonrpc": "2.0", "id": question.id, "error": error}
-        async with self._http.stream("POST", self._url, json=message, headers=request.headers):
+        async with self._http.stream("POST", request.headers, message):
             pass
 
 
