@@ -1,7 +1,7 @@
-"""The HTTP client of one connection to one URL. It sends requests and keeps cookies.
+"""The HTTP client of one operation at one URL. It sends requests and keeps cookies.
 
 The HTTP library's own client also prepares redirects, authentication and proxies, none of which is
-used here, and takes a tenth of the time of a tool call for that.
+used here. That takes a tenth of the time of a tool call.
 """
 
 from collections.abc import AsyncIterator, Mapping
@@ -10,9 +10,12 @@ from typing import Any
 
 import httpx2
 
+# As the HTTP library's own client, so that a service always receives the same.
+_USER_AGENT = f"python-httpx2/{httpx2.__version__}"
+
 
 class OperationClient:
-    """The headers belong to every request. Closed by `aclose`, with its transport."""
+    """Sends `headers` with every request. `aclose` closes the transport."""
 
     def __init__(
         self,
@@ -24,7 +27,8 @@ class OperationClient:
     ) -> None:
         self._transport = transport
         self._url = url
-        self._headers = httpx2.Headers(headers)
+        self._headers = httpx2.Headers({"user-agent": _USER_AGENT})
+        self._headers.update(headers)
         self._timeout = timeout.as_dict()
         self._cookies = httpx2.Cookies()
 

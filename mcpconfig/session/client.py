@@ -51,10 +51,6 @@ from .tool_request import SingleToolCache
 logger = logging.getLogger(__name__)
 
 CLIENT_INFO = types.Implementation(name="countersign", title="Countersign", version=VERSION)
-_HEADERS = {
-    "accept-encoding": "identity",
-    "user-agent": f"python-httpx2/{httpx2.__version__}",
-}
 HTTP, SSE = Service.Transport.STREAMABLE_HTTP.value, Service.Transport.SSE.value
 
 
@@ -448,7 +444,7 @@ class _ConnectionOpener:
 
     @property
     def _headers(self) -> dict[str, str]:
-        return {**self._target.headers, **_HEADERS}
+        return {**self._target.headers, "accept-encoding": "identity"}
 
     @property
     def _timeout(self) -> httpx2.Timeout:

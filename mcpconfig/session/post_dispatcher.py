@@ -1,11 +1,11 @@
 """Requests to a service that is known to speak version 2026-07-28 over Streamable HTTP
-(specification: Basic, Transports, "Streamable HTTP"). There a request is one POST, and everything
-that the service says about it comes in the answer to that POST: JSON, or an event stream with
-notifications before the result. Nothing runs beside it, so nothing here is a task.
+(specification 2026-07-28, Base Protocol, Transports, "Streamable HTTP"). There a request is one
+POST, and all messages about it come in the answer to that POST: JSON, or an event stream with
+notifications before the result. Nothing runs beside it, so no task is started here.
 
-This stands below the SDK's `ClientSession` in the place of the SDK's transport and dispatcher,
-which cost as much as the request itself. Those stay for negotiation, the handshake era and
-HTTP+SSE. What fails here fails with their errors, which `sdk_errors.py` translates.
+`PostDispatcher` takes the place of the SDK's transport and dispatcher below its `ClientSession`.
+They take as much time as the request itself, and stay for negotiation, the handshake era, HTTP+SSE
+and arguments in headers. Failures have their codes and messages, which `sdk_errors.py` translates.
 """
 
 import logging
@@ -26,6 +26,7 @@ from mcp.shared.dispatcher import (
     ProgressFnT,
     coerce_request_id,
 )
+from mcp.shared.inbound import MCP_PROTOCOL_VERSION_HEADER
 from pydantic import ValidationError
 
 from mcpconfig.net.operation_client import OperationClient
@@ -43,8 +44,12 @@ logger = logging.getLogger(__name__)
 
 Answer = types.JSONRPCResponse | types.JSONRPCError
 
+_HEADERS = {
+    "accept": f"application/json, {EVENT_STREAM}",
+    "content-type": "application/json",
+}
 _MOST_FAILED_RESUMPTIONS = 2
-_NO_PROMISE_SECONDS = 1.0
+_RESUMPTION_WAIT_SECONDS = 1.0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -55,7 +60,12 @@ class _Request:
     headers: dict[str, str]
     on_progress: ProgressFnT | None
     last_event_id: str = ""
-    wait_seconds: float = _NO_PROMISE_SECONDS
+    wait_seconds: float = _RESUMPTION_WAIT_SECONDS
+
+    @property
+    def version_header(self) -> dict[str, str]:
+        """For messages that are about the request but are not the request."""
+        return {MCP_PROTOCOL_VERSION_HEADER: self.headers.get(MCP_PROTOCOL_VERSION_HEADER, "")}
 
 
 class PostDispatcher:
@@ -88,8 +98,8 @@ class PostDispatcher:
     async def send_raw_request(
         self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
     ) -> dict[str, Any]:
-        """Return the result. Whoever is cancelled here closes the connection, which is how this
-        version cancels a request."""
+        """Return the result. Cancelling this closes the connection, which is how this version
+        cancels a request."""
         opts = opts or {}
         self._last_id += 1
         request = _Request(
@@ -109,16 +119,17 @@ class PostDispatcher:
         except TimeoutError:
             text = f"Request {method!r} timed out"
             raise MCPError(code=types.REQUEST_TIMEOUT, message=text) from None
+        except (MCPError, httpx2.HTTPError):
+            raise
+        except Exception as error:
+            failure = self._wire.classify_unknown_error()
+            raise (self._wire.end(failure) if failure else error) from error
         if isinstance(answer, types.JSONRPCError):
             raise MCPError.from_error_data(answer.error)
         return answer.result
 
     async def _post(self, message: dict[str, Any], request: _Request) -> Answer:
-        headers = {
-            "accept": f"application/json, {EVENT_STREAM}",
-            "content-type": "application/json",
-            **request.headers,
-        }
+        headers = {**_HEADERS, **request.headers}
         async with self._http.stream("POST", headers, message) as response:
             kind = response.headers.get("content-type", "").lower()
             if response.status_code >= 400:
@@ -158,10 +169,9 @@ class PostDispatcher:
         except ValidationError as error:
             raise _build_error("Failed to parse JSON response", types.PARSE_ERROR) from error
         match self._message_check.check(message):
-            case types.JSONRPCResponse() | types.JSONRPCError() as answer if str(answer.id) == str(
-                request.id
-            ):
-                return answer
+            case types.JSONRPCResponse() | types.JSONRPCError() as answer:
+                if str(answer.id) == str(request.id):
+                    return answer
         raise self._wire.end(malformed_answer_error())
 
     async def _read_events(self, response: httpx2.Response, request: _Request) -> Answer | None:
@@ -191,24 +201,23 @@ class PostDispatcher:
         while request.last_event_id and failures < _MOST_FAILED_RESUMPTIONS:
             await anyio.sleep(request.wait_seconds)
             headers = {
-                "accept": EVENT_STREAM,
+                **_HEADERS,
+                **request.version_header,
                 "cache-control": "no-store",
                 "last-event-id": request.last_event_id,
-                **request.headers,
             }
             try:
                 async with self._http.stream("GET", headers) as response:
-                    kind = response.headers.get("content-type", "").lower()
-                    if response.status_code != 200 or not kind.startswith(EVENT_STREAM):
-                        failures += 1
-                        continue
-                    if answer := await self._read_events(response, request):
-                        return answer
-                    failures = 0
+                    response.raise_for_status()
+                    answer = await self._read_events(response, request)
             except Refusal:
                 raise
-            except httpx2.TransportError:
+            except httpx2.HTTPError:
                 failures += 1
+                continue
+            if answer is not None:
+                return answer
+            failures = 0
         raise _build_error("SSE stream ended without a response")
 
     async def _read_message(self, text: str, request: _Request) -> Answer | None:
@@ -242,7 +251,8 @@ class PostDispatcher:
         for the answer would not end the call before."""
         error = {"code": types.METHOD_NOT_FOUND, "message": "Method not found"}
         message = {"jsonrpc": "2.0", "id": question.id, "error": error}
-        async with self._http.stream("POST", request.headers, message):
+        headers = {**_HEADERS, **request.version_header}
+        async with self._http.stream("POST", headers, message):
             pass
 
 
