@@ -62,7 +62,7 @@ class Findings:
 
 
 async def collect_findings(connection: Connection, listing: Listing) -> Findings:
-    declared = connection.client.server_capabilities
+    declared = connection.capabilities
     resources = templates = prompts = ListCount()
     if declared.resources is not None:
         resources = await count_entries(connection, fetch_resources, "listed")
@@ -74,11 +74,11 @@ async def collect_findings(connection: Connection, listing: Listing) -> Findings
 
 def build_report(connection: Connection, found: Findings) -> ConnectionReport:
     """Build the report while the connection is open. Cost, address and sign-in are added later."""
-    client = connection.client
+    server = connection.session.server_info
     return ConnectionReport(
         steps=_build_steps(connection, found),
-        server_name=client.server_info.name if client.server_info else "",
-        era=client.protocol_version,
+        server_name=server.name if server else "",
+        era=connection.era,
         transport=connection.transport,
         capabilities=_dump_capabilities(connection),
         tool_count=len(found.listing.tools),
@@ -96,12 +96,11 @@ def build_report(connection: Connection, found: Findings) -> ConnectionReport:
 
 def _build_steps(connection: Connection, found: Findings) -> tuple[Step, ...]:
     """Describe the test in the order of its steps."""
-    client = connection.client
-    info = client.server_info
+    info = connection.session.server_info
     who = f"{info.name} {info.version}".strip() if info else "The service does not say its name."
     taken = [
         Step(name="Connect", detail=Service.Transport(connection.transport).label),
-        Step(name="Agree on a protocol version", detail=client.protocol_version),
+        Step(name="Agree on a protocol version", detail=connection.era),
         Step(name="Ask who it is", detail=str(make_storable(who[: LIMITS.log_characters]))),
     ]
     if text := shorten_instructions(connection):
@@ -144,7 +143,7 @@ def _describe_answer(status: int | None) -> str:
 
 
 def _dump_capabilities(connection: Connection) -> dict[str, Any]:
-    declared = connection.client.server_capabilities
+    declared = connection.capabilities
     return declared.model_dump(by_alias=True, mode="json", exclude_none=True)
 
 
@@ -160,7 +159,7 @@ def _describe_capabilities(capabilities: dict[str, Any]) -> str:
 
 def shorten_instructions(connection: Connection) -> str:
     """Return the beginning of the service's instructions for models, on one line."""
-    text = " ".join((connection.client.instructions or "").split())
+    text = " ".join((connection.session.instructions or "").split())
     most = LIMITS.instructions_characters
     return str(make_storable(text if len(text) <= most else f"{text[: most - 1]}…"))
 
@@ -202,7 +201,7 @@ async def probe_without_credentials(service: Service) -> list[ExchangeRecord]:
     options = ConnectionOptions(without_credentials=True, total_seconds=PROBE_SECONDS, wire=wire)
     try:
         async with connect(service, None, "test_connection", options) as connection:
-            await connection.client.list_tools()
+            await connection.session.list_tools()
     except OperationError:
         pass
     return wire.exchanges
@@ -230,14 +229,14 @@ def _describe_demand(exchanges: list[ExchangeRecord], methods: tuple[str, ...]) 
 async def request_log(connection: Connection) -> None:
     """Set the log level at a handshake-era service that has a log. A modern service gets it with
     each request."""
-    client, level = connection.client, connection.log.level
-    is_handshake = client.session.initialize_result is not None
-    if level is None or not is_handshake or client.server_capabilities.logging is None:
+    session, level = connection.session, connection.log.level
+    is_handshake = session.initialize_result is not None
+    if level is None or not is_handshake or connection.capabilities.logging is None:
         return
     params = types.SetLevelRequestParams(level=level)
     try:
         with anyio.fail_after(PROBE_SECONDS):
             request = types.SetLevelRequest(params=params)
-            await client.session.send_request(request, types.EmptyResult)
+            await session.send_request(request, types.EmptyResult)
     except (MCPError, TimeoutError):
         return  # the service then sends its default level

@@ -21,42 +21,44 @@ Entries = Callable[[Page], list[Entry]]
 async def fetch_tool_pages(connection: Connection) -> list[types.ListToolsResult]:
     """Return all pages, because the first one says how long the list stays fresh. Empty if the
     service neither declares tools nor knows the method."""
-    client = connection.client
+    session = connection.session
     try:
         return await _fetch_pages(
             connection,
-            lambda cursor: client.list_tools(cursor=cursor),
+            lambda cursor: session.list_tools(params=_at(cursor)),
             lambda page: page.tools,
             LIMITS.tools,
         )
     except MCPError as error:
-        if client.server_capabilities.tools is None and _is_unknown_method(error, connection):
+        if connection.capabilities.tools is None and _is_unknown_method(error, connection):
             return []
         raise
 
 
 async def fetch_resources(connection: Connection) -> list[types.Resource]:
-    client = connection.client
+    session = connection.session
     return await _fetch_entries(
         connection,
-        lambda cursor: client.list_resources(cursor=cursor),
+        lambda cursor: session.list_resources(params=_at(cursor)),
         lambda page: page.resources,
     )
 
 
 async def fetch_templates(connection: Connection) -> list[types.ResourceTemplate]:
-    client = connection.client
+    session = connection.session
     return await _fetch_entries(
         connection,
-        lambda cursor: client.list_resource_templates(cursor=cursor),
+        lambda cursor: session.list_resource_templates(params=_at(cursor)),
         lambda page: page.resource_templates,
     )
 
 
 async def fetch_prompts(connection: Connection) -> list[types.Prompt]:
-    client = connection.client
+    session = connection.session
     return await _fetch_entries(
-        connection, lambda cursor: client.list_prompts(cursor=cursor), lambda page: page.prompts
+        connection,
+        lambda cursor: session.list_prompts(params=_at(cursor)),
+        lambda page: page.prompts,
     )
 
 
@@ -102,6 +104,10 @@ async def _fetch_pages(
         if connection.wire.received_bytes > most_bytes:
             raise _endless_list_error("bytes")
     raise _endless_list_error("pages")
+
+
+def _at(cursor: str | None) -> types.PaginatedRequestParams:
+    return types.PaginatedRequestParams(cursor=cursor)
 
 
 def _is_unknown_method(error: MCPError, connection: Connection) -> bool:

@@ -65,7 +65,7 @@ async def read_resource(
 
     async def act(connection: Connection) -> ResourceContents:
         await require_capability(service, connection, "resources")
-        answer = await connection.client.session.read_resource(uri, allow_input_required=True)
+        answer = await connection.session.read_resource(uri, allow_input_required=True)
         if isinstance(answer, types.InputRequiredResult):
             raise unsupported_question_error()
         return parse_contents(answer)
@@ -91,9 +91,7 @@ async def get_prompt(
 
     async def act(connection: Connection) -> PromptResult:
         await require_capability(service, connection, "prompts")
-        answer = await connection.client.session.get_prompt(
-            name, arguments, allow_input_required=True
-        )
+        answer = await connection.session.get_prompt(name, arguments, allow_input_required=True)
         if isinstance(answer, types.InputRequiredResult):
             raise unsupported_question_error()
         return parse_prompt_result(answer)
@@ -119,7 +117,7 @@ async def complete(
 
     async def act(connection: Connection) -> Completion:
         await require_capability(service, connection, "completions")
-        answer = await connection.client.complete(
+        answer = await connection.session.complete(
             reference, {"name": argument, "value": value}, context
         )
         return parse_completion(answer.completion)

@@ -55,9 +55,9 @@ async def has_capability(service: Service, connection: Connection, capability: C
     asked nothing that it does not offer. So it counts as a wrong memory, and the operation begins
     again with a negotiation. A handshake is new each time and needs no second attempt.
     """
-    if getattr(connection.client.server_capabilities, capability) is not None:
+    if getattr(connection.capabilities, capability) is not None:
         return True
-    if connection.was_remembered and connection.client.session.initialize_result is None:
+    if connection.was_remembered and connection.session.initialize_result is None:
         await endpoint.forget(service)
         raise _missing_capability_error(capability, contradicts_memory=True)
     return False

@@ -51,7 +51,7 @@ async def get_task(
 
     async def act(connection: Connection) -> TaskReport:
         request = GetTask(params={"taskId": task_id})
-        return _build_report(await connection.client.session.send_request(request, DetailedTask))
+        return _build_report(await connection.session.send_request(request, DetailedTask))
 
     options = ConnectionOptions(answers_between_calls=True, total_seconds=total_seconds)
     try:
@@ -86,7 +86,7 @@ async def _send_update(
     service: Service, acting: Acting | None, operation: str, request: UpdateTask | CancelTask
 ) -> bool:
     async def act(connection: Connection) -> Acknowledgement:
-        return await connection.client.session.send_request(request, Acknowledgement)
+        return await connection.session.send_request(request, Acknowledgement)
 
     try:
         await run_safely(service, acting, operation, act, _OPTIONS)

@@ -195,7 +195,7 @@ async def _send_call(
 ) -> CallOutcome | InputRequired | TaskStarted:
     """Send the call. A handshake-era service cannot be sent answers: it accepts the call after its
     pages have been opened, and has not run it before."""
-    session = connection.client.session
+    session = connection.session
     is_handshake = session.initialize_result is not None
     if is_handshake and answers:
         check_pages_opened(answers)

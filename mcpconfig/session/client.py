@@ -4,7 +4,7 @@ what is remembered about the service or negotiates, and is closed when the opera
 import logging
 import math
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,13 +12,15 @@ import anyio
 import httpx2
 import mcp_types as types
 from django.conf import settings
-from mcp import Client, MCPError
+from mcp import Client, ClientSession, MCPError
 from mcp.client import CacheConfig, Transport
 from mcp.client.extension import ClientExtension, advertise
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
 from mcpconfig.models import Service
+from mcpconfig.net.addresses import check_url
+from mcpconfig.net.operation_client import OperationClient
 from mcpconfig.net.outbound import GuardedTransport
 from mcpconfig.net.wire import Wire
 from mcpconfig.services import status
@@ -30,7 +32,7 @@ from mcpconfig.session.endpoint import (
     handle_refused_credentials,
     resolve_target,
 )
-from mcpconfig.session.message_streams import ServerLog, check_messages
+from mcpconfig.session.message_streams import check_messages
 from mcpconfig.trace import recording
 from mcpconfig.values.acting import Acting
 from mcpconfig.values.errors import OperationError, add_evidence, header_annotation_error
@@ -41,7 +43,9 @@ from mcpconfig.values.tool_apps import UI_EXTENSION
 from mcpconfig.values.version import VERSION
 
 from .elicitation import Elicitation, OnQuestion
+from .post_dispatcher import PostDispatcher
 from .sdk_errors import translate_error
+from .server_log import ServerLog
 from .tool_request import SingleToolCache
 
 logger = logging.getLogger(__name__)
@@ -54,11 +58,19 @@ HTTP, SSE = Service.Transport.STREAMABLE_HTTP.value, Service.Transport.SSE.value
 class Connection:
     """An open connection, and how it was made."""
 
-    client: Client
+    session: ClientSession
     wire: Wire
     transport: str
     was_remembered: bool
     log: ServerLog
+
+    @property
+    def era(self) -> str:
+        return self.session.protocol_version or ""
+
+    @property
+    def capabilities(self) -> types.ServerCapabilities:
+        return self.session.server_capabilities or types.ServerCapabilities()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,7 +229,7 @@ class _ConnectionOpener:
         """Raise OperationError if the service does not speak the remembered version. Any JSON-RPC
         error says so: discovery is part of that version."""
         try:
-            await connection.client.session.send_discover(remembered.era)
+            await connection.session.send_discover(remembered.era)
         except MCPError as error:
             failure = translate_error(error, self._wire.evidence)
             if failure is None:
@@ -230,11 +242,10 @@ class _ConnectionOpener:
     async def _detect(self, stack: AsyncExitStack) -> Connection:
         """Negotiate, and remember how the service was reached."""
         connection = await self._negotiate(stack)
-        session = connection.client.session
         found = RememberedEndpoint(
             transport=connection.transport,
-            era=connection.client.protocol_version,
-            discovery=session.discover_result,
+            era=connection.era,
+            discovery=connection.session.discover_result,
         )
         if not self._options.without_credentials:
             await endpoint.remember(self._service, found)
@@ -260,12 +271,10 @@ class _ConnectionOpener:
         self, stack: AsyncExitStack, transport: str, remembered: RememberedEndpoint | None
     ) -> Connection:
         self._wire.reopen()
-        client = await stack.enter_async_context(self._open_channel(transport, remembered))
+        session = await stack.enter_async_context(self._open_channel(transport, remembered))
         stack.enter_context(self._wire.track_failures())
-        if self._listing is not None and not (await client.list_tools()).tools:
-            raise header_annotation_error()
         return Connection(
-            client=client,
+            session=session,
             wire=self._wire,
             transport=transport,
             was_remembered=remembered is not None,
@@ -275,7 +284,7 @@ class _ConnectionOpener:
     @asynccontextmanager
     async def _open_channel(
         self, transport: str, remembered: RememberedEndpoint | None
-    ) -> AsyncIterator[Client]:
+    ) -> AsyncIterator[ClientSession]:
         is_finished = False
         try:
             # anyio's deadline also cuts the SDK's own clean-up short; asyncio's does not.
@@ -285,9 +294,9 @@ class _ConnectionOpener:
                 self._wire.scope,
                 anyio.fail_after(LIMITS.opening_seconds) as opening,
             ):
-                async with self._client(transport, remembered) as client:
+                async with self._open_session(transport, remembered) as session:
                     opening.deadline = math.inf
-                    yield client
+                    yield session
                     is_finished = True
         except (Exception, BaseExceptionGroup) as error:
             if is_finished:
@@ -312,6 +321,34 @@ class _ConnectionOpener:
             failure.contradicts_memory = True
             await endpoint.forget(self._service)
         raise failure from error
+
+    @asynccontextmanager
+    async def _open_session(
+        self, transport: str, remembered: RememberedEndpoint | None
+    ) -> AsyncIterator[ClientSession]:
+        # Only the SDK's own client can send arguments in headers.
+        is_direct = transport == HTTP and self._listing is None
+        if is_direct and remembered is not None and remembered.discovery is not None:
+            async with aclosing(self._operation_client()) as http:
+                session = self._modern_session(http, remembered.era)
+                session.adopt(remembered.discovery)
+                yield session
+            return
+        async with self._client(transport, remembered) as client:
+            if self._listing is not None and not (await client.list_tools()).tools:
+                raise header_annotation_error()
+            yield client.session
+
+    def _modern_session(self, http: OperationClient, era: str) -> ClientSession:
+        """The session is not entered, because that starts a task for messages that come without a
+        request. There are none in this version."""
+        return ClientSession(
+            dispatcher=PostDispatcher(http, self._wire, self._log),
+            client_info=CLIENT_INFO,
+            elicitation_callback=self._elicitation.answer if self._declares(era) else None,
+            log_level=self._log.level,
+            extensions={each.identifier: each.settings() for each in self._extensions(era)},
+        )
 
     def _client(self, transport: str, remembered: RememberedEndpoint | None) -> Client:
         discovery = remembered.discovery if remembered else None
@@ -383,16 +420,35 @@ class _ConnectionOpener:
 
     def _http_client(self, *, is_sse: bool) -> httpx2.AsyncClient:
         return httpx2.AsyncClient(
-            transport=GuardedTransport(
-                self._wire,
-                allows_private=self._target.allows_private,
-                is_sse=is_sse,
-                listens=self._elicitation.can_ask,
-            ),
-            headers={**self._target.headers, "accept-encoding": "identity"},
-            timeout=httpx2.Timeout(LIMITS.connect_seconds, read=self._idle_seconds),
+            transport=self._guarded_transport(is_sse=is_sse),
+            headers=self._headers,
+            timeout=self._timeout,
             trust_env=False,
         )
+
+    def _operation_client(self) -> OperationClient:
+        return OperationClient(
+            self._guarded_transport(is_sse=False),
+            url=check_url(self._target.url, allows_private=self._target.allows_private),
+            headers=self._headers,
+            timeout=self._timeout,
+        )
+
+    def _guarded_transport(self, *, is_sse: bool) -> GuardedTransport:
+        return GuardedTransport(
+            self._wire,
+            allows_private=self._target.allows_private,
+            is_sse=is_sse,
+            listens=self._elicitation.can_ask,
+        )
+
+    @property
+    def _headers(self) -> dict[str, str]:
+        return {**self._target.headers, "accept-encoding": "identity"}
+
+    @property
+    def _timeout(self) -> httpx2.Timeout:
+        return httpx2.Timeout(LIMITS.connect_seconds, read=self._idle_seconds)
 
 
 def _merge_transport_errors(streamable: OperationError, sse: OperationError) -> OperationError:

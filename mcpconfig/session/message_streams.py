@@ -5,7 +5,6 @@ number: the SDK counts from 1 on every connection, but a call that is sent again
 question must have another id, and that is a call of another connection.
 """
 
-import json
 import secrets
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -17,51 +16,13 @@ from mcp.client import Transport
 from mcp.shared.dispatcher import coerce_request_id
 from mcp.shared.message import SessionMessage
 
-from mcpconfig.net.wire import ServiceMessage, Wire, too_many_requests_error
-from mcpconfig.values.errors import (
-    OperationError,
-    malformed_answer_error,
-    translate_transport_error,
-)
+from mcpconfig.net.wire import Wire
+from mcpconfig.values.errors import malformed_answer_error, translate_transport_error
 from mcpconfig.values.hooks import current_hooks
-from mcpconfig.values.limits import LIMITS
-from mcpconfig.values.questions import parse_requests
-from mcpconfig.values.results import (
-    TOO_MANY_ENTRIES,
-    LogMessage,
-    build_withheld_content,
-    make_storable,
-)
 
-
-class ServerLog:
-    """The first messages of one operation. `level` is the level that the service is asked for, if
-    any."""
-
-    def __init__(self, level: types.LoggingLevel | None = None) -> None:
-        self.level = level
-        self.messages: list[LogMessage] = []
-
-    async def note(self, params: types.LoggingMessageNotificationParams) -> None:
-        if len(self.messages) < LIMITS.log_messages:
-            self.messages.append(
-                LogMessage(
-                    level=params.level,
-                    logger=_format_line(params.logger or "", 100),
-                    text=_format_line(params.data, LIMITS.log_characters),
-                )
-            )
-
-
-def _format_line(data: object, characters: int) -> str:
-    text = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)
-    return str(make_storable(" ".join(text.split())[:characters]))
-
+from .message_checks import MessageCheck
 
 Streams = tuple[Any, Any]
-
-# The SDK treats any other type as complete, although it may mean that the work is not done.
-_RESULT_TYPES = ("complete", "input_required", "task")
 
 
 @asynccontextmanager
@@ -73,13 +34,18 @@ async def check_messages(transport: Transport, wire: Wire) -> AsyncIterator[Stre
         yield IncomingStream(incoming, wire, id_shift), OutgoingStream(outgoing, id_shift)
 
 
+def choose_first_id() -> int:
+    """Return the number at which the ids of a connection start. Ids stay below 2**53, which every
+    language represents exactly."""
+    return secrets.randbits(48)
+
+
 class RequestIdShift:
     """Shifts the request ids of one connection by a random number, which no other connection
     has."""
 
     def __init__(self) -> None:
-        # Shifted ids stay below 2**53, which every language represents exactly.
-        self._first = secrets.randbits(48)
+        self._first = choose_first_id()
 
     def shift_outgoing(self, item: SessionMessage) -> SessionMessage:
         """Return the outgoing message with the id that it has on the wire."""
@@ -154,18 +120,13 @@ def _add_trace_context(item: SessionMessage) -> SessionMessage:
 
 
 class IncomingStream(WrappedStream):
-    """The messages of a service. One that cannot be right ends the operation.
-
-    The SDK drops such messages and waits for another one until the deadline. It checks the contents
-    of answers itself. Notifications and requests that it does not understand do no harm and are
-    only noted.
-    """
+    """The messages of a service, checked and with their ids restored."""
 
     def __init__(self, stream: Any, wire: Wire, id_shift: RequestIdShift) -> None:
         super().__init__(stream)
         self._wire = wire
+        self._message_check = MessageCheck(wire)
         self._id_shift = id_shift
-        self._asked_back = 0
 
     @property
     def last_context(self) -> Any:
@@ -186,78 +147,8 @@ class IncomingStream(WrappedStream):
             raise self._wire.end(
                 translate_transport_error(item) or malformed_answer_error()
             ) from item
-        if not self._wire.note_message(_describe_message(item.message)):
-            raise self._wire.end(malformed_answer_error())
-        match item.message:
-            case types.JSONRPCNotification(method="notifications/tools/list_changed"):
-                self._wire.tools_changed = True
-            case types.JSONRPCRequest():
-                self._asked_back += 1
-            case types.JSONRPCResponse(result=result) if _has_too_many_entries(result):
-                item = self._withhold_content(item, item.message)
-            case types.JSONRPCResponse(result={"resultType": kind}) if kind not in _RESULT_TYPES:
-                raise self._wire.end(malformed_answer_error())
-            case types.JSONRPCResponse(result={"resultType": "input_required", **said}):
-                self._check_questions(said.get("inputRequests"))
-            case types.JSONRPCResponse(result=result):
-                # An answer without a type is complete; the SDK requires the type.
-                result.setdefault("resultType", "complete")
-        if self._asked_back > LIMITS.asked_back:
-            raise self._wire.end(too_many_requests_error())
-        return self._id_shift.restore_incoming(item)
-
-    def _withhold_content(
-        self, item: SessionMessage, answer: types.JSONRPCResponse
-    ) -> SessionMessage:
-        """Return the answer of a finished tool call without its content: it says that the tool has
-        run, and only its content is too large."""
-        if not (self._wire.is_call(str(answer.id)) and _is_complete(answer.result)):
-            raise self._wire.end(_too_many_entries_error())
-        is_error = bool(answer.result.get("isError"))
-        content = build_withheld_content(is_error=is_error)
-        kept = {"content": content, "isError": is_error, "resultType": "complete"}
-        return _copy_with(item, result=kept)
-
-    def _check_questions(self, asked: Any) -> None:
-        """The SDK treats an unknown kind of question as a malformed answer, which would leave the
-        outcome unknown. A question says that the call has not run to its end."""
-        try:
-            parse_requests(asked)
-        except OperationError as error:
-            raise self._wire.end(error) from error
-
-
-def _describe_message(message: types.JSONRPCMessage) -> ServiceMessage:
-    match message:
-        case types.JSONRPCRequest():
-            return ServiceMessage(
-                kind="request", method=message.method[:100], id=str(message.id)[:100]
-            )
-        case types.JSONRPCNotification():
-            return ServiceMessage(kind="notification", method=message.method[:100])
-        case types.JSONRPCError():
-            return ServiceMessage(kind="error", id=str(message.id)[:100])
-    return ServiceMessage(kind="response", id=str(message.id)[:100])
-
-
-def _has_too_many_entries(result: dict[str, Any]) -> bool:
-    """Each entry of a list becomes an object that is validated; invalid ones cost most."""
-    return any(
-        isinstance(value, list) and len(value) > LIMITS.entries_at_once for value in result.values()
-    )
-
-
-def _is_complete(result: dict[str, Any]) -> bool:
-    is_complete = result.get("resultType", "complete") == "complete"
-    return is_complete and isinstance(result.get("content"), list)
-
-
-def _too_many_entries_error() -> OperationError:
-    return OperationError(
-        kind="too_large",
-        message=f"The service sent {TOO_MANY_ENTRIES} in one answer.",
-        hint="Ask for less at once.",
-    )
+        checked = self._message_check.check(item.message)
+        return self._id_shift.restore_incoming(SessionMessage(checked, item.metadata))
 
 
 def _copy_with(item: SessionMessage, **fields: Any) -> SessionMessage:

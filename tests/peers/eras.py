@@ -8,6 +8,18 @@ from .serving import Application, Message
 Era = Literal["both", "modern", "handshake"]
 
 MODERN = "2026-07-28"
+# The fields of a service after its discovery. Its requests then do not pass the SDK's transport.
+REMEMBERED_AS_MODERN: dict[str, Any] = {
+    "known_transport": "streamable-http",
+    "known_era": MODERN,
+    "discovery": {
+        "supportedVersions": [MODERN],
+        "capabilities": {"tools": {}},
+        "resultType": "complete",
+        "ttlMs": 60_000,
+        "cacheScope": "private",
+    },
+}
 
 
 def speaking(era: Era, application: Application) -> Application:

@@ -10,6 +10,7 @@ from mcpconfig.models import Service, ToolDefinition
 from mcpconfig.operations.tools import call_tool, list_tools
 from mcpconfig.values.errors import OperationError
 from tests.measuring import SLACK, Cost, measured
+from tests.peers.eras import REMEMBERED_AS_MODERN
 from tests.peers.hostile_process import HostileProcess
 
 from .hostile_table import (
@@ -35,6 +36,12 @@ MOST_LAG_SECONDS = 0.1
 MOST_EXTRA_BYTES = 30 * 1024 * 1024
 TRIES = 3
 ACT = {"name": "act", "input_schema": {"type": "object"}}
+# Answers that cannot be one. The SDK's transport waits for another until the deadline.
+PROMPT_WHEN_REMEMBERED = {"notification_only": "protocol", "request_only": "protocol"}
+
+new_and_remembered = pytest.mark.parametrize(
+    "memory", [{}, REMEMBERED_AS_MODERN], ids=["new", "remembered"]
+)
 
 
 @pytest.fixture(scope="session")
@@ -85,40 +92,64 @@ async def measure_failure(
     return error
 
 
+@new_and_remembered
 @pytest.mark.parametrize(("misdeed", "kind", "threat"), rows(UNKNOWN))
 async def test_a_call_without_a_proper_answer_is_unknown_and_costs_little(
-    process: HostileProcess, service_at: MakeService, misdeed: str, kind: str, threat: str
+    process: HostileProcess,
+    service_at: MakeService,
+    misdeed: str,
+    kind: str,
+    threat: str,
+    memory: dict[str, object],
 ) -> None:
-    error = await measure_failure(process, service_at, call, misdeed)
+    error = await measure_failure(process, service_at, call, misdeed, **memory)
 
     assert error is not None
+    kind = PROMPT_WHEN_REMEMBERED.get(misdeed, kind) if memory else kind
     assert (error.kind, error.was_sent, error.is_definite) == (kind, True, False)
     assert error.message.endswith(".")
 
 
+@new_and_remembered
 @pytest.mark.parametrize(("misdeed", "kind", "threat"), rows(DEFINITE))
 async def test_a_call_that_was_turned_down_in_order_is_definite_and_costs_little(
-    process: HostileProcess, service_at: MakeService, misdeed: str, kind: str, threat: str
+    process: HostileProcess,
+    service_at: MakeService,
+    misdeed: str,
+    kind: str,
+    threat: str,
+    memory: dict[str, object],
 ) -> None:
-    error = await measure_failure(process, service_at, call, misdeed)
+    error = await measure_failure(process, service_at, call, misdeed, **memory)
 
     assert error is not None
     assert (error.kind, error.is_definite) == (kind, True)
     assert len(error.message) < 500
 
 
+@new_and_remembered
 @pytest.mark.parametrize(("misdeed", "threat"), rows(HARMLESS))
 async def test_what_is_only_odd_does_not_cost_the_result(
-    process: HostileProcess, service_at: MakeService, misdeed: str, threat: str
+    process: HostileProcess,
+    service_at: MakeService,
+    misdeed: str,
+    threat: str,
+    memory: dict[str, object],
 ) -> None:
-    assert await measure_failure(process, service_at, call, misdeed) is None
+    assert await measure_failure(process, service_at, call, misdeed, **memory) is None
 
 
+@new_and_remembered
 @pytest.mark.parametrize(("misdeed", "kind", "threat"), rows(LISTINGS))
 async def test_a_listing_that_breaks_a_bound_ends_and_costs_little(
-    process: HostileProcess, service_at: MakeService, misdeed: str, kind: str, threat: str
+    process: HostileProcess,
+    service_at: MakeService,
+    misdeed: str,
+    kind: str,
+    threat: str,
+    memory: dict[str, object],
 ) -> None:
-    error = await measure_failure(process, service_at, list_tools, misdeed)
+    error = await measure_failure(process, service_at, list_tools, misdeed, **memory)
 
     assert error is not None
     assert error.kind == kind
@@ -136,11 +167,16 @@ async def test_a_cursor_that_is_too_long_is_not_sent_back(
     assert process.counts()[1].count("tools/list") == 1
 
 
+@new_and_remembered
 @pytest.mark.parametrize(("misdeed", "threat"), rows(MODEST_LISTINGS))
 async def test_a_listing_of_evil_schemas_costs_little(
-    process: HostileProcess, service_at: MakeService, misdeed: str, threat: str
+    process: HostileProcess,
+    service_at: MakeService,
+    misdeed: str,
+    threat: str,
+    memory: dict[str, object],
 ) -> None:
-    assert await measure_failure(process, service_at, list_tools, misdeed) is None
+    assert await measure_failure(process, service_at, list_tools, misdeed, **memory) is None
 
 
 @pytest.mark.parametrize(
