@@ -5,7 +5,7 @@ import uuid
 from django.db.models import Q
 
 from chatapp.journal.journal import Event, Kind
-from chatapp.live.page_facts import load_gauge, load_turn_facts, render_call
+from chatapp.live.page_facts import annotate_question, load_gauge, load_turn_facts, render_call
 from chatapp.models import Conversation, Part, ToolCall, Turn
 from chatapp.rendering import page_values
 from chatapp.rendering.page_values import ConversationView, MessageView
@@ -89,9 +89,10 @@ def _render_call_change(event: Event, message: uuid.UUID) -> list[Op]:
 
 
 def _render_current_call(event: Event) -> tuple[str, str]:
-    call = ToolCall.objects.select_related(
+    calls = ToolCall.objects.select_related(
         "turn", "service", "definition", "approval__decided_by", "review__decided_by", "resolved_by"
-    ).get(pk=event.data["call"])
+    )
+    call = annotate_question(calls).get(pk=event.data["call"])
     return page_values.tool_call_id(call.pk), render_call(call)
 
 

@@ -3,11 +3,14 @@ next model call, also in a running turn."""
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Any
+
+from django.db.models import BooleanField, F, OuterRef, Q, QuerySet, Subquery, UUIDField, Value
 
 from chatapp.journal import journal
 from chatapp.journal.journal import MENTIONED, add_notice
 from chatapp.journal.lease import Lease, lock_turn
-from chatapp.models import Conversation, Member, Part, ToolSwitch, Turn
+from chatapp.models import Conversation, Member, Part, ToolCall, ToolSwitch, Turn
 from chatapp.policy.forbidden_tools import remove_forbidden
 from chatapp.tools.catalogue import Catalogue
 from chatapp.tools.selection import (
@@ -53,13 +56,20 @@ def load_switches(person: Member, conversation: Conversation | None) -> Switches
     """Return the person's switches for all chats and for this one, and the services that start
     switched off."""
     rows = ToolSwitch.objects.in_chat(person, conversation)
+    switches = rows.values_list("conversation", "service__name", "tool", "is_on")
+    # As rows of the same statement: switches of nobody, which are neither on nor off.
+    starting_off = Service.objects.filter(starts_on=False).order_by()
+    nowhere, neither = Value(None, UUIDField()), Value(None, BooleanField())
+    off = starting_off.values_list(nowhere, "name", Value(""), neither)
     here: dict[Place, bool] = {}
     everywhere: dict[Place, bool] = {}
-    for row in rows.values_list("conversation", "service__name", "tool", "is_on"):
-        chat, service, tool, is_on = row
-        (everywhere if chat is None else here)[service or "", tool] = is_on
-    off_at_first = Service.objects.filter(starts_on=False).values_list("name", flat=True)
-    return Switches(everywhere=everywhere, here=here, off_at_first=tuple(off_at_first))
+    off_at_first: set[str] = set()
+    for chat, service, tool, is_on in switches.order_by().union(off, all=True):
+        if is_on is None:
+            off_at_first.add(service)
+        else:
+            (everywhere if chat is None else here)[service or "", tool] = is_on
+    return Switches(everywhere=everywhere, here=here, off_at_first=frozenset(off_at_first))
 
 
 def narrow_catalogue(catalogue: Catalogue, selection: Selection) -> Catalogue:
@@ -80,7 +90,31 @@ def narrow_catalogue(catalogue: Catalogue, selection: Selection) -> Catalogue:
         missing=tuple(missing),
         notice=build_notice(selection, nothing, is_empty=not tools),
         is_off=selection.are_tools_off,
+        selection=selection,
     )
+
+
+def annotate_switch(calls: QuerySet[ToolCall]) -> QuerySet[ToolCall]:
+    """Read with each call the person's switch that counts for its tool, as `Switches.is_on`
+    chooses it; None if there is none."""
+    mine = ToolSwitch.objects.filter(
+        Q(conversation=None) | Q(conversation=OuterRef("turn__conversation")),
+        Q(tool="") | Q(tool=OuterRef("tool_name")),
+        person=OuterRef("turn__conversation__owner"),
+        service=OuterRef("service"),
+    ).order_by(F("conversation").desc(nulls_last=True), "-tool")
+    return calls.annotate(switch=Subquery(mine.values("is_on")[:1]))
+
+
+def is_still_chosen(call: ToolCall, service: Service, offered: Catalogue, turn: Turn) -> bool:
+    """Whether the tool of a call, which has what `annotate_switch` reads and was offered, is still
+    chosen. `turn` has the conversation as it is now; the message and its mentions never change."""
+    row: Any = call
+    if not turn.conversation.uses_tools:
+        return False
+    if turn.services is not None or (offered.selection and offered.selection.mentions):
+        return True
+    return service.starts_on if row.switch is None else bool(row.switch)
 
 
 def note_unmet(lease: Lease, catalogue: Catalogue) -> None:
