@@ -119,11 +119,11 @@ def _build_policy(
     groups: str | None,
     has_consents: bool,
 ) -> Policy:
-    row, house, admin_rules = _read_shared(shared)
+    row, admin_rules = _read_shared(shared)
     consents = _load_consents(person, conversation, row) if has_consents else ()
     return Policy(
         person=PersonFacts(id=person.pk, groups=frozenset(json.loads(groups or "[]"))),
-        house=house,
+        house=build_house(row),
         rules=(*admin_rules, *consents),
     )
 
@@ -187,14 +187,14 @@ Found = dict[str, Any]
 
 # The same text has the same meaning, so nothing of it is ever out of date.
 @lru_cache(maxsize=4)
-def _read_shared(text: str) -> tuple[HousePolicy, House, tuple[Rule, ...]]:
-    """Return the policy for everybody, as a row and as values, and the rules and limits."""
+def _read_shared(text: str) -> tuple[HousePolicy, tuple[Rule, ...]]:
+    """Return the policy for everybody, and the rules and limits."""
     found = json.loads(text)
     seconds = {each["id"]: SecondSignature(**each) for each in found["seconds"] or ()}
     row = _build_row(HousePolicy, found["house"] or {}, seconds)
     rules = [_read_rule(each, seconds) for each in _sort(found["rules"])]
     limits = [_read_limit(each) for each in _sort(found["limits"])]
-    return row, build_house(row), (*rules, *limits)
+    return row, (*rules, *limits)
 
 
 def _sort(found: list[Found] | None) -> list[Found]:

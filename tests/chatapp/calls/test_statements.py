@@ -5,18 +5,24 @@ The trace is counted apart. Tests store it after each call, a server once for al
 quarter of a second.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from chatapp.approvals import decisions
+from chatapp.calls import execution
+from chatapp.calls.beginning import decide_and_begin
+from chatapp.calls.ledger import record_outcome
 from chatapp.conversations import intake
 from chatapp.engine import engine
 from chatapp.engine.runtime import EngineRuntime
 from chatapp.live import hub
 from chatapp.models import ToolCall, Turn
 from chatapp.server.database import in_database
+from chatapp.telemetry.database_statements import TRANSACTION_STATEMENTS
 from mcpconfig.models import ToolSetting
 from tests import scripted
 from tests.chatapp.telemetry.reading import Increase
@@ -32,10 +38,11 @@ from tests.turns.acts import (
 )
 
 pytestmark = pytest.mark.django_db(transaction=True)
-OF_A_CALL_IN_A_STEP = 9
+OF_A_CALL = 15
+OF_A_CALL_IN_A_STEP = 13
 OF_A_DECISION_AND_A_RUN = 15
-OF_A_STEP_WITH_A_CALL = 52
-OF_AN_APPROVED_CALL = 125
+OF_A_STEP_WITH_A_CALL = 58
+OF_AN_APPROVED_CALL = 115
 OF_THE_TRACE = 2
 
 
@@ -85,25 +92,46 @@ def read(*names: str) -> Scene:
     return calls(*(("gate_read_at_once", f'{{"name": "{name}"}}') for name in names))
 
 
+async def test_a_decision_with_a_permit_takes_nine_statements_and_an_outcome_six(
+    runtime: EngineRuntime, chat: Turn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await run_turn(runtime, chat, read("first"), text("Done."))
+    counts: dict[str, int] = {}
+
+    def count(work: Callable[..., Any]) -> Callable[..., Any]:
+        def counted(*args: Any, **values: Any) -> Any:
+            with CaptureQueriesContext(connection) as sent:
+                found = work(*args, **values)
+            sql = [each["sql"] for each in sent.captured_queries]
+            counts[work.__name__] = sum(not each.startswith(TRANSACTION_STATEMENTS) for each in sql)
+            return found
+
+        return counted
+
+    monkeypatch.setattr(engine, "decide_and_begin", count(decide_and_begin))
+    monkeypatch.setattr(execution, "record_outcome", count(record_outcome))
+    await run_turn(runtime, chat, read("a"), text("Done."))
+    assert sum(counts.values()) <= OF_A_CALL
+    assert counts == {"decide_and_begin": 9, "record_outcome": 6}
+
+
 async def test_each_further_call_of_a_step_adds_few_statements(
     runtime: EngineRuntime, chat: Turn
 ) -> None:
     await run_turn(runtime, chat, read("first"), text("Done."))
     one = await run_turn(runtime, chat, read("a"), text("Done."))
     three = await run_turn(runtime, chat, read("a", "b", "c"), text("Done."))
-    print('PAR', (three - one) / 2)
     assert three - one <= 2 * (OF_A_CALL_IN_A_STEP + OF_THE_TRACE)
 
 
 async def test_a_call_that_is_decided_and_runs_adds_few_to_one_that_fails_at_once(
     runtime: EngineRuntime, chat: Turn
 ) -> None:
-    """Both turns have two steps. So this is what the decision, the permit, the request and the
-    outcome need, without the second model call."""
+    """Both turns have two steps, so the second model call does not count. The call that fails has
+    entries in the logs, too."""
     await run_turn(runtime, chat, read("first"), text("Done."))
     failed = await run_turn(runtime, chat, calls(("gate_unknown", "{}")), text("Done."))
     ran = await run_turn(runtime, chat, read("a"), text("Done."))
-    print('RAN', ran - failed)
     assert ran - failed <= OF_A_DECISION_AND_A_RUN + OF_THE_TRACE
 
 
@@ -114,7 +142,6 @@ async def test_a_step_with_a_call_adds_few_statements_to_a_turn(
     await run_turn(runtime, chat, read("first"), text("Done."))
     none = await run_turn(runtime, chat, text("Done."))
     three = await run_turn(runtime, chat, read("a"), read("b"), read("c"), text("Done."))
-    print('STEP', (three - none)/3)
     assert three - none <= 3 * (OF_A_STEP_WITH_A_CALL + OF_THE_TRACE)
 
 
@@ -123,5 +150,4 @@ async def test_an_approval_adds_few_statements(runtime: EngineRuntime, chat: Tur
     await in_database(lambda: ToolSetting.objects.update(level="medium"))
     none = await run_turn(runtime, chat, text("Done."))
     asked = await run_turn(runtime, chat, read("a"), text("Done."), is_approved=True)
-    print('APPR', asked - none)
     assert asked - none <= OF_AN_APPROVED_CALL + OF_THE_TRACE
