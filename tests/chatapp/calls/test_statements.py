@@ -38,6 +38,7 @@ from tests.turns.acts import (
 )
 
 pytestmark = pytest.mark.django_db(transaction=True)
+BESIDE = (*TRANSACTION_STATEMENTS, "COMMIT")
 OF_A_CALL = 15
 OF_A_CALL_IN_A_STEP = 13
 OF_A_DECISION_AND_A_RUN = 15
@@ -103,7 +104,7 @@ async def test_a_decision_with_a_permit_takes_nine_statements_and_an_outcome_six
             with CaptureQueriesContext(connection) as sent:
                 found = work(*args, **values)
             sql = [each["sql"] for each in sent.captured_queries]
-            counts[work.__name__] = sum(not each.startswith(TRANSACTION_STATEMENTS) for each in sql)
+            counts[work.__name__] = sum(not each.startswith(BESIDE) for each in sql)
             return found
 
         return counted
