@@ -15,6 +15,7 @@ from django.db.models.functions import Now
 
 from chatapp.models import LogEntry, LogHead, Member
 from chatapp.server.database import snapshot
+from chatapp.server.runtime import current_runtime
 from mcpconfig.values.results import canonical_json, make_storable
 
 from .hash_chain import FIELDS, START, Mark, Sealed, compute_digest, find_break, link_hash
@@ -74,8 +75,9 @@ class AuditEvent:
     call_id: UUID | None = None
 
 
-def append(events: Sequence[AuditEvent]) -> None:
-    """Append these events in the caller's transaction.
+def append(events: Sequence[AuditEvent], now: datetime | None = None) -> None:
+    """Append these events in the caller's transaction. `now` is the database's time, if it is
+    known.
 
     The end of the log stays locked until that transaction ends, so this is its last lock. Another
     transaction might hold an earlier row while it waits for the end of the log.
@@ -83,14 +85,40 @@ def append(events: Sequence[AuditEvent]) -> None:
     if not events:
         return
     with transaction.atomic(savepoint=False):
-        head, now = _lock_end()
-        entries = []
-        for event in events:
-            entry = _seal(event, head, now)
-            head = Mark(position=entry.position, hash=entry.hash)
-            entries.append(entry)
+        entries = _seal_behind_known_end(events, now) if now else None
+        if entries is None:
+            head, now = _lock_end()
+            entries = _seal_all(events, head, now)
+            _move_end(entries[-1])
         LogEntry.objects.bulk_create(entries)
-        LogHead.objects.filter(pk=1).update(position=head.position, hash=head.hash)
+        # Before the commit: the next writer waits for it. After a rollback the log ends elsewhere.
+        last = Mark(position=entries[-1].position, hash=entries[-1].hash)
+        current_runtime().log_end = last
+
+
+def _seal_behind_known_end(events: Sequence[AuditEvent], now: datetime) -> list[LogEntry] | None:
+    """Seal the events behind the end that this process stored last, and lock and move the end, in
+    one statement. Return None, and do nothing, if the log ends elsewhere by now."""
+    known = current_runtime().log_end
+    if not isinstance(known, Mark):
+        return None
+    entries = _seal_all(events, known, now)
+    return entries if _move_end(entries[-1], position=known.position, hash=known.hash) else None
+
+
+def _seal_all(events: Sequence[AuditEvent], head: Mark, now: datetime) -> list[LogEntry]:
+    entries = []
+    for event in events:
+        entry = _seal(event, head, now)
+        head = Mark(position=entry.position, hash=entry.hash)
+        entries.append(entry)
+    return entries
+
+
+def _move_end(last: LogEntry, **was: Any) -> bool:
+    """Store the end of the log, if it `was` there."""
+    ends = LogHead.objects.filter(pk=1, **was)
+    return bool(ends.update(position=last.position, hash=last.hash))
 
 
 def _lock_end() -> tuple[Mark, datetime]:

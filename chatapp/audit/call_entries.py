@@ -18,6 +18,12 @@ from .audit_log import AuditEvent, Who
 State = ToolCall.State
 Kind = audit_log.Kind
 MAX_CHARACTERS = 8_000
+# What the entries about a call read beside it.
+RELATED = (
+    "turn__conversation__owner",
+    *("service__credential", "definition", "rule", "resolved_by", "review"),
+    "approval__decided_by",
+)
 EFFECTS = {State.AWAITING_APPROVAL: "ask", State.REFUSED: "deny", State.APPROVED: "allow"}
 ENDS = (*ToolCall.FINAL, State.UNKNOWN)
 LOGGED = frozenset((*EFFECTS, *ENDS))
@@ -38,28 +44,32 @@ REVIEWS = {
 }
 
 
-def log_state_changes(states: Mapping[UUID, str], *, sent: Collection[UUID] = ()) -> None:
-    """Log the states that decide, end or resolve a call. For those in `sent`, first log that the
-    permit of their attempt was used."""
+def describe_state_changes(
+    states: Mapping[UUID, str], *, sent: Collection[UUID] = ()
+) -> list[AuditEvent]:
+    """Return the entries about the states that decide, end or resolve a call. For those in `sent`,
+    the first one says that the permit of their attempt was used."""
     logged = {pk: State(state) for pk, state in states.items() if state in LOGGED or pk in sent}
     if not logged:
-        return
-    calls = ToolCall.objects.filter(pk__in=logged).select_related(
-        "turn__conversation__owner",
-        *("service", "definition", "rule", "resolved_by", "review", "approval"),
-    )
+        return []
+    calls = ToolCall.objects.filter(pk__in=logged).select_related(*RELATED)
     events: list[AuditEvent] = []
     for call in calls:
         if call.pk in sent:
-            events.append(_build_permit_use(call))
-        if logged[call.pk] in LOGGED:
-            events += _build_events(call, logged[call.pk])
-    audit_log.append(events)
+            permit = Permit.objects.filter(tool_call=call, attempt=call.attempt).first()
+            events.append(describe_permit_use(call, permit))
+        events += describe_state(call, logged[call.pk])
+    return events
 
 
-def _build_permit_use(call: ToolCall) -> AuditEvent:
-    """Build the entry for a call that is sent, or runs here, with the permit of its attempt."""
-    permit = Permit.objects.filter(tool_call=call, attempt=call.attempt).first()
+def describe_state(call: ToolCall, state: ToolCall.State) -> list[AuditEvent]:
+    """Return the entries about a call that is in this state now, if it decides, ends or resolves
+    the call. The call has the rows that are `RELATED` to it."""
+    return list(_build_events(call, state)) if state in LOGGED else []
+
+
+def describe_permit_use(call: ToolCall, permit: Permit | None) -> AuditEvent:
+    """Return the entry for a call that is sent, or runs here, with the permit of its attempt."""
     used = {
         "binding": permit.binding if permit else "",
         "granted_by": permit.granted_by if permit else "",
@@ -247,7 +257,7 @@ def mask_arguments(text: str, service: Service | None) -> str:
 
 def list_secrets(service: Service | None) -> list[str]:
     """Return the service's secrets in the forms in which a text may contain them."""
-    stored = Credential.objects.filter(service=service).first() if service else None
+    stored: Credential | None = getattr(service, "credential", None)
     if service is None or stored is None:
         return []
     try:

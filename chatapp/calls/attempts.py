@@ -2,3 +2,5 @@
 
 # Of one step or call. Each of these attempts ended together with its worker.
 MAX_ATTEMPTS = 5
+# How many calls of a turn run at the same time.
+MAX_PARALLEL = 4

@@ -2,11 +2,14 @@
 
 import json
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from django.conf import settings
+from django.db.models import QuerySet
 
+from chatapp.audit import call_entries
 from chatapp.journal import journal
 from chatapp.journal.journal import Entry
 from chatapp.journal.lease import Lease, lock_turn
@@ -17,14 +20,22 @@ from chatapp.permissions.risk import Risk
 from chatapp.permissions.rules import Decision
 from chatapp.policy import consents
 from chatapp.policy.daily_limits import lock_person
-from chatapp.policy.stored_policy import CurrentTool, Policy, build_call_facts, load_policy
+from chatapp.policy.stored_policy import (
+    CurrentTool,
+    Policy,
+    annotate_before,
+    annotate_policy,
+    build_call_facts,
+    find_before,
+    read_policy,
+)
 from chatapp.server.database import from_now
 from chatapp.tools.catalogue import Catalogue, CatalogueTool
 from chatapp.tools.context import ToolError
 from mcpconfig.values.arguments import describe_mismatch, drop_refused_nulls
 
 from .own_tool_calls import compute_core_binding, decide_core_call, find_core_tool
-from .transitions import Worker, move_read_call
+from .transitions import Worker, add_log_entries, move_read_call
 
 if TYPE_CHECKING:
     from chatapp.tools.blueprint import CoreTool
@@ -42,13 +53,18 @@ def decide_calls(lease: Lease, call_ids: tuple[uuid.UUID, ...], catalogue: Catal
     """Move each proposed call to approved, awaiting_approval or refused, in one transaction."""
     with lock_turn(lease) as turn:
         person = Member.objects.get(conversations=turn.conversation_id)
-        policy = load_policy(person, turn.conversation)
-        if policy.is_limited:
-            lock_person(person)
-        decider = Decider(lease=lease, turn=turn, person=person, policy=policy)
-        for call in ToolCall.objects.filter(pk__in=call_ids, state=State.PROPOSED):
-            decider.decide(call, catalogue)
-        journal.append(turn.conversation_id, turn.pk, decider.entries)
+        calls = load_proposed(ToolCall.objects.filter(pk__in=call_ids), person)
+        if calls:
+            decider = Decider.of(lease, turn, calls)
+            for call in calls:
+                decider.decide(call, catalogue)
+            journal.append(turn.conversation_id, turn.pk, decider.entries)
+
+
+def load_proposed(calls: QuerySet[ToolCall], person: Member) -> list[ToolCall]:
+    """Load those of these calls of a person that are proposed, with all that a `Decider` needs."""
+    found = calls.filter(state=State.PROPOSED).select_related(*call_entries.RELATED)
+    return list(annotate_policy(annotate_before(found), person))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,8 +78,19 @@ class Decider:
     policy: Policy
     entries: list[Entry] = field(default_factory=list)
 
+    @classmethod
+    def of(cls, lease: Lease, turn: Turn, calls: Sequence[ToolCall]) -> Self:
+        """Take the policy for these calls, which were read in this transaction with what
+        `annotate_policy` reads."""
+        turn.conversation = calls[0].turn.conversation
+        person = turn.conversation.owner
+        policy = read_policy(calls[0], person, turn.conversation)
+        if policy.is_limited:
+            lock_person(person)
+        return cls(lease=lease, turn=turn, person=person, policy=policy)
+
     def decide(self, call: ToolCall, catalogue: Catalogue) -> None:
-        """Decide about one proposed call.
+        """Decide about one proposed call, as `load_proposed` returns it.
 
         A tool that the person switched off since the model was offered it does not run, and no
         person is asked. An approval that is open already stays open.
@@ -80,7 +107,10 @@ class Decider:
             self._fail(call, f"The tool {call.tool_id} is not offered any more.")
 
     def _decide_of_service(self, call: ToolCall, tool: CatalogueTool) -> None:
-        call.arguments = drop_refused_nulls(call.arguments, tool.input_schema)
+        asked, call.arguments = (
+            call.arguments,
+            drop_refused_nulls(call.arguments, tool.input_schema),
+        )
         binding = compute_binding(
             call, tool.service_id, tool.endpoint, tool.definition_hash, self.person
         )
@@ -90,7 +120,9 @@ class Decider:
             return self._fail(call, problem, "Call it again.")
         if problem := describe_mismatch(call.arguments, tool.input_schema):
             return self._fail(call, problem, "It was not run.")
-        facts = build_call_facts(self.turn, call, self.person, _describe_tool(tool), self.policy)
+        before = find_before(self.turn, call, is_as_read=call.arguments == asked)
+        seen = _describe_tool(tool)
+        facts = build_call_facts(self.turn, call, self.person, seen, self.policy, before)
         decision = self.policy.decide(facts, tool.risk, self.turn.conversation.mode)
         self._store(
             call,
@@ -125,6 +157,7 @@ class Decider:
             entries=self.entries,
             **place,
         )
+        add_log_entries(self.entries, call)
 
     def _fail(self, call: ToolCall, problem: str, hint: str = "") -> None:
         """End the call before a person is asked; the model reads why."""
@@ -137,6 +170,7 @@ class Decider:
             entries=self.entries,
             error={"kind": "not_run", "message": problem, "hint": hint},
         )
+        add_log_entries(self.entries, call)
 
 
 def store_decision(

@@ -5,7 +5,7 @@ import json
 import logging
 import time
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, assert_never
 
@@ -46,7 +46,7 @@ from mcpconfig.values.errors import OperationError
 from mcpconfig.values.lazy_module import load
 from mcpconfig.values.results import InputRequired, Progress, TaskStarted
 
-from .attempts import MAX_ATTEMPTS
+from .attempts import MAX_ATTEMPTS, MAX_PARALLEL
 from .live_questions import LiveQuestions
 from .pausing import (
     PermitExpired,
@@ -60,7 +60,6 @@ from .pausing import (
 
 log = logging.getLogger(__name__)
 State = ToolCall.State
-MAX_PARALLEL = 4
 PROGRESS_SECONDS = 0.5
 
 Ending = Outcome | SignInWanted | PermitExpired | InputRequired | TaskStarted
@@ -100,16 +99,43 @@ async def execute(
     async with asyncio.TaskGroup() as group:
         for call_id in call_ids:
             group.create_task(one(call_id))
+    _raise_first(failures)
+
+
+async def send_begun(
+    lease: Lease, begun: Sequence[Sending], *, was_stopped: Callable[[], bool]
+) -> None:
+    """Send these calls, which are stored as `sending`, and store the outcome of each. For a
+    cancellation and for an error with one call, the same holds as in `execute`."""
+    failures: list[Exception] = []
+
+    async def one(sending: Sending) -> None:
+        try:
+            await _send_begun_one(lease, sending, was_stopped)
+        except Exception as failure:
+            log.warning("Tool call %s was not brought to its end: %r", sending.call_id, failure)
+            failures.append(failure)
+
+    async with asyncio.TaskGroup() as group:
+        for sending in begun:
+            group.create_task(one(sending))
+    _raise_first(failures)
+
+
+def _raise_first(failures: Sequence[Exception]) -> None:
     if failures:
         raise next((lost for lost in failures if isinstance(lost, LeaseLost)), failures[0])
 
 
 async def _execute_one(lease: Lease, call_id: uuid.UUID, was_stopped: Callable[[], bool]) -> None:
     sending = await in_database(begin_sending, lease, call_id)
-    if sending is None:
-        return
+    if sending is not None:
+        await _send_begun_one(lease, sending, was_stopped)
+
+
+async def _send_begun_one(lease: Lease, sending: Sending, was_stopped: Callable[[], bool]) -> None:
     reach(FaultPoint.CALL_STORED_AS_SENDING)
-    with log_ids.use_call(call_id):
+    with log_ids.use_call(sending.call_id):
         await _send_and_store(lease, sending, was_stopped)
 
 
@@ -189,7 +215,7 @@ def _note_ending(span: Span, ending: Ending) -> None:
 
 async def _send_permitted(lease: Lease, sending: Sending) -> Ending:
     await load(operations)
-    if not await retry_in_database(lease, is_permitted, sending):
+    if not is_permitted(sending):
         return PermitExpired() if sending.attempt < MAX_ATTEMPTS else _build_frozen_outcome(sending)
     try:
         with recording.use_round(str(sending.call_id)):

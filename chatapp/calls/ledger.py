@@ -5,22 +5,26 @@ thing happens.
 have been sent: its outcome is unknown, and only a person's decision sends it again.
 """
 
+import time
 import uuid
 from dataclasses import dataclass, field
 from typing import Any
 
+from django.db import transaction
 from django.db.models import F
 from django.db.models.functions import Now
 
+from chatapp.audit import call_entries
 from chatapp.calls.attempts import MAX_ATTEMPTS
 from chatapp.calls.question_rounds import Resumption, build_resumption
 from chatapp.calls.recheck import compute_current_binding, may_run
-from chatapp.calls.transitions import Worker, move_call, move_read_call
-from chatapp.context.withheld_results import hold_result
+from chatapp.calls.transitions import Worker, add_log_entries, move_call, move_read_call
+from chatapp.context.withheld_results import annotate_review, hold_result
 from chatapp.journal import journal
 from chatapp.journal.journal import Entry
 from chatapp.journal.lease import Lease, lock_turn
 from chatapp.models import Approval, Member, Permit, Question, RemoteTask, ToolCall, Turn
+from chatapp.policy.stored_policy import annotate_before, find_before
 from chatapp.server.database import from_now
 from mcpconfig.models import Service, ToolDefinition, ToolSetting
 from mcpconfig.values.acting import Acting
@@ -90,14 +94,29 @@ PERMIT_SECONDS = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """When something began. One clock stops while the machine sleeps, the other may be set."""
+
+    monotonic: float = field(default_factory=time.monotonic)
+    wall: float = field(default_factory=time.time)
+
+    @property
+    def seconds_ago(self) -> float:
+        return max(time.monotonic() - self.monotonic, time.time() - self.wall)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Sending:
     """A call that may be sent now, once: the stored bytes, the service, and the attempt.
 
-    `may_have_run`: an earlier attempt may have taken effect already.
+    `may_have_run`: an earlier attempt may have taken effect already. `checked`: a moment before the
+    permit was made.
     """
 
     call_id: uuid.UUID
     attempt: int
+    turn: Turn
+    checked: Moment
     service: Service
     definition: ToolDefinition
     arguments: str
@@ -113,53 +132,69 @@ def begin_sending(lease: Lease, call_id: uuid.UUID) -> Sending | None:
     All of it is one transaction, so that nothing can change between the check and the record.
     """
     with lock_turn(lease) as turn:
-        parts = ToolCall.objects.select_related("service", "definition", "approval")
-        call = parts.get(pk=call_id)
+        found = ToolCall.objects.select_related(*call_entries.RELATED)
+        call = annotate_before(found).get(pk=call_id)
         if call.state != State.APPROVED:
             return None
-        person = Member.objects.get(conversations=turn.conversation_id)
-        if not may_run(lease, turn, call, person):
+        turn.conversation = call.turn.conversation
+        person = turn.conversation.owner
+        if not may_run(lease, turn, call, person, find_before(turn, call, is_as_read=True)):
             return None
-        service, definition = call.service, call.definition
-        if service is None or definition is None:  # `may_run` lets no such call pass
-            return None
-        attempt = call.attempt + 1
-        use_permit(call, person)
-        if call.attempt:
-            RemoteTask.objects.filter(tool_call=call).delete()  # of an attempt that is given up
-        move_read_call(
-            turn,
-            call,
-            State.SENDING,
-            by=Worker(lease=lease, attempt=call.attempt, binding=call.binding),
-            was=State.APPROVED,
-            is_sent=True,
-            attempt=attempt,
-            tainted_by=service.name if service.is_open else "",
-            sent_at=Now(),
-            finished_at=None,
-            cancel_requested=False,
-            waits_until=None,
-            error=None,
-            resolution="",
-            **NO_PROGRESS,
-        )
-        return Sending(
-            call_id=call_id,
-            attempt=attempt,
-            service=service,
-            definition=definition,
-            arguments=call.arguments,
-            acting=Acting.of(person, turn.conversation_id),
-            may_have_run=call.may_have_run,
-            resumption=build_resumption(call),
-        )
+        entries: list[Entry] = []
+        sending = store_sending(lease, turn, call, person, entries)
+        journal.append(turn.conversation_id, turn.pk, entries)
+        return sending
 
 
-def use_permit(call: ToolCall, person: Member) -> None:
+def store_sending(
+    lease: Lease, turn: Turn, call: ToolCall, person: Member, entries: list[Entry]
+) -> Sending:
+    """Make and use the permit of a call that may run, and store `sending`, in the transaction in
+    which everything was checked. The journal entry is added to `entries`."""
+    service, definition = call.service, call.definition
+    if service is None or definition is None:
+        raise ValueError("Only a call of a service's tool is sent.")
+    began, may_have_run, resumption = Moment(), call.may_have_run, build_resumption(call)
+    permit = use_permit(call, person)
+    if call.attempt:
+        RemoteTask.objects.filter(tool_call=call).delete()  # of an attempt that is given up
+    move_read_call(
+        turn,
+        call,
+        State.SENDING,
+        by=Worker(lease=lease, attempt=call.attempt, binding=call.binding),
+        was=State.APPROVED,
+        is_sent=True,
+        entries=entries,
+        attempt=call.attempt + 1,
+        tainted_by=service.name if service.is_open else "",
+        sent_at=Now(),
+        finished_at=None,
+        cancel_requested=False,
+        waits_until=None,
+        error=None,
+        resolution="",
+        **NO_PROGRESS,
+    )
+    add_log_entries(entries, call, permit)
+    return Sending(
+        call_id=call.pk,
+        attempt=call.attempt,
+        turn=turn,
+        service=service,
+        definition=definition,
+        arguments=call.arguments,
+        acting=Acting.of(person, turn.conversation_id),
+        may_have_run=may_have_run,
+        resumption=resumption,
+        checked=began,
+    )
+
+
+def use_permit(call: ToolCall, person: Member) -> Permit:
     """Store the permit of the next attempt, already used. The unique (call, attempt) pair makes a
     second use fail in the database."""
-    Permit.objects.create(
+    return Permit.objects.create(
         tool_call=call,
         attempt=call.attempt + 1,
         binding=compute_current_binding(call, person),
@@ -176,9 +211,9 @@ def _describe_grantor(call: ToolCall) -> str:
 
 
 def is_permitted(sending: Sending) -> bool:
-    """Whether the permit of this attempt has not expired: the checks are not older than that."""
-    mine = Permit.objects.filter(tool_call=sending.call_id, attempt=sending.attempt)
-    return mine.filter(expires_at__gt=Now()).exists()
+    """Whether the permit of this attempt has not expired: the checks are not older than that. The
+    process that made it is the only one that uses it, so its own clocks tell."""
+    return sending.checked.seconds_ago < PERMIT_SECONDS
 
 
 def record_outcome(
@@ -190,10 +225,11 @@ def record_outcome(
     error: dict[str, Any] | None = None,
 ) -> None:
     """Store the outcome of a call that was sent. Raises LeaseLost for a worker without the turn."""
-    with lock_turn(lease) as turn:
+    with transaction.atomic():
+        reserved = journal.lock_and_reserve(lease, 1)
         entries: list[Entry] = []
-        if move_call(
-            turn,
+        if not move_call(
+            sending.turn,
             sending.call_id,
             state,
             by=Worker(lease=lease, attempt=sending.attempt),
@@ -204,8 +240,13 @@ def record_outcome(
             finished_at=Now(),
             **NO_PROGRESS,
         ):
-            hold_result(sending.call_id)
-        journal.append(turn.conversation_id, turn.pk, entries)
+            return transaction.set_rollback(True)  # nothing has the number that was reserved
+        call = annotate_review(ToolCall.objects.select_related(*call_entries.RELATED)).get(
+            pk=sending.call_id
+        )
+        hold_result(call)
+        add_log_entries(entries, call)
+        journal.append_reserved(reserved, lease, entries)
 
 
 def record_progress(lease: Lease, sending: Sending, progress: Progress) -> None:

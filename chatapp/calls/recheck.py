@@ -14,11 +14,13 @@ import asyncio
 import logging
 import uuid
 from collections.abc import Iterable
+from datetime import timedelta
 from typing import Any, Literal
 
 from django.conf import settings
 from django.db.models import F, Q
 from django.db.models.functions import Now
+from django.utils import timezone
 
 from chatapp.journal import journal
 from chatapp.journal.journal import Entry
@@ -28,7 +30,7 @@ from chatapp.people import second_signers
 from chatapp.people.refused import CHANGED, Refused
 from chatapp.permissions.risk import Risk
 from chatapp.permissions.rules import Decision
-from chatapp.policy.stored_policy import decide_again, load_policy
+from chatapp.policy.stored_policy import Before, decide_again, load_policy
 from chatapp.server.database import from_now, in_database
 from mcpconfig.models import Service, ToolDefinition, ToolSetting
 from mcpconfig.operations.tool_listing import fetch_tools
@@ -94,6 +96,15 @@ async def refresh_tool_lists(lease: Lease, call_ids: Iterable[uuid.UUID]) -> Non
     await asyncio.gather(*(_refresh_tool_list(service, acting) for service in services))
 
 
+def has_old_list(service: Service, risk: str) -> bool:
+    """Whether the list of tools is too old for a call of this risk to be sent."""
+    now = timezone.now()
+    until, at = service.tools_fresh_until, service.tools_listed_at
+    limit = now - timedelta(seconds=settings.TOOL_LIST_SECONDS)
+    is_stale = until is not None and until <= now
+    return is_stale or (risk != "low" and at is not None and at <= limit)
+
+
 def _find_services_with_old_lists(call_ids: list[uuid.UUID]) -> list[Service]:
     calls = ToolCall.objects.filter(pk__in=call_ids, state=State.APPROVED)
     limit = from_now(seconds=-settings.TOOL_LIST_SECONDS)
@@ -111,8 +122,11 @@ async def _refresh_tool_list(service: Service, acting: Acting) -> None:
 
 
 # --- 3. in the transaction that makes the permit -------------------------------------------------
-def may_run(lease: Lease, turn: Turn, call: ToolCall, person: Member) -> bool:
-    """Whether an approved call may run now, inside the caller's transaction.
+def may_run(
+    lease: Lease, turn: Turn, call: ToolCall, person: Member, before: Before | None = None
+) -> bool:
+    """Whether an approved call may run now, inside the caller's transaction. What came `before` it
+    is read if it is not given.
 
     A call that may not run is withdrawn. A call that policy alone allowed, and that needs a person
     now, is moved to awaiting approval here: decided again from a stored catalogue that says
@@ -123,7 +137,7 @@ def may_run(lease: Lease, turn: Turn, call: ToolCall, person: Member) -> bool:
         return _ask_about_changed_tool(lease, turn, call, person, changed)
     if problem := _find_problem(call, person, approval):
         return _withdraw(lease, turn, call, problem)
-    decision, risk = _decide_in_turn(turn, call, person)
+    decision, risk = _decide_in_turn(turn, call, person, before)
     verdict = _judge(decision, call, approval)
     if refusal := REFUSALS.get(verdict):
         return _withdraw(lease, turn, call, refusal)
@@ -263,13 +277,15 @@ def decide_now(call: ToolCall, person: Member) -> tuple[Decision, Risk]:
     return _decide_in_turn(call.turn, call, person)
 
 
-def _decide_in_turn(turn: Turn, call: ToolCall, person: Member) -> tuple[Decision, Risk]:
+def _decide_in_turn(
+    turn: Turn, call: ToolCall, person: Member, before: Before | None = None
+) -> tuple[Decision, Risk]:
     if own := find_core_tool(call):
         policy = load_policy(person, turn.conversation)
         return decide_core_call(turn, call, own, person, policy)
     if call.service is None or call.definition is None:
         raise Refused(CHANGED, 409)
-    return decide_again(turn, call, person)
+    return decide_again(turn, call, person, before)
 
 
 def compute_current_binding(call: ToolCall, person: Member) -> str:

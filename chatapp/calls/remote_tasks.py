@@ -13,7 +13,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from chatapp.calls.ledger import Outcome, build_stored_result, describe_error
-from chatapp.context.withheld_results import hold_result
+from chatapp.context.withheld_results import annotate_review, hold_result
 from chatapp.journal import journal
 from chatapp.journal.db_retry import run_uninterrupted
 from chatapp.journal.journal import Entry, signal_turn, wake
@@ -202,7 +202,7 @@ def settle_task(task: RemoteTask, outcome: Outcome, *, cancels: bool = False) ->
         )
         if moved:
             Question.withdraw_open(call)
-            hold_result(call.pk)
+            hold_result(annotate_review(ToolCall.objects.all()).get(pk=call.pk))
             journal.append(turn.conversation_id, turn.pk, entries)
             transaction.on_commit(lambda: wake(turn.pk))
 

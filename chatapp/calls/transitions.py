@@ -7,16 +7,17 @@ follows from the journal entry.
 
 import uuid
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
 from django.db.models import Exists, OuterRef, Q
 
+from chatapp.audit import call_entries
 from chatapp.journal import journal
 from chatapp.journal.journal import Entry
 from chatapp.journal.lease import Lease, LeaseLost
-from chatapp.models import ToolCall, Turn
+from chatapp.models import Approval, Permit, Review, ToolCall, Turn
 
 State = ToolCall.State
 
@@ -54,7 +55,10 @@ SERVICE = frozenset({Actor.SERVICE})
 # The end of a turn closes its open calls. A worker ends a turn, or a person ends one that waits.
 TURN_END = WORKER | PERSON
 
+# A call that goes this way without a question waits for nobody.
+UNSEEN = frozenset({State.APPROVED, State.SENDING, State.SUCCEEDED, State.FAILED})
 INITIAL = frozenset({State.PROPOSED, State.FAILED})
+COLUMNS = {field.attname for field in ToolCall._meta.concrete_fields}
 
 # From each state: the states that may follow, and who may move the call there.
 TRANSITIONS: Mapping[State, Mapping[State, frozenset[Actor]]] = {
@@ -173,7 +177,9 @@ def move_call(
         calls = calls.filter(when)
     if not calls.update(state=to, **fields):
         return False
-    entry = journal.call_entry(call_id, turn.answer_id, to, is_sent=is_sent)
+    entry = journal.call_entry(
+        call_id, turn.answer_id, to, is_sent=is_sent, is_of_live_turn=isinstance(by, Worker)
+    )
     if entries is None:
         journal.append(turn.conversation_id, turn.pk, [entry])
     else:
@@ -185,9 +191,33 @@ def move_read_call(
     turn: Turn, call: ToolCall, to: State, *, by: Worker, was: State, **fields: Any
 ) -> None:
     """`move_call` for a worker that has read the call in this transaction. Raises LeaseLost if
-    another process has moved it since: then nothing of the transaction may be stored."""
+    another process has moved it since: then nothing of the transaction may be stored.
+
+    The values of `fields` are set on the call as well, except those that the database computes."""
     if not move_call(turn, call.pk, to, by=by, was=[was], **fields):
         raise LeaseLost
+    call.state = to
+    for name in fields.keys() & COLUMNS:
+        if not hasattr(fields[name], "resolve_expression"):
+            setattr(call, name, fields[name])
+
+
+def add_log_entries(entries: list[Entry], call: ToolCall, permit: Permit | None = None) -> None:
+    """Let the last of `entries`, about this call, have what the audit log gets of it, so that it
+    is not read again. The call is as it is stored and has the rows of `call_entries.RELATED`;
+    `permit` is the one that was used."""
+    state = State(call.state)
+    used = [] if permit is None else [call_entries.describe_permit_use(call, permit)]
+    logged = [*used, *call_entries.describe_state(call, state)]
+    entries[-1] = replace(entries[-1], logged=logged, is_unseen=_is_unseen(call, state))
+
+
+def _is_unseen(call: ToolCall, state: ToolCall.State) -> bool:
+    """Whether no page beside the chat shows the call: no person is, was or will be asked."""
+    approval: Approval | None = getattr(call, "approval", None)
+    review: Review | None = getattr(call, "review", None)
+    is_first = call.attempt <= 1 and not call.pauses
+    return state in UNSEEN and is_first and approval is None and review is None
 
 
 def _build_condition(by: Worker | Actor) -> Q:

@@ -1,9 +1,10 @@
 """Results that a person reviews before the assistant sees them: when one is held, whether the
 model may see it, and what it sees instead."""
 
-import uuid
+from typing import Any
 
 from django.conf import settings
+from django.db.models import Exists, OuterRef, QuerySet
 from django.db.models.functions import Now
 
 from chatapp.audit.call_entries import compute_hash
@@ -22,21 +23,22 @@ BECAUSE = {
 }
 
 
-def hold_result(call_id: uuid.UUID) -> None:
-    """Open the review of a call's result if an admin wants one, inside the transaction that
-    stores the result."""
-    call = ToolCall.objects.get(pk=call_id)
-    if call.state in ENDS and _wants_review(call):
+def annotate_review(calls: QuerySet[ToolCall]) -> QuerySet[ToolCall]:
+    """Read with each call whether an admin wants its result to be reviewed."""
+    of_tool = ToolSetting.objects.filter(service=OuterRef("service"), name=OuterRef("tool_name"))
+    return calls.annotate(wants_review=Exists(of_tool.filter(wants_review=True)))
+
+
+def hold_result(call: ToolCall) -> None:
+    """Open the review of the call's result if an admin wants one, inside the transaction that
+    stores the result. The call has what `annotate_review` reads."""
+    row: Any = call
+    if call.state in ENDS and row.wants_review:
         Review.objects.create(
             tool_call=call,
             binding=hash_result(call),
             expires_at=from_now(days=settings.APPROVAL_DAYS),
         )
-
-
-def _wants_review(call: ToolCall) -> bool:
-    settings_of_tool = ToolSetting.objects.filter(service=call.service_id, name=call.tool_name)
-    return settings_of_tool.filter(wants_review=True).exists()
 
 
 def hash_result(call: ToolCall) -> str:

@@ -21,8 +21,9 @@ from typing import Any, TypeVarTuple, assert_never
 from django.conf import settings
 
 from chatapp.audit.audit_log import SERVER, acting_as
+from chatapp.calls.beginning import decide_and_begin
 from chatapp.calls.deciding import decide_calls
-from chatapp.calls.execution import cancel_running, execute
+from chatapp.calls.execution import cancel_running, execute, send_begun
 from chatapp.calls.ledger import settle_orphans
 from chatapp.calls.own_tool_execution import run_core_calls
 from chatapp.calls.recheck import reopen_decisions
@@ -293,6 +294,16 @@ class Engine:
                 case _:
                     assert_never(action)
 
+    async def _begin_calls(self, run: Run, turn: Turn, step: int, offered: Catalogue) -> None:
+        """Decide about the calls of this step and run those that are allowed, if nothing that
+        counts has changed since the model was offered these tools."""
+        if self.is_shutting_down:
+            return
+        person = turn.conversation.owner
+        begun = await in_database(decide_and_begin, run.lease, step, offered, person)
+        if begun:
+            await send_begun(run.lease, begun, was_stopped=lambda: run.was_stopped)
+
     async def _call_model(
         self, run: Run, turn: Turn, number: int, *, is_new: bool
     ) -> Reason | None:
@@ -306,9 +317,12 @@ class Engine:
             await in_database(note_missing, run.lease, catalogue.missing)
         if number == 1 and any(catalogue.notice):
             await in_database(note_unmet, run.lease, catalogue)
-        return await call_model(
+        ended = await call_model(
             run.lease, turn, step, catalogue, self.commit, lambda: run.was_stopped
         )
+        if ended is None:
+            await self._begin_calls(run, turn, number, catalogue)
+        return ended
 
     async def _hand_over(self, run: Run) -> None:
         """Handle a cancellation: Stop ends the turn, and the end of the process hands the turn to

@@ -8,7 +8,7 @@ from django.db.models import Q
 from chatapp.journal import journal
 from chatapp.journal.journal import CHANGED, LEFT_OUT, MISSING, SHORTENED, Entry, add_notice
 from chatapp.journal.lease import Lease, lock_turn
-from chatapp.models import HousePolicy, Member, Part, ToolCall, Turn
+from chatapp.models import Consent, HousePolicy, Member, Part, ToolCall, Turn
 from chatapp.policy.stored_policy import filter_live_consents
 from chatapp.providers.events import ToolLeftOut
 from chatapp.tools.catalogue import Catalogue, CatalogueTool
@@ -96,12 +96,15 @@ def note_changed(turn: Turn, calls: Sequence[ToolCall], catalogue: Catalogue) ->
 
 
 def _find_unlike_confirmed(tools: Iterable[CatalogueTool]) -> list[CatalogueTool]:
-    services = {tool.service_id for tool in tools}
+    unconfirmed = [tool for tool in tools if not tool.is_confirmed]
+    if not unconfirmed:
+        return []
+    services = {tool.service_id for tool in unconfirmed}
     rows = ToolSetting.objects.filter(service__in=services).exclude(confirmed_hash="")
     confirmed = {(row.service_id, row.name): row.confirmed_hash for row in rows}
     return [
         tool
-        for tool in tools
+        for tool in unconfirmed
         if confirmed.get((tool.service_id, tool.tool_name), tool.definition_hash)
         != tool.definition_hash
     ]
@@ -110,9 +113,13 @@ def _find_unlike_confirmed(tools: Iterable[CatalogueTool]) -> list[CatalogueTool
 def _find_unlike_allowed(turn: Turn, tools: Iterable[CatalogueTool]) -> list[CatalogueTool]:
     """Return the tools that this person allowed under an earlier definition only."""
     conversation = turn.conversation
+    services = {tool.service_id for tool in tools}
+    given = Consent.objects.filter(person=conversation.owner_id, service__in=services)
+    if not given.exists():  # as for most people, who gave none
+        return []
     given = filter_live_consents(conversation.owner, HousePolicy.current()).filter(
         Q(conversation=None) | Q(conversation=conversation),
-        service__in={tool.service_id for tool in tools},
+        service__in=services,
     )
     held = list(given.values_list("service_id", "definitions"))
     return [tool for tool in tools if _has_lapsed(tool, held)]

@@ -97,9 +97,10 @@ def _build_latest_step(turn: Turn, steps: list[Step], calls: list[ToolCall]) -> 
 
 def _find_held(calls: list[ToolCall]) -> set[uuid.UUID]:
     """Return the calls whose result waits for a person's review."""
-    if not calls:
+    ended = [call for call in calls if call.state in ToolCall.FINAL]
+    if not ended:
         return set()
-    waiting = Review.objects.filter(tool_call__in=calls, state=Review.State.OPEN)
+    waiting = Review.objects.filter(tool_call__in=ended, state=Review.State.OPEN)
     return set(waiting.values_list("tool_call_id", flat=True))
 
 

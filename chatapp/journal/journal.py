@@ -5,18 +5,20 @@ import json
 import uuid
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from django.db import connection, transaction
 from django.utils import timezone
 
-from chatapp.audit import call_entries
+from chatapp.audit import audit_log, call_entries
+from chatapp.audit.audit_log import AuditEvent
 from chatapp.models import Conversation, JournalEvent, Message, Part, ToolCall, Turn
 from chatapp.people import signals
-from chatapp.people.second_signers import find_people_asked
+from chatapp.people.second_signers import find_people_concerned
 from chatapp.server.runtime import current_runtime
 
-from .lease import Hold, Lease
+from .lease import Hold, Lease, LeaseLost
 
 
 def wake(turn_id: uuid.UUID) -> None:
@@ -44,12 +46,18 @@ Kind = JournalEvent.Kind
 class Entry:
     """Something to be written: `data` names rows by id and carries text, never HTML.
 
-    `is_sent`: the permit of a call was used. Only the audit log has an entry of that.
+    `is_sent`: the permit of a call was used. Only the audit log has an entry of that. `logged`:
+    what the audit log gets, from a caller that has the rows; otherwise they are read.
+    `is_of_live_turn`: pages read its message again anyway, until the turn waits or ends.
+    `is_unseen`: no page beside the chat shows the call.
     """
 
     kind: JournalEvent.Kind
     data: dict[str, Any]
     is_sent: bool = False
+    logged: Sequence[AuditEvent] | None = None
+    is_of_live_turn: bool = False
+    is_unseen: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,14 +90,37 @@ def append(
     `is_activity`: the chat moves to the top of its person's list."""
     if not entries:
         return
-    last = _reserve(conversation_id, len(entries), is_activity=is_activity)
-    events = _number(conversation_id, turn_id, entries, last)
-    _insert(events)
-    _touch(events)
-    _notify_people(events)
-    sent = {uuid.UUID(entry.data["call"]) for entry in entries if entry.is_sent}
-    call_entries.log_state_changes(_states_by_call(events), sent=sent)
+    reserved = _reserve(conversation_id, len(entries), is_activity=is_activity)
+    _append_from(reserved, conversation_id, turn_id, entries)
+
+
+def append_reserved(last: "Reserved", lease: Lease, entries: Sequence[Entry]) -> None:
+    """Do the same with the numbers that `lock_and_reserve` reserved, which are as many."""
+    _append_from(last, lease.conversation_id, lease.turn_id, entries)
+
+
+def _append_from(
+    reserved: "Reserved",
+    conversation_id: uuid.UUID,
+    turn_id: uuid.UUID | None,
+    entries: Sequence[Entry],
+) -> None:
+    events = _number(conversation_id, turn_id, entries, reserved.last)
+    _insert(events, reserved.now)
+    both = list(zip(events, entries, strict=True))
+    _touch([event for event, entry in both if not entry.is_of_live_turn])
+    _notify_people([event for event, entry in both if not entry.is_unseen])
+    audit_log.append(_list_logged(entries), reserved.now)
     transaction.on_commit(lambda: announce(events))
+
+
+def _list_logged(entries: Sequence[Entry]) -> list[AuditEvent]:
+    """Return what the audit log gets of these entries."""
+    unread = [entry for entry in entries if entry.kind == Kind.TOOL_CALL and entry.logged is None]
+    states = {uuid.UUID(entry.data["call"]): entry.data["state"] for entry in unread}
+    sent = {uuid.UUID(entry.data["call"]) for entry in unread if entry.is_sent}
+    logged = [event for entry in entries for event in entry.logged or ()]
+    return logged + call_entries.describe_state_changes(states, sent=sent)
 
 
 def append_texts(batches: Sequence[TextBatch]) -> set[Hold]:
@@ -112,7 +143,7 @@ def _append_texts(batches: Mapping[uuid.UUID, TextBatch]) -> set[Hold]:
         batch = batches[conversation_id]
         events += _number(conversation_id, batch.lease.turn_id, batch.entries, last)
     if events:
-        _insert(events)
+        _insert(events, timezone.now())
         transaction.on_commit(lambda: announce(events))
     return {batches[conversation_id].lease.hold for conversation_id in lasts}
 
@@ -133,18 +164,11 @@ def _number(
     ]
 
 
-def _states_by_call(events: Sequence[Event]) -> dict[uuid.UUID, str]:
-    """Return the states of the calls that these events are about, by the call."""
-    calls = (event.data for event in events if event.kind == Kind.TOOL_CALL)
-    return {uuid.UUID(data["call"]): data["state"] for data in calls}
-
-
 def _notify_people(events: Sequence[Event]) -> None:
     """Signal the owners of the calls whose state changed and those who may sign them second."""
-    if states := _states_by_call(events):
-        chats = {event.conversation_id for event in events if event.kind == Kind.TOOL_CALL}
-        owners = Conversation.objects.filter(pk__in=chats).values_list("owner_id", flat=True)
-        signals.notify(*owners, *find_people_asked(states))
+    calls = {uuid.UUID(each.data["call"]) for each in events if each.kind == Kind.TOOL_CALL}
+    if calls:
+        signals.notify(*find_people_concerned(calls))
 
 
 def lock_conversation(conversation_id: uuid.UUID) -> None:
@@ -153,15 +177,49 @@ def lock_conversation(conversation_id: uuid.UUID) -> None:
     list(Conversation.objects.select_for_update(no_key=True).filter(pk=conversation_id).only("pk"))
 
 
-def _reserve(conversation_id: uuid.UUID, count: int, *, is_activity: bool = False) -> int:
-    """Reserve this many numbers and return the last one. The row stays locked until the commit."""
-    now = connection.ops.adapt_datetimefield_value(timezone.now()) if is_activity else None
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reserved:
+    """The last of the numbers that were reserved, and the database's time."""
+
+    last: int
+    now: datetime
+
+
+def _reserve(conversation_id: uuid.UUID, count: int, *, is_activity: bool = False) -> Reserved:
+    """Reserve this many numbers. The row stays locked until the commit."""
     with connection.cursor() as cursor:
-        cursor.execute(_RESERVE, [count, now, _to_column(conversation_id)])
+        sql = _RESERVE.format(now=_NOW[connection.vendor])
+        cursor.execute(sql, [count, is_activity, _to_column(conversation_id)])
         row = cursor.fetchone()
     if row is None:
         raise Conversation.DoesNotExist
-    return int(row[0])
+    return Reserved(last=int(row[0]), now=_read_time(row[1]))
+
+
+def lock_and_reserve(lease: Lease, count: int) -> Reserved:
+    """Lock the turn of this lease and reserve this many numbers for its events, in one statement.
+    Raises LeaseLost.
+
+    Each of them has to be used: a caller that writes nothing has to roll back."""
+    sql = _RESERVE_HELD.format(
+        rows="(%s, %s, %s, %s)",
+        lock=_LOCK_HELD if connection.features.has_select_for_update_of else "",
+        now=f", {_NOW[connection.vendor]}",
+    )
+    values = [_to_column(lease.turn_id), lease.owner, lease.fence, count]
+    with connection.cursor() as cursor:
+        cursor.execute(sql, values)
+        row = cursor.fetchone()
+    if row is None:
+        raise LeaseLost
+    return Reserved(last=int(row[1]), now=_read_time(row[2]))
+
+
+def _read_time(value: datetime | str) -> datetime:
+    """Return a time of the database, which SQLite gives as text."""
+    if isinstance(value, datetime):
+        return value
+    return datetime.fromisoformat(value).replace(tzinfo=UTC)
 
 
 def _reserve_held(batches: Collection[TextBatch]) -> dict[uuid.UUID, int]:
@@ -174,6 +232,7 @@ def _reserve_held(batches: Collection[TextBatch]) -> dict[uuid.UUID, int]:
     sql = _RESERVE_HELD.format(
         rows=", ".join(["(%s, %s, %s, %s)"] * len(values)),
         lock=_LOCK_HELD if connection.features.has_select_for_update_of else "",
+        now="",
     )
     with connection.cursor() as cursor:
         cursor.execute(sql, [value for row in values for value in row])
@@ -182,11 +241,16 @@ def _reserve_held(batches: Collection[TextBatch]) -> dict[uuid.UUID, int]:
 
 # The statements that each commit of an answer's text needs. The ORM takes longer to build them than
 # a database to run them. A test compares the columns of the insert with those of `JournalEvent`.
-# `active_at` keeps its value where its parameter is NULL.
 _RESERVE = (
     "UPDATE chatapp_conversation SET last_seq = last_seq + %s, "
-    "active_at = COALESCE(%s, active_at) WHERE id = %s RETURNING last_seq"
+    "active_at = CASE WHEN %s THEN {now} ELSE active_at END WHERE id = %s "
+    "RETURNING last_seq, {now}"
 )
+# The statements with it have parameters, so that a percent sign is written twice.
+_NOW = {
+    "sqlite": "STRFTIME('%%Y-%%m-%%d %%H:%%M:%%f', 'NOW')",
+    "postgresql": "STATEMENT_TIMESTAMP()",
+}
 _RESERVE_HELD = """
 WITH taken (turn_id, owner, fence, many) AS (VALUES {rows}),
 held AS (
@@ -197,7 +261,7 @@ held AS (
 )
 UPDATE chatapp_conversation SET last_seq = last_seq + held.many
 FROM held WHERE chatapp_conversation.id = held.conversation_id
-RETURNING chatapp_conversation.id, chatapp_conversation.last_seq
+RETURNING chatapp_conversation.id, chatapp_conversation.last_seq{now}
 """
 # `created_seq` keeps its value where the first parameter is NULL.
 _TOUCH = (
@@ -211,8 +275,8 @@ _INSERT = (
 )
 
 
-def _insert(events: Sequence[Event]) -> None:
-    now = connection.ops.adapt_datetimefield_value(timezone.now())
+def _insert(events: Sequence[Event], at: datetime) -> None:
+    now = connection.ops.adapt_datetimefield_value(at)
     with connection.cursor() as cursor:
         cursor.executemany(
             _INSERT,
@@ -272,10 +336,13 @@ def call_entry(
     *,
     is_new: bool = False,
     is_sent: bool = False,
+    is_of_live_turn: bool = False,
 ) -> Entry:
     return Entry(
         kind=Kind.TOOL_CALL,
         is_sent=is_sent,
+        is_of_live_turn=is_of_live_turn,
+        is_unseen=is_new,
         data={
             "call": str(call_id),
             "message": str(message_id),

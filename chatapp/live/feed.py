@@ -258,9 +258,10 @@ def _order_events(events: Sequence[Event], seq: int, last: int) -> list[Event]:
 
 
 def _render_events(parts: OpenParts, events: Sequence[Event]) -> list[list[Op]]:
-    """Render each event from the rows as they are now. The last state of a turn includes those
-    before it."""
+    """Render each event from the rows as they are now. The last state of a turn or of a call
+    includes those before it."""
     lasts = {event.data["message"]: event.seq for event in events if event.kind == Kind.TURN}
+    lasts |= {event.data["call"]: event.seq for event in events if _is_call_change(event)}
     rendered: list[list[Op]] = []
     turns = CurrentTurns()
     for event in events:
@@ -271,9 +272,18 @@ def _render_events(parts: OpenParts, events: Sequence[Event]) -> list[list[Op]]:
                 rendered.append(_close_step(parts, event))
             case Kind.TURN if event.seq != lasts[event.data["message"]]:
                 rendered.append([])
+            case Kind.TOOL_CALL if event.seq < lasts.get(event.data["call"], 0) and (
+                _is_call_change(event)
+            ):
+                rendered.append([])
             case _:
                 rendered.append(render_changes(event, turns))
     return rendered
+
+
+def _is_call_change(event: Event) -> bool:
+    """Whether it is a change of a call that pages show already."""
+    return event.kind == Kind.TOOL_CALL and not event.data["is_new"]
 
 
 def _close_step(parts: OpenParts, event: Event) -> list[Op]:

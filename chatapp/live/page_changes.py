@@ -6,7 +6,13 @@ from typing import Any
 from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
 
 from chatapp.journal.journal import Event, Kind
-from chatapp.live.page_facts import count_figures, load_gauge, load_turn_facts, render_call
+from chatapp.live.page_facts import (
+    annotate_question,
+    count_figures,
+    load_gauge,
+    load_turn_facts,
+    render_call,
+)
 from chatapp.models import Conversation, Part, Step, ToolCall, Turn
 from chatapp.rendering import page_values
 from chatapp.rendering.page_values import ConversationView, MessageView, TurnFacts
@@ -151,9 +157,10 @@ def _render_call_change(event: Event, message: uuid.UUID) -> list[Op]:
 
 
 def _render_current_call(event: Event) -> tuple[str, str]:
-    call = ToolCall.objects.select_related(
+    calls = ToolCall.objects.select_related(
         "turn", "service", "definition", "approval__decided_by", "review__decided_by", "resolved_by"
-    ).get(pk=event.data["call"])
+    )
+    call = annotate_question(calls).get(pk=event.data["call"])
     return page_values.tool_call_id(call.pk), render_call(call)
 
 

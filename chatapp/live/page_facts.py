@@ -7,7 +7,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from django.db.models import F, OuterRef, QuerySet, Subquery, Sum
+from django.db.models import Exists, F, OuterRef, QuerySet, Subquery, Sum
 from django.db.models.functions import Coalesce
 
 from chatapp.models import (
@@ -135,7 +135,8 @@ def load_facts_of_calls(calls: Sequence[ToolCall]) -> dict[uuid.UUID, CallFacts]
         elif call.state == State.AWAITING_SIGN_IN:
             sign_ins.append(call)
         elif call.state in (State.AWAITING_INPUT, State.SENDING):
-            asking.append(call)
+            if getattr(call, "has_question", True):
+                asking.append(call)
         elif call.is_core and call.tool_name == "make-plan" and call.state == State.SUCCEEDED:
             plans.append(call)
     facts = {call.pk: CallFacts() for call in calls}
@@ -144,6 +145,12 @@ def load_facts_of_calls(calls: Sequence[ToolCall]) -> dict[uuid.UUID, CallFacts]
     facts |= _load_questions(asking) if asking else {}
     facts |= _load_tasks(sign_ins) if sign_ins else {}
     return facts
+
+
+def annotate_question(calls: QuerySet[ToolCall]) -> QuerySet[ToolCall]:
+    """Read with each call whether a question about it is open: most calls that run have none."""
+    asked = Question.objects.filter(tool_call=OuterRef("pk"), state=Question.State.OPEN)
+    return calls.annotate(has_question=Exists(asked))
 
 
 def _load_plans(calls: Sequence[ToolCall]) -> dict[uuid.UUID, CallFacts]:

@@ -81,15 +81,27 @@ def filter_signing(person: Member) -> QuerySet[SecondSignature]:
     ).order_by()
 
 
+def find_people_concerned(call_ids: Iterable[uuid.UUID]) -> set[int]:
+    """Return the ids of the owners of these calls and of those who may sign one of them second now
+    or later. One query, unless one was signed."""
+    signers = Case(When(approval__first_at__isnull=False, then="approval__second__approvers"))
+    others = Case(When(approval__first_at__isnull=False, then="approval__second__escalation"))
+    found = ToolCall.objects.filter(pk__in=call_ids).order_by()
+    rows = list(found.values_list("turn__conversation__owner", signers, others))
+    asked = _find_signers({group for _owner, *pair in rows for group in pair})
+    return {owner for owner, *_pair in rows} | asked
+
+
 def find_people_asked(call_ids: Iterable[uuid.UUID]) -> set[int]:
     """Return the ids of those who may sign one of these calls second now or later."""
     signed = Approval.objects.filter(pk__in=call_ids, first_at__isnull=False)
-    groups = {
-        group
-        for pair in signed.values_list("second__approvers", "second__escalation")
-        for group in pair
-        if group is not None
-    }
+    pairs = signed.values_list("second__approvers", "second__escalation")
+    return _find_signers({group for pair in pairs for group in pair})
+
+
+def _find_signers(found: set[int | None]) -> set[int]:
+    """Return the ids of the members of these groups and of their delegates."""
+    groups = found - {None}
     if not groups:
         return set()
     approvers = set(Member.objects.filter(groups__in=groups).values_list("pk", flat=True))

@@ -92,6 +92,8 @@ class Runtime:
     refused_options: BoundedCache[Any] = field(
         default_factory=lambda: BoundedCache(REMEMBERED_OPTIONS)
     )
+    # The end of the audit log that this process stored last; see `chatapp/audit/audit_log.py`.
+    log_end: object | None = None
     # The `Hub` that sockets join, while a server runs; see `chatapp/live/hub.py`.
     hub: object | None = None
     # When the readiness probe last wrote to the database, in monotonic seconds.

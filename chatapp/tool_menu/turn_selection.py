@@ -3,13 +3,14 @@ next model call, also in a running turn."""
 
 import uuid
 from dataclasses import replace
+from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import BooleanField, F, OuterRef, Q, QuerySet, Subquery, UUIDField, Value
 
 from chatapp.journal import journal
 from chatapp.journal.journal import MENTIONED, add_notice
 from chatapp.journal.lease import Lease, lock_turn
-from chatapp.models import Conversation, Member, Part, ToolSwitch, Turn
+from chatapp.models import Conversation, Member, Part, ToolCall, ToolSwitch, Turn
 from chatapp.policy.forbidden_tools import remove_forbidden
 from chatapp.server.compiled_queries import compiled
 from chatapp.tools.catalogue import Catalogue
@@ -29,14 +30,11 @@ from mcpconfig.models import Service
 def choose_tools(catalogue: Catalogue, turn: Turn, person: Member) -> Catalogue:
     """Return the catalogue with the tools that this turn's message and person chose, without
     forbidden ones."""
-    has_services = bool(catalogue.missing) or any(tool.service_id for tool in catalogue.values())
-    selection = load_selection(turn, person, has_services=has_services)
-    return narrow_catalogue(remove_forbidden(catalogue, person), selection)
+    return narrow_catalogue(remove_forbidden(catalogue, person), load_selection(turn, person))
 
 
-def load_selection(turn: Turn, person: Member, *, has_services: bool = True) -> Selection:
-    """Return what the message mentions and what is switched on. Without services, it does not
-    matter which of them start switched off.
+def load_selection(turn: Turn, person: Member) -> Selection:
+    """Return what the message mentions and what is switched on.
 
     A turn with named services uses them whatever the switches say, and a program's call its one
     tool. An app calls its own service's tools.
@@ -44,44 +42,43 @@ def load_selection(turn: Turn, person: Member, *, has_services: bool = True) -> 
     texts, uses_tools = _read_question(turn)
     return Selection(
         mentions=() if turn.app_of_id else parse_mentions("\n\n".join(texts)),
-        switches=_load_turn_switches(turn, person, has_services=has_services),
+        switches=_load_turn_switches(turn, person),
         are_tools_off=not uses_tools,
     )
 
 
-def _load_turn_switches(turn: Turn, person: Member, *, has_services: bool) -> Switches:
+def _load_turn_switches(turn: Turn, person: Member) -> Switches:
     if turn.is_direct and not turn.app_of_id:
         return Switches()
-    switches = load_switches(person, turn.conversation, has_services=has_services)
+    switches = load_switches(person, turn.conversation)
     return switches if turn.services is None else switches.about_own
 
 
-def load_switches(
-    person: Member, conversation: Conversation | None, *, has_services: bool = True
-) -> Switches:
+def load_switches(person: Member, conversation: Conversation | None) -> Switches:
     """Return the person's switches for all chats and for this one, and the services that start
     switched off."""
     here: dict[Place, bool] = {}
     everywhere: dict[Place, bool] = {}
+    off_at_first: set[str] = set()
     # A new chat has no switches of its own.
     chat_id = conversation.pk if conversation is not None else uuid.UUID(int=0)
     for chat, service, tool, is_on in _list_switches(person.pk, chat_id):
-        (everywhere if chat is None else here)[service or "", tool] = is_on
-    off_at_first = tuple(_list_off_at_first()) if has_services else ()
-    return Switches(everywhere=everywhere, here=here, off_at_first=off_at_first)
+        if is_on is None:
+            off_at_first.add(service)
+        else:
+            (everywhere if chat is None else here)[service or "", tool] = is_on
+    return Switches(everywhere=everywhere, here=here, off_at_first=frozenset(off_at_first))
 
 
 @compiled
-def _list_switches(
-    person_id: int, conversation_id: uuid.UUID
-) -> QuerySet[ToolSwitch, tuple[uuid.UUID | None, str | None, str, bool]]:
-    rows = ToolSwitch.objects.in_chat(person_id, conversation_id)
-    return rows.values_list("conversation", "service__name", "tool", "is_on")
-
-
-@compiled
-def _list_off_at_first() -> QuerySet[Service, str]:
-    return Service.objects.filter(starts_on=False).values_list("name", flat=True)
+def _list_switches(person_id: int, conversation_id: uuid.UUID) -> QuerySet[ToolSwitch, Any]:
+    """Return chat, service, tool and whether it is on. Services that start switched off are rows
+    of the same statement: switches of nobody, which are neither on nor off."""
+    rows = ToolSwitch.objects.in_chat(person_id, conversation_id).order_by()
+    switches = rows.values_list("conversation", "service__name", "tool", "is_on")
+    nowhere, neither = Value(None, UUIDField()), Value(None, BooleanField())
+    off: QuerySet[Any, Any] = Service.objects.filter(starts_on=False).order_by()
+    return switches.union(off.values_list(nowhere, "name", Value(""), neither), all=True)
 
 
 def narrow_catalogue(catalogue: Catalogue, selection: Selection) -> Catalogue:
@@ -102,7 +99,31 @@ def narrow_catalogue(catalogue: Catalogue, selection: Selection) -> Catalogue:
         missing=tuple(missing),
         notice=build_notice(selection, nothing, is_empty=not tools),
         is_off=selection.are_tools_off,
+        selection=selection,
     )
+
+
+def annotate_switch(calls: QuerySet[ToolCall]) -> QuerySet[ToolCall]:
+    """Read with each call the person's switch that counts for its tool, as `Switches.is_on`
+    chooses it; None if there is none."""
+    mine = ToolSwitch.objects.filter(
+        Q(conversation=None) | Q(conversation=OuterRef("turn__conversation")),
+        Q(tool="") | Q(tool=OuterRef("tool_name")),
+        person=OuterRef("turn__conversation__owner"),
+        service=OuterRef("service"),
+    ).order_by(F("conversation").desc(nulls_last=True), "-tool")
+    return calls.annotate(switch=Subquery(mine.values("is_on")[:1]))
+
+
+def is_still_chosen(call: ToolCall, service: Service, offered: Catalogue, turn: Turn) -> bool:
+    """Whether the tool of a call, which has what `annotate_switch` reads and was offered, is still
+    chosen. `turn` has the conversation as it is now; the message and its mentions never change."""
+    row: Any = call
+    if not turn.conversation.uses_tools:
+        return False
+    if turn.services is not None or (offered.selection and offered.selection.mentions):
+        return True
+    return service.starts_on if row.switch is None else bool(row.switch)
 
 
 def note_unmet(lease: Lease, catalogue: Catalogue) -> None:

@@ -9,14 +9,14 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from asgiref.sync import sync_to_async
-from django.db.models import Aggregate, Count, Max, Prefetch, QuerySet, Sum
+from django.db.models import Count, Max, OuterRef, Prefetch, QuerySet, Subquery, Sum
 
 from chatapp.models import Member
 from chatapp.permissions.risk import Risk, ToolFacts, classify
 from chatapp.server.compiled_queries import compiled
 from chatapp.server.database import in_database
 from chatapp.server.runtime import current_runtime
-from chatapp.tools.selection import Origin
+from chatapp.tools.selection import Origin, Selection
 from chatapp.tools.tool_id import tool_id
 from chatapp.tools.tool_list_refresh import describe_error, explain_unusable, is_fresh
 from mcpconfig.models import Service, ToolDefinition, ToolSetting
@@ -100,8 +100,8 @@ class Catalogue(Mapping[str, CatalogueTool]):
     `missing` names the services that cannot be used now, each with its reason. Their known tools
     are `withheld`: no model is offered them, but a waiting call may need them. `unselected` are the
     allowed tools that the person did not choose; `notice` is a message to the person about their
-    choice, with a hint. `forbidden` are the tools that a rule always denies to the person; a call
-    of one is refused by that rule.
+    choice, with a hint, and `selection` is that choice. `forbidden` are the tools that a rule
+    always denies to the person; a call of one is refused by that rule.
     """
 
     tools: Mapping[str, CatalogueTool] = field(default_factory=dict)
@@ -113,6 +113,7 @@ class Catalogue(Mapping[str, CatalogueTool]):
     doubled: tuple[str, ...] = ()
     notice: tuple[str, str] = ("", "")
     is_off: bool = False
+    selection: Selection | None = None
 
     @property
     def notices(self) -> tuple[str, ...]:
@@ -189,7 +190,7 @@ async def build_catalogue(
     reasons: Mapping[int, str] = {}
     if old := [service.pk for service in usable if not is_fresh(service)]:
         reasons = await _explain_unusable(old, Acting.of(person, conversation_id))
-        stored = await in_database(_load_stored, usable, audience)
+        usable, stored = await in_database(_load_usable_and_stored, person, services, audience)
     build = _build_service_tools
     if any(each.tools is None for each in stored):
         # Classifying hundreds of tools takes tens of milliseconds and would delay other streams.
@@ -228,7 +229,7 @@ def assemble(
 
 def _load_usable(person: Member, services: list[str] | None) -> list[Service]:
     """Load the services that this person may use, all or the named ones, with the fields that
-    every turn reads."""
+    every turn reads and their states."""
     if not person.is_active:
         return []
     usable = _list_usable_by_staff(person.pk) if person.is_staff else _list_usable(person.pk)
@@ -237,12 +238,14 @@ def _load_usable(person: Member, services: list[str] | None) -> list[Service]:
 
 @compiled
 def _list_usable(person_id: int) -> QuerySet[Service]:
-    return Service.objects.usable_by(person_id).only(*READ_FIELDS)
+    usable = Service.objects.usable_by(person_id)
+    return usable.only(*READ_FIELDS).annotate(**annotate_state())
 
 
 @compiled
 def _list_usable_by_staff(person_id: int) -> QuerySet[Service]:
-    return Service.objects.usable_by(person_id, is_staff=True).only(*READ_FIELDS)
+    usable = Service.objects.usable_by(person_id, is_staff=True)
+    return usable.only(*READ_FIELDS).annotate(**annotate_state())
 
 
 def _load_usable_and_stored(
@@ -267,7 +270,8 @@ def _load_whole(ids: list[int]) -> list[Service]:
 
 def _load_stored(services: Sequence[Service], audience: Audience) -> list[StoredService]:
     """Load the cached tools of these services, and the listings of those whose tools changed."""
-    states, cache = load_states(services), current_runtime().tool_cache
+    states = {service.pk: read_state(service) for service in services}
+    cache = current_runtime().tool_cache
     kept = {each.pk: cache.get((each.pk, audience), states[each.pk]) for each in services}
     changed = [pk for pk, tools in kept.items() if tools is None]
     listings = {each.service.pk: each for each in _load_listings_by_id(changed)}
@@ -414,32 +418,40 @@ def describe_tool(definition: ToolDefinition) -> ToolDescription:
     )
 
 
-def load_states(services: Iterable[Service]) -> Mapping[int, State]:
-    """Return for each service a short value that changes whenever its tools change, cheap enough to
-    read before each use.
+def annotate_state(service: str = "pk") -> dict[str, Subquery]:
+    """Return the annotations with which `read_state` tells whether the tools of a service changed,
+    cheap enough to read before each use. `service` is the field that names it.
 
     A listing stamps the service; settings have marks.
     """
-    by_id = {service.pk: service for service in services}
-    if not by_id:
-        return {}
-    definitions = ToolDefinition.objects.filter(is_current=True, service__in=by_id)
-    settings = ToolSetting.objects.filter(service__in=by_id)
-    told = _group_by_service(definitions, Max("pk"))
-    decided = _group_by_service(settings, Sum("mark"))
+    definitions = ToolDefinition.objects.filter(is_current=True, service=OuterRef(service))
+    settings = ToolSetting.objects.filter(service=OuterRef(service))
+    told, decided = (rows.order_by().values("service") for rows in (definitions, settings))
     return {
-        pk: (
-            service.name,
-            service.endpoint,
-            service.is_trusted,
-            service.tools_listed_at,
-            told.get(pk),
-            decided.get(pk),
-        )
-        for pk, service in by_id.items()
+        "definition_count": Subquery(told.values(found=Count("pk"))),
+        "last_definition": Subquery(told.values(found=Max("pk"))),
+        "setting_count": Subquery(decided.values(found=Count("pk"))),
+        "setting_marks": Subquery(decided.values(found=Sum("mark"))),
     }
 
 
-def _group_by_service(rows: QuerySet[Any], mark: Aggregate) -> dict[int, State]:
-    grouped = rows.order_by().values_list("service").annotate(Count("pk"), mark)
-    return {service: tuple(told) for service, *told in grouped}
+def read_state(service: Service, annotated: Any = None) -> State:
+    """Return a short value that changes whenever the tools of the service change. The annotations
+    are those of the service or of another row."""
+    row: Any = annotated or service
+    return (
+        service.name,
+        service.endpoint,
+        service.is_trusted,
+        service.tools_listed_at,
+        row.definition_count,
+        row.last_definition,
+        row.setting_count,
+        row.setting_marks,
+    )
+
+
+def is_unchanged(tool: CatalogueTool, state: State) -> bool:
+    """Whether a tool that was offered to the model is as it was, with its service in this state."""
+    kept = current_runtime().tool_cache.get((tool.service_id, "model"), state)
+    return kept is not None and any(each is tool for each in kept)

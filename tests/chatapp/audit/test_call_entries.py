@@ -227,7 +227,7 @@ async def test_what_is_rolled_back_is_not_in_the_log(
     call = await asked(runtime, turn)
     person = await in_database(get_owner, turn)
 
-    def broken(_events: Any) -> None:
+    def broken(*_: object) -> None:
         raise RuntimeError("the process ends here")
 
     monkeypatch.setattr(audit_log, "append", broken)

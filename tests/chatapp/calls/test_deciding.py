@@ -11,6 +11,7 @@ from bs4 import BeautifulSoup
 from chatapp.approvals import decisions
 from chatapp.calls import execution, recheck
 from chatapp.calls.ledger import begin_sending
+from chatapp.engine import engine
 from chatapp.engine.runtime import EngineRuntime
 from chatapp.live.page_facts import render_call
 from chatapp.models import Note, Permit, PolicyRule, ToolCall, Turn
@@ -110,7 +111,9 @@ async def test_a_null_for_a_value_that_is_not_given_is_neither_shown_nor_sent(
 async def change_before_it_is_sent(
     runtime: EngineRuntime, turn: Turn, monkeypatch: pytest.MonkeyPatch, change: Callable[[], None]
 ) -> ToolCall:
-    """The call as it is when the turn rests."""
+    """The call as it is when the turn rests. It is decided and sent in two transactions, as where
+    something has to be read from the service between them."""
+    monkeypatch.setattr(engine, "decide_and_begin", lambda *_: None)
     held = Held(begin_sending)
     monkeypatch.setattr(execution, "begin_sending", held)
     scripted.scenes += [calls(READ), text("There.")]

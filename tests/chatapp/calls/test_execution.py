@@ -14,6 +14,7 @@ import pytest
 from django.db import InterfaceError, OperationalError
 
 from chatapp.calls import execution
+from chatapp.calls.attempts import MAX_PARALLEL
 from chatapp.calls.execution import ProgressReporter
 from chatapp.calls.ledger import FROZEN, Sending, begin_sending, record_outcome
 from chatapp.conversations import intake
@@ -291,22 +292,22 @@ async def test_a_database_that_works_and_refuses_an_outcome_is_not_asked_for_eve
 async def test_a_call_that_ends_within_the_wait_of_a_shutdown_keeps_its_outcome(
     runtime: EngineRuntime, asked: Asked, gate: Gate
 ) -> None:
-    names = [f"held-{n}" for n in range(execution.MAX_PARALLEL + 2)]
+    names = [f"held-{n}" for n in range(MAX_PARALLEL + 2)]
     for name in names:
         await in_database(asked.call, "read_held", name)
     runtime.engine.wake(asked.turn.pk)
-    for name in names[: execution.MAX_PARALLEL]:
+    for name in names[:MAX_PARALLEL]:
         await wait_for_event(gate.arrived(name))
     runtime.engine.begin_shutdown()
     closing = asyncio.create_task(close_engine_runtime(runtime, wait_seconds=60))
     done, _ = await asyncio.wait([closing], timeout=0.3)
     assert not done, "It did not wait for the calls that run."
-    for name in names[: execution.MAX_PARALLEL]:
+    for name in names[:MAX_PARALLEL]:
         gate.opened(name).set()
     await closing
     states = list((await asked.states()).values())
-    assert states == [State.SUCCEEDED] * execution.MAX_PARALLEL + [State.APPROVED] * 2
-    assert sum(gate.calls.values()) == execution.MAX_PARALLEL
+    assert states == [State.SUCCEEDED] * MAX_PARALLEL + [State.APPROVED] * 2
+    assert sum(gate.calls.values()) == MAX_PARALLEL
     now = await in_database(Turn.objects.get, pk=asked.turn.pk)
     assert (now.state, now.lease_owner) == (Turn.State.QUEUED, "")
 
@@ -389,17 +390,17 @@ async def test_a_call_that_runs_when_stop_comes_has_an_unknown_outcome(
 async def test_calls_that_wait_for_their_place_when_stop_comes_are_never_sent(
     runtime: EngineRuntime, asked: Asked, gate: Gate
 ) -> None:
-    names = [f"held-{n}" for n in range(execution.MAX_PARALLEL + 2)]
+    names = [f"held-{n}" for n in range(MAX_PARALLEL + 2)]
     for name in names:
         await in_database(asked.call, "read_held", name)
     runtime.engine.wake(asked.turn.pk)
-    for name in names[: execution.MAX_PARALLEL]:
+    for name in names[:MAX_PARALLEL]:
         await wait_for_event(gate.arrived(name))
     await in_database(intake.stop, asked.turn.conversation)
     await wait_for_rest(runtime, asked.turn)
     states = list((await asked.states()).values())
-    assert states == [State.UNKNOWN] * execution.MAX_PARALLEL + [State.CANCELLED] * 2
-    assert sum(gate.calls.values()) == execution.MAX_PARALLEL
+    assert states == [State.UNKNOWN] * MAX_PARALLEL + [State.CANCELLED] * 2
+    assert sum(gate.calls.values()) == MAX_PARALLEL
 
 
 # --- a worker that was frozen --------------------------------------------------------------------

@@ -215,6 +215,7 @@ async def test_a_turn_that_the_database_refuses_each_time_ends_with_a_plain_word
     await in_database(Turn.objects.update, fence=1)  # an earlier worker had the turn
     refused = Away(getattr(engines, work), engines.MAX_DROPS)
     monkeypatch.setattr(engines, work, refused)
+    monkeypatch.setattr(engines, "decide_and_begin", lambda *_: None)
     scripted.scenes.append(calls(READ))
     done = await wait_for_rest(runtime, turn)
     assert (done.state, done.reason, done.drops) == (Turn.State.FAILED, "failed", 5)
