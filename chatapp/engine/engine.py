@@ -303,6 +303,8 @@ class Engine:
         begun = await in_database(decide_and_begin, run.lease, step, offered, person)
         if begun:
             await send_begun(run.lease, begun, was_stopped=lambda: run.was_stopped)
+        elif begun is not None:
+            reach(FaultPoint.DECISION_COMMITTED)
 
     async def _call_model(
         self, run: Run, turn: Turn, number: int, *, is_new: bool
