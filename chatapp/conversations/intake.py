@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Sequence
+from typing import Any
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
@@ -21,7 +22,7 @@ from chatapp.providers.access import usage
 from chatapp.providers.access.model_choice import choose_model
 from chatapp.providers.events import ProviderError
 from chatapp.providers.request import DEFAULT_EFFORT, EFFORTS, read_effort
-from chatapp.server.compiled_queries import compiled, insert_rows
+from chatapp.server.compiled_queries import compiled, compiled_update, insert_rows
 from mcpconfig.models import Service
 
 TITLE_CHARACTERS = 60
@@ -142,9 +143,7 @@ def _accept(
     parent_id = None
     if not is_new:
         parent_id = _end_waiting_turn(conversation)
-        if conversation.model != model or conversation.token_id is not None:
-            # A program's chat becomes the person's own when they write in it.
-            Conversation.objects.filter(pk=conversation.pk).update(model=model, token=None)
+        _use_again(model, conversation.pk)
     question, answer = _store_messages(conversation, parent_id, text, client_id)
     attaching.attach_to_message(question, files)
     turn = Turn(
@@ -164,6 +163,14 @@ def _accept(
     transaction.on_commit(lambda: wake(turn.pk))
     reach(FaultPoint.MESSAGE_STORED_UNCOMMITTED)
     return turn
+
+
+@compiled_update
+def _use_again(
+    model: str, conversation_id: uuid.UUID
+) -> tuple[QuerySet[Conversation], dict[str, Any]]:
+    """A program's chat becomes the person's own when they write in it."""
+    return Conversation.objects.filter(pk=conversation_id), {"model": model, "token": None}
 
 
 def lock_latest(conversation: Conversation) -> Turn | None:

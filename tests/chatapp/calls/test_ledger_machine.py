@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from chatapp.calls import ledger, recheck
+from chatapp.journal import journal
 from chatapp.journal.lease import Lease
 from chatapp.models import Permit, ToolCall, Turn
 from mcpconfig.models import Service, ToolSetting
@@ -113,7 +114,11 @@ def no_fence(monkeypatch: pytest.MonkeyPatch) -> None:
     def fenced(lease: Lease) -> Iterator[Turn]:
         yield Turn.objects.get(pk=lease.turn_id)
 
+    def reserve(lease: Lease, count: int) -> journal.Reserved:
+        return journal._reserve(lease.conversation_id, count)
+
     monkeypatch.setattr(ledger, "lock_turn", fenced)
+    monkeypatch.setattr(journal, "lock_and_reserve", reserve)
 
 
 def no_permit(monkeypatch: pytest.MonkeyPatch) -> None:

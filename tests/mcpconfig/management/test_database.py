@@ -7,7 +7,8 @@ from django.db.migrations.recorder import MigrationRecorder
 from mcpconfig.management import database
 from mcpconfig.management.database import list_pending_migrations
 
-pytestmark = pytest.mark.django_db(transaction=True)
+# The database of the fast tests is not made by migrations.
+pytestmark = [pytest.mark.gate, pytest.mark.django_db(transaction=True)]
 LAST = ("mcpconfig", "0017_free_destinations")
 
 
