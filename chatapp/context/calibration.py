@@ -1,12 +1,6 @@
 """Corrects estimates of tokens by what the provider counted for the same chat before."""
 
-import uuid
 from dataclasses import dataclass
-
-from django.db.models import QuerySet
-
-from chatapp.models import Step, Turn
-from chatapp.server.compiled_queries import compiled
 
 # Outside of these, the provider's count is not of the same text: proxies report 0, or 1 a request.
 PLAUSIBLE = (0.4, 2.5)
@@ -39,18 +33,3 @@ class Calibration:
 
 
 UNCALIBRATED = Calibration()
-
-
-def load_calibration(turn: Turn) -> Calibration:
-    """Return that of the last call of this chat to the same model that was counted."""
-    last = _find_last_counted.first(turn.conversation_id, turn.model)
-    return Calibration(*last) if last else UNCALIBRATED
-
-
-@compiled
-def _find_last_counted(conversation_id: uuid.UUID, model: str) -> QuerySet[Step, tuple[int, int]]:
-    counted = Step.objects.filter(
-        turn__conversation_id=conversation_id, turn__model=model, estimated_tokens__gt=0
-    )
-    counts = counted.order_by("-started_at").values_list("estimated_tokens", "input_tokens")
-    return counts[:1]

@@ -2,7 +2,6 @@
 
 import uuid
 from collections.abc import Sequence
-from typing import Any
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
@@ -22,7 +21,7 @@ from chatapp.providers.access import usage
 from chatapp.providers.access.model_choice import choose_model
 from chatapp.providers.events import ProviderError
 from chatapp.providers.request import DEFAULT_EFFORT, EFFORTS, read_effort
-from chatapp.server.compiled_queries import compiled, compiled_update, insert_rows
+from chatapp.server.compiled_queries import compiled, insert_rows
 from mcpconfig.models import Service
 
 TITLE_CHARACTERS = 60
@@ -140,10 +139,7 @@ def _accept(
     files: Sequence[Attachment],
     is_new: bool,
 ) -> Turn:
-    parent_id = None
-    if not is_new:
-        parent_id = _end_waiting_turn(conversation)
-        _use_again(model, conversation.pk)
+    parent_id = None if is_new else _use_again(conversation, model)
     question, answer = _store_messages(conversation, parent_id, text, client_id)
     attaching.attach_to_message(question, files)
     turn = Turn(
@@ -165,12 +161,21 @@ def _accept(
     return turn
 
 
-@compiled_update
-def _use_again(
-    model: str, conversation_id: uuid.UUID
-) -> tuple[QuerySet[Conversation], dict[str, Any]]:
-    """A program's chat becomes the person's own when they write in it."""
-    return Conversation.objects.filter(pk=conversation_id), {"model": model, "token": None}
+def _use_again(conversation: Conversation, model: str) -> uuid.UUID | None:
+    """Let a new message follow in this chat. Return the id of the latest message. Raises Refused
+    if a turn is running."""
+    latest = lock_latest(conversation)
+    now = conversation if latest is None else latest.conversation
+    if now.model != model or now.token_id is not None:
+        # A program's chat becomes the person's own when they write in it.
+        Conversation.objects.filter(pk=conversation.pk).update(model=model, token=None)
+    if latest is None:  # all messages came from a program
+        messages = conversation.messages.order_by("created_seq")
+        return messages.values_list("pk", flat=True).last()
+    # A live turn is the latest, as no other begins before it is over.
+    if latest.is_live:
+        _end_waiting_turn(latest)
+    return latest.answer_id
 
 
 def lock_latest(conversation: Conversation) -> Turn | None:
@@ -181,24 +186,17 @@ def lock_latest(conversation: Conversation) -> Turn | None:
 
 @compiled
 def _lock_latest(conversation_id: uuid.UUID) -> QuerySet[Turn]:
-    turns = Turn.objects.select_for_update().filter(conversation=conversation_id)
-    return turns.order_by("-created_at")[:1]
+    turns = Turn.objects.select_for_update(of=("self",)).filter(conversation=conversation_id)
+    return turns.select_related("conversation").order_by("-created_at")[:1]
 
 
-def _end_waiting_turn(conversation: Conversation) -> uuid.UUID | None:
-    """End the turn that waits for this person, who has sent a new message. Return the id of the
-    latest message. Raises Refused if a turn is running."""
-    # A live turn is the latest, as no other begins before it is over.
-    latest = lock_latest(conversation)
-    if latest is None:  # all messages came from a program
-        messages = conversation.messages.order_by("created_seq")
-        return messages.values_list("pk", flat=True).last()
-    if latest.is_live:
-        if latest.state != Turn.State.WAITING:
-            raise Refused(STILL_WORKING, 409)
-        sentence = "You wrote a new message, so the open question was withdrawn."
-        end_turn(latest, "stopped", sentence, by=Actor.PERSON)
-    return latest.answer_id
+def _end_waiting_turn(turn: Turn) -> None:
+    """End a turn that waits for this person, who has sent a new message. Raises Refused if it is
+    running."""
+    if turn.state != Turn.State.WAITING:
+        raise Refused(STILL_WORKING, 409)
+    sentence = "You wrote a new message, so the open question was withdrawn."
+    end_turn(turn, "stopped", sentence, by=Actor.PERSON)
 
 
 def _store_messages(

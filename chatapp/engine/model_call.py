@@ -13,7 +13,7 @@ from typing import Any
 
 from django.conf import settings
 
-from chatapp.context.calibration import Calibration, load_calibration
+from chatapp.context.calibration import Calibration
 from chatapp.context.fitting import (
     AFTER_REFUSALS,
     CannotFit,
@@ -27,6 +27,7 @@ from chatapp.context.fitting import (
 from chatapp.context.history import build_history
 from chatapp.context.metering import Meter
 from chatapp.context.observed_calls import ObservedCall
+from chatapp.context.request_facts import load_request_facts
 from chatapp.context.system_prompt import PLANNING, build_system_prompt, collect_guidance
 from chatapp.context.unsupported_media import (
     FILES_REFUSED,
@@ -291,7 +292,8 @@ def _build_request(
     history = build_history(turn)
     answer.price = find_price(model.facts)
     answer.unseen = describe_unsupported(turn, model.abilities, history)
-    offer = offer_tools(turn, model, catalogue)
+    facts = load_request_facts(turn)
+    offer = offer_tools(turn, model, catalogue, has_memories=facts.has_memories)
     answer.saved_tokens = offer.saved_tokens
     request = ModelRequest(
         model=model.name,
@@ -311,7 +313,8 @@ def _build_request(
         parameters=model.set_parameters(turn.conversation.effort),
         cache_key=str(turn.conversation_id),
     )
-    return model, load_calibration(turn), request, load_summary(turn)
+    summary = load_summary(turn) if facts.has_summaries else SummaryText()
+    return model, facts.calibration, request, summary
 
 
 def _get_mode_instructions(turn: Turn) -> str:

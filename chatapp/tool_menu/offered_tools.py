@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 from django.conf import settings
-from django.db.models import QuerySet
 
-from chatapp.models import Conversation, Memory, Turn
+from chatapp.models import Conversation, Turn
 from chatapp.providers.access.model_choice import ChosenModel
 from chatapp.providers.estimate import count_tool_tokens
 from chatapp.providers.request import ToolSpec
-from chatapp.server.compiled_queries import compiled
 from chatapp.tools.catalogue import Catalogue, CatalogueTool
 from chatapp.tools.core import FIND_TOOLS, core_tool
 from chatapp.tools.tool_search import choose_sent_tools
@@ -33,8 +31,13 @@ class Offer:
     saved_tokens: int = 0
 
 
-def offer_tools(turn: Turn, model: ChosenModel, catalogue: Catalogue) -> Offer:
-    """Return the tools for the next model call of this turn, which was read just now."""
+def offer_tools(
+    turn: Turn, model: ChosenModel, catalogue: Catalogue, *, has_memories: bool
+) -> Offer:
+    """Return the tools for the next model call of this turn, which was read just now.
+
+    If facts about the person are remembered, the model reads that, and never the facts: those come
+    only as results of a call, as data."""
     if not model.takes_tools:
         return Offer(tools=())
     usable = _list_usable(turn, catalogue)
@@ -43,7 +46,8 @@ def offer_tools(turn: Turn, model: ChosenModel, catalogue: Catalogue) -> Offer:
     weights = {tool.tool_id: weigh_tool(tool) for tool in others}
     sent, saved = choose_sent_tools(others, weights, calculate_tool_room(model), turn.loaded_tools)
     told = tuple(build_spec(tool) for tool in (*own, *sent))
-    memory = _mention_memory(turn) if any(tool.tool_name == RECALL for tool in own) else ""
+    can_recall = any(tool.tool_name == RECALL for tool in own)
+    memory = REMEMBERED if can_recall and has_memories else ""
     if not saved:
         return Offer(tools=told, instructions=memory)
     finder = _build_core_spec(FIND_TOOLS)
@@ -59,17 +63,6 @@ def _list_always_sent(usable: list[CatalogueTool], room: int) -> list[CatalogueT
     are found by search, like the others."""
     own = [tool for tool in usable if tool.origin == "core"]
     return own if weigh_tools(own) <= room else []
-
-
-def _mention_memory(turn: Turn) -> str:
-    """Return a sentence that facts are remembered, and never the facts: those come only as
-    results of a call, as data."""
-    return REMEMBERED if _find_memory(turn.conversation.owner_id) else ""
-
-
-@compiled
-def _find_memory(person_id: int) -> QuerySet[Memory, int]:
-    return Memory.objects.filter(person=person_id).values_list("pk", flat=True)[:1]
 
 
 def _list_usable(turn: Turn, catalogue: Catalogue) -> list[CatalogueTool]:

@@ -2,8 +2,9 @@
 
 import pytest
 
-from chatapp.context.calibration import UNCALIBRATED, Calibration, load_calibration
+from chatapp.context.calibration import UNCALIBRATED, Calibration
 from chatapp.context.fitting import calculate_room
+from chatapp.context.request_facts import load_request_facts
 from chatapp.engine.runtime import EngineRuntime
 from chatapp.models import ChatModel, Member, Summary, Turn
 from chatapp.providers.access.model_choice import ChosenModel
@@ -60,7 +61,7 @@ async def test_a_chat_that_fits_by_its_providers_count_is_not_shortened(
     turn = await asked(runtime, owner, conversation)
     first = count_tokens(scripted.requests[0])
     assert 430 < first < 480, "so the provider counts some 250 less"
-    found = await in_database(load_calibration, turn)
+    found = (await in_database(load_request_facts, turn)).calibration
     assert found == (Calibration(first, 200) if is_counted else UNCALIBRATED)
 
     def make_longer() -> None:

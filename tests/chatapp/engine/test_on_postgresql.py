@@ -29,6 +29,8 @@ CHOSEN = [
     "journal/test_journal.py::test_writers_at_the_same_time_leave_no_gap_and_no_double",
     "server/test_compiled_queries.py",
     "engine/test_statements.py",
+    "calls/test_statements.py",
+    "policy/test_stored_policy.py",
     "server/test_database.py::test_a_snapshot_is_of_one_moment_and_hinders_no_writer",
     "server/test_database.py::test_what_was_made_storable_comes_back_as_it_was",
     "approvals/test_two_signers.py::test_a_requester_in_many_tabs_signs_once",
