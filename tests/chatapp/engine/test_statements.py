@@ -23,7 +23,7 @@ from tests.turns.acts import wait_for_rest, wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 COMMITS = 12
-OF_A_TURN = 50
+OF_A_TURN = 46
 OF_A_COMMIT = 2
 
 
