@@ -9,15 +9,10 @@ import anthropic
 import httpx2
 
 from chatapp.providers.account import Account
-from chatapp.providers.connections import (
-    CONNECT_SECONDS,
-    Clients,
-    OwnHeaders,
-    get_tls_context,
-    use_own_streams,
-)
+from chatapp.providers.connections import Clients, OwnHeaders
 from chatapp.providers.events import ProviderError
 from chatapp.providers.failures import classify, missing_key_error, provider_error, read_retry_after
+from chatapp.providers.http_client import TIMEOUT, create_http_client
 from chatapp.providers.refusals import Simplify
 from chatapp.providers.server_sent_events import EventReader, SentEvent
 from chatapp.providers.stream_reading import read_events, refuse_document, run_step
@@ -37,8 +32,6 @@ Stream = anthropic.AsyncStream[object]
 
 def _new_client(account: Account) -> anthropic.AsyncAnthropic:
     """Return a client that never retries, traces, or follows a redirect with the key."""
-    # `read_events` has a deadline for each event, so that the client needs none for reads.
-    timeout = anthropic.Timeout(None, connect=CONNECT_SECONDS, pool=CONNECT_SECONDS)
     own = {"authorization": f"Bearer {account.key}"} if account.key else {}
     hook = OwnHeaders(account, own, kept=frozenset({"anthropic-version"}))
     return anthropic.AsyncAnthropic(
@@ -46,16 +39,9 @@ def _new_client(account: Account) -> anthropic.AsyncAnthropic:
         api_key=account.key or "none",
         base_url=(account.base_url or ANTHROPIC_URL).rstrip("/").removesuffix("/v1"),
         max_retries=0,
-        timeout=timeout,
+        timeout=TIMEOUT,
         open_telemetry=False,
-        http_client=use_own_streams(
-            anthropic.DefaultAsyncHttpxClient(
-                verify=get_tls_context(),
-                timeout=timeout,
-                follow_redirects=False,
-                event_hooks={"request": [hook]},
-            )
-        ),
+        http_client=create_http_client([hook]),
     )
 
 

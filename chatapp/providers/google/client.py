@@ -3,7 +3,7 @@
 import asyncio
 import json
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextvars import ContextVar
 from typing import Any, cast
 
@@ -12,15 +12,10 @@ from google import genai
 from google.genai import errors, types
 
 from chatapp.providers.account import Account, ListedModel
-from chatapp.providers.connections import (
-    CONNECT_SECONDS,
-    Clients,
-    OwnHeaders,
-    get_tls_context,
-    use_own_streams,
-)
+from chatapp.providers.connections import CONNECT_SECONDS, Clients, OwnHeaders, get_tls_context
 from chatapp.providers.events import ErrorKind, ProviderError
 from chatapp.providers.failures import classify, missing_key_error, provider_error, read_retry_after
+from chatapp.providers.http_client import create_http_client
 from chatapp.providers.refusals import Simplify
 from chatapp.providers.server_sent_events import EventReader, SentEvent
 from chatapp.providers.stream_reading import read_events, refuse_document, run_step
@@ -45,7 +40,6 @@ def _new_client(account: Account) -> genai.Client:
     it would read one from the environment.
     """
     own = OwnHeaders(account, {"x-goog-api-key": account.key})
-    hooks: list[Callable[..., Any]] = [own, _limit_connecting]
     base_url, version = _split_version(account.base_url)
     return genai.Client(
         api_key=account.key,
@@ -54,14 +48,7 @@ def _new_client(account: Account) -> genai.Client:
             base_url=base_url,
             api_version=version,
             httpx_client=httpx2.Client(verify=get_tls_context()),
-            httpx_async_client=use_own_streams(
-                httpx2.AsyncClient(
-                    verify=get_tls_context(),
-                    follow_redirects=False,
-                    limits=httpx2.Limits(max_connections=1000, max_keepalive_connections=100),
-                    event_hooks={"request": hooks, "response": [_keep_response]},
-                )
-            ),
+            httpx_async_client=create_http_client([own, _limit_connecting], [_keep_response]),
         ),
     )
 

@@ -10,15 +10,10 @@ import httpx2
 import openai
 
 from chatapp.providers.account import Account, ListedModel
-from chatapp.providers.connections import (
-    CONNECT_SECONDS,
-    Clients,
-    OwnHeaders,
-    get_tls_context,
-    use_own_streams,
-)
+from chatapp.providers.connections import Clients, OwnHeaders
 from chatapp.providers.events import ProviderError
 from chatapp.providers.failures import classify, provider_error, read_retry_after
+from chatapp.providers.http_client import TIMEOUT, create_http_client
 from chatapp.providers.refusals import Simplify, is_llama_cpp_refusal
 from chatapp.providers.server_sent_events import EventReader, SentEvent
 from chatapp.providers.stream_reading import read_events, refuse_document, run_step
@@ -40,23 +35,14 @@ Event = dict[str, Any]
 
 def _new_client(account: Account) -> openai.AsyncOpenAI:
     """Return a client that never retries and never follows a redirect with the key."""
-    # `read_events` has a deadline for each event, so that the client needs none for reads.
-    timeout = openai.Timeout(None, connect=CONNECT_SECONDS, pool=CONNECT_SECONDS)
     own = {"authorization": f"Bearer {account.key}"} if account.key else {}
     return openai.AsyncOpenAI(
         # Without a key, the SDK reads the operator's from the environment.
         api_key=account.key or "none",
         base_url=account.base_url or OPENAI_URL,
         max_retries=0,
-        timeout=timeout,
-        http_client=use_own_streams(
-            openai.DefaultAsyncHttpxClient(
-                verify=get_tls_context(),
-                timeout=timeout,
-                follow_redirects=False,
-                event_hooks={"request": [OwnHeaders(account, own)]},
-            )
-        ),
+        timeout=TIMEOUT,
+        http_client=create_http_client([OwnHeaders(account, own)]),
     )
 
 

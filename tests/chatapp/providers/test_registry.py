@@ -14,7 +14,7 @@ from chatapp.providers.registry import PROVIDERS
 
 from .accounts import BASE_URLS, KEYS, find_provider, forget_environment
 
-SDKS = ("openai", "anthropic", "google.genai", "boto3")
+SDKS = ("openai", "anthropic", "google.genai", "boto3", "aiohttp")
 
 
 @pytest.fixture(autouse=True)
