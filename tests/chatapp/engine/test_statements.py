@@ -23,6 +23,7 @@ from tests.turns.acts import wait_for_rest, wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 COMMITS = 12
+# 38 of the turn, the others of this test.
 OF_A_TURN = 46
 OF_A_COMMIT = 2
 
