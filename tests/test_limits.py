@@ -33,9 +33,11 @@ KNOWN_TO = {
     "httpx2": [
         *("mcpconfig/", "chatapp/providers/connections.py", "chatapp/audit/anchors.py"),
         *("chatapp/providers/anthropic/client.py", "chatapp/providers/google/client.py"),
-        "chatapp/providers/openai/client.py",
+        *("chatapp/providers/openai/client.py", "chatapp/providers/http_client.py"),
         "chatapp/providers/access/server_models.py",
     ],
+    "aiohttp": ["chatapp/providers/http_client.py"],
+    "httpx_aiohttp": ["chatapp/providers/http_client.py"],
     "redis": [],
     "jsonschema": ["mcpconfig/values/arguments.py"],
     "nh3": ["chatapp/rendering/markdown/sanitiser.py"],

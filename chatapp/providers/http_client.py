@@ -91,9 +91,9 @@ class _Transport(AiohttpTransport):
 
 
 def _abandon(session: aiohttp.ClientSession, connector: aiohttp.TCPConnector) -> None:
-    """Close a session whose event loop is closed, and which would complain in the log about it.
+    """Close a session after its event loop, to which a client belongs.
 
-    A client lasts as long as its loop, whose end nobody can wait for.
+    Nothing is awaited there any more, and a session that is not closed writes errors to the log.
     """
     session.detach()
     connector._close()
