@@ -8,15 +8,22 @@ or another catalogue may be needed between them.
 
 from typing import Any
 
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, Subquery
 
 from chatapp.journal import journal
 from chatapp.journal.lease import Lease, lock_turn
 from chatapp.models import Member, ToolCall, Turn
 from chatapp.tool_menu.turn_selection import annotate_switch, is_still_chosen
-from chatapp.tools.catalogue import Catalogue, annotate_state, is_unchanged, read_state
+from chatapp.tools.catalogue import (
+    Catalogue,
+    CatalogueTool,
+    annotate_state,
+    assess_risk,
+    is_unchanged,
+    read_state,
+)
 from chatapp.tools.tool_list_refresh import is_fresh
-from mcpconfig.models import Service
+from mcpconfig.models import Service, ToolDefinition, ToolSetting
 
 from .attempts import MAX_PARALLEL
 from .deciding import Decider, load_proposed
@@ -24,6 +31,8 @@ from .ledger import Sending, store_sending
 from .recheck import has_old_list
 
 State = ToolCall.State
+# What admins set for a tool, which is read again with the call.
+SET_FIELDS = ("is_enabled", "level", "confirmed_hash", "is_safe_to_repeat")
 
 
 def decide_and_begin(
@@ -64,7 +73,12 @@ def _load_calls(turn: Turn, step: int, person: Member) -> list[ToolCall]:
     """Load the proposed calls of this step, with all that counts for them now, in one statement."""
     usable = Service.objects.for_member(person).filter(pk=OuterRef("service"))
     of_step = ToolCall.objects.filter(turn=turn.pk, step=step)
-    known = of_step.annotate(is_usable=Exists(usable.order_by()), **annotate_state("service"))
+    settings = ToolSetting.objects.filter(service=OuterRef("service"), name=OuterRef("tool_name"))
+    known = of_step.annotate(
+        is_usable=Exists(usable.order_by()),
+        **annotate_state("service"),
+        **{f"set_{name}": Subquery(settings.values(name)[:1]) for name in SET_FIELDS},
+    )
     return load_proposed(annotate_switch(known), person)
 
 
@@ -82,6 +96,26 @@ def _is_as_offered(call: ToolCall, offered: Catalogue, turn: Turn) -> bool:
         return False
     if not definition.is_current or not is_unchanged(tool, read_state(service, annotated=call)):
         return False
+    if not _is_set_as_offered(row, tool, service, definition):
+        return False
     if not is_still_chosen(call, service, offered, turn):
         return False
     return is_fresh(service) and not has_old_list(service, tool.risk.level)
+
+
+def _is_set_as_offered(
+    row: Any, tool: CatalogueTool, service: Service, definition: ToolDefinition
+) -> bool:
+    """Whether the rows of the definition and of the admins' settings say what the offered tool
+    says. The marks by which a kept tool is known as unchanged are not relied on alone."""
+    values = {name: getattr(row, f"set_{name}") for name in SET_FIELDS}
+    is_set = values["is_enabled"] is not None
+    setting = ToolSetting(**values) if is_set else None
+    is_confirmed = setting is not None and setting.confirmed_hash == definition.hash != ""
+    return (
+        (setting is None or setting.is_enabled)
+        and definition.hash == tool.definition_hash
+        and is_confirmed == tool.is_confirmed
+        and (setting is not None and setting.is_safe_to_repeat) == tool.is_safe_to_repeat
+        and assess_risk(service, definition, setting) == tool.risk
+    )

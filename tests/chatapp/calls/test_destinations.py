@@ -11,10 +11,12 @@ import pytest_asyncio
 
 from chatapp.calls import ledger, recheck
 from chatapp.conversations import intake
+from chatapp.engine import engine
 from chatapp.engine.runtime import EngineRuntime
 from chatapp.journal.lease import Lease
 from chatapp.models import Consent, HousePolicy, LogEntry, Member, PolicyRule, ToolCall, Turn
 from chatapp.policy.copied_values import find_copied_values
+from chatapp.policy.stored_policy import Before
 from chatapp.server.database import in_database
 from mcpconfig.models import Service
 from mcpconfig.operations.tool_listing import fetch_tools
@@ -201,13 +203,17 @@ async def test_a_host_removed_before_the_run_makes_the_call_ask(
 def change_before_permit(monkeypatch: pytest.MonkeyPatch, change: Callable[[], None]) -> list[str]:
     """Make this change after the decision about a fetch, before it is checked again. Return the
     states of the fetch at that time."""
+    # In two transactions, as where something has to be read from the service between them.
+    monkeypatch.setattr(engine, "decide_and_begin", lambda *_: None)
     check, states = recheck.may_run, list[str]()
 
-    def change_first(lease: Lease, turn: Turn, call: ToolCall, person: Member) -> bool:
+    def change_first(
+        lease: Lease, turn: Turn, call: ToolCall, person: Member, before: Before | None = None
+    ) -> bool:
         if call.tool_name == "fetch_page" and not states:
             states.append(call.state)
             change()
-        return check(lease, turn, call, person)
+        return check(lease, turn, call, person, before)
 
     monkeypatch.setattr(ledger, "may_run", change_first)
     return states

@@ -54,8 +54,9 @@ async def test_a_wait_for_the_provider_counts_down_on_the_page_and_is_over_with_
     seen: list[str] = []
 
     async def look() -> bool:
+        is_over = working.done()
         seen.append(await in_database(status_line, owner, turn))
-        return working.done()
+        return is_over
 
     async with asyncio.timeout(60):
         while not await look():

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import uuid
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from chatapp.engine.engine import Engine
 from chatapp.engine.next_action import TurnState
 from chatapp.engine.runtime import EngineRuntime
 from chatapp.engine.steps import close_step
-from chatapp.engine.turn_state import read_turn
+from chatapp.engine.turn_state import TakenTurn, read_turn, take_turn
 from chatapp.journal import db_retry
 from chatapp.journal.lease import Lease, acquire, drop
 from chatapp.models import ToolCall, Turn
@@ -42,6 +43,11 @@ pytestmark = [pytest.mark.gate, pytest.mark.django_db(transaction=True)]
 
 def now(turn: Turn) -> Turn:
     return Turn.objects.get(pk=turn.pk)
+
+
+def was_taken_before(turn: Turn) -> None:
+    """A turn that a worker takes for the first time is read as it is taken."""
+    Turn.objects.filter(pk=turn.pk).update(fence=1)
 
 
 @pytest.mark.parametrize("work", ["settle_orphans", "read_turn", "open_step"])
@@ -104,6 +110,12 @@ async def test_a_signal_while_the_model_answers_is_read_before_the_turn_ends(
         reads.append(found[0].signals)
         return found
 
+    def take(turn_id: uuid.UUID) -> TakenTurn | None:
+        taken = take_turn(turn_id)
+        reads.extend([taken.turn.signals] if taken else [])
+        return taken
+
+    monkeypatch.setattr(engines, "take_turn", take)
     monkeypatch.setattr(engines, "read_turn", read)
     moving = asyncio.create_task(runtime.engine.advance(turn.pk))
     async with asyncio.timeout(60):
@@ -118,6 +130,7 @@ async def test_a_signal_while_the_model_answers_is_read_before_the_turn_ends(
 async def test_a_turn_whose_lease_cannot_be_given_back_is_free_when_it_runs_out(
     runtime: EngineRuntime, turn: Turn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    await in_database(was_taken_before, turn)
     monkeypatch.setattr(engines, "read_turn", Away(read_turn, 1))
 
     def never(lease: Lease) -> None:
@@ -138,6 +151,7 @@ async def test_a_turn_that_was_let_go_of_is_not_begun_again_at_once(
     runtime: EngineRuntime, turn: Turn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Only the sweep takes it up, so a database that stays away is not asked in a hot loop."""
+    await in_database(was_taken_before, turn)
     away = Away(read_turn, 1000)
     monkeypatch.setattr(engines, "read_turn", away)
     runtime.engine.wake(turn.pk)
@@ -260,6 +274,7 @@ async def test_what_was_the_matter_is_in_the_log(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
+    await in_database(was_taken_before, turn)
     monkeypatch.setattr(engines, "read_turn", Away(read_turn, 1))
     with caplog.at_level(logging.WARNING):
         await runtime.engine.advance(turn.pk)
