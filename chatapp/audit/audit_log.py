@@ -98,7 +98,7 @@ def append(events: Sequence[AuditEvent], now: datetime | None = None) -> None:
 
 def _seal_behind_known_end(events: Sequence[AuditEvent], now: datetime) -> list[LogEntry] | None:
     """Seal the events behind the end that this process stored last, and lock and move the end, in
-    one statement. Return None, and do nothing, if the log ends elsewhere by now."""
+    one statement. Return None, and do nothing, if the log ends elsewhere."""
     known = current_runtime().log_end
     if not isinstance(known, Mark):
         return None

@@ -16,6 +16,7 @@ from chatapp.audit.audit_log import AuditEvent
 from chatapp.models import Conversation, JournalEvent, Message, Part, ToolCall, Turn
 from chatapp.people import signals
 from chatapp.people.second_signers import find_people_concerned
+from chatapp.server.compiled_queries import to_column
 from chatapp.server.runtime import current_runtime
 
 from .lease import Hold, Lease, LeaseLost
@@ -189,7 +190,7 @@ def _reserve(conversation_id: uuid.UUID, count: int, *, is_activity: bool = Fals
     """Reserve this many numbers. The row stays locked until the commit."""
     with connection.cursor() as cursor:
         sql = _RESERVE.format(now=_NOW[connection.vendor])
-        cursor.execute(sql, [count, is_activity, _to_column(conversation_id)])
+        cursor.execute(sql, [count, is_activity, to_column(conversation_id)])
         row = cursor.fetchone()
     if row is None:
         raise Conversation.DoesNotExist
@@ -206,7 +207,7 @@ def lock_and_reserve(lease: Lease, count: int) -> Reserved:
         lock=_LOCK_HELD if connection.features.has_select_for_update_of else "",
         now=f", {_NOW[connection.vendor]}",
     )
-    values = [_to_column(lease.turn_id), lease.owner, lease.fence, count]
+    values = [to_column(lease.turn_id), lease.owner, lease.fence, count]
     with connection.cursor() as cursor:
         cursor.execute(sql, values)
         row = cursor.fetchone()
@@ -226,7 +227,7 @@ def _reserve_held(batches: Collection[TextBatch]) -> dict[uuid.UUID, int]:
     """Lock the turns whose lease is valid and reserve numbers in their conversations. Return the
     last number of each of these conversations."""
     values = [
-        (_to_column(each.lease.turn_id), each.lease.owner, each.lease.fence, len(each.entries))
+        (to_column(each.lease.turn_id), each.lease.owner, each.lease.fence, len(each.entries))
         for each in batches
     ]
     sql = _RESERVE_HELD.format(
@@ -282,9 +283,9 @@ def _insert(events: Sequence[Event], at: datetime) -> None:
             _INSERT,
             [
                 (
-                    _to_column(event.conversation_id),
+                    to_column(event.conversation_id),
                     event.seq,
-                    _to_column(event.turn_id),
+                    to_column(event.turn_id),
                     event.kind.value,
                     json.dumps(event.data),
                     now,
@@ -292,13 +293,6 @@ def _insert(events: Sequence[Event], at: datetime) -> None:
                 for event in events
             ],
         )
-
-
-def _to_column(value: uuid.UUID | None) -> uuid.UUID | str | None:
-    """Return an id as the database stores it: one without a UUID type stores the digits."""
-    if value is None or connection.features.has_native_uuid_field:
-        return value
-    return value.hex
 
 
 def _from_column(value: uuid.UUID | str) -> uuid.UUID:
@@ -394,7 +388,7 @@ def _touch(events: Sequence[Event]) -> None:
             cursor.executemany(
                 _TOUCH,
                 [
-                    (made.get(message), seq, _to_column(uuid.UUID(message)))
+                    (made.get(message), seq, to_column(uuid.UUID(message)))
                     for message, seq in touched.items()
                 ],
             )

@@ -172,7 +172,7 @@ def insert_rows(rows: Sequence[models.Model]) -> None:
         row._state.db = connection.alias
 
 
-def to_column(value: object) -> object:
+def to_column(value: Any) -> Any:
     """Return a value as the database stores it."""
     match value:
         case uuid.UUID() if not connection.features.has_native_uuid_field:

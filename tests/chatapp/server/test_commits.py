@@ -1,4 +1,4 @@
-"""Whether anything was committed is known without a query, whoever committed it."""
+"""A commit of any thread or process is noticed without a query."""
 
 import sqlite3
 from pathlib import Path
