@@ -111,6 +111,7 @@ class Ours(Target):
         server.start()
         assert server.process is not None
         self.pid, self.port = server.process.pid, server.port
+        self.address = server.address
         person = Person(installation, MODEL)
         person.sign_in(server)
         self.cookies = person.cookie_header()

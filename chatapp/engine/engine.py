@@ -40,18 +40,17 @@ from chatapp.telemetry import log_ids, metrics
 from chatapp.telemetry.spans import Attributes, Span
 from chatapp.telemetry.tracing import use_turn_span
 from chatapp.tool_menu.turn_selection import choose_tools, note_unmet
-from chatapp.tools.catalogue import Catalogue, build_catalogue
-from chatapp.tools.core_catalogue import add_core_tools
+from chatapp.tools.catalogue import Catalogue
 from mcpconfig.operations.service_retries import has_planned_retries, retry_due
-from mcpconfig.values.tool_apps import Audience
 
 from . import sweep
 from .ending import finish_turn, park_turn
 from .model_call import call_model
+from .model_request import PreparedRequest, load_catalogue, prepare_request
 from .next_action import CallModel, Decide, Execute, Finish, Reason, Wait, next_action
 from .notices import note_missing
-from .steps import open_step
-from .turn_state import TakenTurn, read_turn, take_turn
+from .step_opening import BegunTurn, Opened, begin_step, begin_turn
+from .turn_state import read_turn
 
 log = logging.getLogger(__name__)
 Ts = TypeVarTuple("Ts")
@@ -78,7 +77,7 @@ class Run:
     """A turn that this process moves."""
 
     lease: Lease
-    taken: TakenTurn | None  # as it was then, until something is done with it
+    begun: BegunTurn | None  # as it was then, until something is done with it
     task: asyncio.Task[None] | None = None
     was_stopped: bool = False
     was_woken: bool = False
@@ -188,10 +187,10 @@ class Engine:
         if turn_id in self._runs:
             return
         reach(FaultPoint.TURN_FOUND)
-        taken = await _take(turn_id)
-        if taken is None:
+        begun = await _begin_turn(turn_id)
+        if begun is None:
             return
-        run = Run(lease=taken.lease, taken=taken)
+        run = Run(lease=begun.taken.lease, begun=begun)
         self._runs[turn_id] = run
         run.task = asyncio.create_task(self._move(run))
         try:
@@ -229,7 +228,7 @@ class Engine:
                 span.fail("refused_by_database")
                 return await self._finish(run, "failed", REFUSED)
             if run.lease.fence > 1:  # an earlier worker may have left calls behind
-                run.taken = None
+                run.begun = None
                 await in_database(settle_orphans, run.lease)
                 await in_database(reopen_decisions, run.lease)
             await self._run_actions(run, span)
@@ -250,19 +249,22 @@ class Engine:
 
     async def _run_actions(self, run: Run, span: Span) -> None:
         while True:
-            taken, run.taken = run.taken, None
-            if taken is None:
+            begun, run.begun = run.begun, None
+            opened = None
+            if begun is None:
                 turn, state = await in_database(read_turn, run.lease)
             else:
-                turn, state = taken.turn, taken.state
+                turn, state, opened = begun.taken.turn, begun.taken.state, begun.opened
             action = next_action(state)
             match action:
                 case CallModel() | Execute() if self.is_shutting_down:
                     span.set({"countersign.turn.end": "released"})
                     return await in_database(release, run.lease)
                 case CallModel(number=number):
-                    is_new = state.step is None or state.step.number < number
-                    ended = await self._call_model(run, turn, number, is_new=is_new)
+                    if opened is None:
+                        is_new = state.step is None or state.step.number < number
+                        opened = await _open_step(run.lease, turn, number, is_new)
+                    ended = await self._call_model(run, turn, opened)
                     if ended is not None:
                         return span.set({"countersign.turn.end": ended})
                 case Decide(calls=calls):
@@ -306,24 +308,21 @@ class Engine:
         elif begun is not None:
             reach(FaultPoint.DECISION_COMMITTED)
 
-    async def _call_model(
-        self, run: Run, turn: Turn, number: int, *, is_new: bool
-    ) -> Reason | None:
-        """Open the step, then call the model. Return the reason if the answer ended the turn.
+    async def _call_model(self, run: Run, turn: Turn, opened: Opened) -> Reason | None:
+        """Call the model for an open step. Return the reason if the answer ended the turn.
 
         If the process dies from here on, that counts as one attempt of the step."""
-        reach(FaultPoint.FIRST_STEP_CHOSEN if number == 1 else FaultPoint.NEXT_STEP_CHOSEN)
-        step = await in_database(open_step, run.lease, number, is_new=is_new)
-        catalogue = await _build_catalogue(turn)
-        if number == 1 and catalogue.missing:
+        step, prepared = opened.step, opened.request or await _prepare_request(turn)
+        catalogue = prepared.catalogue
+        if step.number == 1 and catalogue.missing:
             await in_database(note_missing, run.lease, catalogue.missing)
-        if number == 1 and any(catalogue.notice):
+        if step.number == 1 and any(catalogue.notice):
             await in_database(note_unmet, run.lease, catalogue)
         ended = await call_model(
-            run.lease, turn, step, catalogue, self.commit, lambda: run.was_stopped
+            run.lease, turn, step, prepared, self.commit, lambda: run.was_stopped
         )
         if ended is None:
-            await self._begin_calls(run, turn, number, catalogue)
+            await self._begin_calls(run, turn, step.number, catalogue)
         return ended
 
     async def _hand_over(self, run: Run) -> None:
@@ -447,13 +446,20 @@ def _get_task_name(work: Callable[[], Awaitable[None]]) -> str:
     return str(getattr(inner, "__name__", "task")).lstrip("_")
 
 
+async def _open_step(lease: Lease, turn: Turn, number: int, is_new: bool) -> Opened:
+    reach(FaultPoint.FIRST_STEP_CHOSEN if number == 1 else FaultPoint.NEXT_STEP_CHOSEN)
+    return await in_database(begin_step, lease, turn, number, is_new=is_new)
+
+
+async def _prepare_request(turn: Turn) -> PreparedRequest:
+    """Build the request of a turn, which was read just now, after services were asked."""
+    return await in_database(prepare_request, await load_catalogue(turn), turn)
+
+
 async def _build_catalogue(turn: Turn) -> Catalogue:
     """Build the catalogue of a turn, which was read just now with its conversation and owner."""
-    person = turn.conversation.owner
-    audience: Audience = "model" if turn.app_of_id is None else "app"
-    found = await build_catalogue(person, turn.services, turn.conversation_id, audience)
-    whole = found if audience == "app" else add_core_tools(found, person)
-    return await in_database(choose_tools, whole, turn, person)
+    whole = await load_catalogue(turn)
+    return await in_database(choose_tools, whole, turn, turn.conversation.owner)
 
 
 async def _build_current_catalogue(turn_id: uuid.UUID) -> Catalogue:
@@ -462,14 +468,14 @@ async def _build_current_catalogue(turn_id: uuid.UUID) -> Catalogue:
     return await _build_catalogue(await in_database(turns.get, pk=turn_id))
 
 
-async def _take(turn_id: uuid.UUID) -> TakenTurn | None:
+async def _begin_turn(turn_id: uuid.UUID) -> BegunTurn | None:
     """Take the turn if it is free. After a cancellation it is released: no task would move it."""
-    taking = asyncio.create_task(in_database(take_turn, turn_id))
+    taking = asyncio.create_task(in_database(begin_turn, turn_id))
 
     async def give_back() -> None:
-        taken = await taking
-        if taken is not None:
-            await in_database(release, taken.lease)
+        begun = await taking
+        if begun is not None:
+            await in_database(release, begun.taken.lease)
 
     try:
         return await asyncio.shield(taking)

@@ -13,7 +13,6 @@ from typing import Any
 
 from django.conf import settings
 
-from chatapp.context.calibration import Calibration
 from chatapp.context.fitting import (
     AFTER_REFUSALS,
     CannotFit,
@@ -21,29 +20,18 @@ from chatapp.context.fitting import (
     SummaryText,
     calculate_room,
     fit_request,
-    load_summary,
     reduce_room,
 )
-from chatapp.context.history import build_history
 from chatapp.context.metering import Meter
 from chatapp.context.observed_calls import ObservedCall
-from chatapp.context.request_facts import load_request_facts
-from chatapp.context.system_prompt import PLANNING, build_system_prompt, collect_guidance
-from chatapp.context.unsupported_media import (
-    FILES_REFUSED,
-    TOOLS_REFUSED,
-    describe_unsupported,
-    replace_unsupported,
-)
+from chatapp.context.unsupported_media import FILES_REFUSED, TOOLS_REFUSED
 from chatapp.journal import journal
 from chatapp.journal.db_retry import retry_in_database, run_uninterrupted
 from chatapp.journal.fault_points import FaultPoint, reach
 from chatapp.journal.group_commit import Draft, GroupCommit
 from chatapp.journal.journal import Kind
 from chatapp.journal.lease import Lease, lock_turn
-from chatapp.models import Conversation, Step, Turn
-from chatapp.providers.access.model_choice import ChosenModel, choose_model
-from chatapp.providers.access.usage import find_price
+from chatapp.models import Step, Turn
 from chatapp.providers.estimate import count_tokens
 from chatapp.providers.events import (
     ArgumentsDelta,
@@ -64,12 +52,11 @@ from chatapp.providers.events import (
 )
 from chatapp.providers.registry import load_provider
 from chatapp.providers.request import ModelRequest
-from chatapp.server.database import in_database
-from chatapp.tool_menu.offered_tools import offer_tools
 from chatapp.tools.catalogue import Catalogue
 from mcpconfig.values.results import make_storable
 
 from .made_pictures import read_picture
+from .model_request import ModelCall, PreparedRequest
 from .next_action import Reason
 from .steps import Answer, AnswerPart, OpenStep, close_step
 
@@ -178,7 +165,7 @@ async def call_model(
     lease: Lease,
     turn: Turn,
     step: OpenStep,
-    catalogue: Catalogue,
+    prepared: PreparedRequest,
     commit: GroupCommit,
     was_stopped: Callable[[], bool],
 ) -> Reason | None:
@@ -191,8 +178,9 @@ async def call_model(
     """
     draft = Draft(lease=lease, message_id=turn.answer_id, step=step.number, attempt=step.attempt)
     reader = AnswerReader(draft=draft, commit=commit)
+    catalogue = prepared.catalogue
     try:
-        await _call_in_time(turn, lease, step, catalogue, reader)
+        await _call_in_time(turn, lease, step, prepared, reader)
         return await _store_answer(lease, turn, step, reader, catalogue)
     except asyncio.CancelledError:
         if was_stopped() and not reader.is_stored:
@@ -208,12 +196,12 @@ async def call_model(
 
 
 async def _call_in_time(
-    turn: Turn, lease: Lease, step: OpenStep, catalogue: Catalogue, reader: AnswerReader
+    turn: Turn, lease: Lease, step: OpenStep, prepared: PreparedRequest, reader: AnswerReader
 ) -> None:
     """Read the answer within the time of one turn. A failure becomes a notice."""
     try:
         async with asyncio.timeout(settings.TURN_MAX_SECONDS):
-            await _call_with_retries(turn, lease, step, catalogue, reader)
+            await _call_with_retries(turn, lease, step, prepared.get_call(), reader)
     except TimeoutError:
         _note_failure(reader.answer, TOO_LONG)
     except ProviderError as error:
@@ -222,24 +210,23 @@ async def _call_in_time(
 
 
 async def _call_with_retries(
-    turn: Turn, lease: Lease, step: OpenStep, catalogue: Catalogue, reader: AnswerReader
+    turn: Turn, lease: Lease, step: OpenStep, call: ModelCall, reader: AnswerReader
 ) -> None:
     """Call the model, again after an error that allows it, as long as nothing was received."""
-    model, calibration, whole, summary = await in_database(
-        _build_request, turn, catalogue, reader.answer
-    )
+    model, answer = call.model, reader.answer
+    answer.price, answer.unseen, answer.saved_tokens = call.price, call.unseen, call.saved_tokens
     provider = await load_provider(model.kind)
     asking = PendingCall(
         lease=lease,
         turn=turn,
         model=model,
-        calibration=calibration,
+        calibration=call.calibration,
         stream=lambda request: provider.stream(request, model.account),
         say=lambda sentence: store_wait(lease, step, sentence),
     )
     for attempt in range(1, MAX_CALLS + 1):
         try:
-            return await _call_with_what_fits(asking, whole, reader, summary)
+            return await _call_with_what_fits(asking, call.request, reader, call.summary)
         except ProviderError as error:
             wait = error.retry_after if error.retry_after is not None else 0.5 * 2**attempt
             is_last = attempt == MAX_CALLS or wait > MAX_WAIT_SECONDS
@@ -281,44 +268,6 @@ async def _fit(
     found = await fit_request(asking, request, room, summary)
     answer.shortened = found.shortened
     return found.request
-
-
-def _build_request(
-    turn: Turn, catalogue: Catalogue, answer: Answer
-) -> tuple[ChosenModel, Calibration, ModelRequest, SummaryText]:
-    """Build the whole request, and read what fitting it needs. Whether this person may use the
-    model is read again each time."""
-    model = choose_model(turn.model, turn.conversation.owner)
-    history = build_history(turn)
-    answer.price = find_price(model.facts)
-    answer.unseen = describe_unsupported(turn, model.abilities, history)
-    facts = load_request_facts(turn)
-    offer = offer_tools(turn, model, catalogue, has_memories=facts.has_memories)
-    answer.saved_tokens = offer.saved_tokens
-    request = ModelRequest(
-        model=model.name,
-        system=build_system_prompt(
-            catalogue,
-            model.system_prompt,
-            _get_mode_instructions(turn),
-            turn.instructions,
-            offer.instructions,
-            collect_guidance(
-                turn.conversation.owner,
-                (catalogue[spec.name] for spec in offer.tools if spec.name in catalogue),
-            ),
-        ),
-        history=replace_unsupported(model.abilities, history),
-        tools=offer.tools,
-        parameters=model.set_parameters(turn.conversation.effort),
-        cache_key=str(turn.conversation_id),
-    )
-    summary = load_summary(turn) if facts.has_summaries else SummaryText()
-    return model, facts.calibration, request, summary
-
-
-def _get_mode_instructions(turn: Turn) -> str:
-    return "" if turn.conversation.mode == Conversation.Mode.ACT else PLANNING
 
 
 async def _read_stream(asking: PendingCall, request: ModelRequest, reader: AnswerReader) -> None:

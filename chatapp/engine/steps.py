@@ -117,19 +117,24 @@ def open_step(lease: Lease, number: int, *, is_new: bool = False) -> OpenStep:
     `is_new`: it is known that the step does not exist."""
     with lock_turn(lease) as turn:
         step = None if is_new else Step.objects.filter(turn=turn, number=number).first()
-        if step is None:  # only the holder of the turn creates it
-            step = Step(turn=turn, number=number)
-            insert_rows([step])
-        else:
-            Step.objects.filter(pk=step.pk).update(
-                attempt=F("attempt") + 1,
-                started_at=Now(),
-                first_token_at=None,
-                waits_because="",
-            )
-            step.refresh_from_db()
-            _remove_earlier_attempt(turn, step, lease)
+        if step is None:
+            return create_step(turn, number)
+        Step.objects.filter(pk=step.pk).update(
+            attempt=F("attempt") + 1,
+            started_at=Now(),
+            first_token_at=None,
+            waits_because="",
+        )
+        step.refresh_from_db()
+        _remove_earlier_attempt(turn, step, lease)
         return OpenStep(id=step.pk, number=number, attempt=step.attempt)
+
+
+def create_step(turn: Turn, number: int) -> OpenStep:
+    """Create a step inside the caller's transaction, which holds the turn: nobody else does."""
+    step = Step(turn=turn, number=number)
+    insert_rows([step])
+    return OpenStep(id=step.pk, number=number, attempt=step.attempt)
 
 
 def _remove_earlier_attempt(turn: Turn, step: Step, lease: Lease) -> None:

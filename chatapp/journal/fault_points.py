@@ -15,7 +15,7 @@ class FaultPoint(StrEnum):
     MESSAGE_STORED_UNCOMMITTED = "message-stored-uncommitted"
     # A worker was given a turn. It does not hold the lease.
     TURN_FOUND = "turn-found"
-    # The worker holds the lease, and the next action is the first model call.
+    # The next action is the first model call. The transaction that takes the turn is not committed.
     FIRST_STEP_CHOSEN = "first-step-chosen"
     # The request to the model was built. Nothing was sent.
     MODEL_REQUEST_BUILT = "model-request-built"

@@ -21,10 +21,9 @@ FORBIDDEN = "forbidden to you by an admin’s rule"
 def remove_forbidden(catalogue: Catalogue, person: Member) -> Catalogue:
     """Return the catalogue without the forbidden tools. They stay known, so that the rule
     refuses a call of one with the admin's note."""
-    rules = _load_denials()
-    if not rules:
-        return catalogue
     known = {**catalogue.withheld, **catalogue.tools}
+    if not known or catalogue.has_denials is False or not (rules := _load_denials()):
+        return catalogue
     names = find_forbidden(known, rules, build_person_facts(person))
     return replace(
         catalogue,
@@ -50,13 +49,12 @@ def find_hidden_tools(person: Member) -> HiddenTools:
 def _load_denials() -> list[AdminRule]:
     if not _find_denial():
         return []
-    return load_admin_rules(PolicyRule.objects.filter(effect=PolicyRule.Effect.DENY, condition=""))
+    return load_admin_rules(PolicyRule.objects.deny_tools())
 
 
 @compiled
 def _find_denial() -> QuerySet[PolicyRule, int]:
-    denials = PolicyRule.objects.filter(effect=PolicyRule.Effect.DENY, condition="")
-    return denials.filter(is_enabled=True).values_list("pk", flat=True)[:1]
+    return PolicyRule.objects.deny_tools().values_list("pk", flat=True)[:1]
 
 
 def _remove(tools: Mapping[str, CatalogueTool], names: Collection[str]) -> dict[str, CatalogueTool]:

@@ -10,6 +10,8 @@ import json
 import re
 import string
 from collections import Counter
+from collections.abc import Iterable
+from weakref import WeakKeyDictionary
 
 from .request import (
     AskedTool,
@@ -69,14 +71,19 @@ def count_tokens(request: ModelRequest) -> int:
     return count_text_tokens(request.system) + count_tool_tokens(request.tools) + history
 
 
-def count_tool_tokens(tools: tuple[ToolSpec, ...]) -> int:
-    return sum(
-        count_text_tokens(tool.name)
-        + count_text_tokens(tool.description)
-        + count_text_tokens(_schema_to_json(tool))
-        + OVERHEAD
-        for tool in tools
-    )
+def count_tool_tokens(tools: Iterable[ToolSpec]) -> int:
+    return sum(map(_count_one_tool, tools))
+
+
+_COUNTED: WeakKeyDictionary[ToolSpec, int] = WeakKeyDictionary()
+
+
+def _count_one_tool(tool: ToolSpec) -> int:
+    count = _COUNTED.get(tool)
+    if count is None:
+        texts = (tool.name, tool.description, _schema_to_json(tool))
+        count = _COUNTED[tool] = sum(map(count_text_tokens, texts)) + OVERHEAD
+    return count
 
 
 def count_item_tokens(item: HistoryItem) -> int:

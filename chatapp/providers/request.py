@@ -22,9 +22,12 @@ def read_effort(text: str) -> Effort | None:
     return next((effort for effort in EFFORTS if effort == wanted), None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)
 class ToolSpec:
-    """A tool that the model may call. `name` is the tool id, at most 124 characters."""
+    """A tool that the model may call. `name` is the tool id, at most 124 characters.
+
+    The object is reused between requests, so values computed from it can be cached with it.
+    """
 
     name: str
     description: str

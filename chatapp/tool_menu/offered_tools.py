@@ -4,6 +4,7 @@ a tool that finds the others. Also the tokens of each tool."""
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 from weakref import WeakKeyDictionary
 
 from django.conf import settings
@@ -88,6 +89,7 @@ def _write_instructions(usable: list[CatalogueTool]) -> str:
     )
 
 
+@cache
 def _build_core_spec(name: str) -> ToolSpec:
     tool = core_tool(name)
     if tool is None:
@@ -95,20 +97,22 @@ def _build_core_spec(name: str) -> ToolSpec:
     return ToolSpec(name=tool.name, description=tool.description, input_schema=tool.input_schema)
 
 
-_WEIGHTS: WeakKeyDictionary[CatalogueTool, int] = WeakKeyDictionary()
+_SPECS: WeakKeyDictionary[CatalogueTool, ToolSpec] = WeakKeyDictionary()
 
 
 def build_spec(tool: CatalogueTool) -> ToolSpec:
-    """Return the tool in the form that providers get."""
-    return ToolSpec(name=tool.tool_id, description=tool.description, input_schema=tool.input_schema)
+    """Return the tool in the form that providers get, cached with the tool."""
+    spec = _SPECS.get(tool)
+    if spec is None:
+        spec = _SPECS[tool] = ToolSpec(
+            name=tool.tool_id, description=tool.description, input_schema=tool.input_schema
+        )
+    return spec
 
 
 def weigh_tool(tool: CatalogueTool) -> int:
-    """Return the tokens of the tool's description, cached with the tool."""
-    weight = _WEIGHTS.get(tool)
-    if weight is None:
-        weight = _WEIGHTS[tool] = count_tool_tokens((build_spec(tool),))
-    return weight
+    """Return the tokens of the tool's description."""
+    return count_tool_tokens((build_spec(tool),))
 
 
 def weigh_tools(tools: Iterable[CatalogueTool]) -> int:

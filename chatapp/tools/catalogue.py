@@ -6,12 +6,12 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from asgiref.sync import sync_to_async
-from django.db.models import Count, Max, OuterRef, Prefetch, QuerySet, Subquery, Sum
+from django.db.models import Count, Exists, Max, OuterRef, Prefetch, QuerySet, Subquery, Sum
 
-from chatapp.models import Member
+from chatapp.models import Member, PolicyRule
 from chatapp.permissions.risk import Risk, ToolFacts, classify
 from chatapp.server.compiled_queries import compiled
 from chatapp.server.database import in_database
@@ -23,9 +23,6 @@ from mcpconfig.models import Service, ToolDefinition, ToolSetting
 from mcpconfig.values.acting import Acting
 from mcpconfig.values.hooks import ToolDescription
 from mcpconfig.values.tool_apps import Audience, is_for
-
-if TYPE_CHECKING:
-    pass
 
 _HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Co", "Cs"})
 _PROSE_KEYS = frozenset({"description", "title", "$comment"})
@@ -101,7 +98,8 @@ class Catalogue(Mapping[str, CatalogueTool]):
     are `withheld`: no model is offered them, but a waiting call may need them. `unselected` are the
     allowed tools that the person did not choose; `notice` is a message to the person about their
     choice, with a hint, and `selection` is that choice. `forbidden` are the tools that a rule
-    always denies to the person; a call of one is refused by that rule.
+    always denies to the person; a call of one is refused by that rule. `has_denials` says whether
+    there is such a rule for anybody, where it was read with the services.
     """
 
     tools: Mapping[str, CatalogueTool] = field(default_factory=dict)
@@ -114,6 +112,7 @@ class Catalogue(Mapping[str, CatalogueTool]):
     notice: tuple[str, str] = ("", "")
     is_off: bool = False
     selection: Selection | None = None
+    has_denials: bool | None = None
 
     @property
     def notices(self) -> tuple[str, ...]:
@@ -197,8 +196,25 @@ async def build_catalogue(
         shelves = await sync_to_async(build, thread_sensitive=False)(stored, reasons, audience)
     else:
         shelves = build(stored, reasons, audience)
-    unknown = sorted(set(services or ()) - {service.name for service in usable})
-    return _arrange(shelves, unknown)
+    return _arrange(shelves, usable, _list_unknown(services, usable))
+
+
+def load_fresh_catalogue(
+    person: Member, services: list[str] | None, audience: Audience
+) -> Catalogue | None:
+    """Return what `build_catalogue` returns, in one visit of the database. Return None if a service
+    must be asked first, or its tools be classified."""
+    if not person.is_active:
+        return Catalogue()
+    usable, stored = _load_usable_and_stored(person, services, audience)
+    if not all(map(is_fresh, usable)) or any(each.tools is None for each in stored):
+        return None
+    shelves = _build_service_tools(stored, {}, audience)
+    return _arrange(shelves, usable, _list_unknown(services, usable))
+
+
+def _list_unknown(services: list[str] | None, usable: Iterable[Service]) -> list[str]:
+    return sorted(set(services or ()) - {service.name for service in usable})
 
 
 def load_known_catalogue(person: Member) -> Catalogue:
@@ -212,7 +228,7 @@ def load_known_catalogue(person: Member) -> Catalogue:
         for service in usable
         if service.last_error is not None
     }
-    return _arrange(_build_service_tools(_load_stored(usable, "model"), reasons, "model"))
+    return _arrange(_build_service_tools(_load_stored(usable, "model"), reasons, "model"), usable)
 
 
 def assemble(
@@ -224,7 +240,7 @@ def assemble(
         ServiceTools(service=listing.service.name, tools=_build_tools(listing, audience))
         for listing in listings
     ]
-    return _arrange(shelves, unknown)
+    return _arrange(shelves, unknown=unknown)
 
 
 def _load_usable(person: Member, services: list[str] | None) -> list[Service]:
@@ -238,14 +254,17 @@ def _load_usable(person: Member, services: list[str] | None) -> list[Service]:
 
 @compiled
 def _list_usable(person_id: int) -> QuerySet[Service]:
-    usable = Service.objects.usable_by(person_id)
-    return usable.only(*READ_FIELDS).annotate(**annotate_state())
+    return _read_usable(Service.objects.usable_by(person_id))
 
 
 @compiled
 def _list_usable_by_staff(person_id: int) -> QuerySet[Service]:
-    usable = Service.objects.usable_by(person_id, is_staff=True)
-    return usable.only(*READ_FIELDS).annotate(**annotate_state())
+    return _read_usable(Service.objects.usable_by(person_id, is_staff=True))
+
+
+def _read_usable(services: QuerySet[Service]) -> QuerySet[Service]:
+    has_denials = Exists(PolicyRule.objects.deny_tools())
+    return services.only(*READ_FIELDS).annotate(has_denials=has_denials, **annotate_state())
 
 
 def _load_usable_and_stored(
@@ -311,7 +330,11 @@ def _find_tools(stored: StoredService, audience: Audience) -> Sequence[Catalogue
     return tools
 
 
-def _arrange(shelves: Iterable[ServiceTools], unknown: Iterable[str] = ()) -> Catalogue:
+def _arrange(
+    shelves: Iterable[ServiceTools],
+    usable: Iterable[Any] = (),
+    unknown: Iterable[str] = (),
+) -> Catalogue:
     ordered = sorted(shelves, key=lambda shelf: shelf.service)
     missing = [(shelf.service, shelf.reason) for shelf in ordered if shelf.reason]
     tools, doubled = _index_by_id(each.tools for each in ordered if not each.reason)
@@ -322,6 +345,7 @@ def _arrange(shelves: Iterable[ServiceTools], unknown: Iterable[str] = ()) -> Ca
         unknown=tuple(unknown),
         missing=tuple(missing),
         doubled=tuple(doubled),
+        has_denials=next((service.has_denials for service in usable), None),
     )
 
 

@@ -20,6 +20,12 @@ from .second_signature import SecondSignature
 LEVEL_CHOICES = [(level, level) for level in LEVELS]
 
 
+class PolicyRuleQuerySet(models.QuerySet["PolicyRule"]):
+    def deny_tools(self) -> Self:
+        """Filter the rules in force that deny tools for all arguments."""
+        return self.filter(effect=PolicyRule.Effect.DENY, condition="", is_enabled=True)
+
+
 class PolicyRule(models.Model):
     """A rule of an admin for some calls. An empty field is no restriction.
 
@@ -66,6 +72,8 @@ class PolicyRule(models.Model):
         help_text="Of a rule that asks: somebody else has to sign, too.",
     )
     changed_at = models.DateTimeField(auto_now=True)
+
+    objects = PolicyRuleQuerySet.as_manager()
 
     class Meta:
         verbose_name = "rule"

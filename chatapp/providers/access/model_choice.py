@@ -254,7 +254,10 @@ def _list_environment_models(rows: list[ModelProvider]) -> list[OfferedModel]:
     for prefix in DEFAULT_MODELS:
         if prefix in taken or not is_offered(prefix):
             continue
-        of_account = _find_environment_rows(prefix)
+        kinds = environment.kinds_of_account(prefix)
+        of_account = [
+            row for row in rows if row.key_place == KeyPlace.ENVIRONMENT and row.kind in kinds
+        ]
         if not _are_open(of_account):
             continue
         listed = _list_names(of_account)

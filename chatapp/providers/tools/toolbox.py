@@ -8,6 +8,7 @@ import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from chatapp.providers.events import ToolLeftOut
 from chatapp.providers.request import ToolSpec
@@ -65,14 +66,16 @@ class Toolbox:
 
     def _fit(self, dialect: Dialect, spec: ToolSpec) -> str:
         """Add a tool, or return why not. No description of a service may fail the whole request."""
-        try:
-            if reason := find_obstacle(spec):
-                return reason
-            schema, shape = _fit_schema(dialect, spec)
-        except Exception:
-            log.exception("The arguments of the tool %s cannot be described.", spec.name)
-            return "Its description of its arguments cannot be read."
-        self._shapes[spec.name] = shape
+        fitted = _FITTED.setdefault(spec, {})
+        if dialect not in fitted:
+            try:
+                if reason := find_obstacle(spec):
+                    return reason
+                fitted[dialect] = _fit_schema(dialect, spec)
+            except Exception:
+                log.exception("The arguments of the tool %s cannot be described.", spec.name)
+                return "Its description of its arguments cannot be read."
+        schema, self._shapes[spec.name] = fitted[dialect]
         wire = self._names.to_wire(spec.name)
         self.tools.append(WireTool(name=wire, description=spec.description, schema=schema))
         return ""
@@ -91,6 +94,10 @@ class Toolbox:
     def arguments_from_wire(self, name: str, text: str) -> str:
         """Return the model's arguments for the tool `name` (ours) in the shape of the tool."""
         return arguments_from_wire(self._shapes.get(name, PLAIN), text)
+
+
+# The schemas that providers got, which nobody changes, with their shapes.
+_FITTED: WeakKeyDictionary[ToolSpec, dict[Dialect, tuple[Schema, Shape]]] = WeakKeyDictionary()
 
 
 def find_obstacle(spec: ToolSpec) -> str:

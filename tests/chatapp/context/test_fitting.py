@@ -57,7 +57,7 @@ def small(monkeypatch: pytest.MonkeyPatch, transactional_db: None) -> ChatModel:
             kind=found.kind, name=found.name, account=found.account, facts=facts
         )
 
-    monkeypatch.setattr("chatapp.engine.model_call.choose_model", with_facts)
+    monkeypatch.setattr("chatapp.engine.model_request.choose_model", with_facts)
     return facts
 
 

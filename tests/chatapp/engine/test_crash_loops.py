@@ -125,7 +125,8 @@ async def test_a_worker_that_dies_while_tools_are_listed_has_begun_an_attempt(
         reading.set()
         await asyncio.Event().wait()
 
-    monkeypatch.setattr("chatapp.engine.engine.build_catalogue", never)
+    monkeypatch.setattr("chatapp.engine.model_request.load_fresh_catalogue", lambda *_: None)
+    monkeypatch.setattr("chatapp.engine.model_request.build_catalogue", never)
     runtime.engine.wake(turn.pk)
     await wait_until(reading.is_set)
     step = await in_database(Step.objects.get)

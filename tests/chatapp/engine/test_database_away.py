@@ -16,8 +16,9 @@ from chatapp.engine.ending import finish_turn
 from chatapp.engine.engine import Engine
 from chatapp.engine.next_action import TurnState
 from chatapp.engine.runtime import EngineRuntime
+from chatapp.engine.step_opening import BegunTurn, begin_turn
 from chatapp.engine.steps import close_step
-from chatapp.engine.turn_state import TakenTurn, read_turn, take_turn
+from chatapp.engine.turn_state import read_turn
 from chatapp.journal import db_retry
 from chatapp.journal.lease import Lease, acquire, drop
 from chatapp.models import ToolCall, Turn
@@ -50,7 +51,7 @@ def was_taken_before(turn: Turn) -> None:
     Turn.objects.filter(pk=turn.pk).update(fence=1)
 
 
-@pytest.mark.parametrize("work", ["settle_orphans", "read_turn", "open_step"])
+@pytest.mark.parametrize("work", ["settle_orphans", "read_turn", "begin_step"])
 @pytest.mark.parametrize("error", [OperationalError, InterfaceError])
 async def test_a_turn_is_let_go_of_and_goes_on_when_it_is_taken_up_again(
     runtime: EngineRuntime,
@@ -110,12 +111,12 @@ async def test_a_signal_while_the_model_answers_is_read_before_the_turn_ends(
         reads.append(found[0].signals)
         return found
 
-    def take(turn_id: uuid.UUID) -> TakenTurn | None:
-        taken = take_turn(turn_id)
-        reads.extend([taken.turn.signals] if taken else [])
-        return taken
+    def begin(turn_id: uuid.UUID) -> BegunTurn | None:
+        begun = begin_turn(turn_id)
+        reads.extend([begun.taken.turn.signals] if begun else [])
+        return begun
 
-    monkeypatch.setattr(engines, "take_turn", take)
+    monkeypatch.setattr(engines, "begin_turn", begin)
     monkeypatch.setattr(engines, "read_turn", read)
     moving = asyncio.create_task(runtime.engine.advance(turn.pk))
     async with asyncio.timeout(60):

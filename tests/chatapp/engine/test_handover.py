@@ -8,7 +8,7 @@ from chatapp.conversations import intake
 from chatapp.engine import engine as engines
 from chatapp.engine.engine import Engine
 from chatapp.engine.runtime import EngineRuntime, close_engine_runtime, open_engine_runtime
-from chatapp.engine.turn_state import take_turn
+from chatapp.engine.step_opening import begin_turn
 from chatapp.journal import group_commit
 from chatapp.journal.lease import acquire
 from chatapp.live.page_view import load_conversation_view
@@ -105,8 +105,8 @@ async def test_an_engine_that_shuts_down_calls_no_model_again(
 async def test_closing_while_a_lease_is_being_taken_leaves_none_behind(
     runtime: EngineRuntime, turn: Turn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    taking = Held(take_turn)
-    monkeypatch.setattr(engines, "take_turn", taking)
+    taking = Held(begin_turn)
+    monkeypatch.setattr(engines, "begin_turn", taking)
     runtime.engine.wake(turn.pk)
     await wait_for_event(taking.reached)
     closing = asyncio.create_task(close_engine_runtime(runtime))
@@ -123,8 +123,8 @@ async def test_a_lease_that_is_not_to_be_had_is_not_given_back(
 ) -> None:
     held = await in_database(acquire, turn.pk)
     assert held is not None
-    taking = Held(take_turn)
-    monkeypatch.setattr(engines, "take_turn", taking)
+    taking = Held(begin_turn)
+    monkeypatch.setattr(engines, "begin_turn", taking)
     runtime.engine.wake(turn.pk)
     await wait_for_event(taking.reached)
     closing = asyncio.create_task(close_engine_runtime(runtime))

@@ -1,0 +1,64 @@
+"""Opening a step and building its request in one visit of the database: the visits before a model
+call are what a person waits for."""
+
+import logging
+import uuid
+from dataclasses import dataclass
+
+from django.db import transaction
+
+from chatapp.journal.fault_points import FaultPoint, reach
+from chatapp.journal.lease import Lease
+from chatapp.models import Turn
+
+from .model_request import PreparedRequest, prepare_at_once
+from .next_action import CallModel, next_action
+from .steps import OpenStep, create_step, open_step
+from .turn_state import TakenTurn, take_turn
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """A step whose model call is next. Without a request, a service must be asked first."""
+
+    step: OpenStep
+    request: PreparedRequest | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BegunTurn:
+    """A turn that this worker took, and its first step if that is next."""
+
+    taken: TakenTurn
+    opened: Opened | None = None
+
+
+def begin_turn(turn_id: uuid.UUID) -> BegunTurn | None:
+    """Lease the turn and read it; if it is new, open its first step in the same transaction.
+    Return None if another worker has it or it has nothing to do."""
+    step = None
+    with transaction.atomic():
+        taken = take_turn(turn_id)
+        if taken is None:
+            return None
+        is_new = taken.lease.fence == 1 and taken.state.step is None
+        if is_new and isinstance(next_action(taken.state), CallModel):
+            reach(FaultPoint.FIRST_STEP_CHOSEN)
+            step = create_step(taken.turn, 1)
+    if step is None:
+        return BegunTurn(taken=taken)
+    try:
+        request = prepare_at_once(taken.turn)
+    except Exception:
+        # Whoever moves the turn meets the error again, and ends the turn in good order.
+        log.exception("The first request of turn %s could not be built", turn_id)
+        request = None
+    return BegunTurn(taken=taken, opened=Opened(step=step, request=request))
+
+
+def begin_step(lease: Lease, turn: Turn, number: int, *, is_new: bool) -> Opened:
+    """Open a step of a turn that was read just now. Raises LeaseLost."""
+    step = open_step(lease, number, is_new=is_new)
+    return Opened(step=step, request=prepare_at_once(turn))
