@@ -14,12 +14,13 @@
     if (!form?.isConnected || !form.matches("form")) return;
     document.querySelectorAll("[data-announcements], #composer-notice").forEach((place) => place.replaceChildren(words));
   };
+  const words = () => document.querySelector("[data-announcements]").dataset;
   document.addEventListener("htmx:response:error", ({ detail: { ctx } }) => {
     const { status } = ctx.response;
     if (status === 503) tell(ctx, ctx.text);
-    else if (![409, 422].includes(status)) tell(ctx, `That did not work (${status}). Reload the page and try again.`);
+    else if (![409, 422].includes(status)) tell(ctx, words().failed.replace("{status}", status));
   });
   document.addEventListener("htmx:error", ({ detail: { ctx } }) => {
-    tell(ctx, "The server cannot be reached. Nothing is lost: try again in a moment.");
+    tell(ctx, words().unreachable);
   });
 })();

@@ -192,7 +192,7 @@ def test_a_tool_that_needs_approval_waits_for_the_person_whoever_asks(
     expect(asked).to_be_visible()
     assert "delete_counter two" not in effects.lines
     tick_as_read(tab)
-    button(asked, "Run once").click()
+    button(asked, "Allow once").click()
     expect_said(tab, "two is gone")
     assert effects.lines.count("delete_counter two") == 1
     visit.witness.excuse("409")

@@ -51,9 +51,9 @@ def sign_first(visit: Visit, tab: Page, name: str) -> None:
     question = card(tab, "delete thing")
     expect(question).to_contain_text("somebody has to sign for “Operations”")
     tick_as_read(tab)
-    button(question, "Run once").click()
-    waiting = tab.get_by_role("group", name=re.compile("^Waiting for a second signature"))
-    expect(waiting).to_contain_text("Signed by you.")
+    button(question, "Allow once").click()
+    waiting = tab.get_by_role("group", name=re.compile("^Waiting for a second approval"))
+    expect(waiting).to_contain_text("You approved this.")
     assert visit.executions(name) == 0
 
 
@@ -68,12 +68,12 @@ def test_one_signs_on_a_laptop_the_other_on_a_phone_and_then_it_runs(
     line = phone.get_by_role("link", name=re.compile("Delete thing signed"))
     expect(line).to_contain_text("for owner")
     line.click()
-    expect(phone.get_by_role("heading", name="Second signature for owner")).to_be_visible()
+    expect(phone.get_by_role("heading", name="Second approval for owner")).to_be_visible()
     question = card(phone, "delete thing")
     expect(question).to_contain_text("signed")
     assert phone.evaluate(SIDEWAYS) == []
     tick_as_read(phone)
-    button(question, "Run once").click()
+    button(question, "Allow once").click()
     expect(phone.locator("details.tool")).to_contain_text("signed by approver")
     expect(region(tab)).to_contain_text("All is done with signed.")
     expect_over(tab)
@@ -89,9 +89,9 @@ def test_the_other_says_no_with_a_word_and_the_requester_reads_it(
     phone.goto("/approvals/")
     phone.get_by_role("link", name=re.compile("Delete thing refused-by-two")).click()
     question = card(phone, "delete thing")
-    question.get_by_text("Say why").click()
-    question.get_by_label("A message to the assistant").fill("Not before Friday.")
-    button(question, "Do not run").click()
+    question.get_by_text("Deny with a reason").click()
+    question.get_by_label("Tell the assistant why").fill("Not before Friday.")
+    button(question, "Deny").click()
     expect(region(tab)).to_contain_text("Not before Friday.")
     expect(region(tab)).to_contain_text("denied by approver")
     assert visit.executions("refused-by-two") == 0

@@ -153,8 +153,8 @@ def test_an_unknown_outcome_without_a_word_says_that_none_came(turn: Turn) -> No
 @pytest.mark.parametrize(
     ("resolution", "state", "words"),
     [
-        ("worked", State.SUCCEEDED, "said that it had worked"),
-        ("did-not", State.FAILED, "said that it had not"),
+        ("worked", State.SUCCEEDED, "reported that it worked"),
+        ("did-not", State.FAILED, "reported that it did not work"),
         ("again", State.APPROVED, "had it run again"),
     ],
 )

@@ -167,10 +167,10 @@ def test_a_page_says_what_an_answer_cost_and_how_full_the_chat_is(
     page = parse(signed_in(owner).get(f"/c/{turn.conversation_id}/").content.decode())
     gauge = page.one("p", id="gauge")
     assert gauge.one("meter")["value"] == "35"
-    assert "35 % of what the model can read at once" in gauge.text
+    assert "35 % of context used" in gauge.text
     exact = "3,401 of 10,000 tokens"
     assert exact in gauge.all("span")[0]["title"] and exact in gauge.one("meter")["aria-label"]
-    assert "about 2,600 words read and written so far: 3,401 tokens" in gauge.text
+    assert "3,401 tokens in total" in gauge.text
     assert "0.012 EUR" in gauge.text
     assert page.one("div", id=f"status-{turn.answer_id}").text.endswith("401 tokens · 0.012 EUR")
 
@@ -190,7 +190,7 @@ def test_a_chat_whose_model_has_no_price_says_how_much_it_took_in_all(turn: Turn
     gauge = load_gauge(turn.conversation)
     assert (gauge.tokens, gauge.total_tokens, gauge.costs) == (1_800, 7_000, ())
     shown = parse(fragments.render_gauge(gauge)).one("p")
-    assert "about 5,200 words read and written so far: 7,000 tokens" in shown.text
+    assert "7,000 tokens in total" in shown.text
 
 
 @pytest.mark.parametrize(

@@ -214,7 +214,7 @@ def test_it_is_explained_in_three_parts_that_no_model_wrote(turn: Turn) -> None:
     )
     assert get_explanation(call) == {
         "What it does": "The service says: Removes a note for good.",
-        "Why it asks now": "Asked because its risk is high. An admin says: Ask Kim first.",
+        "Why it needs approval": "Asked because its risk is high. An admin says: Ask Kim first.",
         "What could go wrong": "What it deletes may be gone for good.",
     }
 
