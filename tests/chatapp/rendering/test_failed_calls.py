@@ -162,7 +162,7 @@ def test_a_resolved_call_says_who_resolved_it_and_how(
     turn: Turn, owner: Member, resolution: str, state: str, words: str
 ) -> None:
     call = rows.call(turn, {}, state, resolution=resolution, resolved_by=owner)
-    assert f"until owner {words}." in render(call).text
+    assert f"The outcome was unknown. owner {words}." in render(call).text
 
 
 def test_both_cards_answer_to_their_own_address_in_the_same_form(turn: Turn) -> None:

@@ -43,13 +43,13 @@ def get_previous_values(call: ToolCall) -> dict[str, str]:
 def test_what_differs_from_the_last_call_of_the_tool_is_marked(turn: Turn) -> None:
     add_past_call(turn, {"to": "ada@example.com", "text": "Hello"})
     call = rows.question(turn, {"to": "eve@example.com", "text": "Hello"})
-    assert get_previous_values(call) == {"to": "Differs. Last time: ada@example.com"}
+    assert get_previous_values(call) == {"to": "Changed. Last time: ada@example.com"}
 
 
 def test_a_new_value_and_one_that_is_gone_are_told(turn: Turn) -> None:
     add_past_call(turn, {"to": "ada@example.com", "limit": 3})
     call = rows.question(turn, {"to": "ada@example.com", "force": True})
-    assert get_previous_values(call) == {"force": "Differs. Last time: not given"}
+    assert get_previous_values(call) == {"force": "Changed. Last time: not given"}
     assert render(call).with_class("left-out-now")[0].text.endswith(": limit.")
 
 
@@ -125,7 +125,7 @@ def test_a_row_and_last_time_keep_the_secret_too(turn: Turn) -> None:
     assert "first-one" not in render_call(done)
     html = render_call(rows.question(turn, {"password": "second-one"}))
     assert "first-one" not in html
-    assert "Last time: <span>another secret</span>" in html
+    assert 'Last time: <span dir="auto">another secret</span>' in html
 
 
 def test_without_a_secret_the_exact_text_stays_as_it_is() -> None:

@@ -84,10 +84,10 @@ def test_a_choice_says_what_it_is_and_what_it_may_do(owner_client: Client) -> No
     remove, search = page.all("button", data_at="cursor")
     assert "Delete a memo" in remove.text
     assert (remove.one("span", class_="badge").text, remove.one("span")["data-risk"]) == (
-        "high risk",
+        "High risk",
         "high",
     )
-    assert "low risk Find memos by their words." in search.text
+    assert "Low risk Find memos by their words." in search.text
 
 
 def test_the_page_is_told_for_which_word_these_are(owner_client: Client) -> None:
@@ -126,7 +126,7 @@ def test_a_service_that_fails_says_so(owner_client: Client) -> None:
         each.text
         for each in read_suggestions(owner_client, "@wiki").all("button", data_at="cursor")
     ]
-    assert [("Not available now." in text) for text in texts] == [True]
+    assert [("Cannot be used now." in text) for text in texts] == [True]
 
 
 def test_what_an_admin_switched_off_is_not_offered(owner_client: Client) -> None:
