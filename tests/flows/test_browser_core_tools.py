@@ -60,7 +60,7 @@ def test_a_plan_is_a_checklist_that_is_ticked_where_it_stands(visit: Visit) -> N
     plan = tab.get_by_role("region", name="Plan", exact=True)
     expect(plan).to_have_count(1)
     expect(plan).to_contain_text("1 of 2 done")
-    expect(plan.get_by_role("listitem")).to_have_text(["Collect done", "Compare under way"])
+    expect(plan.get_by_role("listitem")).to_have_text(["Collect done", "Compare in progress"])
     expect_over(tab)
     tab.reload()
     expect(plan).to_contain_text("1 of 2 done")
