@@ -257,7 +257,7 @@ async def test_what_waits_is_shown_at_once_and_whenever_it_changes(owner: Member
     assert "1<span" in second[page_values.WAITING_ID]
     assert page_values.waiting_id(call.pk) in second[page_values.INBOX_ID]
     await create_waiting_call(owner)
-    assert "2 wait for you." in (await read_fragments(tab))[page_values.WAITING_ID]
+    assert "2 requests wait for you." in (await read_fragments(tab))[page_values.WAITING_ID]
     await tab.leave()
 
 
@@ -298,7 +298,7 @@ async def test_a_card_for_a_second_signer_follows_what_others_decide(
         signed_in(owner).post(f"/approvals/{call.pk}/decide", values)
 
     await in_database(deny)
-    assert "denied by owner" in (await read_fragments(tab))[page_values.tool_call_id(call.pk)]
+    assert "denied by <bdi>owner</bdi>" in (await read_fragments(tab))[page_values.tool_call_id(call.pk)]
 
 
 async def test_many_signals_at_once_are_one_frame(owner: Member) -> None:
@@ -312,7 +312,7 @@ async def test_many_signals_at_once_are_one_frame(owner: Member) -> None:
                 journal.append_call(call.turn, call.pk, State.AWAITING_APPROVAL)
 
     await in_database(ask_often)
-    assert "10 wait for you." in (await read_fragments(tab))[page_values.WAITING_ID]
+    assert "10 requests wait for you." in (await read_fragments(tab))[page_values.WAITING_ID]
     assert await tab.receives_nothing()
 
 
