@@ -298,7 +298,10 @@ async def test_a_card_for_a_second_signer_follows_what_others_decide(
         signed_in(owner).post(f"/approvals/{call.pk}/decide", values)
 
     await in_database(deny)
-    assert "denied by <bdi>owner</bdi>" in (await read_fragments(tab))[page_values.tool_call_id(call.pk)]
+    assert (
+        "denied by <bdi>owner</bdi>"
+        in (await read_fragments(tab))[page_values.tool_call_id(call.pk)]
+    )
 
 
 async def test_many_signals_at_once_are_one_frame(owner: Member) -> None:
