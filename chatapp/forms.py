@@ -5,6 +5,7 @@ from collections.abc import Collection
 from typing import Any
 
 from django import forms
+from django.utils.translation import gettext_lazy
 
 from mcpconfig.models.service import MAX_GUIDANCE_CHARACTERS
 
@@ -73,10 +74,10 @@ class DecisionForm(forms.Form):
 
     decision = forms.ChoiceField(
         choices=[
-            ("run", "Run"),
+            ("run", gettext_lazy("Allow once")),
             *Consent.Scope.choices,
             ("change", "Run with these values"),
-            ("deny", "Do not run"),
+            ("deny", gettext_lazy("Deny")),
         ]
     )
     scope = forms.ChoiceField(choices=[("once", "Once"), *Consent.Scope.choices], required=False)

@@ -182,26 +182,6 @@ class Gauge:
             return None
         return min(100, -(-100 * self.tokens // self.context_tokens))
 
-    @property
-    def words(self) -> int:
-        """The size of the last model call in words, estimated."""
-        return estimate_words(self.tokens)
-
-    @property
-    def total_words(self) -> int:
-        return estimate_words(self.total_tokens)
-
-    @property
-    def saved_words(self) -> int:
-        return estimate_words(self.saved_tokens)
-
-
-def estimate_words(tokens: int) -> int:
-    """Estimate how many English words the tokens are, to two digits: three words for four
-    tokens."""
-    words = -(-3 * tokens // 4)
-    return round(words, min(0, 2 - len(str(words))))
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageView:

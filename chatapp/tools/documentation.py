@@ -21,8 +21,8 @@ tools, they are decided by the same rules as all others, and their calls stand i
 name them in rules by their names. A call happens whole or not at all: its outcome is never unknown.
 An input has at most {INPUT_CHARACTERS:,} characters of JSON, a result {OUTPUT_CHARACTERS:,}.
 
-What is remembered about a person is theirs alone. They see, change and delete it on the page *What
-it remembers about you* in their menu.
+What is remembered about a person is theirs alone. They see, change and delete it on the page
+*Memory* in their menu.
 """
 
 

@@ -1,11 +1,12 @@
 // Announces changes, reports failed requests.
 (() => {
+  const box = () => document.querySelector("[data-announcements]");
   document.addEventListener("painted", ({ target }) => {
     const { title } = target.dataset;
     if (title != null) document.title = document.title.replace(/^(\(\d+\) )?/, title);
     const said = target.matches("[data-say]") ? target : target.querySelector("[data-say]");
     if (!said) return;
-    document.querySelector("[data-announcements]").textContent = said.dataset.say;
+    box().textContent = said.dataset.say;
     htmx.trigger("#sidebar-list", "refresh");
   });
 
@@ -17,9 +18,9 @@
   document.addEventListener("htmx:response:error", ({ detail: { ctx } }) => {
     const { status } = ctx.response;
     if (status === 503) tell(ctx, ctx.text);
-    else if (![409, 422].includes(status)) tell(ctx, `That did not work (${status}). Reload the page and try again.`);
+    else if (![409, 422].includes(status)) tell(ctx, box().dataset.failed.replace("{status}", status));
   });
   document.addEventListener("htmx:error", ({ detail: { ctx } }) => {
-    tell(ctx, "The server cannot be reached. Nothing is lost: try again in a moment.");
+    tell(ctx, box().dataset.unreachable);
   });
 })();

@@ -68,7 +68,7 @@
     if (!box || box.value || !text || text.length > MOST_TEXT) return { isError: true };
     box.value = text;
     box.dispatchEvent(new Event("input", { bubbles: true }));
-    note(app, "The app has put words into your message box. Only you send them.");
+    note(app, app.box.dataset.filled);
     return {};
   };
 
@@ -89,7 +89,7 @@
       if (result) return result;
       await pause();
     }
-    throw new Wrong("Nobody has decided about this yet.");
+    throw new Wrong("This call still waits for a decision.");
   };
 
   const isMessage = (data) => {
@@ -126,7 +126,7 @@
   const stop = (app) => {
     apps.delete(app);
     app.frame.remove();
-    note(app, "This app was stopped: it sent too many messages. Reload the page to go on.");
+    note(app, app.box.dataset.stopped);
   };
 
   const show = (root) => {

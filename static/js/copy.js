@@ -19,7 +19,8 @@
     if (!button) return;
     await navigator.clipboard.writeText(textOf(button));
     button.dataset.copied = "";
-    document.querySelector("[data-announcements]").textContent = "Copied.";
+    const place = document.querySelector("[data-announcements]");
+    place.textContent = place.dataset.copyDone;
     setTimeout(() => { delete button.dataset.copied; }, 1500);
   });
   document.addEventListener("painted", ({ target }) => addButtons(target.parentElement));

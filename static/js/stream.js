@@ -41,7 +41,7 @@
 
   const retry = () => {
     drop();
-    lost ||= setTimeout(() => { words.textContent = "Connection lost, trying again."; }, 2e3);
+    lost ||= setTimeout(() => { words.textContent = words.dataset.lost; }, 2e3);
     again = setTimeout(connect, Math.random() * Math.min(3e4, 500 * 2 ** tries++));
   };
 

@@ -59,7 +59,7 @@ def get_frame(visit: Visit, tool: str) -> Page:
     expect(cards(tab).or_(tab.locator("iframe")).first).to_be_visible()
     if cards(tab).count():
         tick_as_read(tab)
-        button(cards(tab), "Run once").click()
+        button(cards(tab), "Allow once").click()
     expect(region(tab)).to_contain_text("The end.")
     return tab
 
@@ -89,7 +89,7 @@ def test_the_example_clock_shows_asks_and_speaks(visit: Visit) -> None:
     expect(cards(tab).or_(answers.last.locator(".acts")).first).to_be_visible()
     if cards(tab).count():
         tick_as_read(tab)
-        button(cards(tab), "Run once").click()
+        button(cards(tab), "Allow once").click()
     expect(clock).not_to_have_text(before)
     expect(tab.locator("iframe")).to_have_count(1)
 

@@ -128,7 +128,7 @@ def test_without_javascript_the_result_is_there_and_the_app_says_why_it_is_not(
     address = open_app(visit, "nothing").url
     tab = visit.tab(java_script_enabled=False)
     tab.goto(address)
-    expect(region(tab)).to_contain_text("an app, which needs JavaScript")
+    expect(region(tab)).to_contain_text("has an app. It needs JavaScript")
     tab.locator("details.tool > summary").click()
     expect(tab.locator("details.tool")).to_contain_text("Shown: hi")
     expect(tab.locator("iframe")).to_be_hidden()
@@ -169,7 +169,7 @@ def test_an_apps_words_are_put_into_an_empty_box_and_never_sent(visit: Visit) ->
     expect_said(tab, '"id":2,"result":{}')
     expect_said(tab, '"id":3,"result":{"isError":true}')
     expect(box(tab)).to_have_value("Buy milk")
-    expect(tab.locator("[data-app-note]")).to_contain_text("Only you send them")
+    expect(tab.locator("[data-app-note]")).to_contain_text("Only you can send it")
     expect(tab.locator(".turn[data-role=user]")).to_have_count(1)
 
 
@@ -192,7 +192,7 @@ def test_a_tool_that_needs_approval_waits_for_the_person_whoever_asks(
     expect(asked).to_be_visible()
     assert "delete_counter two" not in effects.lines
     tick_as_read(tab)
-    button(asked, "Run once").click()
+    button(asked, "Allow once").click()
     expect_said(tab, "two is gone")
     assert effects.lines.count("delete_counter two") == 1
     visit.witness.excuse("409")

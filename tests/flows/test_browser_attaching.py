@@ -30,8 +30,8 @@ def open_menu(tab: Page) -> None:
 
 def attach_notice(tab: Page) -> None:
     open_menu(tab)
-    button(tab, "Attach a resource of room").click()
-    search = tab.get_by_role("searchbox", name="Search the resources")
+    button(tab, "Attach a resource from room").click()
+    search = tab.get_by_role("searchbox", name="Search resources")
     expect(search).to_be_focused()
     search.fill("notice")
     search.press("Enter")
@@ -56,7 +56,7 @@ def test_a_resource_is_attached_and_sent_with_what_was_written(
         attach_notice(tab)
     else:
         open_menu(tab)
-        button(tab, "Attach a resource of room").click()
+        button(tab, "Attach a resource from room").click()
         tab.get_by_role("searchbox").fill("notice")
         button(tab, "Search").click()
         button(tab, "Look at Notice <b>board</b>").click()
@@ -99,8 +99,8 @@ def test_a_prompt_is_found_by_a_slash_filled_in_and_sent_by_the_person(
     expect(town).to_be_focused()
     town.press_sequentially("Bern")
     expect(tab.locator("datalist option[value=Bern]")).to_be_attached()
-    button(tab, "See what it says").click()
-    button(tab, "Put it into the message").click()
+    button(tab, "Preview").click()
+    button(tab, "Insert into the message").click()
     expect(box(tab)).to_have_value("Plan 2 days in Bern.\n\n> By train?\n> Or by boat?")
     expect(tab.get_by_role("checkbox", name="room://guide")).to_be_checked()
     expect(tab.locator("#picker")).to_be_empty()

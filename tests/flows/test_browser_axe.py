@@ -173,7 +173,7 @@ def test_every_state_of_a_second_signature_is(
     found = {}
     for address in signed:
         tab.goto(address)
-        expect(tab.get_by_role("heading", name="Second signature for stranger")).to_be_visible()
+        expect(tab.get_by_role("heading", name="Second approval for stranger")).to_be_visible()
         found[address] = objections(tab, axe)
     assert {address: words for address, words in found.items() if words} == {}
 
@@ -211,7 +211,7 @@ def test_the_tools_menu_is(visit: Visit, axe: str, filled: str, size: str, schem
     tab.locator("#tools-open").click()
     expect(tab.locator("#tools-open-things")).to_be_visible()
     tab.locator("#tools-open-own").click()
-    expect(tab.get_by_role("list", name="The assistant’s own tools")).to_be_visible()
+    expect(tab.get_by_role("list", name="Built-in tools")).to_be_visible()
     assert objections(tab, axe) == []
     tab.locator("#tools-open-things").click()
     expect(tab.get_by_role("list", name="Tools of")).to_be_visible()

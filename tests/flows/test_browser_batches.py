@@ -11,7 +11,7 @@ from tests.wire.script import Answer, Tool
 from .browser import Visit, ask_in_new_chat, button, card, cards, expect_over, region, tick_as_read
 
 pytestmark = [pytest.mark.gate, pytest.mark.timeout(300)]
-SOME_WAIT = "3 actions wait for you."
+SOME_WAIT = "3 actions need your approval."
 
 
 def make_calls(visit: Visit, word: str) -> str:
@@ -44,12 +44,12 @@ def test_several_are_selected_and_run_together_and_the_dangerous_one_is_not(visi
     three_wait(tab)
     expect(boxes(tab)).to_have_count(2)
     boxes(tab).first.check()
-    button(tab, "Select all that may run together").click()
+    button(tab, "Select all").click()
     expect(boxes(tab).last).to_be_checked()
-    button(tab, "Run the selected").click()
+    button(tab, "Allow selected").click()
     expect(cards(tab)).to_have_count(1)
     assert effects(visit, "batch") == [], "Nothing runs before all are decided."
-    button(card(tab, "delete thing"), "Do not run").click()
+    button(card(tab, "delete thing"), "Deny").click()
     expect(region(tab)).to_contain_text("All of batch is done.")
     assert effects(visit, "batch") == ["slow_thing batch-1", "slow_thing batch-2"]
 
@@ -63,11 +63,11 @@ def test_another_tab_follows_and_keeps_what_is_ticked_in_it(visit: Visit) -> Non
     there.goto(here.url)
     three_wait(there)
     boxes(there).nth(1).check()
-    button(cards(here).first, "Run once").click()
+    button(cards(here).first, "Allow once").click()
     expect(cards(there)).to_have_count(2)
-    expect(there.get_by_text("2 actions wait for you.")).to_be_visible()
+    expect(there.get_by_text("2 actions need your approval.")).to_be_visible()
     expect(boxes(there)).to_be_checked()
-    button(there, "Do not run any of these").click()
+    button(there, "Deny all").click()
     expect(cards(here)).to_have_count(0)
     expect(region(here)).to_contain_text("All of tabs is done.")
     assert effects(visit, "tabs") == ["slow_thing tabs-1"]
@@ -83,10 +83,10 @@ def test_by_keyboard_alone_and_enter_on_a_box_runs_nothing(visit: Visit) -> None
     tab.keyboard.press("Enter")
     expect(boxes(tab).first).to_be_checked()
     expect(cards(tab)).to_have_count(3)
-    button(tab, "Run the selected").focus()
+    button(tab, "Allow selected").focus()
     tab.keyboard.press("Enter")
     expect(cards(tab)).to_have_count(2)
-    button(tab, "Do not run any of these").focus()
+    button(tab, "Deny all").focus()
     tab.keyboard.press("Space")
     expect(region(tab)).to_contain_text("All of keys is done.")
     assert effects(visit, "keys") == ["slow_thing keys-1"]
@@ -100,13 +100,13 @@ def test_without_javascript_and_on_a_phone(visit: Visit) -> None:
     phone = visit.context(viewport={"width": 390, "height": 844}, java_script_enabled=False)
     plain = phone.new_page()
     plain.goto(tab.url)
-    button(plain, "Select all that may run together").click()
-    expect(plain.get_by_role("heading", name="Actions that wait")).to_be_visible()
+    button(plain, "Select all").click()
+    expect(plain.get_by_role("heading", name="Needs your approval")).to_be_visible()
     expect(boxes(plain).first).to_be_checked()
     tick_as_read(plain)
-    button(plain, "Run the selected").click()
+    button(plain, "Allow selected").click()
     plain.wait_for_url("**/c/*/")
-    button(card(tab, "delete thing"), "Do not run").click()
+    button(card(tab, "delete thing"), "Deny").click()
     expect(region(tab)).to_contain_text("All of plain is done.")
     assert effects(visit, "plain") == ["slow_thing plain-1", "slow_thing plain-2"]
 
@@ -121,7 +121,7 @@ def reviewed(visit: Visit) -> Iterator[None]:
 
 
 def look_at(tab: Page) -> Locator:
-    return tab.get_by_role("group", name=re.compile("^Look at the result: Read thing"))
+    return tab.get_by_role("group", name=re.compile("^Review the result: Read thing"))
 
 
 @pytest.mark.usefixtures("reviewed")
@@ -135,12 +135,12 @@ def test_a_result_is_looked_at_before_the_assistant_sees_it(visit: Visit, gives:
     tab = visit.tab()
     ask_in_new_chat(tab, question)
     look = look_at(tab)
-    expect(look).to_contain_text("The assistant has not seen this yet.")
+    expect(look).to_contain_text("The assistant has not seen it yet.")
     expect(look).to_contain_text(f"{name} is a thing")
     other = tab.context.new_page()
     other.goto(tab.url)
     tick_as_read(tab)
-    button(look, "Give it to the assistant" if gives else "Hold it back").click()
+    button(look, "Give to the assistant" if gives else "Hold back").click()
     expect_over(tab)
     expect(region(other)).to_contain_text(f"That was {name}.")
     told = visit.house.model.requests[-1].body
@@ -164,6 +164,6 @@ def test_a_result_that_waits_outlives_a_killed_server(visit: Visit) -> None:
     tab.goto(address)
     expect(look_at(tab)).to_contain_text("kept is a thing")
     tick_as_read(tab)
-    button(look_at(tab), "Give it to the assistant").click()
+    button(look_at(tab), "Give to the assistant").click()
     expect(region(tab)).to_contain_text("That was kept.")
     assert visit.house.effects.lines.count("read_thing kept") == 1

@@ -16,8 +16,8 @@ TOLD = """
   - heading "things wants to delete thing" [level=3]
   - definition: told
   - group:
-    - button "Run once"
-    - button "Do not run"
+    - button "Allow once"
+    - button "Deny"
 """
 
 
@@ -49,8 +49,8 @@ def test_every_state_says_its_word(visit: Visit, filled: str, size: dict[str, in
         if state.value not in ours:
             assert state.label in said, state
     assert "nothing is sent until you decide" in said
-    assert "two people sign" in said
-    assert "signed by you. waits for a second signature" in said
+    assert "needs two approvals" in said
+    assert "you approved this. it waits for a second approval" in said
     wide = tab.evaluate("() => document.documentElement.scrollWidth > window.innerWidth")
     assert not wide, "It scrolls sideways."
 
@@ -63,7 +63,7 @@ def test_a_screen_reader_is_told_what_asks_and_what_can_be_done(visit: Visit) ->
 
 
 @pytest.mark.parametrize(
-    ("name", "answer", "times"), [("pressed", "Run once", 1), ("spared", "Do not run", 0)]
+    ("name", "answer", "times"), [("pressed", "Allow once", 1), ("spared", "Deny", 0)]
 )
 def test_a_card_is_answered_by_keyboard_alone(
     visit: Visit, name: str, answer: str, times: int
@@ -86,12 +86,12 @@ def test_values_are_changed_by_keyboard_alone(visit: Visit) -> None:
     question = card(tab, "delete thing")
     expect(question).to_be_visible()
     tick_as_read(tab)
-    tab_to(tab, question.get_by_text("Change values"))
+    tab_to(tab, question.get_by_text("Edit values"))
     tab.keyboard.press("Enter")
     tab_to(tab, question.get_by_label("name"))
     tab.keyboard.press("Control+A")
     tab.keyboard.type("after")
-    tab_to(tab, button(question, "Run with these values"))
+    tab_to(tab, button(question, "Allow with these values"))
     tab.keyboard.press("Enter")
     expect(region(tab)).to_contain_text("All is done with before.")
     expect_over(tab)
@@ -102,14 +102,14 @@ def test_the_buttons_of_a_long_card_stay_in_reach_on_a_phone(visit: Visit) -> No
     tab = visit.tab(viewport=PHONE)
     ask_in_new_chat(tab, deletion(visit, "reached"))
     question = card(tab, "delete thing")
-    question.get_by_text("Exactly what will be sent").click()
+    question.get_by_text("Show the exact request").click()
     question.get_by_text("Explain").click()
     question.evaluate("(card) => card.scrollIntoView({ block: 'start' })")
     assert question.evaluate("(card) => card.scrollHeight > card.closest('.scroller').clientHeight")
     expect(question.get_by_role("heading").first).to_be_in_viewport()
-    expect(button(question, "Run once")).to_be_in_viewport(ratio=1)
+    expect(button(question, "Allow once")).to_be_in_viewport(ratio=1)
     tick_as_read(tab)
-    button(question, "Do not run").click()
+    button(question, "Deny").click()
     expect(region(tab)).to_contain_text("All is done with reached.")
     expect_over(tab)
     assert visit.executions("reached") == 0
@@ -123,7 +123,7 @@ def test_two_pages_follow_one_decision(visit: Visit) -> None:
     for tab in (first, second):
         expect(card(tab, "delete thing")).to_be_visible()
     tick_as_read(second)
-    button(card(second, "delete thing"), "Run once").click()
+    button(card(second, "delete thing"), "Allow once").click()
     for tab in (first, second):
         expect(region(tab)).to_contain_text("All is done with shared.")
         expect(card(tab, "delete thing")).to_have_count(0)

@@ -21,7 +21,7 @@ from .test_browser_cards import tab_to
 
 pytestmark = [pytest.mark.gate, pytest.mark.timeout(300)]
 FACT = "Reports go out on Mondays."
-WAY = "More ways to run"
+WAY = "Allow…"
 
 
 def step(tool: str, **arguments: object) -> Answer:
@@ -39,7 +39,7 @@ def test_a_form_is_answered_and_the_answer_goes_on_with_it(visit: Visit) -> None
         tab, visit.house.model.answers("Book a room", form, Answer(text="It is booked."))
     )
     question = tab.get_by_role("group", name="Question:")
-    expect(question).to_contain_text("The assistant asks you something")
+    expect(question).to_contain_text("The assistant asks a question")
     expect(question).to_contain_text("To book the room.")
     tick_as_read(tab)
     question.get_by_label("Which room?").select_option("Green room")
@@ -60,7 +60,7 @@ def test_a_plan_is_a_checklist_that_is_ticked_where_it_stands(visit: Visit) -> N
     plan = tab.get_by_role("region", name="Plan", exact=True)
     expect(plan).to_have_count(1)
     expect(plan).to_contain_text("1 of 2 done")
-    expect(plan.get_by_role("listitem")).to_have_text(["Collect done", "Compare under way"])
+    expect(plan.get_by_role("listitem")).to_have_text(["Collect done", "Compare in progress"])
     expect_over(tab)
     tab.reload()
     expect(plan).to_contain_text("1 of 2 done")
@@ -76,15 +76,15 @@ def test_a_fact_is_allowed_once_with_other_words_and_stands_on_its_page(visit: V
     expect(question.get_by_text(WAY)).to_have_count(0)
     question.get_by_text("Explain").click()
     expect(question).to_contain_text("Remember one lasting fact about this person")
-    question.get_by_text("Change values").click()
+    question.get_by_text("Edit values").click()
     question.get_by_label("text").fill(FACT)
     tick_as_read(tab)
-    button(question, "Run with these values").click()
+    button(question, "Allow with these values").click()
     expect(region(tab)).to_contain_text(f"Remembered: {FACT}")
     expect(region(tab)).to_contain_text("I keep it in mind.")
     expect_over(tab)
 
-    tab.get_by_role("link", name="Change or delete it").click()
+    tab.get_by_role("link", name="Edit or delete").click()
     fact = tab.get_by_role("article", name=FACT)
     expect(fact).to_contain_text("From the chat Keep that in mind")
     fact.get_by_role("button", name="Delete").click()

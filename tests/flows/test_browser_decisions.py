@@ -47,7 +47,7 @@ def test_a_click_100_ms_after_the_card_appeared_runs_nothing_and_says_why(visit:
     expect(question.get_by_role("alert")).to_contain_text("too quick")
     assert visit.executions("hasty") == 0
     tick_as_read(tab)
-    button(question, "Run once").click()
+    button(question, "Allow once").click()
     expect(region(tab)).to_contain_text("All is done with hasty.")
     assert visit.executions("hasty") == 1
 
@@ -72,7 +72,7 @@ def test_enter_in_the_message_box_never_approves(visit: Visit) -> None:
 def test_a_double_click_on_run_once_runs_it_once(visit: Visit) -> None:
     tab = visit.tab()
     ask_in_new_chat(tab, deletion(visit, "twice"))
-    run = button(card(tab, "delete thing"), "Run once")
+    run = button(card(tab, "delete thing"), "Allow once")
     expect(run).to_be_visible()
     tick_as_read(tab)
     run.dblclick()

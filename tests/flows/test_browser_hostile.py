@@ -257,10 +257,10 @@ def test_no_payload_leaves_its_frame_in_approval_cards_and_lists(visit: Visit) -
     tab.goto(address)
     for words in INJECTIONS[-6:]:
         first = cards(tab).first
-        first.get_by_text("Say why").click()
+        first.get_by_text("Deny with a reason").click()
         first.get_by_role("textbox").fill(words)
         left = cards(tab).count() - 1
-        button(first, "Do not run").click()
+        button(first, "Deny").click()
         expect(cards(tab)).to_have_count(left)
     expect(region(tab)).to_contain_text("The end.")
     look(tab)

@@ -21,7 +21,7 @@ from .test_browser_decisions import deletion
 
 pytestmark = [pytest.mark.gate, pytest.mark.timeout(300)]
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
-EMPTY = "Nothing waits for you."
+EMPTY = "Nothing needs your answer."
 NAMES = iter(f"ida{number}" for number in range(100))
 
 
@@ -64,9 +64,9 @@ def test_tabs_of_one_person_follow_each_other(visit: Visit, ida: str) -> None:
     for tab in (watching, chat):
         expect(badge(tab, "Inbox 1 waits for you")).to_be_visible()
         expect(tab).to_have_title(re.compile(r"^\(1\) "))
-    expect(watching.locator("[data-announcements]")).to_have_text("1 waits for you.")
+    expect(watching.locator("[data-announcements]")).to_have_text("1 request waits for you.")
     tick_as_read(chat)
-    button(question, "Run once").click()
+    button(question, "Allow once").click()
     expect(inbox(watching)).to_contain_text(EMPTY)
     for tab in (watching, chat):
         expect(badge(tab, "Inbox")).to_be_visible()
@@ -97,12 +97,12 @@ def test_a_card_on_its_own_page_follows_what_another_tab_decides(visit: Visit, i
     expect(card(chat, "delete thing")).to_be_visible()
     alone.goto("/approvals/")
     line(inbox(alone)).click()
-    button(card(alone, "delete thing"), "Run once").hover()
+    button(card(alone, "delete thing"), "Allow once").hover()
     tick_as_read(chat)
-    button(card(chat, "delete thing"), "Do not run").click()
+    button(card(chat, "delete thing"), "Deny").click()
     expect(card(alone, "delete thing")).to_have_count(0)
     expect(alone.get_by_role("main")).to_contain_text("denied")
-    expect(alone.get_by_text("Nothing else waits for you.")).to_be_visible()
+    expect(alone.get_by_text("Nothing else needs your answer.")).to_be_visible()
 
 
 def test_the_keyboard_alone_goes_from_one_to_the_next(visit: Visit, ida: str) -> None:
@@ -116,9 +116,9 @@ def test_the_keyboard_alone_goes_from_one_to_the_next(visit: Visit, ida: str) ->
         question = card(tab, "delete thing")
         expect(question).to_contain_text(name)
         tick_as_read(tab)
-        _press_on(tab, button(question, "Do not run"), "Space")
+        _press_on(tab, button(question, "Deny"), "Space")
         expect(question).to_have_count(0)
-    expect(tab.get_by_text("Nothing else waits for you.")).to_be_visible()
+    expect(tab.get_by_text("Nothing else needs your answer.")).to_be_visible()
     assert visit.executions("first") == visit.executions("second") == 0
 
 
@@ -149,9 +149,9 @@ def test_on_a_phone_one_answers_with_the_thumb(visit: Visit, ida: str) -> None:
     expect(question).to_be_visible()
     assert fits(phone)
     tick_as_read(phone)
-    button(question, "Run once").tap()
+    button(question, "Allow once").tap()
     expect(question).to_have_count(0)
-    expect(phone.get_by_text("Nothing else waits for you.")).to_be_visible()
+    expect(phone.get_by_text("Nothing else needs your answer.")).to_be_visible()
     expect(region(asking)).to_contain_text("All is done with thumbed.")
 
 
@@ -165,7 +165,7 @@ def test_without_javascript_the_next_one_is_offered_too(visit: Visit, ida: str) 
     bare.goto("/approvals/")
     line(inbox(bare)).first.click()
     tick_as_read(bare)
-    button(card(bare, "delete thing"), "Do not run").click()
-    expect(bare.get_by_role("navigation", name="What waits next")).to_contain_text("simple")
-    bare.get_by_role("navigation", name="What waits next").get_by_role("link").click()
+    button(card(bare, "delete thing"), "Deny").click()
+    expect(bare.get_by_role("navigation", name="Next request")).to_contain_text("simple")
+    bare.get_by_role("navigation", name="Next request").get_by_role("link").click()
     expect(card(bare, "delete thing")).to_contain_text("simple")

@@ -31,8 +31,8 @@ def test_the_keyboard_alone_finds_and_chooses_a_tool(visit: Visit) -> None:
     tab.goto("/")
     begin(tab, "Please ask @thi")
     expect(choices(tab).first).to_contain_text("@things")
-    expect(choices(tab).filter(has_text="@things/delete_thing")).to_contain_text("high risk")
-    expect(tab.locator("[data-announcements]")).to_contain_text("to mention")
+    expect(choices(tab).filter(has_text="@things/delete_thing")).to_contain_text("High risk")
+    expect(tab.locator("[data-announcements]")).to_contain_text("suggestion")
     expect(box(tab)).to_be_focused()
 
     box(tab).press_sequentially("ngs/re")

@@ -56,7 +56,7 @@ def test_a_model_is_found_and_chosen_by_keyboard_and_asked(
     tab.goto("/")
     box(tab).fill("Who are you?")
     open_list(tab)
-    search = tab.get_by_role("searchbox", name="Search the models")
+    search = tab.get_by_role("searchbox", name="Search models")
     expect(search).to_be_focused()
     tab.keyboard.type("no pictures")
     found = tab.get_by_role("group", name="Models").get_by_role("button")

@@ -183,7 +183,7 @@ def allow(tab: Page) -> None:
     question = card(tab, "whoami", "vault")
     expect(question).to_be_visible()
     tick_as_read(tab)
-    button(question, "Run once").click()
+    button(question, "Allow once").click()
 
 
 def make_due(town: Town) -> None:

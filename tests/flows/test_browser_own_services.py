@@ -30,7 +30,7 @@ def allowed(chromium: Browser, house: House) -> Iterator[None]:
 
 def add(tab: Page, name: str, url: str, token: str = "") -> None:
     tab.goto("/services/")
-    tab.get_by_role("link", name="Add a service of your own").click()
+    tab.get_by_role("link", name="Add your own service").click()
     tab.get_by_label("Name", exact=True).fill(name)
     tab.get_by_label("Address (URL)").fill(url)
     if token:
@@ -53,17 +53,19 @@ def test_a_service_is_added_tested_changed_and_removed(
 
     add(tab, name, "https://127.0.0.1:9/mcp", token="a-token-of-mine")
     expect(tab.get_by_role("heading", name=name).first).to_be_visible()
-    expect(tab.locator("#own-state")).to_contain_text("It is kept, and cannot be used now.")
+    expect(tab.locator("#own-state")).to_contain_text(
+        "The service is saved, but it cannot be used now."
+    )
     expect(tab.locator("#own-state")).to_contain_text("added by an admin")
 
-    tab.get_by_role("link", name="Change", exact=True).click()
+    tab.get_by_role("link", name="Edit", exact=True).click()
     tab.get_by_label("Title").fill("My box")
     button(tab, "Save and test").click()
     expect(tab.get_by_role("heading", name="My box").first).to_be_visible()
 
-    tab.get_by_text("Remove …").click()
+    tab.get_by_text("Remove…").click()
     button(tab, "Remove My box").click()
-    expect(tab.get_by_role("heading", name="Services", exact=True)).to_be_visible()
+    expect(tab.get_by_role("heading", name="Connected services", exact=True)).to_be_visible()
     expect(tab.get_by_text("My box")).to_have_count(0)
 
 
@@ -80,21 +82,23 @@ def test_a_stranger_sees_nothing_of_it(visit: Visit, allowed: None) -> None:
 def test_a_person_tells_the_assistant_about_a_service(visit: Visit) -> None:
     tab = visit.tab(viewport={"width": 390, "height": 844})
     tab.goto("/services/")
-    tab.get_by_role("link", name="What the assistant is told of things").click()
-    words = tab.get_by_label("Of things as a whole")
+    tab.get_by_role("link", name="Instructions for things").click()
+    words = tab.get_by_label("For all of things")
     words.fill("Only what is on the shelf.")
     button(tab, "Save for the service").click()
     expect(words).to_have_value("Only what is on the shelf.")
-    tab.get_by_label("One tool of it").select_option("read_thing")
-    tab.get_by_label("What you say of it").fill("Aloud.")
+    tab.get_by_label("Tool", exact=True).select_option("read_thing")
+    tab.get_by_label("Instructions", exact=True).fill("Aloud.")
     button(tab, "Save for this tool").click()
-    expect(tab.get_by_label("Of the tool read_thing")).to_have_value("Aloud.")
+    expect(tab.get_by_label("For the tool read_thing")).to_have_value("Aloud.")
     width = tab.evaluate("() => document.documentElement.scrollWidth")
     assert width <= 390
-    for name in ("for the service", "read_thing"):
-        tab.get_by_role("textbox", name="read_thing" if name == "read_thing" else "whole").fill("")
+    for name in ("for the service", "for read_thing"):
+        tab.get_by_role("textbox", name="read_thing" if "read_thing" in name else "For all").fill(
+            ""
+        )
         button(tab, f"Save {name}").click()
-        expect(tab.get_by_role("heading", name="What you say")).to_be_visible()
+        expect(tab.get_by_role("heading", name="Your instructions")).to_be_visible()
 
 
 @pytest.mark.long

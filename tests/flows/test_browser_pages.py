@@ -125,7 +125,7 @@ def test_the_door_and_its_refusals_keep_the_policy(visit: Visit) -> None:
         with tab.expect_navigation() as arrived:
             tab.get_by_role("button", name="Sign in").click()
         assert_sound(arrived.value, status)
-    expect(tab.get_by_role("heading", name="Too many tries")).to_be_visible()
+    expect(tab.get_by_role("heading", name="Too many attempts")).to_be_visible()
 
 
 def test_the_pages_that_refuse_keep_the_policy_and_say_where_to_go(visit: Visit) -> None:
@@ -139,7 +139,7 @@ def test_the_pages_that_refuse_keep_the_policy_and_say_where_to_go(visit: Visit)
     with tab.expect_navigation() as arrived:
         tab.get_by_role("button", name="Save password").click()
     assert_sound(arrived.value, 403)
-    expect(tab.get_by_text("Nothing was done.")).to_be_visible()
+    expect(tab.get_by_text("Nothing was changed.")).to_be_visible()
 
 
 @pytest.mark.long

@@ -68,7 +68,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
 def choose(tab: Page, model_id: str) -> None:
     """Search the list for a model by its whole id and take it."""
     tab.get_by_role("button", name="Model: ").click()
-    tab.get_by_role("searchbox", name="Search the models").fill(model_id)
+    tab.get_by_role("searchbox", name="Search models").fill(model_id)
     found = tab.get_by_role("group", name="Models").get_by_role("button")
     expect(found).to_have_count(1)
     expect(found).to_contain_text(model_id)
@@ -127,7 +127,7 @@ def _asks_for_two(tab: Page, house: House, form: str, name: str) -> None:
     thought.locator("summary").click()
     expect(thought.get_by_text(THOUGHT)).to_be_visible()
     tick_as_read(tab)
-    button(approval, "Run once").click()
+    button(approval, "Allow once").click()
     expect(region(tab)).to_contain_text("It is read and gone.")
     expect_over(tab)
     for tool in ("Read thing", "Delete thing"):

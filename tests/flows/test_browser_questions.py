@@ -52,14 +52,14 @@ def test_a_page_is_opened_first_and_the_call_goes_on_from_another_device(
 
     phone = visit.tab(viewport={"width": 390, "height": 844})
     phone.goto(tab.url)
-    button(question(phone), "I have done it").click()
+    button(question(phone), "Done").click()
     eventually(lambda: gate.refusals == 2, "the call is tried again")
-    expect(button(question(phone), "I have done it")).to_be_enabled()
+    expect(button(question(phone), "Done")).to_be_enabled()
     expect(question(tab)).to_be_visible()
     assert gate.passages == [], "It was not done, so it is asked for again."
 
     gate.is_paid = True
-    button(question(phone), "I have done it").click()
+    button(question(phone), "Done").click()
     for screen in (tab, phone):
         expect(screen.get_by_text("She is over there.")).to_be_visible()
         expect(question(screen)).to_have_count(0)

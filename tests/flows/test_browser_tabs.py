@@ -120,7 +120,7 @@ def test_a_decision_in_one_tab_shows_in_the_other_within_two_seconds(visit: Visi
     other.goto(one.url)
     expect(card(other, "delete thing")).to_be_visible()
     tick_as_read(one)
-    button(card(one, "delete thing"), "Do not run").click()
+    button(card(one, "delete thing"), "Deny").click()
     expect(card(other, "delete thing")).to_have_count(0, timeout=IN_STEP_MS)
     expect(region(other)).to_contain_text("denied by owner", timeout=IN_STEP_MS)
     for tab in (one, other):
@@ -134,18 +134,18 @@ def test_a_word_in_say_why_outlives_the_decision_about_another_call(visit: Visit
     ask_in_new_chat(tab, question(visit, "pair", calls=2))
     expect(card(tab, "delete thing")).to_have_count(2)
     second = card(tab, "delete thing").last
-    second.get_by_text("Say why").click()
+    second.get_by_text("Deny with a reason").click()
     second.get_by_role("textbox").press_sequentially("Keep it: I am")
     other.goto(tab.url)
     tick_as_read(other)
-    button(card(other, "delete thing").first, "Do not run").click()
+    button(card(other, "delete thing").first, "Deny").click()
     expect(region(tab)).to_contain_text("denied by owner")
     expect(card(tab, "delete thing")).to_have_count(1)
     word = card(tab, "delete thing").get_by_role("textbox")
     expect(word).to_be_focused()
     tab.keyboard.type(" not done with it.")
     expect(word).to_have_value("Keep it: I am not done with it.")
-    button(card(tab, "delete thing"), "Do not run").click()
+    button(card(tab, "delete thing"), "Deny").click()
     expect(region(other)).to_contain_text("Keep it: I am not done with it.")
 
 

@@ -67,10 +67,10 @@ def test_ten_tabs_end_with_the_bytes_of_a_reload(visit: Visit) -> None:
         tab.goto(first.url)
         expect(card(tab, "delete thing")).to_have_count(2)
     tick_as_read(first)
-    button(card(first, "delete thing").first, "Do not run").click()
+    button(card(first, "delete thing").first, "Deny").click()
     expect(card(early[0], "delete thing")).to_have_count(1)
     tick_as_read(early[0])
-    button(card(early[0], "delete thing"), "Run once").click()
+    button(card(early[0], "delete thing"), "Allow once").click()
     for number, tab in enumerate(late):
         tab.goto(first.url)
         expect(region(tab)).to_contain_text(f"Paragraph {3 + 2 * number} of")

@@ -28,12 +28,12 @@ def ask(house: House, token: str, path: str, arguments: dict[str, Any] | None = 
 
 def create_token(tab: Page, name: str) -> str:
     """A new token for the REST face, made by keyboard; its text."""
-    form = tab.get_by_role("form", name="Make a token")
-    form.get_by_role("textbox", name="What is it for?").fill(name)
+    form = tab.get_by_role("form", name="New token")
+    form.get_by_role("textbox", name="Name").fill(name)
     form.get_by_role("checkbox", name="Use tools over REST").focus()
     tab.keyboard.press("Space")
     form.get_by_role("combobox").select_option("30")
-    button(form, "Make the token").focus()
+    button(form, "Create token").focus()
     tab.keyboard.press("Enter")
     made = tab.get_by_role("status", name="Your new token")
     expect(made).to_be_visible()
@@ -53,8 +53,8 @@ def test_a_program_asks_and_its_person_decides_in_the_browser(visit: Visit, hous
     waiting = tab.get_by_role("group", name="Approve")
     expect(waiting).to_contain_text(FACT["text"])
     tick_as_read(tab)
-    button(waiting, "Run once").click()
-    expect(tab.get_by_text(f"Remembered: {FACT['text']}")).to_be_visible()
+    button(waiting, "Allow once").click()
+    expect(tab.get_by_text(f"Saved to memory: {FACT['text']}")).to_be_visible()
     status, done = ask(house, token, f"/api/calls/{told['call']}")
     assert (status, done["state"]) == (200, "succeeded")
 

@@ -56,13 +56,13 @@ def test_a_switch_shows_in_another_tab_at_once_and_counts_for_the_next_message(
     expect(all_of(here)).not_to_be_checked()
     expect(all_of(here)).to_be_focused()
     expect(all_of(there)).not_to_be_checked()
-    expect(second.get_by_text("This chat has switches of its own.")).to_be_visible()
+    expect(second.get_by_text("This chat has its own settings.")).to_be_visible()
     expect(entry(second)).not_to_have_attribute("aria-label", before)
-    button(first, "Back to the message").click()
+    button(first, "Close").click()
     ask(first, "Without tools?")
     expect_over(first)
     assert get_offered(house) == []
-    button(second, "Same as in my other chats").click()
+    button(second, "Use the settings of all my chats").click()
     expect(all_of(there)).to_be_checked()
 
 
@@ -73,7 +73,7 @@ def test_a_search_finds_a_tool_to_switch_and_keeps_what_is_typed(
     tab.goto("/")
     box(tab).fill("Half a thought")
     menu = open_menu(tab)
-    search = menu.get_by_role("searchbox", name="Search the tools")
+    search = menu.get_by_role("searchbox", name="Search tools")
     expect(search).to_be_focused()
     tab.keyboard.type("things")
     switch = menu.get_by_role("switch").first
@@ -83,7 +83,7 @@ def test_a_search_finds_a_tool_to_switch_and_keeps_what_is_typed(
     expect(search).to_have_value("things")
     switch.click()
     expect(switch).to_be_checked()
-    button(tab, "Back to the message").click()
+    button(tab, "Close").click()
     expect(box(tab)).to_have_value("Half a thought")
 
 
@@ -106,7 +106,7 @@ def test_without_javascript_the_menu_is_a_page(visit: Visit) -> None:
     expect(all_of(tab)).not_to_be_checked()
     all_of(tab).click()
     expect(all_of(tab)).to_be_checked()
-    button(tab, "Back to the message").click()
+    button(tab, "Close").click()
     expect(box(tab)).to_have_value("Half a thought")
 
 
@@ -117,8 +117,8 @@ def test_a_new_chat_that_uses_no_tools_says_so_on_its_button(
     tab = visit.tab(java_script_enabled=has_scripts)
     tab.goto("/")
     expect(entry(tab)).to_have_accessible_name(re.compile(r"^Tools: \d+ on$"))
-    tab.get_by_role("checkbox", name="Use no tools").check()
+    tab.get_by_role("checkbox", name="No tools").check()
     expect(entry(tab)).to_have_accessible_name("Tools: off in this chat")
     expect(entry(tab)).to_have_text(re.compile(r"Tools\s+off"))
     entry(tab).click()
-    expect(tab.get_by_role("searchbox", name="Search the tools")).to_be_visible()
+    expect(tab.get_by_role("searchbox", name="Search tools")).to_be_visible()

@@ -95,7 +95,7 @@ def render_part(message_id: uuid.UUID, view: PartView, csrf_token: str = "") -> 
 def _render_text(message_id: uuid.UUID, view: TextView) -> str:
     place = (message_id, view.step, view.position)
     return (
-        f'<div class="prose" id="{page_values.part_id(*place)}" hx-ignore>'
+        f'<div class="prose" id="{page_values.part_id(*place)}" dir="auto" hx-ignore>'
         f'<div class="blocks" id="{page_values.blocks_id(*place)}">{view.blocks}</div>'
         f'<div class="tail" id="{page_values.tail_id(*place)}">{view.tail}</div></div>'
     )
@@ -133,7 +133,7 @@ def _render_reasoning(
     return (
         f'<details class="thought" id="{page_values.part_id(*place)}"><summary>{label}'
         '<svg class="icon small twist" aria-hidden="true"><use href="#i-right" /></svg></summary>'
-        f'<div id="{page_values.blocks_id(*place)}" hx-ignore>{blocks}</div></details>'
+        f'<div id="{page_values.blocks_id(*place)}" dir="auto" hx-ignore>{blocks}</div></details>'
     )
 
 

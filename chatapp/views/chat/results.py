@@ -69,7 +69,7 @@ def attachment(request: MemberRequest, attachment_id: uuid.UUID) -> HttpResponse
     context = {
         "attachment": found,
         "results": build_attachment_pieces(found),
-        "rest": "are in the file" if found.is_own_file else "",
+        "rest": "in-file" if found.is_own_file else "",
         **build_sidebar_context(request.user, ""),
     }
     return render(request, "chat/attachment.html", context)

@@ -253,7 +253,7 @@ async def test_the_card_marks_an_address_that_was_copied_from_the_page(
     card = await draw_card(fetch)
     marks = [each.text for each in card.all("p", class_="copied")]
     said = (
-        "Copied from untrusted content. This value, or a part of it, is in the result of "
+        "Copied from untrusted content. This value, or part of it, is in the result of "
         "read_page (web)."
     )
     assert marks == ([said] if is_marked else [])

@@ -68,7 +68,7 @@ async def test_the_answer_reaches_the_open_call(
         client.post(f"/questions/{question.pk}/answer", {"action": "accept", "v0-sure": "true"})
         return page.one(id=f"tool-call-{question.tool_call_id}").text
 
-    assert "It waits for a short time only." in await in_database(see_and_answer)
+    assert "The service waits only a short time." in await in_database(see_and_answer)
     await wait_for_rest(runtime, turn)
     call = await in_database(ToolCall.objects.get, turn=turn)
     assert (call.state, diary.entries) == (State.SUCCEEDED, ["0: accept"])

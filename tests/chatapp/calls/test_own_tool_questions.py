@@ -61,7 +61,7 @@ async def test_the_card_asks_in_the_assistants_name_and_offers_a_no(
 ) -> None:
     question = await asked(runtime, turn, ASK)
     shown = await in_database(card, question)
-    assert "The assistant asks you something" in shown.text
+    assert "The assistant asks a question" in shown.text
     assert "To book it." in shown.text
     assert shown.buttons() == ["Answer", "Decline"]
     assert [each.text.strip() for each in shown.all("option")] == [

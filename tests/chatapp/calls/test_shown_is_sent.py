@@ -1,4 +1,4 @@
-"""What a card shows under *Exactly what will be sent* is what the service gets, byte for byte.
+"""What a card shows under *Show the exact request* is what the service gets, byte for byte.
 
 The text is read from the rendered card: the drawn characters become what they stand for again. The
 other side are the bytes after `"arguments":` in the HTTP request, taken from a real server. They

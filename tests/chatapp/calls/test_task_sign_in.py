@@ -86,7 +86,7 @@ async def test_the_card_asks_for_the_sign_in_and_the_same_task_goes_on_after_it(
     assert call.state == State.AWAITING_SIGN_IN
     shown = await in_database(card, call)
     assert shown.buttons() == ["Connect again", "Do not sign in"]
-    assert "The service works on it meanwhile." in shown.text
+    assert "The service keeps working." in shown.text
     assert "was not run" not in shown.text
     (told,) = await in_database(list_waiting, turn)
     assert told["kind"] == "sign_in"

@@ -24,7 +24,7 @@ def call(owner: Member) -> ToolCall:
 
 @pytest.fixture
 def post(owner: Member, call: ToolCall) -> Post:
-    """Press *Run once* with the token of the page and these headers."""
+    """Press *Allow once* with the token of the page and these headers."""
     client = Client(enforce_csrf_checks=True)
     client.force_login(owner)
     client.get("/approvals/")

@@ -251,13 +251,13 @@ async def test_what_waits_is_shown_at_once_and_whenever_it_changes(owner: Member
     tab = await open_tab(owner, "waiting,inbox")
     first = await read_fragments(tab)
     assert 'data-title=""' in first[page_values.WAITING_ID]
-    assert "Nothing waits for you." in first[page_values.INBOX_ID]
+    assert "Nothing needs your answer." in first[page_values.INBOX_ID]
     call = await create_waiting_call(owner)
     second = await read_fragments(tab)
     assert "1<span" in second[page_values.WAITING_ID]
     assert page_values.waiting_id(call.pk) in second[page_values.INBOX_ID]
     await create_waiting_call(owner)
-    assert "2 wait for you." in (await read_fragments(tab))[page_values.WAITING_ID]
+    assert "2 requests wait for you." in (await read_fragments(tab))[page_values.WAITING_ID]
     await tab.leave()
 
 
@@ -291,14 +291,17 @@ async def test_a_card_for_a_second_signer_follows_what_others_decide(
     page_of = await in_database(lambda: signed_in(stranger).get(f"/approvals/{call.pk}/"))
     shows = parse(page_of.content.decode()).one("main")["data-stream"]
     tab = await open_tab(stranger, parse_qs(urlsplit(shows).query)["shows"][0])
-    assert "Do not run" in (await read_fragments(tab))[page_values.tool_call_id(call.pk)]
+    assert "Deny" in (await read_fragments(tab))[page_values.tool_call_id(call.pk)]
 
     def deny() -> None:
         values = {"decision": "deny", "version": rows.BINDING}
         signed_in(owner).post(f"/approvals/{call.pk}/decide", values)
 
     await in_database(deny)
-    assert "denied by owner" in (await read_fragments(tab))[page_values.tool_call_id(call.pk)]
+    assert (
+        "denied by <bdi>owner</bdi>"
+        in (await read_fragments(tab))[page_values.tool_call_id(call.pk)]
+    )
 
 
 async def test_many_signals_at_once_are_one_frame(owner: Member) -> None:
@@ -312,7 +315,7 @@ async def test_many_signals_at_once_are_one_frame(owner: Member) -> None:
                 journal.append_call(call.turn, call.pk, State.AWAITING_APPROVAL)
 
     await in_database(ask_often)
-    assert "10 wait for you." in (await read_fragments(tab))[page_values.WAITING_ID]
+    assert "10 requests wait for you." in (await read_fragments(tab))[page_values.WAITING_ID]
     assert await tab.receives_nothing()
 
 
@@ -324,7 +327,7 @@ async def test_who_may_sign_second_sees_the_call_come_and_go_but_not_its_chat(
     call = await in_database(signed_first, owner, stranger)
     await in_database(journal.append_call, call.turn, call.pk, State.AWAITING_APPROVAL)
     heard = await read_fragments(tab)
-    assert "1 waits for you." in heard[page_values.WAITING_ID]
+    assert "1 request waits for you." in heard[page_values.WAITING_ID]
     assert "for owner" in heard[page_values.INBOX_ID]
     assert str(call.turn.conversation) not in heard[page_values.INBOX_ID]
     card = (await read_fragments(await open_tab(stranger, f"tool-call-{call.pk}")))[

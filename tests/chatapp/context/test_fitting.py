@@ -141,10 +141,10 @@ async def test_then_old_turns_are_summarised_which_can_be_taken_back_and_used_ag
         client = signed_in(owner)
         page = parse(client.get(f"/c/{conversation.pk}/").content.decode())
         assert "They want X; note 7 is open." in page.text
-        assert page.button("Undo the summary")
+        assert page.button("Remove summary")
         client.post(f"/summaries/{summary.pk}/use", {"use": "no"})
         page = parse(client.get(f"/c/{conversation.pk}/").content.decode())
-        assert page.button("Use the summary again")
+        assert page.button("Use summary again")
 
     await in_database(take_back)
     refused = await asked(runtime, owner, conversation)
@@ -336,14 +336,14 @@ def test_only_the_widest_summary_counts(owner: Member, turn: Turn) -> None:
     def page() -> str:
         return parse(client.get(f"/c/{conversation.pk}/").content.decode()).text
 
-    assert page().count("Undo the summary") == 1
-    assert page().count("A later summary took its place.") == 1
+    assert page().count("Remove summary") == 1
+    assert page().count("A newer summary replaced this one.") == 1
     summaries.switch_summary(older, is_used=False)
     assert summaries.load_summary(conversation) == wider
     assert not summaries.was_undone(conversation)
-    assert "You took it back" not in page()
+    assert "Summary removed" not in page()
     summaries.switch_summary(older, is_used=True)
     summaries.switch_summary(wider, is_used=False)
     assert summaries.load_summary(conversation) is None
     assert summaries.was_undone(conversation)
-    assert "You took it back: the model reads the whole chat again." in page()
+    assert "Summary removed. The model sees the full chat again." in page()

@@ -251,4 +251,4 @@ async def test_an_answered_card_looks_answered_after_a_reload(
     row = await on_page(call)
     assert row.tag == "details"
     assert word in row.one("summary").text
-    assert not {"Run once", "Do not run"} & set(row.buttons())
+    assert not {"Allow once", "Deny"} & set(row.buttons())

@@ -55,11 +55,11 @@ def test_the_page_switches_the_mode_with_one_press(turn: Turn, owner: Member) ->
     client = signed_in(owner)
     address = f"/c/{turn.conversation_id}/"
     page = parse(client.get(address).content.decode())
-    assert page.button("Only plan")["value"] == "plan"
+    assert page.button("Plan mode")["value"] == "plan"
     assert client.post(f"{address}mode", {"mode": "plan"}).status_code == 302
     page = parse(client.get(address).content.decode())
-    assert "This chat only plans" in page.text
-    assert page.button("Let it act")
+    assert "Plan mode: only read-only tools run." in page.text
+    assert page.button("Turn off plan mode")
     assert client.post(f"{address}mode", {"mode": "dance"}).status_code == 422
     assert Conversation.objects.get(pk=turn.conversation_id).mode == "plan"
     assert client.post(f"{address}mode", {"mode": "plan"}).status_code == 302

@@ -251,7 +251,7 @@ def test_a_consent_that_no_longer_counts_is_listed_with_the_reason(
         definitions={tool.name: change.get("hash", tool.hash)},
     )
     page = listed(owner)
-    assert ("No longer counts" in page) is bool(words)
+    assert ("Ended" in page) is bool(words)
     assert words in page
 
 
@@ -267,10 +267,10 @@ def test_a_consent_for_a_service_says_for_which_tools_it_no_longer_counts(
         scope="service",
         definitions=definitions,
     )
-    assert "No longer counts for read_note, changed or removed since." in listed(owner)
+    assert "Ended for read_note: changed or removed since." in listed(owner)
     assert "high risk" not in listed(owner)
     ToolSetting.objects.filter(service=confirmed, name=tool.name).update(level="high")
-    said = f"No longer counts for {tool.name}: high risk by now, allowed once only."
+    said = f"Ended for {tool.name}: now high risk, which can only be allowed once."
     assert said in listed(owner)
 
 

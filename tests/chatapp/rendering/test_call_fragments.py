@@ -286,7 +286,7 @@ def test_a_call_that_was_allowed_says_by_whom(turn: Turn, owner: Member) -> None
     call = rows.question(turn)
     ToolCall.objects.filter(pk=call.pk).update(state=State.SUCCEEDED)
     Approval.objects.update(state="granted", decided_by=owner, decided_at=timezone.now())
-    assert "Allowed to run once by owner" in render(call).text
+    assert "Allowed once by owner" in render(call).text
 
 
 def test_a_failed_call_says_what_went_wrong_and_what_to_do(turn: Turn) -> None:

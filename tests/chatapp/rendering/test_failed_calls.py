@@ -153,8 +153,8 @@ def test_an_unknown_outcome_without_a_word_says_that_none_came(turn: Turn) -> No
 @pytest.mark.parametrize(
     ("resolution", "state", "words"),
     [
-        ("worked", State.SUCCEEDED, "said that it had worked"),
-        ("did-not", State.FAILED, "said that it had not"),
+        ("worked", State.SUCCEEDED, "reported that it worked"),
+        ("did-not", State.FAILED, "reported that it did not work"),
         ("again", State.APPROVED, "had it run again"),
     ],
 )
@@ -162,7 +162,7 @@ def test_a_resolved_call_says_who_resolved_it_and_how(
     turn: Turn, owner: Member, resolution: str, state: str, words: str
 ) -> None:
     call = rows.call(turn, {}, state, resolution=resolution, resolved_by=owner)
-    assert f"until owner {words}." in render(call).text
+    assert f"The outcome was unknown. owner {words}." in render(call).text
 
 
 def test_both_cards_answer_to_their_own_address_in_the_same_form(turn: Turn) -> None:

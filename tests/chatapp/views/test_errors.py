@@ -96,7 +96,7 @@ def test_files_that_are_lost_are_named(browser: Client) -> None:
     with away():
         answer = browser.post("/c/new/messages", {**fields, "files": file})
     assert answer.status_code == 503
-    assert "files have to be added again" in answer.content.decode()
+    assert "Add your files again." in answer.content.decode()
 
 
 @pytest.mark.django_db

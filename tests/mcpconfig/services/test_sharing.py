@@ -87,7 +87,7 @@ def test_the_page_of_services_shows_a_member_no_configuration(
     card = BeautifulSoup(page, "html.parser").select_one("#service-wiki")
     assert card is not None
     assert "All that we know." in card.text
-    assert "Cannot be used now" in card.text
+    assert "Not available now" in card.text
     assert "1 tool" in card.text
 
 

@@ -65,7 +65,7 @@ async def the_version_of_another_card(world: World) -> None:
 
 
 async def fields_beside_the_card(world: World) -> None:
-    """What a browser sends along with *Run once* is not what runs."""
+    """What a browser sends along with *Allow once* is not what runs."""
     (call,) = await world.asked(DELETE)
     world.meant = 1
     await world.press(call, exact='{"name":"house"}', v0="house", name="house")

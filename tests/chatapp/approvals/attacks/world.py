@@ -96,7 +96,7 @@ class World:
     async def press(
         self, call: ToolCall, client: Client | None = None, /, **changes: str | None
     ) -> int:
-        """Press *Run once* on the card of this call, with these fields changed; the status."""
+        """Press *Allow once* on the card of this call, with these fields changed; the status."""
         fields = {"decision": "run", "version": call.approval.binding} | changes
         given = {name: value for name, value in fields.items() if value is not None}
         return await self.posted(f"/approvals/{call.pk}/decide", given, client)

@@ -25,7 +25,6 @@ from chatapp.providers.events import (
     ToolsLeftOut,
     Usage,
 )
-from chatapp.rendering.page_values import estimate_words
 from chatapp.rendering.pages import fragments
 from chatapp.server.database import in_database
 from tests import scripted
@@ -167,21 +166,20 @@ def test_a_page_says_what_an_answer_cost_and_how_full_the_chat_is(
     page = parse(signed_in(owner).get(f"/c/{turn.conversation_id}/").content.decode())
     gauge = page.one("p", id="gauge")
     assert gauge.one("meter")["value"] == "35"
-    assert "35 % of what the model can read at once" in gauge.text
+    assert "35 % of context used" in gauge.text
     exact = "3,401 of 10,000 tokens"
     assert exact in gauge.all("span")[0]["title"] and exact in gauge.one("meter")["aria-label"]
-    assert "about 2,600 words read and written so far: 3,401 tokens" in gauge.text
+    assert "3,401 tokens in total" in gauge.text
     assert "0.012 EUR" in gauge.text
     assert page.one("div", id=f"status-{turn.answer_id}").text.endswith("401 tokens · 0.012 EUR")
 
 
-def test_a_chat_whose_model_has_no_known_size_says_in_words_how_much_it_reads(turn: Turn) -> None:
+def test_a_chat_whose_model_has_no_known_size_says_how_many_tokens_it_reads(turn: Turn) -> None:
     closed_step(turn, input_tokens=1_230, output_tokens=4)
     gauge = load_gauge(turn.conversation)
     assert (gauge.percent, gauge.tokens, gauge.costs) == (None, 1_234, ())
     shown = parse(fragments.render_gauge(gauge)).one("p")
-    assert "The model reads about 930 words in this chat" in shown.text
-    assert "1,234 tokens" in shown.all("span")[0]["title"]
+    assert "Context: 1,234 tokens" in shown.text
 
 
 def test_a_chat_whose_model_has_no_price_says_how_much_it_took_in_all(turn: Turn) -> None:
@@ -190,14 +188,7 @@ def test_a_chat_whose_model_has_no_price_says_how_much_it_took_in_all(turn: Turn
     gauge = load_gauge(turn.conversation)
     assert (gauge.tokens, gauge.total_tokens, gauge.costs) == (1_800, 7_000, ())
     shown = parse(fragments.render_gauge(gauge)).one("p")
-    assert "about 5,200 words read and written so far: 7,000 tokens" in shown.text
-
-
-@pytest.mark.parametrize(
-    ("tokens", "words"), [(0, 0), (1, 1), (9, 7), (134, 100), (1_234, 930), (81_000, 61_000)]
-)
-def test_tokens_are_told_in_about_as_many_words(tokens: int, words: int) -> None:
-    assert estimate_words(tokens) == words
+    assert "7,000 tokens in total" in shown.text
 
 
 # --- allowances ----------------------------------------------------------------------------
@@ -324,7 +315,7 @@ def test_people_see_what_they_used_and_nobody_elses(owner: Member) -> None:
     assert "1,234" in page.one("table").text
     assert "0.5000 USD" in page.one("table").text
     assert page.one("meter")["value"] == "0.50"
-    assert "have not asked a model" in signed_in(other).get("/usage/").content.decode()
+    assert "No usage this month." in signed_in(other).get("/usage/").content.decode()
 
 
 # --- the admin -----------------------------------------------------------------------------

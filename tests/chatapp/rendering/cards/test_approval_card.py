@@ -43,13 +43,13 @@ def get_previous_values(call: ToolCall) -> dict[str, str]:
 def test_what_differs_from_the_last_call_of_the_tool_is_marked(turn: Turn) -> None:
     add_past_call(turn, {"to": "ada@example.com", "text": "Hello"})
     call = rows.question(turn, {"to": "eve@example.com", "text": "Hello"})
-    assert get_previous_values(call) == {"to": "Differs. Last time: ada@example.com"}
+    assert get_previous_values(call) == {"to": "Changed. Last time: ada@example.com"}
 
 
 def test_a_new_value_and_one_that_is_gone_are_told(turn: Turn) -> None:
     add_past_call(turn, {"to": "ada@example.com", "limit": 3})
     call = rows.question(turn, {"to": "ada@example.com", "force": True})
-    assert get_previous_values(call) == {"force": "Differs. Last time: not given"}
+    assert get_previous_values(call) == {"force": "Changed. Last time: not given"}
     assert render(call).with_class("left-out-now")[0].text.endswith(": limit.")
 
 
@@ -125,7 +125,7 @@ def test_a_row_and_last_time_keep_the_secret_too(turn: Turn) -> None:
     assert "first-one" not in render_call(done)
     html = render_call(rows.question(turn, {"password": "second-one"}))
     assert "first-one" not in html
-    assert "Last time: <span>another secret</span>" in html
+    assert 'Last time: <span dir="auto">another secret</span>' in html
 
 
 def test_without_a_secret_the_exact_text_stays_as_it_is() -> None:
@@ -214,7 +214,7 @@ def test_it_is_explained_in_three_parts_that_no_model_wrote(turn: Turn) -> None:
     )
     assert get_explanation(call) == {
         "What it does": "The service says: Removes a note for good.",
-        "Why it asks now": "Asked because its risk is high. An admin says: Ask Kim first.",
+        "Why it needs approval": "Asked because its risk is high. An admin says: Ask Kim first.",
         "What could go wrong": "What it deletes may be gone for good.",
     }
 

@@ -78,7 +78,7 @@ def test_a_thought_is_plain_text_and_says_how_long_it_took(
 @pytest.mark.parametrize(
     ("kind", "text", "icon"),
     [
-        ("error", "Problem: It <broke>. Try again.", "#i-alert"),
+        ("error", "Error: It <broke>. Try again.", "#i-alert"),
         ("stopped", "It <broke>. Try again.", "#i-stopped"),
         ("info", "Note: It <broke>. Try again.", "#i-info"),
         ("", "Note: It <broke>. Try again.", "#i-info"),
@@ -157,7 +157,7 @@ def test_the_buttons_fit_what_the_turn_does(owner: Member, state: str, buttons: 
     actions = root_of(fragments.render_composer_actions(turn.conversation, turn))
     assert actions["id"] == page_values.COMPOSER_ID
     assert actions.buttons() == buttons
-    assert ("withdraws the open question" in actions.text) == (state == "waiting")
+    assert ("cancels this request" in actions.text) == (state == "waiting")
 
 
 def test_a_new_chat_can_only_send() -> None:

@@ -118,7 +118,7 @@ def test_what_the_card_on_the_page_holds_is_a_decision(
 ) -> None:
     html = owner_client.get(f"/approvals/{call.pk}/").content.decode()
     form = parse(html).one("form", class_="decision")
-    fields = form.fields() | {"decision": form.button("Do not run")["value"]}
+    fields = form.fields() | {"decision": form.button("Deny")["value"]}
     owner_client.post(form["action"], fields)
     assert state_of(call) == State.DENIED
 

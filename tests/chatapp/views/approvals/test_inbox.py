@@ -94,7 +94,7 @@ def test_a_list_that_is_too_long_says_how_many_more_there_are(
     main = parse(owner_client.get("/approvals/").content.decode()).one("main")
     lines = [line["id"] for line in main.one("ul").all("a")]
     assert lines == [page_values.waiting_id(call.pk) for call in calls[:MAX_SHOWN]]
-    assert "And 2 more" in main.one("section").text
+    assert "2 more appear" in main.one("section").text
 
 
 def test_outcomes_that_nobody_settles_are_left_to_the_log(

@@ -114,7 +114,7 @@ def test_what_the_card_holds_is_an_answer_without_javascript(
 ) -> None:
     html = owner_client.get(f"/approvals/{call.pk}/").content.decode()
     form = parse(html).one("form", class_="decision")
-    fields = form.fields() | {"decision": form.button("Hold it back")["value"]}
+    fields = form.fields() | {"decision": form.button("Hold back")["value"]}
     reply = owner_client.post(form["action"], fields)
     assert reply.status_code == 302
     assert reply["Location"].startswith(f"/c/{call.turn.conversation_id}/")

@@ -155,7 +155,10 @@ def test_what_the_page_holds_is_a_signature(ada_client: Client, call: ToolCall) 
 # --- what the requester sees ---------------------------------------------------------------
 def test_the_requester_is_told_that_it_takes_two(owner: Member, owner_client: Client) -> None:
     card = open_call_page(owner_client, make_unsigned_call(owner)).one(role="group")
-    assert "“Operations” within 24 hours" in card.with_class("because")[0].text
+    assert (
+        "someone from “Operations” must approve within 24 hours"
+        in card.with_class("because")[0].text
+    )
     assert card.choices()[:2] == ["decision=run", "decision=deny"]
     assert not card.with_class("ways-to-run")
 
@@ -183,7 +186,7 @@ def test_the_answer_says_what_it_waits_for(owner_client: Client, call: ToolCall)
 # --- answering -----------------------------------------------------------------------------
 def test_run_once_is_the_second_signature(ada_client: Client, ada: Member, call: ToolCall) -> None:
     row = root_of(decide(ada_client, call).content.decode())
-    assert "signed by ada" in row.one("summary").text
+    assert "approved by ada" in row.one("summary").text
     approval = Approval.objects.get()
     assert (approval.state, approval.decided_by, state_of(call)) == (
         Approval.State.GRANTED,
@@ -339,5 +342,5 @@ def test_the_chat_stays_the_owners(ada_client: Client, call: ToolCall) -> None:
 def test_others_sign_once_it_has_waited(call: ToolCall) -> None:
     hours_pass(4.5)
     mia = signed_in(member("mia", "Managers"))
-    assert "signed by mia" in decide(mia, call).content.decode()
+    assert "approved by <bdi>mia</bdi>" in decide(mia, call).content.decode()
     assert state_of(call) == State.APPROVED

@@ -272,7 +272,7 @@ def test_the_list_is_the_one_that_the_page_came_with(owner_client: Client, owner
 
 def test_only_admins_are_offered_the_settings(owner_client: Client, admin_client: Client) -> None:
     assert open_page(owner_client, "/").all("a", href="/admin/") == []
-    assert open_page(admin_client, "/").one("a", href="/admin/").name == "Settings"
+    assert open_page(admin_client, "/").one("a", href="/admin/").name == "Admin"
 
 
 def test_the_account_menu_has_the_password_and_the_way_out(owner_client: Client) -> None:

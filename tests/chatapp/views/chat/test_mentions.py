@@ -84,10 +84,10 @@ def test_a_choice_says_what_it_is_and_what_it_may_do(owner_client: Client) -> No
     remove, search = page.all("button", data_at="cursor")
     assert "Delete a memo" in remove.text
     assert (remove.one("span", class_="badge").text, remove.one("span")["data-risk"]) == (
-        "high risk",
+        "High risk",
         "high",
     )
-    assert "low risk Find memos by their words." in search.text
+    assert "Low risk Find memos by their words." in search.text
 
 
 def test_the_page_is_told_for_which_word_these_are(owner_client: Client) -> None:
@@ -166,7 +166,7 @@ def test_a_long_list_is_cut_and_says_so(owner_client: Client, wiki: Service) -> 
         tool(wiki, f"tool{number}")
     page = read_suggestions(owner_client, "@wiki/")
     assert len(names(page)) == MAX_SUGGESTIONS
-    assert "Type on to find them." in page.text
+    assert "Keep typing to narrow the list." in page.text
     assert "Type on" not in read_suggestions(owner_client, "@memos/").text
 
 

@@ -125,7 +125,7 @@ def test_a_line_that_stays_away_is_put_into_words(tab: Page, owner: Member) -> N
     tab.clock.run_for(1_500)
     expect(words).to_have_text("")
     tab.clock.run_for(1_000)
-    expect(words).to_have_text("Connection lost, trying again.")
+    expect(words).to_have_text("Connection lost. Reconnecting…")
 
 
 def test_a_silent_line_is_given_up_and_heartbeats_keep_it(
@@ -177,7 +177,7 @@ def test_a_card_that_asks_the_same_keeps_what_is_typed_and_the_focus(
     call = rows.question(rows.turn(owner))
     show(tab, call.turn)
     card = tab.get_by_role("group", name=APPROVE)
-    card.get_by_text("Say why").click()
+    card.get_by_text("Deny with a reason").click()
     card.get_by_role("textbox").fill("Keep it")
     answer = page_values.message_id(call.turn.answer_id)
     new = f'<li id="{answer}" data-new>{html_of(call)}</li>' if whole else html_of(call)
@@ -306,7 +306,7 @@ def test_a_card_that_came_by_the_socket_can_be_decided(
     show(tab, turn)
     call = rows.question(turn)
     line.send(8, ("a", page_values.parts_id(turn.answer_id), html_of(call)))
-    tab.get_by_role("group", name=APPROVE).get_by_role("button", name="Do not run").click()
+    tab.get_by_role("group", name=APPROVE).get_by_role("button", name="Deny").click()
     expect(tab.locator(f"#{page_values.tool_call_id(call.pk)}")).to_contain_text("denied by owner")
     assert Approval.objects.get().state == "denied"
 
@@ -320,7 +320,7 @@ def test_a_double_press_is_one_decision_and_the_keyboard_goes_on(
     asked: list[str] = []
     tab.on("request", lambda request: asked.append(request.url))
     button = tab.locator(f"#{page_values.tool_call_id(first.pk)}").get_by_role(
-        "button", name="Do not run"
+        "button", name="Deny"
     )
     button.focus()
     button.evaluate("(button) => { button.click(); button.click(); }")
@@ -333,7 +333,7 @@ def test_a_decision_does_not_move_somebody_who_went_on_typing(
 ) -> None:
     call = rows.question(rows.turn(owner))
     show(tab, call.turn)
-    button = tab.get_by_role("button", name="Do not run")
+    button = tab.get_by_role("button", name="Deny")
     button.focus()
     button.evaluate("(it) => { it.click(); document.getElementById('message').focus(); }")
     expect(tab.locator(f"#{page_values.tool_call_id(call.pk)}")).to_contain_text("denied")
@@ -344,7 +344,7 @@ def test_a_stale_card_is_replaced_and_says_why(tab: Page, line: Line, owner: Mem
     call = rows.question(rows.turn(owner))
     show(tab, call.turn)
     Approval.objects.update(binding="c" * 64)
-    tab.get_by_role("button", name="Do not run").click()
+    tab.get_by_role("button", name="Deny").click()
     expect(tab.get_by_role("alert").filter(has_text="has changed")).to_be_visible()
     assert Approval.objects.get().state == "open"
 
@@ -419,9 +419,9 @@ def test_a_person_decides_without_javascript(
     context.add_cookies([{**cookie, "url": live_server.url}])  # type: ignore[typeddict-item]
     tab = context.new_page()
     show(tab, call.turn)
-    tab.get_by_text("Say why").click()
+    tab.get_by_text("Deny with a reason").click()
     tab.get_by_role("group", name=APPROVE).get_by_role("textbox").fill("Not today")
-    tab.get_by_role("button", name="Do not run").click()
+    tab.get_by_role("button", name="Deny").click()
     expect(tab.locator(f"#{page_values.tool_call_id(call.pk)}")).to_contain_text("Not today")
     context.close()
     assert Approval.objects.get().reason == "Not today"
@@ -481,7 +481,7 @@ def test_a_chat_that_is_gone_shows_the_whole_page_of_the_error(
     show(tab, first)
     Conversation.objects.filter(pk=second.conversation_id).delete()
     tab.get_by_role("navigation", name="Chats").get_by_role("link", name="Second").click()
-    expect(tab.get_by_role("heading", name="This page is not here")).to_be_visible()
+    expect(tab.get_by_role("heading", name="Page not found")).to_be_visible()
     assert tab.url.endswith(f"/c/{second.conversation_id}/")
 
 

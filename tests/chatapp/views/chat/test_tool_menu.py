@@ -185,11 +185,11 @@ def test_a_large_service_shows_its_first_tools_and_how_many_it_has_besides(
     (line,) = build_menu(owner, MenuRequest(opened="big")).services
     assert (len(line.tools or ()), line.rest, line.all) == (MAX_OPEN, 50, 140)
     answer = owner_client.post("/tools/switch", {"opens": "big", "scope": "all"}, headers=HTMX)
-    assert "It has 50 more." in answer.content.decode()
+    assert "It has 50 more tools." in answer.content.decode()
     assert len(answer.content) < 150_000
     found = post(owner_client, "/tools/found", q="tool_139", open="big")
     assert list(switches(found)) == ["big/", "big/tool_139"]
-    assert "more." not in found.one("ul", class_="tool-lines").text
+    assert "more tool" not in found.one("ul", class_="tool-lines").text
     (off,) = build_menu(owner, MenuRequest(query="_145")).services[0].tools or ()
     assert (off.name, off.is_on) == ("tool_145", None)
 
@@ -282,7 +282,7 @@ def test_our_own_tools_are_shown_with_figures_and_switched_one_by_one(
     opened = post(owner_client, opens="our.own", scope="chat", chat=chat.pk)
     assert set(own_switches(opened).values()) == {"true"}
     (recall,) = [each for each in opened.all("li") if each.text.strip().startswith("Recall")]
-    assert "used 2 times in 30 days, failed 1" in " ".join(recall.text.split())
+    assert "used 2 times in 30 days · 1 failed" in " ".join(recall.text.split())
     assert recall.one("details").one("small").text
     off = post(owner_client, off="our.own/recall", open="our.own", scope="chat", chat=chat.pk)
     assert own_switches(off)["our.own/recall"] == "false"
