@@ -38,8 +38,8 @@ FOLDER = "admin/chatapp/modelprovider"
 VIEW_SERVICES = "mcpconfig.view_service"
 CONTEXT_TOKENS_FIELD = forms.IntegerField(required=False, min_value=1, max_value=MAX_COUNT)
 CONTEXT_SIZE_MISSING = _lazy(
-    "{} cuts long chats without a word. Enter on the page of each of its models how much it reads "
-    "(“context”), and chats are shortened in time and visibly."
+    "%(server)s silently cuts long chats. Enter the context size on the page of each model. "
+    "Countersign then shortens chats in time and shows it."
 )
 
 
