@@ -6,6 +6,7 @@ from typing import Any, Self
 from django.conf import settings
 from django.db import models
 from django.http import Http404
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from chatapp.models.people.member import Member
@@ -265,7 +266,10 @@ class Approval(models.Model):
         indexes = [models.Index(fields=["state", "expires_at"])]
 
     def __str__(self) -> str:
-        return f"approval of {self.tool_call_id} ({self.state})"
+        return gettext("approval of %(call)s (%(state)s)") % {
+            "call": self.tool_call_id,
+            "state": self.state,
+        }
 
     @property
     def signers(self) -> str:

@@ -3,6 +3,7 @@
 import uuid
 
 from django.db import models
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from chatapp.models.conversations.conversation import Conversation, Message, Part
@@ -126,7 +127,7 @@ class Turn(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"turn {self.pk} ({self.state})"
+        return gettext("turn %(id)s (%(state)s)") % {"id": self.pk, "state": self.state}
 
     @property
     def is_direct(self) -> bool:
@@ -228,7 +229,10 @@ class Step(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"step {self.number} of {self.turn_id}"
+        return gettext("step %(number)s of %(turn)s") % {
+            "number": self.number,
+            "turn": self.turn_id,
+        }
 
     @property
     def read_tokens(self) -> int:
