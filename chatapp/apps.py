@@ -1,11 +1,12 @@
 """Wiring: opens the runtime of the process and the hooks of `mcpconfig` when Django starts."""
 
 from django.apps import AppConfig
+from django.utils.translation import gettext_lazy as _lazy
 
 
 class ChatAppConfig(AppConfig):
     name = "chatapp"
-    verbose_name = "Chat"
+    verbose_name = _lazy("Chat")
 
     def ready(self) -> None:
         # These modules import models, which are loaded only now.

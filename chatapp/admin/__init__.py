@@ -1,6 +1,7 @@
 """The Django admin of the chat. `mcpconfig.admin` holds the admin of services."""
 
 from django.contrib import admin
+from django.utils.translation import gettext_lazy as _lazy
 
 from chatapp.views.account.sign_in import redirect_to_sign_in
 
@@ -29,9 +30,9 @@ __all__ = [
     "usage",
 ]
 
-admin.site.site_header = "Countersign admin"
+admin.site.site_header = _lazy("Countersign admin")
 admin.site.site_title = "Countersign"
-admin.site.index_title = "Overview"
+admin.site.index_title = _lazy("Overview")
 # The admin uses the sign-in page of the chat, which limits attempts and gives the same answer for
 # an unknown name as for a wrong password.
 admin.site.login = redirect_to_sign_in  # type: ignore[method-assign]

@@ -2,8 +2,10 @@
 
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
 
 from chatapp.models import Approval, ToolCall, Turn
+from chatapp.models.policy.policy import LEVEL_LABELS
 
 EMPTY = "–"
 
@@ -27,8 +29,14 @@ TONES: dict[str, str] = {
 
 
 def render_badge(value: str, label: str = "") -> SafeString | str:
-    """Return a badge whose colour depends on `value`. The text is `label`, or else `value`."""
+    """Return a badge whose colour depends on `value`. The text is `label`, the name of a
+    risk, or else `value`."""
     if not value:
         return EMPTY
     tone = TONES.get(value, "quiet")
-    return format_html('<span class="badge" data-tone="{}">{}</span>', tone, label or value)
+    text = label or LEVEL_LABELS.get(value, value)
+    return format_html('<span class="badge" data-tone="{}">{}</span>', tone, text)
+
+
+def describe_seconds(seconds: float) -> str:
+    return _("%(seconds)s s") % {"seconds": f"{seconds:.1f}"}

@@ -10,12 +10,15 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.base import ModelBase
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
 
 from chatapp.models.people.member import Member
 from mcpconfig.models.sealed_field import SealedField
 from mcpconfig.secrets import encryption
 
-check_currency = RegexValidator(r"^[A-Z]{3}$", "Write the currency's three letters, such as USD.")
+check_currency = RegexValidator(
+    r"^[A-Z]{3}$", _("Enter a three-letter currency code, such as USD.")
+)
 
 
 class ModelProvider(models.Model):
@@ -27,53 +30,62 @@ class ModelProvider(models.Model):
 
     class Kind(models.TextChoices):
         OPENAI = "openai", "OpenAI (Responses)"
-        OPENAI_CHAT = "openai-chat", "OpenAI-compatible server (Chat Completions)"
+        OPENAI_CHAT = "openai-chat", _("OpenAI-compatible server (Chat Completions)")
         ANTHROPIC = "anthropic", "Anthropic"
         GOOGLE = "google", "Google Gemini"
         BEDROCK = "bedrock", "Amazon Bedrock"
 
     class KeyPlace(models.TextChoices):
-        STORED = "stored", "Stored here, encrypted"
-        ENVIRONMENT = "environment", "In the server's environment, with the address"
-        NONE = "none", "None is needed"
+        STORED = "stored", _("Stored here, encrypted")
+        ENVIRONMENT = "environment", _("In the server’s environment, with the address")
+        NONE = "none", _("No key needed")
 
     slug = models.SlugField(
-        "short name", max_length=40, unique=True, help_text="Begins the ids of its models."
+        _("short name"), max_length=40, unique=True, help_text=_("Prefixes the ids of its models.")
     )
-    kind = models.CharField(max_length=11, choices=Kind.choices)
-    label = models.CharField("name", max_length=80, help_text="What people read.")
-    is_enabled = models.BooleanField("enabled", default=True)
+    kind = models.CharField(_("kind"), max_length=11, choices=Kind.choices)
+    label = models.CharField(_("name"), max_length=80, help_text=_("The name that people see."))
+    is_enabled = models.BooleanField(_("enabled"), default=True)
     position = models.PositiveSmallIntegerField(
-        default=10, help_text="Smaller numbers come first where people choose a model."
+        _("position"),
+        default=10,
+        help_text=_("Lower numbers come first in the list of models."),
     )
     base_url = models.CharField(
-        "address",
+        _("address"),
         max_length=2000,
         blank=True,
-        help_text="Empty: the provider's own. A compatible server's usually ends in /v1.",
+        help_text=_(
+            "If empty, the provider’s own address. For a compatible server it usually ends in /v1."
+        ),
     )
-    region = models.CharField(max_length=40, blank=True, help_text="Amazon's, as in eu-central-1.")
+    region = models.CharField(
+        _("region"), max_length=40, blank=True, help_text=_("The AWS region, such as eu-central-1.")
+    )
     key_place = models.CharField(
-        "where the key is", max_length=11, choices=KeyPlace.choices, default=KeyPlace.STORED
+        _("key location"), max_length=11, choices=KeyPlace.choices, default=KeyPlace.STORED
     )
     key_id = models.CharField(
-        "key ID",
+        _("key ID"),
         max_length=200,
         blank=True,
-        help_text="Amazon's, beside a secret key. Empty: the key is a bearer token of Bedrock.",
+        help_text=_("The AWS access key ID. If empty, the key is a Bedrock bearer token."),
     )
-    sealed_key = SealedField(default=b"")
-    sealed_headers = SealedField(default=b"")
-    key_changed_at = models.DateTimeField(null=True, editable=False)
+    sealed_key = SealedField(_("sealed key"), default=b"")
+    sealed_headers = SealedField(_("sealed headers"), default=b"")
+    key_changed_at = models.DateTimeField(_("key changed at"), null=True, editable=False)
     offers_unlisted = models.BooleanField(
-        "any model",
+        _("any model"),
         default=False,
-        help_text="Members may also use models that are not in the list, by name. A model that "
-        "only some may use can then be reached under another name, if the provider has one.",
+        help_text=_(
+            "Members can also use unlisted models by name. This can bypass "
+            "restrictions on a model that has another name at the provider."
+        ),
     )
 
     class Meta:
-        verbose_name = "provider"
+        verbose_name = _("provider")
+        verbose_name_plural = _("providers")
         ordering = ["position", "slug"]
 
     def __str__(self) -> str:
@@ -152,92 +164,119 @@ class ChatModel(models.Model):
     """
 
     class Audience(models.TextChoices):
-        EVERYONE = "everyone", "Every member"
-        GROUPS = "groups", "Members of these groups"
+        EVERYONE = "everyone", _("Every member")
+        GROUPS = "groups", _("Members of these groups")
 
     class Effort(models.TextChoices):
-        PROVIDER = "", "As the provider has it"
-        OFF = "off", "Off"
-        LOW = "low", "Low"
-        MEDIUM = "medium", "Medium"
-        HIGH = "high", "High"
+        PROVIDER = "", _("Provider default")
+        OFF = "off", _("Off")
+        LOW = "low", _("Low")
+        MEDIUM = "medium", _("Medium")
+        HIGH = "high", _("High")
 
     provider = models.ForeignKey(
-        ModelProvider, on_delete=models.CASCADE, related_name="chat_models"
+        ModelProvider,
+        verbose_name=_("provider"),
+        on_delete=models.CASCADE,
+        related_name="chat_models",
     )
     name = models.CharField(
-        max_length=150, help_text="As the provider calls it. For Azure: the deployment."
+        _("name"),
+        max_length=150,
+        help_text=_("The provider’s name for the model. For Azure, the deployment."),
     )
     label = models.CharField(
-        "shown as", max_length=100, blank=True, help_text="What people read, if not the name."
+        _("display name"), max_length=100, blank=True, help_text=_("Shown instead of the name.")
     )
-    is_enabled = models.BooleanField("enabled", default=True)
-    position = models.PositiveSmallIntegerField(default=10)
+    is_enabled = models.BooleanField(_("enabled"), default=True)
+    position = models.PositiveSmallIntegerField(_("position"), default=10)
 
     context_tokens = models.PositiveIntegerField(
-        "context", null=True, blank=True, help_text="Tokens that it can read at once."
+        _("context"), null=True, blank=True, help_text=_("Maximum tokens in one request.")
     )
     output_tokens = models.PositiveIntegerField(
-        "longest answer", null=True, blank=True, help_text="Tokens that it can write at most."
+        _("longest answer"), null=True, blank=True, help_text=_("Maximum tokens in one answer.")
     )
-    takes_pictures = models.BooleanField(null=True, blank=True)
-    takes_documents = models.BooleanField("takes PDF", null=True, blank=True)
-    takes_tools = models.BooleanField("uses tools", default=True)
-    reasons = models.BooleanField(null=True, blank=True)
+    takes_pictures = models.BooleanField(_("accepts images"), null=True, blank=True)
+    takes_documents = models.BooleanField(_("accepts PDF"), null=True, blank=True)
+    takes_tools = models.BooleanField(_("uses tools"), default=True)
+    reasons = models.BooleanField(_("reasons"), null=True, blank=True)
 
     input_price = models.DecimalField(
-        max_digits=12, decimal_places=6, null=True, blank=True, help_text="A million tokens read."
+        _("input price"),
+        max_digits=12,
+        decimal_places=6,
+        null=True,
+        blank=True,
+        help_text=_("Per million input tokens."),
     )
     cached_price = models.DecimalField(
+        _("cached price"),
         max_digits=12,
         decimal_places=6,
         null=True,
         blank=True,
-        help_text="A million tokens read from the provider's cache. Empty: as the others.",
+        help_text=_(
+            "Per million input tokens from the provider’s cache. If empty, the input price."
+        ),
     )
     cache_write_price = models.DecimalField(
+        _("cache write price"),
         max_digits=12,
         decimal_places=6,
         null=True,
         blank=True,
-        help_text="A million tokens read and written into the provider's cache. Empty: a quarter "
-        "more than the others for Claude, else as the others.",
+        help_text=_(
+            "Per million input tokens written to the provider’s cache. If empty, the "
+            "input price, plus a quarter for Claude."
+        ),
     )
     output_price = models.DecimalField(
+        _("output price"),
         max_digits=12,
         decimal_places=6,
         null=True,
         blank=True,
-        help_text="A million tokens written.",
+        help_text=_("Per million output tokens."),
     )
-    currency = models.CharField(max_length=3, default="USD", validators=[check_currency])
+    currency = models.CharField(
+        _("currency"), max_length=3, default="USD", validators=[check_currency]
+    )
 
     audience = models.CharField(
-        "who may use it", max_length=8, choices=Audience.choices, default=Audience.EVERYONE
+        _("who may use it"), max_length=8, choices=Audience.choices, default=Audience.EVERYONE
     )
-    groups = models.ManyToManyField(Group, blank=True, related_name="chat_models")
+    groups = models.ManyToManyField(
+        Group, blank=True, related_name="chat_models", verbose_name=_("groups")
+    )
 
     effort = models.CharField(
-        "reasoning", max_length=6, choices=Effort.choices, blank=True, default=""
+        _("reasoning"), max_length=6, choices=Effort.choices, blank=True, default=""
     )
     asked_tokens = models.PositiveIntegerField(
-        "answer limit",
+        _("answer limit"),
         null=True,
         blank=True,
         validators=[MinValueValidator(1)],
-        help_text="Tokens after which an answer is cut. Empty: as the provider has it.",
+        help_text=_("An answer stops after this many tokens. If empty, the provider default."),
     )
     temperature = models.FloatField(
-        null=True, blank=True, validators=[MinValueValidator(0.0), MaxValueValidator(2.0)]
+        _("temperature"),
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(0.0), MaxValueValidator(2.0)],
     )
     system_prompt = models.TextField(
-        blank=True, help_text="What this model is told before every conversation, in addition."
+        _("system prompt"),
+        blank=True,
+        help_text=_("Added to the prompt of every conversation with this model."),
     )
 
     objects = ChatModels.as_manager()
 
     class Meta:
-        verbose_name = "model"
+        verbose_name = _("model")
+        verbose_name_plural = _("models")
         ordering = ["provider__position", "provider__slug", "position", "name"]
         constraints = [
             models.UniqueConstraint(fields=["provider", "name"], name="one_model_of_a_name")

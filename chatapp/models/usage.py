@@ -7,6 +7,8 @@ from django.contrib.auth.models import Group
 from django.core.validators import MinValueValidator
 from django.db import models
 from django.db.models import Q
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from .model_provider import check_currency
 
@@ -19,21 +21,24 @@ class UsageOfDay(models.Model):
     """
 
     person = models.ForeignKey(
-        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="usage"
+        settings.AUTH_USER_MODEL,
+        verbose_name=_("person"),
+        on_delete=models.CASCADE,
+        related_name="usage",
     )
-    day = models.DateField()
-    model = models.CharField(max_length=200)
-    currency = models.CharField(max_length=3, blank=True)
-    calls = models.PositiveIntegerField(default=0)
-    input_tokens = models.PositiveBigIntegerField("tokens read", default=0)
-    cached_tokens = models.PositiveBigIntegerField("of these cached", default=0)
-    output_tokens = models.PositiveBigIntegerField("tokens written", default=0)
-    unpriced_tokens = models.PositiveBigIntegerField("tokens without a price", default=0)
-    cost = models.DecimalField(max_digits=16, decimal_places=8, default=Decimal(0))
+    day = models.DateField(_("day"))
+    model = models.CharField(_("model"), max_length=200)
+    currency = models.CharField(_("currency"), max_length=3, blank=True)
+    calls = models.PositiveIntegerField(_("calls"), default=0)
+    input_tokens = models.PositiveBigIntegerField(_("input tokens"), default=0)
+    cached_tokens = models.PositiveBigIntegerField(_("of which cached"), default=0)
+    output_tokens = models.PositiveBigIntegerField(_("output tokens"), default=0)
+    unpriced_tokens = models.PositiveBigIntegerField(_("tokens without a price"), default=0)
+    cost = models.DecimalField(_("cost"), max_digits=16, decimal_places=8, default=Decimal(0))
 
     class Meta:
-        verbose_name = "usage of a day"
-        verbose_name_plural = "usage"
+        verbose_name = _("daily usage")
+        verbose_name_plural = _("usage")
         ordering = ["-day", "person", "model"]
         constraints = [
             models.UniqueConstraint(
@@ -42,7 +47,7 @@ class UsageOfDay(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.model} on {self.day}"
+        return gettext("%(model)s on %(day)s") % {"model": self.model, "day": self.day}
 
 
 class Allowances(models.QuerySet["Allowance"]):
@@ -60,33 +65,45 @@ class Allowance(models.Model):
     member of a group or all of them together, or by each member."""
 
     person = models.ForeignKey(
-        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, null=True, blank=True
+        settings.AUTH_USER_MODEL,
+        verbose_name=_("person"),
+        on_delete=models.CASCADE,
+        null=True,
+        blank=True,
     )
-    group = models.ForeignKey(Group, on_delete=models.CASCADE, null=True, blank=True)
+    group = models.ForeignKey(
+        Group, verbose_name=_("group"), on_delete=models.CASCADE, null=True, blank=True
+    )
     is_shared = models.BooleanField(
-        "together",
+        _("shared"),
         default=False,
-        help_text="All members of the group use it up together, instead of each their own.",
+        help_text=_("All members of the group share it. If off, each member has their own."),
     )
     tokens = models.PositiveBigIntegerField(
+        _("tokens"),
         null=True,
         blank=True,
         validators=[MinValueValidator(1)],
-        help_text="Read and written, in a month.",
+        help_text=_("Input and output tokens per month."),
     )
     cost = models.DecimalField(
+        _("cost"),
         max_digits=12,
         decimal_places=2,
         null=True,
         blank=True,
         validators=[MinValueValidator(Decimal("0.01"))],
-        help_text="In a month. Counts only models with a price in this currency.",
+        help_text=_("Per month. Only models priced in this currency count."),
     )
-    currency = models.CharField(max_length=3, default="USD", validators=[check_currency])
+    currency = models.CharField(
+        _("currency"), max_length=3, default="USD", validators=[check_currency]
+    )
 
     objects = Allowances.as_manager()
 
     class Meta:
+        verbose_name = _("allowance")
+        verbose_name_plural = _("allowances")
         constraints = [
             models.CheckConstraint(
                 condition=Q(person=None) | Q(group=None), name="allowance_of_one_holder"
@@ -99,5 +116,10 @@ class Allowance(models.Model):
 
     def __str__(self) -> str:
         if self.group is not None:
-            return f"{'together' if self.is_shared else 'each'} of {self.group}"
-        return str(self.person or "everybody")
+            text = (
+                gettext("%(group)s, shared")
+                if self.is_shared
+                else gettext("each member of %(group)s")
+            )
+            return text % {"group": self.group}
+        return str(self.person or gettext("everybody"))

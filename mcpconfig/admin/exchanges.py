@@ -7,6 +7,8 @@ from django.contrib import admin
 from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as _lazy
 
 from mcpconfig.models import Exchange
 from mcpconfig.trace.formatting import format_body
@@ -33,10 +35,10 @@ class ExchangeAdmin(ReadOnlyMixin, admin.ModelAdmin):
     date_hierarchy = "created_at"
     fieldsets = (
         (None, {"fields": ("service", "operation", "same_operation", "same_round", "started_at")}),
-        ("Request", {"fields": ("request_line", "url", "kind", "rpc_id", "era", "attempt")}),
-        ("Sent", {"fields": ("request_bytes", "sent_headers", "sent_body")}),
+        (_lazy("Request"), {"fields": ("request_line", "url", "kind", "rpc_id", "era", "attempt")}),
+        (_lazy("Sent"), {"fields": ("request_bytes", "sent_headers", "sent_body")}),
         (
-            "Received",
+            _lazy("Received"),
             {
                 "fields": (
                     *("status", "duration_ms", "response_bytes"),
@@ -50,41 +52,41 @@ class ExchangeAdmin(ReadOnlyMixin, admin.ModelAdmin):
         *("sent_headers", "sent_body", "received_headers", "received_body"),
     )
 
-    @admin.display(description="Request")
+    @admin.display(description=_lazy("Request"))
     def request_line(self, exchange: Exchange) -> str:
         return f"{exchange.method} {exchange.rpc_method}".strip()
 
-    @admin.display(description="All of this operation")
+    @admin.display(description=_lazy("Same operation"))
     def same_operation(self, exchange: Exchange) -> SafeString:
         return _render_filter_link("operation_id", exchange.operation_id)
 
-    @admin.display(description="All of this tool call")
+    @admin.display(description=_lazy("Same tool call"))
     def same_round(self, exchange: Exchange) -> SafeString | str:
         return _render_filter_link("round_id", exchange.round_id) if exchange.round_id else EMPTY
 
-    @admin.display(description="Messages received")
+    @admin.display(description=_lazy("Messages received"))
     def messages(self, exchange: Exchange) -> SafeString | str:
         lines = [
             (" ".join(filter(None, (heard["kind"], heard["method"], heard["id"]))),)
             for heard in exchange.heard
         ]
         if (more := exchange.heard_count - len(lines)) > 0:
-            lines.append((f"and {more} more",))
+            lines.append((_("and %(number)s more") % {"number": more},))
         return format_html_join("", "<div>{}</div>", lines) or EMPTY
 
-    @admin.display(description="Headers")
+    @admin.display(description=_lazy("Headers"))
     def sent_headers(self, exchange: Exchange) -> SafeString | str:
         return render_json(exchange.request_headers)
 
-    @admin.display(description="Headers")
+    @admin.display(description=_lazy("Headers"))
     def received_headers(self, exchange: Exchange) -> SafeString | str:
         return render_json(exchange.response_headers)
 
-    @admin.display(description="Body")
+    @admin.display(description=_lazy("Body"))
     def sent_body(self, exchange: Exchange) -> SafeString | str:
         return _render_body(exchange.request_body, exchange.request_bytes)
 
-    @admin.display(description="Body")
+    @admin.display(description=_lazy("Body"))
     def received_body(self, exchange: Exchange) -> SafeString | str:
         return _render_body(exchange.response_body, exchange.response_bytes)
 
@@ -102,6 +104,9 @@ def _render_body(body: str, size: int) -> SafeString | str:
     if not body:
         return EMPTY
     note = (
-        "" if size <= settings.TRACE_BODY_BYTES else f"The first {len(body):,} of {size:,} bytes."
+        ""
+        if size <= settings.TRACE_BODY_BYTES
+        else _("The first %(shown)s of %(size)s bytes.")
+        % {"shown": f"{len(body):,}", "size": f"{size:,}"}
     )
     return format_html("<pre>{}</pre>{}", format_body(body), note)

@@ -8,6 +8,7 @@ from django.shortcuts import redirect
 from django.utils.formats import date_format
 from django.utils.safestring import SafeString
 from django.utils.timezone import localtime
+from django.utils.translation import gettext as _
 
 from mcpconfig.models import Service
 from mcpconfig.services.health import list_health
@@ -24,7 +25,7 @@ def show_health(pages: ServicePages, request: HttpRequest) -> HttpResponse:
     """Show the state of every service and what it needs from an admin."""
     health_list = list_health()
     context = {
-        "title": "Health of the services",
+        "title": _("Service health"),
         "rows": [
             {"health": each, "next_try": describe_next_try(each.service)} for each in health_list
         ],
@@ -38,14 +39,18 @@ def redirect_after_retry(
 ) -> HttpResponse:
     """Report the result of a retry and return to the health page, whose row shows the new state."""
     if error is None:
-        messages.success(request, f"{service} works again.")
+        messages.success(request, _("%(service)s works again.") % {"service": service})
     else:
-        messages.error(request, f"{service} still fails. {error.message}")
+        messages.error(
+            request,
+            _("%(service)s still fails. %(reason)s")
+            % {"service": service, "reason": error.message},
+        )
     return redirect("admin:mcpconfig_service_health")
 
 
 def render_state(service: Service) -> SafeString:
-    return render_badge(_TONES.get(service.state, "quiet"), service.state)
+    return render_badge(_TONES.get(service.state, "quiet"), str(service.state.label))
 
 
 def describe_last_failure(service: Service) -> str:
@@ -60,12 +65,15 @@ def describe_last_failure(service: Service) -> str:
 
 def describe_next_try(service: Service) -> str:
     """Return the time of the next automatic retry and the number of retries so far."""
-    made = f"{service.retries} of {service.most_retries} tries made"
+    values = {"number": service.retries, "most": service.most_retries}
     if service.next_retry_at is not None:
-        return f"{_format_moment(service.next_retry_at)}, {made}"
+        time = _format_moment(service.next_retry_at)
+        return _("%(time)s, %(number)s of %(most)s tries made") % {"time": time, **values}
     if not service.last_error:
         return EMPTY
-    return f"None by itself: {made}. Retry by hand." if service.retries else "None by itself."
+    if service.retries:
+        return _("No automatic retry: %(number)s of %(most)s tries made. Retry by hand.") % values
+    return _("No automatic retry.")
 
 
 def _format_moment(at: datetime) -> str:

@@ -7,12 +7,14 @@ from django.contrib import admin, messages
 from django.db.models import Count, QuerySet
 from django.forms import ModelForm
 from django.http import HttpRequest
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as _lazy
 
 from mcpconfig.models import IdentityProvider
 from mcpconfig.oauth.servers.client_metadata import build_company_redirect_uri
 from mcpconfig.services.identity_provider_form import IdentityProviderForm
 
-PUBLIC_URL_MISSING = "Set PUBLIC_URL first: people come back to an address that begins with it."
+PUBLIC_URL_MISSING = _lazy("Set PUBLIC_URL first. The redirect URI begins with it.")
 
 
 @admin.register(IdentityProvider)
@@ -22,10 +24,13 @@ class IdentityProviderAdmin(admin.ModelAdmin):
     search_fields = ("name", "title", "issuer")
     readonly_fields = ("redirect_uri", "service_count", "people_count")
     fieldsets = (
-        ("What it is", {"fields": ("name", "title")}),
-        ("Address", {"fields": ("issuer", "allows_private_addresses")}),
-        ("This application there", {"fields": ("redirect_uri", "client_id", "client_secret")}),
-        ("In use", {"fields": ("service_count", "people_count")}),
+        (_lazy("Identity provider"), {"fields": ("name", "title")}),
+        (_lazy("Address"), {"fields": ("issuer", "allows_private_addresses")}),
+        (
+            _lazy("Client registration"),
+            {"fields": ("redirect_uri", "client_id", "client_secret")},
+        ),
+        (_lazy("Usage"), {"fields": ("service_count", "people_count")}),
     )
 
     def get_fieldsets(self, request: HttpRequest, obj: IdentityProvider | None = None) -> Any:
@@ -44,22 +49,25 @@ class IdentityProviderAdmin(admin.ModelAdmin):
         if isinstance(form, IdentityProviderForm):
             form.store()
         if change and {"issuer", "client_id"} & set(form.changed_data):
-            text = "Everybody signs in again: the sign-ins of the old issuer or client are gone."
+            text = _(
+                "Everybody must sign in again. The sign-ins of the old issuer or client are gone."
+            )
             messages.warning(request, text)
 
-    @admin.display(description="Redirect URI")
+    @admin.display(description=_lazy("Redirect URI"))
     def redirect_uri(self, provider: IdentityProvider) -> str:
         """Return the redirect URI that has to be registered at the provider."""
         if not settings.PUBLIC_URL:
-            return PUBLIC_URL_MISSING
+            return str(PUBLIC_URL_MISSING)
         if not provider.name:
-            return f"{settings.PUBLIC_URL}/oauth/company/NAME/callback, with the name above"
+            uri = f"{settings.PUBLIC_URL}/oauth/company/NAME/callback"
+            return _("%(uri)s, with NAME replaced by the name above") % {"uri": uri}
         return build_company_redirect_uri(provider, settings.PUBLIC_URL)
 
-    @admin.display(description="Services")
+    @admin.display(description=_lazy("Services"))
     def service_count(self, provider: IdentityProvider) -> int:
         return int(getattr(provider, "service_count", 0))
 
-    @admin.display(description="People signed in")
+    @admin.display(description=_lazy("People signed in"))
     def people_count(self, provider: IdentityProvider) -> int:
         return int(getattr(provider, "people_count", 0))

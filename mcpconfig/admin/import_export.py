@@ -17,6 +17,9 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as _lazy
+from django.utils.translation import ngettext
 
 from mcpconfig.models import Service
 from mcpconfig.secrets import encryption
@@ -48,11 +51,11 @@ class ImportForm(forms.Form):
     """The configuration of another program, as pasted text or a file."""
 
     text = forms.CharField(
-        label="Paste it",
+        label=_lazy("Configuration"),
         required=False,
         widget=forms.Textarea(attrs={"rows": 12, "spellcheck": "false", "autocomplete": "off"}),
     )
-    file = forms.FileField(label="or choose a file", required=False)
+    file = forms.FileField(label=_lazy("Or choose a file"), required=False)
     entries: list[ParsedEntry]
 
     def clean(self) -> dict[str, Any]:
@@ -62,7 +65,7 @@ class ImportForm(forms.Form):
             text = file.read(MAX_BYTES + 1).decode() if file else cleaned.get("text", "")
             self.entries = parse_services(text)
         except UnicodeDecodeError:
-            self.add_error("file", "This file is no text.")
+            self.add_error("file", _("This is not a text file."))
         except ImportFormatError as error:
             self.add_error("file" if file else "text", str(error))
         else:
@@ -80,7 +83,9 @@ def show_import(pages: ServicePages, request: HttpRequest) -> HttpResponse:
     if form.is_valid():
         return _render_preview(pages, request, form.cleaned_data["text"], form.entries, {})
     status = 422 if form.is_bound else 200
-    return pages.render_page(request, "import", {"title": "Import services", "form": form}, status)
+    return pages.render_page(
+        request, "import", {"title": _("Import services"), "form": form}, status
+    )
 
 
 def download_services(pages: ServicePages, request: HttpRequest) -> HttpResponse:
@@ -96,7 +101,7 @@ def download_server_json(request: HttpRequest, chosen: QuerySet[Service]) -> Htt
     files = {service.name: build_server_json(service) for service in list_exportable(chosen)}
     if not files:
         messages.warning(
-            request, "None of these is exported: they are built in, or their owners’ own."
+            request, _("Nothing to export. Built-in and private services are not exported.")
         )
         return None
     if len(files) == 1:
@@ -119,18 +124,22 @@ def _add_services(pages: ServicePages, request: HttpRequest) -> HttpResponse:
     try:
         preview = _unseal(request)
     except encryption.DecryptionError:
-        messages.error(request, "This preview cannot be read any more. Begin again.")
+        messages.error(request, _("This preview cannot be read. Start over."))
         return redirect("admin:mcpconfig_service_import")
     entries = parse_services(preview["text"])
     values = _read_values(request, entries, preview["values"])
     plans = _plan_ticked(request, entries, values)
     if not plans or any(plan.problems for plan in plans.values()):
-        problem = "" if plans else "Tick at least one, or leave this page."
+        problem = "" if plans else _("Select at least one service.")
         return _render_preview(pages, request, preview["text"], entries, values, plans, problem)
     for service in add_planned(plans.values()):
-        pages.log_addition(request, service, "Imported.")
-    what = "1 service is" if len(plans) == 1 else f"{len(plans)} services are"
-    messages.success(request, f"{what} added. Test and fetch the tools before people use them.")
+        pages.log_addition(request, service, _("Imported."))
+    text = ngettext(
+        "Added %(number)s service. Test it and fetch its tools before people use it.",
+        "Added %(number)s services. Test them and fetch their tools before people use them.",
+        len(plans),
+    )
+    messages.success(request, text % {"number": len(plans)})
     return redirect("admin:mcpconfig_service_changelist")
 
 
@@ -182,7 +191,7 @@ def _render_preview(
     problem: str = "",
 ) -> HttpResponse:
     context = {
-        "title": "Import services",
+        "title": _("Import services"),
         "rows": [
             _build_row(request, number, entry, values, plans)
             for number, entry in enumerate(entries)

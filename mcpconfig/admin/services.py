@@ -11,8 +11,10 @@ from django.db import transaction
 from django.db.models import Count, Q, QuerySet
 from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponse
-from django.template.defaultfilters import pluralize
 from django.urls import URLPattern
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as _lazy
+from django.utils.translation import ngettext
 
 from mcpconfig.models import Service
 from mcpconfig.operations.lazy import operations
@@ -53,30 +55,30 @@ class ServiceAdmin(ServicePages):
     )
     fieldsets = (
         (
-            "What it is",
+            _lazy("Service"),
             {
                 "fields": ("name", "title", "description", ("icon", "colour"), "is_enabled")
                 + ("guidance",)
             },
         ),
-        ("Address", {"fields": ("url", "transport", "allows_private_addresses")}),
+        (_lazy("Address"), {"fields": ("url", "transport", "allows_private_addresses")}),
         (
-            "Sign-in",
+            _lazy("Sign-in"),
             {
                 "fields": ("authentication", "bearer", "headers", "identity_provider")
                 + ("client_id", "client_secret", "scopes"),
             },
         ),
-        ("Who may use it", {"fields": ("visibility", "groups", "owner", "shares_tools")}),
+        (_lazy("Who may use it"), {"fields": ("visibility", "groups", "owner", "shares_tools")}),
         (
-            "Behaviour",
+            _lazy("Behaviour"),
             {
                 "fields": (("is_trusted", "is_open"), "starts_on", "new_tools")
                 + (("reconnects", "most_retries"),)
             },
         ),
-        ("Apps", {"fields": ("allows_apps", "app_origins")}),
-        ("How it does", {"fields": readonly_fields}),
+        (_lazy("Apps"), {"fields": ("allows_apps", "app_origins")}),
+        (_lazy("Status"), {"fields": readonly_fields}),
     )
 
     def get_fieldsets(self, request: HttpRequest, obj: Service | None = None) -> Any:
@@ -122,52 +124,56 @@ class ServiceAdmin(ServicePages):
         if isinstance(form, ServiceForm):
             form.store_secrets()
         if change and "url" in form.changed_data:
-            text = "The URL is new: the old credentials and what was known are gone."
-            messages.warning(request, f"{text} Fetch the tools again.")
+            text = _("The URL changed. Old credentials and tools are gone. Fetch the tools again.")
+            messages.warning(request, text)
 
-    @admin.display(description="URL")
+    @admin.display(description=_lazy("URL"))
     def address(self, service: Service) -> str:
         """Return the URL as text. A stored URL is never rendered as a link."""
         return service.url
 
-    @admin.display(description="State")
+    @admin.display(description=_lazy("State"))
     def state(self, service: Service) -> str:
         return health.render_state(service)
 
-    @admin.display(description="For")
+    @admin.display(description=_lazy("For"))
     def seen_by(self, service: Service) -> str:
         """Return who may use the service, in a word."""
         if service.visibility == Service.Visibility.PRIVATE:
-            return str(service.owner or "admins")
+            return str(service.owner or _("admins"))
         return service.get_visibility_display().lower()
 
-    @admin.display(description="Next try")
+    @admin.display(description=_lazy("Next try"))
     def next_try(self, service: Service) -> str:
         return health.describe_next_try(service)
 
-    @admin.display(description="Last failure")
+    @admin.display(description=_lazy("Last failure"))
     def last_failure(self, service: Service) -> str:
         return health.describe_last_failure(service)
 
-    @admin.display(description="Tools", ordering="tool_count")
+    @admin.display(description=_lazy("Tools"), ordering="tool_count")
     def tools(self, service: Service) -> int:
         return int(getattr(service, "tool_count", 0))
 
-    @admin.display(description="Tools left out")
+    @admin.display(description=_lazy("Tools left out"))
     def left_out_tools(self, service: Service) -> str:
         return "; ".join(f"{tool['name']}: {tool['reason']}" for tool in service.left_out) or EMPTY
 
-    @admin.action(description="Enable selected services", permissions=["change"])
+    @admin.action(description=_lazy("Enable selected services"), permissions=["change"])
     def enable(self, request: HttpRequest, chosen: QuerySet[Service]) -> None:
         count = _set_enabled(chosen, is_enabled=True)
-        messages.success(request, f"{count} services are enabled.")
+        text = ngettext("%(number)s service enabled.", "%(number)s services enabled.", count)
+        messages.success(request, text % {"number": count})
 
-    @admin.action(description="Disable selected services", permissions=["change"])
+    @admin.action(description=_lazy("Disable selected services"), permissions=["change"])
     def disable(self, request: HttpRequest, chosen: QuerySet[Service]) -> None:
         count = _set_enabled(chosen, is_enabled=False)
-        messages.success(request, f"{count} services are disabled.")
+        text = ngettext("%(number)s service disabled.", "%(number)s services disabled.", count)
+        messages.success(request, text % {"number": count})
 
-    @admin.action(description="Export selected services as server.json", permissions=["view"])
+    @admin.action(
+        description=_lazy("Export selected services as server.json"), permissions=["view"]
+    )
     def export_chosen(self, request: HttpRequest, chosen: QuerySet[Service]) -> HttpResponse | None:
         return import_export.download_server_json(request, chosen)
 
@@ -177,14 +183,14 @@ class ServiceAdmin(ServicePages):
                 service, acting=_get_acting_admin(request)
             )
         except OperationError as error:
-            return self.render_result(request, service, "The connection failed", error=error)
-        return self.render_result(request, service, "The connection works", report=report)
+            return self.render_result(request, service, _("Connection failed"), error=error)
+        return self.render_result(request, service, _("The connection works"), report=report)
 
     def retry(self, request: HttpRequest, service: Service) -> HttpResponse:
         error = async_to_sync(retry_now)(service, _get_acting_admin(request))
         if "health" in request.POST:
             return health.redirect_after_retry(request, service, error)
-        title = "It still fails" if error else "It works again"
+        title = _("Retry failed") if error else _("The service works again")
         return self.render_result(request, service, title, error=error)
 
     def fetch(self, request: HttpRequest, service: Service) -> HttpResponse:
@@ -194,13 +200,14 @@ class ServiceAdmin(ServicePages):
             )
         except OperationError as error:
             return self.render_result(
-                request, service, "The tools could not be fetched", error=error
+                request, service, _("The tools could not be fetched"), error=error
             )
-        return self.render_tools(request, service, f"{len(tools)} tools were fetched")
+        text = ngettext("Fetched %(number)s tool", "Fetched %(number)s tools", len(tools))
+        return self.render_tools(request, service, text % {"number": len(tools)})
 
     def show_tools(self, request: HttpRequest, service: Service) -> HttpResponse:
         """Show the tools of the last listing."""
-        return self.render_tools(request, service, f"Tools of {service}")
+        return self.render_tools(request, service, _("Tools of %(service)s") % {"service": service})
 
     def show_health(self, request: HttpRequest) -> HttpResponse:
         if not self.has_change_permission(request):
@@ -215,18 +222,19 @@ class ServiceAdmin(ServicePages):
         """
         ticked = set(request.POST.getlist("definition"))
         if not ticked:
-            problem = "Tick the tools that you want to confirm."
-            title = f"Tools of {service}"
+            problem = _("Tick the tools to confirm.")
+            title = _("Tools of %(service)s") % {"service": service}
             return self.render_tools(
                 request, service, title, status=422, ticked=ticked, problem=problem
             )
         confirmed = tool_definitions.confirm_tools(
             service.definitions.filter(is_current=True, hash__in=ticked)
         )
+        title = ngettext("Confirmed %(number)s tool", "Confirmed %(number)s tools", confirmed)
         return self.render_tools(
             request,
             service,
-            f"{confirmed} tool{pluralize(confirmed, ' is,s are')} confirmed",
+            title % {"number": confirmed},
             ticked=ticked,
             problem=_describe_unconfirmed(len(ticked) - confirmed),
         )
@@ -275,5 +283,11 @@ def _get_acting_admin(request: HttpRequest) -> Acting:
 def _describe_unconfirmed(count: int) -> str:
     if not count:
         return ""
-    what = f"{count} tool{pluralize(count)} changed or went away since this page was opened, and"
-    return f"{what} {pluralize(count, 'is,are')} not confirmed. Read below what is there now."
+    text = ngettext(
+        "%(number)s tool changed or was removed after you opened this page. It is not "
+        "confirmed. Review the current tools below.",
+        "%(number)s tools changed or were removed after you opened this page. They are "
+        "not confirmed. Review the current tools below.",
+        count,
+    )
+    return text % {"number": count}

@@ -7,6 +7,7 @@ them. No secret or token reaches these pages.
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.utils.translation import gettext as _
 
 from mcpconfig.models import Service
 from mcpconfig.oauth import sign_in_admin
@@ -17,7 +18,7 @@ from .service_pages import ServicePages
 def show_sign_ins(pages: ServicePages, request: HttpRequest, service: Service) -> HttpResponse:
     context = {
         "service": service,
-        "title": f"Sign-ins to {service}",
+        "title": _("Sign-ins to %(service)s") % {"service": service},
         "tab": "sign_ins",
         "sign_ins": sign_in_admin.list_sign_ins(service),
         "registrations": sign_in_admin.list_registrations(service),
@@ -29,11 +30,11 @@ def revoke_sign_in(pages: ServicePages, request: HttpRequest, service: Service) 
     """End one sign-in. The person signs in again when they next use the service."""
     ended = sign_in_admin.revoke(service, _read_id(request, "sign_in"))
     if ended is None:
-        messages.warning(request, "This sign-in is gone already.")
+        messages.warning(request, _("This sign-in has already ended."))
     else:
-        whose = str(ended.person) if ended.person else "everybody"
-        pages.log_change(request, service, f"Revoked the sign-in of {whose}.")
-        messages.success(request, f"The sign-in of {whose} is revoked.")
+        whose = {"person": str(ended.person) if ended.person else _("everybody")}
+        pages.log_change(request, service, _("Revoked the sign-in of %(person)s.") % whose)
+        messages.success(request, _("The sign-in of %(person)s is revoked.") % whose)
     return redirect("admin:mcpconfig_service_sign_ins", service.pk)
 
 
@@ -43,10 +44,16 @@ def forget_registration(
     """Delete a registration with its sign-ins. The next sign-in registers again."""
     forgotten = sign_in_admin.forget_registration(service, _read_id(request, "registration"))
     if forgotten is None:
-        messages.warning(request, "This registration is gone already, or was not made by itself.")
+        messages.warning(
+            request, _("This registration was already deleted, or was not made automatically.")
+        )
     else:
-        pages.log_change(request, service, f"Forgot the registration at {forgotten.issuer}.")
-        text = "The registration is forgotten. The next sign-in registers anew."
+        pages.log_change(
+            request,
+            service,
+            _("Deleted the registration at %(issuer)s.") % {"issuer": forgotten.issuer},
+        )
+        text = _("The registration is deleted. The next sign-in registers again.")
         messages.success(request, text)
     return redirect("admin:mcpconfig_service_sign_ins", service.pk)
 

@@ -6,6 +6,7 @@ from django.contrib import admin
 from django.db.models import TextField
 from django.forms import BaseInlineFormSet, ModelForm, Textarea
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext_lazy as _lazy
 
 from mcpconfig.models import ToolDefinition, ToolSetting
 from mcpconfig.services.tool_definitions import describe_tool_state
@@ -35,26 +36,26 @@ class ToolDefinitionAdmin(ReadOnlyMixin, admin.ModelAdmin):
     )
     readonly_fields = ("state", "inputs", "outputs", "claims")
 
-    @admin.display(description="State")
+    @admin.display(description=_lazy("State"))
     def state(self, definition: ToolDefinition) -> str:
         settings = ToolSetting.objects.filter(
             service_id=definition.service_id, name=definition.name
         )
         return describe_tool_state(definition, settings.first())
 
-    @admin.display(description="Description")
+    @admin.display(description=_lazy("Description"))
     def first_words(self, definition: ToolDefinition) -> str:
         return definition.description.strip().split("\n", 1)[0][:100]
 
-    @admin.display(description="Arguments")
+    @admin.display(description=_lazy("Arguments"))
     def inputs(self, definition: ToolDefinition) -> SafeString | str:
         return render_json(definition.input_schema)
 
-    @admin.display(description="Results")
+    @admin.display(description=_lazy("Results"))
     def outputs(self, definition: ToolDefinition) -> SafeString | str:
         return render_json(definition.output_schema)
 
-    @admin.display(description="What the service says of it")
+    @admin.display(description=_lazy("Annotations"))
     def claims(self, definition: ToolDefinition) -> SafeString | str:
         return render_json(definition.annotations)
 
@@ -63,7 +64,7 @@ class CurrentToolsInline(ReadOnlyMixin, admin.TabularInline):
     """The tools in the last listing of the service."""
 
     model = ToolDefinition
-    verbose_name_plural = "tools offered now"
+    verbose_name_plural = _lazy("current tools")
     fields = ("name", "title", "first_words", "first_seen_at")
     readonly_fields = fields
     show_change_link = True
@@ -72,7 +73,7 @@ class CurrentToolsInline(ReadOnlyMixin, admin.TabularInline):
     def get_queryset(self, request: Any) -> Any:
         return super().get_queryset(request).filter(is_current=True)
 
-    @admin.display(description="Description")
+    @admin.display(description=_lazy("Description"))
     def first_words(self, definition: ToolDefinition) -> str:
         return definition.description.strip().split("\n", 1)[0][:100]
 
@@ -95,7 +96,7 @@ class ToolSettingInline(admin.TabularInline):
 
     model = ToolSetting
     formset = LabelledFormSet
-    verbose_name_plural = "decisions about tools"
+    verbose_name_plural = _lazy("tool settings")
     fields = (
         *("name", "is_enabled", "level", "is_safe_to_repeat", "wants_review"),
         *("guidance", "confirmed_hash"),

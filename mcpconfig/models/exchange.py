@@ -1,6 +1,8 @@
 """Exchanges: the HTTP requests of operations and their answers, kept for a while for the trace."""
 
 from django.db import models
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from mcpconfig.models.service import Service
 
@@ -12,33 +14,40 @@ class Exchange(models.Model):
     it. `round_id` holds the operations together that belong to one tool call.
     """
 
-    service = models.ForeignKey(Service, on_delete=models.CASCADE, related_name="exchanges")
-    operation = models.CharField(max_length=40)
-    operation_id = models.UUIDField()
-    round_id = models.CharField(max_length=64, blank=True)
-    method = models.CharField(max_length=10)
-    url = models.TextField("URL", blank=True)
-    kind = models.CharField(
-        max_length=12, blank=True, help_text="Of the message sent: request, response, notification."
+    service = models.ForeignKey(
+        Service, verbose_name=_("service"), on_delete=models.CASCADE, related_name="exchanges"
     )
-    rpc_method = models.CharField(max_length=100, blank=True)
-    rpc_id = models.CharField("message id", max_length=100, blank=True)
-    era = models.CharField(max_length=20, blank=True)
-    attempt = models.PositiveSmallIntegerField(default=1)
-    status = models.PositiveSmallIntegerField(null=True)
-    request_headers = models.JSONField(default=dict)
-    request_body = models.TextField(blank=True)
-    request_bytes = models.PositiveIntegerField(default=0)
-    response_headers = models.JSONField(default=dict)
-    response_body = models.TextField(blank=True)
-    response_bytes = models.PositiveBigIntegerField(default=0)
-    heard = models.JSONField("messages received", default=list)
-    heard_count = models.PositiveIntegerField(default=0)
-    duration_ms = models.PositiveIntegerField(default=0)
-    started_at = models.DateTimeField(null=True)
-    created_at = models.DateTimeField(auto_now_add=True)
+    operation = models.CharField(_("operation"), max_length=40)
+    operation_id = models.UUIDField(_("operation id"))
+    round_id = models.CharField(_("round id"), max_length=64, blank=True)
+    method = models.CharField(_("method"), max_length=10)
+    url = models.TextField(_("URL"), blank=True)
+    kind = models.CharField(
+        _("kind"),
+        max_length=12,
+        blank=True,
+        help_text=_("The kind of message: request, response or notification."),
+    )
+    rpc_method = models.CharField(_("RPC method"), max_length=100, blank=True)
+    rpc_id = models.CharField(_("message ID"), max_length=100, blank=True)
+    era = models.CharField(_("protocol"), max_length=20, blank=True)
+    attempt = models.PositiveSmallIntegerField(_("attempt"), default=1)
+    status = models.PositiveSmallIntegerField(_("status"), null=True)
+    request_headers = models.JSONField(_("request headers"), default=dict)
+    request_body = models.TextField(_("request body"), blank=True)
+    request_bytes = models.PositiveIntegerField(_("request bytes"), default=0)
+    response_headers = models.JSONField(_("response headers"), default=dict)
+    response_body = models.TextField(_("response body"), blank=True)
+    response_bytes = models.PositiveBigIntegerField(_("response bytes"), default=0)
+    heard = models.JSONField(_("messages received"), default=list)
+    heard_count = models.PositiveIntegerField(_("number of messages received"), default=0)
+    duration_ms = models.PositiveIntegerField(_("duration ms"), default=0)
+    started_at = models.DateTimeField(_("started at"), null=True)
+    created_at = models.DateTimeField(_("created at"), auto_now_add=True)
 
     class Meta:
+        verbose_name = _("exchange")
+        verbose_name_plural = _("exchanges")
         ordering = ["-pk"]
         indexes = [
             models.Index(fields=["service", "-id"]),
@@ -46,4 +55,4 @@ class Exchange(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.rpc_method or self.method} → {self.status or 'no answer'}"
+        return f"{self.rpc_method or self.method} → {self.status or gettext('no response')}"

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from django.conf import settings
 from django.db import models, transaction
 from django.db.models.base import ModelBase
+from django.utils.translation import gettext_lazy as _
 
 from .sealed_field import SealedField
 
@@ -14,21 +15,30 @@ class IdentityProvider(models.Model):
     """Where the people of a company sign in, once for all services that are opened that way."""
 
     name = models.SlugField(
-        max_length=60, unique=True, help_text="Short: it is part of the address to register there."
+        _("name"),
+        max_length=60,
+        unique=True,
+        help_text=_("Short name; part of the redirect URI."),
     )
-    title = models.CharField(max_length=100, blank=True, help_text="What people read.")
+    title = models.CharField(
+        _("title"), max_length=100, blank=True, help_text=_("The name that people see.")
+    )
     issuer = models.CharField(
-        max_length=2000, help_text="Its name, letter by letter: an address beginning with https://."
+        _("issuer"),
+        max_length=2000,
+        help_text=_("The exact issuer identifier, which begins with https://."),
     )
-    client_id = models.CharField("client ID", max_length=500)
-    secret = SealedField(default=b"")
+    client_id = models.CharField(_("client ID"), max_length=500)
+    secret = SealedField(_("secret"), default=b"")
     allows_private_addresses = models.BooleanField(
-        "allow private addresses",
+        _("allow private addresses"),
         default=False,
-        help_text="For one in your own network: permits http:// and private addresses.",
+        help_text=_("For a provider in your own network. Allows http:// and private addresses."),
     )
 
     class Meta:
+        verbose_name = _("identity provider")
+        verbose_name_plural = _("identity providers")
         ordering = ["name"]
 
     def __str__(self) -> str:

@@ -5,6 +5,7 @@ from datetime import timedelta
 
 from django.conf import settings
 from django.db import models
+from django.utils.translation import gettext_lazy as _
 
 from mcpconfig.models.service import Service
 
@@ -20,9 +21,9 @@ class OAuthClient(models.Model):
     """
 
     class Kind(models.TextChoices):
-        TYPED = "typed", "entered by an admin"
-        DOCUMENT = "document", "our own metadata document"
-        REGISTERED = "registered", "registered by ourselves"
+        TYPED = "typed", _("entered by an admin")
+        DOCUMENT = "document", _("client metadata document")
+        REGISTERED = "registered", _("registered automatically")
 
     service = models.ForeignKey(Service, on_delete=models.CASCADE, related_name="oauth_clients")
     kind = models.CharField(max_length=10, choices=Kind.choices)

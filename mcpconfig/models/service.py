@@ -13,6 +13,7 @@ from django.db import models, transaction
 from django.db.models import Q
 from django.db.models.base import ModelBase
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
 
 from mcpconfig.models.identity_provider import IdentityProvider
 from mcpconfig.models.sealed_field import SealedField
@@ -30,22 +31,27 @@ def parse_origins(text: str) -> frozenset[str]:
 def check_origins(text: str) -> None:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if len(lines) > MAX_ORIGINS:
-        raise ValidationError(f"Name at most {MAX_ORIGINS} origins.")
+        raise ValidationError(
+            _("Enter at most %(number)s origins."), params={"number": MAX_ORIGINS}
+        )
     for line in lines:
         if not parse_origins(line):
             raise ValidationError(
-                "“%(line)s” is not an origin. Write https://host, https://host:port or https://*.host.",
+                _(
+                    "“%(line)s” is not an origin. Enter https://host, https://host:port or "
+                    "https://*.host."
+                ),
                 params={"line": line[:100]},
             )
 
 
 class Colour(models.TextChoices):
-    GREY = "grey", "grey"
-    BLUE = "blue", "blue"
-    GREEN = "green", "green"
-    AMBER = "amber", "amber"
-    RED = "red", "red"
-    VIOLET = "violet", "violet"
+    GREY = "grey", _("grey")
+    BLUE = "blue", _("blue")
+    GREEN = "green", _("green")
+    AMBER = "amber", _("amber")
+    RED = "red", _("red")
+    VIOLET = "violet", _("violet")
 
 
 _JOINER = "\u200d"
@@ -61,7 +67,7 @@ def check_icon(icon: str) -> None:
         return
     is_keycap = icon[:1] in "0123456789#*" and icon[1:].removeprefix("\ufe0f") == _KEYCAP
     if not is_keycap and not all(_is_drawn(part) for part in icon.split(_JOINER)):
-        raise ValidationError("Give one emoji or one letter.")
+        raise ValidationError(_("Enter one emoji or one letter."))
 
 
 def _is_drawn(part: str) -> bool:
@@ -109,34 +115,34 @@ class Service(models.Model):
     """One configured MCP server. What was learned of it is a hint, forgotten once it is wrong."""
 
     class Transport(models.TextChoices):
-        AUTO = "auto", "Find out"
+        AUTO = "auto", _("Automatic")
         STREAMABLE_HTTP = "streamable-http", "Streamable HTTP"
         SSE = "sse", "HTTP+SSE"
 
     class Authentication(models.TextChoices):
-        NONE = "none", "None"
-        BEARER = "bearer", "Bearer token"
-        HEADERS = "headers", "Headers"
-        OAUTH_USER = "oauth_user", "Each person signs in (OAuth)"
-        OAUTH_SHARED = "oauth_shared", "One sign-in for all (OAuth)"
-        CLIENT_CREDENTIALS = "client_credentials", "Client credentials (OAuth)"
-        COMPANY = "company", "Company sign-in (each person)"
+        NONE = "none", _("None")
+        BEARER = "bearer", _("Bearer token")
+        HEADERS = "headers", _("Headers")
+        OAUTH_USER = "oauth_user", _("Each person signs in (OAuth)")
+        OAUTH_SHARED = "oauth_shared", _("One sign-in for all (OAuth)")
+        CLIENT_CREDENTIALS = "client_credentials", _("Client credentials (OAuth)")
+        COMPANY = "company", _("Company sign-in (each person)")
 
     class Visibility(models.TextChoices):
-        PRIVATE = "private", "Only its owner"
-        GROUPS = "groups", "Members of these groups"
-        EVERYONE = "everyone", "Every member"
+        PRIVATE = "private", _("Only the owner")
+        GROUPS = "groups", _("Members of these groups")
+        EVERYONE = "everyone", _("Every member")
 
     class NewTools(models.TextChoices):
-        WAIT = "wait", "wait for an admin"
-        PASS = "pass", "count as confirmed"
+        WAIT = "wait", _("wait for an admin")
+        PASS = "pass", _("confirmed automatically")
 
     class State(models.TextChoices):
-        OFF = "off", "off"
-        CONFIGURED = "configured", "configured"
-        CONNECTED = "connected", "connected"
-        SIGN_IN_NEEDED = "sign-in needed", "sign-in needed"
-        FAILING = "failing", "failing"
+        OFF = "off", _("off")
+        CONFIGURED = "configured", _("configured")
+        CONNECTED = "connected", _("connected")
+        SIGN_IN_NEEDED = "sign-in needed", _("sign-in needed")
+        FAILING = "failing", _("failing")
 
     OAUTH = (
         Authentication.OAUTH_USER,
@@ -148,155 +154,196 @@ class Service(models.Model):
     PERSONAL = (Authentication.OAUTH_USER, Authentication.COMPANY)
 
     name = models.SlugField(
-        max_length=60, unique=True, help_text="Short: it begins the names of its tools."
+        _("name"),
+        max_length=60,
+        unique=True,
+        help_text=_("Short name; prefixes its tools."),
     )
-    title = models.CharField(max_length=100, blank=True, help_text="What people read.")
-    description = models.TextField(blank=True)
+    title = models.CharField(
+        _("title"), max_length=100, blank=True, help_text=_("The name that people see.")
+    )
+    description = models.TextField(_("description"), blank=True)
     icon = models.CharField(
+        _("icon"),
         max_length=16,
         blank=True,
         validators=[check_icon],
-        help_text="An emoji or a letter. Without one it is the first letter of the title.",
+        help_text=_("An emoji or a letter. If empty, the first letter of the title."),
     )
     colour = models.CharField(
-        max_length=6, choices=Colour.choices, default=Colour.GREY, help_text="Behind a letter."
+        _("colour"),
+        max_length=6,
+        choices=Colour.choices,
+        default=Colour.GREY,
+        help_text=_("Background of the letter."),
     )
     guidance = models.TextField(
-        "what the assistant is told",
+        _("instructions"),
         max_length=MAX_GUIDANCE_CHARACTERS,
         blank=True,
-        help_text="Told to the model in every answer that may use a tool of it. Your words, and "
-        "never those of the service.",
+        help_text=_(
+            "Added to the prompt whenever this service’s tools are available. Written "
+            "by you, not by the service."
+        ),
     )
     starts_on = models.BooleanField(
-        "on at first",
+        _("on by default"),
         default=True,
-        help_text="For people who switched nothing there. Off: its tools are used once somebody "
-        "switches them on or mentions them.",
+        help_text=_(
+            "For people who changed nothing. If off, its tools are used only when a "
+            "person turns them on or mentions them."
+        ),
     )
-    url = models.CharField("URL", max_length=2000)
-    transport = models.CharField(max_length=15, choices=Transport.choices, default=Transport.AUTO)
+    url = models.CharField(_("URL"), max_length=2000)
+    transport = models.CharField(
+        _("transport"), max_length=15, choices=Transport.choices, default=Transport.AUTO
+    )
     authentication = models.CharField(
-        "sign-in", max_length=18, choices=Authentication.choices, default=Authentication.NONE
+        _("sign-in"), max_length=18, choices=Authentication.choices, default=Authentication.NONE
     )
     client_id = models.CharField(
-        "client ID",
+        _("client ID"),
         max_length=500,
         blank=True,
-        help_text="Only where the service cannot register this application by itself.",
+        help_text=_("Only if the service does not support automatic registration."),
     )
     identity_provider = models.ForeignKey(
         IdentityProvider,
+        verbose_name=_("identity provider"),
         on_delete=models.PROTECT,
         null=True,
         blank=True,
         related_name="services",
-        help_text="For company sign-in: where people sign in once for all such services.",
+        help_text=_("For company sign-in. People sign in there once for all such services."),
     )
     scopes = models.CharField(
+        _("scopes"),
         max_length=1000,
         blank=True,
-        help_text="Separated by spaces. Empty: what the service asks for.",
+        help_text=_("Separated by spaces. If empty, the scopes that the service requests."),
     )
-    is_enabled = models.BooleanField("enabled", default=True)
+    is_enabled = models.BooleanField(_("enabled"), default=True)
     allows_private_addresses = models.BooleanField(
-        "allow private addresses",
+        _("allow private addresses"),
         default=False,
-        help_text="For a server in your own network: permits http:// and private addresses. "
-        "Never holds for a service whose owner is no admin.",
+        help_text=_(
+            "For a server in your own network. Allows http:// and private addresses. "
+            "Has no effect if the owner is not an admin."
+        ),
     )
     is_trusted = models.BooleanField(
-        "trusted", default=False, help_text="What it says of its own tools may lower a risk."
+        _("trusted"), default=False, help_text=_("Its own tool annotations may lower a risk.")
     )
     is_open = models.BooleanField(
-        "open to strangers",
+        _("returns untrusted content"),
         default=False,
-        help_text="What it returns may be written by anybody, as web pages and mails are. Once it "
-        "is in an answer, tools that do more than read ask again, and so do calls that send data "
-        "to an address or a recipient.",
+        help_text=_(
+            "Anyone may have written its results, as with web pages and mail. After "
+            "the assistant reads one, tools that do more than read need approval "
+            "again. So do calls that send data to an address or a recipient."
+        ),
     )
     new_tools = models.CharField(
-        "new and changed tools",
+        _("new and changed tools"),
         max_length=4,
         choices=NewTools.choices,
         default=NewTools.WAIT,
-        help_text="Until an admin has confirmed a tool as it is now, it asks each time. Where they "
-        "count as confirmed, they do so from the next time that the tools are fetched.",
+        help_text=_(
+            "A tool needs approval every time until an admin confirms its current "
+            "definition. Automatic confirmation starts the next time tools are fetched."
+        ),
     )
     allows_apps = models.BooleanField(
-        "show its apps",
+        _("show apps"),
         default=False,
-        help_text="Its tools may bring a small app that is shown, sealed off, in the chat. "
-        "Fetch the tools again after a change.",
+        help_text=_(
+            "Its tools may show a small sandboxed app in the chat. Fetch the tools "
+            "again after you change this."
+        ),
     )
     app_origins = models.TextField(
-        "origins for apps",
+        _("origins for apps"),
         blank=True,
         validators=[check_origins],
-        help_text="Where its apps may load files from and talk to, one a line, as https://host. "
-        "Empty: nowhere.",
+        help_text=_(
+            "Where its apps may load files from and connect to, one per line, such as "
+            "https://host. If empty, nowhere."
+        ),
     )
 
     owner = models.ForeignKey(
         project_settings.AUTH_USER_MODEL,
+        verbose_name=_("owner"),
         on_delete=models.CASCADE,
         null=True,
         blank=True,
         related_name="services",
-        help_text="Empty: it belongs to the admins. A service goes with its owner.",
+        help_text=_("If empty, it belongs to the admins. Deleting the owner deletes the service."),
     )
     # Who added it for themselves. What an admin made for somebody has the admin's secrets in it,
     # and is not its owner's to change.
     added_by = models.ForeignKey(
         project_settings.AUTH_USER_MODEL,
+        verbose_name=_("added by"),
         on_delete=models.SET_NULL,
         null=True,
         editable=False,
         related_name="+",
     )
     visibility = models.CharField(
-        "who may use it",
+        _("who may use it"),
         max_length=8,
         choices=Visibility.choices,
         default=Visibility.EVERYONE,
     )
-    groups = models.ManyToManyField(Group, blank=True, related_name="services")
+    groups = models.ManyToManyField(
+        Group, blank=True, related_name="services", verbose_name=_("groups")
+    )
     shares_tools = models.BooleanField(
-        "others see its tools",
+        _("tools visible to others"),
         default=True,
-        help_text="Who may use it but does not own it sees its name and description, and with "
-        "this its tools. The configuration is for admins only.",
+        help_text=_(
+            "People who may use the service see its name and description. With this, "
+            "they also see its tools. Only admins see the configuration."
+        ),
     )
 
     reconnects = models.BooleanField(
-        "reconnect by itself",
+        _("reconnect automatically"),
         default=True,
-        help_text="Try again after 1, 2, 4, 8 and 16 seconds when it fails. "
-        "A tool call is never tried again.",
+        help_text=_(
+            "After a failure, retries after 1, 2, 4, 8 and 16 seconds. Never retries a tool call."
+        ),
     )
     most_retries = models.PositiveSmallIntegerField(
-        "how often",
+        _("maximum retries"),
         default=5,
         validators=[MaxValueValidator(10)],
-        help_text="After so many a person tries again by hand.",
+        help_text=_("After that, a person must retry by hand."),
     )
 
-    sign_in_changed_at = models.DateTimeField(null=True, editable=False)
-    known_transport = models.CharField(max_length=15, blank=True, editable=False)
-    known_era = models.CharField(max_length=20, blank=True, editable=False)
-    discovery = models.JSONField(null=True, editable=False)
-    detected_at = models.DateTimeField(null=True, editable=False)
-    left_out = models.JSONField(default=list, editable=False)
-    tools_listed_at = models.DateTimeField(null=True, editable=False)
-    tools_fresh_until = models.DateTimeField(null=True, editable=False)
-    last_success_at = models.DateTimeField(null=True, editable=False)
-    last_error = models.JSONField(null=True, editable=False)
-    retries = models.PositiveSmallIntegerField(default=0, editable=False)
-    next_retry_at = models.DateTimeField(null=True, editable=False, db_index=True)
+    sign_in_changed_at = models.DateTimeField(_("sign in changed at"), null=True, editable=False)
+    known_transport = models.CharField(
+        _("known transport"), max_length=15, blank=True, editable=False
+    )
+    known_era = models.CharField(_("protocol"), max_length=20, blank=True, editable=False)
+    discovery = models.JSONField(_("discovery"), null=True, editable=False)
+    detected_at = models.DateTimeField(_("detected at"), null=True, editable=False)
+    left_out = models.JSONField(_("tools left out"), default=list, editable=False)
+    tools_listed_at = models.DateTimeField(_("tools listed at"), null=True, editable=False)
+    tools_fresh_until = models.DateTimeField(_("tools fresh until"), null=True, editable=False)
+    last_success_at = models.DateTimeField(_("last success at"), null=True, editable=False)
+    last_error = models.JSONField(_("last error"), null=True, editable=False)
+    retries = models.PositiveSmallIntegerField(_("retries"), default=0, editable=False)
+    next_retry_at = models.DateTimeField(
+        _("next retry at"), null=True, editable=False, db_index=True
+    )
 
     objects = Services.as_manager()
 
     class Meta:
+        verbose_name = _("service")
+        verbose_name_plural = _("services")
         ordering = ["name"]
 
     def __str__(self) -> str:

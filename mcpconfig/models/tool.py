@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from django.db import models
+from django.utils.translation import gettext_lazy as _
 
 from mcpconfig.models.service import MAX_GUIDANCE_CHARACTERS, Service
 
@@ -19,19 +20,23 @@ def make_mark() -> int:
 class ToolDefinition(models.Model):
     """What a service said about a tool. The same content is the same row, whenever it is said."""
 
-    service = models.ForeignKey(Service, on_delete=models.CASCADE, related_name="definitions")
-    hash = models.CharField(max_length=64)
-    name = models.CharField(max_length=255)
-    title = models.CharField(max_length=255, blank=True)
-    description = models.TextField(blank=True)
-    input_schema = models.JSONField(default=dict)
-    output_schema = models.JSONField(null=True)
-    annotations = models.JSONField(null=True)
-    meta = models.JSONField(null=True)
-    is_current = models.BooleanField(default=True)
-    first_seen_at = models.DateTimeField(auto_now_add=True)
+    service = models.ForeignKey(
+        Service, verbose_name=_("service"), on_delete=models.CASCADE, related_name="definitions"
+    )
+    hash = models.CharField(_("hash"), max_length=64)
+    name = models.CharField(_("name"), max_length=255)
+    title = models.CharField(_("title"), max_length=255, blank=True)
+    description = models.TextField(_("description"), blank=True)
+    input_schema = models.JSONField(_("input schema"), default=dict)
+    output_schema = models.JSONField(_("output schema"), null=True)
+    annotations = models.JSONField(_("annotations"), null=True)
+    meta = models.JSONField(_("meta"), null=True)
+    is_current = models.BooleanField(_("is current"), default=True)
+    first_seen_at = models.DateTimeField(_("first seen at"), auto_now_add=True)
 
     class Meta:
+        verbose_name = _("tool definition")
+        verbose_name_plural = _("tool definitions")
         ordering = ["name"]
         # Counted by service in every turn, without reading what the tools say.
         indexes = [models.Index(fields=["service", "is_current"])]
@@ -69,33 +74,37 @@ class ToolSetting(models.Model):
     """What admins decided about a tool of a service, whatever its definition."""
 
     class Level(models.TextChoices):
-        LOW = "low", "low"
-        MEDIUM = "medium", "medium"
-        HIGH = "high", "high"
+        LOW = "low", _("low")
+        MEDIUM = "medium", _("medium")
+        HIGH = "high", _("high")
 
-    service = models.ForeignKey(Service, on_delete=models.CASCADE, related_name="settings")
-    name = models.CharField(max_length=255)
-    is_enabled = models.BooleanField("enabled", default=True)
-    level = models.CharField(max_length=6, choices=Level.choices, blank=True)
-    confirmed_hash = models.CharField(max_length=64, blank=True)
+    service = models.ForeignKey(
+        Service, verbose_name=_("service"), on_delete=models.CASCADE, related_name="settings"
+    )
+    name = models.CharField(_("name"), max_length=255)
+    is_enabled = models.BooleanField(_("enabled"), default=True)
+    level = models.CharField(_("risk"), max_length=6, choices=Level.choices, blank=True)
+    confirmed_hash = models.CharField(_("confirmed hash"), max_length=64, blank=True)
     is_safe_to_repeat = models.BooleanField(
-        "safe to repeat",
+        _("safe to repeat"),
         default=False,
-        help_text="Running it twice does no harm, so an unknown outcome is tried again by itself.",
+        help_text=_(
+            "Running it twice is harmless. After an unknown outcome it is retried automatically."
+        ),
     )
     wants_review = models.BooleanField(
-        "review results",
+        _("review results"),
         default=False,
-        help_text="A person sees what it brings back before the assistant does.",
+        help_text=_("A person reviews each result before the assistant sees it."),
     )
-    guidance = models.TextField(
-        "what the assistant is told", max_length=MAX_GUIDANCE_CHARACTERS, blank=True
-    )
-    mark = ChangeMark(editable=False, default=0)
+    guidance = models.TextField(_("instructions"), max_length=MAX_GUIDANCE_CHARACTERS, blank=True)
+    mark = ChangeMark(_("mark"), editable=False, default=0)
 
     objects = ToolSettings.as_manager()
 
     class Meta:
+        verbose_name = _("tool setting")
+        verbose_name_plural = _("tool settings")
         indexes = [models.Index(fields=["service", "mark"])]
         constraints = [
             models.UniqueConstraint(fields=["service", "name"], name="one_setting_of_a_tool")

@@ -99,7 +99,7 @@ def _build_steps(connection: Connection, found: Findings) -> tuple[Step, ...]:
     info = connection.session.server_info
     who = f"{info.name} {info.version}".strip() if info else "The service does not say its name."
     taken = [
-        Step(name="Connect", detail=Service.Transport(connection.transport).label),
+        Step(name="Connect", detail=str(Service.Transport(connection.transport).label)),
         Step(name="Agree on a protocol version", detail=connection.era),
         Step(name="Ask who it is", detail=str(make_storable(who[: LIMITS.log_characters]))),
     ]

@@ -455,7 +455,7 @@ def _merge_transport_errors(streamable: OperationError, sse: OperationError) -> 
     """Report both failures; the first one explains more."""
     streamable.hint = f"HTTP+SSE was tried too: {sse.message} {streamable.hint}".strip()
     streamable.tried = (
-        (Service.Transport.STREAMABLE_HTTP.label, streamable.message),
-        (Service.Transport.SSE.label, sse.message),
+        (str(Service.Transport.STREAMABLE_HTTP.label), streamable.message),
+        (str(Service.Transport.SSE.label), sse.message),
     )
     return streamable

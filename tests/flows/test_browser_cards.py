@@ -47,7 +47,7 @@ def test_every_state_says_its_word(visit: Visit, filled: str, size: dict[str, in
     ours = {"awaiting_approval", "proposed"}
     for state in ToolCall.State:
         if state.value not in ours:
-            assert state.label in said, state
+            assert str(state.label) in said, state
     assert "nothing is sent until you decide" in said
     assert "needs two approvals" in said
     assert "you approved this. it waits for a second approval" in said

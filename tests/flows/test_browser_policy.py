@@ -61,7 +61,7 @@ def test_a_rule_that_would_break_a_test_is_held_back_and_then_tried_as_a_draft(
     tab.get_by_role("link", name="Try it on past calls").click()
     expect(tab.get_by_role("checkbox", name=re.compile("^All run"))).to_be_checked()
     button(tab, "Replay past calls").click()
-    expect(tab.get_by_role("region", name="What would change")).to_be_visible()
+    expect(tab.get_by_role("region", name="Changes")).to_be_visible()
 
 
 @pytest.mark.long

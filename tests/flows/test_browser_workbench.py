@@ -36,7 +36,7 @@ def shop(visit: Visit, bench: tuple[Bench, str]) -> Iterator[Bench]:
 
 def to_tools(tab: Page) -> None:
     tab.goto("/admin/")
-    tab.get_by_role("link", name="the page of their health").click()
+    tab.get_by_role("link", name="service health").click()
     row = tab.get_by_role("row").filter(has=tab.get_by_role("link", name="shop", exact=True))
     row.get_by_role("link", name=re.compile(r"^\d tools$")).click()
 
@@ -59,12 +59,12 @@ def test_a_tool_is_tried_by_keyboard_from_the_overview_to_its_result(
     expect(field(tab, "reason")).to_have_value("Twice")
 
     field(tab, "name").fill("A-17")
-    button(tab, "See what will run").press("Enter")
+    button(tab, "Review request").press("Enter")
     asked = tab.get_by_role("group", name=re.compile("^Approve: Delete order"))
     expect(asked).to_contain_text("A-17")
     assert shop.ran == []
     tick_as_read(tab)
-    button(asked, "Run once").press("Enter")
+    button(asked, "Allow once").press("Enter")
 
     expect(tab.get_by_text("A-17 is deleted")).to_be_visible()
     tab.reload()
@@ -78,7 +78,7 @@ def test_a_button_that_is_pressed_twice_runs_once(visit: Visit, shop: Bench) -> 
     tab.get_by_role("link", name="Try it list_orders").click()
     field(tab, "limit").fill("2")
     # The second press may come while it runs.
-    tab.add_locator_handler(tab.get_by_role("link", name="Look again"), lambda link: link.click())
+    tab.add_locator_handler(tab.get_by_role("link", name="Refresh"), lambda link: link.click())
     button(tab, "Run once").dblclick()
     expect(tab.get_by_role("cell", name="A-1")).to_be_visible()
     assert len(shop.ran) == 1
@@ -98,7 +98,7 @@ def test_proposals_come_as_one_types(visit: Visit) -> None:
         tab.get_by_label("town").press_sequentially("Berg")
         expect(tab.locator("datalist option")).to_have_count(1)
         tab.get_by_label("town").fill("Bergen")
-        button(tab, "See what it says").click()
+        button(tab, "Preview").click()
         expect(tab.get_by_text("Plan 2 days in Bergen.")).to_be_visible()
         fill_house(visit.house.installation, ["mcp", "remove", "study"])
 
@@ -114,11 +114,11 @@ def test_no_page_of_the_workbench_scrolls_sideways(
     tab.get_by_role("link", name="Try it delete_order").click()
     tried = tab.url
     field(tab, "name").fill("a-lamp-" * 60)
-    button(tab, "See what will run").click()
+    button(tab, "Review request").click()
     expect(tab.get_by_role("group", name=re.compile("^Approve"))).to_be_visible()
     assert tab.evaluate(SIDEWAYS) == [], "the question"
     tick_as_read(tab)
-    button(tab, "Run once").click()
+    button(tab, "Allow once").click()
     expect(tab.get_by_text("Done")).to_be_visible()
     service = tools.removesuffix("tools/")
     others = [f"{service}{page}/" for page in ("resources", "prompts", "sign-ins", "change")]

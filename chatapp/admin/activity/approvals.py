@@ -2,6 +2,7 @@
 
 from django.contrib import admin
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext_lazy as _lazy
 
 from chatapp.admin.badges import render_badge
 from chatapp.models import Approval
@@ -48,18 +49,18 @@ class ApprovalAdmin(ReasonFirstMixin, ReadOnlyMixin, admin.ModelAdmin):
     )
     readonly_fields = ("risk_badge", "state_badge")
 
-    @admin.display(description="Tool", ordering="tool_call__tool_id")
+    @admin.display(description=_lazy("Tool"), ordering="tool_call__tool_id")
     def tool(self, approval: Approval) -> str:
         return approval.tool_call.tool_id
 
-    @admin.display(description="Member")
+    @admin.display(description=_lazy("Member"))
     def owner(self, approval: Approval) -> str:
         return str(approval.tool_call.turn.conversation.owner)
 
-    @admin.display(description="Risk", ordering="tool_call__risk")
+    @admin.display(description=_lazy("Risk"), ordering="tool_call__risk")
     def risk_badge(self, approval: Approval) -> SafeString | str:
         return render_badge(approval.tool_call.risk)
 
-    @admin.display(description="State", ordering="state")
+    @admin.display(description=_lazy("State"), ordering="state")
     def state_badge(self, approval: Approval) -> SafeString | str:
-        return render_badge(approval.state)
+        return render_badge(approval.state, approval.get_state_display())

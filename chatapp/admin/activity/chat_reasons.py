@@ -13,6 +13,8 @@ from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as _lazy
 from django.views.decorators.http import require_http_methods
 
 from chatapp.audit import chat_access
@@ -25,10 +27,10 @@ RIGHTS = tuple(f"chatapp.view_{name}" for name in ("conversation", "turn", "tool
 
 class ReasonForm(forms.Form):
     reason = forms.CharField(
-        label="Reason",
+        label=_lazy("Reason"),
         max_length=MAX_REASON_CHARACTERS,
         widget=forms.Textarea(attrs={"rows": 3, "autofocus": True}),
-        error_messages={"required": "Enter a reason."},
+        error_messages={"required": _lazy("Enter a reason.")},
     )
 
 
@@ -75,7 +77,7 @@ def open_chat(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
         return redirect(target)
     context = {
         **admin.site.each_context(request),
-        "title": "Open a chat of another person",
+        "title": _("Open another person’s chat"),
         "owner": owner.name,
         "form": form,
         "next": target,

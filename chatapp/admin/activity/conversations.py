@@ -9,6 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, path
 from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext_lazy as _lazy
 
 from chatapp.admin.badges import EMPTY
 from chatapp.audit import chat_access, evidence
@@ -31,7 +32,7 @@ class MessageInline(ReadOnlyMixin, admin.TabularInline):
             super().get_queryset(request).prefetch_related("parts__tool_call", "parts__attachment")
         )
 
-    @admin.display(description="Said")
+    @admin.display(description=_lazy("Content"))
     def content(self, message: Message) -> SafeString | str:
         lines = [(part.kind, describe_part(part)) for part in message.parts.all()]
         return format_html_join("", '<p class="part" data-kind="{}">{}</p>', lines) or EMPTY
@@ -89,11 +90,11 @@ class ConversationAdmin(ReasonFirstMixin, ReadOnlyMixin, admin.ModelAdmin):
         conversations: QuerySet[Conversation] = super().get_queryset(request)
         return conversations.annotate(number_of_messages=Count("messages"))
 
-    @admin.display(description="Title", ordering="title")
+    @admin.display(description=_lazy("Title"), ordering="title")
     def title_or_new(self, conversation: Conversation) -> str:
         return str(conversation)
 
-    @admin.display(description="Messages", ordering="number_of_messages")
+    @admin.display(description=_lazy("Messages"), ordering="number_of_messages")
     def message_count(self, conversation: Conversation) -> int:
         count: int = getattr(conversation, "number_of_messages", 0)
         return count

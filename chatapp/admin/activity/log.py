@@ -10,6 +10,8 @@ from django.utils.formats import date_format
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.timezone import localtime
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as _lazy
 
 from chatapp.audit import audit_log
 from chatapp.models import LogEntry
@@ -19,11 +21,11 @@ from mcpconfig.admin.read_only import ReadOnlyMixin
 
 
 class NamedListFilter(admin.AllValuesFieldListFilter):
-    """A filter by name. Entries without a name get the label "nobody"."""
+    """A filter by name. Entries without a name get the label "no one"."""
 
     def choices(self, changelist: Any) -> Iterator[Any]:
         for choice in super().choices(changelist):
-            yield {**choice, "display": choice["display"] or "nobody"}
+            yield {**choice, "display": choice["display"] or _("no one")}
 
 
 @admin.register(LogEntry)
@@ -49,25 +51,25 @@ class LogAdmin(ReadOnlyMixin, admin.ModelAdmin):
     readonly_fields = ("sentence", "formatted_data")
     change_list_template = "admin/chatapp/logentry/change_list.html"
 
-    @admin.display(description="At", ordering="at")
+    @admin.display(description=_lazy("At"), ordering="at")
     def time(self, entry: LogEntry) -> SafeString:
         time = date_format(localtime(entry.at), "j M H:i:s")
         return format_html('<span class="nowrap">{}</span>', time)
 
-    @admin.display(description="By, for", ordering="actor_name")
+    @admin.display(description=_lazy("By / for"), ordering="actor_name")
     def people(self, entry: LogEntry) -> str:
-        names = dict.fromkeys((entry.actor_name or "server", entry.person_name))
+        names = dict.fromkeys((entry.actor_name or _("server"), entry.person_name))
         return ", ".join(name for name in names if name)
 
-    @admin.display(description="About")
+    @admin.display(description=_lazy("About"))
     def about(self, entry: LogEntry) -> SafeString:
         return build_line(entry).about
 
-    @admin.display(description="Said")
+    @admin.display(description=_lazy("Entry"))
     def sentence(self, entry: LogEntry) -> SafeString:
         return build_line(entry).said
 
-    @admin.display(description="Data")
+    @admin.display(description=_lazy("Data"))
     def formatted_data(self, entry: LogEntry) -> SafeString:
         text = json.dumps(json.loads(entry.data), ensure_ascii=False, indent=2)
         return format_html("<pre>{}</pre>", draw_hidden(text))

@@ -6,6 +6,7 @@ from django.utils import timezone
 from django.utils.formats import date_format
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext_lazy as _lazy
 from django_tasks import TaskResultStatus
 from django_tasks_db.models import DBTaskResult, get_date_max
 
@@ -36,34 +37,34 @@ class TaskAdmin(ReadOnlyMixin, admin.ModelAdmin):
     )
     readonly_fields = fields
 
-    @admin.display(description="Task")
+    @admin.display(description=_lazy("Task"))
     def name(self, result: DBTaskResult) -> str:
         return str(result.task_name)
 
-    @admin.display(description="State", ordering="status")
+    @admin.display(description=_lazy("State"), ordering="status")
     def state(self, result: DBTaskResult) -> SafeString | str:
         return render_badge(BADGES[result.status], result.get_status_display())
 
-    @admin.display(description="Arguments")
+    @admin.display(description=_lazy("Arguments"))
     def arguments(self, result: DBTaskResult) -> str:
         given = [*result.args_kwargs["args"], *result.args_kwargs["kwargs"].values()]
         return ", ".join(map(str, given)) or EMPTY
 
-    @admin.display(description="Attempts")
+    @admin.display(description=_lazy("Attempts"))
     def attempts(self, result: DBTaskResult) -> int:
         return len(result.worker_ids)
 
-    @admin.display(description="Next attempt")
+    @admin.display(description=_lazy("Next attempt"))
     def next_attempt(self, result: DBTaskResult) -> str:
         if result.status != TaskResultStatus.READY or result.run_after == get_date_max():
             return EMPTY
         return date_format(timezone.localtime(result.run_after), "DATETIME_FORMAT")
 
-    @admin.display(description="Last error")
+    @admin.display(description=_lazy("Last error"))
     def failure(self, result: DBTaskResult) -> str:
         """The last line of the traceback. A task that waits for its next attempt has one too."""
         return result.traceback.strip().rpartition("\n")[2][:200] or EMPTY
 
-    @admin.display(description="Error")
+    @admin.display(description=_lazy("Error"))
     def error(self, result: DBTaskResult) -> SafeString | str:
         return format_html("<pre>{}</pre>", result.traceback) if result.traceback else EMPTY

@@ -4,8 +4,10 @@ from django.contrib import admin
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as _lazy
 
-from chatapp.admin.badges import EMPTY, render_badge
+from chatapp.admin.badges import EMPTY, describe_seconds, render_badge
 from chatapp.models import Trial
 from mcpconfig.admin.read_only import ReadOnlyMixin
 
@@ -28,25 +30,25 @@ class TrialAdmin(ReadOnlyMixin, admin.ModelAdmin):
         "result_link",
     )
 
-    @admin.display(description="Risk", ordering="risk")
+    @admin.display(description=_lazy("Risk"), ordering="risk")
     def risk_badge(self, trial: Trial) -> SafeString | str:
         return render_badge(trial.risk)
 
-    @admin.display(description="State", ordering="state")
+    @admin.display(description=_lazy("State"), ordering="state")
     def state_badge(self, trial: Trial) -> SafeString | str:
         return render_badge(trial.state, trial.get_state_display())
 
-    @admin.display(description="Arguments")
+    @admin.display(description=_lazy("Arguments"))
     def formatted_arguments(self, trial: Trial) -> SafeString:
         return format_html("<pre>{}</pre>", trial.arguments)
 
-    @admin.display(description="Took")
+    @admin.display(description=_lazy("Duration"))
     def duration(self, trial: Trial) -> str:
-        return EMPTY if trial.seconds is None else f"{trial.seconds:.1f} s"
+        return EMPTY if trial.seconds is None else describe_seconds(trial.seconds)
 
-    @admin.display(description="Result")
+    @admin.display(description=_lazy("Result"))
     def result_link(self, trial: Trial) -> SafeString | str:
         if trial.service_id is None:
             return EMPTY
         url = reverse("admin:mcpconfig_service_trial", args=[trial.service_id, trial.pk])
-        return format_html('<a href="{}">View result</a>', url)
+        return format_html('<a href="{}">{}</a>', url, _("View result"))

@@ -9,8 +9,10 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as _lazy
 
-from chatapp.admin.badges import EMPTY, render_badge
+from chatapp.admin.badges import EMPTY, describe_seconds, render_badge
 from chatapp.models import Approval, Step, ToolCall, Turn
 from mcpconfig.admin.read_only import ReadOnlyMixin
 
@@ -42,26 +44,26 @@ class ToolCallInline(ReadOnlyMixin, admin.TabularInline):
     def get_queryset(self, request: HttpRequest) -> QuerySet[ToolCall]:
         return super().get_queryset(request).select_related("approval__decided_by")
 
-    @admin.display(description="Tool")
+    @admin.display(description=_lazy("Tool"))
     def call(self, call: ToolCall) -> SafeString:
         url = reverse("admin:chatapp_toolcall_change", args=[call.pk])
         return format_html('<a href="{}"><code>{}</code></a>', url, call.tool_id)
 
-    @admin.display(description="Risk")
+    @admin.display(description=_lazy("Risk"))
     def risk_badge(self, call: ToolCall) -> SafeString | str:
         return render_badge(call.risk)
 
-    @admin.display(description="State")
+    @admin.display(description=_lazy("State"))
     def state_badge(self, call: ToolCall) -> SafeString | str:
         return render_badge(call.state, call.get_state_display())
 
-    @admin.display(description="Decided by")
+    @admin.display(description=_lazy("Decided by"))
     def decided_by(self, call: ToolCall) -> str:
         return name_decider(call)
 
-    @admin.display(description="Took")
+    @admin.display(description=_lazy("Duration"))
     def duration(self, call: ToolCall) -> str:
-        return EMPTY if call.seconds is None else f"{call.seconds:.1f} s"
+        return EMPTY if call.seconds is None else describe_seconds(call.seconds)
 
 
 def name_decider(call: ToolCall) -> str:
@@ -70,7 +72,7 @@ def name_decider(call: ToolCall) -> str:
         return EMPTY
     approval: Approval | None = getattr(call, "approval", None)
     if approval is None:
-        return "policy"
+        return _("policy")
     return str(approval.decided_by or EMPTY)
 
 
@@ -103,19 +105,19 @@ class TurnAdmin(ReasonFirstMixin, ReadOnlyMixin, admin.ModelAdmin):
     readonly_fields = ("state_badge",)
     inlines = (StepInline, ToolCallInline)
 
-    @admin.display(description="Member", ordering="conversation__owner__username")
+    @admin.display(description=_lazy("Member"), ordering="conversation__owner__username")
     def owner(self, turn: Turn) -> str:
         return str(turn.conversation.owner)
 
-    @admin.display(description="State", ordering="state")
+    @admin.display(description=_lazy("State"), ordering="state")
     def state_badge(self, turn: Turn) -> SafeString | str:
-        return render_badge(turn.state)
+        return render_badge(turn.state, turn.get_state_display())
 
-    @admin.display(description="Took")
+    @admin.display(description=_lazy("Duration"))
     def duration(self, turn: Turn) -> str:
         if turn.started_at is None or turn.finished_at is None:
             return EMPTY
-        return f"{(turn.finished_at - turn.started_at).total_seconds():.1f} s"
+        return describe_seconds((turn.finished_at - turn.started_at).total_seconds())
 
 
 @admin.register(ToolCall)
@@ -152,31 +154,31 @@ class ToolCallAdmin(ReasonFirstMixin, ReadOnlyMixin, admin.ModelAdmin):
     )
     readonly_fields = fields
 
-    @admin.display(description="Member", ordering="turn__conversation__owner__username")
+    @admin.display(description=_lazy("Member"), ordering="turn__conversation__owner__username")
     def owner(self, call: ToolCall) -> str:
         return str(call.turn.conversation.owner)
 
-    @admin.display(description="Risk", ordering="risk")
+    @admin.display(description=_lazy("Risk"), ordering="risk")
     def risk_badge(self, call: ToolCall) -> SafeString | str:
         return render_badge(call.risk)
 
-    @admin.display(description="Why this risk")
+    @admin.display(description=_lazy("Risk reasons"))
     def risk_reasons(self, call: ToolCall) -> str:
         return " ".join(call.reasons) or EMPTY
 
-    @admin.display(description="State", ordering="state")
+    @admin.display(description=_lazy("State"), ordering="state")
     def state_badge(self, call: ToolCall) -> SafeString | str:
         return render_badge(call.state, call.get_state_display())
 
-    @admin.display(description="Decided by")
+    @admin.display(description=_lazy("Decided by"))
     def decided_by(self, call: ToolCall) -> str:
         return name_decider(call)
 
-    @admin.display(description="Arguments")
+    @admin.display(description=_lazy("Arguments"))
     def formatted_arguments(self, call: ToolCall) -> SafeString:
         return format_html("<pre>{}</pre>", call.arguments)
 
-    @admin.display(description="Result")
+    @admin.display(description=_lazy("Result"))
     def formatted_result(self, call: ToolCall) -> SafeString | str:
         result = call.result or call.error
         if result is None:

@@ -4,6 +4,8 @@ from django.contrib import admin, messages
 from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as _lazy
 
 from chatapp.models import ChatModel
 from chatapp.providers.access.model_choice import describe_abilities
@@ -21,18 +23,21 @@ class ChatModelAdmin(admin.ModelAdmin):
     search_fields = ("name", "label")
     actions = ("enable", "disable")
     fieldsets = (
-        ("What it is", {"fields": ("provider", "name", "label", "is_enabled", "position")}),
-        ("Who may use it", {"fields": ("audience", "groups")}),
+        (_lazy("Model"), {"fields": ("provider", "name", "label", "is_enabled", "position")}),
+        (_lazy("Who may use it"), {"fields": ("audience", "groups")}),
         (
-            "What it can do",
+            _lazy("Capabilities"),
             {
                 "fields": ("context_tokens", "output_tokens", "takes_pictures", "takes_documents")
                 + ("takes_tools", "reasons")
             },
         ),
-        ("How it is asked", {"fields": ("effort", "asked_tokens", "temperature", "system_prompt")}),
         (
-            "What it costs",
+            _lazy("Request settings"),
+            {"fields": ("effort", "asked_tokens", "temperature", "system_prompt")},
+        ),
+        (
+            _lazy("Prices"),
             {
                 "fields": ("input_price", "cached_price", "cache_write_price", "output_price")
                 + ("currency",)
@@ -40,30 +45,36 @@ class ChatModelAdmin(admin.ModelAdmin):
         ),
     )
 
-    @admin.display(description="Id in the chat")
+    @admin.display(description=_lazy("Model ID"))
     def chat_id(self, model: ChatModel) -> str:
         return model.id_in_chat
 
-    @admin.display(description="What it can do")
+    @admin.display(description=_lazy("Capabilities"))
     def abilities(self, model: ChatModel) -> str:
         return ", ".join(describe_abilities(model)) or "–"
 
-    @admin.display(description="For")
+    @admin.display(description=_lazy("For"))
     def seen_by(self, model: ChatModel) -> str:
         return model.get_audience_display().lower()
 
-    @admin.display(description="Ends")
+    @admin.display(description=_lazy("Ends"))
     def ends(self, model: ChatModel) -> str:
         """Return the date on which the provider retires the model, if it has announced one."""
         return str(find_end_date(model.name) or "–")
 
-    @admin.action(description="Enable selected models", permissions=["change"])
+    @admin.action(description=_lazy("Enable selected models"), permissions=["change"])
     def enable(self, request: HttpRequest, chosen: QuerySet[ChatModel]) -> None:
-        messages.success(request, f"Enabled: {_set_enabled(chosen, is_enabled=True)}.")
+        messages.success(
+            request,
+            _("Models enabled: %(number)s") % {"number": _set_enabled(chosen, is_enabled=True)},
+        )
 
-    @admin.action(description="Disable selected models", permissions=["change"])
+    @admin.action(description=_lazy("Disable selected models"), permissions=["change"])
     def disable(self, request: HttpRequest, chosen: QuerySet[ChatModel]) -> None:
-        messages.success(request, f"Disabled: {_set_enabled(chosen, is_enabled=False)}.")
+        messages.success(
+            request,
+            _("Models disabled: %(number)s") % {"number": _set_enabled(chosen, is_enabled=False)},
+        )
 
 
 def _set_enabled(chosen: QuerySet[ChatModel], *, is_enabled: bool) -> int:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from urllib.parse import urlencode
 
 from django.urls import reverse
+from django.utils.translation import gettext as _
 
 from chatapp.models import ModelProvider
 from chatapp.providers import environment
@@ -46,11 +47,12 @@ def _build_account(kind: str, row: ModelProvider | None) -> EnvironmentAccount:
         "label": environment.VARIABLES[kind].label,
         "key_place": ModelProvider.KeyPlace.ENVIRONMENT.value,
     }
-    variables = " or ".join(environment.VARIABLES[kind].keys)
+    variables = ", ".join(environment.VARIABLES[kind].keys)
+    key_place = _("environment: %(variables)s") % {"variables": variables}
     return EnvironmentAccount(
         prefix=kind,
-        key_is=f"environment: {variables}" if has_key or problem else "none",
-        address=address or "its own",
+        key_is=key_place if has_key or problem else _("none"),
+        address=address or _("default"),
         problem=problem,
         row=row,
         add_url=f"{reverse('admin:chatapp_modelprovider_add')}?{urlencode(prefilled)}",

@@ -5,6 +5,8 @@ from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as _lazy
 
 from chatapp.models import ChatModel, ModelProvider
 from chatapp.providers import environment
@@ -22,12 +24,12 @@ class ProviderForm(forms.ModelForm):
     """A provider with its secrets. An empty key or empty headers keep the stored ones."""
 
     key = forms.CharField(
-        label="Key",
+        label=_lazy("Key"),
         required=False,
         widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
     )
     headers = forms.CharField(
-        label="Headers",
+        label=_lazy("Headers"),
         required=False,
         widget=forms.Textarea(attrs={"rows": 3, "autocomplete": "off", "spellcheck": "false"}),
     )
@@ -43,24 +45,27 @@ class ProviderForm(forms.ModelForm):
         super().__init__(*args, **kwargs)
         if "key" not in self.fields:  # a person with view permission only
             return
-        now = describe_key_place(self.instance) if self.instance.pk else "not set"
-        self.fields["key"].help_text = f"Now: {now}. Empty keeps it; it is never shown again."
+        now = describe_key_place(self.instance) if self.instance.pk else _("not set")
+        self.fields["key"].help_text = _(
+            "Now: %(state)s. Leave empty to keep it. It is never shown again."
+        ) % {"state": now}
         has_headers = bool(self.instance.pk and self.instance.sealed_headers)
         self.fields["headers"].help_text = (
-            "Sent with every request to this provider, one a line, as “Name: value”; replaces all. "
-            f"Now: {'set' if has_headers else 'none'}."
+            _("Sent with every request, one per line, as “Name: value”. Replaces stored headers.")
+            if has_headers
+            else _("Sent with every request, one per line, as “Name: value”. None are stored.")
         )
 
     def clean_slug(self) -> str:
         slug: str = self.cleaned_data["slug"]
         if slug == "demo":
-            raise ValidationError("The demo assistant has this name. Choose another.")
+            raise ValidationError(_("The demo assistant uses this name. Choose another."))
         return slug
 
     def clean_base_url(self) -> str:
         url: str = self.cleaned_data["base_url"].strip()
         try:
-            environment.check_address(url, "This")
+            environment.check_address(url, _("This"))
         except ProviderError as error:
             raise ValidationError(error.message) from error
         return url
@@ -68,18 +73,18 @@ class ProviderForm(forms.ModelForm):
     def clean_key(self) -> str:
         key: str = self.cleaned_data["key"].strip()
         if not (key.isascii() and (key.isprintable() or not key)):
-            raise ValidationError("The key has characters that no key has. Copy it again.")
+            raise ValidationError(_("The key contains invalid characters. Copy it again."))
         return key
 
     def clean_headers(self) -> dict[str, str]:
         """Parse lines of `Name: value` into a dictionary."""
         headers: dict[str, str] = {}
         for line in self.cleaned_data["headers"].splitlines():
-            name, _, value = (part.strip() for part in line.partition(":"))
+            name, _colon, value = (part.strip() for part in line.partition(":"))
             if not line.strip():
                 continue
             if not (HEADER_NAME.fullmatch(name) and value.isascii() and value.isprintable()):
-                raise ValidationError("Write each header on a line of its own, as “Name: value”.")
+                raise ValidationError(_("Enter one header per line, as “Name: value”."))
             headers[name] = value
         return headers
 
@@ -94,27 +99,27 @@ class ProviderForm(forms.ModelForm):
     def _check_environment(self, cleaned: dict[str, Any]) -> None:
         for field in ENVIRONMENT_FIELDS:
             if cleaned.get(field):
-                text = "Leave it empty: the environment's key goes with the environment's address."
+                text = _("Leave this empty. The environment sets the key and the address.")
                 self.add_error(field, text)
         slug = cleaned.get("slug")
         if slug in environment.VARIABLES and slug != cleaned.get("kind"):
-            self.add_error("slug", "This is the short name of another kind's account.")
+            self.add_error("slug", _("This short name belongs to another kind of provider."))
 
     def _check_provider(self, cleaned: dict[str, Any]) -> None:
         kind, place = cleaned.get("kind"), cleaned.get("key_place")
         if cleaned.get("slug") in environment.VARIABLES:
-            text = "This is the short name of the environment's account. Choose another."
+            text = _("The account from the environment uses this short name. Choose another.")
             self.add_error("slug", text)
         if place == KeyPlace.STORED and not cleaned.get("key") and not self._keeps_key():
-            text = "Enter it: a provider with a new address or kind gets no key of another."
+            text = _("Enter the key. A stored key is not reused for a new address or kind.")
             self.add_error("key", text)
         if place == KeyPlace.NONE and kind in environment.VARIABLES:
             if environment.VARIABLES[kind].needs_key:
-                self.add_error("key_place", "This kind of provider needs a key.")
+                self.add_error("key_place", _("This kind of provider needs a key."))
             if cleaned.get("key"):
-                self.add_error("key", "Leave it empty, or have it stored.")
+                self.add_error("key", _("Leave this empty, or choose to store the key."))
         if kind == Kind.BEDROCK and not cleaned.get("region"):
-            self.add_error("region", "Bedrock is asked in a region, such as eu-central-1.")
+            self.add_error("region", _("Enter the AWS region, such as eu-central-1."))
 
     @property
     def is_moved(self) -> bool:
@@ -155,14 +160,14 @@ class ModelForm(forms.ModelForm):
     def clean_name(self) -> str:
         name: str = self.cleaned_data["name"]
         if not name.isprintable():
-            raise ValidationError("The name has characters that cannot be seen.")
+            raise ValidationError(_("The name contains invisible characters."))
         return name
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data
         if cleaned.get("audience") == ChatModel.Audience.GROUPS and not cleaned.get("groups"):
-            self.add_error("groups", "Choose a group, or nobody could use the model.")
+            self.add_error("groups", _("Choose a group. Otherwise no one can use the model."))
         limit, output_tokens = cleaned.get("asked_tokens"), cleaned.get("output_tokens")
         if limit and output_tokens and limit > output_tokens:
-            self.add_error("asked_tokens", "This is more than the model can write.")
+            self.add_error("asked_tokens", _("This is more than the longest answer of the model."))
         return cleaned

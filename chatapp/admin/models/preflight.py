@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
 
 from chatapp.providers.registry import DIALECTS
 from chatapp.providers.request import ToolSpec
@@ -35,7 +36,7 @@ def build_table(service: str) -> Mapping[str, Any]:
     tools = assemble(load_listings(services.filter(name=service) if service else services))
     dialects = list({dialect.label: dialect for dialect in DIALECTS.values()}.values())
     return {
-        "title": "What each provider takes",
+        "title": _("Tool support by provider"),
         "services": services,
         "chosen": service,
         "notices": [draw_hidden(notice) for notice in tools.notices],

@@ -16,6 +16,9 @@ from django.urls import URLPattern, path, reverse
 from django.utils.decorators import method_decorator
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as _lazy
+from django.utils.translation import ngettext
 from django.views.decorators.http import require_POST, require_safe
 
 from chatapp.models import ChatModel, ModelProvider
@@ -34,9 +37,9 @@ from .forms import ProviderForm
 FOLDER = "admin/chatapp/modelprovider"
 VIEW_SERVICES = "mcpconfig.view_service"
 CONTEXT_TOKENS_FIELD = forms.IntegerField(required=False, min_value=1, max_value=MAX_COUNT)
-CONTEXT_SIZE_MISSING = (
-    "{} cuts long chats without a word. Enter on the page of each of its models how much it reads "
-    "(“context”), and chats are shortened in time and visibly."
+CONTEXT_SIZE_MISSING = _lazy(
+    "%(server)s silently cuts long chats. Enter the context size on the page of each model. "
+    "Countersign then shortens chats in time and shows it."
 )
 
 
@@ -44,17 +47,17 @@ class ModelsInline(ReadOnlyMixin, admin.TabularInline):
     """The models of a provider. Each links to its own page."""
 
     model = ChatModel
-    verbose_name_plural = "models"
+    verbose_name_plural = _lazy("models")
     fields = ("link", "label", "is_enabled", "audience", "context_tokens", "ends")
     readonly_fields = fields
     extra = 0
 
-    @admin.display(description="Model")
+    @admin.display(description=_lazy("Model"))
     def link(self, model: ChatModel) -> SafeString:
         url = reverse("admin:chatapp_chatmodel_change", args=[model.pk])
         return format_html('<a href="{}">{}</a>', url, model.name)
 
-    @admin.display(description="Ends")
+    @admin.display(description=_lazy("Ends"))
     def ends(self, model: ChatModel) -> str:
         return str(find_end_date(model.name) or "–")
 
@@ -66,10 +69,10 @@ class ModelProviderAdmin(admin.ModelAdmin):
     list_filter = ("is_enabled", "kind")
     inlines = (ModelsInline,)
     fieldsets = (
-        ("What it is", {"fields": ("label", "slug", "kind", "is_enabled", "position")}),
-        ("Address", {"fields": ("base_url", "region")}),
-        ("Key", {"fields": ("key_place", "key", "key_id", "headers")}),
-        ("Beside its listed models", {"fields": ("offers_unlisted",)}),
+        (_lazy("Provider"), {"fields": ("label", "slug", "kind", "is_enabled", "position")}),
+        (_lazy("Address"), {"fields": ("base_url", "region")}),
+        (_lazy("Key"), {"fields": ("key_place", "key", "key_id", "headers")}),
+        (_lazy("Unlisted models"), {"fields": ("offers_unlisted",)}),
     )
 
     def get_inlines(self, request: HttpRequest, obj: ModelProvider | None) -> Any:
@@ -112,20 +115,24 @@ class ModelProviderAdmin(admin.ModelAdmin):
             return
         form.store_secrets()
         if change and form.is_moved:
-            field = "address" if "base_url" in form.changed_data else "kind"
-            text = f"The {field} is new: the old key and headers are gone, if none were entered."
+            if "base_url" in form.changed_data:
+                text = _(
+                    "The address changed. Unless you entered new ones, key and headers are gone."
+                )
+            else:
+                text = _("The kind changed. Unless you entered new ones, key and headers are gone.")
             messages.warning(request, text)
 
-    @admin.display(description="Address")
+    @admin.display(description=_lazy("Address"))
     def address(self, provider: ModelProvider) -> str:
         """Return the address as text. A stored address is never rendered as a link."""
-        return provider.base_url or "its own"
+        return provider.base_url or _("default")
 
-    @admin.display(description="Where the key is")
+    @admin.display(description=_lazy("Key location"))
     def key_is(self, provider: ModelProvider) -> str:
         return describe_key_place(provider)
 
-    @admin.display(description="Models")
+    @admin.display(description=_lazy("Models"))
     def model_count(self, provider: ModelProvider) -> int:
         return int(getattr(provider, "model_count", 0))
 
@@ -170,19 +177,25 @@ class ModelProviderAdmin(admin.ModelAdmin):
         try:
             listed = _fetch_models(provider)
         except ProviderError as error:
-            return self._render_result(request, "The test failed", provider=provider, error=error)
-        title = f"It works: {_count_models(len(listed))} listed"
+            return self._render_result(
+                request, _("The test failed"), provider=provider, error=error
+            )
+        title = ngettext(
+            "The test passed: %(number)s model listed",
+            "The test passed: %(number)s models listed",
+            len(listed),
+        ) % {"number": len(listed)}
         return self._render_result(request, title, provider=provider, listed=listed)
 
     def fetch(self, request: HttpRequest, provider: ModelProvider) -> HttpResponse:
         try:
             listed = _fetch_models(provider)
         except ProviderError as error:
-            title = "The models could not be fetched"
+            title = _("The models could not be fetched")
             return self._render_result(request, title, provider=provider, error=error)
         known = set(provider.chat_models.values_list("name", flat=True))
         rows = [(model, model.name in known, find_end_date(model.name)) for model in listed]
-        return self._render_result(request, "Choose models", provider=provider, choices=rows)
+        return self._render_result(request, _("Choose models"), provider=provider, choices=rows)
 
     def add_models(self, request: HttpRequest, provider: ModelProvider) -> HttpResponse:
         """Add the chosen models with the facts that the provider lists now."""
@@ -190,32 +203,44 @@ class ModelProviderAdmin(admin.ModelAdmin):
         try:
             listed = _fetch_models(provider)
         except ProviderError as error:
-            title = "The models could not be fetched"
+            title = _("The models could not be fetched")
             return self._render_result(request, title, provider=provider, error=error)
         added = fetched_models.save_models(provider, listed, chosen)
-        messages.success(request, f"Added: {_count_models(added)}.")
+        messages.success(
+            request,
+            ngettext("Added %(number)s model.", "Added %(number)s models.", added)
+            % {"number": added},
+        )
         return redirect("admin:chatapp_modelprovider_change", provider.pk)
 
     def show_local_servers(self, request: HttpRequest) -> HttpResponse:
         servers = async_to_sync(local_servers.find_servers)()
-        return self._render_result(request, "Model servers on this machine", servers=servers)
+        return self._render_result(request, _("Model servers on this machine"), servers=servers)
 
     def add_server(self, request: HttpRequest) -> HttpResponse:
         server = async_to_sync(local_servers.find_server)(request.POST.get("address", ""))
         if server is None:
-            messages.error(request, "That server does not answer any more. Look again.")
+            messages.error(request, _("That server no longer responds. Search again."))
             return redirect("admin:chatapp_modelprovider_changelist")
         try:
             server = server.with_context(
                 CONTEXT_TOKENS_FIELD.clean(request.POST.get("context_tokens", ""))
             )
         except ValidationError as error:
-            messages.error(request, f"How much its models read: {' '.join(error.messages)}")
+            messages.error(
+                request, _("Context size: %(problem)s") % {"problem": " ".join(error.messages)}
+            )
             return redirect("admin:chatapp_modelprovider_changelist")
         provider = fetched_models.save_server(server)
-        messages.success(request, f"{provider} was added with {_count_models(len(server.models))}.")
+        count = len(server.models)
+        text = ngettext(
+            "Added %(provider)s with %(number)s model.",
+            "Added %(provider)s with %(number)s models.",
+            count,
+        )
+        messages.success(request, text % {"provider": provider, "number": count})
         if server.cuts_silently and server.has_unsized:
-            messages.warning(request, CONTEXT_SIZE_MISSING.format(server.label))
+            messages.warning(request, CONTEXT_SIZE_MISSING % {"server": server.label})
         return redirect("admin:chatapp_modelprovider_change", provider.pk)
 
     def _render_result(self, request: HttpRequest, title: str, **values: Any) -> HttpResponse:
@@ -230,7 +255,3 @@ class ModelProviderAdmin(admin.ModelAdmin):
 
 def _fetch_models(provider: ModelProvider) -> tuple[ListedModel, ...]:
     return async_to_sync(fetched_models.fetch_models)(provider.kind, build_account(provider))
-
-
-def _count_models(count: int) -> str:
-    return "1 model" if count == 1 else f"{count} models"

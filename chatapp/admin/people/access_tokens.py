@@ -3,6 +3,8 @@
 from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.utils.translation import gettext_lazy as _lazy
+from django.utils.translation import ngettext
 
 from chatapp.api import access_tokens
 from chatapp.models import AccessToken
@@ -32,15 +34,16 @@ class AccessTokenAdmin(ReadOnlyMixin, admin.ModelAdmin):
     readonly_fields = ("permissions",)
     actions = ("revoke",)
 
-    @admin.display(description="May")
+    @admin.display(description=_lazy("Permissions"))
     def permissions(self, token: AccessToken) -> str:
         return "; ".join(token.reaches)
 
-    @admin.display(description="Counts", boolean=True)
+    @admin.display(description=_lazy("Active"), boolean=True)
     def is_live(self, token: AccessToken) -> bool:
         return not token.has_ended and token.person.is_active
 
-    @admin.action(description="Revoke the selected tokens", permissions=["view"])
+    @admin.action(description=_lazy("Revoke selected tokens"), permissions=["view"])
     def revoke(self, request: HttpRequest, queryset: QuerySet[AccessToken]) -> None:
         count = sum(access_tokens.revoke(token) for token in queryset)
-        messages.success(request, f"Revoked {count} token{'' if count == 1 else 's'}.")
+        text = ngettext("Revoked %(number)s token.", "Revoked %(number)s tokens.", count)
+        messages.success(request, text % {"number": count})

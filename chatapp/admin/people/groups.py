@@ -7,6 +7,8 @@ from django.contrib.auth.admin import GroupAdmin as PermissionGroupAdmin
 from django.contrib.auth.models import Group
 from django.db.models import Count, QuerySet
 from django.http import HttpRequest
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as _lazy
 
 from chatapp.admin.policy.tested_saves import TestedSavesMixin
 from chatapp.models import Member, PolicyRule, ToolLimit
@@ -16,8 +18,8 @@ Membership = Member.groups.through
 
 class MembershipInline(admin.TabularInline):
     model = Membership
-    verbose_name = "member"
-    verbose_name_plural = "members"
+    verbose_name = _lazy("member")
+    verbose_name_plural = _lazy("members")
     autocomplete_fields = ("member",)
     extra = 1
 
@@ -47,11 +49,17 @@ class GroupAdmin(TestedSavesMixin, PermissionGroupAdmin):
         rules = PolicyRule.objects.filter(groups__in=list(objs)).distinct()
         limits = ToolLimit.objects.filter(group__in=list(objs))
         references = [
-            *(f"The rule “{rule}” names it. Change the rule first." for rule in rules),
-            *(f"The limit of {limit} names it. Change the limit first." for limit in limits),
+            *(
+                _("The rule “%(rule)s” uses it. Change the rule first.") % {"rule": rule}
+                for rule in rules
+            ),
+            *(
+                _("The limit “%(limit)s” uses it. Change the limit first.") % {"limit": limit}
+                for limit in limits
+            ),
         ]
         return objects, counts, missing, [*protected, *references]
 
-    @admin.display(description="Members", ordering="size")
+    @admin.display(description=_lazy("Members"), ordering="size")
     def size(self, group: Any) -> int:
         return int(group.size)

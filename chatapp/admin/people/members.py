@@ -11,12 +11,14 @@ from django.db.models import QuerySet
 from django.forms import ModelForm
 from django.http import HttpRequest
 from django.utils.html import format_html
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as _lazy
 
 from chatapp.admin.policy.tested_saves import TestedSavesMixin
 from chatapp.models import Member
 from chatapp.people.sign_in_links import make_sign_in_link
 
-IS_ADMIN = "May configure everything in this admin, and read what was said and decided."
+IS_ADMIN = _lazy("Can change everything in this admin, and read all chats and decisions.")
 
 
 class NewMemberForm(ModelForm):
@@ -26,13 +28,13 @@ class NewMemberForm(ModelForm):
         required=False,
         strip=False,
         widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
-        help_text="Leave empty to get a sign-in link, by which the member chooses a password.",
+        help_text=_lazy("Leave empty to get a sign-in link. The member then sets a password."),
     )
 
     class Meta:
         model = Member
         fields = ["username", "first_name", "last_name", "is_staff"]
-        labels = {"is_staff": "Admin"}
+        labels = {"is_staff": _lazy("Admin")}
         help_texts = {"is_staff": IS_ADMIN}
 
     def clean_password(self) -> str:
@@ -67,9 +69,9 @@ class MemberAdmin(TestedSavesMixin, UserAdmin):
     )
     fieldsets = (
         (None, {"fields": ["username", "password"]}),
-        ("Person", {"fields": ["first_name", "last_name", "email"]}),
-        ("Rights", {"fields": ["is_active", "is_staff", "groups"]}),
-        ("Dates", {"fields": ["last_login", "date_joined"]}),
+        (_lazy("Person"), {"fields": ["first_name", "last_name", "email"]}),
+        (_lazy("Rights"), {"fields": ["is_active", "is_staff", "groups"]}),
+        (_lazy("Dates"), {"fields": ["last_login", "date_joined"]}),
     )
     readonly_fields = ("last_login", "date_joined")
     list_display = (
@@ -85,11 +87,11 @@ class MemberAdmin(TestedSavesMixin, UserAdmin):
     search_fields = ("username", "first_name", "last_name", "email")
     actions = ("make_sign_in_links",)
 
-    @admin.display(description="Admin", boolean=True, ordering="is_staff")
+    @admin.display(description=_lazy("Admin"), boolean=True, ordering="is_staff")
     def is_admin(self, member: Member) -> bool:
         return member.is_staff
 
-    @admin.display(description="Password set", boolean=True)
+    @admin.display(description=_lazy("Password set"), boolean=True)
     def has_password(self, member: Member) -> bool:
         return member.has_usable_password()
 
@@ -100,7 +102,7 @@ class MemberAdmin(TestedSavesMixin, UserAdmin):
             self.show_link(request, obj)
 
     @admin.action(
-        description="Make a sign-in link for each selected member", permissions=["change"]
+        description=_lazy("Create sign-in links for selected members"), permissions=["change"]
     )
     def make_sign_in_links(self, request: HttpRequest, queryset: QuerySet[Member]) -> None:
         for member in queryset.filter(is_active=True):
@@ -108,5 +110,7 @@ class MemberAdmin(TestedSavesMixin, UserAdmin):
 
     def show_link(self, request: HttpRequest, member: Member) -> None:
         """Show a new sign-in link. It cannot be shown again, because only its hash is stored."""
-        message = "Sign-in link for {}, shown only now, for one use within a day: <code>{}</code>"
-        messages.success(request, format_html(message, member.username, make_sign_in_link(member)))
+        text = _("Sign-in link for %(name)s, shown only once. It works once, within a day:")
+        link = make_sign_in_link(member)
+        message = format_html("{} <code>{}</code>", text % {"name": member.username}, link)
+        messages.success(request, message)

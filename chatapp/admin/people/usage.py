@@ -9,6 +9,8 @@ from django.contrib.admin.views.main import ChangeList
 from django.db.models import QuerySet, Sum
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as _lazy
 
 from chatapp.admin.badges import EMPTY
 from chatapp.models import Allowance, UsageOfDay
@@ -34,7 +36,7 @@ class UsageAdmin(ReadOnlyMixin, admin.ModelAdmin):
     date_hierarchy = "day"
     change_list_template = "admin/chatapp/usageofday/change_list.html"
 
-    @admin.display(description="Cost", ordering="cost")
+    @admin.display(description=_lazy("Cost"), ordering="cost")
     def money(self, row: UsageOfDay) -> str:
         return f"{row.cost:.4f} {row.currency}" if row.currency else EMPTY
 
@@ -66,19 +68,19 @@ class AllowanceForm(forms.ModelForm):
         model = Allowance
         fields = ("person", "group", "is_shared", "tokens", "cost", "currency")
         help_texts = {  # noqa: RUF012  # as in the documentation of Django
-            "person": "Leave this and the group empty to bind every member.",
-            "group": "Each member of it, or all together.",
+            "person": _lazy("Leave this and the group empty to limit every member."),
+            "group": _lazy("Limits each member, or all members together."),
         }
 
     def clean(self) -> dict[str, Any]:
         values = super().clean() or self.cleaned_data
         if values.get("person") and values.get("group"):
-            self.add_error("group", "Choose a person or a group, not both.")
+            self.add_error("group", _("Choose a person or a group, not both."))
         if values.get("is_shared") and not values.get("group"):
-            self.add_error("is_shared", "Only a group can use something up together.")
+            self.add_error("is_shared", _("Only a group can share an allowance."))
         has_errors = "tokens" in self.errors or "cost" in self.errors
         if not has_errors and values.get("tokens") is None and values.get("cost") is None:
-            self.add_error("tokens", "Say how many tokens or how much money is allowed.")
+            self.add_error("tokens", _("Enter a number of tokens, a cost, or both."))
         return values
 
 
@@ -89,7 +91,7 @@ class AllowanceAdmin(admin.ModelAdmin):
     list_select_related = ("person", "group")
     autocomplete_fields = ("person",)
 
-    @admin.display(description="Money", ordering="cost")
+    @admin.display(description=_lazy("Cost"), ordering="cost")
     def money(self, allowance: Allowance) -> str:
         cost: Decimal | None = allowance.cost
         return EMPTY if cost is None else f"{cost:.2f} {allowance.currency}"

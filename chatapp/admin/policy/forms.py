@@ -7,6 +7,9 @@ from django import forms
 from django.core.exceptions import ValidationError
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as _lazy
+from django.utils.translation import ngettext
 
 from chatapp.models import HousePolicy, PolicyRule, PolicyTest, SecondSignature, ToolLimit
 from chatapp.models.policy.policy import LEVEL_CHOICES
@@ -23,7 +26,7 @@ from .sentences import OWN_TOOLS_OWNER
 
 MAX_NAMED = 10
 MAX_SUGGESTIONS = 500
-SERVICE_OR_OWN = "Choose a service, or our own tools, not both."
+SERVICE_OR_OWN = _lazy("Choose a service or the built-in tools, not both.")
 
 
 class ToolInput(forms.TextInput):
@@ -54,7 +57,7 @@ class ToolForm(forms.ModelForm):
         cleaned = super().clean() or self.cleaned_data
         is_core = self.is_about_own_tools(cleaned)
         if is_core and cleaned.get("service"):
-            self.add_error("is_core", SERVICE_OR_OWN)
+            self.add_error("is_core", str(SERVICE_OR_OWN))
         elif problem := explain_unknown_tool(
             cleaned.get("service"), cleaned.get("tool"), is_core=is_core
         ):
@@ -75,7 +78,10 @@ def explain_unknown_tool(service: Service | None, tool: str | None, *, is_core: 
         return ""
     some = ", ".join(f"“{name}”" for name in known[:5])
     owner = OWN_TOOLS_OWNER if is_core else service
-    return f"{owner} has never offered this tool. It has {some}."
+    return _("%(owner)s has never offered this tool. Its tools: %(tools)s.") % {
+        "owner": owner,
+        "tools": some,
+    }
 
 
 class PolicyForm(ToolForm):
@@ -109,22 +115,31 @@ class PolicyForm(ToolForm):
 
 def describe_failing(failing: list[FailedTest]) -> list[str]:
     """Return sentences for the person whose save would make these tests fail."""
-    count = f"{len(failing)} policy tests" if len(failing) > 1 else "a policy test"
-    sentences = [f"Nothing was saved, because it would make {count} fail."]
+    sentences = [
+        ngettext(
+            "Nothing was saved, because a policy test would fail.",
+            "Nothing was saved, because %(number)s policy tests would fail.",
+            len(failing),
+        )
+        % {"number": len(failing)}
+    ]
     sentences += [failure.sentence for failure in failing[:MAX_NAMED]]
     more = len(failing) - MAX_NAMED
-    return [*sentences, f"So would {more} more."] if more > 0 else sentences
+    if more > 0:
+        text = ngettext("%(number)s more would fail.", "%(number)s more would fail.", more)
+        sentences.append(text % {"number": more})
+    return sentences
 
 
 class RuleFieldsForm(ToolForm):
     """The fields that a stored rule and the draft of a rule have in common."""
 
     levels = forms.MultipleChoiceField(
-        label="Risks",
+        label=_lazy("Risks"),
         choices=LEVEL_CHOICES,
         required=False,
         widget=forms.CheckboxSelectMultiple,
-        help_text="None ticked: all.",
+        help_text=_lazy("If none is ticked, all."),
     )
 
     def clean_condition(self) -> str:
@@ -153,7 +168,7 @@ class RuleFieldsForm(ToolForm):
     def clean_second(self) -> SecondSignature | None:
         second: SecondSignature | None = self.cleaned_data["second"]
         if second is not None and self.cleaned_data.get("effect") != PolicyRule.Effect.ASK:
-            raise ValidationError("Only a rule that asks can demand a second signature.")
+            raise ValidationError(_("Only a rule that asks can require a second approval."))
         return second
 
 
@@ -179,7 +194,7 @@ class RuleForm(RuleFieldsForm, PolicyForm):
     def clean_wants_typing(self) -> bool:
         wants_typing: bool = self.cleaned_data["wants_typing"]
         if wants_typing and self.cleaned_data.get("effect") != PolicyRule.Effect.ASK:
-            raise ValidationError("Only a rule that asks can have the tool’s name typed.")
+            raise ValidationError(_("Only a rule that asks can require a typed confirmation."))
         return wants_typing
 
     def build_policy_set(self, cleaned: dict[str, Any]) -> PolicySet:
@@ -211,8 +226,10 @@ class HousePolicyForm(PolicyForm):
             ),
         }
         help_texts = {
-            "medium_needs": "Also for high risks, unless they have their own. No consent stands in "
-            "for it; a rule that allows does.",
+            "medium_needs": _lazy(
+                "Also for high risks, unless they have their own. A permission does not replace "
+                "it, but a rule that allows does."
+            ),
         }
 
     def clean_allowed_hosts(self) -> str:
@@ -248,14 +265,14 @@ class PolicyTestForm(ToolForm):
             "is_tainted",
             "expected",
         )
-        labels = {"arguments": "Values"}
+        labels = {"arguments": _lazy("Arguments")}
         widgets = {
             "tool": AnyToolInput,
             "arguments": forms.Textarea(attrs={"rows": 3, "spellcheck": "false", "class": "code"}),
         }
         help_texts = {
-            "person": "Who the call acts for. What they allowed in advance does not count.",
-            "arguments": 'The values of the call, such as {"amount": 120}',
+            "person": _lazy("The person whose call it is. Their permissions do not count."),
+            "arguments": _lazy('The arguments of the call, such as {"amount": 120}'),
         }
 
     def is_about_own_tools(self, cleaned: dict[str, Any]) -> bool:
@@ -264,5 +281,5 @@ class PolicyTestForm(ToolForm):
     def clean_arguments(self) -> dict[str, Any]:
         values = self.cleaned_data["arguments"]
         if not isinstance(values or {}, dict):
-            raise ValidationError('Write an object, such as {"amount": 120}.')
+            raise ValidationError(_('Enter a JSON object, such as {"amount": 120}.'))
         return cast(dict[str, Any], values or {})

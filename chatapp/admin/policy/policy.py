@@ -13,6 +13,8 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as _lazy
 
 from chatapp.admin.badges import render_badge
 from chatapp.models import HousePolicy, PolicyRule, PolicyTest, ToolLimit
@@ -36,7 +38,9 @@ class PolicyAdmin(admin.ModelAdmin):
         failing = list_failing(load_policy_set(), load_cases())
         if failing:
             sentences = " ".join(failure.sentence for failure in failing)
-            messages.warning(request, f"Saved. These policy tests fail: {sentences}")
+            messages.warning(
+                request, _("Saved. These policy tests fail: %(tests)s") % {"tests": sentences}
+            )
 
 
 class DeletableAdmin(PolicyAdmin):
@@ -70,17 +74,19 @@ class RuleAdmin(DeletableAdmin):
     search_fields = ("name", "tool", "note", "condition")
     change_list_template = "admin/chatapp/policyrule/change_list.html"
     fieldsets = (
-        ("What it does", {"fields": ("name", "effect", "note", "is_enabled")}),
-        ("How it is allowed", {"fields": ("wants_typing", "second")}),
-        ("Which tools", {"fields": ("service", "is_core", "tool", "levels")}),
-        ("Whose calls", {"fields": ("groups",)}),
+        (_lazy("Effect"), {"fields": ("name", "effect", "note", "is_enabled")}),
+        (_lazy("Approval"), {"fields": ("wants_typing", "second")}),
+        (_lazy("Tools"), {"fields": ("service", "is_core", "tool", "levels")}),
+        (_lazy("People"), {"fields": ("groups",)}),
         (
-            "Which values",
+            _lazy("Arguments"),
             {
                 "fields": ("condition",),
-                "description": "A condition that cannot be applied to a call, because a value is "
-                "missing or of another kind, holds for a rule that asks or forbids, and does not "
-                "for one that allows.",
+                "description": _lazy(
+                    "A condition may not apply, because an argument is missing or has another "
+                    "type. Then a rule that asks or refuses applies, but a rule that allows does "
+                    "not."
+                ),
             },
         ),
     )
@@ -108,11 +114,11 @@ class RuleAdmin(DeletableAdmin):
 
         return self.admin_site.admin_view(show_page)
 
-    @admin.display(description="Effect", ordering="effect")
+    @admin.display(description=_lazy("Effect"), ordering="effect")
     def effect_badge(self, rule: PolicyRule) -> SafeString | str:
         return render_badge(TONE_OF_EFFECT[rule.effect], rule.get_effect_display())
 
-    @admin.display(description="What it does")
+    @admin.display(description=_lazy("Effect"))
     def sentence(self, rule: PolicyRule) -> str:
         return describe_rule(rule)
 
@@ -124,7 +130,7 @@ class LimitAdmin(DeletableAdmin):
     list_filter = ("service", "group")
     list_select_related = ("service", "group")
 
-    @admin.display(description="What it does")
+    @admin.display(description=_lazy("Effect"))
     def sentence(self, limit: ToolLimit) -> str:
         return describe_limit(limit)
 
@@ -138,22 +144,24 @@ class HousePolicyAdmin(PolicyAdmin):
 
     form = HousePolicyForm
     fieldsets = (
-        ("Without a question", {"fields": ("asks_everything", "runs_up_to")}),
-        ("How it is allowed", {"fields": ("types_high", "medium_needs", "high_needs")}),
+        (_lazy("Runs without asking"), {"fields": ("asks_everything", "runs_up_to")}),
+        (_lazy("Approval"), {"fields": ("types_high", "medium_needs", "high_needs")}),
         (
-            "What people may allow in advance",
+            _lazy("What people may allow in advance"),
             {"fields": ("widest_consent", "consents_to_high", "consent_days")},
         ),
         (
-            "After untrusted content",
+            _lazy("After untrusted content"),
             {
                 "fields": ("allowed_hosts",),
-                "description": "After an answer has read untrusted content, a call that sends data "
-                "to an address or a recipient needs approval, unless it goes to one of these "
-                "hosts. A call to such a host may carry anything.",
+                "description": _lazy(
+                    "After the assistant reads untrusted content, calls that send data to an "
+                    "address or a recipient need approval. Calls to these hosts do not, "
+                    "whatever they send."
+                ),
             },
         ),
-        ("Services of their own", {"fields": ("lets_add_services", "adding_groups")}),
+        (_lazy("Services that people add"), {"fields": ("lets_add_services", "adding_groups")}),
     )
 
     def has_add_permission(self, request: HttpRequest) -> bool:
@@ -181,7 +189,7 @@ class HousePolicyAdmin(PolicyAdmin):
         form_url: str = "",
         extra_context: dict[str, Any] | None = None,
     ) -> HttpResponse:
-        context = {"title": "Policy for everybody", "subtitle": None, **(extra_context or {})}
+        context = {"title": _("Policy for everybody"), "subtitle": None, **(extra_context or {})}
         response: HttpResponse = super().change_view(request, object_id, form_url, context)
         return response
 
@@ -216,18 +224,22 @@ class PolicyTestAdmin(admin.ModelAdmin):
     ) -> None:
         super().save_model(request, obj, form, change)
         for failure in list_failing(load_policy_set(), load_cases([obj])):
-            messages.warning(request, f"This test fails as policy is now. {failure.sentence}")
+            messages.warning(
+                request,
+                _("This test fails under the current policy. %(reason)s")
+                % {"reason": failure.sentence},
+            )
 
-    @admin.display(description="Test")
+    @admin.display(description=_lazy("Test"))
     def sentence(self, test: PolicyTest) -> str:
         return describe_test(test)
 
-    @admin.display(description="Now")
+    @admin.display(description=_lazy("Result"))
     def verdict(self, test: Any) -> SafeString | str:
         failure: FailedTest | None = test.failure
         if failure is None:
-            return render_badge("low", "holds")
-        badge = render_badge("high", f"fails: {failure.decided}")
+            return render_badge("low", _("passes"))
+        badge = render_badge("high", _("fails: %(decision)s") % {"decision": failure.decided})
         return format_html('{}<p class="help">{}</p>', badge, failure.decision.reason)
 
 

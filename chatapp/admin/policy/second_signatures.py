@@ -6,6 +6,8 @@ from django.contrib import admin
 from django.db.models import Count, QuerySet
 from django.forms import ModelForm
 from django.http import HttpRequest
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as _lazy
 
 from chatapp.models import SecondSignature, StandIn
 
@@ -20,8 +22,8 @@ class SecondSignatureAdmin(admin.ModelAdmin):
     actions = None
     fieldsets = (
         (None, {"fields": ("name",)}),
-        ("Who signs", {"fields": ("approvers", "deadline_hours")}),
-        ("If nobody does", {"fields": ("escalation", "escalates_after_hours")}),
+        (_lazy("Approvers"), {"fields": ("approvers", "deadline_hours")}),
+        (_lazy("Escalation"), {"fields": ("escalation", "escalates_after_hours")}),
     )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[SecondSignature]:
@@ -38,13 +40,13 @@ class SecondSignatureAdmin(admin.ModelAdmin):
             widget.can_add_related = widget.can_change_related = widget.can_delete_related = False
         return form
 
-    @admin.display(description="What it takes")
+    @admin.display(description=_lazy("Requirement"))
     def sentence(self, second: SecondSignature) -> str:
         return describe_second_signature(second)
 
-    @admin.display(description="Approvers")
+    @admin.display(description=_lazy("Approvers"))
     def people(self, second: Any) -> str:
-        return str(second.size) if second.size else "nobody: every such call expires"
+        return str(second.size) if second.size else _("none: every such call expires")
 
 
 @admin.register(StandIn)

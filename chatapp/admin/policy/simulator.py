@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from django.http import HttpRequest
+from django.utils.translation import gettext as _
 
 from chatapp.models import HousePolicy, PolicyRule, ToolLimit
 from chatapp.simulation.ask_rate import measure_ask_rate
@@ -31,7 +32,7 @@ def show_simulator(request: HttpRequest) -> tuple[str, dict[str, Any]]:
     query = request.GET if "days" in request.GET else None
     form = SimulationForm(stored if query is None else query, label_suffix="")
     rule = DraftedRuleForm(query, prefix="rule", label_suffix="")
-    context: dict[str, Any] = {"title": "Simulator", "form": form, "rule": rule}
+    context: dict[str, Any] = {"title": _("Simulator"), "form": form, "rule": rule}
     # A list, so that both forms are validated and show their errors.
     if query is not None and all([form.is_valid(), rule.is_valid()]):
         values = form.cleaned_data
@@ -84,5 +85,5 @@ def _build_limits(values: dict[str, Any]) -> list[ToolLimit]:
 def show_questions(request: HttpRequest) -> tuple[str, dict[str, Any]]:
     form = PeriodForm(request.GET if "days" in request.GET else {"days": 30}, label_suffix="")
     days = form.cleaned_data["days"] if form.is_valid() else 30
-    context = {"title": "Questions to people", "form": form, "found": measure_ask_rate(days)}
+    context = {"title": _("Questions to people"), "form": form, "found": measure_ask_rate(days)}
     return "questions", context

@@ -11,6 +11,7 @@ from django.contrib.messages.storage import default_storage
 from django.db import transaction
 from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponse
+from django.utils.translation import gettext as _
 
 from chatapp.policy.policy_set import load_policy_set
 from chatapp.simulation.policy_tests import FailedTest, list_failing, load_cases
@@ -50,7 +51,9 @@ def _list_failing() -> list[FailedTest]:
 def warn_about_failing(request: HttpRequest, failing: list[FailedTest]) -> None:
     if failing:
         sentences = " ".join(failure.sentence for failure in failing)
-        messages.warning(request, f"Saved. These policy tests fail now: {sentences}")
+        messages.warning(
+            request, _("Saved. These policy tests now fail: %(tests)s") % {"tests": sentences}
+        )
 
 
 class TestedSavesMixin(admin.ModelAdmin):

@@ -4,6 +4,7 @@ from typing import Any
 
 from django.core.paginator import Paginator
 from django.http import HttpResponse
+from django.utils.translation import gettext as _
 
 from chatapp.context import attachments
 from chatapp.rendering.hidden_characters import draw_hidden
@@ -30,7 +31,9 @@ def show_resources(pages: ServicePages, request: MemberRequest, service: Service
 
     A POST reads the resource at the posted URI or at the URI built from the form.
     """
-    context = _build_context(request, service, "resources", f"Resources of {service}")
+    context = _build_context(
+        request, service, "resources", _("Resources of %(service)s") % {"service": service}
+    )
     if context["barrier"]:
         return pages.render_page(request, "resources", context)
     pattern = request.POST.get("template") or request.GET.get("template", "")
@@ -90,7 +93,9 @@ def _build_template_fields(request: MemberRequest, pattern: str) -> list[Field]:
 
 def show_prompts(pages: ServicePages, request: MemberRequest, service: Service) -> HttpResponse:
     """Show all prompts of the service."""
-    context = _build_context(request, service, "prompts", f"Prompts of {service}")
+    context = _build_context(
+        request, service, "prompts", _("Prompts of %(service)s") % {"service": service}
+    )
     if not context["barrier"]:
         prompts = run_operation(reading.list_prompts, service, acting=Acting.of(request.user))
         context["error" if isinstance(prompts, OperationError) else "prompts"] = prompts
@@ -100,7 +105,7 @@ def show_prompts(pages: ServicePages, request: MemberRequest, service: Service) 
 def show_prompt(pages: ServicePages, request: MemberRequest, service: Service) -> HttpResponse:
     """Show the form of a prompt. A POST also shows the messages that the service returns."""
     name = request.POST.get("prompt") or request.GET.get("prompt", "")
-    context = _build_context(request, service, "prompts", f"Prompt {name}")
+    context = _build_context(request, service, "prompts", _("Prompt %(name)s") % {"name": name})
     if context["barrier"]:
         return pages.render_page(request, "prompts", context)
     acting = Acting.of(request.user)
@@ -109,7 +114,10 @@ def show_prompt(pages: ServicePages, request: MemberRequest, service: Service) -
         return pages.render_page(request, "prompts", context | {"error": prompts})
     chosen = next((prompt for prompt in prompts if prompt.name == name), None)
     if chosen is None:
-        missing = OperationError(kind="not_found", message=f"{service} has no prompt “{name}”.")
+        missing = OperationError(
+            kind="not_found",
+            message=_("%(service)s has no prompt “%(name)s”.") % {"service": service, "name": name},
+        )
         return pages.render_page(
             request, "prompts", context | {"prompts": prompts, "problem": missing}, 404
         )
@@ -152,7 +160,7 @@ def _render_messages(filled: PromptResult) -> dict[str, Any]:
 
 
 def _build_place(number: int) -> Place:
-    return Place(element_id=f"prompt-message-{number}", bytes_at=lambda _: "", label="Text")
+    return Place(element_id=f"prompt-message-{number}", bytes_at=lambda _: "", label=_("Text"))
 
 
 def _build_context(

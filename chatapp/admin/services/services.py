@@ -8,6 +8,7 @@ from functools import partial
 from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern
+from django.utils.translation import gettext as _
 
 from chatapp.admin.policy.tested_saves import (
     SaveRefused,
@@ -43,7 +44,10 @@ class ChatServiceAdmin(TestedSavesMixin, ServiceAdmin):
             page, failing = save_with_tests(partial(super().confirm, request, service))
         except SaveRefused as refused:
             ticked = set(request.POST.getlist("definition"))
-            title, problem = f"Tools of {service}", " ".join(refused.sentences)
+            title, problem = (
+                _("Tools of %(service)s") % {"service": service},
+                " ".join(refused.sentences),
+            )
             return self.render_tools(request, service, title, 422, problem=problem, ticked=ticked)
         warn_about_failing(request, failing)
         return page

@@ -13,6 +13,8 @@ from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.text import format_lazy
+from django.utils.translation import gettext_lazy as _lazy
 
 from chatapp.models import ToolCall
 from chatapp.rendering.hidden_characters import draw_hidden, draw_hidden_in
@@ -26,15 +28,15 @@ admin.site.unregister(ToolDefinition)
 class DrawnTextMixin:
     """Columns for the name, title and description of a tool, with hidden characters visible."""
 
-    @admin.display(description="Name", ordering="name")
+    @admin.display(description=_lazy("Name"), ordering="name")
     def drawn_name(self, definition: ToolDefinition) -> SafeString:
         return draw_hidden(definition.name)
 
-    @admin.display(description="Title")
+    @admin.display(description=_lazy("Title"))
     def drawn_title(self, definition: ToolDefinition) -> SafeString:
         return draw_hidden(definition.title)
 
-    @admin.display(description="Description")
+    @admin.display(description=_lazy("Description"))
     def first_words(self, definition: ToolDefinition) -> SafeString:
         return draw_hidden(definition.description.strip().split("\n", 1)[0][:100])
 
@@ -51,19 +53,19 @@ class ChatToolDefinitionAdmin(DrawnTextMixin, ToolDefinitionAdmin):
         *("inputs", "outputs", "claims", "hash", "first_seen_at"),
     )
 
-    @admin.display(description="Description")
+    @admin.display(description=_lazy("Description"))
     def drawn_description(self, definition: ToolDefinition) -> SafeString:
         return format_html("<pre>{}</pre>", draw_hidden(definition.description))
 
-    @admin.display(description="Arguments")
+    @admin.display(description=_lazy("Arguments"))
     def inputs(self, definition: ToolDefinition) -> SafeString:
         return draw_hidden_in(super().inputs(definition))
 
-    @admin.display(description="Results")
+    @admin.display(description=_lazy("Results"))
     def outputs(self, definition: ToolDefinition) -> SafeString:
         return draw_hidden_in(super().outputs(definition))
 
-    @admin.display(description="What the service says of it")
+    @admin.display(description=_lazy("Annotations"))
     def claims(self, definition: ToolDefinition) -> SafeString:
         return draw_hidden_in(super().claims(definition))
 
@@ -83,11 +85,13 @@ class ChatToolDefinitionAdmin(DrawnTextMixin, ToolDefinitionAdmin):
             used=_count_by_definition(sent), failed=_count_by_definition(failed)
         )
 
-    @admin.display(description=f"Used in {DAYS} days", ordering="used")
+    @admin.display(
+        description=format_lazy(_lazy("Uses in {days} days"), days=DAYS), ordering="used"
+    )
     def uses(self, definition: ToolDefinition) -> int:
         return int(getattr(definition, "used", 0))
 
-    @admin.display(description="Failed", ordering="failed")
+    @admin.display(description=_lazy("Failures"), ordering="failed")
     def failures(self, definition: ToolDefinition) -> int:
         return int(getattr(definition, "failed", 0))
 

@@ -12,6 +12,8 @@ from typing import Any, cast
 from django.core.signing import BadSignature, Signer
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as _lazy
 
 from chatapp.models import Member, Trial
 from chatapp.people.refused import MIN_READING_SECONDS, Refused
@@ -35,8 +37,8 @@ from mcpconfig.secrets.credentials import has_personal_headers
 from mcpconfig.services.sharing import explain_refusal
 
 _CONFIRMATION_SIGNER = Signer(salt="chatapp.trial.confirmed")
-TOO_QUICK = "That was too quick to have been read. Look again, then decide."
-NOT_SHOWN = "This form could not be read. Look again at what will run."
+TOO_QUICK = _lazy("You decided too quickly to have read it. Check the request, then decide.")
+NOT_SHOWN = _lazy("This form could not be read. Review the request again.")
 MAX_RECENT = 5
 
 
@@ -140,7 +142,7 @@ def _run_or_confirm(
     """Run the tool, or show the confirmation if the policy asks and the run is not confirmed."""
     person, trial_id = request.user, _parse_id(request.POST.get("trial", ""))
     if trial_id is None:
-        raise Refused(NOT_SHOWN)
+        raise Refused(str(NOT_SHOWN))
     if not Trial.objects.filter(pk=trial_id, person=person).exists():
         confirmed = _read_confirmation(trial_id, request.POST.get("confirmed", ""))
         proposal = manual_runs.propose(person, definition, arguments, trial_id)
@@ -156,7 +158,11 @@ def _run_or_confirm(
 
 def _log_trial(pages: ServicePages, request: MemberRequest, trial: Trial) -> None:
     """Add the trial to the history of the service in the admin."""
-    pages.log_change(request, trial.service, f"Tried the tool “{trial.tool_name}” ({trial.pk}).")
+    pages.log_change(
+        request,
+        trial.service,
+        _("Tried the tool “%(tool)s” (%(trial)s).") % {"tool": trial.tool_name, "trial": trial.pk},
+    )
 
 
 def _render_confirmation(
@@ -167,7 +173,7 @@ def _render_confirmation(
     context = {
         "service": proposal.service,
         "tab": "tools",
-        "title": "Run this tool?",
+        "title": _("Run this tool?"),
         "name": draw_hidden(call_values.get_title(trial)),
         "tool_name": draw_hidden(trial.tool_name),
         "proposal": proposal,
@@ -198,11 +204,11 @@ def _read_confirmation(trial_id: uuid.UUID, signed: str) -> str:
     try:
         binding, shown_for, shown_at = _CONFIRMATION_SIGNER.unsign_object(signed)
     except (BadSignature, ValueError):
-        raise Refused(NOT_SHOWN) from None
+        raise Refused(str(NOT_SHOWN)) from None
     if shown_for != str(trial_id):
-        raise Refused(NOT_SHOWN)
+        raise Refused(str(NOT_SHOWN))
     if time.time() - shown_at < MIN_READING_SECONDS:
-        raise Refused(TOO_QUICK, 409)
+        raise Refused(str(TOO_QUICK), 409)
     return str(binding)
 
 
@@ -221,7 +227,7 @@ def _render_form(
     context = {
         "service": service,
         "tab": "tools",
-        "title": f"Try: {definition}",
+        "title": _("Try: %(tool)s") % {"tool": definition},
         "definition": definition,
         "description": draw_hidden(definition.description),
         "claims": _describe_hints(definition),
@@ -242,15 +248,18 @@ def _render_form(
 def _explain_barrier(service: Service, definition: ToolDefinition, person: Member) -> str:
     """Return why this person cannot run the tool, apart from the policy; empty if they can."""
     if not definition.is_current:
-        return "The service does not offer the tool in this form any more. Fetch its tools."
+        return _("This definition of the tool is outdated. Fetch the tools of the service.")
     return explain_refusal(service, person)
 
 
 HINT_TEXTS = {
-    "readOnlyHint": ("only reads", "changes something"),
-    "destructiveHint": ("may destroy something", "destroys nothing"),
-    "idempotentHint": ("does no more when repeated", "does it again when repeated"),
-    "openWorldHint": ("reaches outside", "stays inside"),
+    "readOnlyHint": (_lazy("Only reads."), _lazy("Changes something.")),
+    "destructiveHint": (_lazy("May destroy something."), _lazy("Destroys nothing.")),
+    "idempotentHint": (
+        _lazy("Repeating it has no further effect."),
+        _lazy("Repeating it has an effect again."),
+    ),
+    "openWorldHint": (_lazy("Accesses outside systems."), _lazy("Accesses no outside systems.")),
 }
 
 
@@ -258,7 +267,7 @@ def _describe_hints(definition: ToolDefinition) -> list[str]:
     """Return the annotations of the tool as text."""
     hints = definition.annotations if isinstance(definition.annotations, dict) else {}
     known = ((texts, hints.get(name)) for name, texts in HINT_TEXTS.items())
-    return [texts[0] if hint else texts[1] for texts, hint in known if isinstance(hint, bool)]
+    return [str(texts[0] if hint else texts[1]) for texts, hint in known if isinstance(hint, bool)]
 
 
 def show_trial(
@@ -270,7 +279,7 @@ def show_trial(
     context = {
         "service": service,
         "tab": "tools",
-        "title": f"Tried: {call_values.get_title(trial)}",
+        "title": _("Trial: %(tool)s") % {"tool": call_values.get_title(trial)},
         "trial": trial,
         "arguments": call_values.draw_arguments(trial),
         "results": build_trial_pieces(trial),

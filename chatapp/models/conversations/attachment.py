@@ -7,6 +7,8 @@ from typing import Self
 from django.conf import settings
 from django.db import models
 from django.http import Http404
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from chatapp.models.people.member import Member
 from mcpconfig.models import Service
@@ -48,7 +50,7 @@ class Attachment(models.Model):
     uri = models.TextField()
     name = models.CharField(max_length=255)
     mime_type = models.CharField(max_length=255, blank=True)
-    size = models.PositiveIntegerField(help_text="In bytes.")
+    size = models.PositiveIntegerField(help_text=_("Size in bytes."))
     hash = models.CharField(max_length=64)
     was_cut = models.BooleanField(default=False)
     contents = models.JSONField()
@@ -73,7 +75,7 @@ class Attachment(models.Model):
     @property
     def origin(self) -> str:
         """Where it is from, or its type, as a short label."""
-        return self.service_name or KINDS.get(self.mime_type, "Text")
+        return self.service_name or KINDS.get(self.mime_type, gettext("Text"))
 
     @classmethod
     def of(cls, person: Member, attachment_id: uuid.UUID) -> Self:

@@ -5,6 +5,8 @@ import uuid
 from django.conf import settings
 from django.db import models
 from django.http import Http404
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from chatapp.models.people.member import Member
 from chatapp.server.compiled_queries import compiled
@@ -19,26 +21,35 @@ class Conversation(models.Model):
     """
 
     class Mode(models.TextChoices):
-        ACT = "act", "Act"
-        PLAN = "plan", "Plan"
+        ACT = "act", _("Act")
+        PLAN = "plan", _("Plan")
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     owner = models.ForeignKey(
-        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="conversations"
+        settings.AUTH_USER_MODEL,
+        verbose_name=_("owner"),
+        on_delete=models.CASCADE,
+        related_name="conversations",
     )
-    title = models.CharField(max_length=80, blank=True)
-    model = models.CharField(max_length=200, blank=True)
-    mode = models.CharField(max_length=4, choices=Mode.choices, default=Mode.ACT)
-    uses_tools = models.BooleanField(default=True, db_default=True)
-    effort = models.CharField(max_length=6, blank=True, default="", db_default="")
+    title = models.CharField(_("title"), max_length=80, blank=True)
+    model = models.CharField(_("model"), max_length=200, blank=True)
+    mode = models.CharField(_("mode"), max_length=4, choices=Mode.choices, default=Mode.ACT)
+    uses_tools = models.BooleanField(_("uses tools"), default=True, db_default=True)
+    effort = models.CharField(_("effort"), max_length=6, blank=True, default="", db_default="")
     token = models.ForeignKey(
-        "chatapp.AccessToken", on_delete=models.SET_NULL, null=True, related_name="conversations"
+        "chatapp.AccessToken",
+        verbose_name=_("token"),
+        on_delete=models.SET_NULL,
+        null=True,
+        related_name="conversations",
     )
-    last_seq = models.PositiveBigIntegerField(default=0)
-    created_at = models.DateTimeField(auto_now_add=True)
-    active_at = models.DateTimeField(auto_now_add=True)
+    last_seq = models.PositiveBigIntegerField(_("last seq"), default=0)
+    created_at = models.DateTimeField(_("created at"), auto_now_add=True)
+    active_at = models.DateTimeField(_("active at"), auto_now_add=True)
 
     class Meta:
+        verbose_name = _("conversation")
+        verbose_name_plural = _("conversations")
         indexes = [
             models.Index(fields=["owner", "-active_at"]),
             # Programs may begin thousands of chats; this index finds the few of the person among
@@ -51,7 +62,7 @@ class Conversation(models.Model):
         ]
 
     def __str__(self) -> str:
-        return self.title or "New chat"
+        return self.title or gettext("New chat")
 
     @classmethod
     def of(cls, person: Member, conversation_id: uuid.UUID) -> "Conversation":
@@ -78,21 +89,32 @@ class Message(models.Model):
     """
 
     class Role(models.TextChoices):
-        USER = "user"
-        ASSISTANT = "assistant"
+        USER = "user", _("user")
+        ASSISTANT = "assistant", _("assistant")
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     conversation = models.ForeignKey(
-        Conversation, on_delete=models.CASCADE, related_name="messages"
+        Conversation,
+        verbose_name=_("conversation"),
+        on_delete=models.CASCADE,
+        related_name="messages",
     )
-    parent = models.ForeignKey("self", on_delete=models.CASCADE, null=True, related_name="children")
-    role = models.CharField(max_length=10, choices=Role.choices)
-    client_id = models.UUIDField(null=True, unique=True)
-    created_seq = models.PositiveBigIntegerField(default=0)
-    touched_seq = models.PositiveBigIntegerField(default=0)
-    created_at = models.DateTimeField(auto_now_add=True)
+    parent = models.ForeignKey(
+        "self",
+        verbose_name=_("parent"),
+        on_delete=models.CASCADE,
+        null=True,
+        related_name="children",
+    )
+    role = models.CharField(_("role"), max_length=10, choices=Role.choices)
+    client_id = models.UUIDField(_("client id"), null=True, unique=True)
+    created_seq = models.PositiveBigIntegerField(_("created seq"), default=0)
+    touched_seq = models.PositiveBigIntegerField(_("touched seq"), default=0)
+    created_at = models.DateTimeField(_("created at"), auto_now_add=True)
 
     class Meta:
+        verbose_name = _("message")
+        verbose_name_plural = _("messages")
         indexes = [models.Index(fields=["conversation", "created_at"])]
 
     def __str__(self) -> str:
@@ -110,19 +132,19 @@ class Part(models.Model):
     """
 
     class Kind(models.TextChoices):
-        TEXT = "text"
-        REASONING = "reasoning"
-        TOOL_CALL = "tool_call"
-        NOTICE = "notice"
-        FILE = "file"
-        SOURCES = "sources"
+        TEXT = "text", _("text")
+        REASONING = "reasoning", _("reasoning")
+        TOOL_CALL = "tool_call", _("tool call")
+        NOTICE = "notice", _("notice")
+        FILE = "file", _("file")
+        SOURCES = "sources", _("sources")
 
     class NoticeKind(models.TextChoices):
-        INFO = "info"
-        STOPPED = "stopped"
-        ERROR = "error"
-        SIGN_IN = "sign_in"
-        SUMMARY = "summary"
+        INFO = "info", _("info")
+        STOPPED = "stopped", _("stopped")
+        ERROR = "error", _("error")
+        SIGN_IN = "sign_in", _("sign in")
+        SUMMARY = "summary", _("summary")
 
     message = models.ForeignKey(Message, on_delete=models.CASCADE, related_name="parts")
     step = models.PositiveIntegerField(default=0)
@@ -131,7 +153,7 @@ class Part(models.Model):
     kind = models.CharField(max_length=12, choices=Kind.choices)
     notice_kind = models.CharField(max_length=7, choices=NoticeKind.choices, blank=True)
     text = models.TextField(blank=True)
-    hint = models.CharField(max_length=500, blank=True, help_text="What to do about a notice.")
+    hint = models.CharField(max_length=500, blank=True, help_text=_("What to do about the notice."))
     tool_call = models.OneToOneField(
         "chatapp.ToolCall", on_delete=models.CASCADE, null=True, related_name="part"
     )

@@ -6,6 +6,7 @@ from typing import Self
 
 from django.db import models
 from django.http import Http404
+from django.utils.translation import gettext_lazy as _
 
 from chatapp.models.people.member import Member
 
@@ -31,7 +32,7 @@ class Summary(models.Model):
 
     class Meta:
         ordering = ["turns", "pk"]
-        verbose_name_plural = "summaries"
+        verbose_name_plural = _("summaries")
 
     def __str__(self) -> str:
         return f"summary of {self.turns} turns"

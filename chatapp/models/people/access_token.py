@@ -10,6 +10,7 @@ from django.conf import settings
 from django.db import models
 from django.http import Http404
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
 
 from chatapp.models.people.member import Member
 
@@ -30,27 +31,32 @@ class AccessToken(models.Model):
     """
 
     class Scope(models.TextChoices):
-        TOOLS = "tools", "Use tools over REST"
-        MCP = "mcp", "Use tools as an MCP server"
-        MCP_PLAN = "mcp:plan", "Use tools that only read, as an MCP server"
-        CHAT = "chat", "Chat as with an OpenAI-compatible server"
+        TOOLS = "tools", _("Use tools over REST")
+        MCP = "mcp", _("Use tools as an MCP server")
+        MCP_PLAN = "mcp:plan", _("Use read-only tools as an MCP server")
+        CHAT = "chat", _("Chat through the OpenAI-compatible API")
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     person = models.ForeignKey(
-        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="access_tokens"
+        settings.AUTH_USER_MODEL,
+        verbose_name=_("person"),
+        on_delete=models.CASCADE,
+        related_name="access_tokens",
     )
-    name = models.CharField(max_length=60)
-    scopes = models.JSONField(default=list)
-    prefix = models.CharField(max_length=16, unique=True)
-    secret_hash = models.CharField(max_length=64)
-    created_at = models.DateTimeField(auto_now_add=True)
-    expires_at = models.DateTimeField()
-    last_used_at = models.DateTimeField(null=True)
-    revoked_at = models.DateTimeField(null=True)
+    name = models.CharField(_("name"), max_length=60)
+    scopes = models.JSONField(_("scopes"), default=list)
+    prefix = models.CharField(_("prefix"), max_length=16, unique=True)
+    secret_hash = models.CharField(_("secret hash"), max_length=64)
+    created_at = models.DateTimeField(_("created at"), auto_now_add=True)
+    expires_at = models.DateTimeField(_("expires at"))
+    last_used_at = models.DateTimeField(_("last used at"), null=True)
+    revoked_at = models.DateTimeField(_("revoked at"), null=True)
 
     objects = Tokens.as_manager()
 
     class Meta:
+        verbose_name = _("access token")
+        verbose_name_plural = _("access tokens")
         ordering = ["-created_at"]
         indexes = [models.Index(fields=["person", "-created_at"])]
 

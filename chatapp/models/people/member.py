@@ -9,6 +9,7 @@ from django.conf import settings
 from django.contrib.auth.models import AbstractUser
 from django.db import models, transaction
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
 
 
 class Member(AbstractUser):
@@ -16,7 +17,8 @@ class Member(AbstractUser):
     to set one."""
 
     class Meta:
-        verbose_name = "member"
+        verbose_name = _("member")
+        verbose_name_plural = _("members")
 
     def save(self, *args: Any, **kwargs: Any) -> None:
         # Store the change and its log entry in one transaction.

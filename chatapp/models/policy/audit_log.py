@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from typing import Any, NoReturn
 
 from django.db import models
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 
 class AppendOnly(TypeError):
@@ -38,65 +40,68 @@ class LogEntry(models.Model):
     """
 
     class Kind(models.TextChoices):
-        DECIDED = "call.decided", "policy decided"
-        SENT = "call.sent", "sent"
-        ENDED = "call.ended", "outcome"
-        RESOLVED = "call.resolved", "unknown outcome settled"
-        SIGNED = "approval.signed", "signed, waits for a second signature"
-        GRANTED = "approval.granted", "allowed"
-        VALUES_CHANGED = "approval.changed", "allowed with other values"
-        DENIED = "approval.denied", "denied"
-        EXPIRED = "approval.expired", "approval expired"
-        WITHDRAWN = "approval.withdrawn", "approval withdrawn"
-        REVIEW_GIVEN = "review.given", "result given to the assistant"
-        REVIEW_HELD_BACK = "review.held_back", "result held back"
-        REVIEW_EXPIRED = "review.expired", "result held back: nobody decided"
-        REVIEW_WITHDRAWN = "review.withdrawn", "result held back: the answer ended"
-        ANSWERED = "question.answered", "question answered"
-        CONSENT_GIVEN = "consent.given", "consent given"
-        CONSENT_USED = "consent.used", "consent used for the first time"
-        CONSENT_REVOKED = "consent.revoked", "consent revoked"
-        CONSENT_LAPSED = "consent.lapsed", "consent lapsed"
-        POLICY = "policy.changed", "policy changed"
-        TOOL = "tool.changed", "tool settings changed"
-        SERVICE = "service.changed", "service changed"
-        MODELS = "model.changed", "models or allowances changed"
-        MEMBER = "member.changed", "member's rights changed"
-        MODE = "chat.mode", "chat switched between planning and acting"
-        CHAT_OPENED = "chat.opened", "chat opened in the admin"
-        MEMORY = "memory.changed", "what is remembered changed"
-        SIGNED_IN = "member.signed_in", "signed in"
-        SIGNED_OUT = "member.signed_out", "signed out"
-        CONNECTED = "service.connected", "signed in to a service"
-        DISCONNECTED = "service.disconnected", "sign-in to a service ended"
-        TOKEN_MADE = "token.made", "access token made"
-        TOKEN_REVOKED = "token.revoked", "access token revoked"
-        TRIAL_SENT = "trial.sent", "tool tried out"
-        TRIAL_ENDED = "trial.ended", "outcome of a try"
+        DECIDED = "call.decided", _("policy decided")
+        SENT = "call.sent", _("sent")
+        ENDED = "call.ended", _("outcome")
+        RESOLVED = "call.resolved", _("unknown outcome resolved")
+        SIGNED = "approval.signed", _("approved, waiting for a second approval")
+        GRANTED = "approval.granted", _("allowed")
+        VALUES_CHANGED = "approval.changed", _("allowed with edited values")
+        DENIED = "approval.denied", _("denied")
+        EXPIRED = "approval.expired", _("approval expired")
+        WITHDRAWN = "approval.withdrawn", _("approval withdrawn")
+        REVIEW_GIVEN = "review.given", _("result given to the assistant")
+        REVIEW_HELD_BACK = "review.held_back", _("result held back")
+        REVIEW_EXPIRED = "review.expired", _("result held back: no one decided")
+        REVIEW_WITHDRAWN = "review.withdrawn", _("result held back: the answer ended")
+        ANSWERED = "question.answered", _("question answered")
+        CONSENT_GIVEN = "consent.given", _("permission given")
+        CONSENT_USED = "consent.used", _("permission used for the first time")
+        CONSENT_REVOKED = "consent.revoked", _("permission revoked")
+        CONSENT_LAPSED = "consent.lapsed", _("permission expired")
+        POLICY = "policy.changed", _("policy changed")
+        TOOL = "tool.changed", _("tool settings changed")
+        SERVICE = "service.changed", _("service changed")
+        MODELS = "model.changed", _("models or allowances changed")
+        MEMBER = "member.changed", _("member's rights changed")
+        MODE = "chat.mode", _("plan mode switched on or off")
+        CHAT_OPENED = "chat.opened", _("chat opened in the admin")
+        MEMORY = "memory.changed", _("memory changed")
+        SIGNED_IN = "member.signed_in", _("signed in")
+        SIGNED_OUT = "member.signed_out", _("signed out")
+        CONNECTED = "service.connected", _("signed in to a service")
+        DISCONNECTED = "service.disconnected", _("sign-in to a service ended")
+        TOKEN_MADE = "token.made", _("access token created")
+        TOKEN_REVOKED = "token.revoked", _("access token revoked")
+        TRIAL_SENT = "trial.sent", _("trial started")
+        TRIAL_ENDED = "trial.ended", _("outcome of a trial")
 
-    position = models.PositiveBigIntegerField(primary_key=True)
-    at = models.DateTimeField(help_text="The database's clock.")
-    kind = models.CharField(max_length=40, choices=Kind.choices, db_index=True)
-    actor_id = models.BigIntegerField(null=True, db_index=True)
-    actor_name = models.CharField("by", max_length=150, blank=True)
-    person_id = models.BigIntegerField(null=True, db_index=True)
-    person_name = models.CharField("of", max_length=150, blank=True)
-    conversation_id = models.UUIDField("chat", null=True, db_index=True)
-    turn_id = models.UUIDField("turn", null=True)
-    call_id = models.UUIDField("tool call", null=True)
-    data = models.TextField(default="{}")
-    previous = models.CharField(max_length=64)
-    hash = models.CharField(max_length=64)
+    position = models.PositiveBigIntegerField(_("position"), primary_key=True)
+    at = models.DateTimeField(_("at"), help_text=_("Time of the database server."))
+    kind = models.CharField(_("kind"), max_length=40, choices=Kind.choices, db_index=True)
+    actor_id = models.BigIntegerField(_("actor id"), null=True, db_index=True)
+    actor_name = models.CharField(_("by"), max_length=150, blank=True)
+    person_id = models.BigIntegerField(_("person id"), null=True, db_index=True)
+    person_name = models.CharField(_("of"), max_length=150, blank=True)
+    conversation_id = models.UUIDField(_("chat"), null=True, db_index=True)
+    turn_id = models.UUIDField(_("turn"), null=True)
+    call_id = models.UUIDField(_("tool call"), null=True)
+    data = models.TextField(_("data"), default="{}")
+    previous = models.CharField(_("previous"), max_length=64)
+    hash = models.CharField(_("hash"), max_length=64)
 
     objects = Entries.as_manager()
 
     class Meta:
-        verbose_name = "log entry"
-        verbose_name_plural = "log"
+        verbose_name = _("log entry")
+        verbose_name_plural = _("activity log")
         ordering = ["position"]
 
     def __str__(self) -> str:
-        return f"Entry {self.position}: {self.get_kind_display()}"
+        return gettext("Entry %(position)s: %(kind)s") % {
+            "position": self.position,
+            "kind": self.get_kind_display(),
+        }
 
     def save(self, *args: Any, **kwargs: Any) -> NoReturn:
         _refuse()

@@ -8,6 +8,8 @@ from django.contrib.auth.models import Group
 from django.core.validators import MinValueValidator
 from django.db import models
 from django.http import Http404
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from chatapp.models.conversations.conversation import Conversation
 from chatapp.models.people.member import Member
@@ -17,7 +19,8 @@ from mcpconfig.models import Service, ToolSetting
 
 from .second_signature import SecondSignature
 
-LEVEL_CHOICES = [(level, level) for level in LEVELS]
+LEVEL_LABELS = {"low": _("low"), "medium": _("medium"), "high": _("high")}
+LEVEL_CHOICES = [(level, LEVEL_LABELS[level]) for level in LEVELS]
 
 
 class PolicyRuleQuerySet(models.QuerySet["PolicyRule"]):
@@ -33,34 +36,51 @@ class PolicyRule(models.Model):
     """
 
     class Effect(models.TextChoices):
-        ALLOW = "allow", "allow"
-        ASK = "ask", "ask every time"
-        DENY = "deny", "forbid"
+        ALLOW = "allow", _("allow")
+        ASK = "ask", _("ask every time")
+        DENY = "deny", _("refuse")
 
-    name = models.CharField(max_length=120, help_text="What people read about it in the log.")
-    is_enabled = models.BooleanField("enabled", default=True)
-    effect = models.CharField(max_length=5, choices=Effect.choices)
+    name = models.CharField(_("name"), max_length=120, help_text=_("Shown in the activity log."))
+    is_enabled = models.BooleanField(_("enabled"), default=True)
+    effect = models.CharField(_("effect"), max_length=5, choices=Effect.choices)
     service = models.ForeignKey(
-        Service, on_delete=models.CASCADE, null=True, blank=True, help_text="Empty: all."
+        Service,
+        verbose_name=_("service"),
+        on_delete=models.CASCADE,
+        null=True,
+        blank=True,
+        help_text=_("If empty, all."),
     )
     is_core = models.BooleanField(
-        "only Countersign’s own tools", default=False, help_text="Those of no service."
+        _("only built-in tools"), default=False, help_text=_("Tools that belong to no service.")
     )
     tool = models.CharField(
-        max_length=255, blank=True, help_text="The name that the service gives it. Empty: all."
+        _("tool"),
+        max_length=255,
+        blank=True,
+        help_text=_("The tool’s name at its service. If empty, all tools."),
     )
     groups = models.ManyToManyField(
-        Group, blank=True, related_name="policy_rules", help_text="Empty: everybody."
+        Group,
+        blank=True,
+        related_name="policy_rules",
+        help_text=_("If empty, everybody."),
+        verbose_name=_("groups"),
     )
-    levels = models.JSONField("risks", default=list, blank=True, help_text="Empty: all.")
+    levels = models.JSONField(_("risks"), default=list, blank=True, help_text=_("If empty, all."))
     condition = models.CharField(
+        _("condition"),
         max_length=1_000,
         blank=True,
-        help_text='On the arguments, such as: amount < 100 and currency == "EUR"',
+        help_text=_('A condition on the arguments, such as: amount < 100 and currency == "EUR"'),
     )
-    note = models.CharField(max_length=500, blank=True, help_text="Shown to people.")
+    note = models.CharField(
+        _("note"), max_length=500, blank=True, help_text=_("Shown to the person who uses the tool.")
+    )
     wants_typing = models.BooleanField(
-        "typed confirmation", default=False, help_text="Whoever allows it types the tool's name."
+        _("typed confirmation"),
+        default=False,
+        help_text=_("To allow the call, a person types the tool’s name."),
     )
     second = models.ForeignKey(
         SecondSignature,
@@ -68,15 +88,16 @@ class PolicyRule(models.Model):
         null=True,
         blank=True,
         related_name="rules",
-        verbose_name="second signature",
-        help_text="Of a rule that asks: somebody else has to sign, too.",
+        verbose_name=_("second approval"),
+        help_text=_("For a rule that asks: a second person must also approve."),
     )
-    changed_at = models.DateTimeField(auto_now=True)
+    changed_at = models.DateTimeField(_("changed at"), auto_now=True)
 
     objects = PolicyRuleQuerySet.as_manager()
 
     class Meta:
-        verbose_name = "rule"
+        verbose_name = _("rule")
+        verbose_name_plural = _("rules")
         ordering = ["pk"]
 
     def __str__(self) -> str:
@@ -87,68 +108,76 @@ class HousePolicy(models.Model):
     """The policy for everybody: one row."""
 
     class RunsUpTo(models.TextChoices):
-        NOTHING = "", "nothing runs without a question"
-        LOW = "low", "low"
-        MEDIUM = "medium", "low and medium"
+        NOTHING = "", _("nothing")
+        LOW = "low", _("low")
+        MEDIUM = "medium", _("low and medium")
 
     class WidestConsent(models.TextChoices):
-        ONCE = "once", "once only"
-        CONVERSATION = "conversation", "for a chat"
-        TOOL = "always", "for a tool, always"
-        SERVICE = "service", "for a whole service, always"
+        ONCE = "once", _("once only")
+        CONVERSATION = "conversation", _("for one chat")
+        TOOL = "always", _("for a tool, always")
+        SERVICE = "service", _("for a whole service, always")
 
     id = models.PositiveSmallIntegerField(primary_key=True, default=1, editable=False)
     asks_everything = models.BooleanField(
-        "ask for everything", default=False, help_text="Whatever was allowed in advance."
+        _("ask for everything"),
+        default=False,
+        help_text=_("Ignores permissions that people gave in advance."),
     )
     runs_up_to = models.CharField(
-        "runs by itself",
+        _("runs without asking"),
         max_length=6,
         choices=RunsUpTo.choices,
         blank=True,
         default=RunsUpTo.LOW,
-        help_text="Up to this risk, for tools that an admin has confirmed.",
+        help_text=_("Tools up to this risk, if an admin has confirmed them."),
     )
     widest_consent = models.CharField(
-        "people may allow",
+        _("people may allow"),
         max_length=12,
         choices=WidestConsent.choices,
         default=WidestConsent.SERVICE,
     )
     consents_to_high = models.BooleanField(
-        "also for high risks", default=False, help_text="Else high risks are allowed once only."
+        _("also for high risks"),
+        default=False,
+        help_text=_("If off, people can allow a high risk only once at a time."),
     )
     consent_days = models.PositiveIntegerField(
-        "consents lapse after days",
+        _("permissions expire after days"),
         default=90,
         validators=[MinValueValidator(1)],
-        help_text="Without use.",
+        help_text=_("Days without use."),
     )
     types_high = models.BooleanField(
-        "type to allow high risks",
+        _("typed confirmation for high risks"),
         default=False,
-        help_text="Whoever allows a high risk types the tool's name.",
+        help_text=_("To allow a high risk, a person types the tool’s name."),
     )
     allowed_hosts = models.TextField(
-        "allowed hosts",
+        _("allowed hosts"),
         blank=True,
         default="",
         db_default="",
-        help_text="Hosts that you trust with data from chats, one a line: example.com, "
-        "*.example.com for all hosts below it, @example.com for recipients of mail.",
+        help_text=_(
+            "Hosts that you trust with chat data, one per line: example.com, "
+            "*.example.com for its subdomains, @example.com for mail recipients."
+        ),
     )
     lets_add_services = models.BooleanField(
-        "people add services of their own",
+        _("people may add their own services"),
         default=False,
-        help_text="For themselves only, at public addresses, and their tools ask. What was added "
-        "stays when this is switched off: see Services.",
+        help_text=_(
+            "For themselves only, at public addresses. Their tools need approval. If "
+            "you switch this off, added services remain."
+        ),
     )
     adding_groups = models.ManyToManyField(
         Group,
         blank=True,
         related_name="+",
-        verbose_name="only these groups add services",
-        help_text="None ticked: every member.",
+        verbose_name=_("groups that may add services"),
+        help_text=_("If none is ticked, every member."),
     )
     medium_needs = models.ForeignKey(
         SecondSignature,
@@ -156,8 +185,8 @@ class HousePolicy(models.Model):
         null=True,
         blank=True,
         related_name="+",
-        verbose_name="second signature for medium risks",
-        help_text="No consent stands in for it; a rule that allows does.",
+        verbose_name=_("second approval for medium risks"),
+        help_text=_("A permission does not replace it, but a rule that allows does."),
     )
     high_needs = models.ForeignKey(
         SecondSignature,
@@ -165,16 +194,16 @@ class HousePolicy(models.Model):
         null=True,
         blank=True,
         related_name="+",
-        verbose_name="second signature for high risks",
-        help_text="No consent stands in for it; a rule that allows does.",
+        verbose_name=_("second approval for high risks"),
+        help_text=_("A permission does not replace it, but a rule that allows does."),
     )
 
     class Meta:
-        verbose_name = "policy for everybody"
-        verbose_name_plural = "policy for everybody"
+        verbose_name = _("policy for everybody")
+        verbose_name_plural = _("policy for everybody")
 
     def __str__(self) -> str:
-        return "Policy for everybody"
+        return gettext("Policy for everybody")
 
     def save(self, *args: Any, **kwargs: Any) -> None:
         self.id = 1
@@ -226,61 +255,83 @@ class ToolLimit(models.Model):
     """How often a person may use a tool per day (UTC) before each further use asks."""
 
     service = models.ForeignKey(
-        Service, on_delete=models.CASCADE, null=True, blank=True, help_text="Empty: all."
+        Service,
+        verbose_name=_("service"),
+        on_delete=models.CASCADE,
+        null=True,
+        blank=True,
+        help_text=_("If empty, all."),
     )
     is_core = models.BooleanField(
-        "only Countersign’s own tools", default=False, help_text="Those of no service."
+        _("only built-in tools"), default=False, help_text=_("Tools that belong to no service.")
     )
-    tool = models.CharField(max_length=255, blank=True, help_text="Empty: each of them.")
+    tool = models.CharField(
+        _("tool"), max_length=255, blank=True, help_text=_("If empty, each tool.")
+    )
     group = models.ForeignKey(
-        Group, on_delete=models.CASCADE, null=True, blank=True, help_text="Empty: everybody."
+        Group,
+        verbose_name=_("group"),
+        on_delete=models.CASCADE,
+        null=True,
+        blank=True,
+        help_text=_("If empty, everybody."),
     )
     calls = models.PositiveIntegerField(
-        "calls a day", help_text="Of one tool by one person. More ask each time."
+        _("calls a day"), help_text=_("Per tool and person. Further calls need approval.")
     )
 
     class Meta:
+        verbose_name = _("tool limit")
+        verbose_name_plural = _("tool limits")
         ordering = ["pk"]
 
     def __str__(self) -> str:
-        return f"{self.calls} a day of {self.tool or 'each tool'}"
+        values = {"calls": self.calls, "tool": self.tool}
+        if self.tool:
+            return gettext("%(calls)s a day of %(tool)s") % values
+        return gettext("%(calls)s a day of each tool") % values
 
 
 class PolicyTest(models.Model):
     """A call with an expected decision, checked whenever the policy is saved."""
 
     class Mode(models.TextChoices):
-        ACT = "act", "act"
-        PLAN = "plan", "plan"
+        ACT = "act", _("act")
+        PLAN = "plan", _("plan")
 
     class Expected(models.TextChoices):
-        ALLOW = "allow", "run"
-        ASK = "ask", "ask"
-        TYPE = "type", "ask, and have the tool’s name typed"
-        TWO = "two", "ask, and have two people sign"
-        DENY = "deny", "be refused"
+        ALLOW = "allow", _("run")
+        ASK = "ask", _("ask")
+        TYPE = "type", _("ask, with typed confirmation")
+        TWO = "two", _("ask, with a second approval")
+        DENY = "deny", _("be refused")
 
-    name = models.CharField(max_length=120)
-    person = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE)
+    name = models.CharField(_("name"), max_length=120)
+    person = models.ForeignKey(
+        settings.AUTH_USER_MODEL, verbose_name=_("person"), on_delete=models.CASCADE
+    )
     service = models.ForeignKey(
         Service,
+        verbose_name=_("service"),
         on_delete=models.CASCADE,
         null=True,
         blank=True,
-        help_text="Empty: Countersign’s own tools.",
+        help_text=_("If empty, built-in tools."),
     )
-    tool = models.CharField(max_length=255)
-    arguments = models.JSONField(default=dict, blank=True)
-    mode = models.CharField(max_length=4, choices=Mode.choices, default=Mode.ACT)
+    tool = models.CharField(_("tool"), max_length=255)
+    arguments = models.JSONField(_("arguments"), default=dict, blank=True)
+    mode = models.CharField(_("mode"), max_length=4, choices=Mode.choices, default=Mode.ACT)
     is_tainted = models.BooleanField(
-        "after untrusted content",
+        _("after untrusted content"),
         default=False,
         db_default=False,
-        help_text="The call comes after the result of a service that is open to strangers.",
+        help_text=_("The call follows a result with untrusted content."),
     )
-    expected = models.CharField("must", max_length=5, choices=Expected.choices)
+    expected = models.CharField(_("expected decision"), max_length=5, choices=Expected.choices)
 
     class Meta:
+        verbose_name = _("policy test")
+        verbose_name_plural = _("policy tests")
         ordering = ["pk"]
 
     def __str__(self) -> str:
@@ -292,9 +343,9 @@ class Consent(models.Model):
     covered: a new or changed tool asks again."""
 
     class Scope(models.TextChoices):
-        CONVERSATION = "conversation", "in one chat"
-        TOOL = "always", "this tool, always"
-        SERVICE = "service", "this service, always"
+        CONVERSATION = "conversation", _("in one chat")
+        TOOL = "always", _("this tool, always")
+        SERVICE = "service", _("this service, always")
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     person = models.ForeignKey(

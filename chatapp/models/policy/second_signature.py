@@ -5,6 +5,8 @@ from django.contrib.auth.models import Group
 from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 MOST_HOURS = 24 * 365
 
@@ -15,32 +17,41 @@ class SecondSignature(models.Model):
     It cannot be deleted once a call has asked for it: the call would then need one person only.
     """
 
-    name = models.CharField(max_length=120, unique=True, help_text="People read it on the card.")
+    name = models.CharField(
+        _("name"), max_length=120, unique=True, help_text=_("Shown on the approval card.")
+    )
     approvers = models.ForeignKey(
         Group,
+        verbose_name=_("approvers"),
         on_delete=models.PROTECT,
         related_name="second_signatures",
-        help_text="Each member may sign, but never for a call of their own.",
+        help_text=_("Every member may approve, except for their own calls."),
     )
     deadline_hours = models.PositiveIntegerField(
-        "hours to sign",
+        _("hours to approve"),
         default=24,
         validators=[MinValueValidator(1), MaxValueValidator(MOST_HOURS)],
-        help_text="Then the call expires, and nothing is sent.",
+        help_text=_("After that the call expires and nothing is sent."),
     )
     escalation = models.ForeignKey(
         Group,
+        verbose_name=_("escalation group"),
         on_delete=models.PROTECT,
         null=True,
         blank=True,
         related_name="escalations",
-        help_text="Its members may sign, too, once nobody has for a while. Empty: nobody else.",
+        help_text=_("Its members may also approve after a delay. If empty, no one else can."),
     )
     escalates_after_hours = models.PositiveIntegerField(
-        "hours until then", null=True, blank=True, help_text="Less than the hours to sign."
+        _("escalates after hours"),
+        null=True,
+        blank=True,
+        help_text=_("Must be less than the hours to approve."),
     )
 
     class Meta:
+        verbose_name = _("second approval")
+        verbose_name_plural = _("second approvals")
         ordering = ["name"]
 
     def __str__(self) -> str:
@@ -50,11 +61,11 @@ class SecondSignature(models.Model):
         hours, has_others = self.escalates_after_hours, self.escalation_id is not None
         if has_others != (hours is not None):
             raise ValidationError(
-                {"escalates_after_hours": "Say both who may sign, too, and after how many hours."}
+                {"escalates_after_hours": _("Enter both the escalation group and the hours.")}
             )
         if hours is not None and self.deadline_hours and hours >= self.deadline_hours:
             raise ValidationError(
-                {"escalates_after_hours": "By then it has expired. Say fewer hours."}
+                {"escalates_after_hours": _("The call has expired by then. Enter fewer hours.")}
             )
 
 
@@ -62,23 +73,35 @@ class StandIn(models.Model):
     """A delegate, who may sign wherever an approver may, between two days, both included."""
 
     approver = models.ForeignKey(
-        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="stand_ins"
+        settings.AUTH_USER_MODEL,
+        verbose_name=_("approver"),
+        on_delete=models.CASCADE,
+        related_name="stand_ins",
     )
     stand_in = models.ForeignKey(
-        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="stands_in_for"
+        settings.AUTH_USER_MODEL,
+        verbose_name=_("delegate"),
+        on_delete=models.CASCADE,
+        related_name="stands_in_for",
     )
-    begins_on = models.DateField("from")
-    ends_on = models.DateField("until", help_text="The last day.")
+    begins_on = models.DateField(_("from"))
+    ends_on = models.DateField(_("until"), help_text=_("The last day."))
 
     class Meta:
-        verbose_name = "stand-in"
+        verbose_name = _("delegate")
+        verbose_name_plural = _("delegates")
         ordering = ["begins_on", "pk"]
 
     def __str__(self) -> str:
-        return f"{self.stand_in} for {self.approver}"
+        return gettext("%(delegate)s for %(approver)s") % {
+            "delegate": self.stand_in,
+            "approver": self.approver,
+        }
 
     def clean(self) -> None:
         if self.begins_on and self.ends_on and self.ends_on < self.begins_on:
-            raise ValidationError({"ends_on": "The last day is before the first one."})
+            raise ValidationError({"ends_on": _("The last day is before the first day.")})
         if self.approver_id is not None and self.approver_id == self.stand_in_id:
-            raise ValidationError({"stand_in": "Nobody stands in for themselves."})
+            raise ValidationError(
+                {"stand_in": _("Choose another person. An approver cannot be their own delegate.")}
+            )

@@ -5,6 +5,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import models
+from django.utils.translation import gettext_lazy as _
 
 from chatapp.models.turns.tool_call import ToolCall
 from mcpconfig.models.sealed_field import SealedField
@@ -20,12 +21,12 @@ class Question(models.Model):
     """
 
     class State(models.TextChoices):
-        OPEN = "open"
-        ANSWERED = "answered"
-        DECLINED = "declined"
-        CANCELLED = "cancelled"
-        EXPIRED = "expired"
-        WITHDRAWN = "withdrawn"
+        OPEN = "open", _("open")
+        ANSWERED = "answered", _("answered")
+        DECLINED = "declined", _("declined")
+        CANCELLED = "cancelled", _("cancelled")
+        EXPIRED = "expired", _("expired")
+        WITHDRAWN = "withdrawn", _("withdrawn")
 
     class Source(models.TextChoices):
         """Where the answer goes: with the next leg of the call, to the task that it became, or

@@ -6,6 +6,8 @@ from typing import Any, Self
 from django.conf import settings
 from django.db import models
 from django.http import Http404
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from chatapp.models.people.member import Member
 from chatapp.models.turns.turn import Turn
@@ -21,21 +23,21 @@ class ToolCall(models.Model):
     """
 
     class State(models.TextChoices):
-        PROPOSED = "proposed", "deciding"
-        AWAITING_APPROVAL = "awaiting_approval", "waiting for approval"
-        AWAITING_INPUT = "awaiting_input", "waiting for your answer"
-        AWAITING_SIGN_IN = "awaiting_sign_in", "waiting for sign-in"
-        AWAITING_TASK = "awaiting_task", "running"
-        APPROVED = "approved", "running"
-        SENDING = "sending", "running"
-        SUCCEEDED = "succeeded", "done"
-        FAILED = "failed", "failed"
-        UNKNOWN = "unknown", "outcome unknown"
-        DENIED = "denied", "denied"
-        REFUSED = "refused", "refused by policy"
-        EXPIRED = "expired", "expired"
-        WITHDRAWN = "withdrawn", "withdrawn"
-        CANCELLED = "cancelled", "cancelled"
+        PROPOSED = "proposed", _("checking")
+        AWAITING_APPROVAL = "awaiting_approval", _("waiting for approval")
+        AWAITING_INPUT = "awaiting_input", _("waiting for your answer")
+        AWAITING_SIGN_IN = "awaiting_sign_in", _("waiting for sign-in")
+        AWAITING_TASK = "awaiting_task", _("running")
+        APPROVED = "approved", _("running")
+        SENDING = "sending", _("running")
+        SUCCEEDED = "succeeded", _("done")
+        FAILED = "failed", _("failed")
+        UNKNOWN = "unknown", _("outcome unknown")
+        DENIED = "denied", _("denied")
+        REFUSED = "refused", _("refused by policy")
+        EXPIRED = "expired", _("expired")
+        WITHDRAWN = "withdrawn", _("withdrawn")
+        CANCELLED = "cancelled", _("cancelled")
 
     FINAL = (
         State.SUCCEEDED,
@@ -51,56 +53,87 @@ class ToolCall(models.Model):
     PAUSED = (State.AWAITING_INPUT, State.AWAITING_SIGN_IN, State.AWAITING_TASK)
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
-    turn = models.ForeignKey(Turn, on_delete=models.CASCADE, related_name="tool_calls")
-    step = models.PositiveIntegerField()
-    position = models.PositiveIntegerField()
-    provider_call_id = models.CharField(max_length=200)
-    tool_id = models.CharField(max_length=128)
-    service = models.ForeignKey(Service, on_delete=models.SET_NULL, null=True)
-    tool_name = models.CharField(max_length=255, blank=True)
-    definition = models.ForeignKey(ToolDefinition, on_delete=models.SET_NULL, null=True)
-    arguments = models.TextField()
-    state = models.CharField(max_length=17, choices=State.choices, default=State.PROPOSED)
-    risk = models.CharField(max_length=6, blank=True)
-    reasons = models.JSONField(default=list)
-    why = models.CharField(max_length=500, blank=True, help_text="The decision's reason.")
-    note = models.CharField(max_length=500, blank=True, help_text="An admin's own words on it.")
+    turn = models.ForeignKey(
+        Turn, verbose_name=_("turn"), on_delete=models.CASCADE, related_name="tool_calls"
+    )
+    step = models.PositiveIntegerField(_("step"))
+    position = models.PositiveIntegerField(_("position"))
+    provider_call_id = models.CharField(_("provider call id"), max_length=200)
+    tool_id = models.CharField(_("tool id"), max_length=128)
+    service = models.ForeignKey(
+        Service, verbose_name=_("service"), on_delete=models.SET_NULL, null=True
+    )
+    tool_name = models.CharField(_("tool name"), max_length=255, blank=True)
+    definition = models.ForeignKey(
+        ToolDefinition, verbose_name=_("definition"), on_delete=models.SET_NULL, null=True
+    )
+    arguments = models.TextField(_("arguments"))
+    state = models.CharField(
+        _("state"), max_length=17, choices=State.choices, default=State.PROPOSED
+    )
+    risk = models.CharField(_("risk"), max_length=6, blank=True)
+    reasons = models.JSONField(_("reasons"), default=list)
+    why = models.CharField(
+        _("reason"), max_length=500, blank=True, help_text=_("The reason for the decision.")
+    )
+    note = models.CharField(
+        _("note"), max_length=500, blank=True, help_text=_("A note from an admin.")
+    )
     rule = models.ForeignKey(
-        "chatapp.PolicyRule", on_delete=models.SET_NULL, null=True, related_name="+"
+        "chatapp.PolicyRule",
+        verbose_name=_("rule"),
+        on_delete=models.SET_NULL,
+        null=True,
+        related_name="+",
     )
     consent = models.ForeignKey(
-        "chatapp.Consent", on_delete=models.SET_NULL, null=True, related_name="calls"
+        "chatapp.Consent",
+        verbose_name=_("consent"),
+        on_delete=models.SET_NULL,
+        null=True,
+        related_name="calls",
     )
     binding = models.CharField(
-        max_length=64, blank=True, help_text="The hash of what was decided about."
+        _("binding"), max_length=64, blank=True, help_text=_("The hash of what was decided on.")
     )
     asked_arguments = models.TextField(
-        blank=True, help_text="What the model asked for, where a person changed the values."
+        _("asked arguments"),
+        blank=True,
+        help_text=_("The model’s original arguments, if a person edited them."),
     )
-    attempt = models.PositiveIntegerField(default=0)
+    attempt = models.PositiveIntegerField(_("attempt"), default=0)
     pauses = models.PositiveIntegerField(
-        default=0, help_text="Attempts that the service ended with a demand, before it did it."
+        _("pauses"),
+        default=0,
+        help_text=_("Attempts that the service paused with a request before it acted."),
     )
-    waits_until = models.DateTimeField(null=True)
-    cancel_requested = models.BooleanField(default=False)
-    sent_at = models.DateTimeField(null=True)
-    finished_at = models.DateTimeField(null=True)
-    progress = models.CharField(max_length=200, blank=True)
-    progress_done = models.FloatField(null=True)
-    progress_total = models.FloatField(null=True)
-    result = models.JSONField(null=True)
+    waits_until = models.DateTimeField(_("waits until"), null=True)
+    cancel_requested = models.BooleanField(_("cancel requested"), default=False)
+    sent_at = models.DateTimeField(_("sent at"), null=True)
+    finished_at = models.DateTimeField(_("finished at"), null=True)
+    progress = models.CharField(_("progress"), max_length=200, blank=True)
+    progress_done = models.FloatField(_("progress done"), null=True)
+    progress_total = models.FloatField(_("progress total"), null=True)
+    result = models.JSONField(_("result"), null=True)
     tainted_by = models.CharField(
+        _("untrusted content from"),
         max_length=100,
         blank=True,
-        help_text="The service whose words, perhaps of strangers, its result brings.",
+        help_text=_("The service whose untrusted content is in the result."),
     )
-    error = models.JSONField(null=True)
-    resolution = models.CharField(max_length=8, blank=True)
+    error = models.JSONField(_("error"), null=True)
+    resolution = models.CharField(_("resolution"), max_length=8, blank=True)
     resolved_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"
+        settings.AUTH_USER_MODEL,
+        verbose_name=_("resolved by"),
+        on_delete=models.SET_NULL,
+        null=True,
+        related_name="+",
     )
 
     class Meta:
+        verbose_name = _("tool call")
+        verbose_name_plural = _("tool calls")
         ordering = ["step", "position"]
         indexes = [
             # Few calls wait, and each page counts those of its person. SQLite uses the index for
@@ -174,41 +207,69 @@ class Approval(models.Model):
     """
 
     class State(models.TextChoices):
-        OPEN = "open"
-        GRANTED = "granted"
-        DENIED = "denied"
-        EXPIRED = "expired"
-        WITHDRAWN = "withdrawn"
+        OPEN = "open", _("open")
+        GRANTED = "granted", _("granted")
+        DENIED = "denied", _("denied")
+        EXPIRED = "expired", _("expired")
+        WITHDRAWN = "withdrawn", _("withdrawn")
 
     tool_call = models.OneToOneField(
-        ToolCall, on_delete=models.CASCADE, primary_key=True, related_name="approval"
+        ToolCall,
+        on_delete=models.CASCADE,
+        primary_key=True,
+        related_name="approval",
+        verbose_name=_("tool call"),
     )
-    binding = models.CharField(max_length=64)
-    state = models.CharField(max_length=9, choices=State.choices, default=State.OPEN)
-    reason = models.CharField(max_length=2000, blank=True, help_text="A word to the assistant.")
-    wants_typing = models.BooleanField(default=False)
-    is_once_only = models.BooleanField(default=False)
+    binding = models.CharField(_("binding"), max_length=64)
+    state = models.CharField(_("state"), max_length=9, choices=State.choices, default=State.OPEN)
+    reason = models.CharField(
+        _("reason"), max_length=2000, blank=True, help_text=_("A message to the assistant.")
+    )
+    wants_typing = models.BooleanField(_("typed confirmation"), default=False)
+    is_once_only = models.BooleanField(_("once only"), default=False)
     decided_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"
+        settings.AUTH_USER_MODEL,
+        verbose_name=_("decided by"),
+        on_delete=models.SET_NULL,
+        null=True,
+        related_name="+",
     )
-    decided_at = models.DateTimeField(null=True)
-    second = models.ForeignKey("chatapp.SecondSignature", on_delete=models.PROTECT, null=True)
+    decided_at = models.DateTimeField(_("decided at"), null=True)
+    second = models.ForeignKey(
+        "chatapp.SecondSignature",
+        verbose_name=_("second approval"),
+        on_delete=models.PROTECT,
+        null=True,
+    )
     first_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"
+        settings.AUTH_USER_MODEL,
+        verbose_name=_("first approved by"),
+        on_delete=models.SET_NULL,
+        null=True,
+        related_name="+",
     )
-    first_at = models.DateTimeField(null=True)
-    escalates_at = models.DateTimeField(null=True)
+    first_at = models.DateTimeField(_("first approved at"), null=True)
+    escalates_at = models.DateTimeField(_("escalates at"), null=True)
     signed_for = models.ForeignKey(
-        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"
+        settings.AUTH_USER_MODEL,
+        verbose_name=_("approved for"),
+        on_delete=models.SET_NULL,
+        null=True,
+        related_name="+",
     )
-    created_at = models.DateTimeField(auto_now_add=True)
-    expires_at = models.DateTimeField()
+    created_at = models.DateTimeField(_("created at"), auto_now_add=True)
+    expires_at = models.DateTimeField(_("expires at"))
 
     class Meta:
+        verbose_name = _("approval")
+        verbose_name_plural = _("approvals")
         indexes = [models.Index(fields=["state", "expires_at"])]
 
     def __str__(self) -> str:
-        return f"approval of {self.tool_call_id} ({self.state})"
+        return gettext("approval of %(call)s (%(state)s)") % {
+            "call": self.tool_call_id,
+            "state": self.state,
+        }
 
     @property
     def signers(self) -> str:
@@ -287,18 +348,20 @@ class Review(models.Model):
     """
 
     class State(models.TextChoices):
-        OPEN = "open", "the assistant has not seen it yet"
-        GIVEN = "given", "given to the assistant"
-        HELD_BACK = "held_back", "held back"
-        EXPIRED = "expired", "held back: nobody decided in time"
-        WITHDRAWN = "withdrawn", "held back: the answer ended first"
+        OPEN = "open", _("the assistant has not seen it yet")
+        GIVEN = "given", _("given to the assistant")
+        HELD_BACK = "held_back", _("held back")
+        EXPIRED = "expired", _("held back: no one decided in time")
+        WITHDRAWN = "withdrawn", _("held back: the answer ended first")
 
     tool_call = models.OneToOneField(
         ToolCall, on_delete=models.CASCADE, primary_key=True, related_name="review"
     )
     binding = models.CharField(max_length=64)
     state = models.CharField(max_length=9, choices=State.choices, default=State.OPEN)
-    reason = models.CharField(max_length=2000, blank=True, help_text="A word to the assistant.")
+    reason = models.CharField(
+        max_length=2000, blank=True, help_text=_("A message to the assistant.")
+    )
     decided_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"
     )

@@ -5,6 +5,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import models
+from django.utils.translation import gettext_lazy as _
 
 from chatapp.models.turns.tool_call import ToolCall
 from mcpconfig.models import Service, ToolDefinition
@@ -22,31 +23,46 @@ class Trial(models.Model):
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     person = models.ForeignKey(
-        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"
+        settings.AUTH_USER_MODEL,
+        verbose_name=_("person"),
+        on_delete=models.SET_NULL,
+        null=True,
+        related_name="+",
     )
     service = models.ForeignKey(
-        Service, on_delete=models.SET_NULL, null=True, related_name="trials"
+        Service,
+        verbose_name=_("service"),
+        on_delete=models.SET_NULL,
+        null=True,
+        related_name="trials",
     )
-    definition = models.ForeignKey(ToolDefinition, on_delete=models.SET_NULL, null=True)
-    tool_id = models.CharField(max_length=128)
-    tool_name = models.CharField(max_length=255)
-    arguments = models.TextField()
-    risk = models.CharField(max_length=6)
-    reasons = models.JSONField(default=list)
-    why = models.CharField(max_length=500, help_text="The decision's reason.")
-    was_confirmed = models.BooleanField("confirmed by hand", default=False)
-    binding = models.CharField(max_length=64, help_text="The hash of what was decided about.")
+    definition = models.ForeignKey(
+        ToolDefinition, verbose_name=_("definition"), on_delete=models.SET_NULL, null=True
+    )
+    tool_id = models.CharField(_("tool id"), max_length=128)
+    tool_name = models.CharField(_("tool name"), max_length=255)
+    arguments = models.TextField(_("arguments"))
+    risk = models.CharField(_("risk"), max_length=6)
+    reasons = models.JSONField(_("reasons"), default=list)
+    why = models.CharField(_("reason"), max_length=500, help_text=_("The reason for the decision."))
+    was_confirmed = models.BooleanField(_("approved by an admin"), default=False)
+    binding = models.CharField(
+        _("binding"), max_length=64, help_text=_("The hash of what was decided on.")
+    )
     state = models.CharField(
+        _("state"),
         max_length=17,
         choices=[(state.value, state.label) for state in STATES],
         default=State.SENDING,
     )
-    sent_at = models.DateTimeField(auto_now_add=True)
-    finished_at = models.DateTimeField(null=True)
-    result = models.JSONField(null=True)
-    error = models.JSONField(null=True)
+    sent_at = models.DateTimeField(_("sent at"), auto_now_add=True)
+    finished_at = models.DateTimeField(_("finished at"), null=True)
+    result = models.JSONField(_("result"), null=True)
+    error = models.JSONField(_("error"), null=True)
 
     class Meta:
+        verbose_name = _("trial")
+        verbose_name_plural = _("trials")
         ordering = ["-sent_at"]
         indexes = [models.Index(fields=["service", "-sent_at"], name="trials_of_a_service")]
 

@@ -3,6 +3,8 @@
 import uuid
 
 from django.db import models
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from chatapp.models.conversations.conversation import Conversation, Message, Part
 
@@ -17,73 +19,96 @@ class Turn(models.Model):
     """
 
     class State(models.TextChoices):
-        QUEUED = "queued"
-        RUNNING = "running"
-        WAITING = "waiting"
-        DONE = "done"
-        STOPPED = "stopped"
-        FAILED = "failed"
+        QUEUED = "queued", _("queued")
+        RUNNING = "running", _("running")
+        WAITING = "waiting", _("waiting")
+        DONE = "done", _("done")
+        STOPPED = "stopped", _("stopped")
+        FAILED = "failed", _("failed")
 
     LIVE = (State.QUEUED, State.RUNNING, State.WAITING)
     # Reasons of a turn that is done without the answer that was asked for.
     UNANSWERED = ("refused", "filtered")
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
-    conversation = models.ForeignKey(Conversation, on_delete=models.CASCADE, related_name="turns")
-    question = models.OneToOneField(Message, on_delete=models.CASCADE, related_name="turn_asked")
-    answer = models.OneToOneField(Message, on_delete=models.CASCADE, related_name="turn_answered")
-    model = models.CharField(max_length=200)
+    conversation = models.ForeignKey(
+        Conversation, verbose_name=_("conversation"), on_delete=models.CASCADE, related_name="turns"
+    )
+    question = models.OneToOneField(
+        Message, on_delete=models.CASCADE, related_name="turn_asked", verbose_name=_("question")
+    )
+    answer = models.OneToOneField(
+        Message, on_delete=models.CASCADE, related_name="turn_answered", verbose_name=_("answer")
+    )
+    model = models.CharField(_("model"), max_length=200)
     loaded_tools = models.JSONField(
-        default=list, help_text="Ids of the tools that this turn found, in that order."
+        _("loaded tools"),
+        default=list,
+        help_text=_("Ids of the tools that this turn found, in order."),
     )
     services = models.JSONField(
-        null=True, help_text="Names of the only services to offer; null: all."
+        _("services"), null=True, help_text=_("Names of the services to offer. If null, all.")
     )
     app_of = models.ForeignKey(
         "chatapp.ToolCall",
+        verbose_name=_("app of"),
         on_delete=models.CASCADE,
         null=True,
         related_name="app_turns",
-        help_text="The call whose app began this turn; the model is not asked.",
+        help_text=_("The call whose app started this turn without the model."),
     )
     token = models.ForeignKey(
         "chatapp.AccessToken",
+        verbose_name=_("token"),
         on_delete=models.SET_NULL,
         null=True,
         related_name="turns",
-        help_text="The token of the program that began this turn.",
+        help_text=_("The token of the program that started this turn."),
     )
-    idempotency_key = models.CharField(max_length=255, blank=True, default="", db_default="")
+    idempotency_key = models.CharField(
+        _("idempotency key"), max_length=255, blank=True, default="", db_default=""
+    )
     request_hash = models.CharField(
-        max_length=64, blank=True, default="", db_default="", help_text="Of what the key came with."
-    )
-    said_hash = models.CharField(
+        _("request hash"),
         max_length=64,
         blank=True,
         default="",
         db_default="",
-        help_text="Of all that the program sent as said, by which a longer one goes on here.",
+        help_text=_("The hash of the request with this key."),
     )
-    delivered_at = models.DateTimeField(null=True, help_text="When the program got the outcome.")
-    instructions = models.TextField(
+    said_hash = models.CharField(
+        _("said hash"),
+        max_length=64,
         blank=True,
         default="",
         db_default="",
-        help_text="What the program told the assistant beforehand.",
+        help_text=_("The hash of the messages that the program sent, to continue from here."),
     )
-    state = models.CharField(max_length=8, choices=State.choices, default=State.QUEUED)
-    reason = models.CharField(max_length=12, blank=True)
-    stop_requested = models.BooleanField(default=False)
-    signals = models.PositiveIntegerField(default=0)
-    fence = models.PositiveIntegerField(default=0)
-    drops = models.PositiveSmallIntegerField(default=0, db_default=0)
-    lease_owner = models.CharField(max_length=64, blank=True)
-    lease_until = models.DateTimeField(null=True)
-    created_at = models.DateTimeField(auto_now_add=True)
-    started_at = models.DateTimeField(null=True)
-    finished_at = models.DateTimeField(null=True)
+    delivered_at = models.DateTimeField(
+        _("delivered at"), null=True, help_text=_("When the program received the outcome.")
+    )
+    instructions = models.TextField(
+        _("instructions"),
+        blank=True,
+        default="",
+        db_default="",
+        help_text=_("Instructions from the program to the assistant."),
+    )
+    state = models.CharField(_("state"), max_length=8, choices=State.choices, default=State.QUEUED)
+    reason = models.CharField(_("reason"), max_length=12, blank=True)
+    stop_requested = models.BooleanField(_("stop requested"), default=False)
+    signals = models.PositiveIntegerField(_("signals"), default=0)
+    fence = models.PositiveIntegerField(_("fence"), default=0)
+    drops = models.PositiveSmallIntegerField(_("drops"), default=0, db_default=0)
+    lease_owner = models.CharField(_("lease owner"), max_length=64, blank=True)
+    lease_until = models.DateTimeField(_("lease until"), null=True)
+    created_at = models.DateTimeField(_("created at"), auto_now_add=True)
+    started_at = models.DateTimeField(_("started at"), null=True)
+    finished_at = models.DateTimeField(_("finished at"), null=True)
 
     class Meta:
+        verbose_name = _("turn")
+        verbose_name_plural = _("turns")
         indexes = [
             models.Index(fields=["state", "lease_until"]),
             models.Index(fields=["token", "said_hash", "-created_at"]),
@@ -102,7 +127,7 @@ class Turn(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"turn {self.pk} ({self.state})"
+        return gettext("turn %(id)s (%(state)s)") % {"id": self.pk, "state": self.state}
 
     @property
     def is_direct(self) -> bool:
@@ -151,46 +176,63 @@ class Step(models.Model):
     """
 
     class State(models.TextChoices):
-        CALLING = "calling"
-        DONE = "done"
-        INTERRUPTED = "interrupted"
+        CALLING = "calling", _("calling")
+        DONE = "done", _("done")
+        INTERRUPTED = "interrupted", _("interrupted")
 
-    turn = models.ForeignKey(Turn, on_delete=models.CASCADE, related_name="steps")
-    number = models.PositiveIntegerField()
-    attempt = models.PositiveIntegerField(default=1)
-    state = models.CharField(max_length=11, choices=State.choices, default=State.CALLING)
-    finish_reason = models.CharField(max_length=12, blank=True)
-    waits_because = models.CharField(max_length=1000, blank=True, default="")
-    input_tokens = models.PositiveIntegerField(default=0)
-    cached_tokens = models.PositiveIntegerField(default=0)
-    output_tokens = models.PositiveIntegerField(default=0)
-    reasoning_tokens = models.PositiveIntegerField(default=0)
-    summary_input_tokens = models.PositiveIntegerField(
-        default=0, help_text="Read to summarise older turns before this call."
+    turn = models.ForeignKey(
+        Turn, verbose_name=_("turn"), on_delete=models.CASCADE, related_name="steps"
     )
-    summary_output_tokens = models.PositiveIntegerField(default=0)
+    number = models.PositiveIntegerField(_("number"))
+    attempt = models.PositiveIntegerField(_("attempt"), default=1)
+    state = models.CharField(
+        _("state"), max_length=11, choices=State.choices, default=State.CALLING
+    )
+    finish_reason = models.CharField(_("finish reason"), max_length=12, blank=True)
+    waits_because = models.CharField(_("waits because"), max_length=1000, blank=True, default="")
+    input_tokens = models.PositiveIntegerField(_("input tokens"), default=0)
+    cached_tokens = models.PositiveIntegerField(_("cached tokens"), default=0)
+    output_tokens = models.PositiveIntegerField(_("output tokens"), default=0)
+    reasoning_tokens = models.PositiveIntegerField(_("reasoning tokens"), default=0)
+    summary_input_tokens = models.PositiveIntegerField(
+        _("summary input tokens"),
+        default=0,
+        help_text=_("Input tokens to summarise older turns before this call."),
+    )
+    summary_output_tokens = models.PositiveIntegerField(_("summary output tokens"), default=0)
     estimated_tokens = models.PositiveIntegerField(
-        default=0, help_text="What was expected instead of input_tokens. 0: they were not counted."
+        _("estimated tokens"),
+        default=0,
+        help_text=_("The estimate for the input tokens. 0 if there was none."),
     )
     saved_tokens = models.PositiveIntegerField(
-        default=0, help_text="Of tools that were left to be found, about."
+        _("saved tokens"), default=0, help_text=_("Estimated tokens of tools that were not sent.")
     )
     cost = models.DecimalField(
-        max_digits=14, decimal_places=8, null=True, help_text="None: the model had no price."
+        _("cost"),
+        max_digits=14,
+        decimal_places=8,
+        null=True,
+        help_text=_("Empty if the model had no price."),
     )
-    currency = models.CharField(max_length=3, blank=True, default="")
-    started_at = models.DateTimeField(auto_now_add=True)
-    first_token_at = models.DateTimeField(null=True)
-    finished_at = models.DateTimeField(null=True)
+    currency = models.CharField(_("currency"), max_length=3, blank=True, default="")
+    started_at = models.DateTimeField(_("started at"), auto_now_add=True)
+    first_token_at = models.DateTimeField(_("first token at"), null=True)
+    finished_at = models.DateTimeField(_("finished at"), null=True)
 
     class Meta:
+        verbose_name = _("step")
+        verbose_name_plural = _("steps")
         ordering = ["number"]
         constraints = [
             models.UniqueConstraint(fields=["turn", "number"], name="one_step_of_a_number")
         ]
 
     def __str__(self) -> str:
-        return f"step {self.number} of {self.turn_id}"
+        return gettext("step %(number)s of %(turn)s") % {
+            "number": self.number,
+            "turn": self.turn_id,
+        }
 
     @property
     def read_tokens(self) -> int:
@@ -206,15 +248,15 @@ class JournalEvent(models.Model):
     """One event of a live turn, numbered within its conversation; one event is one frame."""
 
     class Kind(models.TextChoices):
-        MESSAGE = "message"
-        TEXT = "text"
-        REASONING = "reasoning"
-        RESTART = "restart"
-        STEP = "step"
-        TOOL_CALL = "tool_call"
-        NOTICE = "notice"
-        PLAN = "plan"
-        TURN = "turn"
+        MESSAGE = "message", _("message")
+        TEXT = "text", _("text")
+        REASONING = "reasoning", _("reasoning")
+        RESTART = "restart", _("restart")
+        STEP = "step", _("step")
+        TOOL_CALL = "tool_call", _("tool call")
+        NOTICE = "notice", _("notice")
+        PLAN = "plan", _("plan")
+        TURN = "turn", _("turn")
 
     conversation = models.ForeignKey(Conversation, on_delete=models.CASCADE, related_name="journal")
     seq = models.PositiveBigIntegerField()

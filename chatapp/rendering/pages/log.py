@@ -13,7 +13,7 @@ from chatapp.rendering.hidden_characters import draw_hidden
 
 Kind = LogEntry.Kind
 EFFECTS = {"allow": "may run", "ask": "asks first", "deny": "is refused"}
-SCOPES: dict[str, str] = dict(Consent.Scope.choices)
+SCOPES = dict(Consent.Scope.choices)
 VERDICTS = {"worked": "it worked", "did-not": "it did not work", "again": "run it again"}
 MODES = {"plan": "It only plans from here on.", "act": "It acts from here on."}
 

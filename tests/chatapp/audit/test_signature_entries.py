@@ -135,6 +135,6 @@ def test_a_first_signature_reads_as_what_it_waits_for(db: None) -> None:
     data = '{"tool":"pay","service":"bank","second_signature":"Finance","stands_in_for":""}'
     line = build_line(LogEntry(position=1, kind=LogEntry.Kind.SIGNED, data=data))
     assert (line.title, line.said) == (
-        "signed, waits for a second signature",
+        "approved, waiting for a second approval",
         "It waits for “Finance”.",
     )

@@ -18,7 +18,7 @@ from tests.turns import rows
 
 State = ToolCall.State
 WORDS = {
-    State.PROPOSED: "deciding",
+    State.PROPOSED: "checking",
     State.APPROVED: "running",
     State.SENDING: "running",
     State.SUCCEEDED: "done",

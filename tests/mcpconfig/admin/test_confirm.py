@@ -78,10 +78,10 @@ def test_what_is_not_ticked_stays_unconfirmed_and_unticked(
     boxes = Page(admin_client, shop).boxes
     answer = Page(admin_client, shop, boxes["get_order"], boxes["list_order"])
     assert confirmed() == {"find_order", "get_order", "list_order"}
-    assert "2 tools are confirmed" in answer.dom.text
+    assert "Confirmed 2 tools" in answer.dom.text
     assert (set(answer.boxes), answer.ticked) == ({"delete_order"}, set())
     one = Page(admin_client, shop, boxes["delete_order"])
-    assert "1 tool is confirmed" in one.dom.text and "All of them are confirmed." in one.dom.text
+    assert "Confirmed 1 tool" in one.dom.text and "All tools are confirmed." in one.dom.text
 
 
 def test_a_high_risk_is_confirmed_once_somebody_ticks_it(
@@ -109,9 +109,9 @@ def test_what_changed_meanwhile_is_said_and_the_other_ticks_count(
     store_tools(shop, [tool("get_order"), tool("delete_order", description="Deletes all.")])
     answer = Page(admin_client, shop, boxes["get_order"], boxes["delete_order"])
     assert confirmed() == {"find_order", "get_order"}
-    assert "1 tool is confirmed" in answer.dom.text
+    assert "Confirmed 1 tool" in answer.dom.text
     alert = answer.dom.one(role="alert").text
-    assert alert.startswith("1 tool changed or went away") and "is not confirmed" in alert
+    assert alert.startswith("1 tool changed or was removed") and "is not confirmed" in alert
     assert answer.ticked == set(), "its new words were not read when it was ticked"
 
 

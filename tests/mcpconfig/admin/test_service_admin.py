@@ -199,7 +199,7 @@ def test_fetched_tools_are_confirmed_as_they_were_shown(
 
     page = press(admin_client, "confirm_tools", guarded_service, {"definition": [echo.hash]})
 
-    assert "1 tool is confirmed" in page
+    assert "Confirmed 1 tool" in page
     assert ToolSetting.objects.get().confirmed_hash == echo.hash
 
 

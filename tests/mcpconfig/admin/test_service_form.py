@@ -48,7 +48,7 @@ def test_the_form_is_in_sections(admin_client: Client) -> None:
     assert headings == SECTIONS
 
 
-SECTIONS = ["What it is", "Address", "Sign-in", "Who may use it", "Behaviour", "How it does"]
+SECTIONS = ["Service", "Address", "Sign-in", "Who may use it", "Behaviour", "Status"]
 
 
 def _headings(page: str) -> list[str]:
@@ -173,8 +173,8 @@ def test_a_failing_service_shows_its_next_try_and_a_button(admin_client: Client)
 def test_a_service_that_is_given_up_says_that_a_person_must_retry(admin_client: Client) -> None:
     service = a_service(last_error=REFUSED, retries=5)
     page = page_of(admin_client, service)
-    assert "None by itself: 5 of 5 tries made. Retry by hand." in page
-    assert "It is not tried again by itself." in page
+    assert "No automatic retry: 5 of 5 tries made. Retry by hand." in page
+    assert "No automatic retry." in page
 
 
 def test_a_service_that_is_being_added_has_no_history(admin_client: Client) -> None:
@@ -190,7 +190,7 @@ def test_retry_now_says_that_it_works_again(admin_client: Client, modern: Served
     service = a_service(
         url=modern.url, allows_private_addresses=True, last_error=REFUSED, retries=5
     )
-    assert "It works again" in press(admin_client, "retry", service)
+    assert "The service works again" in press(admin_client, "retry", service)
     service.refresh_from_db()
     assert (service.state, service.retries) == ("connected", 0)
 
@@ -200,7 +200,7 @@ def test_retry_now_says_why_it_still_fails(admin_client: Client, hostile: Hostil
         url=hostile.url("h500", at_once=True), allows_private_addresses=True, last_error=REFUSED
     )
     page = press(admin_client, "retry", service)
-    assert "It still fails" in page
+    assert "Retry failed" in page
     assert "HTTP 500" in page
 
 

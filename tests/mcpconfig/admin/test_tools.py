@@ -32,14 +32,14 @@ def test_tools_are_shown_as_they_were_listed_last(admin_client: Client) -> None:
     for words in ("look", "confirmed", "low", "<b>Looks."):
         assert words in row.text
     assert row.one("a")["href"] == reverse("admin:mcpconfig_service_try", args=[service.pk, "h1"])
-    assert "All of them are confirmed." in page.text
+    assert "All tools are confirmed." in page.text
     assert "Confirm these tools" not in page.text
     assert not Exchange.objects.exists()
 
 
 def test_a_service_that_was_never_asked_says_what_to_do(admin_client: Client) -> None:
     page = tools_of(admin_client, make())
-    assert "The tools are not known yet. Fetch them." in page.text
+    assert "No tools yet. Fetch them from the service." in page.text
     assert page.button("Fetch tools")
 
 
@@ -76,5 +76,5 @@ def test_each_field_of_a_decision_about_a_tool_says_what_it_is(admin_client: Cli
     row = parse(admin_client.get(url).content.decode()).one("tr", id="settings-0")
     fields = [each for tag in ("input", "select", "textarea") for each in row.all(tag)]
     seen = [each for each in fields if each.attributes.get("type") != "hidden"]
-    assert {each["aria-label"] for each in seen} >= {"Name", "Level", "Review results", "Delete"}
+    assert {each["aria-label"] for each in seen} >= {"Name", "Risk", "Review results", "Delete"}
     assert all("aria-label" in each for each in seen)

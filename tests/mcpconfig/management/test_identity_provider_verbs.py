@@ -125,7 +125,7 @@ def test_an_admin_who_names_another_client_is_told_what_goes(admin_client: Clien
     assert admin_client.post(page, FORM | {"client_secret": ""}).status_code == 302
     assert stored() == (ISSUER, "us", SECRET)
     answer = admin_client.post(page, FORM | {"client_id": "other"}, follow=True)
-    assert "Everybody signs in again" in answer.content.decode()
+    assert "Everybody must sign in again" in answer.content.decode()
     assert stored() == (ISSUER, "other", SECRET)
 
 

@@ -159,7 +159,7 @@ def test_a_file_can_be_chosen(admin_client: Client) -> None:
     file = SimpleUploadedFile("mcp.json", WITH_TOKEN.encode())
     assert "Bearer token" in page(admin_client.post(IMPORT, {"file": file})).get_text()
     odd = SimpleUploadedFile("mcp.json", b"\xff\xfe\x00")
-    assert "This file is no text." in complaint(page(admin_client.post(IMPORT, {"file": odd})))
+    assert "This is not a text file." in complaint(page(admin_client.post(IMPORT, {"file": odd})))
 
 
 def test_what_cannot_be_read_stays_in_its_box(admin_client: Client) -> None:
@@ -192,7 +192,7 @@ def test_what_was_entered_is_kept_while_something_else_is_mended(admin_client: C
     answer = admin_client.post(IMPORT, wrong)
     assert answer.status_code == 422
     assert CANARY not in answer.content.decode()
-    assert "Entered. Empty keeps it." in answer.content.decode()
+    assert "Entered. Leave empty to keep it." in answer.content.decode()
     mended = filled(page(answer), **{"name-0": "free"})
     assert mended["value-0-0"] == ""
     assert admin_client.post(IMPORT, mended).status_code == 302
@@ -206,7 +206,7 @@ def test_a_clash_is_told_and_not_ticked(admin_client: Client) -> None:
     assert "There is a service at this address already: one." in seen.get_text()
     assert "add-0" not in filled(seen)
     answer = admin_client.post(IMPORT, filled(seen))
-    assert "Tick at least one" in complaint(page(answer))
+    assert "Select at least one service." in complaint(page(answer))
     assert Service.objects.get().guidance == "Stays.", "nothing is overwritten"
 
 
@@ -255,14 +255,14 @@ def test_only_admins_import_and_export(
             assert somebody.post(address, sealed).status_code in (302, 403)
     second = Member.objects.create_superuser("second", password="x")
     answer = signed_in(second).post(IMPORT, sealed, follow=True)
-    assert "cannot be read any more" in page(answer).get_text()
+    assert "This preview cannot be read." in page(answer).get_text()
     assert not Service.objects.exists()
 
 
 @pytest.mark.parametrize("sealed", ["", "x", "gAAAA" * 10, "é"])
 def test_a_forged_preview_is_refused(admin_client: Client, sealed: str) -> None:
     answer = admin_client.post(IMPORT, {"sealed": sealed, "add-0": "on"}, follow=True)
-    assert "cannot be read any more" in page(answer).get_text()
+    assert "This preview cannot be read." in page(answer).get_text()
 
 
 # --- the command ---------------------------------------------------------------------------------

@@ -144,7 +144,7 @@ def test_each_row_says_how_the_service_does(admin_client: Client) -> None:
 
     for words in ("Failing", "Nothing answers. Look there.", "Failing since 28 Jul 2026", "5 of 5"):
         assert words in page["Broken"].text
-    for words in ("Connected", "Worked last", "1 tool", "1 not confirmed", "None needed"):
+    for words in ("Connected", "Last worked", "1 tool", "1 not confirmed", "None needed"):
         assert words in page["Fine"].text
     assert page["Broken"].buttons() == ["Retry now Broken"]
     assert page["Fine"].buttons() == []
@@ -174,7 +174,7 @@ def test_retry_now_leads_back_to_the_page(admin_client: Client, modern: Served) 
 
 
 def test_the_page_says_when_there_is_nothing_to_show(admin_client: Client) -> None:
-    assert "There are no services yet." in admin_client.get(PAGE).content.decode()
+    assert "No services yet." in admin_client.get(PAGE).content.decode()
 
 
 def test_only_admins_see_it_and_the_overview_links_to_it(

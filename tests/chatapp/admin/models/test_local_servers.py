@@ -37,28 +37,28 @@ def test_ollama_is_asked_for_in_words_that_say_what_it_does(
     found = page(admin_client.post(f"{LIST}look/"))
     (field,) = found.select("form[action$='add-server/'] [name=context_tokens]")
     (told,) = found.select(f"#{field['aria-describedby']}")
-    assert "cuts what is longer than its context without a word" in told.get_text()
-    assert "it does not say" in found.get_text()
+    assert "silently drops text beyond its context" in told.get_text()
+    assert "unknown" in found.get_text()
 
 
 def test_the_size_is_kept_with_the_models_that_have_none(
     admin_client: Client, server: WireServer, called: str
 ) -> None:
     server.play(listing(MIXED))
-    assert "without a word" not in add(admin_client, called, "32768")
+    assert "silently" not in add(admin_client, called, "32768")
     sizes = ModelProvider.objects.get().chat_models.values_list("name", "context_tokens")
     assert dict(sizes) == {"small": 8192, "unsized": 32_768}
 
 
 def test_without_a_size_it_is_said_what_will_happen(admin_client: Client, called: str) -> None:
     told = add(admin_client, called, "")
-    assert "Ollama was added with 1 model." in told
-    assert "Ollama cuts long chats without a word. Enter on the page of each" in told
+    assert "Added Ollama with 1 model." in told
+    assert "Ollama silently cuts long chats. Enter the context size on the page of each" in told
 
 
 @pytest.mark.parametrize("size", ["0", "-5", "many", "9" * 20])
 def test_what_is_no_size_adds_nothing(admin_client: Client, called: str, size: str) -> None:
-    assert "How much its models read:" in add(admin_client, called, size)
+    assert "Context size:" in add(admin_client, called, size)
     assert not ModelProvider.objects.exists()
 
 

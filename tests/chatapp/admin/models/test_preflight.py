@@ -53,7 +53,7 @@ def opened(client: Client, **query: str) -> Element:
 def test_each_tool_is_taken_changed_or_left_out(admin_client: Client, shop: Service) -> None:
     found = table(admin_client)
     assert set(found["shop_plain"]) == {"OpenAI", "Anthropic", "Gemini", "Bedrock"}
-    assert found["shop_plain"]["OpenAI"].startswith("Taken")
+    assert found["shop_plain"]["OpenAI"].startswith("Accepted")
     for provider, words in found["shop_odd"].items():
         assert words.startswith("Left out"), provider
         assert "something other than an object" in words
@@ -78,7 +78,7 @@ def test_the_table_narrows_to_one_service(admin_client: Client, shop: Service) -
     page = opened(admin_client, service="bank")
     options = {each["value"]: "selected" in each for each in page.all("option")}
     assert options == {"": False, "bank": True, "shop": False}
-    assert "No tools are known here." in opened(admin_client, service="nobody").text
+    assert "No tools yet." in opened(admin_client, service="nobody").text
 
 
 def test_the_lists_lead_there(admin_client: Client, shop: Service) -> None:

@@ -138,10 +138,10 @@ def test_another_server_needs_its_own_key(
     add(admin_client, headers="X-Team: red")
     provider = ModelProvider.objects.get()
     answer = admin_client.post(f"{inside(provider)}change/", FORM | moved | {"key": ""})
-    assert "gets no key of another" in errors(answer)
+    assert "is not reused for a new address or kind" in errors(answer)
     changed = FORM | moved | {"key": "sk-other"}
     answer = admin_client.post(f"{inside(provider)}change/", changed, follow=True)
-    assert f"The {what} is new" in words(answer)
+    assert f"The {what} changed." in words(answer)
     provider.refresh_from_db()
     assert (provider.stored_key(), provider.stored_headers()) == ("sk-other", {})
 
@@ -164,21 +164,21 @@ def test_a_secret_that_is_not_used_any_more_is_not_kept(
 @pytest.mark.parametrize(
     ("changed", "sentence"),
     [
-        ({"slug": "demo"}, "The demo assistant has this name"),
-        ({"slug": "openai"}, "short name of the environment's account"),
+        ({"slug": "demo"}, "The demo assistant uses this name"),
+        ({"slug": "openai"}, "The account from the environment uses this short name"),
         ({"base_url": "https://llm.example/d/?api-version=2024-10-21"}, "leave it out, with what"),
         ({"base_url": "http://[x"}, "not an http or https address"),
-        ({"key": ""}, "Enter it"),
-        ({"key": "“quoted”"}, "characters that no key has"),
-        ({"key_place": "none"}, "or have it stored"),
+        ({"key": ""}, "Enter the key"),
+        ({"key": "“quoted”"}, "invalid characters"),
+        ({"key_place": "none"}, "or choose to store the key"),
         ({"kind": "anthropic", "key_place": "none", "key": ""}, "needs a key"),
-        ({"kind": "bedrock"}, "in a region"),
-        ({"key_place": "environment"}, "goes with the environment's address"),
-        ({"headers": "no colon"}, "on a line of its own"),
-        ({"headers": "X-Team: “red”"}, "on a line of its own"),
+        ({"kind": "bedrock"}, "Enter the AWS region"),
+        ({"key_place": "environment"}, "The environment sets the key and the address"),
+        ({"headers": "no colon"}, "one header per line"),
+        ({"headers": "X-Team: “red”"}, "one header per line"),
         (
             {"key_place": "environment", "key": "", "base_url": "", "slug": "google"},
-            "another kind's account",
+            "another kind of provider",
         ),
     ],
 )
@@ -220,7 +220,7 @@ def test_a_test_lists_the_models_with_the_rows_own_key(
     provider = at(server)
     provider.set_headers({"X-Team": "red"})
     answer = admin_client.post(f"{inside(provider)}test/")
-    assert "It works: 1 model listed" in words(answer)
+    assert "The test passed: 1 model listed" in words(answer)
     (request,) = server.listed
     assert request.headers["authorization"] == f"Bearer {SECRET}"
     assert request.headers["x-team"] == "red"
@@ -271,7 +271,7 @@ def test_chosen_models_are_added_with_what_is_known_of_them(
     assert "ends 11 Dec 2026" in offered.get_text()
     chosen = {"model": ["large", "gpt-5", "unheard-of"]}
     added = admin_client.post(f"{inside(provider)}add-models/", chosen, follow=True)
-    assert "Added: 1 model." in words(added)
+    assert "Added 1 model." in words(added)
     large = provider.chat_models.get(name="large")
     assert (large.label, large.context_tokens) == ("The large one", 128_000)
     assert (large.takes_pictures, large.takes_documents) == (True, False)
@@ -292,7 +292,7 @@ def test_servers_on_this_machine_are_found_and_added_with_one_click(
     assert address == server.url
     for _ in range(2):
         added = admin_client.post(f"{LIST}add-server/", {"address": address}, follow=True)
-        assert "Ollama was added with 1 model." in words(added)
+        assert "Added Ollama with 1 model." in words(added)
     provider = ModelProvider.objects.get()
     assert (provider.slug, provider.kind, provider.base_url) == ("ollama", "openai-chat", address)
     assert [model.id_in_chat for model in provider.chat_models.all()] == ["ollama:scripted"]
@@ -303,7 +303,7 @@ def test_no_server_anywhere_is_said_with_what_to_do(
     admin_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(local_servers, "PORTS", {"Ollama": 1})
-    assert "No model server answers" in words(admin_client.post(f"{LIST}look/"))
+    assert "No model server found on this machine." in words(admin_client.post(f"{LIST}look/"))
 
 
 def test_only_places_that_are_looked_at_can_be_added(
@@ -311,7 +311,7 @@ def test_only_places_that_are_looked_at_can_be_added(
 ) -> None:
     """Otherwise the button would have this server fetch any address."""
     answer = admin_client.post(f"{LIST}add-server/", {"address": server.url}, follow=True)
-    assert "does not answer any more" in words(answer)
+    assert "no longer responds" in words(answer)
     assert not server.listed
 
 
@@ -329,10 +329,10 @@ def test_a_name_that_is_taken_gets_a_number(
     ("changed", "sentence"),
     [
         ({"audience": "groups"}, "Choose a group"),
-        ({"asked_tokens": "900", "output_tokens": "800"}, "more than the model can write"),
+        ({"asked_tokens": "900", "output_tokens": "800"}, "more than the longest answer"),
         ({"temperature": "3"}, "less than or equal to 2"),
-        ({"currency": "eur"}, "three letters"),
-        ({"name": "a\u202eb"}, "cannot be seen"),
+        ({"currency": "eur"}, "three-letter currency code"),
+        ({"name": "a\u202eb"}, "invisible characters"),
     ],
 )
 def test_what_cannot_hold_of_a_model_is_said_beside_its_field(

@@ -49,6 +49,6 @@ def test_a_group_that_a_rule_or_a_limit_names_cannot_be_removed(
             address = "/admin/auth/group/"
         answered = signed_in(admin).post(address, values)
         said = answered.content.decode()
-        assert ("The rule “Small sums” names it." in said) == (group == ruled)
-        assert ("The limit of 3 a day of each tool names it." in said) == (group == limited)
+        assert ("The rule “Small sums” uses it." in said) == (group == ruled)
+        assert ("The limit “3 a day of each tool” uses it." in said) == (group == limited)
     assert set(Group.objects.all()) == {ruled, limited}

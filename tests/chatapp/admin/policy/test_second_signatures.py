@@ -41,8 +41,8 @@ def test_one_is_stored_as_it_was_typed_and_said_in_a_sentence(
     assert (row.approvers_id, row.escalates_after_hours) == (groups["Operations"], 1)
     listed = said(admin_client.get(SECONDS))
     assert (
-        "A member of Operations signs within 24 hours; after an hour a member of Managers "
-        "may sign, too." in listed
+        "A member of Operations must approve within 24 hours. After 1 hour, a member of "
+        "Managers can also approve." in listed
     )
     assert LogEntry.objects.filter(kind=LogEntry.Kind.POLICY, data__contains="Payments").exists()
 
@@ -51,17 +51,17 @@ def test_a_group_without_members_is_said_to_sign_nothing(
     admin_client: Client, groups: dict[str, int]
 ) -> None:
     admin_client.post(f"{SECONDS}add/", given(groups))
-    assert "nobody: every such call expires" in said(admin_client.get(SECONDS))
+    assert "none: every such call expires" in said(admin_client.get(SECONDS))
 
 
 @pytest.mark.parametrize(
     ("fields", "problem"),
     [
-        ({"escalates_after_hours": "4"}, "Say both who may sign, too, and after how many hours."),
-        ({"escalation": "Managers"}, "Say both who may sign, too, and after how many hours."),
+        ({"escalates_after_hours": "4"}, "Enter both the escalation group and the hours."),
+        ({"escalation": "Managers"}, "Enter both the escalation group and the hours."),
         (
             {"escalation": "Managers", "escalates_after_hours": "24"},
-            "By then it has expired. Say fewer hours.",
+            "The call has expired by then. Enter fewer hours.",
         ),
         ({"deadline_hours": "0"}, "greater than or equal to 1"),
         ({"approvers": ""}, "This field is required."),
@@ -82,7 +82,7 @@ def test_a_rule_that_asks_demands_it(admin_client: Client) -> None:
     answer = admin_client.post(f"{RULES}add/", typed(effect="ask", second=second.pk))
     assert answer.status_code == 302
     assert PolicyRule.objects.get().second == second
-    assert "before every tool runs; somebody signs for “Operations”, too." in said(
+    assert "before every tool runs. Needs a second approval: “Operations”." in said(
         admin_client.get(RULES)
     )
 
@@ -91,7 +91,7 @@ def test_a_rule_that_asks_demands_it(admin_client: Client) -> None:
 def test_a_rule_that_does_not_ask_demands_nothing(admin_client: Client, effect: str) -> None:
     second = second_signature()
     answer = admin_client.post(f"{RULES}add/", typed(effect=effect, second=second.pk))
-    assert "Only a rule that asks can demand a second signature." in said(answer)
+    assert "Only a rule that asks can require a second approval." in said(answer)
     assert not PolicyRule.objects.exists()
 
 
@@ -136,11 +136,11 @@ def test_an_admin_names_a_stand_in_for_somebody(admin_client: Client) -> None:
     ada, ben = member("ada", "Operations"), member("ben")
     values = {"approver": ada.pk, "stand_in": ben.pk, "begins_on": "2026-01-02"}
     wrong = admin_client.post(f"{STAND_INS}add/", values | {"ends_on": "2026-01-01"})
-    assert "The last day is before the first one." in said(wrong)
+    assert "The last day is before the first day." in said(wrong)
     own = admin_client.post(
         f"{STAND_INS}add/", values | {"stand_in": ada.pk, "ends_on": "2026-01-03"}
     )
-    assert "Nobody stands in for themselves." in said(own)
+    assert "An approver cannot be their own delegate." in said(own)
     admin_client.post(f"{STAND_INS}add/", values | {"ends_on": "2026-01-03"})
     assert str(StandIn.objects.get()) == "ben for ada"
 

@@ -65,7 +65,7 @@ def test_the_simulator_begins_with_what_is_stored(admin_client: Client, service:
     page = opened(admin_client, SIMULATOR)
     boxes = {each["value"]: "checked" in each for each in page.all("input", name="rules")}
     assert boxes == {str(on.pk): True, str(off.pk): False}
-    assert "Draft (switched off): Forbids “b” of any service." in page.text
+    assert "Draft (off): Refuses “b” of any service." in page.text
     assert "checked" in page.one("input", name="asks_everything")
     chosen = [each["value"] for each in page.one("select", name="runs_up_to").all("option")]
     assert chosen == ["", "low", "medium"]
@@ -95,18 +95,18 @@ def test_a_draft_is_replayed_and_nothing_of_it_is_stored(
     page = opened(admin_client, SIMULATOR, **query)
     assert facts(page) == {
         "Calls": "30",
-        "Would have run by themselves": "14 (did: 10)",
-        "Would have asked": "16 (did: 20)",
-        "Would have been refused": "0 (were: 0)",
+        "Would run without asking": "14 (did: 10)",
+        "Would ask": "16 (did: 20)",
+        "Would be refused": "0 (were: 0)",
     }
-    assert rows(page, "What would change")[0] == [
+    assert rows(page, "Changes")[0] == [
         "shop_change_label",
         "10",
         "asked",
         "run",
         "Runs because an admin's rule allows this tool.",
     ]
-    people = {row[0]: row[1:] for row in rows(page, "Questions to each person")}
+    people = {row[0]: row[1:] for row in rows(page, "Questions per person")}
     assert set(people) == {"owner", "stranger"}
     draft.refresh_from_db()
     assert not draft.is_enabled
@@ -152,7 +152,7 @@ def test_the_page_of_questions_says_who_is_asked_how_often_and_how_they_answer(
     for state, seconds, count in (("granted", 2, 3), ("denied", 8, 2), ("expired", 900, 4)):
         answer(state, seconds, count)
     page = opened(admin_client, QUESTIONS)
-    assert "20 questions about 3 messages: 6.67 for each." in page.text
+    assert "20 questions. Messages: 3. Questions per message: 6.67." in page.text
     (day,) = rows(page, "By day")
     today = timezone.localtime().date().isoformat()
     assert day == [today, "20", "3", "2", "4", "11", "2.0 s"]
@@ -247,14 +247,17 @@ def test_questions_of_services_and_looks_at_results_count_for_whoever_was_asked(
 
 
 # --- drafts of limits and consents ---------------------------------------------------------------
-RAN, ASKED = "Would have run by themselves", "Would have asked"
+RAN, ASKED = "Would run without asking", "Would ask"
 
 
 def test_a_stored_limit_counts_while_it_is_ticked(admin_client: Client, service: Service) -> None:
     limit = ToolLimit.objects.create(tool="read_label", calls=2)
     page = opened(admin_client, SIMULATOR)
     assert "checked" in page.one("input", name="limits")
-    assert "Lets each person use “read_label” of any service 2 times a day" in page.text
+    assert (
+        "For each person, calls of “read_label” of any service need approval after 2 a day."
+        in page.text
+    )
     query = {"days": 30, "runs_up_to": "low"}
     assert facts(opened(admin_client, SIMULATOR, **query, limits=limit.pk))[RAN] == "4 (did: 10)"
     assert facts(opened(admin_client, SIMULATOR, **query))[RAN] == "10 (did: 10)"
@@ -316,10 +319,10 @@ def test_a_drafted_consent_is_to_tools_as_they_are_now(
     ("query", "sentence"),
     [
         ({"allowed_tool": "read_label"}, "Choose the service of this tool."),
-        ({"limit_tool": "read_label"}, "Say how many calls a day."),
+        ({"limit_tool": "read_label"}, "Enter the number of calls a day."),
         ({"limit_calls": "-1"}, "greater than or equal to 0"),
         ({"widest_consent": "all of it"}, "Select a valid choice"),
-        ({"rule-tool": "read_label"}, "Say what this rule says."),
+        ({"rule-tool": "read_label"}, "Choose the effect of the rule."),
         ({"rule-effect": "deny", "rule-condition": "amount <"}, "condition"),
     ],
 )

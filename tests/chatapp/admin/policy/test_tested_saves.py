@@ -1,4 +1,4 @@
-"""What decides beside the rules is not saved either where it would make a policy test fail."""
+"""What decides beside the rules is not saved either where a policy test would fail."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from tests.dom_tree import Element, parse
 from .policy_rows import group_of, policy_test, rule, shop
 
 pytestmark = [pytest.mark.django_db, pytest.mark.timeout(300)]
-HELD = "Nothing was saved, because it would make a policy test fail."
+HELD = "Nothing was saved, because a policy test would fail."
 RUNS = "“Asked” must ask, but it runs."
 
 
@@ -141,7 +141,7 @@ def test_confirming_a_tool_that_must_ask_is_held_back_with_its_tick(
 def test_nobody_is_kept_from_switching_off_and_the_tests_that_fail_then_are_named(
     admin_client: Client, service: Service, owner: Member
 ) -> None:
-    named = "Saved. These policy tests fail now: “Asked” must ask, but it is refused."
+    named = "Saved. These policy tests now fail: “Asked” must ask, but it is refused."
     page = Form(admin_client, service)
     line = line_of(page.form, "change_label")
     assert named in page.save(f"{line}-is_enabled")
@@ -160,7 +160,7 @@ def test_one_who_is_no_admin_any_more_is_not_kept_so_by_a_test(
     Member.objects.filter(pk=owner.pk).update(is_staff=True)
     policy_test(owner, None, "add-service", "ask", name="Adding")
     said = Form(admin_client, owner).save("is_staff")
-    assert "Saved. These policy tests fail now: “Adding” must ask, but it is refused." in said
+    assert "Saved. These policy tests now fail: “Adding” must ask, but it is refused." in said
     owner.refresh_from_db()
     assert not owner.is_staff
 

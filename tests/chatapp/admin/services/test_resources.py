@@ -158,8 +158,7 @@ def test_a_prompt_is_filled_in_and_shown_message_by_message(
 
 def test_a_prompt_without_values_needs_none(admin_client: Client, room: Service) -> None:
     assert (
-        "It takes no values."
-        in seen(admin_client.get(address(room, "prompt"), {"prompt": "greet"})).text
+        "No arguments" in seen(admin_client.get(address(room, "prompt"), {"prompt": "greet"})).text
     )
     assert "Say hello to everybody." in fill(admin_client, room, prompt="greet").text
 

@@ -44,12 +44,12 @@ def test_the_form_shows_the_values_the_risk_and_what_policy_says(
 ) -> None:
     page = desk(admin_client, shop).open()
     labels = [label.text for label in page.dom.one(id="try-form").all("label")]
-    assert labels[0] == "limit needed" and "state" in labels
+    assert labels[0] == "limit required" and "state" in labels
     for words in (
         "Low",
-        "You are asked",
+        "Needs your approval",
         "Asked because no admin has confirmed this tool as it is now.",
-        "It only reads.",
+        "Only reads.",
         "How many at most. · whole number, 1 to 50",
     ):
         assert words in page.said
@@ -118,7 +118,7 @@ def test_json_that_cannot_be_sent_exactly_is_refused(
 def test_what_policy_allows_runs_at_once(admin_client: Client, shop: Service, bench: Bench) -> None:
     confirm(shop)
     tried = desk(admin_client, shop)
-    assert "Runs at once" in tried.open().said
+    assert "Runs without asking" in tried.open().said
 
     done = tried.run(limit="2", state='"paid"', with_lines="true", near='{"town": "Bern"}')
 
@@ -135,7 +135,13 @@ def test_what_asks_runs_only_after_a_yes_to_what_is_shown(
     tried = desk(admin_client, shop, "delete_order")
     asked = tried.ask(name="A-17")
     assert bench.ran == [] and not Exchange.objects.filter(operation="call_tool").exists()
-    for words in ("Approve: Delete order · Shop", "High", "may not be undone", "A-17", "127.0.0.1"):
+    for words in (
+        "Approve: Delete order · Shop",
+        "High",
+        "may not be able to undo",
+        "A-17",
+        "127.0.0.1",
+    ):
         assert words in asked.said
     assert asked.dom.one("pre").text == '{"name":"A-17"}'
 
@@ -144,7 +150,7 @@ def test_what_asks_runs_only_after_a_yes_to_what_is_shown(
     assert bench.ran == ["delete_order A-17"]
     trial = Trial.objects.get()
     assert trial.was_confirmed and trial.state == State.SUCCEEDED
-    assert "admin said yes" in Page.of(admin_client.get(done.location)).said
+    assert "admin allowed it" in Page.of(admin_client.get(done.location)).said
 
 
 @pytest.mark.parametrize("off", ["tool", "service"])

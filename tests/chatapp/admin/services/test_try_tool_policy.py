@@ -79,7 +79,7 @@ def test_the_form_stays_open_where_only_some_values_are_forbidden(
     rule("deny", 'name == "prod"', note="Never in production.")
     tried = Desk(client=admin_client, service=confirmed, tool="delete_order")
     page = tried.open()
-    assert "A rule looks at the values." in page.said
+    assert "A rule checks the arguments." in page.said
 
     refused = tried.send(page, name="prod")
 

@@ -92,7 +92,7 @@ def test_the_page_shows_the_line_to_be_kept(owner_client: Client, call: ToolCall
 def test_a_consent_says_in_words_how_far_it_reaches(owner_client: Client, owner: Member) -> None:
     data = {"service": "memos", "scope": "service"}
     audit_log.append([AuditEvent(kind=Kind.CONSENT_GIVEN, data=data, person=Who.of(owner))])
-    (entry,) = [each for each in entries(owner_client) if "Consent given" in each]
+    (entry,) = [each for each in entries(owner_client) if "Permission given" in each]
     assert "this service, always" in entry
 
 
@@ -117,7 +117,7 @@ def test_every_filter_of_the_log_has_words(admin_client: Client, owner: Member) 
     page = admin_client.get("/admin/chatapp/logentry/").content.decode()
     links = BeautifulSoup(page, "html.parser").select("#changelist-filter a")
     words = [link.get_text(strip=True) for link in links]
-    assert all(words) and "nobody" in words
+    assert all(words) and "no one" in words
 
 
 def test_admins_read_the_log_and_change_nothing(admin_client: Client, call: ToolCall) -> None:
