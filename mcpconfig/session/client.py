@@ -454,10 +454,8 @@ class _ConnectionOpener:
 
 def _merge_transport_errors(streamable: OperationError, sse: OperationError) -> OperationError:
     """Report both failures; the first one explains more."""
-    streamable.hint = (
-        _("HTTP+SSE was tried too: %(result)s %(hint)s")
-        % {"result": sse.message, "hint": streamable.hint}.strip()
-    )
+    values = {"result": sse.message, "hint": streamable.hint}
+    streamable.hint = (_("HTTP+SSE was tried too: %(result)s %(hint)s") % values).strip()
     streamable.tried = (
         (Service.Transport.STREAMABLE_HTTP.label, streamable.message),
         (Service.Transport.SSE.label, sse.message),
