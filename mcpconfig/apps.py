@@ -1,11 +1,12 @@
 """Wiring: what must listen whenever rows of services change."""
 
 from django.apps import AppConfig
+from django.utils.translation import gettext_lazy
 
 
 class McpConfigConfig(AppConfig):
     name = "mcpconfig"
-    verbose_name = "Services and tools"
+    verbose_name = gettext_lazy("Services and tools")
 
     def ready(self) -> None:
         # Models, and what stands on them, can be imported only from here on.

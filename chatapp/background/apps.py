@@ -5,4 +5,4 @@ from django_tasks_db.apps import TasksAppConfig
 
 
 class TasksConfig(TasksAppConfig):
-    verbose_name = gettext_lazy("Background tasks")
+    verbose_name = gettext_lazy("Background tasks")  # type: ignore[assignment]  # the library says str

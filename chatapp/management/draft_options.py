@@ -5,13 +5,11 @@ They have the same fields as the simulator page of the admin.
 
 from argparse import ArgumentParser, BooleanOptionalAction
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from django.contrib.auth.models import Group
 from django.db.models import Model, QuerySet
-from django.utils.text import format_lazy
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
 
 from chatapp.models import HousePolicy, Member, PolicyRule, SecondSignature, ToolLimit
 from chatapp.permissions.hosts import BadHost, read_pattern, read_stored_patterns
@@ -24,175 +22,171 @@ from chatapp.tools.core import CORE_TOOLS
 from mcpconfig.management.failures import Failure
 from mcpconfig.models import Service
 
-if TYPE_CHECKING:
-    from django_stubs_ext import StrOrPromise
-
 Options = Mapping[str, Any]
 Row = TypeVar("Row", bound=Model)
 NO_VALUE = "nothing"
 WIDEST = [str(choice) for choice in HousePolicy.WidestConsent.values]
 EFFECTS = [str(choice) for choice in PolicyRule.Effect.values]
 REPEATED: dict[str, Any] = {"action": "append", "default": []}
-SECOND = format_lazy(
-    gettext_lazy("the second approval that this risk requires, or “{none}”"), none=NO_VALUE
-)
 IDS: dict[str, Any] = {"type": int, **REPEATED}
-OPTIONS: dict["StrOrPromise", tuple[tuple[str, dict[str, Any]], ...]] = {
-    gettext_lazy("which past calls"): (
-        (
-            "--days",
-            {
-                "type": int,
-                "default": 30,
-                "metavar": "N",
-                "help": gettext_lazy("how many days back"),
-            },
-        ),
-        (
-            "--person",
-            {
-                "metavar": "NAME",
-                gettext_lazy("only calls by this person"): "calls of this person only",
-            },
-        ),
-        (
-            "--service",
-            {
-                "metavar": "NAME",
-                gettext_lazy("only calls of this service"): "calls of this service only",
-            },
-        ),
-    ),
-    gettext_lazy("current rules and limits"): (
-        (
-            "--with",
-            {
-                "metavar": "RULE",
-                gettext_lazy("apply this rule, though it is off"): "count this rule, though off",
-                **IDS,
-            },
-        ),
-        (
-            "--without",
-            {"metavar": "RULE", gettext_lazy("leave this rule out"): "leave this rule out", **IDS},
-        ),
-        (
-            "--without-limit",
-            {
-                "metavar": "LIMIT",
-                gettext_lazy("leave this limit out"): "leave this limit out",
-                **IDS,
-            },
-        ),
-    ),
-    gettext_lazy("one more rule, which is not stored"): (
-        ("--rule", {"choices": EFFECTS, "help": gettext_lazy("its effect")}),
-        ("--rule-tool", {"metavar": "TOOL"}),
-        ("--rule-service", {"metavar": "NAME"}),
-        (
-            "--rule-own",
-            {
-                "action": "store_true",
-                gettext_lazy("only built-in tools"): "only Countersign's own tools",
-            },
-        ),
-        (
-            "--rule-group",
-            {
-                "metavar": "GROUP",
-                gettext_lazy("only for members of this group"): "of its members",
-                **REPEATED,
-            },
-        ),
-        (
-            "--rule-risk",
-            {"choices": LEVELS, "help": gettext_lazy("only for this risk"), **REPEATED},
-        ),
-        (
-            "--rule-condition",
-            {
-                "metavar": "TEXT",
-                gettext_lazy("a condition on the arguments of a call"): "on the values of a call",
-            },
-        ),
-        (
-            "--rule-second",
-            {
-                "metavar": "NAME",
-                gettext_lazy(
-                    "the second approval that it requires"
-                ): "the second signature that it demands",
-            },
-        ),
-    ),
-    gettext_lazy("one more limit, which is not stored"): (
-        ("--limit", {"type": int, "metavar": "CALLS", "help": gettext_lazy("calls per day")}),
-        ("--limit-tool", {"metavar": "TOOL"}),
-        ("--limit-service", {"metavar": "NAME"}),
-        (
-            "--limit-own",
-            {
-                "action": "store_true",
-                gettext_lazy("only built-in tools"): "only Countersign's own tools",
-            },
-        ),
-        (
-            "--limit-group",
-            {"metavar": "GROUP", gettext_lazy("only for members of this group"): "by its members"},
-        ),
-    ),
-    gettext_lazy("policy for everybody"): (
-        ("--runs-up-to", {"choices": [NO_VALUE, "low", "medium"]}),
-        ("--medium-needs", {"metavar": "NAME", "help": SECOND}),
-        ("--high-needs", {"metavar": "NAME", "help": SECOND}),
-        ("--asks-everything", {"action": BooleanOptionalAction}),
-        (
-            "--allowed-host",
-            {
-                "metavar": "HOST",
-                gettext_lazy("one more allowed host"): "one more allowed host",
-                **REPEATED,
-            },
-        ),
-        (
-            "--without-host",
-            {
-                "metavar": "HOST",
-                gettext_lazy("leave this host out"): "leave this one out",
-                **REPEATED,
-            },
-        ),
-    ),
-    gettext_lazy("what people allow in advance"): (
-        ("--widest-consent", {"choices": WIDEST}),
-        ("--consents-to-high", {"action": BooleanOptionalAction}),
-        (
-            "--allowed-service",
-            {
-                "metavar": "NAME",
-                gettext_lazy(
-                    "as if everybody had allowed this service"
-                ): "as if everybody had allowed it",
-            },
-        ),
-        (
-            "--allowed-tool",
-            {
-                "metavar": "TOOL",
-                gettext_lazy("or only this one of its tools"): "or this one of its tools",
-            },
-        ),
-    ),
-}
 RULE_OPTIONS = ("tool", "service", "own", "group", "risk", "condition", "second")
 
 
+def describe_options() -> dict[str, tuple[tuple[str, dict[str, Any]], ...]]:
+    """Return the options by the titles of their groups."""
+    second = _("the second approval that this risk requires, or “%(none)s”") % {"none": NO_VALUE}
+    return {
+        _("which past calls"): (
+            (
+                "--days",
+                {
+                    "type": int,
+                    "default": 30,
+                    "metavar": "N",
+                    "help": _("how many days back"),
+                },
+            ),
+            (
+                "--person",
+                {
+                    "metavar": "NAME",
+                    _("only calls by this person"): "calls of this person only",
+                },
+            ),
+            (
+                "--service",
+                {
+                    "metavar": "NAME",
+                    _("only calls of this service"): "calls of this service only",
+                },
+            ),
+        ),
+        _("current rules and limits"): (
+            (
+                "--with",
+                {
+                    "metavar": "RULE",
+                    _("apply this rule, though it is off"): "count this rule, though off",
+                    **IDS,
+                },
+            ),
+            (
+                "--without",
+                {"metavar": "RULE", _("leave this rule out"): "leave this rule out", **IDS},
+            ),
+            (
+                "--without-limit",
+                {
+                    "metavar": "LIMIT",
+                    _("leave this limit out"): "leave this limit out",
+                    **IDS,
+                },
+            ),
+        ),
+        _("one more rule, which is not stored"): (
+            ("--rule", {"choices": EFFECTS, "help": _("its effect")}),
+            ("--rule-tool", {"metavar": "TOOL"}),
+            ("--rule-service", {"metavar": "NAME"}),
+            (
+                "--rule-own",
+                {
+                    "action": "store_true",
+                    _("only built-in tools"): "only Countersign's own tools",
+                },
+            ),
+            (
+                "--rule-group",
+                {
+                    "metavar": "GROUP",
+                    _("only for members of this group"): "of its members",
+                    **REPEATED,
+                },
+            ),
+            (
+                "--rule-risk",
+                {"choices": LEVELS, "help": _("only for this risk"), **REPEATED},
+            ),
+            (
+                "--rule-condition",
+                {
+                    "metavar": "TEXT",
+                    _("a condition on the arguments of a call"): "on the values of a call",
+                },
+            ),
+            (
+                "--rule-second",
+                {
+                    "metavar": "NAME",
+                    _(
+                        "the second approval that it requires"
+                    ): "the second signature that it demands",
+                },
+            ),
+        ),
+        _("one more limit, which is not stored"): (
+            ("--limit", {"type": int, "metavar": "CALLS", "help": _("calls per day")}),
+            ("--limit-tool", {"metavar": "TOOL"}),
+            ("--limit-service", {"metavar": "NAME"}),
+            (
+                "--limit-own",
+                {
+                    "action": "store_true",
+                    _("only built-in tools"): "only Countersign's own tools",
+                },
+            ),
+            (
+                "--limit-group",
+                {"metavar": "GROUP", _("only for members of this group"): "by its members"},
+            ),
+        ),
+        _("policy for everybody"): (
+            ("--runs-up-to", {"choices": [NO_VALUE, "low", "medium"]}),
+            ("--medium-needs", {"metavar": "NAME", "help": second}),
+            ("--high-needs", {"metavar": "NAME", "help": second}),
+            ("--asks-everything", {"action": BooleanOptionalAction}),
+            (
+                "--allowed-host",
+                {
+                    "metavar": "HOST",
+                    _("one more allowed host"): "one more allowed host",
+                    **REPEATED,
+                },
+            ),
+            (
+                "--without-host",
+                {
+                    "metavar": "HOST",
+                    _("leave this host out"): "leave this one out",
+                    **REPEATED,
+                },
+            ),
+        ),
+        _("what people allow in advance"): (
+            ("--widest-consent", {"choices": WIDEST}),
+            ("--consents-to-high", {"action": BooleanOptionalAction}),
+            (
+                "--allowed-service",
+                {
+                    "metavar": "NAME",
+                    _("as if everybody had allowed this service"): "as if everybody had allowed it",
+                },
+            ),
+            (
+                "--allowed-tool",
+                {
+                    "metavar": "TOOL",
+                    _("or only this one of its tools"): "or this one of its tools",
+                },
+            ),
+        ),
+    }
+
+
 def add_options(parser: ArgumentParser) -> None:
-    for title, options in OPTIONS.items():
-        group = parser.add_argument_group(str(title))
+    for title, options in describe_options().items():
+        group = parser.add_argument_group(title)
         for flag, arguments in options:
-            help_text = str(arguments.get("help", "")) or None
-            group.add_argument(flag, **arguments | {"help": help_text})
+            group.add_argument(flag, **arguments)
 
 
 def build_scope(options: Options) -> Scope:

@@ -6,7 +6,6 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
 
 from .account import Account, ProviderNames
 from .events import ErrorKind, ProviderError
@@ -20,9 +19,7 @@ VARIABLES: dict[str, Variables] = {
 # The region in the signature of a request to another endpoint, where no variable has one.
 SIGNED_REGION = "us-east-1"
 NO_ACCOUNT = Account(
-    names=ProviderNames(
-        label="the demo", key_variable="DEMO", url_variable=gettext_lazy("the demo")
-    )
+    names=ProviderNames(label="the demo", key_variable="DEMO", url_variable="DEMO")
 )
 
 

@@ -147,7 +147,7 @@ def summarize_secret(service: Service, field: str) -> str:
 def summarize_secrets(service: Service) -> dict[str, str]:
     """Return the summaries of the stored secrets."""
     found = {field: summarize_secret(service, field) for field in get_args(Field)}
-    return {field: said for field, said in found.items() if said != NOT_SET}
+    return {field: said for field, said in found.items() if said != str(NOT_SET)}
 
 
 def list_header_names(service: Service) -> list[str]:

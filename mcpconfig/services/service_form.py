@@ -1,6 +1,6 @@
 """The form of a service. Stored secrets are never rendered; the form shows whether they are set."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django import forms
 from django.core.exceptions import ValidationError
@@ -12,6 +12,9 @@ from mcpconfig.net.addresses import check_url
 from mcpconfig.secrets import credentials, header_templates
 from mcpconfig.values import builtin
 from mcpconfig.values.errors import OperationError
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
 
 Authentication = Service.Authentication
 Visibility = Service.Visibility
@@ -26,7 +29,7 @@ _REQUIRED_FIELDS = {
 _WRITE_ONLY = {"autocomplete": "off", "spellcheck": "false"}
 
 
-def _make_secret_field(label: str) -> forms.CharField:
+def _make_secret_field(label: "StrOrPromise") -> forms.CharField:
     widget = forms.PasswordInput(attrs={"autocomplete": "new-password"})
     return forms.CharField(label=label, required=False, widget=widget)
 

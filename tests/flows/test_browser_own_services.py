@@ -34,7 +34,7 @@ def add(tab: Page, name: str, url: str, token: str = "") -> None:
     tab.get_by_label("Name", exact=True).fill(name)
     tab.get_by_label("Address (URL)").fill(url)
     if token:
-        tab.get_by_label("How you sign in").select_option("Bearer token")
+        tab.get_by_label("Sign-in").select_option("Bearer token")
         tab.get_by_label("Bearer token", exact=True).fill(token)
     button(tab, "Add and test").press("Enter")
 

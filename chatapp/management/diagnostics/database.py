@@ -59,7 +59,7 @@ def check_writes() -> Finding:
         return report_wrong(
             SUBJECT,
             _("It refuses writes: %(reason)s") % {"reason": get_first_line(error)},
-            WRITE_HINT,
+            str(WRITE_HINT),
         )
     return report_good(SUBJECT, _("It accepts writes."))
 

@@ -42,7 +42,9 @@ class Command(
     ResourceVerbs,
     UpkeepVerbs,
 ):
-    help = gettext_lazy("Add, test and use services. For each verb, see VERB --help.")
+    help = gettext_lazy(  # type: ignore[assignment]  # `OperatorCommand` makes it a string
+        "Add, test and use services. For each verb, see VERB --help."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
         verbs = parser.add_subparsers(dest="verb", required=True, parser_class=VerbParser)

@@ -5,7 +5,7 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 import anyio
@@ -29,6 +29,9 @@ from mcpconfig.values.errors import (
 )
 from mcpconfig.values.limits import LIMITS
 from mcpconfig.values.masking import MASK
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
 
 MAX_SECONDS = 25.0
 

@@ -98,7 +98,7 @@ async def test_what_was_not_offered_is_refused_and_nothing_typed_is_lost(
     answered = await in_database(partial(post, question, "accept", **wrong))
     assert answered.status_code == 422
     shown = parse(answered.content.decode())
-    assert "Choose from what is offered." in shown.text
+    assert "Choose one of the options." in shown.text
     assert shown.one("textarea").text.strip() == "Ada and Bob"
 
 

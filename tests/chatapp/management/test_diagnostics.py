@@ -251,7 +251,7 @@ def test_clocks_that_disagree_are_found(apart: float, state: str) -> None:
 def test_one_process_alone_is_told_that_it_needs_no_layer(settings: Any) -> None:
     settings.CHANNEL_LAYERS = {}
     (found,) = connections.check_channel_layer()
-    assert (found.state, found.message) == ("good", "None is needed: one server process.")
+    assert (found.state, found.message) == ("good", "Not needed: there is one server process.")
 
 
 def test_a_silent_layer_is_found(settings: Any) -> None:

@@ -65,7 +65,7 @@ def test_what_it_confirms_is_printed_with_risk_and_state(shop: Service) -> None:
     assert "  high risk: " in ran.out
     assert ran.out.endswith("3 tools are confirmed.\n")
     assert confirmed() == {"find_order", "list_orders", "delete_order", "get_order"}
-    assert Ran("confirm", "shop").out == "Nothing is new or changed.\n"
+    assert Ran("confirm", "shop").out == "No new or changed tools.\n"
 
 
 def test_only_the_tools_that_are_named_are_confirmed(shop: Service) -> None:
@@ -88,7 +88,7 @@ def test_at_a_terminal_nothing_but_a_yes_confirms(
     ran = Ran("confirm", "shop")
     assert ran.code == 1
     assert "Confirm these 3 tools? Write yes: " in ran.out
-    assert "Nothing is confirmed." in ran.err
+    assert "Nothing was confirmed." in ran.err
     assert confirmed() == {"find_order"}
 
 

@@ -188,7 +188,7 @@ def test_the_others_of_the_file_are_read_all_the_same() -> None:
         ('{"mcpServers": []}', "There is no “mcpServers”"),
         ('{"servers": [{"server": {}}]}', "There is no “mcpServers”"),
         ('{"mcp": 3}', "There is no “mcpServers”"),
-        ('{"mcpServers": {}}', "No services are written down here."),
+        ('{"mcpServers": {}}', "There are no services in this text."),
         ('{"mcpServers": {"a": {}, "a": {}}}', "“a” is there twice"),
         ('{"mcpServers": {"a": {"url": "x", "url": "y"}}}', "“url” is there twice"),
         (" " * (MAX_BYTES + 1), "This is larger than 256 KB."),

@@ -290,7 +290,7 @@ def test_without_anything_there_is_nothing_to_offer(owner: Member, settings: Any
     ("facts", "words"),
     [
         ({}, ()),
-        ({"takes_pictures": True, "takes_documents": True}, ("sees pictures", "reads PDF")),
+        ({"takes_pictures": True, "takes_documents": True}, ("reads images", "reads PDF")),
         ({"takes_pictures": False, "takes_tools": False}, ("no pictures", "no tools")),
         ({"reasons": True, "context_tokens": 200_000}, ("reasons", "200k context")),
         ({"context_tokens": 1_048_576}, ("1.05M context",)),

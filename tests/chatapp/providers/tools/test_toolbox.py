@@ -234,7 +234,7 @@ def test_a_tool_that_no_provider_can_take_is_left_out_with_a_reason() -> None:
     box = Toolbox(ANTHROPIC, [text, spec(), long])
     assert [tool.name for tool in box.tools] == ["files_list"]
     assert {left.name: left.reason for left in box.left_out} == {
-        "a_text": "Its service describes its arguments as something other than an object.",
+        "a_text": "The service does not describe its arguments as an object.",
         "a_long": "The description of its arguments is longer than 100,000.",
     }
 
@@ -283,7 +283,7 @@ def test_a_tool_that_breaks_its_own_description_breaks_no_other(
     dialect = replace(OPENAI, simplify=simplify)
     bad = ToolSpec(name="bad", description="", input_schema={"description": "unheard of"})
     box = Toolbox(dialect, [bad, spec()])
-    reason = "Its description of its arguments cannot be read."
+    reason = "The description of its arguments can't be read."
     assert [(left.name, left.reason) for left in box.left_out] == [("bad", reason)]
     assert [tool.name for tool in box.tools] == ["files_list"]
     assert "KeyError" in caplog.text
