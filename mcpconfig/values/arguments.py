@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Any
 
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext
+from django.utils.translation import gettext_lazy
 
 from .lazy_module import LazyModule
 
@@ -249,9 +249,7 @@ def _describe_error(error: Any) -> str:
         case "required":
             missing = [name for name in error.validator_value if name not in error.instance]
             names = ", ".join(_format_path([*error.absolute_path, name]) for name in missing)
-            return ngettext("Missing: %(names)s", "Missing: %(names)s", len(missing)) % {
-                "names": names
-            }
+            return _("Missing: %(names)s") % {"names": names}
         case "type" | "anyOf" | "oneOf" if types := _list_allowed_types(error):
             words = _(" or ").join(str(_TYPES[name]) for name in dict.fromkeys(types))
             return _("%(place)s must be %(types)s, not %(value)s") % {

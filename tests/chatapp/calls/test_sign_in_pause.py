@@ -107,7 +107,7 @@ async def test_the_card_says_who_wants_the_sign_in_and_why(
     call = await parked(runtime, turn)
     shown = await in_database(card, owner, turn.conversation, call)
     assert shown["role"] == "group"
-    assert "The vault wants a sign-in" in shown.text
+    assert "The vault requires sign-in" in shown.text
     assert "It is the first time." in shown.text
     assert "waiting for sign-in" in shown.text.lower()
     assert urlsplit(peers.vault.url).netloc in shown.text

@@ -205,7 +205,7 @@ def test_a_database_that_takes_no_writes_is_found() -> None:
     finally:
         with connection.cursor() as cursor:
             cursor.execute("PRAGMA query_only = OFF")
-    assert found.startswith("It takes no writes: ")
+    assert found.startswith("It refuses writes: ")
 
 
 def test_looking_writes_nothing() -> None:
@@ -273,7 +273,9 @@ def test_redis_is_heard(settings: Any) -> None:
     }
     settings.CHANNEL_LAYERS = {"default": layer}
     settings.REDIS_URL = "redis://127.0.0.1:6379/9"
-    assert [found.message for found in connections.check_channel_layer()] == ["Redis delivers."]
+    assert [found.message for found in connections.check_channel_layer()] == [
+        "Redis delivers messages."
+    ]
 
 
 @pytest.mark.gate
@@ -284,7 +286,7 @@ def test_postgresql_is_heard(settings: Any) -> None:
     settings.CHANNEL_LAYERS = {"default": {"BACKEND": backend, "CONFIG": config}}
     settings.REDIS_URL = ""
     (heard,) = connections.check_channel_layer()
-    assert heard.message == "PostgreSQL delivers."
+    assert heard.message == "PostgreSQL delivers messages."
     drop_postgresql(url)
     (silent,) = connections.check_channel_layer()
     assert silent.state == "wrong"
@@ -368,7 +370,7 @@ def test_a_service_that_does_not_answer_now_is_found() -> None:
             marks=pytest.mark.long,
         ),
         pytest.param(
-            "default_transaction_read_only = on", "It takes no writes", marks=pytest.mark.long
+            "default_transaction_read_only = on", "It refuses writes", marks=pytest.mark.long
         ),
     ],
 )

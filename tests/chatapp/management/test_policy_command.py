@@ -182,9 +182,9 @@ def test_past_calls_are_replayed_under_a_draft(service: Service) -> None:
     ):
         assert told("simulate", *words)["would"] == would, words
     shown = Ran("policy", "simulate").out
-    assert "30 calls. By themselves would have run 20 (did: 10)" in shown
-    assert "shop_change_label: 10 times it runs, not as it did (it asks)." in shown
-    assert "owner: 10 questions, 20 as it was, 30 calls" in shown
+    assert "30 calls. Allowed: 20 (before: 10)." in shown
+    assert "shop_change_label: 10 calls: it runs (before: it asks)." in shown
+    assert "owner: 10 approval requests (before: 20), 30 calls" in shown
 
 
 # What the page of the simulator is asked, what the command is, and what would have run of 30 calls.
@@ -276,7 +276,7 @@ def test_the_command_drafts_what_the_page_does(
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        ("--days 0", "--days takes"),
+        ("--days 0", "--days must be"),
         ("--with 99", "There is no rule 99."),
         ("--without 99", "There is no rule 99."),
         ("--without-limit 99", "There is no limit 99."),

@@ -48,7 +48,7 @@ WRONG: dict[tuple[str, ...], str] = {
     ("add", "one", "http://one.example/mcp"): "must begin with https://",
     ("add", "one", "https://me:secret@one.example/mcp"): "user name or password",
     ("add", "one", "https://one.example:0/mcp"): "port does not exist",
-    ("add", "one", "https://[::1/mcp"): "cannot be read",
+    ("add", "one", "https://[::1/mcp"): "can't be read",
     ("add", "one", "https://one.example/" + "x" * 2000): "url: ",
     ("set", "box", "--url", "nonsense"): "must begin with https://",
     ("set", "box", "--url", "https://me:secret@one.example/"): "user name or password",
@@ -58,7 +58,7 @@ WRONG: dict[tuple[str, ...], str] = {
     ("identity-provider", "idp", "--issuer", "nonsense", "--client-id", "c"): "must begin with",
     ("identity-provider", "nobody", "--remove"): "no identity provider “nobody”",
     # a file of services
-    ("import", "nowhere.json"): "cannot be read as text",
+    ("import", "nowhere.json"): "can't be read as text",
     # the name
     ("add", "box", URL): "This name is taken.",
     ("add", "not a slug", URL): "name: ",
@@ -107,7 +107,7 @@ WRONG: dict[tuple[str, ...], str] = {
     ("call", "box", "echo", "[1]"): "must be a JSON object",
     ("call", "box", "echo", '"text"'): "must be a JSON object",
     ("call", "box", "echo", "null"): "must be a JSON object",
-    ("call", "box", "echo"): "Required: text is missing",
+    ("call", "box", "echo"): "Missing: text",
     ("call", "box", "echo", '{"text": 3}'): "text must be a text, not 3",
     ("call", "box", "add", '{"a": 1, "b": "2"}'): "b must be a whole number",
     # answers

@@ -78,7 +78,7 @@ def test_one_that_opens_services_is_not_removed() -> None:
     Ran("identity-provider", "acme", *NEEDED)
     a_service()
     ran = Ran("identity-provider", "acme", "--remove")
-    assert (ran.code, "It opens services: wiki." in ran.err) == (1, True)
+    assert (ran.code, "These services use it: wiki." in ran.err) == (1, True)
     assert IdentityProvider.objects.exists()
 
 

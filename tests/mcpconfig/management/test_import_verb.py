@@ -203,7 +203,7 @@ def test_a_clash_is_told_and_not_ticked(admin_client: Client) -> None:
     Service.objects.create(name="one", url=URL, guidance="Stays.")
     seen = page(admin_client.post(IMPORT, {"text": WITH_TOKEN}))
     assert "This name is taken." in complaint(seen)
-    assert "There is a service at this address already: one." in seen.get_text()
+    assert "There is already a service at this address: one." in seen.get_text()
     assert "add-0" not in filled(seen)
     answer = admin_client.post(IMPORT, filled(seen))
     assert "Tick at least one" in complaint(page(answer))
@@ -306,7 +306,7 @@ def test_a_blank_is_filled_only_from_the_variable_that_is_named(
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("nowhere.json",), "cannot be read as text"),
+        (("nowhere.json",), "can't be read as text"),
         (("{file}", "--value-env", "x=MEANT"), "There is no blank ${x} in the file."),
         (("{file}", "--value-env", "x"), "BLANK=VAR"),
     ],

@@ -46,7 +46,7 @@ def test_status_shows_why_it_fails_and_when_it_is_tried_again(hostile: Hostile) 
     assert (status["state"], status["retries"], status["most_retries"]) == ("failing", 0, 3)
     assert status["next_retry_at"]
     said = Ran("status", "bad").out
-    assert "server_error: The service failed (HTTP 500)." in said
+    assert "server_error: The service returned an error (HTTP 500)." in said
     assert "Check the service's own log." in said
 
 

@@ -90,7 +90,7 @@ async def test_what_a_stranger_is_asked_for_is_shown_beside_a_sign_in_that_works
 
     shown = await passed(service)
 
-    assert shown["Sign-in at discovery"].startswith("asked for: Bearer")
+    assert shown["Sign-in at discovery"].startswith("requested: Bearer")
     assert shown["Sign-in at the first call"] == "not reached"
     strangers = [one for one in guarded.arrivals.seen if "authorization" not in one.headers]
     assert len(strangers) == 1
@@ -105,7 +105,7 @@ async def test_a_service_that_asks_only_at_the_first_call_is_found_out(
         await sync_to_async(credentials.set_bearer)(service, "right")
         shown = await passed(service)
     assert shown["Sign-in at discovery"] == "not requested"
-    assert shown["Sign-in at the first call"] == 'asked for: Bearer realm="late", scope="tools"'
+    assert shown["Sign-in at the first call"] == 'requested: Bearer realm="late", scope="tools"'
 
 
 async def test_a_service_that_lets_strangers_in_although_it_has_a_token_is_told(
@@ -130,7 +130,7 @@ async def test_a_test_that_lacks_a_sign_in_shows_where_one_was_asked_for(
         error = await failed(await service_at(late.url))
     shown = dict(error.tried)
     assert error.kind == "sign_in_needed"
-    assert shown[place] == 'asked for: Bearer realm="late", scope="tools"'
+    assert shown[place] == 'requested: Bearer realm="late", scope="tools"'
     assert shown[f"Request {method}"] == "answered with HTTP 401"
     assert list(shown)[-1] == "Problem"
 

@@ -250,7 +250,7 @@ def test_last_month_does_not_count(owner: Member) -> None:
     [(date(2026, 11, 30), "1 December"), (date(2026, 12, 31), "1 January")],
 )
 def test_the_hint_names_the_day_on_which_it_begins_anew(today: date, begins: str) -> None:
-    assert usage.describe_renewal(today) == f"It begins anew on {begins}; an admin can raise it."
+    assert usage.describe_renewal(today) == f"It resets on {begins}. An admin can raise it."
 
 
 @pytest.mark.parametrize(("is_shared", "is_over"), [(True, True), (False, False)])

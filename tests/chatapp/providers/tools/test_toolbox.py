@@ -244,7 +244,7 @@ def test_openai_gets_no_more_tools_than_it_takes() -> None:
     box = Toolbox(OPENAI, specs)
     assert len(box.tools) == 128
     assert [left.name for left in box.left_out] == ["a_128", "a_129"]
-    assert box.left_out[0].reason == "OpenAI takes at most 128 tools at once."
+    assert box.left_out[0].reason == "OpenAI accepts at most 128 tools at once."
     assert not Toolbox(ANTHROPIC, specs).left_out
 
 
@@ -269,7 +269,7 @@ def test_the_preflight_says_what_a_provider_changes() -> None:
     assert preflight(GEMINI, replace(tool, name="x", input_schema=bare)) == ("", ())
     named = spec({"$filter": {"type": "string"}})
     assert preflight(ANTHROPIC, named) == ("", ("Renamed arguments: $filter.",))
-    assert preflight(OPENAI, tool)[1][0].startswith("It is called files_list_all_")
+    assert preflight(OPENAI, tool)[1][0].startswith("Its name there is files_list_all_")
     not_an_object = ToolSpec(name="x", description="", input_schema={"type": "array"})
     assert "other than an object" in preflight(OPENAI, not_an_object)[0]
 
