@@ -50,14 +50,14 @@ def describe_options() -> dict[str, tuple[tuple[str, dict[str, Any]], ...]]:
                 "--person",
                 {
                     "metavar": "NAME",
-                    _("only calls by this person"): "calls of this person only",
+                    "help": _("only calls by this person"),
                 },
             ),
             (
                 "--service",
                 {
                     "metavar": "NAME",
-                    _("only calls of this service"): "calls of this service only",
+                    "help": _("only calls of this service"),
                 },
             ),
         ),
@@ -66,19 +66,19 @@ def describe_options() -> dict[str, tuple[tuple[str, dict[str, Any]], ...]]:
                 "--with",
                 {
                     "metavar": "RULE",
-                    _("apply this rule, though it is off"): "count this rule, though off",
+                    "help": _("apply this rule, though it is off"),
                     **IDS,
                 },
             ),
             (
                 "--without",
-                {"metavar": "RULE", _("leave this rule out"): "leave this rule out", **IDS},
+                {"metavar": "RULE", "help": _("leave this rule out"), **IDS},
             ),
             (
                 "--without-limit",
                 {
                     "metavar": "LIMIT",
-                    _("leave this limit out"): "leave this limit out",
+                    "help": _("leave this limit out"),
                     **IDS,
                 },
             ),
@@ -91,14 +91,14 @@ def describe_options() -> dict[str, tuple[tuple[str, dict[str, Any]], ...]]:
                 "--rule-own",
                 {
                     "action": "store_true",
-                    _("only built-in tools"): "only Countersign's own tools",
+                    "help": _("only built-in tools"),
                 },
             ),
             (
                 "--rule-group",
                 {
                     "metavar": "GROUP",
-                    _("only for members of this group"): "of its members",
+                    "help": _("only for members of this group"),
                     **REPEATED,
                 },
             ),
@@ -110,16 +110,14 @@ def describe_options() -> dict[str, tuple[tuple[str, dict[str, Any]], ...]]:
                 "--rule-condition",
                 {
                     "metavar": "TEXT",
-                    _("a condition on the arguments of a call"): "on the values of a call",
+                    "help": _("a condition on the arguments of a call"),
                 },
             ),
             (
                 "--rule-second",
                 {
                     "metavar": "NAME",
-                    _(
-                        "the second approval that it requires"
-                    ): "the second signature that it demands",
+                    "help": _("the second approval that it requires"),
                 },
             ),
         ),
@@ -131,12 +129,12 @@ def describe_options() -> dict[str, tuple[tuple[str, dict[str, Any]], ...]]:
                 "--limit-own",
                 {
                     "action": "store_true",
-                    _("only built-in tools"): "only Countersign's own tools",
+                    "help": _("only built-in tools"),
                 },
             ),
             (
                 "--limit-group",
-                {"metavar": "GROUP", _("only for members of this group"): "by its members"},
+                {"metavar": "GROUP", "help": _("only for members of this group")},
             ),
         ),
         _("policy for everybody"): (
@@ -148,7 +146,7 @@ def describe_options() -> dict[str, tuple[tuple[str, dict[str, Any]], ...]]:
                 "--allowed-host",
                 {
                     "metavar": "HOST",
-                    _("one more allowed host"): "one more allowed host",
+                    "help": _("one more allowed host"),
                     **REPEATED,
                 },
             ),
@@ -156,7 +154,7 @@ def describe_options() -> dict[str, tuple[tuple[str, dict[str, Any]], ...]]:
                 "--without-host",
                 {
                     "metavar": "HOST",
-                    _("leave this host out"): "leave this one out",
+                    "help": _("leave this host out"),
                     **REPEATED,
                 },
             ),
@@ -168,14 +166,14 @@ def describe_options() -> dict[str, tuple[tuple[str, dict[str, Any]], ...]]:
                 "--allowed-service",
                 {
                     "metavar": "NAME",
-                    _("as if everybody had allowed this service"): "as if everybody had allowed it",
+                    "help": _("as if everybody had allowed this service"),
                 },
             ),
             (
                 "--allowed-tool",
                 {
                     "metavar": "TOOL",
-                    _("or only this one of its tools"): "or this one of its tools",
+                    "help": _("or only this one of its tools"),
                 },
             ),
         ),

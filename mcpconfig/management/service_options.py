@@ -103,7 +103,9 @@ def _add_behaviour_options(parser: CommandParser) -> None:
     parser.add_argument(
         "--open", dest="is_open", action=OnOff, help=_("its results can have untrusted content")
     )
-    parser.add_argument("--on-at-first", dest="starts_on", action=OnOff, help=_("on by default"))
+    parser.add_argument(
+        "--on-at-first", dest="starts_on", action=OnOff, help=_("on for people who did not choose")
+    )
     parser.add_argument(
         "--new-tools",
         choices=Service.NewTools.values,

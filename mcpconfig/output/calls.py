@@ -115,11 +115,9 @@ def _describe_kind(field: Json) -> str:
     choices = field.get("oneOf") or field.get("items", {}).get("oneOf")
     if choices:
         values = ", ".join(choice["const"] for choice in choices)
-        return (
-            _("some of %(values)s") % {"values": values}
-            if field[_("one of %(values)s") % {"values": values}] == "array"
-            else f"one of {values}"
-        )
+        if field["type"] == "array":
+            return _("some of %(values)s") % {"values": values}
+        return _("one of %(values)s") % {"values": values}
     return str(field.get("format", field["type"]))
 
 

@@ -77,9 +77,9 @@ def _run_on_database(check: Callable[[], list[Finding]]) -> list[Finding]:
 def _make_failure(faults: list[Finding], report: dict[str, Any]) -> Failure:
     subjects = ", ".join(dict.fromkeys(fault.subject for fault in faults))
     failure = Failure(
+        "unwell",
         _("Wrong: %(subjects)s.") % {"subjects": subjects},
-        _("See the report for what to do."),
-        faults[0].hint or "The report says what to do.",
+        faults[0].hint or _("See the report for what to do."),
     )
     failure.value |= report
     return failure

@@ -188,9 +188,9 @@ def load_marks(options: dict[str, Any]) -> list[Mark]:
             ) from error
         if not found:
             raise Failure(
+                "refused",
                 _("%(file)s has no anchor.") % {"file": file},
                 _("To write one, run `manage.py log anchor`."),
-                "`log anchor` writes them.",
             )
         marks += found
     return marks
@@ -200,9 +200,9 @@ def parse_mark(text: str) -> Mark:
     position, _colon, hash_ = text.partition(":")
     if not position.isdecimal() or len(hash_) != 64:
         raise Failure(
+            "refused",
             _("“%(text)s” is not POSITION:HASH.") % {"text": text},
             _("Copy it from the output of `manage.py log verify`."),
-            "`log verify` prints it so.",
         )
     return Mark(position=int(position), hash=hash_)
 
@@ -225,8 +225,8 @@ def parse_moment(text: str) -> datetime:
         moment = None
     if moment is None:
         raise Failure(
+            "refused",
             _("“%(text)s” is not a date.") % {"text": text},
             _("Write it as 2026-11-30."),
-            "Write it as 2026-11-30.",
         )
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
