@@ -39,143 +39,58 @@ def describe_options() -> dict[str, tuple[tuple[str, dict[str, Any]], ...]]:
         _("which past calls"): (
             (
                 "--days",
-                {
-                    "type": int,
-                    "default": 30,
-                    "metavar": "N",
-                    "help": _("how many days back"),
-                },
+                {"type": int, "default": 30, "metavar": "N", "help": _("how many days back")},
             ),
-            (
-                "--person",
-                {
-                    "metavar": "NAME",
-                    "help": _("only calls by this person"),
-                },
-            ),
-            (
-                "--service",
-                {
-                    "metavar": "NAME",
-                    "help": _("only calls of this service"),
-                },
-            ),
+            ("--person", {"metavar": "NAME", "help": _("only calls by this person")}),
+            ("--service", {"metavar": "NAME", "help": _("only calls of this service")}),
         ),
         _("current rules and limits"): (
-            (
-                "--with",
-                {
-                    "metavar": "RULE",
-                    "help": _("apply this rule, though it is off"),
-                    **IDS,
-                },
-            ),
-            (
-                "--without",
-                {"metavar": "RULE", "help": _("leave this rule out"), **IDS},
-            ),
-            (
-                "--without-limit",
-                {
-                    "metavar": "LIMIT",
-                    "help": _("leave this limit out"),
-                    **IDS,
-                },
-            ),
+            ("--with", {"metavar": "RULE", "help": _("apply this rule, though it is off"), **IDS}),
+            ("--without", {"metavar": "RULE", "help": _("leave this rule out"), **IDS}),
+            ("--without-limit", {"metavar": "LIMIT", "help": _("leave this limit out"), **IDS}),
         ),
         _("one more rule, which is not stored"): (
             ("--rule", {"choices": EFFECTS, "help": _("its effect")}),
             ("--rule-tool", {"metavar": "TOOL"}),
             ("--rule-service", {"metavar": "NAME"}),
-            (
-                "--rule-own",
-                {
-                    "action": "store_true",
-                    "help": _("only built-in tools"),
-                },
-            ),
+            ("--rule-own", {"action": "store_true", "help": _("only built-in tools")}),
             (
                 "--rule-group",
-                {
-                    "metavar": "GROUP",
-                    "help": _("only for members of this group"),
-                    **REPEATED,
-                },
+                {"metavar": "GROUP", "help": _("only for members of this group"), **REPEATED},
             ),
-            (
-                "--rule-risk",
-                {"choices": LEVELS, "help": _("only for this risk"), **REPEATED},
-            ),
+            ("--rule-risk", {"choices": LEVELS, "help": _("only for this risk"), **REPEATED}),
             (
                 "--rule-condition",
-                {
-                    "metavar": "TEXT",
-                    "help": _("a condition on the arguments of a call"),
-                },
+                {"metavar": "TEXT", "help": _("a condition on the arguments of a call")},
             ),
             (
                 "--rule-second",
-                {
-                    "metavar": "NAME",
-                    "help": _("the second approval that it requires"),
-                },
+                {"metavar": "NAME", "help": _("the second approval that it requires")},
             ),
         ),
         _("one more limit, which is not stored"): (
             ("--limit", {"type": int, "metavar": "CALLS", "help": _("calls per day")}),
             ("--limit-tool", {"metavar": "TOOL"}),
             ("--limit-service", {"metavar": "NAME"}),
-            (
-                "--limit-own",
-                {
-                    "action": "store_true",
-                    "help": _("only built-in tools"),
-                },
-            ),
-            (
-                "--limit-group",
-                {"metavar": "GROUP", "help": _("only for members of this group")},
-            ),
+            ("--limit-own", {"action": "store_true", "help": _("only built-in tools")}),
+            ("--limit-group", {"metavar": "GROUP", "help": _("only for members of this group")}),
         ),
         _("policy for everybody"): (
             ("--runs-up-to", {"choices": [NO_VALUE, "low", "medium"]}),
             ("--medium-needs", {"metavar": "NAME", "help": second}),
             ("--high-needs", {"metavar": "NAME", "help": second}),
             ("--asks-everything", {"action": BooleanOptionalAction}),
-            (
-                "--allowed-host",
-                {
-                    "metavar": "HOST",
-                    "help": _("one more allowed host"),
-                    **REPEATED,
-                },
-            ),
-            (
-                "--without-host",
-                {
-                    "metavar": "HOST",
-                    "help": _("leave this host out"),
-                    **REPEATED,
-                },
-            ),
+            ("--allowed-host", {"metavar": "HOST", "help": _("one more allowed host"), **REPEATED}),
+            ("--without-host", {"metavar": "HOST", "help": _("leave this host out"), **REPEATED}),
         ),
         _("what people allow in advance"): (
             ("--widest-consent", {"choices": WIDEST}),
             ("--consents-to-high", {"action": BooleanOptionalAction}),
             (
                 "--allowed-service",
-                {
-                    "metavar": "NAME",
-                    "help": _("as if everybody had allowed this service"),
-                },
+                {"metavar": "NAME", "help": _("as if everybody had allowed this service")},
             ),
-            (
-                "--allowed-tool",
-                {
-                    "metavar": "TOOL",
-                    "help": _("or only this one of its tools"),
-                },
-            ),
+            ("--allowed-tool", {"metavar": "TOOL", "help": _("or only this one of its tools")}),
         ),
     }
 
