@@ -276,7 +276,7 @@ def file(tmp_path: Path) -> Path:
 def test_a_dry_run_says_what_would_be_and_saves_nothing(file: Path) -> None:
     ran = Ran("import", str(file), "--dry-run")
     assert ran.code == 0, ran.err
-    assert ran.out == f"one would be added: {URL}, Bearer token: Authorization Bearer •••\n"
+    assert ran.out == f"Would add one: {URL}, Bearer token: Authorization Bearer •••\n"
     assert not Service.objects.exists()
 
 

@@ -120,7 +120,7 @@ async def test_half_a_character_in_an_answer_is_replaced(
             False,
             "The call succeeded, so do not repeat it",
         ),
-        ("blocks_thousands_failed", True, "The call failed, but its answer is not kept"),
+        ("blocks_thousands_failed", True, "The call failed. Its result is not kept"),
     ],
 )
 async def test_a_whole_answer_that_is_too_large_is_withheld_and_the_call_is_over(

@@ -218,7 +218,7 @@ def test_an_allowance_of_tokens_is_used_up_when_they_are(owner: Member) -> None:
     assert usage.find_used_up_allowance(owner) == ""
     UsageOfDay.objects.update(output_tokens=1_000)
     assert usage.find_used_up_allowance(owner) == (
-        "You have used 1,000 of the 1,000 tokens that an admin allows in a month."
+        "You have used 1,000 of your 1,000 tokens a month."
     )
     allowance.delete()
     assert usage.find_used_up_allowance(owner) == ""
@@ -229,9 +229,7 @@ def test_an_allowance_of_money_counts_its_own_currency_only(owner: Member) -> No
     used_by(owner, cost="7")
     assert usage.find_used_up_allowance(owner) == ""
     UsageOfDay.objects.update(currency="EUR")
-    assert usage.find_used_up_allowance(owner) == (
-        "You have used 7.00 of the 5.00 EUR that an admin allows in a month."
-    )
+    assert usage.find_used_up_allowance(owner) == ("You have used 7.00 of your 5.00 EUR a month.")
 
 
 def test_last_month_does_not_count(owner: Member) -> None:
