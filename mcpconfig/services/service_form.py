@@ -108,7 +108,7 @@ class ServiceForm(forms.ModelForm):
             self.add_error("groups", _("Choose a group. Without one, nobody can use the service."))
         for field in _REQUIRED_FIELDS.get(cleaned.get("authentication", ""), ()):
             if not cleaned.get(field) and not self._keeps_secret(field):
-                text = _("Enter this again: a service with a new URL doesn't keep its credentials.")
+                text = _("Required. A service with a new URL doesn't keep its credentials.")
                 if field == "identity_provider":
                     text = _("Choose where people sign in. An admin sets up identity providers.")
                 self.add_error(field, text)

@@ -109,7 +109,7 @@ def test_an_admin_imports_what_an_editor_keeps(visit: Visit, house: House) -> No
     tab.get_by_role("link", name="Import").click()
     tab.get_by_label("Paste it").fill(written)
     button(tab, "Show what would be added").click()
-    expect(tab.get_by_text("none is ever started here")).to_be_visible()
+    expect(tab.get_by_text("Countersign starts no programs")).to_be_visible()
     expect(tab.get_by_role("checkbox", name="Add wiki")).to_be_checked()
     tab.get_by_label("Wiki key").fill("a-key-0123456789")
     tab.get_by_label("Name", exact=True).fill("imported")

@@ -183,7 +183,7 @@ async def test_an_app_gets_no_tool_that_an_admin_switched_off(
     shown = await shown_in(runtime, turn)
     off = ToolSetting.objects.filter(service=gallery, name="read_counter")
     await in_database(off.update, is_enabled=False)
-    with pytest.raises(Refused, match="no tool of this name"):
+    with pytest.raises(Refused, match="no tool with this name"):
         await asked(turn, shown, "read_counter", name="one")
 
 

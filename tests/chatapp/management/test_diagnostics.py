@@ -113,9 +113,9 @@ def test_unsafe_settings_are_all_listed(settings: Any) -> None:
 @pytest.mark.parametrize(
     ("values", "fault"),
     [
-        ({"PUBLIC_URL": "https://chat.example", "ALLOWED_HOSTS": ["127.0.0.1"]}, "not answered"),
+        ({"PUBLIC_URL": "https://chat.example", "ALLOWED_HOSTS": ["127.0.0.1"]}, "not allowed"),
         ({"PUBLIC_URL": "https://chat.example", "ALLOWED_ORIGINS": []}, "are refused"),
-        ({"PUBLIC_URL": "http://chat.example"}, "in the clear"),
+        ({"PUBLIC_URL": "http://chat.example"}, "unencrypted"),
         ({"DEBUG": True}, "DEBUG is on"),
     ],
 )
@@ -147,7 +147,7 @@ def test_addresses_in_order_are_said_to_be_so(settings: Any, url: str) -> None:
 
 def test_a_folder_that_cannot_be_written_is_found(settings: Any, tmp_path: Path) -> None:
     settings.VAR_DIR = tmp_path / "nowhere"
-    assert "cannot be written" in Ran("doctor").out
+    assert "can't be written" in Ran("doctor").out
 
 
 def test_keys_that_others_can_read_are_found(tmp_path: Path) -> None:
@@ -168,7 +168,7 @@ def test_a_full_disk_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("demo", "model", "fault"),
     [
-        (False, "", "no model to ask"),
+        (False, "", "No model is set up"),
         (True, "openai:gpt-6-sol", "key"),
         (True, "nobody:model", "no model “nobody:model”"),
         (True, "", "Only the demo assistant"),

@@ -77,7 +77,7 @@ def test_an_address_with_a_query_is_refused_in_words(
 ) -> None:
     with_keys(monkeypatch, kind)
     monkeypatch.setenv(BASE_URLS[kind], f"https://x.example/openai/deployments/d{end}")
-    assert f"{BASE_URLS[kind]} has a “?” or a “#”: leave it out" in refused(kind).message
+    assert f"{BASE_URLS[kind]} has a “?” or a “#”. Remove it" in refused(kind).message
 
 
 @pytest.mark.parametrize(("kind", "variable"), [("google", "GEMINI_API_KEY")])

@@ -398,7 +398,7 @@ def test_member_add_makes_a_member_or_an_admin(monkeypatch: pytest.MonkeyPatch) 
         ("owner", "a long enough phrase", "already exists"),
         ("two words", "a long enough phrase", "valid username"),
         ("kim", "12345", "too short"),
-        ("kim", "", "holds no password"),
+        ("kim", "", "is not set"),
     ],
 )
 def test_member_add_refuses_in_words(

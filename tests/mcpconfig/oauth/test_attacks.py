@@ -193,7 +193,7 @@ async def test_metadata_under_another_name_is_refused(
     with pytest.raises(OperationError) as caught:
         await start(service, ada)
 
-    assert "goes by another name" in caught.value.message
+    assert "uses a different name" in caught.value.message
     assert "/register" not in peers.asked
 
 

@@ -98,9 +98,13 @@ async def test_after_a_no_the_call_is_not_sent_again(
         ({"elicitations": "all"}, "rpc_error", "Pay first."),
         ({"elicitations": [7]}, "protocol", "can't be read"),
         ({"elicitations": [{**PAGE, "elicitationId": ["x"]}]}, "protocol", "can't be read"),
-        ({"elicitations": [PAGE, PAGE]}, "protocol", "two pages alike"),
-        ({"elicitations": [{**PAGE, "url": "http://10.0.0.1/"}]}, "protocol", "nobody should open"),
-        ({"elicitations": [{**PAGE, "mode": "form", "url": None}]}, "protocol", "nobody should"),
+        ({"elicitations": [PAGE, PAGE]}, "protocol", "the same page twice"),
+        ({"elicitations": [{**PAGE, "url": "http://10.0.0.1/"}]}, "protocol", "an unsafe address"),
+        (
+            {"elicitations": [{**PAGE, "mode": "form", "url": None}]},
+            "protocol",
+            "an unsafe address",
+        ),
         (
             {
                 "elicitations": [
@@ -108,7 +112,7 @@ async def test_after_a_no_the_call_is_not_sent_again(
                 ]
             },
             "protocol",
-            "too much at once",
+            "too many questions at once",
         ),
     ],
 )

@@ -166,10 +166,10 @@ def test_a_secret_that_is_not_used_any_more_is_not_kept(
     [
         ({"slug": "demo"}, "The demo assistant has this name"),
         ({"slug": "openai"}, "short name of the environment's account"),
-        ({"base_url": "https://llm.example/d/?api-version=2024-10-21"}, "leave it out, with what"),
+        ({"base_url": "https://llm.example/d/?api-version=2024-10-21"}, "Remove it and what"),
         ({"base_url": "http://[x"}, "not an http or https address"),
         ({"key": ""}, "Enter it"),
-        ({"key": "“quoted”"}, "characters that no key has"),
+        ({"key": "“quoted”"}, "characters that a key can't have"),
         ({"key_place": "none"}, "or have it stored"),
         ({"kind": "anthropic", "key_place": "none", "key": ""}, "needs a key"),
         ({"kind": "bedrock"}, "in a region"),

@@ -128,11 +128,11 @@ def test_default_model_comes_before_the_first_one_listed(server: WireServer, set
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        (Answer(status=404, document="404 page not found"), "most addresses end in /v1"),
+        (Answer(status=404, document="404 page not found"), "Most addresses end in /v1"),
         (Answer(status=401, error={"message": "no"}), "refused the key"),
         (Answer(status=503, error={"message": "loading"}), "It answered 503"),
         (Answer(document="<html>", content_type="text/html"), "not a list of models"),
-        (listing({"data": []}), "lists no model"),
+        (listing({"data": []}), "lists no chat model"),
         (listing({"data": [{"id": "x" * 4_100_000}]}), "did not list its models"),
     ],
 )

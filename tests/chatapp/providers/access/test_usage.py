@@ -267,7 +267,7 @@ def test_a_group_uses_its_allowance_up_together_or_each_their_own(
     assert usage.find_used_up_allowance(outsider) == ""
     if is_shared:
         assert usage.find_used_up_allowance(owner).startswith(
-            "Your group has used 100 of the 100 tokens"
+            "Your group has used 100 of its 100 tokens"
         )
 
 

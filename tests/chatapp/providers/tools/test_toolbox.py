@@ -271,7 +271,7 @@ def test_the_preflight_says_what_a_provider_changes() -> None:
     assert preflight(ANTHROPIC, named) == ("", ("Renamed arguments: $filter.",))
     assert preflight(OPENAI, tool)[1][0].startswith("Its name there is files_list_all_")
     not_an_object = ToolSpec(name="x", description="", input_schema={"type": "array"})
-    assert "other than an object" in preflight(OPENAI, not_an_object)[0]
+    assert "as an object" in preflight(OPENAI, not_an_object)[0]
 
 
 def test_a_tool_that_breaks_its_own_description_breaks_no_other(
