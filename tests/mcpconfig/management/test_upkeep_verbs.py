@@ -90,7 +90,7 @@ def test_a_service_that_somebody_else_tries_in_this_moment_is_not_called_well(
 def test_a_service_that_is_off_is_not_tried(box: Service, modern: Served) -> None:
     Ran("set", "box", "--no-enabled")
     off = Ran("retry", "box")
-    assert (off.code, "switched off" in off.err) == (1, True)
+    assert (off.code, "The service is off." in off.err) == (1, True)
     assert modern.arrivals.seen == []
 
 

@@ -116,8 +116,8 @@ async def test_a_question_of_the_service_is_named_and_where_it_could_be_answered
 @pytest.mark.parametrize(
     ("misdeed", "hint"),
     [
-        ("needs_a_model", "its models and folders"),
-        ("needs_oddly", "its models and folders"),
+        ("needs_a_model", "Countersign does not share"),
+        ("needs_oddly", "Countersign does not share"),
         ("needs_more", "Ask the service's operator"),
     ],
 )
