@@ -193,7 +193,7 @@ async def test_arguments_that_do_not_fit_are_told_and_sent_nowhere(
     shown = await shown_in(runtime, turn)
     call = await over(runtime, await asked(turn, shown, "read_counter", name=7))
     assert apps.build_app_result(call)["isError"] is True
-    assert "name must be a text" in apps.build_app_result(call)["content"][0]["text"]
+    assert "name must be text" in apps.build_app_result(call)["content"][0]["text"]
     assert effects.lines == []
 
 

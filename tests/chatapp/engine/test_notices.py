@@ -141,7 +141,7 @@ async def test_only_notices_have_a_kind(
     ("name", "arguments", "sentence"),
     [
         (DELETE[0], "{}", "Missing: title."),
-        (DELETE[0], '{"title": 5}', "title must be a text, not 5."),
+        (DELETE[0], '{"title": 5}', "title must be text, not 5."),
         (READ[0], "{}", "Missing: title."),
     ],
 )

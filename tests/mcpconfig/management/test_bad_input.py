@@ -85,7 +85,7 @@ WRONG: dict[tuple[str, ...], str] = {
     ("add", "one", URL, "--header", "Host=elsewhere"): "The protocol sets",
     ("add", "one", URL, "--client-id", "an-id"): "need OAuth",
     ("add", "one", URL, "--scope", "tools"): "need OAuth",
-    ("add", "one", URL, "--client-credentials"): "client id: Enter it",
+    ("add", "one", URL, "--client-credentials"): "client id: Required.",
     ("add", "one", URL, "--oauth", "--client-secret-env", "UNSET_VARIABLE"): "is not set",
     ("set", "box", "--url", URL, "--bearer-env", "UNSET_VARIABLE"): "is not set",
     ("sign-ins", "box", "--revoke", "nobody"): "no member “nobody”",

@@ -204,5 +204,5 @@ def test_one_sign_in_is_ended_and_the_others_stay(
     left = {value["person"] for value in Ran("sign-ins", "box", "--json").json}
     assert left == {"stranger", None}
 
-    assert "everybody" in Ran("sign-ins", "box", "--revoke-shared").out
+    assert "shared sign-in" in Ran("sign-ins", "box", "--revoke-shared").out
     assert OAuthGrant.objects.get().person == stranger

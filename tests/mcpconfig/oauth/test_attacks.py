@@ -173,7 +173,7 @@ async def test_an_error_of_the_wrong_issuer_is_not_told(
 
     error = await refused(service, ada, wrong)
 
-    assert "another server" in error.message
+    assert "a different server" in error.message
     assert "allowed" not in error.message
 
 

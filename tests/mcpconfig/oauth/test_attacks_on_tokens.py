@@ -117,7 +117,7 @@ async def test_another_authorization_server_does_not_get_the_secret_that_an_admi
         with pytest.raises(OperationError) as caught:
             await start(service, ada)
 
-        assert "another server" in caught.value.message
+        assert "a different sign-in server" in caught.value.message
         assert second.requests == [] and second.registrations == 0
         assert "/authorize" not in [arrival.path for arrival in served.arrivals.seen]
 

@@ -45,13 +45,13 @@ def text(**rules: Any) -> dict[str, Any]:
     [
         ({}, "Missing: text."),
         ({"text": "a", "filter": {}}, "Missing: filter.names."),
-        ({"text": 5}, "text must be a text, not 5."),
-        ({"text": None}, "text must be a text, not null."),
-        ({"text": ["a"]}, "text must be a text, not a list."),
+        ({"text": 5}, "text must be text, not 5."),
+        ({"text": None}, "text must be text, not null."),
+        ({"text": ["a"]}, "text must be text, not a list."),
         ({"text": "a", "count": 1.5}, "count must be a whole number, not 1.5."),
         ({"text": "a", "how": "well"}, 'how must be one of "fast", "slow", null.'),
         ({"text": "a", "extra": 1}, "Unknown: extra."),
-        ({"text": "a", "filter": {"names": ["b", 3]}}, "filter.names[1] must be a text, not 3."),
+        ({"text": "a", "filter": {"names": ["b", 3]}}, "filter.names[1] must be text, not 3."),
     ],
 )
 def test_what_does_not_fit_is_said_in_a_sentence(value: Any, sentence: str) -> None:
@@ -82,7 +82,7 @@ def test_a_long_value_is_not_repeated_to_the_model() -> None:
 
 def test_a_choice_of_types_is_told_as_one() -> None:
     choice = {"properties": {"id": {"anyOf": [{"type": "string"}, {"type": ["integer", "null"]}]}}}
-    assert of({"id": True}, choice) == "id must be a text or a whole number or null, not true."
+    assert of({"id": True}, choice) == "id must be text or a whole number or null, not true."
     assert of({"id": 7}, choice) == ""
     mixed = {"properties": {"id": {"oneOf": [{"minLength": 3}, {"maxLength": 1}]}}}
     assert of({"id": "xx"}, mixed) == "id matches none of the allowed forms."
@@ -92,7 +92,7 @@ def test_a_reference_inside_the_schema_is_followed() -> None:
     schema = {"$defs": {"n": {"type": "integer"}}, "properties": {"a": {"$ref": "#/$defs/n"}}}
     assert of({"a": "x"}, schema) == 'a must be a whole number, not "x".'
     tree = {"properties": {"child": {"$ref": "#"}, "name": {"type": "string"}}}
-    assert of({"child": {"child": {"name": 1}}}, tree) == "child.child.name must be a text, not 1."
+    assert of({"child": {"child": {"name": 1}}}, tree) == "child.child.name must be text, not 1."
 
 
 @pytest.mark.parametrize("draft", ANY_DRAFT)

@@ -189,12 +189,12 @@ def test_the_others_of_the_file_are_read_all_the_same() -> None:
         ('{"servers": [{"server": {}}]}', "This JSON has no “mcpServers”"),
         ('{"mcp": 3}', "This JSON has no “mcpServers”"),
         ('{"mcpServers": {}}', "There are no services in this text."),
-        ('{"mcpServers": {"a": {}, "a": {}}}', "“a” is there twice"),
-        ('{"mcpServers": {"a": {"url": "x", "url": "y"}}}', "“url” is there twice"),
+        ('{"mcpServers": {"a": {}, "a": {}}}', "“a” appears twice"),
+        ('{"mcpServers": {"a": {"url": "x", "url": "y"}}}', "“url” appears twice"),
         (" " * (MAX_BYTES + 1), "This is larger than 256 KB."),
         (
             json.dumps(servers(**{f"s{n}": {} for n in range(MAX_ENTRIES + 1)})),
-            "These are more than 100 services.",
+            "There are more than 100 services.",
         ),
     ],
 )
