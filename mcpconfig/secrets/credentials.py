@@ -134,7 +134,7 @@ def summarize_secret(service: Service, field: str) -> str:
     stored = bytes(getattr(credential, field)) if credential is not None else b""
     if credential is None or not stored:
         return str(NOT_SET)
-    when = _("set on %(date)s") % {"date": f"{credential.changed_at:%%Y-%%m-%%d}"}
+    when = _("set on %(date)s") % {"date": f"{credential.changed_at:%Y-%m-%d}"}
     try:
         secret = encryption.decrypt(stored, place=_build_place(service, field))
     except encryption.DecryptionError:

@@ -89,7 +89,7 @@ class Command(OperatorCommand):
         else:
             self.stdout.write(
                 _("%(token)s\nIt acts for %(person)s until %(date)s. It is shown only once.")
-                % {"token": text, "person": person, "date": f"{token.expires_at:%%Y-%%m-%%d}"}
+                % {"token": text, "person": person, "date": f"{token.expires_at:%Y-%m-%d}"}
             )
 
     def _list(self, options: dict[str, Any]) -> None:
@@ -103,7 +103,7 @@ class Command(OperatorCommand):
             state = (
                 _("ended")
                 if token.has_ended
-                else _("until %(date)s") % {"date": f"{token.expires_at:%%Y-%%m-%%d}"}
+                else _("until %(date)s") % {"date": f"{token.expires_at:%Y-%m-%d}"}
             )
             scopes = " ".join(token.scopes)
             self.stdout.write(

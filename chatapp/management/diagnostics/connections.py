@@ -136,7 +136,7 @@ def _report_last_state(service: Service) -> Finding:
     return report_good(
         subject,
         _("It last worked at %(time)s UTC.")
-        % {"time": f"{service.last_success_at:%%Y-%%m-%%d %%H:%%M}"},
+        % {"time": f"{service.last_success_at:%Y-%m-%d %H:%M}"},
     )
 
 

@@ -67,7 +67,7 @@ def _check_end_dates(offered: list[OfferedModel]) -> list[Finding]:
         report_doubtful(
             SUBJECT,
             _("The provider ends %(model)s on %(date)s.")
-            % {"model": model_id, "date": f"{end:%%Y-%%m-%%d}"},
+            % {"model": model_id, "date": f"{end:%Y-%m-%d}"},
             hint,
         )
         for model_id, end in ends.items()

@@ -65,9 +65,7 @@ def describe_key_place(provider: ModelProvider) -> str:
         return _("stored, but no known key in ENCRYPTION_KEYS opens it")
     at = provider.key_changed_at
     return (
-        _("stored here, set on %(date)s") % {"date": f"{at:%%Y-%%m-%%d}"}
-        if at
-        else _("stored here")
+        _("stored here, set on %(date)s") % {"date": f"{at:%Y-%m-%d}"} if at else _("stored here")
     )
 
 

@@ -205,7 +205,7 @@ def describe_abilities(model: ChatModel) -> tuple[str, ...]:
         _("reads PDF"): model.takes_documents,
         _("reasons"): model.reasons,
         _("no tools"): not model.takes_tools,
-        _("%(count)s tokens of context") % {"count": _format_count(size or 0)}: size,
+        _("%(count)s context") % {"count": _format_count(size or 0)}: size,
     }
     return tuple(word for word, holds in words.items() if holds)
 

@@ -185,7 +185,7 @@ def describe_renewal(today: date | None = None) -> str:
         if first.month < 12
         else first.replace(year=first.year + 1, month=1)
     )
-    return _("It resets on %(date)s. An admin can raise it.") % {"date": f"{following:%%-d %%B}"}
+    return _("It resets on %(date)s. An admin can raise it.") % {"date": f"{following:%-d %B}"}
 
 
 def _measure_allowance(allowance: Allowance, person: Member, today: date) -> AllowanceUse:

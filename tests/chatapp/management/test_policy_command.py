@@ -119,7 +119,7 @@ def told(*words: str) -> dict[str, Any]:
 def test_policy_tests_are_tried_and_a_failing_one_ends_with_1(
     owner: Member, service: Service
 ) -> None:
-    assert Ran("policy", "test").out == "0 policy tests, 0 fail.\n"
+    assert Ran("policy", "test").out == "0 policy tests, 0 failed.\n"
     values = {"person": owner, "service": service, "tool": "change_label"}
     PolicyTest.objects.create(name="Holds", expected="ask", **values)
     assert Ran("policy", "test").code == 0
@@ -280,7 +280,7 @@ def test_the_command_drafts_what_the_page_does(
         ("--with 99", "There is no rule 99."),
         ("--without 99", "There is no rule 99."),
         ("--without-limit 99", "There is no limit 99."),
-        ("--person nobody", "There is no member named 'nobody'."),
+        ("--person nobody", "There is no member named “nobody”."),
         ("--limit-tool read_label", "--limit is required"),
         ("--limit -1", "--limit must be"),
         ("--limit 1 --limit-own --limit-service shop", "Use either"),
@@ -290,10 +290,10 @@ def test_the_command_drafts_what_the_page_does(
         ("--rule deny --rule-own --rule-service shop", "Use either"),
         ("--rule deny --rule-condition amount<", "--rule-condition: "),
         ("--rule deny --rule-own --rule-tool remember --rule-condition txt==1", "named “txt”"),
-        ("--rule deny --rule-group Nobody", "There is no group named 'Nobody'."),
+        ("--rule deny --rule-group Nobody", "There is no group named “Nobody”."),
         ("--allowed-host https://a.test", "“https://a.test” is not a host."),
-        ("--without-host a.test", "There is no allowed host 'a.test'."),
-        ("--high-needs Nobody", "There is no second signature named 'Nobody'."),
+        ("--without-host a.test", "There is no allowed host “a.test”."),
+        ("--high-needs Nobody", "There is no second signature named “Nobody”."),
     ],
 )
 def test_a_draft_that_cannot_be_is_refused_in_words(

@@ -160,7 +160,7 @@ def test_nobody_there_is_told_on_the_page_and_by_the_doctor(
     forget_environment(monkeypatch)
     settings.DEMO, settings.DEFAULT_MODEL = True, ""
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
-    sentence = "The model server at 127.0.0.1 did not list its models."
+    sentence = "The model server (127.0.0.1) did not list its models."
     assert sentence in owner_client.get("/").content.decode()
     assert sentence in owner_client.post("/models/").content.decode()
     assert sentence in Ran("doctor").out

@@ -293,7 +293,7 @@ async def test_a_turn_that_uses_the_allowance_up_ends_before_its_next_model_call
     assert (done.state, done.reason) == (Turn.State.DONE, "budget")
     assert len(scripted.requests) == 1
     (notice,) = await in_database(read_notices, turn)
-    assert "5 of the 5 tokens" in notice
+    assert "5 of your 5 tokens" in notice
 
 
 def test_a_message_that_nobody_will_answer_is_refused_and_stays_in_the_box(
@@ -307,8 +307,8 @@ def test_a_message_that_nobody_will_answer_is_refused_and_stays_in_the_box(
     assert answered.status_code == 409
     page = parse(answered.content.decode())
     assert page.one("textarea").text == "typed with care"
-    assert "5 of the 5 tokens" in page.one("div", id="composer-notice").text
-    with pytest.raises(Refused, match="5 of the 5 tokens"):
+    assert "5 of your 5 tokens" in page.one("div", id="composer-notice").text
+    with pytest.raises(Refused, match="5 of your 5 tokens"):
         retry.ask_again(turn.conversation, owner, scripted.MODEL)
     with pytest.raises(Refused, match="It begins anew on 1"):
         intake.receive(owner, None, text="Hello", model=scripted.MODEL)

@@ -235,7 +235,7 @@ def test_a_tool_that_no_provider_can_take_is_left_out_with_a_reason() -> None:
     assert [tool.name for tool in box.tools] == ["files_list"]
     assert {left.name: left.reason for left in box.left_out} == {
         "a_text": "The service does not describe its arguments as an object.",
-        "a_long": "The description of its arguments is longer than 100,000.",
+        "a_long": "The description of its arguments is longer than 100,000 characters.",
     }
 
 
