@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 from django.apps import AppConfig
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Tags, register
+from django.utils.translation import gettext as _
 
 from chatapp.audit.anchors import describe_place, is_key, is_place
 from mcpconfig.secrets import encryption
@@ -28,52 +29,58 @@ ENGINES = {"chatapp.server.sqlite", "chatapp.server.postgresql"}
 
 
 @register(Tags.security)
-def check_allowed_hosts(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[CheckMessage]:
+def check_allowed_hosts(
+    app_configs: Sequence[AppConfig] | None, **_options: Any
+) -> list[CheckMessage]:
     if settings.DEBUG or "*" not in settings.ALLOWED_HOSTS:
         return []
     return [
         Error(
-            "ALLOWED_HOSTS accepts every host, so any name can be pointed at this server.",
-            hint="Name the hosts by which people reach it, separated by commas.",
+            _("ALLOWED_HOSTS accepts every host, so attackers can use any host name."),
+            hint=_("List the host names that people use, separated by commas."),
             id="countersign.E001",
         )
     ]
 
 
 @register(Tags.security)
-def check_secret_key(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[CheckMessage]:
+def check_secret_key(
+    app_configs: Sequence[AppConfig] | None, **_options: Any
+) -> list[CheckMessage]:
     key = settings.SECRET_KEY
     if len(key) >= 32 and len(set(key)) >= 8 and not key.lower().startswith(KNOWN_SECRETS):
         return []
     return [
         Error(
-            "SECRET_KEY is short or looks like an example, so sessions could be forged.",
-            hint="Leave it unset to have one made, or set at least 50 random characters.",
+            _("SECRET_KEY is short or looks like an example, so sessions could be forged."),
+            hint=_("Leave it unset to create one, or set at least 50 random characters."),
             id="countersign.E002",
         )
     ]
 
 
 @register(Tags.security)
-def check_encryption_keys(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[CheckMessage]:
+def check_encryption_keys(
+    app_configs: Sequence[AppConfig] | None, **_options: Any
+) -> list[CheckMessage]:
     if settings.ENCRYPTION_KEYS and all(map(encryption.is_key, settings.ENCRYPTION_KEYS)):
         return []
     return [
         Error(
-            "ENCRYPTION_KEYS holds a key that cannot be used to keep credentials.",
-            hint="Leave it unset to have one made, or set keys made by Fernet.generate_key().",
+            _("ENCRYPTION_KEYS has a key that can't encrypt credentials."),
+            hint=_("Leave it unset to create one, or set keys made by Fernet.generate_key()."),
             id="countersign.E003",
         )
     ]
 
 
 @register(Tags.security)
-def check_origins(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[CheckMessage]:
+def check_origins(app_configs: Sequence[AppConfig] | None, **_options: Any) -> list[CheckMessage]:
     addresses = [*settings.ALLOWED_ORIGINS, *([settings.PUBLIC_URL] if settings.PUBLIC_URL else [])]
     return [
         Error(
-            f"{address} is not an exact origin.",
-            hint="PUBLIC_URL and ALLOWED_ORIGINS take https://host or https://host:port.",
+            _("%(address)s is not an exact origin.") % {"address": address},
+            hint=_("PUBLIC_URL and ALLOWED_ORIGINS accept https://host or https://host:port."),
             id="countersign.E004",
         )
         for address in addresses
@@ -93,36 +100,40 @@ def is_origin(address: str) -> bool:
 
 
 @register(Tags.security)
-def check_log_anchors(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[CheckMessage]:
+def check_log_anchors(
+    app_configs: Sequence[AppConfig] | None, **_options: Any
+) -> list[CheckMessage]:
     found: list[CheckMessage] = []
     if not is_key(settings.LOG_SIGNING_KEY):
-        hint = "Leave it unset to have one made, or set 32 random bytes as URL-safe base64."
+        hint = _("Leave it unset to create one, or set 32 random bytes as URL-safe base64.")
         found.append(
-            Error("LOG_SIGNING_KEY cannot be used as a key.", hint=hint, id="countersign.E007")
+            Error(_("LOG_SIGNING_KEY can't be used as a key."), hint=hint, id="countersign.E007")
         )
     for place in settings.LOG_ANCHORS:
         if not is_place(place):
-            hint = "It takes stdout, file:/path, mailto:name@host and https://…"
-            sentence = f"LOG_ANCHORS has {describe_place(place)}, which is no place to write to."
+            hint = _("It accepts stdout, file:/path, mailto:name@host and https://…")
+            sentence = _("LOG_ANCHORS has %(place)s, which is not a valid place.") % {
+                "place": describe_place(place)
+            }
             found.append(Error(sentence, hint=hint, id="countersign.E008"))
         elif place.startswith("mailto:") and not settings.SENDS_MAIL:
-            hint = "Set EMAIL_URL, or choose another place."
-            sentence = "LOG_ANCHORS has a mail address, but no mail is sent."
+            hint = _("Set EMAIL_URL, or choose another place.")
+            sentence = _("LOG_ANCHORS has a mail address, but EMAIL_URL is not set.")
             found.append(Error(sentence, hint=hint, id="countersign.E009"))
     return found
 
 
 @register(Tags.database)
-def check_database(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[CheckMessage]:
+def check_database(app_configs: Sequence[AppConfig] | None, **_options: Any) -> list[CheckMessage]:
     database = settings.DATABASES["default"]
     if database["ENGINE"] not in ENGINES:
-        hint = "DATABASE_URL takes sqlite:///… or postgresql://…"
-        return [Error("This database is not supported.", hint=hint, id="countersign.E005")]
+        hint = _("DATABASE_URL accepts sqlite:///… or postgresql://…")
+        return [Error(_("This database is not supported."), hint=hint, id="countersign.E005")]
     if database["ENGINE"].endswith("sqlite") and is_on_network(Path(database["NAME"])):
         return [
             Error(
-                "The SQLite file is on a network file system, which does not keep its locks.",
-                hint="Put it on a local disk, or use PostgreSQL.",
+                _("The SQLite file is on a network file system, whose locks are not reliable."),
+                hint=_("Put it on a local disk, or use PostgreSQL."),
                 id="countersign.E006",
             )
         ]

@@ -13,6 +13,8 @@ from django.urls import reverse
 from django.utils.cache import add_never_cache_headers
 from django.utils.decorators import sync_and_async_middleware
 from django.utils.deprecation import MiddlewareMixin
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.csrf import csrf_failure
 from django_htmx.http import HttpResponseClientRedirect
 
@@ -99,7 +101,9 @@ class FormTextLimit(MiddlewareMixin):
     """Answers a form with too much text with a message beside the box, so that the typed text
     stays. It runs before the CSRF check, whose token is in the form."""
 
-    WORDS = "This is more text than can be sent at once. Go back, shorten it, and try again."
+    WORDS = gettext_lazy(
+        "The text is too long to send at once. Go back, shorten it, and try again."
+    )
 
     def process_view(
         self,
@@ -115,7 +119,7 @@ class FormTextLimit(MiddlewareMixin):
         except UnreadablePostError:
             return None
         except RequestDataTooBig:
-            sentence = intake.explain_too_long() if view is messages.send else self.WORDS
+            sentence = intake.explain_too_long() if view is messages.send else str(self.WORDS)
             return self._answer(request, sentence)
         return None
 
@@ -153,7 +157,9 @@ class SameOriginOnly(MiddlewareMixin):
         is_ours = site == "same-origin" or request.headers.get("Origin") in settings.ALLOWED_ORIGINS
         if is_ours and request.headers.get("Sec-Fetch-Dest", "document") in self.PLACES:
             return None
-        return csrf_failure(request, f"It was sent from elsewhere ({site}).")
+        return csrf_failure(
+            request, _("The request came from another site (%(site)s).") % {"site": site}
+        )
 
 
 class PasswordFirst(MiddlewareMixin):

@@ -7,6 +7,7 @@ from datetime import timedelta
 from django.db import IntegrityError, transaction
 from django.db.models.functions import Now
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from chatapp.audit import audit_log
 from chatapp.audit.audit_log import AuditEvent, Who
@@ -32,7 +33,8 @@ def create(
     `form_id` becomes its id, so that one form creates one token. Raise Refused.
     """
     if AccessToken.objects.live().filter(person=person).count() >= MAX_TOKENS:
-        raise Refused(f"There are {MAX_TOKENS} tokens in use already. Revoke one first.")
+        sentence = _("You already have %(count)s tokens in use. Revoke one first.")
+        raise Refused(sentence % {"count": MAX_TOKENS})
     try:
         with transaction.atomic():
             token, text = AccessToken.make(
@@ -44,7 +46,7 @@ def create(
             )
             _log(token, Kind.TOKEN_MADE)
     except IntegrityError:
-        raise Refused("This token was made already, and its text is shown only once.") from None
+        raise Refused(_("This token already exists. Its text is shown only once.")) from None
     return token, text
 
 

@@ -13,6 +13,8 @@ from asgiref.sync import async_to_sync
 from django.db import IntegrityError, transaction
 from django.http import Http404
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from chatapp.context.withheld_results import describe_withheld, is_visible_to_model
 from chatapp.conversations.intake import lock_latest
@@ -30,9 +32,9 @@ from .direct_calls import begin_turn
 
 MAX_CALLS = 200
 MAX_CALLS_A_MINUTE = 20
-BUSY = "The assistant is still working on this chat."
-TOO_MANY = "This app has asked for too many tools. Wait a minute."
-NO_SUCH_TOOL = "The service of this app offers apps no tool of this name."
+BUSY = gettext_lazy("The assistant is still working on this chat.")
+TOO_MANY = gettext_lazy("This app has asked for too many tools. Wait a minute.")
+NO_SUCH_TOOL = gettext_lazy("The app's service offers apps no tool with this name.")
 
 
 def find_call_with_app(person: Member, call_id: uuid.UUID) -> ToolCall:
@@ -40,7 +42,7 @@ def find_call_with_app(person: Member, call_id: uuid.UUID) -> ToolCall:
     call = ToolCall.of(person, call_id)
     usable = Service.objects.for_member(person)
     if call.service not in usable or not find_app_uri(call):
-        raise Http404("There is no app here.")
+        raise Http404(_("There is no app here."))
     return call
 
 
@@ -51,12 +53,12 @@ def read_app(person: Member, call: ToolCall) -> App:
     if known is not None:
         return known
     if call.service is None:
-        raise Http404("There is no app here.")
+        raise Http404(_("There is no app here."))
     uri = find_app_uri(call)
     acting = Acting.of(person, call.turn.conversation_id)
     page = parse_app_page(async_to_sync(reading.read_resource)(call.service, uri, acting=acting))
     with transaction.atomic():
-        contents, _ = AppContents.objects.get_or_create(
+        contents, _created = AppContents.objects.get_or_create(
             hash=page.hash, defaults={"html": page.html}
         )
         return App.objects.get_or_create(  # another tab may have stored the same app
@@ -85,7 +87,9 @@ def build_app_result(call: ToolCall) -> dict[str, Any]:
         given = {"content": call.content, "isError": bool(call.result.get("is_error"))}
         structured = call.result.get("structured")
         return given if structured is None else given | {"structuredContent": structured}
-    said = (call.error or {}).get("message") or f"This was not run: {call.get_state_display()}."
+    said = (call.error or {}).get("message") or _("This was not run: %(state)s.") % {
+        "state": call.get_state_display()
+    }
     return {"content": [{"type": "text", "text": said}], "isError": True}
 
 
@@ -101,7 +105,7 @@ def receive_from_app(person: Member, shown: ToolCall, name: str, arguments: Any)
         with transaction.atomic():
             return _accept(person, shown, definition, text)
     except IntegrityError:  # another turn began meanwhile
-        raise Refused(BUSY, 409) from None
+        raise Refused(str(BUSY), 409) from None
 
 
 def _find_tool(shown: ToolCall, name: str) -> ToolDefinition:
@@ -110,7 +114,7 @@ def _find_tool(shown: ToolCall, name: str) -> ToolDefinition:
     found = ToolDefinition.objects.filter(service=shown.service_id, name=name, is_current=True)
     definition = found.first()
     if definition is None or not is_for("app", definition.meta) or off.exists():
-        raise Refused(NO_SUCH_TOOL, 403)
+        raise Refused(str(NO_SUCH_TOOL), 403)
     return definition
 
 
@@ -122,12 +126,12 @@ def _accept(
     _check_pace(shown)
     # Unlike a person's message, an app's request ends no open question.
     if Turn.objects.filter(conversation=conversation, state__in=Turn.LIVE).exists():
-        raise Refused(BUSY, 409)
+        raise Refused(str(BUSY), 409)
     asked = tool_id(definition.service.name, definition.name)
     return begin_turn(
         conversation,
         # Ids have only letters and digits, so the model can read this sentence safely.
-        words=f"The app of {shown.tool_id} asks for {asked}.",
+        words=_("The app of %(app)s asks for %(tool)s.") % {"app": shown.tool_id, "tool": asked},
         turn={
             "model": conversation.model,
             "services": [definition.service.name],
@@ -147,4 +151,4 @@ def _check_pace(shown: ToolCall) -> None:
     asked = Turn.objects.filter(app_of=shown)
     lately = asked.filter(created_at__gt=timezone.now() - timedelta(minutes=1))
     if asked.count() >= MAX_CALLS or lately.count() >= MAX_CALLS_A_MINUTE:
-        raise Refused(TOO_MANY, 429)
+        raise Refused(str(TOO_MANY), 429)

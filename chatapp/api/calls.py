@@ -18,6 +18,8 @@ from django.db import IntegrityError, transaction
 from django.db.models import Count, Q, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from chatapp.conversations.intake import log_first_mode
 from chatapp.models import AccessToken, Conversation, ToolCall, Turn
@@ -45,10 +47,8 @@ LAST_LOOK_SECONDS = 0.25
 # By then the interface has answered, and the program may have been told to ask again.
 LONG_SECONDS = 10.0
 Report = Callable[[ToolCall], Awaitable[None]]
-TOO_MANY_LIVE = f"{MAX_LIVE} calls of this token run or wait for a person. Let some end first."
-TOO_MANY = f"This token may call {MAX_A_MINUTE} times a minute. Wait a minute."
-TOO_MUCH = "Too much happens at once. Try again in a moment."
-OTHER_REQUEST = "This Idempotency-Key came with another request before. Use a new one."
+TOO_MUCH = gettext_lazy("Too much is happening at once. Try again in a moment.")
+OTHER_REQUEST = gettext_lazy("This Idempotency-Key was used for another request. Use a new one.")
 
 
 def list_usable_tools(token: AccessToken, mode: "Mode") -> "list[CoreTool]":
@@ -80,19 +80,19 @@ def receive(
     tool.validate(arguments)
     text = _canonicalise(arguments)
     request_hash = hashlib.sha256(f"{mode} {tool.name} {text}".encode()).hexdigest()
-    for _ in range(MAX_TRIES):
+    for _attempt in range(MAX_TRIES):
         if key and (known := _find_known_call(token, key, request_hash)):
             return known
         # An integrity error means that the same key came at the same time, or that the person began
         # something in the chosen chat.
         with contextlib.suppress(IntegrityError), transaction.atomic():
             return _accept(token, tool, text, mode, key, request_hash)
-    raise Refused(TOO_MUCH, 409)
+    raise Refused(str(TOO_MUCH), 409)
 
 
 def _canonicalise(arguments: Mapping[str, Any]) -> str:
     if make_storable(arguments) != arguments:
-        raise ToolError(message="The arguments hold a character that cannot be stored.")
+        raise ToolError(message=_("The arguments have a character that can't be stored."))
     try:
         return canonical_arguments(json.dumps(arguments))
     except UnreadableArguments as problem:
@@ -104,7 +104,7 @@ def _find_known_call(token: AccessToken, key: str, request_hash: str) -> ToolCal
     if turn is None:
         return None
     if turn.request_hash != request_hash:
-        raise Refused(OTHER_REQUEST)
+        raise Refused(str(OTHER_REQUEST))
     return filter_calls(token).get(turn=turn)
 
 
@@ -128,7 +128,8 @@ def _accept(
     chat = free or _create_chat(token, mode)
     call = begin_turn(
         chat,
-        words=f"The program of the access token “{token.name}” asks for {tool.name}.",
+        words=_("The program of the access token “%(token)s” asks for %(tool)s.")
+        % {"token": token.name, "tool": tool.name},
         turn={
             "model": "",
             "services": [],
@@ -146,14 +147,18 @@ def _accept(
 def check_pace(token: AccessToken) -> None:
     """Raise Refused if no further turn may begin now."""
     if Turn.objects.filter(token=token, state__in=Turn.LIVE).count() >= MAX_LIVE:
-        raise Refused(TOO_MANY_LIVE, 429)
+        sentence = _(
+            "This token already has %(count)s calls that run or wait. Wait until some end."
+        )
+        raise Refused(sentence % {"count": MAX_LIVE}, 429)
     check_rate(token)
 
 
 def check_rate(token: AccessToken) -> None:
     since = timezone.now() - timedelta(minutes=1)
     if Turn.objects.filter(token=token, created_at__gt=since).count() >= MAX_A_MINUTE:
-        raise Refused(TOO_MANY, 429)
+        sentence = _("This token can call %(count)s times a minute. Wait a minute.")
+        raise Refused(sentence % {"count": MAX_A_MINUTE}, 429)
 
 
 def _find_free_chat(token: AccessToken, mode: "Mode") -> Conversation | None:
@@ -171,7 +176,7 @@ def _find_free_chat(token: AccessToken, mode: "Mode") -> Conversation | None:
 def _create_chat(token: AccessToken, mode: "Mode") -> Conversation:
     return Conversation.objects.create(
         owner=token.person,
-        title=f"{token.name} (program)",
+        title=_("%(name)s (program)") % {"name": token.name},
         mode=_to_chat_mode(mode),
         token=token,
     )

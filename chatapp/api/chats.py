@@ -11,6 +11,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
+from django.utils.translation import gettext_lazy
 
 from chatapp.context import attachments as attaching
 from chatapp.conversations import intake
@@ -32,7 +33,7 @@ from .requests import (
     is_latest,
 )
 
-NO_CHAT = "This token has no such conversation."
+NO_CHAT = gettext_lazy("This token has no such conversation.")
 KEPT_FOR_ASKING = timedelta(days=1)
 KEPT_FOR_RETRY = timedelta(minutes=15)
 
@@ -103,7 +104,7 @@ def _find_known_turn(token: AccessToken, asked: ChatRequest, marks: RequestHashe
     if asked.key:
         turn = find_turn_by_key(token, asked.key)
         if turn is not None and turn.request_hash != marks.request:
-            raise Refused(OTHER_REQUEST, 409)
+            raise Refused(str(OTHER_REQUEST), 409)
         return mine.get(pk=turn.pk) if turn is not None else None
     alike = mine.filter(model=asked.model, instructions=asked.instructions)
     if asked.conversation_id is None:
@@ -129,7 +130,7 @@ def _find_place(token: AccessToken, asked: ChatRequest, marks: RequestHashes) ->
         chats = Conversation.objects.filter(token=token, owner=token.person).exclude(model="")
         found = chats.filter(pk=asked.conversation_id).first()
         if found is None:
-            raise Refused(NO_CHAT, 404)
+            raise Refused(str(NO_CHAT), 404)
         return ChatPlace(chat=found)
     turn = find_continued_turn(token, asked, marks) if len(asked.said) > 1 else None
     return ChatPlace(chat=turn.conversation, after=turn) if turn is not None else ChatPlace()
@@ -151,7 +152,7 @@ def _accept(
             return _find_known_turn(token, asked, marks) or _begin_turn(
                 token, asked, marks, place, kept
             )
-    raise Refused(TOO_MUCH, 409)
+    raise Refused(str(TOO_MUCH), 409)
 
 
 def _begin_turn(
@@ -163,7 +164,7 @@ def _begin_turn(
 ) -> Turn:
     check_pace(token)
     if place.after is not None and not is_latest(place.after):
-        raise Refused(TOO_MUCH, 409)
+        raise Refused(str(TOO_MUCH), 409)
     chat = place.chat
     if chat is None and len(asked.said) > 1:
         chat = import_history(token, asked, kept[:-1])

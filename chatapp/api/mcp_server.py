@@ -15,6 +15,7 @@ from typing import Any
 
 import mcp_types as types
 from django.db.models import QuerySet
+from django.utils.translation import gettext_lazy
 from mcp.server.caching import CacheHint
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
@@ -37,12 +38,13 @@ SCOPE_ENTRY = "countersign.shown"
 WAIT_SECONDS = 20.0
 LIST_FRESH_MS = 60_000
 ANSWER = "answer"
-AGAIN = "Call it again with the same arguments afterwards: it is not run a second time."
+AGAIN = gettext_lazy("Then call it again with the same arguments: it is not run a second time.")
 INSTRUCTIONS = (
-    "Tools of a Countersign server. They act for the person of the access token. What could do "
-    "harm waits until that person approves it on a page; the answer then names its address."
+    "Tools of a Countersign server. They act for the person of the access token. "
+    "Risky actions wait until that person approves them on a page. The answer "
+    "then names its address."
 )
-READING = "Only tools that read are here."
+READING = "Only read-only tools are here."
 
 Asked = ServerRequestContext[Any, Request]
 Answer = types.CallToolResult | types.InputRequiredResult

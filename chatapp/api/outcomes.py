@@ -6,6 +6,8 @@ from typing import Any, Literal
 
 from django.db.models import F, Q, Sum
 from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from chatapp.context.history import build_outcome
 from chatapp.context.withheld_results import is_visible_to_model
@@ -16,14 +18,17 @@ from chatapp.server.address import base_url
 State = ToolCall.State
 Status = Literal["runs", "waits", "done", "failed"]
 WAITS = {
-    "approval": "{tool} waits until {person} approves it at {url}. Nothing runs before that.",
-    "question": "{tool} waits until {person} answers its question at {url}.",
-    "sign_in": "{tool} waits until {person} has signed in at {url}.",
-    "review": "The result of {tool} waits until {person} has looked at it at {url}.",
-    "task": "{tool} runs as a long task; {url} shows how it stands.",
+    "approval": gettext_lazy(
+        "%(tool)s waits until %(person)s approves it at %(url)s. Nothing runs before that."
+    ),
+    "question": gettext_lazy("%(tool)s waits until %(person)s answers its question at %(url)s."),
+    "sign_in": gettext_lazy("%(tool)s waits until %(person)s signs in at %(url)s."),
+    "review": gettext_lazy("The result of %(tool)s waits until %(person)s reviews it at %(url)s."),
+    "task": gettext_lazy("%(tool)s runs as a long task. See its state at %(url)s."),
 }
-UNSETTLED = (
-    "It is unknown whether {tool} ran. {person} can settle it at {url}. Do not repeat the call."
+UNSETTLED = gettext_lazy(
+    "It is unknown whether %(tool)s ran. %(person)s can settle it at %(url)s. Do "
+    "not repeat the call."
 )
 
 
@@ -44,7 +49,9 @@ def describe_outcome(call: ToolCall) -> CallOutcome:
     if _is_waiting(call):
         return _describe_waiting(call)
     if call.state not in ToolCall.FINAL:
-        return CallOutcome(status="runs", text=f"{call.tool_id} is still running.")
+        return CallOutcome(
+            status="runs", text=_("%(tool)s is still running.") % {"tool": call.tool_id}
+        )
     told = build_outcome(call)
     if told.is_error:
         return CallOutcome(status="failed", text=told.text)
@@ -62,7 +69,7 @@ def _describe_waiting(call: ToolCall) -> CallOutcome:
     kind, url = get_waiting_kind(call), base_url() + _build_path(call)
     said = UNSETTLED if call.state == State.UNKNOWN else WAITS[kind]
     person = call.turn.conversation.owner.display_name
-    text = said.format(tool=call.tool_id, person=person, url=url)
+    text = said % {"tool": call.tool_id, "person": person, "url": url}
     return CallOutcome(status="waits", text=text, waits_for=kind, url=url)
 
 
@@ -72,8 +79,8 @@ def _build_path(call: ToolCall) -> str:
     return reverse("conversation", args=[call.turn.conversation_id])
 
 
-STILL_WRITING = "The answer is not finished."
-ASK_AGAIN = "The chat is at {url}. Send the same again to learn what became of it."
+STILL_WRITING = gettext_lazy("The answer is not finished.")
+ASK_AGAIN = gettext_lazy("The chat is at %(url)s. Send the same request again to get the outcome.")
 
 
 def build_turn_url(turn: Turn) -> str:
@@ -134,8 +141,8 @@ def build_closing_text(turn: Turn, standing: dict[str, Any]) -> str:
         return ""
     sentences = [each["message"] for each in standing["waits_for"]]
     if not turn.rests:
-        sentences = [STILL_WRITING]
-    return " ".join([*sentences, ASK_AGAIN.format(url=standing["url"])])
+        sentences = [str(STILL_WRITING)]
+    return " ".join([*sentences, ASK_AGAIN % {"url": standing["url"]}])
 
 
 def read_error(turn: Turn) -> str:
@@ -145,7 +152,7 @@ def read_error(turn: Turn) -> str:
     ).order_by("step", "position")
     notice = notices.last()
     if notice is None:
-        return "The answer could not be finished."
+        return _("The answer could not be finished.")
     return " ".join(filter(None, [notice.text, notice.hint]))
 
 

@@ -7,6 +7,8 @@ import uuid
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from django.utils.translation import gettext_lazy
+
 from chatapp.context.history import list_abandoned_steps
 from chatapp.journal import journal
 from chatapp.journal.journal import Event, Kind
@@ -18,9 +20,9 @@ from chatapp.server.runtime import current_runtime
 LOOK_SECONDS = 0.5
 QUIET_SECONDS = 15.0
 PARAGRAPH = "\n\n"
-ANSWER_RESTARTED = (
-    "The answer was started again, so discard the part that was sent. Send the same request again "
-    "to get the whole answer."
+ANSWER_RESTARTED = gettext_lazy(
+    "The answer was started again, so discard the part that was sent. Send the "
+    "same request again to get the whole answer."
 )
 
 

@@ -29,7 +29,7 @@ MAX_ATTEMPTS = 5
 RETRIED_WITHIN = timedelta(minutes=1)
 # Doubles with each attempt.
 RETRY_SECONDS = 15
-LOST = f"The task was begun {MAX_ATTEMPTS} times, and no worker brought it to an end."
+LOST = f"The task started {MAX_ATTEMPTS} times, and no worker finished it."
 
 
 def is_in_database() -> bool:

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from django.contrib.auth.models import Group
 from django.db.models import Model, QuerySet
+from django.utils.translation import gettext as _
 
 from chatapp.models import HousePolicy, Member, PolicyRule, SecondSignature, ToolLimit
 from chatapp.permissions.hosts import BadHost, read_pattern, read_stored_patterns
@@ -27,56 +28,75 @@ NO_VALUE = "nothing"
 WIDEST = [str(choice) for choice in HousePolicy.WidestConsent.values]
 EFFECTS = [str(choice) for choice in PolicyRule.Effect.values]
 REPEATED: dict[str, Any] = {"action": "append", "default": []}
-SECOND = f"the second signature that this risk demands, or {NO_VALUE}"
 IDS: dict[str, Any] = {"type": int, **REPEATED}
-OPTIONS: dict[str, tuple[tuple[str, dict[str, Any]], ...]] = {
-    "which past": (
-        ("--days", {"type": int, "default": 30, "metavar": "N", "help": "how far back"}),
-        ("--person", {"metavar": "NAME", "help": "calls of this person only"}),
-        ("--service", {"metavar": "NAME", "help": "calls of this service only"}),
-    ),
-    "rules and limits that count": (
-        ("--with", {"metavar": "RULE", "help": "count this rule, though off", **IDS}),
-        ("--without", {"metavar": "RULE", "help": "leave this rule out", **IDS}),
-        ("--without-limit", {"metavar": "LIMIT", "help": "leave this limit out", **IDS}),
-    ),
-    "one more rule, which is not stored": (
-        ("--rule", {"choices": EFFECTS, "help": "what it says"}),
-        ("--rule-tool", {"metavar": "TOOL"}),
-        ("--rule-service", {"metavar": "NAME"}),
-        ("--rule-own", {"action": "store_true", "help": "only Countersign's own tools"}),
-        ("--rule-group", {"metavar": "GROUP", "help": "of its members", **REPEATED}),
-        ("--rule-risk", {"choices": LEVELS, "help": "only of this risk", **REPEATED}),
-        ("--rule-condition", {"metavar": "TEXT", "help": "on the values of a call"}),
-        ("--rule-second", {"metavar": "NAME", "help": "the second signature that it demands"}),
-    ),
-    "one more limit, which is not stored": (
-        ("--limit", {"type": int, "metavar": "CALLS", "help": "calls a day"}),
-        ("--limit-tool", {"metavar": "TOOL"}),
-        ("--limit-service", {"metavar": "NAME"}),
-        ("--limit-own", {"action": "store_true", "help": "only Countersign's own tools"}),
-        ("--limit-group", {"metavar": "GROUP", "help": "by its members"}),
-    ),
-    "what holds for everybody": (
-        ("--runs-up-to", {"choices": [NO_VALUE, "low", "medium"]}),
-        ("--medium-needs", {"metavar": "NAME", "help": SECOND}),
-        ("--high-needs", {"metavar": "NAME", "help": SECOND}),
-        ("--asks-everything", {"action": BooleanOptionalAction}),
-        ("--allowed-host", {"metavar": "HOST", "help": "one more allowed host", **REPEATED}),
-        ("--without-host", {"metavar": "HOST", "help": "leave this one out", **REPEATED}),
-    ),
-    "what people allow in advance": (
-        ("--widest-consent", {"choices": WIDEST}),
-        ("--consents-to-high", {"action": BooleanOptionalAction}),
-        ("--allowed-service", {"metavar": "NAME", "help": "as if everybody had allowed it"}),
-        ("--allowed-tool", {"metavar": "TOOL", "help": "or this one of its tools"}),
-    ),
-}
 RULE_OPTIONS = ("tool", "service", "own", "group", "risk", "condition", "second")
 
 
+def describe_options() -> dict[str, tuple[tuple[str, dict[str, Any]], ...]]:
+    """Return the options by the titles of their groups."""
+    second = _("the second approval that this risk requires, or “%(none)s”") % {"none": NO_VALUE}
+    return {
+        _("which past calls"): (
+            (
+                "--days",
+                {"type": int, "default": 30, "metavar": "N", "help": _("how many days back")},
+            ),
+            ("--person", {"metavar": "NAME", "help": _("only calls by this person")}),
+            ("--service", {"metavar": "NAME", "help": _("only calls of this service")}),
+        ),
+        _("current rules and limits"): (
+            ("--with", {"metavar": "RULE", "help": _("apply this rule, though it is off"), **IDS}),
+            ("--without", {"metavar": "RULE", "help": _("leave this rule out"), **IDS}),
+            ("--without-limit", {"metavar": "LIMIT", "help": _("leave this limit out"), **IDS}),
+        ),
+        _("one more rule, which is not stored"): (
+            ("--rule", {"choices": EFFECTS, "help": _("its effect")}),
+            ("--rule-tool", {"metavar": "TOOL"}),
+            ("--rule-service", {"metavar": "NAME"}),
+            ("--rule-own", {"action": "store_true", "help": _("only built-in tools")}),
+            (
+                "--rule-group",
+                {"metavar": "GROUP", "help": _("only for members of this group"), **REPEATED},
+            ),
+            ("--rule-risk", {"choices": LEVELS, "help": _("only for this risk"), **REPEATED}),
+            (
+                "--rule-condition",
+                {"metavar": "TEXT", "help": _("a condition on the arguments of a call")},
+            ),
+            (
+                "--rule-second",
+                {"metavar": "NAME", "help": _("the second approval that it requires")},
+            ),
+        ),
+        _("one more limit, which is not stored"): (
+            ("--limit", {"type": int, "metavar": "CALLS", "help": _("calls per day")}),
+            ("--limit-tool", {"metavar": "TOOL"}),
+            ("--limit-service", {"metavar": "NAME"}),
+            ("--limit-own", {"action": "store_true", "help": _("only built-in tools")}),
+            ("--limit-group", {"metavar": "GROUP", "help": _("only for members of this group")}),
+        ),
+        _("policy for everybody"): (
+            ("--runs-up-to", {"choices": [NO_VALUE, "low", "medium"]}),
+            ("--medium-needs", {"metavar": "NAME", "help": second}),
+            ("--high-needs", {"metavar": "NAME", "help": second}),
+            ("--asks-everything", {"action": BooleanOptionalAction}),
+            ("--allowed-host", {"metavar": "HOST", "help": _("one more allowed host"), **REPEATED}),
+            ("--without-host", {"metavar": "HOST", "help": _("leave this host out"), **REPEATED}),
+        ),
+        _("what people allow in advance"): (
+            ("--widest-consent", {"choices": WIDEST}),
+            ("--consents-to-high", {"action": BooleanOptionalAction}),
+            (
+                "--allowed-service",
+                {"metavar": "NAME", "help": _("as if everybody had allowed this service")},
+            ),
+            ("--allowed-tool", {"metavar": "TOOL", "help": _("or only this one of its tools")}),
+        ),
+    }
+
+
 def add_options(parser: ArgumentParser) -> None:
-    for title, options in OPTIONS.items():
+    for title, options in describe_options().items():
         group = parser.add_argument_group(title)
         for flag, arguments in options:
             group.add_argument(flag, **arguments)
@@ -84,7 +104,7 @@ def add_options(parser: ArgumentParser) -> None:
 
 def build_scope(options: Options) -> Scope:
     if options["days"] < 1:
-        raise Failure("refused", "--days takes a number from 1 on.")
+        raise Failure("refused", _("--days must be 1 or more."))
     return Scope(
         days=options["days"],
         person=_get_by_name(Member.objects.all(), "username", options["person"]),
@@ -125,7 +145,7 @@ def _list_allowed_hosts(house: HousePolicy, options: Options) -> set[str]:
     except BadHost as error:
         raise Failure("refused", str(error)) from error
     for host in sorted(left_out - stored):
-        raise Failure("not_found", f"There is no allowed host {host!r}.")
+        raise Failure("not_found", _("There is no allowed host “%(host)s”.") % {"host": host})
     return (stored | added) - left_out
 
 
@@ -138,7 +158,7 @@ def _list_rules(options: Options) -> list[PolicyRule]:
     rows_by_id = {row.pk: row for row in rows}
     for rule_id in (*options["with"], *options["without"]):
         if rule_id not in rows_by_id:
-            raise Failure("not_found", f"There is no rule {rule_id}.")
+            raise Failure("not_found", _("There is no rule %(id)s.") % {"id": rule_id})
     included = {row.pk for row in rows if row.is_enabled} - set(options["without"])
     included |= set(options["with"])
     return [row for row in rows if row.pk in included]
@@ -148,11 +168,11 @@ def _build_rule(options: Options) -> DraftedRule | None:
     values = {name: options[f"rule_{name}"] for name in RULE_OPTIONS}
     effect, second = options["rule"], _get_second_signature(values["second"])
     if effect is None and any(values.values()):
-        raise Failure("refused", "--rule says what the rule says.")
+        raise Failure("refused", _("--rule is required with other --rule options."))
     if effect is None:
         return None
     if second is not None and effect != PolicyRule.Effect.ASK:
-        raise Failure("refused", "Only a rule that asks can demand a second signature.")
+        raise Failure("refused", _("Only a rule that asks can require a second approval."))
     groups = [_get_by_name(Group.objects.all(), "name", name) for name in values["group"]]
     row = PolicyRule(
         effect=effect,
@@ -180,16 +200,20 @@ def _check_condition(row: PolicyRule) -> None:
 
 def _check_owner(option: str, row: PolicyRule | ToolLimit) -> None:
     if row.is_core and row.service:
-        raise Failure("refused", f"--{option}-own and --{option}-service do not go together.")
+        raise Failure(
+            "refused",
+            _("Use either %(own)s or %(service)s.")
+            % {"own": f"--{option}-own", "service": f"--{option}-service"},
+        )
     if row.is_core and row.tool and row.tool not in CORE_TOOLS:
-        raise Failure("not_found", f"Countersign has no tool of its own named {row.tool!r}.")
+        raise Failure("not_found", _("There is no built-in tool “%(tool)s”.") % {"tool": row.tool})
 
 
 def _list_limits(options: Options) -> list[ToolLimit]:
     rows = {row.pk: row for row in ToolLimit.objects.select_related("service")}
     for limit_id in options["without_limit"]:
         if rows.pop(limit_id, None) is None:
-            raise Failure("not_found", f"There is no limit {limit_id}.")
+            raise Failure("not_found", _("There is no limit %(id)s.") % {"id": limit_id})
     return list(rows.values())
 
 
@@ -199,9 +223,9 @@ def _build_limits(options: Options) -> Iterator[ToolLimit]:
     group = _get_by_name(Group.objects.all(), "name", options["limit_group"])
     calls = options["limit"]
     if calls is None and (tool or is_core or service or group):
-        raise Failure("refused", "--limit says how many calls a day.")
+        raise Failure("refused", _("--limit is required with other --limit options."))
     if calls is not None and calls < 0:
-        raise Failure("refused", "--limit takes a number from 0 on.")
+        raise Failure("refused", _("--limit must be 0 or more."))
     if calls is not None:
         limit = ToolLimit(calls=calls, tool=tool, is_core=is_core, service=service, group=group)
         _check_owner("limit", limit)
@@ -212,7 +236,7 @@ def _build_consent(options: Options) -> DraftedConsent | None:
     service = _get_by_name(Service.objects.all(), "name", options["allowed_service"])
     tool = options["allowed_tool"] or ""
     if service is None and tool:
-        raise Failure("refused", "--allowed-service says of which service this tool is.")
+        raise Failure("refused", _("--allowed-tool needs --allowed-service."))
     return DraftedConsent.for_tool(service, tool) if service else None
 
 
@@ -223,5 +247,8 @@ def _get_by_name(rows: QuerySet[Row], field: str, name: str | None) -> Row | Non
     row = rows.filter(**{field: name}).first()
     if row is None:
         model_name = rows.model._meta.verbose_name
-        raise Failure("not_found", f"There is no {model_name} named {name!r}.")
+        raise Failure(
+            "not_found",
+            _("There is no %(kind)s named “%(name)s”.") % {"kind": model_name, "name": name},
+        )
     return row

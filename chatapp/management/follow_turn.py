@@ -6,6 +6,8 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
+from django.utils.translation import gettext as _
+
 from chatapp.conversations.turn_events import EventTranslator, TurnEvent
 from chatapp.engine.engine import Engine
 from chatapp.journal import journal
@@ -25,7 +27,9 @@ def choose_member(name: str | None) -> Member:
     if name is not None:
         member = Member.objects.filter(username=name, is_active=True).first()
         if member is None:
-            raise Failure("not_found", f"There is no active member named {name!r}.")
+            raise Failure(
+                "not_found", _("There is no active member named “%(name)s”.") % {"name": name}
+            )
         return member
     members = list(Member.objects.filter(is_active=True)[:2])
     if len(members) == 1:
@@ -35,7 +39,9 @@ def choose_member(name: str | None) -> Member:
         member.set_unusable_password()
         member.save(update_fields=["password"])
     if not member.is_active:
-        raise Failure("not_found", "There are several members.", "Say which with --user NAME.")
+        raise Failure(
+            "not_found", _("There are several members."), _("Choose one with --user NAME.")
+        )
     return member
 
 

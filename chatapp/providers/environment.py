@@ -5,6 +5,7 @@ from dataclasses import replace
 from urllib.parse import urlsplit
 
 from django.conf import settings
+from django.utils.translation import gettext as _
 
 from .account import Account, ProviderNames
 from .events import ErrorKind, ProviderError
@@ -63,13 +64,15 @@ def find_account(model_id: str) -> Account:
 
     Whether the provider has the model is not checked.
     """
-    kind, _, model = model_id.partition(":")
+    kind, _colon, model = model_id.partition(":")
     if not model_id:
         raise ProviderError(
             kind="not_found",
-            message="There is no model to ask yet.",
-            hint="An admin adds a provider, sets a key such as OPENAI_API_KEY, or DEMO=1 for the "
-            "demo assistant.",
+            message=_("No model is set up yet."),
+            hint=_(
+                "Ask an admin to add a provider. Or set a key, such as OPENAI_API_KEY, or "
+                "DEMO=1 for the demo assistant."
+            ),
         )
     if kind not in PROVIDERS or not model or (kind == "demo" and not settings.DEMO):
         raise unknown_model_error(model_id)
@@ -79,8 +82,9 @@ def find_account(model_id: str) -> Account:
 def unknown_model_error(model_id: str) -> ProviderError:
     return ProviderError(
         kind="not_found",
-        message=f"There is no model “{model_id}” here.",
-        hint=f"Model names begin with one of: {', '.join(f'{kind}:' for kind in PROVIDERS)}",
+        message=_("There is no model “%(model)s” here.") % {"model": model_id},
+        hint=_("Model names begin with one of: %(kinds)s")
+        % {"kinds": ", ".join(f"{kind}:" for kind in PROVIDERS)},
     )
 
 
@@ -90,8 +94,12 @@ def read_account(kind: str) -> Account:
     base_url, key = _read(variables.url), _read_key(variables)
     check_address(base_url, variables.url)
     host = urlsplit(base_url).hostname or ""
-    label = variables.label if is_own_host(variables, host) else f"the model server at {host}"
-    key_variable = " or ".join(variables.keys)
+    label = (
+        variables.label
+        if is_own_host(variables, host)
+        else _("the model server (%(host)s)") % {"host": host}
+    )
+    key_variable = _(" or ").join(variables.keys)
     names = ProviderNames(label=label, key_variable=key_variable, url_variable=variables.url)
     if not is_set(kind):
         raise missing_key_error(names)
@@ -108,12 +116,14 @@ def check_address(base_url: str, name: str) -> None:
     Paths are added at the end, so that a query or a fragment would break the address.
     """
     if base_url and not _is_address(base_url):
-        raise _misconfigured("bad_request", f"{name} is not an http or https address.")
-    if "?" in base_url or "#" in base_url:
-        sentence = (
-            f"{name} has a “?” or a “#”: leave it out, with what follows. "
-            "One at Azure ends in /openai/v1 and needs no api-version."
+        raise _misconfigured(
+            "bad_request", _("%(variable)s is not an http or https address.") % {"variable": name}
         )
+    if "?" in base_url or "#" in base_url:
+        sentence = _(
+            "%(variable)s has a “?” or a “#”. Remove it and what follows. An address at "
+            "Azure ends in /openai/v1 and needs no api-version."
+        ) % {"variable": name}
         raise _misconfigured("bad_request", sentence)
 
 
@@ -127,7 +137,9 @@ def _is_address(text: str) -> bool:
 
 def check_key(key: str, name: str) -> None:
     if not (key.isascii() and (key.isprintable() or not key)):
-        raise _misconfigured("auth", f"{name} holds characters that no key has.")
+        raise _misconfigured(
+            "auth", _("%(variable)s has characters that a key can't have.") % {"variable": name}
+        )
 
 
 def is_own_host(variables: Variables, host: str) -> bool:
@@ -137,7 +149,9 @@ def is_own_host(variables: Variables, host: str) -> bool:
 def _add_signing(account: Account, signing: SigningVariables) -> Account:
     region = _read(*signing.regions) or (SIGNED_REGION if account.base_url else "")
     if not region:
-        raise _misconfigured("auth", "AWS_REGION does not say which region of Bedrock to ask.")
+        raise _misconfigured(
+            "auth", _("AWS_REGION is not set, so the region of Bedrock is unknown.")
+        )
     if _read(signing.bearer):
         return replace(account, region=region)
     return replace(
@@ -171,4 +185,4 @@ def _read(*names: str) -> str:
 
 
 def _misconfigured(kind: ErrorKind, message: str) -> ProviderError:
-    return ProviderError(kind=kind, message=message, hint="An admin can correct it.")
+    return ProviderError(kind=kind, message=message, hint=_("An admin can correct it."))

@@ -5,10 +5,17 @@ import math
 import re
 import time
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
 
 from .account import ProviderNames
 from .events import ErrorKind, ProviderError
 from .refusals import read_context_limit
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
 
 MAX_SHOWN_CHARACTERS = 240
 MAX_DETAIL_CHARACTERS = 4_000
@@ -100,40 +107,58 @@ KIND_OF_STATUS: dict[int, ErrorKind] = {
 }
 
 
-SENTENCES: dict[ErrorKind, tuple[str, str]] = {
-    "auth": ("{label} refused the key.", "An admin can check {key}."),
-    "quota": (
-        "The account at {label} has used up its quota or credit.",
-        "An admin can check its billing; another model may work meanwhile.",
+SENTENCES: dict[ErrorKind, tuple["StrOrPromise", "StrOrPromise"]] = {
+    "auth": (
+        gettext_lazy("%(label)s refused the key."),
+        gettext_lazy("An admin can check %(key)s."),
     ),
-    "rate_limit": ("{label} limits how often it may be asked.", "Try again {when}."),
-    "overloaded": ("{label} is overloaded.", "Try again {when}, or choose another model."),
+    "quota": (
+        gettext_lazy("The account at %(label)s has used up its quota or credit."),
+        gettext_lazy("Choose another model. An admin can check the account's billing."),
+    ),
+    "rate_limit": (
+        gettext_lazy("%(label)s is rate limiting requests."),
+        gettext_lazy("Try again in a moment."),
+    ),
+    "overloaded": (
+        gettext_lazy("%(label)s is overloaded."),
+        gettext_lazy("Try again in a moment, or choose another model."),
+    ),
     "too_long": (
-        "This conversation is longer than the model can read.",
-        "Start a new chat, switch off some tools, or choose a model with a larger context.",
+        gettext_lazy("This conversation is longer than the model can read."),
+        gettext_lazy("Start a new chat, turn off some tools, or choose a model with more context."),
     ),
     "filtered": (
-        "A content filter of {label} stopped this.",
-        "Ask in another way, or choose another model; an admin may be able to change the filter.",
+        gettext_lazy("A content filter of %(label)s stopped this."),
+        gettext_lazy(
+            "Rephrase your message, or choose another model. An admin may be able to change the "
+            "filter."
+        ),
     ),
     "bad_request": (
-        "{label} did not accept the request.",
-        "Choose another model; an admin finds the details in the log.",
+        gettext_lazy("%(label)s did not accept the request."),
+        gettext_lazy("Choose another model. The log shows an admin the details."),
     ),
     "not_found": (
-        "{label} does not know this model, or the key may not use it.",
-        "Choose another model; an admin can check the name and {url}.",
+        gettext_lazy("%(label)s does not know this model, or the key has no access to it."),
+        gettext_lazy("Choose another model. An admin can check the name and %(url)s."),
     ),
     "network": (
-        "The connection to {label} failed.",
-        "Try again; if it stays so, an admin can check the network and {url}.",
+        gettext_lazy("The connection to %(label)s failed."),
+        gettext_lazy("Try again. If it fails again, an admin can check the network and %(url)s."),
     ),
-    "timeout": ("{label} did not answer in time.", "Try again, or choose another model."),
+    "timeout": (
+        gettext_lazy("%(label)s did not answer in time."),
+        gettext_lazy("Try again, or choose another model."),
+    ),
     "protocol": (
-        "{label} sent an answer that was cut off or could not be read.",
-        "Try again; if it stays so, an admin can check {url}.",
+        gettext_lazy("%(label)s sent a response that was cut off or unreadable."),
+        gettext_lazy("Try again. If it fails again, an admin can check %(url)s."),
     ),
-    "server": ("{label} had an error of its own.", "Try again {when}, or choose another model."),
+    "server": (
+        gettext_lazy("%(label)s returned an error."),
+        gettext_lazy("Try again in a moment, or choose another model."),
+    ),
 }
 
 
@@ -174,28 +199,44 @@ def provider_error(
     The provider's own text is added where it says what to change.
     """
     message, hint = SENTENCES[kind]
-    when = f"in {math.ceil(retry_after)} seconds" if retry_after else "in a moment"
     words = {
         "label": names.label,
         "key": names.key_variable,
         "url": names.url_variable,
-        "when": when,
     }
-    message = _capitalise(message.format(**words))
+    message = _capitalise(message % words)
     if (
         detail
         and kind in {"bad_request", "filtered", "not_found"}
         and len(detail) <= MAX_SHOWN_CHARACTERS
     ):
-        message = f"{message} It said: {detail}"
+        message = _("%(message)s It said: %(detail)s") % {"message": message, "detail": detail}
     return ProviderError(
         kind=kind,
         message=message,
-        hint=hint.format(**words),
+        hint=_describe_wait(kind, retry_after) or hint % words,
         retry_after=retry_after,
         limit_tokens=read_context_limit(detail) if kind == "too_long" else None,
         detail=detail[:MAX_DETAIL_CHARACTERS],
     )
+
+
+def _describe_wait(kind: ErrorKind, retry_after: float | None) -> str:
+    """Return the hint of an error whose provider asks for a wait; empty without one."""
+    seconds = math.ceil(retry_after) if retry_after else 0
+    if not seconds or kind not in {"rate_limit", "overloaded", "server"}:
+        return ""
+    if kind == "rate_limit":
+        said = ngettext(
+            "Try again in %(count)s second.", "Try again in %(count)s seconds.", seconds
+        )
+    else:
+        said = ngettext(
+            "Try again in %(count)s second, or choose another model.",
+            "Try again in %(count)s seconds, or choose another model.",
+            seconds,
+        )
+    return said % {"count": seconds}
 
 
 def _capitalise(sentence: str) -> str:
@@ -211,8 +252,9 @@ def early_end_error(names: ProviderNames) -> ProviderError:
 def missing_key_error(names: ProviderNames) -> ProviderError:
     return ProviderError(
         kind="auth",
-        message=f"There is no key for {names.label} on this server.",
-        hint=f"An admin can set {names.key_variable}; until then choose another model.",
+        message=_("There is no key for %(label)s on this server.") % {"label": names.label},
+        hint=_("Choose another model, or ask an admin to set %(key)s.")
+        % {"key": names.key_variable},
     )
 
 

@@ -1,16 +1,21 @@
 """A request to a model: plain values that every provider translates to its own format."""
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+from django.utils.translation import gettext_lazy
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
 
 Effort = Literal["", "off", "low", "medium", "high"]
 # What a person may choose, and what it is called. Every provider has its own parameter for it.
-EFFORTS: dict[Effort, str] = {
-    "": "Default",
-    "off": "Off",
-    "low": "Low",
-    "medium": "Medium",
-    "high": "High",
+EFFORTS: dict[Effort, "StrOrPromise"] = {
+    "": gettext_lazy("Default"),
+    "off": gettext_lazy("Off"),
+    "low": gettext_lazy("Low"),
+    "medium": gettext_lazy("Medium"),
+    "high": gettext_lazy("High"),
 }
 # The empty effort in a form and on the command line.
 DEFAULT_EFFORT = "default"

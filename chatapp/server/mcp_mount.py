@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Protocol
 from weakref import WeakKeyDictionary
 
+from django.utils.translation import gettext as _
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -20,14 +21,18 @@ log = logging.getLogger(__name__)
 # A server that crashes often is not started for a while, since each crash ends other requests.
 MAX_STARTS = 5
 WITHIN_SECONDS = 60.0
-DOWN_ANSWER = {
-    "error": {
-        "kind": "down",
-        "message": "This server ended unexpectedly several times in a row.",
-        "hint": "Try again in a minute. Its log says why.",
-        "field": "",
+
+
+def build_down_answer() -> dict[str, object]:
+    """Return the answer of a server that crashed too often."""
+    return {
+        "error": {
+            "kind": "down",
+            "message": _("This server crashed several times in a row."),
+            "hint": _("Try again in a minute. See its log for the cause."),
+            "field": "",
+        }
     }
-}
 
 
 class Manager(Protocol):
@@ -99,7 +104,7 @@ class Mount:
         if starts.running is None or starts.running.has_ended:
             if not starts.may_start():
                 headers = {"Retry-After": f"{WITHIN_SECONDS:.0f}"}
-                await JSONResponse(DOWN_ANSWER, 503, headers)(scope, receive, send)
+                await JSONResponse(build_down_answer(), 503, headers)(scope, receive, send)
                 return
             starts.running = RunningServer(*self._make())
         running = starts.running

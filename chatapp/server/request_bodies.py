@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 from django.conf import settings
+from django.utils.translation import gettext as _
 from starlette.types import Message, Receive, Scope, Send
 
 from .http_protocol import find_network
@@ -156,19 +157,21 @@ def _read_content_length(scope: Scope) -> int | None:
 
 async def _refuse_size(send: Send) -> None:
     megabytes = settings.REQUEST_MAX_BYTES // 1_000_000
-    sentence = f"This is too large: {megabytes} MB can be sent at once. Go back and choose less."
+    sentence = _(
+        "This is too large: you can send up to %(size)s MB at once. Go back and choose less."
+    ) % {"size": megabytes}
     await _refuse(send, 413, sentence)
 
 
 async def _refuse_time(send: Send) -> None:
-    await _refuse(send, 408, "The request took too long to arrive. Try again.")
+    await _refuse(send, 408, _("The request took too long to arrive. Try again."))
 
 
 async def _refuse_number(send: Send) -> None:
     await _refuse(
         send,
         429,
-        "Too many files are being sent at once. Try again in a moment.",
+        _("Too many files are being sent at once. Try again in a moment."),
         (b"retry-after", b"%d" % TOO_MANY_RETRY_SECONDS),
     )
 

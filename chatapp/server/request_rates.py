@@ -3,6 +3,7 @@
 import math
 import time
 
+from django.utils.translation import ngettext
 from limits import RateLimitItemPerMinute
 from limits.storage import MemoryStorage
 from limits.strategies import SlidingWindowCounterRateLimiter
@@ -17,13 +18,17 @@ class TooManyRequests(Exception):
     """More requests than the limit arrived within a minute."""
 
     def __init__(self, wait_seconds: int) -> None:
-        super().__init__(f"Wait {wait_seconds} seconds.")
+        super().__init__(
+            ngettext("Wait %(count)s second.", "Wait %(count)s seconds.", wait_seconds)
+            % {"count": wait_seconds}
+        )
         self.wait_seconds = wait_seconds
 
     @property
     def hint(self) -> str:
-        unit = "second" if self.wait_seconds == 1 else "seconds"
-        return f"Try again in {self.wait_seconds} {unit}."
+        return ngettext(
+            "Try again in %(count)s second.", "Try again in %(count)s seconds.", self.wait_seconds
+        ) % {"count": self.wait_seconds}
 
 
 def count_request(kind: str, who: str, per_minute: int) -> None:

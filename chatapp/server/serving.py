@@ -14,6 +14,7 @@ from types import FrameType
 
 import uvicorn
 from django.conf import settings
+from django.utils.translation import gettext as _
 from uvicorn.supervisors import Multiprocess
 from uvicorn.supervisors.multiprocess import Process
 
@@ -41,15 +42,20 @@ def check_can_serve(host: str, workers: int) -> None:
     if settings.DEBUG and not is_loopback(host):
         raise CannotServe(
             "configuration",
-            f"DEBUG is on and {host} can be reached by others, who would be shown the program's "
-            "inside.",
-            "Unset DEBUG, or serve on 127.0.0.1.",
+            (
+                _(
+                    "DEBUG is on, and others can reach %(host)s. Errors would show them internal "
+                    "details."
+                )
+                % {"host": host}
+            ),
+            _("Unset DEBUG, or serve on 127.0.0.1."),
         )
     if workers > 1 and not settings.CHANNEL_LAYERS:
         raise CannotServe(
             "configuration",
-            "Several workers notify each other through PostgreSQL or Redis, and neither is set.",
-            "Set DATABASE_URL to PostgreSQL or set REDIS_URL, or serve with one worker.",
+            _("Several workers need PostgreSQL or Redis, and neither is set."),
+            _("Set DATABASE_URL to PostgreSQL or set REDIS_URL, or serve with one worker."),
         )
 
 
@@ -66,17 +72,22 @@ def listen(host: str, port: int | None) -> socket.socket:
         try:
             return open_socket(host, candidate)
         except PermissionError as error:
-            what = f"This user may not listen on port {candidate}."
-            raise CannotServe("address", what, "Choose a port above 1023.") from error
+            what = _("This user can't listen on port %(port)s.") % {"port": candidate}
+            raise CannotServe("address", what, _("Choose a port above 1023.")) from error
         except socket.gaierror as error:
-            raise CannotServe("address", f"{host} is not an address of this machine.") from error
+            raise CannotServe(
+                "address", _("%(host)s is not an address of this machine.") % {"host": host}
+            ) from error
         except OSError as error:
             refusal = error
-    hint = "Stop the other server, or choose another port with --port."
-    what = f"Cannot listen on {host} port {port}"
+    hint = _("Stop the other server, or choose another port with --port.")
+    values = {"host": host, "port": port, "first": PORTS[0], "last": PORTS[-1]}
+    values["reason"] = refusal.strerror
     if port is None:
-        what = f"None of the ports {PORTS[0]} to {PORTS[-1]} is free on {host}"
-    raise CannotServe("address", f"{what}: {refusal.strerror}.", hint) from refusal
+        what = _("None of the ports %(first)s to %(last)s is free on %(host)s: %(reason)s.")
+    else:
+        what = _("Can't listen on %(host)s port %(port)s: %(reason)s.")
+    raise CannotServe("address", what % values, hint) from refusal
 
 
 def open_socket(host: str, port: int) -> socket.socket:

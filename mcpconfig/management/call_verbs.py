@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from asgiref.sync import async_to_sync
 from django.conf import settings
+from django.utils.translation import gettext as _
 
 from mcpconfig.models import Service, ToolDefinition
 from mcpconfig.operations.lazy import operations, tasks
@@ -35,21 +36,21 @@ logger = logging.getLogger(__name__)
 
 
 def add_call_verbs(add_verb: AddVerb) -> None:
-    call = add_verb("call", "run a tool once")
-    call.add_argument("tool", help="its name at the service")
-    call.add_argument("arguments", nargs="?", default="{}", help="a JSON object")
-    task = add_verb("task", "how a long task stands")
-    task.add_argument("id", help="as a call named it")
-    task.add_argument("--cancel", action="store_true", help="ask the service to end it")
+    call = add_verb("call", _("run a tool once"))
+    call.add_argument("tool", help=_("its name at the service"))
+    call.add_argument("arguments", nargs="?", default="{}", help=_("a JSON object"))
+    task = add_verb("task", _("the state of a long task"))
+    task.add_argument("id", help=_("as the call named it"))
+    task.add_argument("--cancel", action="store_true", help=_("ask the service to cancel it"))
     for parser in (call, task):
         parser.add_argument(
             *("--answer", "-a"),
             action="append",
             default=[],
             metavar="KEY=JSON",
-            help="the values of a question; may be given several times",
+            help=_("the values of a question; repeatable"),
         )
-        parser.add_argument("--decline", action="store_true", help="say no to all other questions")
+        parser.add_argument("--decline", action="store_true", help=_("decline all other questions"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +82,10 @@ class Answers:
         problems = find_problems(request, answer.content)
         if problems:
             text = " ".join(f"{name}: {problem}" for name, problem in problems.items())
-            raise make_failure(f"The answer to “{request.key}” does not fit. {text}")
+            raise make_failure(
+                _("The answer to “%(question)s” does not fit. %(problems)s")
+                % {"question": request.key, "problems": text}
+            )
         return answer
 
     def find_all_answers(self, requests: tuple[InputRequest, ...]) -> dict[str, Answer] | None:
@@ -108,7 +112,7 @@ def _parse_answer(option: str) -> tuple[str, Answer]:
     key, equals, text = option.partition("=")
     if not equals:
         raise make_failure(
-            "An answer has the form KEY=JSON.", 'For example: \'who={"name": "Ada"}\''
+            _("An answer has the form KEY=JSON."), _('For example: \'who={"name": "Ada"}\'')
         )
     return key, Answer(action="accept", content=parse_json_object(text))
 
@@ -126,7 +130,11 @@ class CallVerbs(VerbCommand):
             options["tool"],
         )
         if problem := describe_mismatch(json.dumps(arguments), tool.input_schema):
-            raise make_failure(problem, f"See: manage.py mcp tool {service.name} {tool.name}")
+            raise make_failure(
+                problem,
+                _("See: %(command)s")
+                % {"command": f"manage.py mcp tool {service.name} {tool.name}"},
+            )
         started = time.monotonic()
         logger.info("Tool %s of service %s is run by the operator.", tool.name, service.name)
         try:
@@ -199,4 +207,4 @@ async def _call_until_answered(
         if answers_by_key is None or outcome.requests == previous:
             return outcome
         previous = outcome.requests
-    raise make_failure("The service keeps asking questions.", "Tell its operator.")
+    raise make_failure(_("The service keeps asking questions."), _("Report it to its operator."))

@@ -6,6 +6,7 @@ from typing import Any
 from django.core.management.base import CommandParser
 from django.db import transaction
 from django.forms import BaseForm, model_to_dict
+from django.utils.translation import gettext as _
 
 from mcpconfig.models import Service
 from mcpconfig.net.addresses import check_url
@@ -20,10 +21,12 @@ logger = logging.getLogger(__name__)
 
 
 def add_configuration_verbs(add_verb: AddVerb) -> None:
-    add = add_verb("add", "configure a service")
-    add.add_argument("url", help="where it is, beginning with https://")
-    change: CommandParser = add_verb("set", "change what is configured; the rest stays")
-    change.add_argument("--url", help="another server: credentials and what was known go")
+    add = add_verb("add", _("add a service"))
+    add.add_argument("url", help=_("its address, beginning with https://"))
+    change: CommandParser = add_verb("set", _("change the given settings only"))
+    change.add_argument(
+        "--url", help=_("another server; credentials and what is known are dropped")
+    )
     for parser in (add, change):
         add_service_options(parser)
 
@@ -35,20 +38,26 @@ class ConfigurationVerbs(VerbCommand):
         fields = {"name": options["name"], **build_fields(options)}
         service = _store_service(Service(), fields)
         logger.info("Service %s was added with the URL %s.", service.name, service.url)
-        text = f"{service.name} is added. Try it: manage.py mcp test {service.name}"
+        text = _("Added %(name)s. To test it: %(command)s") % {
+            "name": service.name,
+            "command": f"manage.py mcp test {service.name}",
+        }
         self._print(options, services.build_service_value(service), [text])
 
     def _set(self, options: Options) -> None:
         service = get_service(options)
         fields = build_fields(options)
         if not fields:
-            raise make_failure("Nothing was to be changed.", "See: manage.py mcp set --help")
+            raise make_failure(
+                _("Nothing to change."),
+                _("See: %(command)s") % {"command": "manage.py mcp set --help"},
+            )
         has_moved = fields.get("url", service.url) != service.url
         service = _store_service(service, fields)
         logger.info("Service %s was changed: %s.", service.name, ", ".join(sorted(fields)))
-        lines = [f"{service.name} is changed."]
+        lines = [_("Changed %(name)s.") % {"name": service.name}]
         if has_moved:
-            lines += ["The URL is new: the old credentials and what was known are gone."]
+            lines += [_("The URL is new, so the old credentials and what was known are dropped.")]
         self._print(options, services.build_service_value(service), lines)
 
 
@@ -74,7 +83,7 @@ def _build_form(service: Service, fields: Fields) -> ServiceForm:
     data: dict[str, Any] = stored | {"groups": groups} | fields
     is_oauth = data["authentication"] in Service.OAUTH
     if not is_oauth and (fields.get("client_id") or fields.get("scopes")):
-        raise make_failure("--client-id and --scope are for OAuth.", "Add --oauth.")
+        raise make_failure(_("--client-id and --scope need OAuth."), _("Add --oauth."))
     if "url" in fields and not builtin.is_builtin(data["url"]):
         check_url(data["url"], allows_private=data["allows_private_addresses"])
     return ServiceForm(data, instance=service)

@@ -5,7 +5,8 @@ import sys
 
 from asgiref.sync import async_to_sync
 from django.core.management.base import OutputWrapper
-from django.template.defaultfilters import pluralize
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from mcpconfig.models import Service, ToolDefinition
 from mcpconfig.operations.tool_listing import load_fresh_tools
@@ -20,9 +21,9 @@ YES = "yes"
 
 
 def add_confirm_verbs(add_acting_verb: AddVerb) -> None:
-    confirm = add_acting_verb("confirm", "let its tools, or some, be offered without a warning")
-    confirm.add_argument("tools", metavar="tool", nargs="*", help="without one all of them")
-    confirm.add_argument("--yes", action="store_true", help="do not ask, also on a terminal")
+    confirm = add_acting_verb("confirm", _("confirm all or some of its tools"))
+    confirm.add_argument("tools", metavar="tool", nargs="*", help=_("default: all tools"))
+    confirm.add_argument("--yes", action="store_true", help=_("do not ask, not even on a terminal"))
 
 
 class ConfirmVerbs(VerbCommand):
@@ -41,11 +42,17 @@ class ConfirmVerbs(VerbCommand):
         for line in _format_tools(service, waiting) if asks or not options["json"] else ():
             output.write(services.replace_controls(line), style_func=str)
         if asks and not _ask_for_confirmation(output, waiting):
-            raise Failure("failed", "Nothing is confirmed.", f"Only “{YES}” confirms.")
+            raise Failure(
+                "failed",
+                _("Nothing was confirmed."),
+                _("Only “%(word)s” confirms.") % {"word": YES},
+            )
         confirmed = tool_definitions.confirm_tools(waiting)
         logger.info("%d tools of service %s were confirmed.", confirmed, service.name)
-        text = f"{confirmed} tool{pluralize(confirmed, ' is,s are')} confirmed."
-        lines = [text if waiting else "Nothing is new or changed."]
+        text = ngettext("Confirmed %(count)s tool.", "Confirmed %(count)s tools.", confirmed) % {
+            "count": confirmed
+        }
+        lines = [text if waiting else _("No new or changed tools.")]
         self._print(options, {"confirmed": confirmed}, lines)
 
 
@@ -58,12 +65,21 @@ def _format_tools(service: Service, waiting: list[ToolDefinition]) -> list[str]:
 
 
 def _format_warnings(value: services.Json) -> list[str]:
-    return [f"  high risk: {reason}" for reason in value["reasons"] if value["level"] == "high"]
+    return [
+        _("  high risk: %(reason)s") % {"reason": reason}
+        for reason in value["reasons"]
+        if value["level"] == "high"
+    ]
 
 
 def _ask_for_confirmation(output: OutputWrapper, waiting: list[ToolDefinition]) -> bool:
     """Return whether the person at the terminal types "yes". The end of the input means no."""
-    which = "this tool" if len(waiting) == 1 else f"these {len(waiting)} tools"
-    output.write(f"Confirm {which}? Write {YES}: ", style_func=str, ending="")
+    count = len(waiting)
+    question = ngettext(
+        "Confirm this tool? Type %(word)s: ",
+        "Confirm these %(count)s tools? Type %(word)s: ",
+        count,
+    )
+    output.write(question % {"count": count, "word": YES}, style_func=str, ending="")
     output.flush()
     return sys.stdin.readline().strip().lower() == YES

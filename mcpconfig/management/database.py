@@ -9,6 +9,7 @@ from django.apps import apps
 from django.db import DEFAULT_DB_ALIAS, Error, connections
 from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.recorder import MigrationRecorder
+from django.utils.translation import gettext as _
 
 from .failures import Failure, get_first_line
 
@@ -19,19 +20,23 @@ def explain_database_error(error: Error) -> Failure:
     except Error as connection_error:
         return explain_no_answer(connection_error)
     if is_behind:
-        return Failure("database", "The database is not up to date.", "Run: manage.py migrate")
+        return Failure(
+            "database",
+            _("The database is not up to date."),
+            _("Run: %(command)s") % {"command": "manage.py migrate"},
+        )
     return Failure(
         "database",
-        f"The database refused: {get_first_line(error)}",
-        "Try again; if it stays so, `manage.py doctor` looks at what may be wrong.",
+        _("The database refused: %(reason)s") % {"reason": get_first_line(error)},
+        _("Try again. If it fails again, run `manage.py doctor`."),
     )
 
 
 def explain_no_answer(error: Error) -> Failure:
     return Failure(
         "database",
-        f"The database does not answer: {get_first_line(error)}",
-        "Check DATABASE_URL, and that the database runs and can be reached from here.",
+        _("The database does not answer: %(reason)s") % {"reason": get_first_line(error)},
+        _("Check DATABASE_URL, and that the database is running and reachable."),
     )
 
 

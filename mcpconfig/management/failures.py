@@ -13,9 +13,7 @@ WAITS = 3
 INTERRUPTED = 130
 OUTPUT_CLOSED = 141
 
-TRACEBACK_HINT = (
-    "Run it again with --traceback to see where, and report it to the maintainers of this program."
-)
+TRACEBACK_HINT = "Run it again with --traceback to see where, and report it to the developers."
 
 
 class Failure(CommandError):
@@ -41,7 +39,7 @@ def to_failure(error: Exception) -> Failure:
         case ImproperlyConfigured():
             return Failure("configuration", get_first_line(error), "See docs/configuration.md.")
         case OSError() if error.filename is not None:
-            hint = "Check that it is there, and that this user may read and write it."
+            hint = "Check that it exists, and that this user may read and write it."
             return Failure("files", f"{error.strerror}: {error.filename}", hint)
     return Failure("internal", f"{type(error).__name__}: {get_first_line(error)}", TRACEBACK_HINT)
 

@@ -7,6 +7,7 @@ from typing import Any
 from django.conf import settings
 from django.db.models import ProtectedError
 from django.forms import model_to_dict
+from django.utils.translation import gettext as _
 
 from mcpconfig.models import IdentityProvider
 from mcpconfig.oauth.servers.client_metadata import build_company_redirect_uri
@@ -23,18 +24,22 @@ _FIELDS = ("title", "issuer", "client_id", "allows_private_addresses")
 
 
 def add_identity_provider_verbs(add_verb: AddVerb) -> None:
-    verb = add_verb("identity-provider", "see, add, change or remove where a company signs in")
-    verb.add_argument("--title", help="what people read")
-    verb.add_argument("--issuer", metavar="URL", help="its name; with --client-id it is added")
-    verb.add_argument("--client-id", metavar="ID", help="what this application is called there")
-    verb.add_argument("--client-secret-env", metavar="VAR", help="the variable that holds it")
+    verb = add_verb("identity-provider", _("show, add, change or remove an identity provider"))
+    verb.add_argument("--title", help=_("the name shown to people"))
+    verb.add_argument(
+        "--issuer", metavar="URL", help=_("its issuer; adds it together with --client-id")
+    )
+    verb.add_argument("--client-id", metavar="ID", help=_("this application's client ID there"))
+    verb.add_argument(
+        "--client-secret-env", metavar="VAR", help=_("the variable with the client secret")
+    )
     verb.add_argument(
         "--allow-private",
         dest="allows_private_addresses",
         action=argparse.BooleanOptionalAction,
-        help="http:// and own network",
+        help=_("allow http:// and private addresses"),
     )
-    verb.add_argument("--remove", action="store_true", help="forget it and its sign-ins")
+    verb.add_argument("--remove", action="store_true", help=_("remove it and its sign-ins"))
 
 
 class IdentityProviderVerbs(VerbCommand):
@@ -44,7 +49,7 @@ class IdentityProviderVerbs(VerbCommand):
         providers = list(IdentityProvider.objects.all())
         lines = [f"{provider.name:<24} {provider.issuer}" for provider in providers]
         values = [_build_value(provider) for provider in providers]
-        self._print(options, values, lines or ["None yet."])
+        self._print(options, values, lines or [_("No identity providers yet.")])
 
     def _identity_provider(self, options: Options) -> None:
         fields = {name: options[name] for name in _FIELDS if options[name] is not None}
@@ -70,10 +75,13 @@ class IdentityProviderVerbs(VerbCommand):
         except ProtectedError as error:
             names = ", ".join(provider.services.values_list("name", flat=True))
             raise make_failure(
-                f"It opens services: {names}.", "Open these in another way first."
+                _("These services use it: %(names)s.") % {"names": names},
+                _("Change their sign-in first."),
             ) from error
         logger.info("Identity provider %s was removed.", provider.name)
-        self._print(options, {"removed": provider.name}, [f"{provider.name} is removed."])
+        self._print(
+            options, {"removed": provider.name}, [_("Removed %(name)s.") % {"name": provider.name}]
+        )
 
 
 def _store_provider(provider: IdentityProvider, fields: dict[str, Any]) -> IdentityProvider:

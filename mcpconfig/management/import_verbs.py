@@ -5,6 +5,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from django.utils.translation import gettext as _
+
 from mcpconfig.models import Service
 from mcpconfig.services.export import build_mcp_servers, build_server_json, list_exportable
 from mcpconfig.services.import_plan import ImportPlan, add_planned, plan_service
@@ -22,25 +24,27 @@ logger = logging.getLogger(__name__)
 
 
 def add_import_verbs(add_verb: AddVerb) -> None:
-    import_parser = add_verb("import", "add services from mcpServers JSON or a server.json")
-    import_parser.add_argument("file", help="the file; - reads standard input")
+    import_parser = add_verb("import", _("add services from mcpServers JSON or a server.json"))
+    import_parser.add_argument("file", help=_("the file; - reads standard input"))
     import_parser.add_argument(
-        "--dry-run", action="store_true", help="only say what would be added"
+        "--dry-run", action="store_true", help=_("only show what would be added")
     )
     import_parser.add_argument(
-        "--allow-private", action="store_true", help="http:// and own network, for all of them"
+        "--allow-private",
+        action="store_true",
+        help=_("allow http:// and private addresses for all of them"),
     )
     import_parser.add_argument(
         "--value-env",
         metavar="BLANK=VAR",
         action="append",
         default=[],
-        help="what stands for ${BLANK} in the file: the variable that holds it; may be repeated",
+        help=_("the variable with the value of ${BLANK} in the file; repeatable"),
     )
-    export_parser = add_verb(
-        "export", "all services of the admins as mcpServers JSON, without secrets"
+    export_parser = add_verb("export", _("all admin services as mcpServers JSON, without secrets"))
+    export_parser.add_argument(
+        "--service", metavar="NAME", help=_("only this one, as a server.json")
     )
-    export_parser.add_argument("--service", metavar="NAME", help="this one alone, as a server.json")
 
 
 class ImportVerbs(VerbCommand):
@@ -64,17 +68,25 @@ class ImportVerbs(VerbCommand):
         refused += [(entry.label, entry.reason) for entry in rejected]
         if not valid:
             raise make_failure(
-                "Nothing can be added.", " ".join(f"{name}: {reason}" for name, reason in refused)
+                _("Nothing can be added."),
+                " ".join(f"{name}: {reason}" for name, reason in refused),
             )
         if not options["dry_run"]:
             names = ", ".join(service.name for service in add_planned(valid))
             logger.info("Services were imported: %s.", names)
-        result = "would be added" if options["dry_run"] else "is added"
+        result = (
+            _("Would add %(name)s: %(url)s, %(sign_in)s")
+            if options["dry_run"]
+            else _("Added %(name)s: %(url)s, %(sign_in)s")
+        )
         self._print(
             options,
             {"added": [_build_value(plan) for plan in valid], "refused": dict(refused)},
-            [f"{plan.name} {result}: {plan.url}, {plan.sign_in}" for plan in valid]
-            + [f"{name} is refused: {reason}" for name, reason in refused],
+            [result % _build_value(plan) for plan in valid]
+            + [
+                _("Refused %(name)s: %(reason)s") % {"name": name, "reason": reason}
+                for name, reason in refused
+            ],
         )
 
     def _export(self, options: Options) -> None:
@@ -87,14 +99,19 @@ class ImportVerbs(VerbCommand):
 def _build_server_json(name: str) -> dict[str, Any]:
     for service in list_exportable(Service.objects.filter(name=name)):
         return build_server_json(service)
-    raise make_failure(f"There is no service “{name}” to export.", "See: manage.py mcp export")
+    raise make_failure(
+        _("There is no service “%(name)s” to export.") % {"name": name},
+        _("See: %(command)s") % {"command": "manage.py mcp export"},
+    )
 
 
 def _plan_services(entries: list[Any], options: Options) -> list[ImportPlan]:
     values = dict(_parse_value(text) for text in options["value_env"])
     known = {blank.key for entry in entries for blank in entry.placeholders}
     if unknown := sorted(values.keys() - known):
-        raise make_failure(f"There is no blank ${{{unknown[0]}}} in the file.")
+        raise make_failure(
+            _("There is no blank %(blank)s in the file.") % {"blank": f"${{{unknown[0]}}}"}
+        )
     plans: list[ImportPlan] = []
     for entry in entries:
         plans.append(
@@ -112,7 +129,7 @@ def _parse_value(text: str) -> tuple[str, str]:
     blank, equals, variable = text.rpartition("=")
     if not equals or not blank:
         raise make_failure(
-            "A value has the form BLANK=VAR.", "For example: --value-env input:token=TOKEN"
+            _("A value has the form BLANK=VAR."), _("For example: --value-env input:token=TOKEN")
         )
     return blank, read_environment(variable)
 
@@ -129,4 +146,4 @@ def _read_file(place: str) -> str:
         with Path(place).open(encoding="utf-8") as file:
             return file.read(MAX_BYTES + 1)
     except (OSError, UnicodeDecodeError) as error:
-        raise make_failure(f"“{place}” cannot be read as text.") from error
+        raise make_failure(_("“%(file)s” can't be read as text.") % {"file": place}) from error

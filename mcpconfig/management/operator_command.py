@@ -4,11 +4,11 @@ import json
 import os
 import sys
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from django.apps.config import AppConfig
 from django.core import checks
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandParser
 from django.db import Error
 
 from mcpconfig.output.services import replace_controls
@@ -16,12 +16,22 @@ from mcpconfig.output.services import replace_controls
 from .database import explain_database_error
 from .failures import INTERRUPTED, OUTPUT_CLOSED, Failure, to_failure
 
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
+
 
 class OperatorCommand(BaseCommand):
     """A command whose exceptions become an exit code and a message instead of a traceback.
 
     Kind, message and hint go to standard error, and with `--json` to standard output as well.
     """
+
+    # Translated when the parser is made, since argparse needs a string.
+    help: "StrOrPromise"  # type: ignore[assignment]
+
+    def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
+        self.help = str(self.help)
+        return super().create_parser(prog_name, subcommand, **kwargs)
 
     def execute(self, *args: Any, **options: Any) -> str | None:
         try:

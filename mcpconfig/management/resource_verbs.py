@@ -3,6 +3,7 @@
 import logging
 
 from asgiref.sync import async_to_sync
+from django.utils.translation import gettext as _
 
 from mcpconfig.operations.lazy import reading
 from mcpconfig.output import resources as console_resources
@@ -21,17 +22,19 @@ logger = logging.getLogger(__name__)
 
 
 def add_resource_verbs(add_verb: AddVerb) -> None:
-    add_verb("resources", "what it lets be read")
-    add_verb("templates", "the patterns of URIs that it lets be read")
-    add_verb("prompts", "the prompts that it has prepared")
-    add_verb("read", "read a resource").add_argument("uri", help="as the service named it")
-    prompt = add_verb("prompt", "have a prompt filled in")
-    prompt.add_argument("prompt", help="its name at the service")
-    prompt.add_argument("arguments", nargs="?", default="{}", help="a JSON object of texts")
-    complete = add_verb("complete", "have a value of a prompt or template proposed")
-    complete.add_argument("ref", help="a prompt's name, or a template's URI")
-    complete.add_argument("argument", help="the one that the value is for")
-    complete.add_argument("value", help="its beginning; may be empty")
+    add_verb("resources", _("its resources"))
+    add_verb("templates", _("its resource templates"))
+    add_verb("prompts", _("its prompts"))
+    add_verb("read", _("read a resource")).add_argument(
+        "uri", help=_("its URI, as the service named it")
+    )
+    prompt = add_verb("prompt", _("fill in a prompt"))
+    prompt.add_argument("prompt", help=_("its name at the service"))
+    prompt.add_argument("arguments", nargs="?", default="{}", help=_("a JSON object of texts"))
+    complete = add_verb("complete", _("suggest values for a prompt or template"))
+    complete.add_argument("ref", help=_("a prompt's name, or a template's URI"))
+    complete.add_argument("argument", help=_("the argument to complete"))
+    complete.add_argument("value", help=_("the beginning of the value; may be empty"))
 
 
 class ResourceVerbs(VerbCommand):
@@ -45,7 +48,7 @@ class ResourceVerbs(VerbCommand):
             options,
             [console_resources.build_resource_value(resource) for resource in resources],
             [console_resources.format_resource(resource) for resource in resources]
-            or ["No resources."],
+            or [_("No resources.")],
         )
 
     def _templates(self, options: Options) -> None:
@@ -56,7 +59,7 @@ class ResourceVerbs(VerbCommand):
             options,
             [console_resources.build_template_value(template) for template in templates],
             [console_resources.format_template(template) for template in templates]
-            or ["No templates."],
+            or [_("No templates.")],
         )
 
     def _prompts(self, options: Options) -> None:
@@ -66,7 +69,7 @@ class ResourceVerbs(VerbCommand):
         self._print(
             options,
             [console_resources.build_prompt_value(prompt) for prompt in prompts],
-            [console_resources.format_prompt(prompt) for prompt in prompts] or ["No prompts."],
+            [console_resources.format_prompt(prompt) for prompt in prompts] or [_("No prompts.")],
         )
 
     def _read(self, options: Options) -> None:
@@ -84,7 +87,10 @@ class ResourceVerbs(VerbCommand):
         arguments = parse_json_object(options["arguments"])
         for argument, value in arguments.items():
             if not isinstance(value, str):
-                raise make_failure(f"The value of “{argument}” must be a text, in quotation marks.")
+                raise make_failure(
+                    _("The value of “%(argument)s” must be text, in quotation marks.")
+                    % {"argument": argument}
+                )
         logger.info("Prompt %r of service %s is filled in by the operator.", name, service.name)
         filled = async_to_sync(reading.get_prompt)(
             service, name, arguments, acting=get_acting(options)

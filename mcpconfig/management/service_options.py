@@ -11,6 +11,7 @@ from typing import Any
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Group
 from django.core.management.base import CommandParser
+from django.utils.translation import gettext as _
 
 from mcpconfig.models import IdentityProvider, Service
 from mcpconfig.models.service import Colour
@@ -38,83 +39,91 @@ def add_service_options(parser: CommandParser) -> None:
 
 
 def _add_text_options(parser: CommandParser) -> None:
-    parser.add_argument("--title", help="what people read")
-    parser.add_argument("--description", help="a sentence or two for people")
-    parser.add_argument("--guidance", metavar="TEXT", help="what the assistant is told about it")
-    parser.add_argument("--icon", help="an emoji or a letter")
-    parser.add_argument("--colour", choices=Colour.values, help="behind a letter")
+    parser.add_argument("--title", help=_("the name shown to people"))
+    parser.add_argument("--description", help=_("one or two sentences for people"))
+    parser.add_argument("--guidance", metavar="TEXT", help=_("instructions for the assistant"))
+    parser.add_argument("--icon", help=_("an emoji or a letter"))
+    parser.add_argument("--colour", choices=Colour.values, help=_("the background of a letter"))
 
 
 def _add_sign_in_options(parser: CommandParser) -> None:
-    parser.add_argument("--transport", choices=Service.Transport.values, help="auto: find out")
+    parser.add_argument("--transport", choices=Service.Transport.values, help=_("auto: detect it"))
     parser.add_argument(
         "--allow-private",
         dest="allows_private_addresses",
         action=OnOff,
-        help="http:// and own network",
+        help=_("allow http:// and private addresses"),
     )
     sign_in = parser.add_mutually_exclusive_group()
     sign_in.add_argument(
-        "--no-sign-in", action="store_true", help="open to everybody (the default)"
+        "--no-sign-in", action="store_true", help=_("no sign-in needed (the default)")
     )
-    sign_in.add_argument("--bearer-env", metavar="VAR", help="the variable that holds the token")
+    sign_in.add_argument("--bearer-env", metavar="VAR", help=_("the variable with the token"))
     sign_in.add_argument(
-        "--header", metavar="NAME=VALUE", action="append", help="a header; may be repeated"
+        "--header", metavar="NAME=VALUE", action="append", help=_("a header; repeatable")
     )
-    sign_in.add_argument("--oauth", action="store_true", help="each person signs in")
-    sign_in.add_argument("--oauth-shared", action="store_true", help="one sign-in for all")
-    sign_in.add_argument("--client-credentials", action="store_true", help="OAuth without a person")
+    sign_in.add_argument("--oauth", action="store_true", help=_("each person signs in"))
+    sign_in.add_argument("--oauth-shared", action="store_true", help=_("one sign-in for everybody"))
     sign_in.add_argument(
-        "--company-sign-in", metavar="PROVIDER", help="people sign in at this identity provider"
+        "--client-credentials", action="store_true", help=_("OAuth without a person")
     )
-    parser.add_argument("--client-id", metavar="ID", help="for OAuth")
-    parser.add_argument("--client-secret-env", metavar="VAR", help="the variable that holds it")
+    sign_in.add_argument(
+        "--company-sign-in", metavar="PROVIDER", help=_("people sign in at this identity provider")
+    )
+    parser.add_argument("--client-id", metavar="ID", help=_("for OAuth"))
     parser.add_argument(
-        "--scope", metavar="SCOPE", action="append", help="for OAuth; may be repeated"
+        "--client-secret-env", metavar="VAR", help=_("the variable with the client secret")
+    )
+    parser.add_argument(
+        "--scope", metavar="SCOPE", action="append", help=_("for OAuth; repeatable")
     )
 
 
 def _add_audience_options(parser: CommandParser) -> None:
     audience = parser.add_mutually_exclusive_group()
-    audience.add_argument("--everyone", action="store_true", help="for all members (the default)")
     audience.add_argument(
-        "--group", metavar="NAME", action="append", help="for its members; may be repeated"
+        "--everyone", action="store_true", help=_("for all members (the default)")
     )
-    audience.add_argument("--private", action="store_true", help="for its owner, or admins, only")
-    parser.add_argument("--owner", metavar="MEMBER", help="whose it is; empty: the admins'")
+    audience.add_argument(
+        "--group", metavar="NAME", action="append", help=_("for members of this group; repeatable")
+    )
+    audience.add_argument(
+        "--private", action="store_true", help=_("only for its owner, or for admins")
+    )
+    parser.add_argument("--owner", metavar="MEMBER", help=_("its owner; empty: the admins"))
     parser.add_argument(
-        "--share-tools", dest="shares_tools", action=OnOff, help="others see its tools"
+        "--share-tools", dest="shares_tools", action=OnOff, help=_("others see its tools")
     )
 
 
 def _add_behaviour_options(parser: CommandParser) -> None:
     parser.add_argument(
-        "--trusted", dest="is_trusted", action=OnOff, help="its hints may lower a risk"
+        "--trusted", dest="is_trusted", action=OnOff, help=_("its hints can lower a risk")
     )
     parser.add_argument(
-        "--open", dest="is_open", action=OnOff, help="strangers may have written what it returns"
+        "--open", dest="is_open", action=OnOff, help=_("its results can have untrusted content")
     )
     parser.add_argument(
-        "--on-at-first", dest="starts_on", action=OnOff, help="on for who switched nothing there"
+        "--on-at-first", dest="starts_on", action=OnOff, help=_("on for people who did not choose")
     )
     parser.add_argument(
         "--new-tools",
         choices=Service.NewTools.values,
-        help="what new and changed tools do: wait for an admin (the default), or pass",
+        help=_("new and changed tools: wait for an admin (the default), or pass"),
     )
     parser.add_argument(
-        "--retries", type=int, metavar="N", help="how often it is tried again by itself; 0: never"
+        "--retries", type=int, metavar="N", help=_("number of automatic retries; 0: none")
     )
     parser.add_argument(
-        "--allow-apps", dest="allows_apps", action=OnOff, help="show the apps of its tools"
+        "--allow-apps", dest="allows_apps", action=OnOff, help=_("show the apps of its tools")
     )
     parser.add_argument(
         "--app-origin",
         metavar="ORIGIN",
         action="append",
-        help="https://host that its apps may reach; may be repeated",
+        help=_("https://host that its apps can reach; repeatable"),
     )
-    parser.add_argument("--enabled", dest="is_enabled", action=OnOff, help="in use at all")
+    parser.add_argument("--enabled", dest="is_enabled", action=OnOff, help=_("whether it is on"))
 
 
 def build_fields(options: Options) -> Fields:
@@ -162,7 +171,8 @@ def get_identity_provider(name: str) -> IdentityProvider:
     provider = IdentityProvider.objects.filter(name=name).first()
     if provider is None:
         raise make_failure(
-            f"There is no identity provider “{name}”.", "See: manage.py mcp identity-providers"
+            _("There is no identity provider “%(name)s”.") % {"name": name},
+            _("See: %(command)s") % {"command": "manage.py mcp identity-providers"},
         )
     return provider
 
@@ -170,13 +180,15 @@ def get_identity_provider(name: str) -> IdentityProvider:
 def _parse_header(text: str) -> str:
     name, equals, value = text.partition("=")
     if not equals or not name.strip() or "\n" in text:
-        raise make_failure("A header has the form NAME=VALUE.")
+        raise make_failure(_("A header has the form NAME=VALUE."))
     return f"{name}: {value}"
 
 
 def read_environment(variable: str) -> str:
     if not os.environ.get(variable):
-        raise make_failure(f"The environment variable {variable} is not set.")
+        raise make_failure(
+            _("The environment variable %(variable)s is not set.") % {"variable": variable}
+        )
     return os.environ[variable]
 
 
@@ -192,7 +204,9 @@ def _build_audience_fields(options: Options) -> Fields:
 def _get_group_id(name: str) -> int:
     group = Group.objects.filter(name=name).first()
     if group is None:
-        raise make_failure(f"There is no group “{name}”.", "Groups are made in the admin.")
+        raise make_failure(
+            _("There is no group “%(name)s”.") % {"name": name}, _("Create it in the admin.")
+        )
     return group.pk
 
 
@@ -201,7 +215,10 @@ def _get_owner_id(name: str) -> int | None:
         return None
     owner = get_user_model().objects.filter(username=name).first()
     if owner is None:
-        raise make_failure(f"There is no member “{name}”.", "Add one: manage.py member add NAME")
+        raise make_failure(
+            _("There is no member “%(name)s”.") % {"name": name},
+            _("Add one: %(command)s") % {"command": "manage.py member add NAME"},
+        )
     return int(owner.pk)
 
 

@@ -5,6 +5,7 @@ import logging
 
 from asgiref.sync import async_to_sync
 from django.contrib.auth import get_user_model
+from django.utils.translation import gettext as _
 
 from mcpconfig.models import Service, ToolSetting
 from mcpconfig.models.service import MAX_GUIDANCE_CHARACTERS
@@ -23,32 +24,34 @@ SETTING_FIELDS = ("is_enabled", "is_safe_to_repeat", "wants_review", "level", "g
 
 
 def add_upkeep_verbs(add_verb: AddVerb, add_acting_verb: AddVerb) -> None:
-    add_acting_verb("retry", "look at it now, whatever was tried before")
-    tool = add_acting_verb("tool", "one tool in full, and decide about it")
-    tool.add_argument("tool", help="its name at the service")
+    add_acting_verb("retry", _("check it now, even after failed tries"))
+    tool = add_acting_verb("tool", _("show one tool, and change its settings"))
+    tool.add_argument("tool", help=_("its name at the service"))
     on_off = argparse.BooleanOptionalAction
-    tool.add_argument("--enabled", dest="is_enabled", action=on_off, help="offer it in chats")
+    tool.add_argument("--enabled", dest="is_enabled", action=on_off, help=_("offer it in chats"))
     tool.add_argument(
         "--safe-to-repeat",
         dest="is_safe_to_repeat",
         action=on_off,
-        help="after an unknown outcome it is run again by itself",
+        help=_("run it again automatically after an unknown outcome"),
     )
-    tool.add_argument("--guidance", metavar="TEXT", help="what the assistant is told about it")
+    tool.add_argument("--guidance", metavar="TEXT", help=_("instructions for the assistant"))
     tool.add_argument(
         "--review-results",
         dest="wants_review",
         action=on_off,
-        help="a person sees what it brings back before the assistant does",
+        help=_("a person reviews its results before the assistant reads them"),
     )
     levels = [*ToolSetting.Level.values, AUTOMATIC_LEVEL]
     tool.add_argument(
-        "--level", choices=levels, help=f"its risk; {AUTOMATIC_LEVEL}: as it is worked out"
+        "--level",
+        choices=levels,
+        help=_("its risk; %(level)s: determined automatically") % {"level": AUTOMATIC_LEVEL},
     )
-    sign_ins = add_verb("sign-ins", "who is signed in to it")
+    sign_ins = add_verb("sign-ins", _("who is signed in to it"))
     revoke = sign_ins.add_mutually_exclusive_group()
-    revoke.add_argument("--revoke", metavar="MEMBER", help="end this member's sign-in")
-    revoke.add_argument("--revoke-shared", action="store_true", help="end the one for everybody")
+    revoke.add_argument("--revoke", metavar="MEMBER", help=_("end this member's sign-in"))
+    revoke.add_argument("--revoke-shared", action="store_true", help=_("end the shared sign-in"))
 
 
 class UpkeepVerbs(VerbCommand):
@@ -61,7 +64,7 @@ class UpkeepVerbs(VerbCommand):
         service.refresh_from_db()
         if failed := service.last_error:  # another process is retrying it
             raise Failure(failed["kind"], failed["message"], failed["hint"])
-        lines = [f"{service.name} is {service.state}."]
+        lines = [_("%(name)s is %(state)s.") % {"name": service.name, "state": service.state}]
         self._print(options, services.build_service_value(service), lines)
 
     def _tool(self, options: Options) -> None:
@@ -72,7 +75,8 @@ class UpkeepVerbs(VerbCommand):
         changes = {name: value for name, value in values.items() if value is not None}
         if len(changes.get("guidance", "")) > MAX_GUIDANCE_CHARACTERS:
             raise make_failure(
-                f"What the assistant is told has at most {MAX_GUIDANCE_CHARACTERS} characters."
+                _("The guidance can have at most %(count)s characters.")
+                % {"count": MAX_GUIDANCE_CHARACTERS}
             )
         if changes.get("level") == AUTOMATIC_LEVEL:
             changes["level"] = ""
@@ -92,24 +96,37 @@ class UpkeepVerbs(VerbCommand):
             options,
             [console_sign_ins.build_sign_in_value(sign_in) for sign_in in sign_ins],
             [console_sign_ins.format_sign_in(sign_in) for sign_in in sign_ins]
-            or ["Nobody is signed in."],
+            or [_("Nobody is signed in.")],
         )
 
     def _revoke(self, service: Service, options: Options) -> None:
         name = options["revoke"]
         person = get_user_model().objects.filter(username=name).first() if name else None
         if name and person is None:
-            raise make_failure(f"There is no member “{name}”.")
+            raise make_failure(_("There is no member “%(name)s”.") % {"name": name})
         sign_ins = [
             sign_in for sign_in in sign_in_admin.list_sign_ins(service) if sign_in.person == person
         ]
         if not sign_ins or not sign_in_admin.revoke(service, sign_ins[0].id):
-            text = f"“{name}” is not signed in." if name else "There is no sign-in for everybody."
-            raise make_failure(text, f"See: manage.py mcp sign-ins {service.name}")
-        whose = name or "everybody"
-        logger.info("The sign-in of %s to %s was ended by the operator.", whose, service.name)
+            text = (
+                _("“%(name)s” is not signed in.") % {"name": name}
+                if name
+                else _("There is no shared sign-in.")
+            )
+            raise make_failure(
+                text, _("See: %(command)s") % {"command": f"manage.py mcp sign-ins {service.name}"}
+            )
+        values = {"name": name, "service": service.name}
+        logger.info(
+            "The sign-in of %s to %s was ended by the operator.", name or "everybody", service.name
+        )
+        text = (
+            _("Ended the sign-in of %(name)s to %(service)s.")
+            if name
+            else _("Ended the shared sign-in to %(service)s.")
+        )
         self._print(
             options,
             {"revoked": name, "service": service.name},
-            [f"The sign-in of {whose} to {service.name} is ended."],
+            [text % values],
         )

@@ -10,6 +10,7 @@ from uuid import UUID
 from django.contrib.auth import get_user_model
 from django.core.management.base import CommandParser
 from django.db.models import QuerySet
+from django.utils.translation import gettext as _
 
 from mcpconfig.models import Exchange, Service, ToolDefinition
 from mcpconfig.output import services
@@ -29,12 +30,14 @@ class VerbParser(CommandParser):
         self._wants_json = "--json" in (args or ())
         known, unknown = super().parse_known_args(args, namespace)
         if unknown:
-            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+            self.error(
+                _("unrecognized arguments: %(arguments)s") % {"arguments": " ".join(unknown)}
+            )
         return known, unknown
 
     def error(self, message: str) -> NoReturn:
         if self._wants_json:
-            hint = f"See: {self.prog} --help"
+            hint = _("See: %(command)s") % {"command": f"{self.prog} --help"}
             self._print_message(json.dumps(Failure("usage", message, hint).value), sys.stdout)
         argparse.ArgumentParser.error(self, message)
 
@@ -64,9 +67,11 @@ def parse_json_object(text: str) -> dict[str, Any]:
         arguments = json.loads(text, parse_constant=_refuse_constant)
         json.dumps(arguments, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
-        raise make_failure("The arguments are not JSON.", "For example: '{\"id\": 3}'") from error
+        raise make_failure(
+            _("The arguments are not JSON."), _("For example: '{\"id\": 3}'")
+        ) from error
     if not isinstance(arguments, dict):
-        raise make_failure("The arguments must be a JSON object.")
+        raise make_failure(_("The arguments must be a JSON object."))
     return arguments
 
 
@@ -77,7 +82,10 @@ def _refuse_constant(name: str) -> NoReturn:
 def get_service(options: Options) -> Service:
     service = Service.objects.filter(name=options["name"]).first()
     if service is None:
-        raise make_failure(f"There is no service “{options['name']}”.", "See: manage.py mcp list")
+        raise make_failure(
+            _("There is no service “%(name)s”.") % {"name": options["name"]},
+            _("See: %(command)s") % {"command": "manage.py mcp list"},
+        )
     return service
 
 
@@ -86,7 +94,8 @@ def get_tool(service: Service, tools: list[ToolDefinition], name: str) -> ToolDe
         if tool.name == name:
             return tool
     raise make_failure(
-        f"{service.name} has no tool “{name}”.", f"See: manage.py mcp tools {service.name}"
+        _("%(service)s has no tool “%(tool)s”.") % {"service": service.name, "tool": name},
+        _("See: %(command)s") % {"command": f"manage.py mcp tools {service.name}"},
     )
 
 
@@ -100,9 +109,12 @@ def get_acting(options: Options) -> Acting | None:
     members = get_user_model().objects.filter(username=options["user"], is_active=True)
     person = members.first()
     if person is None:
-        raise make_failure(f"There is no member “{options['user']}”.")
+        raise make_failure(_("There is no member “%(name)s”.") % {"name": options["user"]})
     if not Service.objects.for_member(person).filter(name=options["name"]).exists():
-        raise make_failure(f"“{options['user']}” may not use the service “{options['name']}”.")
+        raise make_failure(
+            _("“%(name)s” can't use the service “%(service)s”.")
+            % {"name": options["user"], "service": options["name"]}
+        )
     return Acting.of(person)
 
 
@@ -113,5 +125,5 @@ def list_exchanges(service: Service, operation: str, limit: int) -> QuerySet[Exc
         try:
             exchanges = exchanges.filter(operation_id=UUID(operation))
         except ValueError as error:
-            raise make_failure("An operation is named by its id, as the trace shows it.") from error
+            raise make_failure(_("Name an operation by its id, as in the trace.")) from error
     return exchanges[: max(0, limit)]

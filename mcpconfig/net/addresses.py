@@ -6,6 +6,7 @@ import socket
 
 import anyio
 import httpx2
+from django.utils.translation import gettext as _
 
 from mcpconfig.values.errors import OperationError, timeout_error
 from mcpconfig.values.hooks import current_hooks
@@ -69,15 +70,15 @@ def check_url(url: str | httpx2.URL, *, allows_private: bool) -> httpx2.URL:
     try:
         parsed = url if isinstance(url, httpx2.URL) else _parse_url(url)
     except httpx2.InvalidURL as error:
-        raise _url_error("The URL cannot be read.") from error
+        raise _url_error(_("The URL can't be read.")) from error
     if parsed.scheme not in ("http", "https") or not parsed.host:
-        raise _url_error("The URL must begin with https:// and name a host.")
+        raise _url_error(_("The URL must begin with https:// and name a host."))
     if parsed.port is not None and not 0 < parsed.port < 65_536:
-        raise _url_error("The URL's port does not exist.")
+        raise _url_error(_("The URL's port does not exist."))
     if parsed.userinfo:
-        raise _url_error("The URL must not contain a user name or password.")
+        raise _url_error(_("The URL must not contain a user name or password."))
     if parsed.scheme == "http" and not allows_private:
-        raise _url_error("The URL must begin with https://.")
+        raise _url_error(_("The URL must begin with https://."))
     return parsed
 
 
@@ -85,7 +86,7 @@ def _url_error(message: str) -> OperationError:
     return OperationError(
         kind="configuration",
         message=message,
-        hint="Plain http:// and private addresses need “allow private addresses”.",
+        hint=_("To use http:// or a private address, turn on “allow private addresses”."),
         was_sent=False,
         is_definite=True,
     )
@@ -103,8 +104,10 @@ async def resolve_vetted_addresses(host: str, port: int, *, allows_private: bool
         current_hooks().count_refused_connection("address")
         raise OperationError(
             kind="blocked_address",
-            message="The service's host leads to an address that is not allowed.",
-            hint="For a server in your own network, allow private addresses in its settings.",
+            message=_("The service's host leads to an address that is not allowed."),
+            hint=_(
+                "If the server is in your own network, allow private addresses in its settings."
+            ),
         )
     return list(dict.fromkeys(addresses))
 
@@ -126,7 +129,7 @@ async def _resolve_host(host: str, port: int) -> list[Address]:
     except (OSError, UnicodeError) as error:
         raise OperationError(
             kind="not_found",
-            message="The service's host name was not found.",
-            hint="Check the URL for a typing mistake.",
+            message=_("The service's host name was not found."),
+            hint=_("Check the URL for typos."),
         ) from error
     return [ipaddress.ip_address(str(entry[4][0])) for entry in found]

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx2
+from django.utils.translation import gettext as _
 
 from mcpconfig.values.errors import OperationError, malformed_answer_error, timeout_error
 from mcpconfig.values.limits import LIMITS
@@ -150,9 +151,9 @@ class CallAnswerBody(LimitedBody):
         return b"event: message\ndata: " + text + b"\n\n" if self._is_event_stream else text
 
     def _describe(self, scanner: AnswerScanner, verdict: str) -> dict[str, Any]:
-        bound = f"more than {self._error.bound}" if self._error else ""
+        bound = _("more than %(bound)s") % {"bound": self._error.bound} if self._error else ""
         if verdict == "refused":
-            said = f"Its error is not kept: it has {bound}."
+            said = _("The tool's error is not kept because it has %(bound)s.") % {"bound": bound}
             return {"error": {"code": scanner.code or -32603, "message": said}}
         is_error = verdict == "failed"
         content = build_withheld_content(is_error=is_error, bound=bound)

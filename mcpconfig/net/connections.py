@@ -9,6 +9,7 @@ from typing import Any, Self, cast
 
 import httpcore2
 import httpx2
+from django.utils.translation import gettext as _
 
 from mcpconfig.values.errors import OperationError
 from mcpconfig.values.limits import LIMITS
@@ -287,6 +288,6 @@ def _build_connect_request(place: str, proxy: httpx2.URL) -> bytes:
 def _head_too_large_error() -> OperationError:
     return OperationError(
         kind="too_large",
-        message="The service sent more headers, or more around its answer, than is accepted.",
-        hint="Tell the operator of the service.",
+        message=_("The service sent too many headers, or too much around its response."),
+        hint=_("Report it to the service's operator."),
     )

@@ -8,6 +8,7 @@ from typing import cast
 import anyio
 import httpx2
 from django.conf import settings
+from django.utils.translation import gettext as _
 
 from mcpconfig.values.errors import (
     Evidence,
@@ -71,8 +72,8 @@ def find_refusal(
 def _compression_error() -> OperationError:
     return OperationError(
         kind="protocol",
-        message="The service sent a compressed answer, although none is accepted.",
-        hint="Turn off compression for this URL at the service or its proxy.",
+        message=_("The service sent a compressed response, which is not accepted."),
+        hint=_("Turn off compression for this URL at the service or its proxy."),
     )
 
 
@@ -81,8 +82,8 @@ def _check_event_stream(response: httpx2.Response) -> OperationError | None:
         return None
     return OperationError(
         kind="not_mcp",
-        message="What answers at this URL does not speak the service protocol.",
-        hint="The URL usually ends in /mcp or /sse; the trace shows the answer.",
+        message=_("The server at this URL is not an MCP service."),
+        hint=_("The URL usually ends in /mcp or /sse. The trace shows the response."),
     )
 
 
@@ -94,8 +95,10 @@ def _redirect_error(response: httpx2.Response) -> OperationError:
         place = ""
     return OperationError(
         kind="configuration",
-        message=f"The service redirects to {place or 'another place'}, which is not followed.",
-        hint="If that is the intended server, use it as the service's URL.",
+        message=_("The service redirects to %(place)s, which is not followed.") % {"place": place}
+        if place
+        else _("The service redirects to another address, which is not followed."),
+        hint=_("If that is the intended server, use it as the service's URL."),
     )
 
 
@@ -171,7 +174,7 @@ class LimitedBody(httpx2.AsyncByteStream):
             raise self._exceed(too_large_error(self._most_bytes))
         self._pieces += 1
         if self._pieces > LIMITS.pieces:
-            raise self._wire.end(_limit_error(f"{LIMITS.pieces} pieces"))
+            raise self._wire.end(_limit_error(_("%(count)s parts") % {"count": LIMITS.pieces}))
         if self._is_event_stream:
             self._count_events(chunk)
         if self._is_parsed:
@@ -184,10 +187,10 @@ class LimitedBody(httpx2.AsyncByteStream):
         self._events += text.count(b"\ndata") + text.count(b"\rdata")
         self._line_start = text[-4:]
         if self._events > LIMITS.events:
-            raise self._exceed(_limit_error(f"{LIMITS.events} messages"))
+            raise self._exceed(_limit_error(_("%(count)s messages") % {"count": LIMITS.events}))
         self._lines += chunk.count(b"\n") + chunk.count(b"\r")
         if self._lines > LIMITS.event_lines:
-            raise self._exceed(_limit_error(f"{LIMITS.event_lines} lines"))
+            raise self._exceed(_limit_error(_("%(count)s lines") % {"count": LIMITS.event_lines}))
 
     def _count_values(self, chunk: bytes) -> None:
         """Count what starts or follows a value, outside strings. A million empty objects are small
@@ -203,7 +206,7 @@ class LimitedBody(httpx2.AsyncByteStream):
         # An object costs more than another value: it is parsed into several objects.
         self._wire.values += text.count(b",") + text.count(b"[") + 2 * text.count(b"{")
         if self._wire.values > LIMITS.values:
-            raise self._exceed(_limit_error(f"{LIMITS.values} values"))
+            raise self._exceed(_limit_error(_("%(count)s values") % {"count": LIMITS.values}))
 
     def _exceed(self, error: OperationError) -> Exception:
         """Return the exception to raise where the body exceeds a limit."""
@@ -218,7 +221,8 @@ def too_large_error(most_bytes: int) -> OperationError:
 def _limit_error(bound: str) -> OperationError:
     return OperationError(
         kind="too_large",
-        message=f"The service sent more than {bound} in one answer, which is not accepted.",
-        hint="Ask for less at once.",
+        message=_("The service sent more than %(bound)s in one response, which is not accepted.")
+        % {"bound": bound},
+        hint=_("Ask for less at once."),
         bound=bound,
     )

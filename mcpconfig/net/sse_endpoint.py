@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from urllib.parse import urljoin, urlparse
 
 import httpx2
+from django.utils.translation import gettext as _
 
 from mcpconfig.values.errors import OperationError
 
@@ -69,7 +70,6 @@ def _has_same_origin(url: str, endpoint: str) -> bool:
 def _foreign_endpoint_error() -> OperationError:
     return OperationError(
         kind="protocol",
-        message="The service wants its messages at another address than its own, "
-        "which is not followed.",
-        hint="Behind a proxy, a service must name its public address there, or a path alone.",
+        message=_("The service sends its messages to another address, which is not followed."),
+        hint=_("A service behind a proxy must name its public address there, or only a path."),
     )

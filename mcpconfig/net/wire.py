@@ -12,6 +12,7 @@ import anyio
 import httpx2
 from django.conf import settings
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from mcpconfig.values.challenge import Challenge
 from mcpconfig.values.errors import Evidence, OperationError, Refusal, malformed_answer_error
@@ -223,8 +224,8 @@ class Wire:
 def too_many_requests_error() -> OperationError:
     return OperationError(
         kind="too_large",
-        message="The service wanted more and more requests for one operation.",
-        hint="Tell the operator of the service.",
+        message=_("The service required too many requests for one operation."),
+        hint=_("Report it to the service's operator."),
     )
 
 

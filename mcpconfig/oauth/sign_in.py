@@ -7,6 +7,7 @@ import httpx2
 from channels.db import database_sync_to_async
 from django.db import transaction
 from django.utils import timezone
+from django.utils.translation import gettext as _
 from mcp.shared.auth import OAuthToken
 
 from mcpconfig.models import OAuthAttempt, OAuthChallenge, OAuthClient, OAuthGrant, Service
@@ -53,7 +54,7 @@ async def begin(
         return await begin_at_company(service, acting, session_key=session_key, base_url=base_url)
     if service.authentication not in (Authentication.OAUTH_USER, Authentication.OAUTH_SHARED):
         raise sign_in_setup_error(
-            "Nobody signs in to this service.", "Its settings say how it is opened."
+            _("This service needs no sign-in."), _("Its settings say how to open it.")
         )
     async with open_oauth_http(service, "begin_sign_in") as http:
         challenge = await get_challenge(http, service, get_holder_id(service, acting))

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Self
 
 from django.db.models import Q
+from django.utils.translation import gettext as _
 
 from mcpconfig.models import CompanySignIn, OAuthChallenge, OAuthGrant, Service
 from mcpconfig.values.acting import Acting
@@ -24,12 +25,24 @@ SIGNING_IN = (
 
 
 class ConnectionState(StrEnum):
-    """The values are shown on pages."""
+    """`label` is shown on pages; the values are compared and printed as JSON."""
 
     READY = "ready"
     NOT_CONNECTED = "not connected"
     CONNECTED = "connected"
     CONNECT_AGAIN = "connect again"
+
+    @property
+    def label(self) -> str:
+        match self:
+            case ConnectionState.READY:
+                return _("ready")
+            case ConnectionState.NOT_CONNECTED:
+                return _("not connected")
+            case ConnectionState.CONNECTED:
+                return _("connected")
+            case ConnectionState.CONNECT_AGAIN:
+                return _("connect again")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

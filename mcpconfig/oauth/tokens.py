@@ -3,6 +3,7 @@
 import anyio
 from channels.db import database_sync_to_async
 from django.db.models import F
+from django.utils.translation import gettext as _
 from mcp.shared.auth import JWT_BEARER_GRANT_TYPE, OAuthToken
 
 from mcpconfig.models import CompanySignIn, OAuthChallenge, OAuthClient, OAuthGrant, Service
@@ -34,8 +35,8 @@ async def get_access_token(service: Service, acting: Acting | None) -> str:
     OperationError of kind `sign_in_needed` if a person must sign in first."""
     if service.authentication in Service.PERSONAL and acting is None:
         raise sign_in_setup_error(
-            "Each person signs in to the service, and nobody is named here.",
-            "Use it in a chat, or name a member with --user.",
+            _("Each person signs in to this service, and no person is named here."),
+            _("Use it in a chat, or name a member with --user."),
         )
     grant = await _get_grant(service, acting)
     if grants.is_fresh(grant):
@@ -51,8 +52,8 @@ async def get_access_token(service: Service, acting: Acting | None) -> str:
     except TimeoutError as error:
         raise OperationError(
             kind="timeout",
-            message="The sign-in to the service could not be renewed in time.",
-            hint="Try again.",
+            message=_("The sign-in to the service could not be renewed in time."),
+            hint=_("Try again."),
             was_sent=False,
             is_definite=True,
         ) from error
@@ -147,7 +148,7 @@ async def _discover_client(http: OAuthHttp, service: Service, grant: OAuthGrant)
     where its tokens come from and what they are for."""
     if not service.client_id:
         raise sign_in_setup_error(
-            "The service's client ID is not set.", "Enter it in its settings."
+            _("The service's client ID is not set."), _("Enter it in its settings.")
         )
     challenge = await get_challenge(http, service, grant.person_id)
     authority = await discover(http, challenge, await list_known_issuers(service))
@@ -199,14 +200,15 @@ def _translate_denial(service: Service, denied: TokenDenied) -> OperationError:
     is_by_client = denied.code in ("invalid_client", "unauthorized_client")
     if service.authentication == Authentication.COMPANY and not is_by_client:
         return exchange.company_refusal_error(
-            f"{service} does not accept your company sign-in.", denied
+            _("%(service)s does not accept your company sign-in.") % {"service": service}, denied
         )
     if service.authentication not in (Authentication.OAUTH_USER, Authentication.OAUTH_SHARED):
         return sign_in_setup_error(
-            f"The service's client was turned down. {describe_error_code(denied.code)}",
-            "Check the client ID, the secret and the scopes in the service's settings.",
+            _("The service's client was rejected. %(reason)s")
+            % {"reason": describe_error_code(denied.code)},
+            _("Check the client ID, the secret and the scopes in the service's settings."),
         )
     error = _missing_sign_in_error(service)
-    error.message = f"The sign-in to {service} has ended."
-    error.hint = "Connect to it again on the page of services."
+    error.message = _("The sign-in to %(service)s has ended.") % {"service": service}
+    error.hint = _("Connect to it again under Connected services.")
     return error

@@ -7,6 +7,8 @@ from typing import Any
 
 import anyio
 import mcp_types as types
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 from mcp import MCPError
 
 from mcpconfig.models import Service
@@ -36,8 +38,18 @@ class ListCount:
     said: str = ""
 
 
+def format_listed(count: int) -> str:
+    return _("%(count)s listed") % {"count": count}
+
+
+def format_templates(count: int) -> str:
+    return ngettext("%(count)s template", "%(count)s templates", count) % {"count": count}
+
+
 async def count_entries(
-    connection: Connection, listed: Callable[[Connection], Awaitable[Sequence[object]]], noun: str
+    connection: Connection,
+    listed: Callable[[Connection], Awaitable[Sequence[object]]],
+    describe: Callable[[int], str],
 ) -> ListCount:
     """Count a list other than the tools. If it fails with a well-formed error, the rest of the
     service can still be tested."""
@@ -48,7 +60,7 @@ async def count_entries(
         if failure is None or failure.kind not in ("rpc_error", "too_large"):
             raise
         return ListCount(said=failure.message)
-    return ListCount(count=count, said=f"{count} {noun}")
+    return ListCount(count=count, said=describe(count))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,10 +77,10 @@ async def collect_findings(connection: Connection, listing: Listing) -> Findings
     declared = connection.capabilities
     resources = templates = prompts = ListCount()
     if declared.resources is not None:
-        resources = await count_entries(connection, fetch_resources, "listed")
-        templates = await count_entries(connection, fetch_templates, "templates")
+        resources = await count_entries(connection, fetch_resources, format_listed)
+        templates = await count_entries(connection, fetch_templates, format_templates)
     if declared.prompts is not None:
-        prompts = await count_entries(connection, fetch_prompts, "listed")
+        prompts = await count_entries(connection, fetch_prompts, format_listed)
     return Findings(listing=listing, resources=resources, templates=templates, prompts=prompts)
 
 
@@ -97,27 +109,32 @@ def build_report(connection: Connection, found: Findings) -> ConnectionReport:
 def _build_steps(connection: Connection, found: Findings) -> tuple[Step, ...]:
     """Describe the test in the order of its steps."""
     info = connection.session.server_info
-    who = f"{info.name} {info.version}".strip() if info else "The service does not say its name."
+    who = (
+        f"{info.name} {info.version}".strip() if info else _("The service does not give its name.")
+    )
     taken = [
-        Step(name="Connect", detail=str(Service.Transport(connection.transport).label)),
-        Step(name="Agree on a protocol version", detail=connection.era),
-        Step(name="Ask who it is", detail=str(make_storable(who[: LIMITS.log_characters]))),
+        Step(name=_("Connect"), detail=str(Service.Transport(connection.transport).label)),
+        Step(name=_("Agree on a protocol version"), detail=connection.era),
+        Step(
+            name=_("Identify the service"), detail=str(make_storable(who[: LIMITS.log_characters]))
+        ),
     ]
     if text := shorten_instructions(connection):
-        taken.append(Step(name="Read its instructions", detail=text))
+        taken.append(Step(name=_("Read its instructions"), detail=text))
     taken.append(
         Step(
-            name="Ask what it can do", detail=_describe_capabilities(_dump_capabilities(connection))
+            name=_("List its capabilities"),
+            detail=_describe_capabilities(_dump_capabilities(connection)),
         )
     )
-    taken.append(Step(name="List tools", detail=_describe_tools(found.listing)))
+    taken.append(Step(name=_("List tools"), detail=_describe_tools(found.listing)))
     if found.resources.said:
         said = f"{found.resources.said}, {found.templates.said}"
-        taken.append(Step(name="List resources", detail=said))
+        taken.append(Step(name=_("List resources"), detail=said))
     if found.prompts.said:
-        taken.append(Step(name="List prompts", detail=found.prompts.said))
+        taken.append(Step(name=_("List prompts"), detail=found.prompts.said))
     taken += [
-        Step(name=f"Its log says ({entry.level})", detail=entry.text)
+        Step(name=_("Log message (%(level)s)") % {"level": entry.level}, detail=entry.text)
         for entry in connection.log.messages
     ]
     return tuple(taken)
@@ -133,13 +150,14 @@ async def build_failed_steps(
         taken += [(step.name, step.detail) for step in describe_sign_in_demands(exchanges)]
     answered = {each.rpc_method: each.status for each in exchanges if each.rpc_method}
     taken += [
-        (f"Request {method}", _describe_answer(status)) for method, status in answered.items()
+        (_("Request %(method)s") % {"method": method}, _describe_answer(status))
+        for method, status in answered.items()
     ]
-    return (*taken, *(error.tried or (("What went wrong", error.message),)))
+    return (*taken, *(error.tried or ((_("Problem"), error.message),)))
 
 
 def _describe_answer(status: int | None) -> str:
-    return f"answered with HTTP {status}" if status else "no answer"
+    return _("answered with HTTP %(status)s") % {"status": status} if status else _("no answer")
 
 
 def _dump_capabilities(connection: Connection) -> dict[str, Any]:
@@ -154,7 +172,7 @@ def _describe_capabilities(capabilities: dict[str, Any]) -> str:
         parts = sorted(part for part, is_there in how.items() if is_there)
         said.append(f"{name} ({', '.join(parts)})" if parts else name)
     text = ", ".join(said)[: LIMITS.log_characters]
-    return str(make_storable(text)) or "It does not say."
+    return str(make_storable(text)) or _("None.")
 
 
 def shorten_instructions(connection: Connection) -> str:
@@ -175,23 +193,31 @@ def estimate_tool_tokens(tools: Sequence[Tool]) -> int:
 
 def _describe_tools(listing: Listing) -> str:
     tokens = estimate_tool_tokens(listing.tools)
-    return f"{len(listing.tools)} listed, {len(listing.left_out)} left out, about {tokens} tokens"
+    return _("%(listed)s listed, %(left_out)s left out, about %(tokens)s tokens") % {
+        "listed": len(listing.tools),
+        "left_out": len(listing.left_out),
+        "tokens": tokens,
+    }
 
 
 async def describe_address(service: Service) -> Step:
     """Return the addresses of the host, as a step."""
     if builtin.is_builtin(service.url):
-        return Step(name="Address", detail="This application serves it itself.")
+        return Step(name=_("Address"), detail=_("Built into Countersign."))
     url = check_url(service.url, allows_private=True)
     port = url.port or (443 if url.scheme == "https" else 80)
     try:
         found = await resolve_vetted_addresses(url.host, port, allows_private=True)
     except OperationError as error:
-        return Step(name="Address", detail=f"{url.host}: {error.message}")
+        return Step(name=_("Address"), detail=f"{url.host}: {error.message}")
     is_inside = not all(is_allowed(address, allows_private=False) for address in found)
     places = ", ".join(str(address) for address in found[: LIMITS.addresses_tried])
-    where = "in your own network" if is_inside else "on the Internet"
-    return Step(name="Address", detail=f"{url.host}, port {port}: {places}, {where}")
+    where = _("in your own network") if is_inside else _("on the Internet")
+    return Step(
+        name=_("Address"),
+        detail=_("%(host)s, port %(port)s: %(addresses)s, %(place)s")
+        % {"host": url.host, "port": port, "addresses": places, "place": where},
+    )
 
 
 async def probe_without_credentials(service: Service) -> list[ExchangeRecord]:
@@ -211,8 +237,8 @@ def describe_sign_in_demands(exchanges: Iterable[ExchangeRecord]) -> tuple[Step,
     """Return whether the service asks for a sign-in, at discovery and when the tools are listed."""
     seen = list(exchanges)
     return (
-        Step(name="Sign-in at discovery", detail=_describe_demand(seen, _DISCOVERY)),
-        Step(name="Sign-in at the first call", detail=_describe_demand(seen, _FIRST_CALL)),
+        Step(name=_("Sign-in at discovery"), detail=_describe_demand(seen, _DISCOVERY)),
+        Step(name=_("Sign-in at the first call"), detail=_describe_demand(seen, _FIRST_CALL)),
     )
 
 
@@ -222,8 +248,12 @@ def _describe_demand(exchanges: list[ExchangeRecord], methods: tuple[str, ...]) 
         challenge = exchange.response_headers.get("www-authenticate", "")
         if exchange.status == 401 or (exchange.status == 403 and challenge):
             said = str(make_storable(challenge[: LIMITS.log_characters]))
-            return f"asked for: {said}" if said else "asked for, without saying how"
-    return "not asked for" if any(each.status for each in there) else "not reached"
+            return (
+                _("requested: %(challenge)s") % {"challenge": said}
+                if said
+                else _("requested, without details")
+            )
+    return _("not requested") if any(each.status for each in there) else _("not reached")
 
 
 async def request_log(connection: Connection) -> None:

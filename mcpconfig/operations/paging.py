@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 import mcp_types as types
+from django.utils.translation import gettext as _
 from mcp import MCPError
 
 from mcpconfig.session.client import Connection
@@ -76,7 +77,7 @@ async def _fetch_entries(
         raise
     found = [entry for page in pages for entry in entries(page)]
     if len(found) > LIMITS.entries:
-        raise _endless_list_error("entries")
+        raise _endless_list_error(_("The service's list is too long: too many entries."))
     return found
 
 
@@ -100,10 +101,10 @@ async def _fetch_pages(
             break
         cursors.add(cursor)
         if count > most:
-            raise _endless_list_error("entries")
+            raise _endless_list_error(_("The service's list is too long: too many entries."))
         if connection.wire.received_bytes > most_bytes:
-            raise _endless_list_error("bytes")
-    raise _endless_list_error("pages")
+            raise _endless_list_error(_("The service's list is too long: too many bytes."))
+    raise _endless_list_error(_("The service's list is too long or endless: too many pages."))
 
 
 def _at(cursor: str | None) -> types.PaginatedRequestParams:
@@ -117,9 +118,9 @@ def _is_unknown_method(error: MCPError, connection: Connection) -> bool:
     return is_answer and error.code == types.METHOD_NOT_FOUND
 
 
-def _endless_list_error(what: str) -> OperationError:
+def _endless_list_error(message: str) -> OperationError:
     return OperationError(
         kind="too_large",
-        message=f"The service's list does not end, or is too long: too many {what}.",
-        hint="Tell the operator of the service.",
+        message=message,
+        hint=_("Report it to the service's operator."),
     )

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 import mcp_types as types
+from django.utils.translation import gettext as _
 
 from mcpconfig.values.errors import OperationError
 from mcpconfig.values.limits import LIMITS
@@ -145,8 +146,8 @@ def _decode_bytes(offered: types.TextResourceContents | types.BlobResourceConten
     except (binascii.Error, ValueError) as error:
         raise OperationError(
             kind="protocol",
-            message="The service sent bytes that cannot be decoded.",
-            hint="Tell the operator of the service; the trace shows the answer.",
+            message=_("The service sent bytes that can't be decoded."),
+            hint=_("Report it to the service's operator. The trace shows the response."),
             is_definite=True,
         ) from error
 

@@ -1,6 +1,7 @@
 """The operations that only read: resources, prompts and completions."""
 
 import mcp_types as types
+from django.utils.translation import gettext as _
 
 from mcpconfig.models import Service
 from mcpconfig.session.client import Connection
@@ -61,7 +62,7 @@ async def read_resource(
     is sent to that service only; nothing is fetched from it here.
     """
     if not is_sendable(uri):
-        raise _uri_error("The URI is empty, too long, or holds characters that a URI cannot have.")
+        raise _uri_error(_("The URI is empty, too long, or has invalid characters."))
 
     async def act(connection: Connection) -> ResourceContents:
         await require_capability(service, connection, "resources")

@@ -4,6 +4,9 @@ what is remembered about the service is done once more."""
 from collections.abc import Awaitable, Callable
 from typing import Literal, TypeVar
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
 from mcpconfig.models import Service
 from mcpconfig.session import endpoint
 from mcpconfig.session.client import Connection, ConnectionOptions, connect
@@ -14,9 +17,9 @@ Answer = TypeVar("Answer")
 Capability = Literal["resources", "prompts", "completions"]
 
 _MISSING_MESSAGES = {
-    "resources": "The service offers no resources.",
-    "prompts": "The service offers no prompts.",
-    "completions": "The service does not propose values.",
+    "resources": gettext_lazy("The service offers no resources."),
+    "prompts": gettext_lazy("The service offers no prompts."),
+    "completions": gettext_lazy("The service offers no suggestions."),
 }
 
 
@@ -76,8 +79,8 @@ def _missing_capability_error(
 ) -> OperationError:
     return OperationError(
         kind="rpc_error",
-        message=_MISSING_MESSAGES[capability],
-        hint="See what it offers: test the connection.",
+        message=str(_MISSING_MESSAGES[capability]),
+        hint=_("To see what it offers, test the connection."),
         is_definite=True,
         contradicts_memory=contradicts_memory,
     )

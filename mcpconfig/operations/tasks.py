@@ -4,6 +4,7 @@ service, one request. All can be repeated without harm."""
 from collections.abc import Mapping
 
 import mcp_types as types
+from django.utils.translation import gettext as _
 
 from mcpconfig.models import Service
 from mcpconfig.session.client import Connection, ConnectionOptions
@@ -59,7 +60,7 @@ async def get_task(
     except OperationError as error:
         if not _is_gone(error):
             raise
-        return TaskReport(status="unknown", message="The service no longer has this task.")
+        return TaskReport(status="unknown", message=_("The service no longer has this task."))
 
 
 async def answer_task(
@@ -158,7 +159,11 @@ def _parse_result(task: DetailedTask) -> ToolResult | None:
 def _describe_failure(task: DetailedTask) -> str:
     said = (task.error or {}).get("message")
     reason = _shorten(said if isinstance(said, str) else "") or _shorten(task.status_message)
-    return f"The service refused: {reason}" if reason else "The service gave up the task."
+    return (
+        _("The service refused: %(reason)s") % {"reason": reason}
+        if reason
+        else _("The service gave up the task.")
+    )
 
 
 def _get_poll_seconds(task: TaskState) -> float:

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import mcp_types as types
+from django.utils.translation import gettext as _
 
 from mcpconfig.values.limits import LIMITS
 from mcpconfig.values.results import RejectedTool, Tool, ToolResult, make_storable
@@ -18,10 +19,10 @@ def parse_tools(listed: list[types.Tool]) -> tuple[list[Tool], list[RejectedTool
     for offered in listed:
         reason = _find_defect(offered)
         if not reason and offered.name in tools:
-            reason = "The service lists another tool of this name."
+            reason = _("The service lists another tool with this name.")
         size = len(offered.model_dump_json()) if not reason else 0
         if not reason and (len(tools) >= LIMITS.tools or size > budget):
-            reason = "The service lists more tools than are accepted."
+            reason = _("The service lists too many tools.")
         if reason:
             left_out.append(RejectedTool(name=make_storable(offered.name[:255]), reason=reason))
             continue
@@ -48,21 +49,21 @@ def _parse_tool(offered: types.Tool) -> Tool:
 def _find_defect(offered: types.Tool) -> str:
     """Return why a tool cannot be used; empty if it can."""
     if not offered.name or len(offered.name) > 255 or make_storable(offered.name) != offered.name:
-        return "Its name is empty, too long or unreadable."
+        return _("Its name is empty, too long or unreadable.")
     if len(offered.description or "") > LIMITS.description_characters:
-        return "Its description is too long."
+        return _("Its description is too long.")
     if offered.execution and offered.execution.task_support == "required":
-        return "It runs only as a task in the form of protocol version 2025-11-25."
+        return _("It runs only as a task in the form of protocol version 2025-11-25.")
     for schema in (offered.input_schema, offered.output_schema, offered.meta):
         if schema and not is_within_limits(schema):
-            return "Its schema is too large or too deep."
+            return _("Its schema is too large or too deep.")
     return ""
 
 
 def is_within_limits(schema: Any) -> bool:
     """Whether a schema is within the limits on depth, parts and size."""
     level, nodes = [schema], 0
-    for _ in range(LIMITS.schema_depth):
+    for _depth in range(LIMITS.schema_depth):
         nodes += len(level)
         if nodes > LIMITS.schema_nodes:
             return False

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 import mcp_types as types
+from django.utils.translation import gettext as _
 from mcp import MCPError
 from mcp.shared.dispatcher import ProgressFnT
 
@@ -238,7 +239,7 @@ def _parse_question(answer: types.InputRequiredResult, duration_ms: int) -> Inpu
     if state is not None and (
         len(state) > LIMITS.state_characters or make_storable(state) != state
     ):
-        raise unanswerable_error("What it wants back with the answer cannot be kept.")
+        raise unanswerable_error(_("The service wants state back that can't be kept."))
     asked = answer.model_dump(by_alias=True, mode="json").get("inputRequests")
     requests = parse_requests(asked)
     return InputRequired(

@@ -4,6 +4,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from django.utils.translation import gettext as _
+
 from mcpconfig.values.errors import OperationError
 from mcpconfig.values.results import (
     CallOutcome,
@@ -61,7 +63,7 @@ def format_unanswered(requests: Sequence[InputRequest], problems: Sequence[str])
     if not requests:
         return []
     lines = [line for request in requests for line in format_question(request)]
-    return [*(problems or ["Nobody answered:"]), *lines]
+    return [*(problems or [_("No answer given to:")]), *lines]
 
 
 def build_waiting_value(pause: InputRequired | TaskStarted) -> Json:
@@ -80,9 +82,12 @@ def build_question_value(request: InputRequest) -> Json:
 def format_waiting(pause: InputRequired | TaskStarted, service_name: str) -> list[str]:
     if isinstance(pause, TaskStarted):
         command = f"manage.py mcp task {service_name} {pause.task_id}"
-        return ["The service goes on with it by itself.", f"See how it stands: {command}"]
+        return [
+            _("The service continues it in the background."),
+            _("To see its state: %(command)s") % {"command": command},
+        ]
     if not pause.requests:
-        return ["The service is not ready yet. Run it again in a while."]
+        return [_("The service is not ready yet. Run it again later.")]
     return [line for request in pause.requests for line in format_question(request)]
 
 
@@ -90,20 +95,29 @@ def format_question(request: InputRequest) -> list[str]:
     """Return lines with the question, its fields and the options that answer it."""
     lines = [f"{request.key}: {request.message}"]
     if request.mode == "url":
-        return [*lines, f"  Open: {request.url}", f"  Then: --answer '{request.key}={{}}'"]
+        return [
+            *lines,
+            _("  Open: %(url)s") % {"url": request.url},
+            _("  Then: %(option)s") % {"option": f"--answer '{request.key}={{}}'"},
+        ]
     required = request.schema["required"]
     for name, field in request.schema["properties"].items():
-        requirement = "needed" if name in required else "may be left out"
+        requirement = _("required") if name in required else _("optional")
         lines.append(f"  {name} ({_describe_kind(field)}, {requirement}): {field['title']}")
     example = json.dumps(dict.fromkeys(request.schema["properties"], "…"), ensure_ascii=False)
-    return [*lines, f"  Answer: --answer '{request.key}={example}', or --decline"]
+    return [
+        *lines,
+        _("  Answer: %(option)s, or --decline") % {"option": f"--answer '{request.key}={example}'"},
+    ]
 
 
 def _describe_kind(field: Json) -> str:
     choices = field.get("oneOf") or field.get("items", {}).get("oneOf")
     if choices:
         values = ", ".join(choice["const"] for choice in choices)
-        return f"some of {values}" if field["type"] == "array" else f"one of {values}"
+        if field["type"] == "array":
+            return _("some of %(values)s") % {"values": values}
+        return _("one of %(values)s") % {"values": values}
     return str(field.get("format", field["type"]))
 
 

@@ -3,6 +3,9 @@
 import base64
 from dataclasses import asdict
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
 from mcpconfig.values.results import (
     Completion,
     Prompt,
@@ -16,7 +19,7 @@ from mcpconfig.values.uri_templates import list_variables
 
 from .services import Json, format_block
 
-TRUNCATED = "[The rest was too large and is not kept.]"
+TRUNCATED = gettext_lazy("[The rest is too large and was dropped.]")
 
 
 def build_resource_value(resource: Resource) -> Json:
@@ -91,12 +94,16 @@ def _build_part_value(part: ResourcePart) -> Json:
 
 def format_contents(contents: ResourceContents) -> list[str]:
     lines = [_format_part(part) for part in contents.parts]
-    return [*lines, TRUNCATED] if contents.was_cut else lines
+    return [*lines, str(TRUNCATED)] if contents.was_cut else lines
 
 
 def _format_part(part: ResourcePart) -> str:
     if part.blob is not None:
-        return f"[{part.mime_type or 'bytes'}, {len(part.blob)} bytes: {part.uri}]"
+        return _("[%(type)s, %(size)s bytes: %(uri)s]") % {
+            "type": part.mime_type or "bytes",
+            "size": len(part.blob),
+            "uri": part.uri,
+        }
     return part.text or ""
 
 
@@ -110,7 +117,7 @@ def build_prompt_result_value(filled: PromptResult) -> Json:
 
 def format_prompt_result(filled: PromptResult) -> list[str]:
     lines = [f"{message.role}: {format_block(message.content)}" for message in filled.messages]
-    return [*lines, TRUNCATED] if filled.was_cut else lines
+    return [*lines, str(TRUNCATED)] if filled.was_cut else lines
 
 
 def build_completion_value(completion: Completion) -> Json:
@@ -122,5 +129,5 @@ def build_completion_value(completion: Completion) -> Json:
 
 
 def format_completion(completion: Completion) -> list[str]:
-    lines = list(completion.values) or ["No proposals."]
+    lines = list(completion.values) or [_("No suggestions.")]
     return [*lines, "…"] if completion.has_more else lines

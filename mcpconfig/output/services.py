@@ -6,6 +6,8 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
+from django.utils.translation import gettext as _
+
 from mcpconfig.models import Service, ToolDefinition, ToolSetting
 from mcpconfig.secrets import credentials
 from mcpconfig.services.tool_definitions import describe_tool_state
@@ -111,14 +113,14 @@ def format_fields(value: Json) -> list[str]:
 def format_value(item: Any) -> str:
     """Return a value as text."""
     if isinstance(item, bool):
-        return "yes" if item else "no"
+        return _("yes") if item else _("no")
     if isinstance(item, dict) and item.keys() >= {"kind", "message", "hint", "at"}:
         return f"{item['kind']}: {item['message']} {item['hint']} ({item['at']})"
     if isinstance(item, dict):
         return json.dumps(item, ensure_ascii=False) if item else "–"
     if isinstance(item, list):
         names = [entry["name"] if isinstance(entry, dict) else str(entry) for entry in item]
-        return ", ".join(names) or "none"
+        return ", ".join(names) or _("none")
     return "–" if item in (None, "") else str(item)
 
 
@@ -133,8 +135,15 @@ def build_failed_test_value(error: OperationError) -> Json:
 
 def format_report(report: ConnectionReport) -> list[str]:
     lines = [f"{step.name}: {step.detail}" for step in report.steps]
-    lines += [f"Left out: {tool.name}. {tool.reason}" for tool in report.left_out]
-    return [*lines, f"{report.requests} requests, {report.duration_ms} ms"]
+    lines += [
+        _("Left out: %(name)s. %(reason)s") % {"name": tool.name, "reason": tool.reason}
+        for tool in report.left_out
+    ]
+    return [
+        *lines,
+        _("%(requests)s requests, %(milliseconds)s ms")
+        % {"requests": report.requests, "milliseconds": report.duration_ms},
+    ]
 
 
 def build_tool_values(service: Service, definitions: list[ToolDefinition]) -> list[Json]:

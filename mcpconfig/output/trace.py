@@ -4,6 +4,8 @@ from collections.abc import Iterable
 from itertools import groupby
 from typing import Any
 
+from django.utils.translation import gettext as _
+
 from mcpconfig.models import Exchange
 from mcpconfig.trace.formatting import format_body
 
@@ -52,16 +54,20 @@ def format_trace(exchanges: Iterable[Exchange], *, has_bodies: bool) -> list[str
 
 def _format_heading(first: Exchange) -> str:
     when = first.started_at or first.created_at
-    round_text = f" round {first.round_id}" if first.round_id else ""
+    round_text = " " + _("round %(id)s") % {"id": first.round_id} if first.round_id else ""
     return f"{when:%Y-%m-%d %H:%M:%S} {first.operation} {first.operation_id}{round_text}"
 
 
 def _format_exchange(exchange: Exchange) -> str:
     method = exchange.rpc_method or exchange.method
     attempt = f" ×{exchange.attempt}" if exchange.attempt > 1 else ""
-    received = f" {exchange.heard_count} received" if exchange.heard_count > 1 else ""
+    received = (
+        " " + _("%(count)s received") % {"count": exchange.heard_count}
+        if exchange.heard_count > 1
+        else ""
+    )
     return (
-        f"  {method + attempt:<28} {exchange.status or 'no answer'!s:<9} {exchange.era:<10} "
+        f"  {method + attempt:<28} {exchange.status or _('no answer')!s:<9} {exchange.era:<10} "
         f"{exchange.response_bytes:>8} B {exchange.duration_ms:>6} ms{received}"
     )
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from mcpconfig.models import Credential, Service
 from mcpconfig.values.acting import Acting
@@ -14,7 +16,7 @@ from mcpconfig.values.errors import OperationError
 from . import encryption, header_templates
 
 Field = Literal["bearer", "headers", "client_secret"]
-NOT_SET = "not set"
+NOT_SET = gettext_lazy("not set")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,20 +35,20 @@ def _build_place(service: Service, field: str) -> str:
 def find_token_problem(token: str) -> str:
     """Return why this cannot be a bearer token, in a sentence; empty if it can."""
     is_sound = token.isascii() and token.isprintable() and " " not in token
-    return "" if is_sound else "The token has characters that no token has."
+    return "" if is_sound else _("The token has invalid characters.")
 
 
 def set_bearer(service: Service, token: str) -> None:
     """Store the token."""
     if problem := find_token_problem(token):
-        raise _credentials_error(problem, "Copy it again.")
+        raise _credentials_error(problem, _("Copy it again."))
     _store_secret(service, "bearer", token)
 
 
 def set_headers(service: Service, headers: dict[str, str]) -> None:
     """Store the headers; their placeholders are filled in for each operation."""
     if problem := header_templates.find_problem(headers):
-        raise _credentials_error(problem, "Write each header as a name and a value of one line.")
+        raise _credentials_error(problem, _("Write each header as a name and a value on one line."))
     is_personal = header_templates.has_placeholder(headers)
     _store_secret(service, "headers", json.dumps(headers), names_a_person=is_personal)
 
@@ -108,14 +110,14 @@ def _decrypt_field(service: Service, credential: Credential | None, field: Field
     stored = bytes(getattr(credential, field)) if credential is not None else b""
     if not stored:
         raise _credentials_error(
-            "The service's credentials are not set.", "Enter them in its settings."
+            _("The service's credentials are not set."), _("Enter them in its settings.")
         )
     try:
         return encryption.decrypt(stored, place=_build_place(service, field))
     except encryption.DecryptionError as error:
         raise _credentials_error(
-            "The service's stored credentials cannot be decrypted.",
-            "Bring back the old key in ENCRYPTION_KEYS, or enter the credentials again.",
+            _("The service's stored credentials can't be decrypted."),
+            _("Restore the old key in ENCRYPTION_KEYS, or enter the credentials again."),
         ) from error
 
 
@@ -131,21 +133,21 @@ def summarize_secret(service: Service, field: str) -> str:
     credential = Credential.objects.filter(service_id=service.pk).first()
     stored = bytes(getattr(credential, field)) if credential is not None else b""
     if credential is None or not stored:
-        return NOT_SET
-    when = f"set on {credential.changed_at:%Y-%m-%d}"
+        return str(NOT_SET)
+    when = _("set on %(date)s") % {"date": f"{credential.changed_at:%Y-%m-%d}"}
     try:
         secret = encryption.decrypt(stored, place=_build_place(service, field))
     except encryption.DecryptionError:
-        return f"{when}, but no known key opens it"
+        return _("%(when)s, but no known key opens it") % {"when": when}
     is_told = field != "headers" and service.added_by_id is None
     end = encryption.get_visible_suffix(secret) if is_told else ""
-    return f"{when}, ends in {end}" if end else when
+    return _("%(when)s, ends in %(end)s") % {"when": when, "end": end} if end else when
 
 
 def summarize_secrets(service: Service) -> dict[str, str]:
     """Return the summaries of the stored secrets."""
     found = {field: summarize_secret(service, field) for field in get_args(Field)}
-    return {field: said for field, said in found.items() if said != NOT_SET}
+    return {field: said for field, said in found.items() if said != str(NOT_SET)}
 
 
 def list_header_names(service: Service) -> list[str]:

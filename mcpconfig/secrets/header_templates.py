@@ -4,6 +4,8 @@ operation."""
 import re
 from collections.abc import Mapping
 
+from django.utils.translation import gettext as _
+
 from mcpconfig.values.acting import Acting
 from mcpconfig.values.errors import OperationError
 
@@ -28,14 +30,19 @@ def find_problem(headers: Mapping[str, str]) -> str:
     """Return why these headers cannot be stored, in a sentence; empty if they can."""
     for name, value in headers.items():
         if not _NAME.fullmatch(name):
-            return f"“{name[:60]}” cannot be the name of a header."
+            return _("“%(name)s” can't be a header name.") % {"name": name[:60]}
         if name.lower() in _RESERVED_NAMES or name.lower().startswith("mcp-"):
-            return f"The header “{name}” is set by the protocol itself."
+            return _("The protocol sets the header “%(name)s” itself.") % {"name": name}
         if not _is_safe(value):
-            return f"The value of “{name}” may hold only printable ASCII characters on one line."
+            return _(
+                "The value of “%(name)s” may have only printable ASCII characters on one line."
+            ) % {"name": name}
         if set(_PLACEHOLDER.findall(value)) - set(PLACEHOLDERS):
             known = ", ".join(PLACEHOLDERS)
-            return f"There is no placeholder like the one in “{name}”. There are: {known}."
+            return _("Unknown placeholder in “%(name)s”. Available: %(known)s.") % {
+                "name": name,
+                "known": known,
+            }
     return ""
 
 
@@ -57,8 +64,8 @@ def _fill_value(value: str, acting: Acting | None) -> str:
 def _get_value(placeholder: str, acting: Acting | None) -> str:
     if acting is None:
         raise _template_error(
-            "The service is told who acts, and nobody is named here.",
-            "Use it in a chat, or name a member with --user.",
+            _("The service must know who acts, and no person is named here."),
+            _("Use it in a chat, or name a member with --user."),
         )
     values = {
         "{user.email}": acting.email,
@@ -70,13 +77,14 @@ def _get_value(placeholder: str, acting: Acting | None) -> str:
     if not value:
         what = placeholder.strip("{}").replace(".", "'s ")
         raise _template_error(
-            f"The service must be told the {what}, and there is none.",
-            "An admin can complete the member's page, or change the service's headers.",
+            _("The service needs the %(value)s, and there is none.") % {"value": what},
+            _("An admin can complete the member's page, or change the service's headers."),
         )
     if not _is_safe(value):
         raise _template_error(
-            f"What {placeholder} stands for has characters that a header cannot carry.",
-            "An admin can use {user.id} instead.",
+            _("The value of %(placeholder)s has characters that a header can't carry.")
+            % {"placeholder": placeholder},
+            _("An admin can use {user.id} instead."),
         )
     return value
 

@@ -5,6 +5,8 @@ decrypted."""
 import json
 from typing import Any, Literal
 
+from django.utils.translation import gettext as _
+
 from mcpconfig.models import CompanySignIn, IdentityProvider, OAuthAttempt, OAuthClient, OAuthGrant
 from mcpconfig.values.errors import OperationError
 
@@ -103,8 +105,8 @@ def _decrypt(sealed: bytes, place: str) -> str:
     except encryption.DecryptionError as error:
         raise OperationError(
             kind="configuration",
-            message="The stored sign-in to the service cannot be decrypted.",
-            hint="Bring back the old key in ENCRYPTION_KEYS, or connect the service again.",
+            message=_("The stored sign-in to the service can't be decrypted."),
+            hint=_("Restore the old key in ENCRYPTION_KEYS, or connect the service again."),
             was_sent=False,
             is_definite=True,
         ) from error

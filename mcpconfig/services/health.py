@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.db.models import Count, Exists, OuterRef, Q
+from django.utils.translation import gettext as _
 
 from mcpconfig.models import Service, ToolDefinition, ToolSetting
 from mcpconfig.oauth.sign_in_admin import SignIn, list_sign_ins_by_service
@@ -78,7 +79,14 @@ def _describe_needed_sign_ins(service: Service, sign_ins: list[SignIn]) -> str:
     ended = sum(sign_in.is_over for sign_in in sign_ins)
     match service.authentication:
         case Authentication.OAUTH_SHARED if ended or not sign_ins:
-            return "an admin signs in again" if ended else "an admin signs in for everybody"
+            return (
+                _("an admin needs to sign in again")
+                if ended
+                else _("an admin needs to sign in for everybody")
+            )
         case Authentication.OAUTH_USER | Authentication.COMPANY if ended:
-            return f"{ended} of {len(sign_ins)} people sign in again"
+            return _("%(count)s of %(total)s people need to sign in again") % {
+                "count": ended,
+                "total": len(sign_ins),
+            }
     return ""

@@ -4,6 +4,8 @@ from typing import Any
 
 from django import forms
 from django.db import transaction
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from mcpconfig.models import IdentityProvider
 from mcpconfig.net.addresses import check_url
@@ -15,7 +17,7 @@ class IdentityProviderForm(forms.ModelForm):
     """An identity provider with its secret. An empty secret keeps the stored one."""
 
     client_secret = forms.CharField(
-        label="Client secret",
+        label=gettext_lazy("Client secret"),
         required=False,
         widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
     )
@@ -28,11 +30,10 @@ class IdentityProviderForm(forms.ModelForm):
         super().__init__(*args, **kwargs)
         self._had_secret = bool(self.instance.secret)
         if "client_secret" in self.fields:  # a person with view permission only
-            now = "set" if self._had_secret else "not set"
-            self.fields[
-                "client_secret"
-            ].help_text = (
-                f"Or a private key in PEM form, which then signs each request. Now: {now}."
+            self.fields["client_secret"].help_text = (
+                _("Or a private key in PEM form, which then signs each request. Now: set.")
+                if self._had_secret
+                else _("Or a private key in PEM form, which then signs each request. Now: not set.")
             )
 
     def clean(self) -> dict[str, Any]:
@@ -45,7 +46,7 @@ class IdentityProviderForm(forms.ModelForm):
             self.add_error("issuer", error.message)
         has_moved = bool({"issuer", "client_id"} & set(self.changed_data))
         if has_moved and self._had_secret and not cleaned.get("client_secret"):
-            text = "Enter it: another issuer or client ID does not get the stored secret."
+            text = _("Enter this again: a new issuer or client ID doesn't keep the stored secret.")
             self.add_error("client_secret", text)
         return cleaned
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from django.db import transaction
 from django.forms import model_to_dict
+from django.utils.translation import gettext as _
 
 from mcpconfig.models import Service
 from mcpconfig.values.import_formats import PLACEHOLDER, Entry
@@ -43,7 +44,7 @@ class ImportPlan:
     def sign_in(self) -> str:
         """The authentication method and the masked headers, as text without any secret."""
         method = Authentication(self.form.data["authentication"])
-        label = "no sign-in" if method == Authentication.NONE else str(method.label)
+        label = _("no sign-in") if method == Authentication.NONE else str(method.label)
         return ": ".join(filter(None, [label, ", ".join(_mask_headers(self.entry.headers))]))
 
 
@@ -92,7 +93,7 @@ def plan_service(
     )
     problems += [str(error) for errors in form.errors.values() for error in errors]
     if name in taken:
-        problems.append(f"Another one of this file is to be called “{name}”.")
+        problems.append(_("Another service in this file has the name “%(name)s”.") % {"name": name})
     return ImportPlan(
         entry=entry, name=name, form=form, problems=tuple(problems), notes=tuple(_list_notes(entry))
     )
@@ -110,16 +111,20 @@ def add_planned(plans: Iterable[ImportPlan]) -> list[Service]:
 
 def _find_value_problems(entry: Entry, values_by_key: Mapping[str, str]) -> list[str]:
     problems = [
-        f"Enter a value for “{blank.name}”."
+        _("Enter a value for “%(name)s”.") % {"name": blank.name}
         for blank in entry.placeholders
         if blank.is_required and not values_by_key[blank.key]
     ]
     values = [(blank.name, values_by_key[blank.key]) for blank in entry.placeholders]
     problems += [
-        f"The value for “{name}” is too long." for name, text in values if _is_too_long(text)
+        _("The value for “%(name)s” is too long.") % {"name": name}
+        for name, text in values
+        if _is_too_long(text)
     ]
     unprintable = [name for name, text in values if not text.isprintable()]
-    return problems + [f"The value for “{name}” may have only one line." for name in unprintable]
+    return problems + [
+        _("The value for “%(name)s” must be on one line.") % {"name": name} for name in unprintable
+    ]
 
 
 def _is_too_long(value: str) -> bool:
@@ -164,7 +169,7 @@ def _build_sign_in_fields(entry: Entry, headers: Mapping[str, str]) -> dict[str,
 def _find_bearer_token(headers: Mapping[str, str]) -> str:
     """Return the bearer token if `Authorization` is the only header, or an empty string."""
     [(name, text), *more] = headers.items()
-    scheme, _, token = text.partition(" ")
+    scheme, _space, token = text.partition(" ")
     is_alone = not more and name.lower() == "authorization" and scheme.lower() == "bearer"
     return token.strip() if is_alone else ""
 
@@ -181,5 +186,7 @@ def _list_notes(entry: Entry) -> list[str]:
     existing = Service.objects.filter(url=entry.url).first()
     notes = []
     if existing:
-        notes.append(f"There is a service at this address already: {existing.name}.")
-    return notes if entry.is_enabled else [*notes, "It is switched off, as it was there."]
+        notes.append(
+            _("There is already a service at this address: %(name)s.") % {"name": existing.name}
+        )
+    return notes if entry.is_enabled else [*notes, _("It is off, as in the file.")]

@@ -8,6 +8,8 @@ from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from mcpconfig.models import Look, Service
 from mcpconfig.net.addresses import check_url
@@ -21,15 +23,12 @@ Authentication = Service.Authentication
 MAX_OWN = 20
 # A limit, because each look at a service occupies a thread until its server answers or a timeout.
 MAX_LOOKS_A_MINUTE = 6
-TOO_OFTEN = (
-    f"You looked at services {MAX_LOOKS_A_MINUTE} times within a minute, which is the most. "
-    "Wait a minute, then try again."
-)
+TOO_OFTEN = gettext_lazy("You have checked services too often. Wait a minute, then try again.")
 SIGN_IN_CHOICES = [
-    (Authentication.NONE, "It needs none"),
-    (Authentication.BEARER, "Bearer token"),
-    (Authentication.HEADERS, "Headers"),
-    (Authentication.OAUTH_USER, "I sign in there (OAuth)"),
+    (Authentication.NONE, gettext_lazy("No sign-in needed")),
+    (Authentication.BEARER, gettext_lazy("Bearer token")),
+    (Authentication.HEADERS, gettext_lazy("Headers")),
+    (Authentication.OAUTH_USER, gettext_lazy("Sign in at the service (OAuth)")),
 ]
 # Set at each save, so that what an admin granted does not apply to another server.
 FIXED_FIELDS: dict[str, Any] = {
@@ -76,19 +75,23 @@ class OwnServiceForm(ServiceForm):
 
     class Meta(ServiceForm.Meta):
         fields = ("name", "title", "description", "url", "authentication")  # type: ignore[assignment]
-        labels = {"authentication": "How you sign in", "url": "Address (URL)"}
+        labels = {"authentication": gettext_lazy("Sign-in"), "url": gettext_lazy("Address (URL)")}
 
     def __init__(self, *args: Any, owner: AbstractUser, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.instance.owner = self.instance.added_by = owner
         if self.instance.pk is not None:
             self.fields["name"].disabled = True
-            self.fields["name"].help_text = "It stays: it begins the names of its tools."
+            self.fields["name"].help_text = _(
+                "You can't change it, because it prefixes the names of the service's tools."
+            )
         self.fields["authentication"].choices = SIGN_IN_CHOICES  # type: ignore[attr-defined]
-        self.fields["url"].help_text = "Beginning with https://, and reachable from anywhere."
+        self.fields["url"].help_text = _(
+            "Beginning with https://, and reachable from the Internet."
+        )
         if self.instance.pk is None:
             self.fields["bearer"].help_text = ""
-            self.fields["headers"].help_text = "One a line, as “Name: value”."
+            self.fields["headers"].help_text = _("One per line, as “Name: value”.")
         for name, field in self.fields.items():
             help_id = f"id_{name}_helptext" if field.help_text else ""
             error_id = f" id_{name}_error" if name in (self.errors if self.is_bound else ()) else ""
@@ -98,14 +101,15 @@ class OwnServiceForm(ServiceForm):
         cleaned = super().clean()
         if self.instance.pk is None and list_own_services(self.instance.owner).count() >= MAX_OWN:
             raise ValidationError(
-                f"You have {MAX_OWN} services, which is the most. Remove one first."
+                _("You already have %(count)s services, the maximum. Remove one first.")
+                % {"count": MAX_OWN}
             )
         return cleaned
 
     def _check_url(self, cleaned: dict[str, Any]) -> None:
         url = cleaned.get("url", "")
         if builtin.is_builtin(url):
-            self.add_error("url", "The URL must begin with https://.")
+            self.add_error("url", _("The URL must begin with https://."))
             return
         try:
             check_url(url, allows_private=False)
@@ -122,7 +126,7 @@ class OwnServiceForm(ServiceForm):
             with transaction.atomic():
                 self._save_fields(service)
         except IntegrityError:
-            self.add_error("name", "This name is taken. Choose another one.")
+            self.add_error("name", _("This name is taken. Choose another one."))
             return None
         return service
 

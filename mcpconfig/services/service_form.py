@@ -1,15 +1,20 @@
 """The form of a service. Stored secrets are never rendered; the form shows whether they are set."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django import forms
 from django.core.exceptions import ValidationError
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from mcpconfig.models import Service
 from mcpconfig.net.addresses import check_url
 from mcpconfig.secrets import credentials, header_templates
 from mcpconfig.values import builtin
 from mcpconfig.values.errors import OperationError
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
 
 Authentication = Service.Authentication
 Visibility = Service.Visibility
@@ -24,7 +29,7 @@ _REQUIRED_FIELDS = {
 _WRITE_ONLY = {"autocomplete": "off", "spellcheck": "false"}
 
 
-def _make_secret_field(label: str) -> forms.CharField:
+def _make_secret_field(label: "StrOrPromise") -> forms.CharField:
     widget = forms.PasswordInput(attrs={"autocomplete": "new-password"})
     return forms.CharField(label=label, required=False, widget=widget)
 
@@ -32,10 +37,10 @@ def _make_secret_field(label: str) -> forms.CharField:
 class ServiceForm(forms.ModelForm):
     """A service with its credentials. An empty secret keeps the stored one."""
 
-    bearer = _make_secret_field("Bearer token")
-    client_secret = _make_secret_field("Client secret")
+    bearer = _make_secret_field(gettext_lazy("Bearer token"))
+    client_secret = _make_secret_field(gettext_lazy("Client secret"))
     headers = forms.CharField(
-        label="Headers",
+        label=gettext_lazy("Headers"),
         required=False,
         widget=forms.Textarea(attrs={"rows": 3, **_WRITE_ONLY}),
     )
@@ -50,7 +55,9 @@ class ServiceForm(forms.ModelForm):
             *("is_trusted", "is_open", "starts_on", "new_tools", "reconnects", "most_retries"),
             *("allows_apps", "app_origins"),
         )
-        error_messages = {"name": {"unique": "This name is taken. Choose another one."}}
+        error_messages = {
+            "name": {"unique": gettext_lazy("This name is taken. Choose another one.")}
+        }
         widgets = {
             "description": forms.Textarea(attrs={"rows": 3}),
             "guidance": forms.Textarea(attrs={"rows": 3}),
@@ -64,14 +71,16 @@ class ServiceForm(forms.ModelForm):
             return
         for name in {"bearer", "client_secret"} & self.fields.keys():
             summary = credentials.summarize_secret(self.instance, name)
-            self.fields[name].help_text = f"Now: {summary}."
+            self.fields[name].help_text = _("Now: %(summary)s.") % {"summary": summary}
         names = ", ".join(credentials.list_header_names(self.instance))
         summary = credentials.summarize_secret(self.instance, "headers")
-        self.fields["headers"].help_text = (
-            f"One a line, as “Name: value”; replaces all. A value may say who acts: "
-            f"{', '.join(header_templates.PLACEHOLDERS)}. "
-            f"Now: {summary}{f' ({names})' if names else ''}."
-        )
+        self.fields["headers"].help_text = _(
+            "One per line, as “Name: value”. This replaces all headers. A value can name the "
+            "person who acts: %(placeholders)s. Now: %(summary)s."
+        ) % {
+            "placeholders": ", ".join(header_templates.PLACEHOLDERS),
+            "summary": f"{summary} ({names})" if names else summary,
+        }
 
     def clean_bearer(self) -> str:
         token: str = self.cleaned_data["bearer"]
@@ -85,7 +94,7 @@ class ServiceForm(forms.ModelForm):
         for line in self.cleaned_data["headers"].splitlines():
             name, colon, value = line.partition(":")
             if line.strip() and not (colon and name.strip() and value.strip()):
-                raise ValidationError("Write each header on a line of its own, as “Name: value”.")
+                raise ValidationError(_("Write each header on its own line, as “Name: value”."))
             if line.strip():
                 headers[name.strip()] = value.strip()
         if problem := header_templates.find_problem(headers):
@@ -96,12 +105,12 @@ class ServiceForm(forms.ModelForm):
         cleaned = super().clean() or self.cleaned_data
         self._check_url(cleaned)
         if cleaned.get("visibility") == Visibility.GROUPS and not cleaned.get("groups"):
-            self.add_error("groups", "Choose a group, or nobody could use the service.")
+            self.add_error("groups", _("Choose a group. Without one, nobody can use the service."))
         for field in _REQUIRED_FIELDS.get(cleaned.get("authentication", ""), ()):
             if not cleaned.get(field) and not self._keeps_secret(field):
-                text = "Enter it: a service with a new URL gets no credentials of another."
+                text = _("Required. A service with a new URL doesn't keep its credentials.")
                 if field == "identity_provider":
-                    text = "Choose where people sign in; an admin sets it up first."
+                    text = _("Choose where people sign in. An admin sets up identity providers.")
                 self.add_error(field, text)
         return cleaned
 
@@ -110,10 +119,10 @@ class ServiceForm(forms.ModelForm):
         url, owner = cleaned.get("url", ""), cleaned.get("owner")
         is_personal = owner is not None and not owner.is_staff
         if is_personal and cleaned.get("allows_private_addresses"):
-            text = "Only an admin's service may lead to private addresses."
+            text = _("Only an admin's service can use private addresses.")
             self.add_error("allows_private_addresses", text)
         if is_personal and builtin.is_builtin(url):
-            self.add_error("owner", "What this application serves itself belongs to the admins.")
+            self.add_error("owner", _("Built-in services belong to the admins."))
         if not url or builtin.is_builtin(url):
             return
         allows_private = bool(cleaned.get("allows_private_addresses")) and not is_personal

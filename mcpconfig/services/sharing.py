@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from django.contrib.auth.models import AbstractUser
 from django.db.models import Exists, OuterRef
+from django.utils.translation import gettext as _
 
 from mcpconfig.models import Service, ToolDefinition, ToolSetting
 
@@ -87,12 +88,16 @@ def explain_refusal(service: Service, member: AbstractUser) -> str:
     if Service.objects.for_member(member).filter(pk=service.pk).exists():
         return ""
     if not service.is_enabled:
-        return "The service is switched off. Enable it in its settings to use it."
+        return _("The service is off. To use it, enable it in its settings.")
     if service.owner is not None and not service.owner.is_active:
-        return f"Nobody uses the service of {service.owner}, whose account is not active any more."
+        return _("Nobody can use the service of %(owner)s, whose account is off.") % {
+            "owner": service.owner
+        }
     if service.visibility == Service.Visibility.PRIVATE:
-        return f"Only {service.owner} uses this service: it acts with their credentials."
-    return "Only members of the groups in its settings use this service, and you are not one."
+        return _("Only %(owner)s can use this service. It acts with their credentials.") % {
+            "owner": service.owner
+        }
+    return _("Only members of the groups in its settings can use this service. You are not in one.")
 
 
 def _list_offered_tools(services: Iterable[Service]) -> dict[int, list[str]]:

@@ -12,6 +12,7 @@ import anyio
 import httpx2
 import mcp_types as types
 from django.conf import settings
+from django.utils.translation import gettext as _
 from mcp import Client, ClientSession, MCPError
 from mcp.client import CacheConfig, Transport
 from mcp.client.extension import ClientExtension, advertise
@@ -453,7 +454,8 @@ class _ConnectionOpener:
 
 def _merge_transport_errors(streamable: OperationError, sse: OperationError) -> OperationError:
     """Report both failures; the first one explains more."""
-    streamable.hint = f"HTTP+SSE was tried too: {sse.message} {streamable.hint}".strip()
+    values = {"result": sse.message, "hint": streamable.hint}
+    streamable.hint = (_("HTTP+SSE was tried too: %(result)s %(hint)s") % values).strip()
     streamable.tried = (
         (str(Service.Transport.STREAMABLE_HTTP.label), streamable.message),
         (str(Service.Transport.SSE.label), sse.message),

@@ -10,6 +10,7 @@ from typing import Any
 import anyio
 import mcp_types as types
 from django.conf import settings
+from django.utils.translation import gettext as _
 from mcp import MCPError
 from mcp.client import ClientRequestContext
 
@@ -50,10 +51,10 @@ class Elicitation:
     ) -> types.ElicitResult | types.ErrorData:
         """Callback of the SDK: return an answer, or an error for the service."""
         if self._on_question is None:
-            return _build_refusal("Nobody is here to answer.")
+            return _build_refusal("No person is here to answer.")
         self._asked += 1
         if self._asked > settings.QUESTION_ROUNDS:
-            return _build_refusal("That is more than anybody is asked in one call.")
+            return _build_refusal("These are too many questions for one call.")
         said = {"method": "elicitation/create", "params": params.model_dump(by_alias=True)}
         try:
             [request] = parse_requests({str(self._asked): said})
@@ -100,7 +101,7 @@ def parse_required_pages(error: MCPError) -> tuple[InputRequest, ...]:
         case _:
             return ()
     if len(asked) < len(wanted):
-        raise unanswerable_error("It names two pages alike.")
+        raise unanswerable_error(_("It names the same page twice."))
     return parse_requests(asked)
 
 
@@ -108,7 +109,7 @@ def _parse_page(said: Any) -> tuple[str, dict[str, Any]]:
     match said:
         case {"elicitationId": str(key)}:
             return key, {"method": "elicitation/create", "params": {**said, "mode": "url"}}
-    raise unanswerable_error("It names a page in a way that cannot be read.")
+    raise unanswerable_error(_("It names a page in a way that can't be read."))
 
 
 def check_pages_opened(answers: Mapping[str, Answer]) -> None:
@@ -117,8 +118,8 @@ def check_pages_opened(answers: Mapping[str, Answer]) -> None:
     if any(answer.action != "accept" for answer in answers.values()):
         raise OperationError(
             kind="rpc_error",
-            message="The service wants a page opened first, and that was declined.",
-            hint="Run it again to be asked once more.",
+            message=_("The service needs you to open a page first, and that was declined."),
+            hint=_("Run it again to be asked again."),
             was_sent=False,
             is_definite=True,
         )

@@ -3,12 +3,13 @@
 from typing import Any
 
 import mcp_types as types
+from django.utils.translation import gettext as _
 
 from mcpconfig.net.wire import ServiceMessage, Wire, too_many_requests_error
 from mcpconfig.values.errors import OperationError, malformed_answer_error
 from mcpconfig.values.limits import LIMITS
 from mcpconfig.values.questions import parse_requests
-from mcpconfig.values.results import TOO_MANY_ENTRIES, build_withheld_content
+from mcpconfig.values.results import build_withheld_content, describe_entry_limit
 
 # The SDK treats any other type as complete, although it may mean that the work is not done.
 _RESULT_TYPES = ("complete", "input_required", "task")
@@ -95,6 +96,7 @@ def _is_complete(result: dict[str, Any]) -> bool:
 def _too_many_entries_error() -> OperationError:
     return OperationError(
         kind="too_large",
-        message=f"The service sent {TOO_MANY_ENTRIES} in one answer.",
-        hint="Ask for less at once.",
+        message=_("The service sent %(bound)s in one response.")
+        % {"bound": describe_entry_limit()},
+        hint=_("Ask for less at once."),
     )

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import httpx2
+from django.utils.translation import gettext as _
 from mcp import MCPError
 from pydantic import ValidationError
 
@@ -105,8 +106,10 @@ def _translate_mcp_error(error: MCPError, evidence: Evidence) -> OperationError:
     is_refused = status in (400, 403, 421)
     return OperationError(
         kind="rpc_error",
-        message=f"The service refused: {said}" if said else "The service refused without a word.",
-        hint=HOST_CHECK_HINT if is_refused and is_host_check(said, status) else "",
+        message=_("The service refused: %(reason)s") % {"reason": said}
+        if said
+        else _("The service refused and gave no reason."),
+        hint=str(HOST_CHECK_HINT) if is_refused and is_host_check(said, status) else "",
         is_definite=True,
         code=error.code,
     )
@@ -124,9 +127,11 @@ def _translate_missing_answer(error: MCPError, evidence: Evidence) -> OperationE
     if error.message.startswith(("Unexpected content type", "Failed to parse", "server answered")):
         return OperationError(
             kind="not_mcp" if error.message.startswith("Unexpected") else "protocol",
-            message="What answers at this URL does not speak the service protocol.",
-            hint="The URL usually ends in /mcp or /sse; the trace shows the answer.",
+            message=_("The server at this URL is not an MCP service."),
+            hint=_("The URL usually ends in /mcp or /sse. The trace shows the response."),
         )
     if "exceeded" in error.message:
-        return OperationError(kind="too_large", message="The service sent more than is accepted.")
+        return OperationError(
+            kind="too_large", message=_("The service sent more than is accepted.")
+        )
     return disconnect_error()

@@ -13,6 +13,9 @@ from functools import cache
 from itertools import islice
 from typing import Any
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
 from .lazy_module import LazyModule
 
 # Importing them takes a tenth of a second, which most commands do not need.
@@ -32,12 +35,12 @@ MAX_VALUE_CHARACTERS = 40
 _BRANCHES = re.compile(r"[()|]|\\[^dDsSwW.]")
 _REPEATS = re.compile(r"[*+?{]")
 _TYPES = {
-    "string": "a text",
-    "boolean": "true or false",
-    "integer": "a whole number",
-    "number": "a number",
-    "array": "a list",
-    "object": "an object",
+    "string": gettext_lazy("text"),
+    "boolean": gettext_lazy("true or false"),
+    "integer": gettext_lazy("a whole number"),
+    "number": gettext_lazy("a number"),
+    "array": gettext_lazy("a list"),
+    "object": gettext_lazy("an object"),
     "null": "null",
 }
 
@@ -246,22 +249,29 @@ def _describe_error(error: Any) -> str:
         case "required":
             missing = [name for name in error.validator_value if name not in error.instance]
             names = ", ".join(_format_path([*error.absolute_path, name]) for name in missing)
-            return f"Required: {names} {'is' if len(missing) == 1 else 'are'} missing"
+            return _("Missing: %(names)s") % {"names": names}
         case "type" | "anyOf" | "oneOf" if types := _list_allowed_types(error):
-            words = " or ".join(_TYPES[name] for name in dict.fromkeys(types))
-            return f"{where} must be {words}, not {_format_value(error.instance)}"
+            words = _(" or ").join(str(_TYPES[name]) for name in dict.fromkeys(types))
+            return _("%(place)s must be %(types)s, not %(value)s") % {
+                "place": where,
+                "types": words,
+                "value": _format_value(error.instance),
+            }
         case "enum":
             choices = ", ".join(_format_value(value) for value in error.validator_value)
-            return f"{where} must be one of {choices}"
+            return _("%(place)s must be one of %(choices)s") % {"place": where, "choices": choices}
         case "additionalProperties":
             known = error.schema.get("properties", {})
             extra = [name for name in error.instance if name not in known]
             names = ", ".join(_format_path([*error.absolute_path, name]) for name in extra)
-            return f"Not known: {names}"
+            return _("Unknown: %(names)s") % {"names": names}
         case "anyOf" | "oneOf":
-            return f"{where} has none of the forms that it may have"
+            return _("%(place)s matches none of the allowed forms") % {"place": where}
         case _:
-            return f"{where} does not fit: {error.message}"
+            return _("%(place)s does not fit: %(reason)s") % {
+                "place": where,
+                "reason": error.message,
+            }
 
 
 def _list_allowed_types(error: Any) -> list[str]:
@@ -276,7 +286,7 @@ def _list_allowed_types(error: Any) -> list[str]:
 
 def _format_value(value: Json) -> str:
     if isinstance(value, list | dict):
-        return _TYPES["array" if isinstance(value, list) else "object"]
+        return str(_TYPES["array" if isinstance(value, list) else "object"])
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= MAX_VALUE_CHARACTERS else f"{text[:MAX_VALUE_CHARACTERS]}…"
 
@@ -284,7 +294,7 @@ def _format_value(value: Json) -> str:
 def _format_path(path: Iterable[str | int]) -> str:
     """Return a place in the arguments, for example `filter.names[0]`."""
     steps = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
-    return steps.lstrip(".") or "The value"
+    return steps.lstrip(".") or _("The value")
 
 
 def _is_less_urgent(error: Any) -> bool:

@@ -1,5 +1,7 @@
 """Services that this application serves itself: their names and their current addresses."""
 
+from django.utils.translation import gettext as _
+
 from .errors import OperationError
 from .hooks import BuiltinAddress, current_hooks
 
@@ -17,8 +19,8 @@ async def resolve(name: str) -> BuiltinAddress:
     if address is None:
         raise OperationError(
             kind="not_found",
-            message=f"This installation has no built-in service called “{name}”.",
-            hint="Disable the service, or give it the URL of a server.",
+            message=_("There is no built-in service “%(name)s” here.") % {"name": name},
+            hint=_("Disable the service, or give it a server's URL."),
             was_sent=False,
             is_definite=True,
         )

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 import httpx2
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from mcpconfig.values.refusal_words import is_host_check
 
@@ -111,8 +113,8 @@ def translate_transport_error(cause: BaseException) -> OperationError | None:
         case httpx2.UnsupportedProtocol() | httpx2.InvalidURL():
             return OperationError(
                 kind="configuration",
-                message="The service's URL cannot be used.",
-                hint="Give the whole URL, beginning with https://.",
+                message=_("The service's URL can't be used."),
+                hint=_("Enter the whole URL, beginning with https://."),
             )
         case httpx2.HTTPStatusError():
             return status_error(cause.response.status_code)
@@ -133,32 +135,32 @@ def _is_disconnect(error: httpx2.RemoteProtocolError) -> bool:
 def timeout_error() -> OperationError:
     return OperationError(
         kind="timeout",
-        message="The service did not answer in time.",
-        hint="Test the connection; if the service is slow by nature, raise MCP_TOTAL_SECONDS.",
+        message=_("The service did not answer in time."),
+        hint=_("Test the connection. If the service is slow, raise MCP_TOTAL_SECONDS."),
     )
 
 
 def version_error() -> OperationError:
     return OperationError(
         kind="protocol",
-        message="The service and this application share no protocol version.",
-        hint="Update the service.",
+        message=_("The service and Countersign have no protocol version in common."),
+        hint=_("Update the service."),
     )
 
 
 def disconnect_error() -> OperationError:
     return OperationError(
         kind="server_error",
-        message="The service broke the connection before it had answered.",
-        hint="Look at the service's own log.",
+        message=_("The service closed the connection before it answered."),
+        hint=_("Check the service's own log."),
     )
 
 
 def malformed_answer_error() -> OperationError:
     return OperationError(
         kind="protocol",
-        message="The service answered with something that the protocol does not allow.",
-        hint="The trace shows the answer.",
+        message=_("The service sent a response that the protocol does not allow."),
+        hint=_("The trace shows the response."),
     )
 
 
@@ -167,19 +169,19 @@ def _translate_connect_error(cause: httpx2.ConnectError) -> OperationError:
     if any(isinstance(root, ssl.SSLError) for root in roots) or "SSL" in str(cause):
         return OperationError(
             kind="tls",
-            message="The service's certificate could not be verified, or it does not speak TLS.",
-            hint="Check the host name in the URL and the certificate's date and chain.",
+            message=_("The service's certificate could not be verified, or it does not use TLS."),
+            hint=_("Check the host name in the URL and the certificate's date and chain."),
         )
     if any(isinstance(root, socket.gaierror) for root in roots):
         return OperationError(
             kind="not_found",
-            message="The service's host name was not found.",
-            hint="Check the URL for a typing mistake.",
+            message=_("The service's host name was not found."),
+            hint=_("Check the URL for typos."),
         )
     return OperationError(
         kind="refused",
-        message="Nothing answers at the service's address.",
-        hint="Check the port, and that the service is running.",
+        message=_("Nothing answers at the service's address."),
+        hint=_("Check the port, and that the service is running."),
     )
 
 
@@ -196,8 +198,8 @@ def _iterate_causes(error: BaseException) -> Iterator[BaseException]:
 def disabled_error() -> OperationError:
     return OperationError(
         kind="configuration",
-        message="The service is switched off.",
-        hint="Enable it in its settings first.",
+        message=_("The service is off."),
+        hint=_("Enable it in its settings first."),
         was_sent=False,
         is_definite=True,
     )
@@ -207,12 +209,12 @@ def missing_capability_error(code: int, wanted: Collection[str]) -> OperationErr
     """`wanted` holds the protocol's names of the capabilities that the service requires."""
     if "elicitation" in wanted:
         return unsupported_question_error(code)
-    hint = "Ask the operator of the service whether it can do without."
+    hint = _("Ask the service's operator whether it can work without this.")
     if not wanted or {"sampling", "roots"} & set(wanted):
-        hint = "Models and folders of this application are not lent to services."
+        hint = _("Countersign does not share its models and folders with services.")
     return OperationError(
         kind="protocol",
-        message="The service demands something of this application that it does not offer.",
+        message=_("The service requires something that Countersign does not offer."),
         hint=hint,
         is_definite=True,
         code=code,
@@ -222,9 +224,11 @@ def missing_capability_error(code: int, wanted: Collection[str]) -> OperationErr
 def unsupported_question_error(code: int | None = None) -> OperationError:
     return OperationError(
         kind="protocol",
-        message="The service wants to ask a person something first, which is not supported here.",
-        hint="A question is answered while a tool is called, and not while a resource or a prompt "
-        "is read. Give all values that it needs at once, or use a tool of the service.",
+        message=_("The service needs to ask a question first, which is not supported here."),
+        hint=_(
+            "Services can ask questions during tool calls, but not for resources and "
+            "prompts. Give all values at once, or use one of the service's tools."
+        ),
         is_definite=True,
         code=code,
     )
@@ -234,8 +238,8 @@ def start_over_error(cause: OperationError) -> OperationError:
     """The service no longer accepts the answer: its question is too old or unknown."""
     return OperationError(
         kind="start_over",
-        message="The service no longer knows the question that was answered.",
-        hint="Run the tool again; it then asks anew.",
+        message=_("The service no longer knows the question that was answered."),
+        hint=_("Run the tool again. It then asks again."),
         was_sent=cause.was_sent,
         is_definite=cause.is_definite,
         status=cause.status,
@@ -247,8 +251,8 @@ def header_annotation_error() -> OperationError:
     """The SDK drops such a tool from its list, and would list the tools again after the call."""
     return OperationError(
         kind="protocol",
-        message="The tool asks for arguments in HTTP headers in a way the protocol does not allow.",
-        hint="Tell the operator of the service: an x-mcp-header annotation is invalid.",
+        message=_("The tool asks for arguments in HTTP headers in an invalid way."),
+        hint=_("Report it to the service's operator: an x-mcp-header annotation is invalid."),
     )
 
 
@@ -265,17 +269,17 @@ def status_error(
     words = known.said if said is None else said
     error = _describe_status(status, has_credentials=known.has_credentials)
     if status != 401 and is_host_check(words, status):
-        error.kind, error.hint = "forbidden", HOST_CHECK_HINT
-        error.message = f"The service refused the request (HTTP {status})."
+        error.kind, error.hint = "forbidden", str(HOST_CHECK_HINT)
+        error.message = _("The service refused the request (HTTP %(status)s).") % {"status": status}
     if words:
-        error.message += f" The service said: “{words.rstrip('.')}”."
+        error.message += " " + _("The service said: “%(words)s”.") % {"words": words.rstrip(".")}
     return error
 
 
-HOST_CHECK_HINT = (
-    "The service does not accept the host name in its URL, or the origin of the request. Add the "
-    "host name to its allowed hosts (protection against DNS rebinding), or use the URL that it "
-    "expects."
+HOST_CHECK_HINT = gettext_lazy(
+    "The service does not accept the host name in its URL, or the request's "
+    "origin. Add the host name to its allowed hosts (protection against DNS "
+    "rebinding). Or use the URL that it expects."
 )
 
 
@@ -284,44 +288,48 @@ def _describe_status(status: int, *, has_credentials: bool) -> OperationError:
         case 401 if has_credentials:
             return OperationError(
                 kind="sign_in_needed",
-                message="The service does not accept the stored credentials.",
-                hint="Check the token or the headers in the service's settings.",
+                message=_("The service does not accept the stored credentials."),
+                hint=_("Check the token or the headers in the service's settings."),
             )
         case 401:
             return OperationError(
                 kind="sign_in_needed",
-                message="The service requires sign-in, and no credentials are stored for it.",
-                hint="Choose how to sign in, or enter a token, in the service's settings.",
+                message=_("The service requires sign-in, and no credentials are stored for it."),
+                hint=_("Choose how to sign in, or enter a token, in the service's settings."),
             )
         case 403 if has_credentials:
             return OperationError(
                 kind="forbidden",
-                message="The service does not allow this with the stored credentials.",
-                hint="Ask its operator for the right.",
+                message=_("The service does not allow this with the stored credentials."),
+                hint=_("Ask its operator for access."),
             )
         case 400 | 403 | 421:
             return OperationError(
                 kind="not_mcp" if status == 400 else "forbidden",
-                message=f"The service refused the request (HTTP {status}).",
-                hint="Check the URL: it usually ends in /mcp or /sse. The service's own log may "
-                "say more."
+                message=_("The service refused the request (HTTP %(status)s).")
+                % {"status": status},
+                hint=_(
+                    "Check the URL: it usually ends in /mcp or /sse. The service's own log may "
+                    "say more."
+                )
                 if status == 400
-                else "Ask its operator why; the service's own log may say more.",
+                else _("Ask its operator why. The service's own log may say more."),
             )
         case 404 | 405:
             return OperationError(
                 kind="not_mcp",
-                message=f"There is no service at this URL (HTTP {status}).",
-                hint="The URL usually ends in /mcp or /sse.",
+                message=_("There is no service at this URL (HTTP %(status)s).")
+                % {"status": status},
+                hint=_("The URL usually ends in /mcp or /sse."),
             )
         case 429:
             return OperationError(
                 kind="rate_limited",
-                message="The service had too many requests.",
-                hint="Wait a little, then try again.",
+                message=_("The service received too many requests."),
+                hint=_("Wait a moment, then try again."),
             )
     return OperationError(
         kind="server_error",
-        message=f"The service failed (HTTP {status}).",
-        hint="Look at the service's own log.",
+        message=_("The service returned an error (HTTP %(status)s).") % {"status": status},
+        hint=_("Check the service's own log."),
     )

@@ -7,14 +7,18 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
 from .results import make_storable
 
 MAX_BYTES = 256 * 1024
 MAX_ENTRIES = 100
 MAX_PLACEHOLDERS = 200
-BRIDGE = (
-    "It is a program to be started (stdio), and none is ever started here. Run it behind a bridge, "
-    "and add the bridge's address: see “A server that speaks over stdio” in docs/services.md."
+BRIDGE = gettext_lazy(
+    "This is a program (stdio), and Countersign starts no programs. Run it "
+    "behind a bridge and add the bridge's address. See “A server that speaks "
+    "over stdio” in docs/services.md."
 )
 _TRANSPORTS = {
     **dict.fromkeys(("", "http"), "auto"),
@@ -73,22 +77,22 @@ ParsedEntry = Entry | RejectedEntry
 def parse_services(text: str) -> list[ParsedEntry]:
     """Return the entries in their order; raise ImportFormatError."""
     if len(text.encode(errors="surrogatepass")) > MAX_BYTES:
-        raise ImportFormatError(f"This is larger than {MAX_BYTES // 1024} KB.")
+        raise ImportFormatError(_("This is larger than %(size)s KB.") % {"size": MAX_BYTES // 1024})
     value = _parse_json(text)
     if not isinstance(value, dict):
-        raise ImportFormatError(
-            "This is JSON, but no object with “mcpServers”, “servers” or “remotes”."
-        )
+        raise ImportFormatError(_("This JSON has no “mcpServers”, “servers” or “remotes”."))
     found = list(_parse(value))
     if not found:
-        raise ImportFormatError("No services are written down here.")
+        raise ImportFormatError(_("There are no services in this text."))
     if len(found) > MAX_ENTRIES:
         raise ImportFormatError(
-            f"These are more than {MAX_ENTRIES} services. Import them in parts."
+            _("There are more than %(count)s services. Import them in parts.")
+            % {"count": MAX_ENTRIES}
         )
     if sum(len(each.placeholders) for each in found if isinstance(each, Entry)) > MAX_PLACEHOLDERS:
         raise ImportFormatError(
-            f"More than {MAX_PLACEHOLDERS} values are to be entered. Import it in parts."
+            _("There are more than %(count)s values to enter. Import it in parts.")
+            % {"count": MAX_PLACEHOLDERS}
         )
     return found
 
@@ -101,19 +105,19 @@ def _parse_json(text: str) -> Any:
         is_sound = make_storable(value) == value
     except (ValueError, RecursionError) as error:
         raise ImportFormatError(
-            "This is not JSON. Comments and trailing commas are none either."
+            _("This is not valid JSON. Remove comments and trailing commas.")
         ) from error
     if not is_sound:
-        raise ImportFormatError("There are characters in it that no text can have.")
+        raise ImportFormatError(_("This contains invalid characters."))
     return value
 
 
 def _reject_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     named = dict(pairs)
     if len(named) != len(pairs):
-        names = [name for name, _ in pairs]
+        names = [name for name, _value in pairs]
         doubled = next(name for name in names if names.count(name) > 1)
-        raise ImportFormatError(f"“{doubled[:60]}” is there twice, so one of them would be lost.")
+        raise ImportFormatError(_("“%(name)s” appears twice. Remove one.") % {"name": doubled[:60]})
     return named
 
 
@@ -129,7 +133,7 @@ def _parse(value: dict[str, Any]) -> Iterator[ParsedEntry]:
     lists = [holder.get(key) for holder in holders for key in ("mcpServers", "servers")]
     named = next((each for each in lists if isinstance(each, dict)), None)
     if named is None:
-        raise ImportFormatError("There is no “mcpServers”, “servers” or “remotes” in it.")
+        raise ImportFormatError(_("This JSON has no “mcpServers”, “servers” or “remotes”."))
     asked = {f"input:{key}": label for holder in holders for key, label in _iterate_inputs(holder)}
     return (_parse_client_entry(label, said, asked) for label, said in named.items())
 
@@ -144,10 +148,10 @@ def _iterate_inputs(holder: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _parse_client_entry(label: str, said: Any, asked: Mapping[str, str]) -> ParsedEntry:
     if not isinstance(said, dict):
-        return RejectedEntry(label=label, reason="It is no object with a URL.")
+        return RejectedEntry(label=label, reason=_("It is not an object with a URL."))
     kind = said.get("type") or said.get("transport") or ""
     if "command" in said or kind == "stdio":
-        return RejectedEntry(label=label, reason=BRIDGE)
+        return RejectedEntry(label=label, reason=str(BRIDGE))
     oauth = said.get("oauth")
     entry = Entry(
         label=label,
@@ -165,14 +169,14 @@ def _parse_registry_server(server: dict[str, Any]) -> Iterator[ParsedEntry]:
     label = _get_text(server, "name").rpartition("/")[2] or "service"
     remotes = server.get("remotes")
     if not isinstance(remotes, list) or not remotes:
-        yield RejectedEntry(label=label, reason=BRIDGE)
+        yield RejectedEntry(label=label, reason=str(BRIDGE))
         return
     for number, remote in enumerate(remotes, start=1):
         name = label if number == 1 else f"{label}-{number}"
         if isinstance(remote, dict):
             yield _parse_remote(name, server, remote)
         else:
-            yield RejectedEntry(label=name, reason="It is no object with a URL.")
+            yield RejectedEntry(label=name, reason=_("It is not an object with a URL."))
 
 
 def _parse_remote(label: str, server: dict[str, Any], remote: dict[str, Any]) -> ParsedEntry:
@@ -203,7 +207,7 @@ def _iterate_variables(holder: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _insert_placeholders(text: Any, holder: dict[str, Any]) -> Any:
     """Replace the variables of the registry format, `{name}`, by `${name}`."""
-    for name, _ in _iterate_variables(holder) if isinstance(text, str) else ():
+    for name, _label in _iterate_variables(holder) if isinstance(text, str) else ():
         text = re.sub(rf"(?<!\$)\{{{re.escape(name)}\}}", lambda found: f"${found[0]}", text)
     return text
 
@@ -217,12 +221,14 @@ def _check_entry(
 ) -> ParsedEntry:
     """Return the entry with transport, headers and placeholders, or a RejectedEntry."""
     if not entry.url:
-        return RejectedEntry(label=entry.label, reason="It has no URL.")
+        return RejectedEntry(label=entry.label, reason=_("It has no URL."))
     if kind not in _TRANSPORTS:
-        reason = f"Its type “{kind[:40]}” is neither “http”, “streamable-http” nor “sse”."
+        reason = _("Its type “%(type)s” is none of “http”, “streamable-http” and “sse”.") % {
+            "type": kind[:40]
+        }
         return RejectedEntry(label=entry.label, reason=reason)
     if not _are_headers(headers):
-        reason = "Its headers are no object of names and texts, each of one line."
+        reason = _("Its headers must be an object of names and one-line texts.")
         return RejectedEntry(label=entry.label, reason=reason)
     keys = dict.fromkeys(
         key for text in (entry.url, *headers.values()) for key in PLACEHOLDER.findall(text)

@@ -8,6 +8,9 @@ from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
 
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
 from .errors import OperationError
 from .limits import LIMITS
 from .results import InputRequest, make_storable
@@ -33,7 +36,7 @@ def parse_requests(asked: Any) -> tuple[InputRequest, ...]:
     if asked is None:
         return ()
     if not isinstance(asked, Mapping) or len(asked) > LIMITS.questions:
-        raise unanswerable_error("It asks too much at once.")
+        raise unanswerable_error(_("It asks too many questions at once."))
     return tuple(_parse_request(key, said) for key, said in asked.items())
 
 
@@ -41,8 +44,9 @@ def unanswerable_error(why: str) -> OperationError:
     """Definite: the service has not continued the call, and will not."""
     return OperationError(
         kind="protocol",
-        message=f"The service asks for something that is not answered here. {why}",
-        hint="Tell the operator of the service; the trace shows what it asked.",
+        message=_("The service asks for something that you can't answer here. %(reason)s")
+        % {"reason": why},
+        hint=_("Report it to the service's operator. The trace shows what it asked."),
         is_definite=True,
     )
 
@@ -52,18 +56,20 @@ def _parse_request(key: Any, said: Any) -> InputRequest:
         case {"method": "elicitation/create", "params": {"message": str(message)} as params}:
             mode = params.get("mode", "form")
         case _:
-            raise unanswerable_error("Only questions to a person are.")
+            raise unanswerable_error(_("Services can only ask questions to people."))
     if not _is_text(key, _MAX_NAME_CHARACTERS) or not _is_text(message, LIMITS.question_characters):
-        raise unanswerable_error("It is too long.")
+        raise unanswerable_error(_("The question is too long."))
     if mode == "url" and is_presentable(params.get("url")):
         return InputRequest(key=key, mode="url", message=message, url=params["url"])
     if mode == "form":
         schema = _parse_form(params.get("requestedSchema"))
         if title := find_secret_field(schema["properties"], message):
-            raise unanswerable_error(f"It asks for “{title}”. {NEVER}")
+            raise unanswerable_error(
+                _("It asks for “%(field)s”. %(rule)s") % {"field": title, "rule": NEVER}
+            )
         return InputRequest(key=key, mode="form", message=message, schema=schema)
     raise unanswerable_error(
-        "It names an address that nobody should open, or asks in an unknown way."
+        _("It wants you to open an unsafe address, or asks in an unknown way.")
     )
 
 
@@ -100,9 +106,9 @@ def _parse_form(said: Any) -> Json:
         case {"type": "object", "properties": dict(properties)}:
             required = said.get("required") or []
         case _:
-            raise unanswerable_error("It is not a form.")
+            raise unanswerable_error(_("It is not a form."))
     if len(properties) > LIMITS.form_fields or not isinstance(required, list):
-        raise unanswerable_error("The form is too long.")
+        raise unanswerable_error(_("The form is too long."))
     return {
         "type": "object",
         "properties": {name: _parse_field(name, field) for name, field in properties.items()},
@@ -112,7 +118,7 @@ def _parse_form(said: Any) -> Json:
 
 def _parse_field(name: str, said: Any) -> Json:
     if not _is_text(name, _MAX_NAME_CHARACTERS) or not isinstance(said, dict):
-        raise unanswerable_error("The form has a field without a name or a kind.")
+        raise unanswerable_error(_("The form has a field without a name or a type."))
     match said:
         case {"type": "array", "items": dict(items)}:
             field: Json = {"type": "array", "items": {"oneOf": _parse_choices(items)}}
@@ -121,7 +127,7 @@ def _parse_field(name: str, said: Any) -> Json:
         case {"type": "string" | "number" | "integer" | "boolean" as kind}:
             field = {"type": kind}
         case _:
-            raise unanswerable_error("The form has a field of an unknown kind.")
+            raise unanswerable_error(_("The form has a field of an unknown type."))
     field |= {
         word: said[word] for word in _list_keywords(field) if _KEYWORD_CHECKS[word](said.get(word))
     }
@@ -144,7 +150,7 @@ def _parse_choices(said: Json) -> list[Json]:
             {"const": value, "title": label} for value, label in zip(values, names, strict=True)
         ]
     if not isinstance(listed, list) or not 0 < len(listed) <= LIMITS.form_options:
-        raise unanswerable_error("The form offers nothing to choose from, or too much.")
+        raise unanswerable_error(_("The form offers no choices, or too many."))
     return [_parse_choice(each) for each in listed]
 
 
@@ -156,7 +162,7 @@ def _parse_choice(said: Any) -> Json:
                 label, _MAX_NAME_CHARACTERS, least=0
             ):
                 return {"const": value, "title": label or value}
-    raise unanswerable_error("The form offers a choice that cannot be read.")
+    raise unanswerable_error(_("The form has a choice that can't be read."))
 
 
 def _is_text(said: Any, characters: int, *, least: int = 1) -> bool:
@@ -207,11 +213,11 @@ def find_problems(request: InputRequest, content: Mapping[str, Any] | None) -> d
     sent. Values that the form does not ask for are wrong, too."""
     fields: Json = request.schema.get("properties", {})
     given = dict(content or {})
-    problems = {name: "Nobody asked for this." for name in given if name not in fields}
+    problems = {name: _("This field is not in the form.") for name in given if name not in fields}
     for name, field in fields.items():
         problem = _find_problem(field, given[name]) if name in given else ""
         if name not in given and name in request.schema.get("required", []):
-            problem = "This is needed."
+            problem = _("This field is required.")
         if problem:
             problems[name] = problem
     return problems
@@ -220,7 +226,7 @@ def find_problems(request: InputRequest, content: Mapping[str, Any] | None) -> d
 def _find_problem(field: Json, value: Any) -> str:
     match field["type"]:
         case "boolean":
-            return "" if isinstance(value, bool) else "This is yes or no."
+            return "" if isinstance(value, bool) else _("Enter yes or no.")
         case "number" | "integer" as kind:
             return _find_number_problem(field, value, is_whole=kind == "integer")
         case "array":
@@ -230,51 +236,59 @@ def _find_problem(field: Json, value: Any) -> str:
 
 def _find_number_problem(field: Json, value: Any, *, is_whole: bool) -> str:
     if not _is_number(value) or (is_whole and value != int(value)):
-        return "This is a whole number." if is_whole else "This is a number."
+        return _("Enter a whole number.") if is_whole else _("Enter a number.")
     if value < field.get("minimum", value):
-        return f"At least {field['minimum']:g}."
+        return _("At least %(minimum)s.") % {"minimum": f"{field['minimum']:g}"}
     if value > field.get("maximum", value):
-        return f"At most {field['maximum']:g}."
+        return _("At most %(maximum)s.") % {"maximum": f"{field['maximum']:g}"}
     return ""
 
 
 def _find_list_problem(field: Json, value: Any) -> str:
     offered = [choice["const"] for choice in field["items"]["oneOf"]]
     if not isinstance(value, list) or any(each not in offered for each in value):
-        return "Choose from what is offered."
+        return _("Choose one of the options.")
     if len(value) != len(set(value)):
-        return "Choose each only once."
+        return _("Choose each option only once.")
     if len(value) < field.get("minItems", 0):
-        return f"Choose at least {field['minItems']}."
+        return _("Choose at least %(count)s.") % {"count": field["minItems"]}
     if len(value) > field.get("maxItems", len(value)):
-        return f"Choose at most {field['maxItems']}."
+        return _("Choose at most %(count)s.") % {"count": field["maxItems"]}
     return ""
 
 
 def _find_text_problem(field: Json, value: Any) -> str:
     if not isinstance(value, str) or make_storable(value) != value:
-        return "This is a text."
+        return _("Enter text.")
     if "oneOf" in field:
         is_offered = any(choice["const"] == value for choice in field["oneOf"])
-        return "" if is_offered else "Choose from what is offered."
+        return "" if is_offered else _("Choose one of the options.")
     if len(value) < field.get("minLength", 0):
-        return f"At least {field['minLength']} characters."
+        return ngettext(
+            "At least %(count)s character.", "At least %(count)s characters.", field["minLength"]
+        ) % {"count": field["minLength"]}
     if len(value) > field.get("maxLength", len(value)):
-        return f"At most {field['maxLength']} characters."
+        return ngettext(
+            "At most %(count)s character.", "At most %(count)s characters.", field["maxLength"]
+        ) % {"count": field["maxLength"]}
     return _find_format_problem(field.get("format"), value)
 
 
 def _find_format_problem(kind: str | None, value: str) -> str:
     match kind:
         case "email":
-            return "" if _EMAIL.fullmatch(value) else "This is an e-mail address."
+            return "" if _EMAIL.fullmatch(value) else _("Enter an email address.")
         case "uri":
-            return "" if _URI.fullmatch(value) else "This is an address such as https://…"
+            return "" if _URI.fullmatch(value) else _("Enter an address, such as https://…")
         case "date":
-            return "" if _is_parsed_by(date.fromisoformat, value) else "This is a date: 2026-07-28."
+            return (
+                ""
+                if _is_parsed_by(date.fromisoformat, value)
+                else _("Enter a date, such as 2026-07-28.")
+            )
         case "date-time":
             is_time = "T" in value and _is_parsed_by(datetime.fromisoformat, value)
-            return "" if is_time else "This is a date and a time: 2026-07-28T12:00:00Z."
+            return "" if is_time else _("Enter a date and a time, such as 2026-07-28T12:00:00Z.")
     return ""
 
 

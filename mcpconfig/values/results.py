@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Self
 
 import rfc8785
+from django.utils.translation import gettext as _
 
 from mcpconfig.values.limits import LIMITS
 
@@ -90,16 +91,22 @@ class ToolResult:
     was_cut: bool = False
 
 
-TOO_MANY_ENTRIES = f"more than {LIMITS.entries_at_once} entries"
+def describe_entry_limit() -> str:
+    return _("more than %(count)s entries") % {"count": LIMITS.entries_at_once}
 
 
-def build_withheld_content(
-    *, is_error: bool, bound: str = TOO_MANY_ENTRIES
-) -> list[dict[str, Any]]:
+def build_withheld_content(*, is_error: bool, bound: str = "") -> list[dict[str, Any]]:
     """Return what stands for the answer of a tool that is not kept. Person and model read it.
     `bound` is the limit that it exceeds."""
-    end = "The call failed" if is_error else "The call succeeded, so do not repeat it"
-    text = f"[{end}, but its answer is not kept: it has {bound}. Ask for less at once.]"
+    values = {"bound": bound or describe_entry_limit()}
+    if is_error:
+        text = _("The call failed. Its result is not kept: it has %(bound)s. Ask for less at once.")
+    else:
+        text = _(
+            "The call succeeded, so do not repeat it. Its result is not kept: it has %(bound)s. "
+            "Ask for less at once."
+        )
+    text = f"[{text % values}]"
     return [{"type": "text", "text": text}]
 
 
@@ -122,7 +129,11 @@ class Progress:
 
     @property
     def words(self) -> str:
-        count = f"{self.done:g} of {self.total:g}" if self.total else f"{self.done:g}"
+        count = (
+            _("%(done)s of %(total)s") % {"done": f"{self.done:g}", "total": f"{self.total:g}"}
+            if self.total
+            else f"{self.done:g}"
+        )
         return f"{count}: {self.message}"[:200] if self.message else count
 
 

@@ -10,7 +10,9 @@ import unicodedata
 from collections.abc import Mapping
 from typing import Any
 
-NEVER = "Nobody may be asked for passwords, API keys or card numbers in a form."
+from django.utils.translation import gettext_lazy
+
+NEVER = gettext_lazy("Forms must not ask for passwords, API keys or card numbers.")
 
 _WORDS = (
     r"(?:password|passphrase|\bpass (?:word|phrase)\b|passwd|passcode|\bpwd\b|passwort|kennwort"

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from django.utils.translation import gettext as _
+
 from .errors import OperationError
 from .results import ResourceContents, ResourcePart
 
@@ -54,11 +56,11 @@ def is_for(audience: Audience, meta: dict[str, Any] | None) -> bool:
 def parse_app_page(contents: ResourceContents) -> AppPage:
     """Return the app of a resource. Raises OperationError for anything else."""
     if contents.was_cut:
-        raise _app_error("The app is too large to be shown.")
+        raise _app_error(_("The app is too large to show."))
     part = next((part for part in contents.parts if _is_page(part)), None)
     html = _decode_html(part) if part is not None else ""
     if part is None or not html:
-        raise _app_error("The service sent something else than an app.")
+        raise _app_error(_("The service sent something other than an app."))
     csp = _get_ui_meta(part.meta).get("csp")
     asked = csp if isinstance(csp, dict) else {}
     return AppPage(
@@ -122,6 +124,6 @@ def _app_error(message: str) -> OperationError:
     return OperationError(
         kind="protocol",
         message=message,
-        hint="The tool's own answer is above. Tell the operator of the service.",
+        hint=_("The tool's own result is above. Report this to the service's operator."),
         is_definite=True,
     )

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 
+from django.utils.translation import gettext as _
 from uritemplate import URITemplate
 
 from .errors import OperationError
@@ -31,14 +32,16 @@ def list_required_variables(template: str) -> set[str]:
 def expand(template: str, values: Mapping[str, Value]) -> str:
     """Return the URI. As in the RFC, a variable without a value expands to nothing."""
     if not _is_readable(template):
-        raise _template_error("The service's URI template cannot be read.")
+        raise _template_error(_("The service's URI template can't be read."))
     parsed = URITemplate(template)
     unknown = sorted(set(values) - set(parsed.variable_names))
     if unknown:
-        raise _template_error(f"The URI template has no place for “{unknown[0]}”.")
+        raise _template_error(
+            _("The URI template has no variable “%(name)s”.") % {"name": unknown[0]}
+        )
     uri = parsed.expand(dict(values))
     if len(uri) > LIMITS.uri_characters:
-        raise _template_error("The URI becomes too long.")
+        raise _template_error(_("The URI is too long."))
     return uri
 
 

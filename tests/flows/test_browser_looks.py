@@ -89,7 +89,7 @@ def test_the_reason_of_a_failed_call_is_read_without_opening_it(
     assert not row.evaluate("(row) => row.open")
     reason = row.locator(".reason")
     expect(reason).to_be_visible()
-    expect(reason).to_have_text("Required: name is missing.")
+    expect(reason).to_have_text("Missing: name.")
     assert reason.evaluate("(line) => 0 < line.clientWidth && line.scrollWidth <= line.clientWidth")
 
 

@@ -34,7 +34,7 @@ def add(tab: Page, name: str, url: str, token: str = "") -> None:
     tab.get_by_label("Name", exact=True).fill(name)
     tab.get_by_label("Address (URL)").fill(url)
     if token:
-        tab.get_by_label("How you sign in").select_option("Bearer token")
+        tab.get_by_label("Sign-in").select_option("Bearer token")
         tab.get_by_label("Bearer token", exact=True).fill(token)
     button(tab, "Add and test").press("Enter")
 
@@ -113,7 +113,7 @@ def test_an_admin_imports_what_an_editor_keeps(visit: Visit, house: House) -> No
     tab.get_by_role("link", name="Import").click()
     tab.get_by_label("Configuration").fill(written)
     button(tab, "Show preview").click()
-    expect(tab.get_by_text("none is ever started here")).to_be_visible()
+    expect(tab.get_by_text("Countersign starts no programs")).to_be_visible()
     expect(tab.get_by_role("checkbox", name="Add wiki")).to_be_checked()
     tab.get_by_label("Wiki key").fill("a-key-0123456789")
     tab.get_by_label("Name", exact=True).fill("imported")

@@ -97,7 +97,7 @@ FAILURES = {
     ),
     "error before": (
         [Answer(status=500, error=ERROR)] * 6,
-        ["had an error of its own", "Try again in a moment, or choose another model."],
+        ["returned an error", "Try again in a moment, or choose another model."],
     ),
     "error in the middle": (
         [Answer(text=WRITTEN, in_stream_error=ERROR)],
@@ -109,7 +109,7 @@ FAILURES = {
     ),
     "a web page": (
         [Answer(document="<h1>Welcome to the proxy</h1>", content_type="text/html")] * 6,
-        ["could not be read", "Try again; if it stays so, an admin can check OPENAI_BASE_URL."],
+        ["unreadable", "Try again. If it fails again, an admin can check OPENAI_BASE_URL."],
     ),
 }
 

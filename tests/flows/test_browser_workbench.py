@@ -55,7 +55,7 @@ def test_a_tool_is_tried_by_keyboard_from_the_overview_to_its_result(
     field(tab, "reason").fill("Twice")
     tab.keyboard.press("Tab")
     tab.keyboard.press("Enter")  # the first button after the fields
-    expect(tab.get_by_role("alert")).to_contain_text("Required: name is missing.")
+    expect(tab.get_by_role("alert")).to_contain_text("Missing: name.")
     expect(field(tab, "reason")).to_have_value("Twice")
 
     field(tab, "name").fill("A-17")

@@ -7,6 +7,8 @@ import uuid
 from typing import Any, cast
 
 from django.http import Http404
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from chatapp.approvals import questions
 from chatapp.approvals.decisions import Verdict, deny, grant, resolve
@@ -39,50 +41,58 @@ KINDS: dict[Kind, str] = {
 
 
 class Command(OperatorCommand):
-    help = "List what waits for a person, or answer it: each answer moves the turn on."
+    help = gettext_lazy(
+        "List what is waiting for a person, or answer it. Each answer continues the turn."
+    )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         common = argparse.ArgumentParser(add_help=False)
-        common.add_argument("--user", default=argparse.SUPPRESS, help="The member who answers.")
+        common.add_argument("--user", default=argparse.SUPPRESS, help=_("The member who answers."))
         common.add_argument(
             "--json", action="store_true", dest="as_json", default=argparse.SUPPRESS
         )
         parser.add_argument("--user")
         parser.add_argument("--json", action="store_true", dest="as_json")
         answers = parser.add_subparsers(dest="answer", parser_class=argparse.ArgumentParser)
-        approve = answers.add_parser("approve", parents=[common], help="Run this call once.")
+        approve = answers.add_parser("approve", parents=[common], help=_("Allow this call once."))
         approve.add_argument("id")
         approve.add_argument(
             "--scope",
             choices=["once", "conversation", "always", "service"],
             default="once",
-            help="For how long; policy may allow less.",
+            help=_("How long the permission lasts. Policy may allow less."),
         )
-        approve.add_argument("--arguments", help="Other values to run it with, as JSON.")
-        approve.add_argument("--typed", default="", help="The tool's name, where it is asked for.")
-        deny_parser = answers.add_parser("deny", parents=[common], help="Do not run this call.")
+        approve.add_argument("--arguments", help=_("Other arguments to run it with, as JSON."))
+        approve.add_argument(
+            "--typed", default="", help=_("The tool's name, where it is required.")
+        )
+        deny_parser = answers.add_parser("deny", parents=[common], help=_("Deny this call."))
         deny_parser.add_argument("id")
-        deny_parser.add_argument("--reason", default="", help="A message to the assistant.")
-        answer = answers.add_parser("answer", parents=[common], help="Answer a service's question.")
+        deny_parser.add_argument("--reason", default="", help=_("A message to the assistant."))
+        answer = answers.add_parser(
+            "answer", parents=[common], help=_("Answer a service's question.")
+        )
         answer.add_argument("id")
-        answer.add_argument("values", nargs="?", default="{}", help="The fields as JSON.")
+        answer.add_argument("values", nargs="?", default="{}", help=_("The fields, as JSON."))
         refusal = answer.add_mutually_exclusive_group()
-        refusal.add_argument("--decline", action="store_true", help="Answer with a no.")
-        refusal.add_argument("--cancel", action="store_true", help="Answer that nobody answers.")
-        give = answers.add_parser("give", parents=[common], help="Show the assistant its result.")
+        refusal.add_argument("--decline", action="store_true", help=_("Decline the question."))
+        refusal.add_argument("--cancel", action="store_true", help=_("Cancel the question."))
+        give = answers.add_parser(
+            "give", parents=[common], help=_("Show the assistant its result.")
+        )
         give.add_argument("id")
         hold_back = answers.add_parser(
-            "hold-back", parents=[common], help="Keep this call's result from the assistant."
+            "hold-back", parents=[common], help=_("Keep this call's result from the assistant.")
         )
         hold_back.add_argument("id")
-        hold_back.add_argument("--reason", default="", help="A message to the assistant.")
+        hold_back.add_argument("--reason", default="", help=_("A message to the assistant."))
         resolve_parser = answers.add_parser(
-            "resolve", parents=[common], help="Settle an unknown outcome."
+            "resolve", parents=[common], help=_("Settle an unknown outcome.")
         )
         resolve_parser.add_argument("id")
         resolve_parser.add_argument("verdict", choices=["worked", "did-not", "again"])
         resolve_parser.add_argument(
-            "--typed", default="", help="The tool's name, where it is asked for."
+            "--typed", default="", help=_("The tool's name, where it is required.")
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -114,8 +124,10 @@ def _find_call(options: dict[str, Any]) -> tuple[Member, ToolCall]:
         is_decision = options["answer"] in ("approve", "deny")
         return person, (get_call if is_decision else ToolCall.of)(person, call_id)
     except (ValueError, Http404, Member.DoesNotExist) as error:
-        hint = "`manage.py approvals` lists what waits."
-        raise Failure("not_found", f"Nothing with the id {options['id']} waits.", hint) from error
+        hint = _("To see what is waiting, run `manage.py approvals`.")
+        raise Failure(
+            "not_found", _("Nothing with the id %(id)s is waiting.") % {"id": options["id"]}, hint
+        ) from error
 
 
 def _answer(person: Member, call: ToolCall, options: dict[str, Any]) -> None:
@@ -160,7 +172,7 @@ def _answer_question(person: Member, call: ToolCall, options: dict[str, Any]) ->
     """
     question = call.questions.filter(state=Question.State.OPEN).last()
     if question is None:
-        raise Refused("The service does not ask anything about this call now.")
+        raise Refused(_("The service has no open question about this call."))
     action: Action = "decline" if options["decline"] else "accept"
     try:
         questions.answer(
@@ -184,7 +196,7 @@ def _parse_values(question: Question, text: str) -> dict[str, dict[str, Any]]:
     except ValueError:
         values = None
     if not isinstance(values, dict):
-        raise Refused('Give the values as one JSON object, such as {"name": "Ada"}.')
+        raise Refused(_('Enter the values as one JSON object, such as {"name": "Ada"}.'))
     requests = questions.read_requests(question)
     if len(requests) == 1:
         return {requests[0].key: values}
@@ -201,7 +213,7 @@ def _follow_turn(turn_id: uuid.UUID, last_seq: int, *, as_json: bool) -> None:
     if as_json:
         print_json(end)
     else:
-        print(f"The turn is {turn.get_state_display()}.")
+        print(_("Turn: %(state)s") % {"state": turn.get_state_display()})
     if turn.state == Turn.State.WAITING:
         sys.exit(WAITS)
     if turn.state == Turn.State.FAILED:
@@ -232,13 +244,13 @@ def _print_waiting(waiting: list[WaitingCall], person: Member, *, as_json: bool)
         print_json([_build_item(item, person) for item in waiting])
         return
     if not waiting:
-        print("Nothing waits for you.")
+        print(_("Nothing is waiting for you."))
     for item in waiting:
         call, state = item.call, item.call.get_state_display()
         if item.kind == "review":
-            state += ", the assistant has not seen it"
+            state = _("%(state)s, not shown to the assistant") % {"state": state}
         if item.kind == "second":
-            state = f"second signature for {call.turn.conversation.owner}"
+            state = _("second approval for %(person)s") % {"person": call.turn.conversation.owner}
         print(f"{call.pk}  {state}  {call.tool_id} {call.arguments}")
 
 

@@ -6,6 +6,9 @@ import sys
 import uuid
 from typing import Any
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
 from chatapp.approvals.decisions import grant
 from chatapp.conversations import intake
 from chatapp.conversations.turn_events import TurnEvent, build_end_event, find_open_approval
@@ -20,22 +23,26 @@ LEVELS = {"none": 0, "low": 1, "medium": 2, "high": 3, "all": 3}
 
 
 class Command(OperatorCommand):
-    help = "Send one message, or go on with the last turn, and print what happens."
+    help = gettext_lazy("Send one message, or continue the last turn, and print what happens.")
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
-            "text", nargs="?", help="The message; read from standard input if left out."
+            "text", nargs="?", help=_("The message. Read from standard input if left out.")
         )
-        parser.add_argument("--user", help="The member who chats.")
+        parser.add_argument("--user", help=_("The member who chats."))
         parser.add_argument("--model", help="provider:model")
         parser.add_argument(
-            "--effort", default="", help="How much it reasons: default, off, low, medium or high."
+            "--effort",
+            default="",
+            help=_("How much it reasons: default, off, low, medium or high."),
         )
-        parser.add_argument("--service", action="append", help="Offer only this service's tools.")
-        parser.add_argument("--conversation", help="Go on in this conversation.")
+        parser.add_argument(
+            "--service", action="append", help=_("Offer only this service's tools.")
+        )
+        parser.add_argument("--conversation", help=_("Continue this conversation."))
         parser.add_argument("--continue", action="store_true", dest="continues")
         parser.add_argument("--approve", choices=["none", "low", "medium", "all"], default="none")
-        parser.add_argument("--plan", action="store_true", help="Only plan: use tools that read.")
+        parser.add_argument("--plan", action="store_true", help=_("Plan mode: read-only tools."))
         parser.add_argument("--json", action="store_true", dest="as_json")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -60,8 +67,10 @@ def _find_conversation(person: Member, options: dict[str, Any]) -> Conversation 
         except ValueError:
             conversation = None
         if conversation is None:
-            hint = "Its owner may be another member: name them with --user."
-            raise Failure("not_found", f"No conversation {conversation_id}.", hint)
+            hint = _("If another member owns it, name them with --user.")
+            raise Failure(
+                "not_found", _("There is no conversation %(id)s.") % {"id": conversation_id}, hint
+            )
         return conversation
     if options["continues"]:
         return Conversation.objects.filter(owner=person).order_by("-active_at").first()
@@ -76,7 +85,7 @@ def _choose_turn(
     if options["continues"]:
         turn = conversation.turns.order_by("created_at").last() if conversation else None
         if turn is None:
-            raise Refused("There is no turn to go on with.")
+            raise Refused(_("There is no turn to continue."))
         return turn, last_seq
     text = options["text"] if options["text"] is not None else _read_message()
     _check_services(person, options["service"])
@@ -100,13 +109,13 @@ def _read_message() -> str:
     try:
         return sys.stdin.read()
     except UnicodeDecodeError as error:
-        raise Refused("The message is not UTF-8 text.") from error
+        raise Refused(_("The message is not UTF-8 text.")) from error
 
 
 def _check_services(person: Member, names: list[str] | None) -> None:
     missing = intake.find_unknown_services(person, names or [])
     if missing:
-        raise Refused(f"There is no service named {', '.join(missing)}.")
+        raise Refused(_("There is no service named %(names)s.") % {"names": ", ".join(missing)})
 
 
 def _follow_until_rest(
@@ -159,14 +168,19 @@ def _print_event(event: TurnEvent) -> None:
             print(f"\n{event['text']}", flush=True)
         case "waiting":
             for item in event["for"]:
-                print(f"\nWaits for you: {item['tool']} ({item['id']})", flush=True)
+                print(
+                    _("\nWaiting for you: %(tool)s (%(id)s)")
+                    % {"tool": item["tool"], "id": item["id"]},
+                    flush=True,
+                )
             print(
-                "Answer with: manage.py approvals approve|deny|answer|give|hold-back|resolve ID",
+                _("To answer: %(command)s")
+                % {"command": "manage.py approvals approve|deny|answer|give|hold-back|resolve ID"},
                 flush=True,
             )
         case "done":
             print(f"\n[{event['reason']}]", flush=True)
         case "conversation":
-            print(f"[conversation {event['id']}]", flush=True)
+            print(_("[conversation %(id)s]") % {"id": event["id"]}, flush=True)
         case _:
             return

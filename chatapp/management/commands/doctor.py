@@ -8,6 +8,8 @@ from functools import partial
 from typing import Any
 
 from django.db import Error
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from chatapp.management.diagnostics import connections, database, mail, models, settings, tasks
 from chatapp.management.diagnostics.findings import Finding, report_wrong
@@ -18,13 +20,13 @@ from mcpconfig.output.services import replace_controls
 
 
 class Command(OperatorCommand):
-    help = "Look at the installation: what is in order, what is doubtful, what is wrong."
+    help = gettext_lazy("Check the installation and report problems.")
     # The system checks run in `check_settings`, whose findings are printed with all others.
     requires_system_checks = ()
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("--connect", action="store_true", help="also try each service now")
-        parser.add_argument("--json", action="store_true", help="print JSON only")
+        parser.add_argument("--connect", action="store_true", help=_("also test each service now"))
+        parser.add_argument("--json", action="store_true", help=_("print JSON only"))
 
     def handle(self, *args: object, connect: bool, **options: Any) -> None:
         findings: list[Finding] = []
@@ -75,7 +77,9 @@ def _run_on_database(check: Callable[[], list[Finding]]) -> list[Finding]:
 def _make_failure(faults: list[Finding], report: dict[str, Any]) -> Failure:
     subjects = ", ".join(dict.fromkeys(fault.subject for fault in faults))
     failure = Failure(
-        "unwell", f"Wrong: {subjects}.", faults[0].hint or "The report says what to do."
+        "unwell",
+        _("Wrong: %(subjects)s.") % {"subjects": subjects},
+        faults[0].hint or _("See the report for what to do."),
     )
     failure.value |= report
     return failure

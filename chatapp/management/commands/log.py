@@ -10,6 +10,8 @@ from typing import Any
 from django.db import connection
 from django.db.models import Q
 from django.utils.dateparse import parse_date, parse_datetime
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from chatapp.audit import anchors, audit_log, evidence
 from chatapp.audit.hash_chain import Mark, export_entry
@@ -18,47 +20,55 @@ from chatapp.models.policy import audit_log_guards
 from mcpconfig.management.failures import Failure
 from mcpconfig.management.operator_command import OperatorCommand
 
-SAVE_THIS_LINE = "Write this line down where nobody who may write to this database can change it."
-GUARDS_MISSING = "The log is whole, but the database does not refuse changes to it. Missing: {}."
+SAVE_THIS_LINE = gettext_lazy(
+    "Save this line in a place that nobody with write access to this database can change."
+)
+GUARDS_MISSING = gettext_lazy(
+    "The log is intact, but the database does not refuse changes to it. Missing: %(names)s."
+)
 
 
 class Command(OperatorCommand):
-    help = "Check the log, read it, or take the evidence of one conversation out of it."
+    help = gettext_lazy(
+        "Verify the activity log, export it, or export the evidence of one conversation."
+    )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         verbs = parser.add_subparsers(dest="verb", required=True)
-        verify = verbs.add_parser("verify", help="Is the log, or a file of evidence, whole?")
-        verify.add_argument("--file", type=Path, help="evidence instead of this database's log")
+        verify = verbs.add_parser("verify", help=_("Verify the log, or a file of evidence."))
+        verify.add_argument(
+            "--file", type=Path, help=_("a file of evidence, instead of this database's log")
+        )
         verify.add_argument(
             "--head",
             action="append",
             default=[],
             metavar="POSITION:HASH",
-            help="an end of the log that was written down; may be given more than once",
+            help=_("a saved last entry of the log; repeatable"),
         )
         verify.add_argument(
-            "--anchor", type=Path, metavar="FILE", help="a file with anchors that were written"
+            "--anchor", type=Path, metavar="FILE", help=_("a file of saved anchors")
         )
         verify.add_argument(
             "--public-key",
             action="append",
             default=[],
             metavar="KEY",
-            help="a key that signed anchors, beside that of this server",
+            help=_("a further key that signed anchors; repeatable"),
         )
-        anchor = verbs.add_parser("anchor", help="Write the end of the log elsewhere, signed, now.")
+        anchor = verbs.add_parser("anchor", help=_("Write a signed anchor of the log now."))
         anchor.add_argument(
             "--public-key",
             action="store_true",
-            help="only print the key that verifies",
+            help=_("only print the key that verifies anchors"),
         )
-        export = verbs.add_parser("export", help="Entries as JSON, one a line.")
-        export.add_argument("--since", metavar="DATE", help="from this day or moment (UTC) on")
+        export = verbs.add_parser("export", help=_("Entries as JSON, one per line."))
+        export.add_argument("--since", metavar="DATE", help=_("from this day or moment (UTC)"))
         export.add_argument("--conversation", metavar="ID")
-        export.add_argument("--person", metavar="NAME", help="what they did or were concerned by")
-        proof = verbs.add_parser("evidence", help="One conversation's entries, and their proof.")
+        export.add_argument("--person", metavar="NAME", help=_("entries by or about this person"))
+        proof = verbs.add_parser("evidence", help=_("One conversation's entries, with proof."))
         proof.add_argument("conversation", metavar="ID")
-        verbs.add_parser("guard", help="Make the database refuse changes to the log again.")
+        verbs.add_parser("guard", help=_("Make the database refuse changes to the log again."))
 
     def handle(self, *args: Any, verb: str, **options: Any) -> None:
         match verb:
@@ -79,26 +89,30 @@ class Command(OperatorCommand):
                 self.stdout.write(evidence.format_evidence(collected), ending="")
             case _:
                 audit_log_guards.install(connection)
-                self.stdout.write("The database refuses changes to the log.")
+                self.stdout.write(_("The database refuses changes to the log."))
 
     def _verify_log(self, marks: list[Mark]) -> None:
         mark, why = audit_log.verify(marks)
         if why:
             raise make_failure(mark.position, why)
         if missing := audit_log_guards.list_missing(connection):
-            hint = "Find out who removed them, then run: manage.py log guard"
+            hint = _("Find out who removed them, then run: %(command)s") % {
+                "command": "manage.py log guard"
+            }
             value = {"missing": missing}
-            problem = GUARDS_MISSING.format(", ".join(missing))
+            problem = GUARDS_MISSING % {"names": ", ".join(missing)}
             raise Failure("unguarded_log", problem, hint, value=value)
-        self.stdout.write(f"The log is whole. Its last entry is {mark.position}:")
+        self.stdout.write(
+            _("The log is intact. Its last entry is %(position)s:") % {"position": mark.position}
+        )
         self.stdout.write(f"{mark.position}:{mark.hash}")
-        self.stdout.write(SAVE_THIS_LINE)
+        self.stdout.write(str(SAVE_THIS_LINE))
 
     def _write_anchor(self) -> None:
         anchor = anchors.make_anchor()
         self.stdout.write(anchor)
         if failures := anchors.write_anchor(anchor):
-            raise Failure("not_written", " ".join(failures), "Check LOG_ANCHORS.")
+            raise Failure("not_written", " ".join(failures), _("Check LOG_ANCHORS."))
 
     def _verify_file(self, file: Path, marks: list[Mark]) -> None:
         """Verify a file of evidence, also against marks of the log that were written down."""
@@ -107,10 +121,12 @@ class Command(OperatorCommand):
             broken = evidence.find_break(content, marks)
             head = content["head"]
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise Failure("refused", f"{file} is not a file of evidence.") from error
+            raise Failure(
+                "refused", _("%(file)s is not a file of evidence.") % {"file": file}
+            ) from error
         if broken is not None:
             raise make_failure(broken.position, broken.why)
-        self.stdout.write("The evidence is whole. It stands in the log that ends with:")
+        self.stdout.write(_("The evidence is intact. It belongs to the log that ends with:"))
         self.stdout.write(f"{head['position']}:{head['hash']}")
 
     def _export(self, options: dict[str, Any]) -> None:
@@ -124,9 +140,16 @@ class Command(OperatorCommand):
 
 
 def make_failure(position: int, why: str) -> Failure:
-    hint = "Compare with a backup from before; until then trust nothing from there on."
+    hint = _(
+        "Compare it with an earlier backup. Until then, do not trust this entry and later ones."
+    )
     value = {"position": position, "why": why}
-    return Failure("broken_log", f"Entry {position}: {why}", hint, value=value)
+    return Failure(
+        "broken_log",
+        _("Entry %(position)s: %(reason)s") % {"position": position, "reason": why},
+        hint,
+        value=value,
+    )
 
 
 def filter_by_person(name: str | None) -> Q:
@@ -138,7 +161,7 @@ def filter_by_person(name: str | None) -> Q:
     if member is not None:
         by_person |= Q(actor_id=member.pk) | Q(person_id=member.pk)
     elif not LogEntry.objects.filter(by_person).exists():
-        raise Failure("not_found", f"The log has nothing about anybody named {name!r}.")
+        raise Failure("not_found", _("The log has no entries about “%(name)s”.") % {"name": name})
     return by_person
 
 
@@ -154,12 +177,21 @@ def load_marks(options: dict[str, Any]) -> list[Mark]:
             with file.open(encoding="utf-8") as lines:
                 found = list(anchors.read_anchors(lines, keys))
         except anchors.BadAnchor as error:
-            hint = "Somebody changed it, or another server signed it: name its --public-key."
+            hint = _(
+                "It was changed, or another server signed it. In that case, name its --public-key."
+            )
             raise Failure("bad_anchor", f"{file}: {error}", hint) from error
         except (OSError, UnicodeDecodeError) as error:
-            raise Failure("refused", f"{file} cannot be read: {error}.") from error
+            raise Failure(
+                "refused",
+                _("%(file)s can't be read: %(reason)s.") % {"file": file, "reason": error},
+            ) from error
         if not found:
-            raise Failure("refused", f"{file} has no anchor.", "`log anchor` writes them.")
+            raise Failure(
+                "refused",
+                _("%(file)s has no anchor.") % {"file": file},
+                _("To write one, run `manage.py log anchor`."),
+            )
         marks += found
     return marks
 
@@ -167,7 +199,11 @@ def load_marks(options: dict[str, Any]) -> list[Mark]:
 def parse_mark(text: str) -> Mark:
     position, _colon, hash_ = text.partition(":")
     if not position.isdecimal() or len(hash_) != 64:
-        raise Failure("refused", f"{text!r} is not POSITION:HASH.", "`log verify` prints it so.")
+        raise Failure(
+            "refused",
+            _("“%(text)s” is not POSITION:HASH.") % {"text": text},
+            _("Copy it from the output of `manage.py log verify`."),
+        )
     return Mark(position=int(position), hash=hash_)
 
 
@@ -175,7 +211,9 @@ def parse_conversation_id(text: str) -> uuid.UUID:
     try:
         return uuid.UUID(text)
     except ValueError as error:
-        raise Failure("not_found", f"{text!r} is not the id of a chat.") from error
+        raise Failure(
+            "not_found", _("“%(text)s” is not the id of a chat.") % {"text": text}
+        ) from error
 
 
 def parse_moment(text: str) -> datetime:
@@ -186,5 +224,9 @@ def parse_moment(text: str) -> datetime:
     except ValueError:
         moment = None
     if moment is None:
-        raise Failure("refused", f"{text!r} is not a date.", "Write it as 2026-11-30.")
+        raise Failure(
+            "refused",
+            _("“%(text)s” is not a date.") % {"text": text},
+            _("Write it as 2026-11-30."),
+        )
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -6,6 +6,8 @@ from typing import Any
 
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from chatapp.models import Member
 from chatapp.people.sign_in_links import make_sign_in_link
@@ -14,21 +16,24 @@ from mcpconfig.management.operator_command import OperatorCommand
 
 
 class Command(OperatorCommand):
-    help = "Add a member."
+    help = gettext_lazy("Add a member.")
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         add = parser.add_subparsers(dest="act", required=True).add_parser(
-            "add", help="a new member"
+            "add", help=_("a new member")
         )
         add.add_argument("name", metavar="NAME")
-        add.add_argument("--password-env", metavar="VAR", help="the variable with the password")
-        add.add_argument("--admin", action="store_true", help="may configure everything")
+        add.add_argument("--password-env", metavar="VAR", help=_("the variable with the password"))
+        add.add_argument("--admin", action="store_true", help=_("make the member an admin"))
 
     def handle(self, *, name: str, password_env: str | None, admin: bool, **options: Any) -> None:
         member = Member(username=name, is_staff=admin, is_superuser=admin)
         password = None if password_env is None else os.environ.get(password_env, "")
         if password == "":
-            raise Failure("configuration", f"The variable {password_env} holds no password.")
+            raise Failure(
+                "configuration",
+                _("The variable %(variable)s is not set.") % {"variable": password_env},
+            )
         member.set_password(password)
         try:
             member.full_clean()
@@ -37,6 +42,6 @@ class Command(OperatorCommand):
         except ValidationError as error:
             raise Failure("refused", " ".join(error.messages)) from error
         member.save()
-        self.stdout.write(f"Added {name}.")
+        self.stdout.write(_("Added %(name)s.") % {"name": name})
         if password is None:
-            self.stdout.write(f"Sign-in link: {make_sign_in_link(member)}")
+            self.stdout.write(_("Sign-in link: %(link)s") % {"link": make_sign_in_link(member)})

@@ -6,6 +6,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
 from chatapp.management import draft_options
 from chatapp.permissions.destinations import list_free_parameters
 from chatapp.permissions.risk import ToolFacts, classify
@@ -17,23 +20,25 @@ from mcpconfig.management.operator_command import OperatorCommand
 
 
 class Command(OperatorCommand):
-    help = "Say how risky tools are, and what policy decides about calls."
+    help = gettext_lazy("Classify tools by risk, run policy tests, and simulate policy.")
     requires_system_checks = ()
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         verbs = parser.add_subparsers(dest="verb", required=True)
         classify_parser = verbs.add_parser(
             "classify",
-            help="The risk of each tool, and the parameters that say where data goes. One JSON "
-            "object a line in, one a line out.",
+            help=_(
+                "The risk of each tool, and the parameters that decide where data goes. "
+                "Reads and writes one JSON object per line."
+            ),
         )
         classify_parser.add_argument(
-            "file", type=Path, help="lines with name, description, inputSchema, …"
+            "file", type=Path, help=_("lines with name, description, inputSchema, …")
         )
-        test = verbs.add_parser("test", help="Try the policy tests on policy as it is.")
+        test = verbs.add_parser("test", help=_("Run the policy tests against the current policy."))
         test.add_argument("--json", action="store_true", dest="as_json")
         simulation = verbs.add_parser(
-            "simulate", help="Decide past calls again, by the policy or a draft."
+            "simulate", help=_("Decide past calls again, with the current policy or a draft.")
         )
         draft_options.add_options(simulation)
         simulation.add_argument("--json", action="store_true", dest="as_json")
@@ -59,7 +64,10 @@ class Command(OperatorCommand):
         else:
             for failure in failing:
                 self.stdout.write(failure.sentence)
-            self.stdout.write(f"{len(cases)} policy tests, {len(failing)} fail.")
+            self.stdout.write(
+                _("%(count)s policy tests, %(failing)s failed.")
+                % {"count": len(cases), "failing": len(failing)}
+            )
         if failing:
             raise SystemExit(1)
 
@@ -80,7 +88,9 @@ class Command(OperatorCommand):
                 for number, line in enumerate(lines, start=1):
                     self._classify(number, line)
         except UnicodeDecodeError as error:
-            raise Failure("files", f"{file} cannot be read: it is not UTF-8 text.") from error
+            raise Failure(
+                "files", _("%(file)s can't be read: it is not UTF-8 text.") % {"file": file}
+            ) from error
 
     def _classify(self, number: int, line: str) -> None:
         if not line.strip():
@@ -88,7 +98,9 @@ class Command(OperatorCommand):
         try:
             tool = parse_tool(line)
         except ValueError as error:
-            raise Failure("refused", f"Line {number}: {error}") from error
+            raise Failure(
+                "refused", _("Line %(number)s: %(reason)s") % {"number": number, "reason": error}
+            ) from error
         risk = classify(tool)
         value = {
             "name": tool.name,
@@ -113,16 +125,45 @@ def _format_simulation(simulation: Simulation) -> list[str]:
     """Return the result of a simulation as lines of text."""
     would, did = simulation.would, simulation.happened
     return [
-        f"{simulation.calls} calls. By themselves would have run {would['allow']}"
-        f" (did: {did['allow']}),"
-        f" asked {would['ask']} ({did['ask']}), been refused {would['deny']} ({did['deny']}).",
+        (
+            _(
+                "%(calls)s calls. Allowed: %(allow)s (before: %(allowed)s). Asked: %(ask)s "
+                "(before: %(asked)s). Refused: %(deny)s (before: %(denied)s)."
+            )
+            % {
+                "calls": simulation.calls,
+                "allow": would["allow"],
+                "allowed": did["allow"],
+                "ask": would["ask"],
+                "asked": did["ask"],
+                "deny": would["deny"],
+                "denied": did["deny"],
+            }
+        ),
         *(
-            f"{each.tool_id}: {each.calls} times {DECIDED[each.would]}, not as it did"
-            f" ({DECIDED[each.happened]}). {each.reason}"
+            _("%(tool)s: %(calls)s calls: %(would)s (before: %(before)s). %(reason)s")
+            % {
+                "tool": each.tool_id,
+                "calls": each.calls,
+                "would": DECIDED[each.would],
+                "before": DECIDED[each.happened],
+                "reason": each.reason,
+            }
             for each in simulation.changes
         ),
         *(
-            f"{each.person}: {each.would_ask} questions, {each.asked} as it was, {each.calls} calls"
+            (
+                _(
+                    "%(person)s: %(questions)s approval requests (before: %(before)s), %(calls)s "
+                    "calls"
+                )
+                % {
+                    "person": each.person,
+                    "questions": each.would_ask,
+                    "before": each.asked,
+                    "calls": each.calls,
+                }
+            )
             for each in simulation.questions
         ),
     ]
@@ -133,9 +174,9 @@ def parse_tool(line: str) -> ToolFacts:
     try:
         tool = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise ValueError("It is not JSON.") from error
+        raise ValueError(_("It is not JSON.")) from error
     if not isinstance(tool, dict):
-        raise ValueError("It is not a JSON object.")
+        raise ValueError(_("It is not a JSON object."))
     description = tool.get("description")
     return ToolFacts(
         name=_check_name(tool.get("name")),
@@ -148,5 +189,5 @@ def parse_tool(line: str) -> ToolFacts:
 
 def _check_name(name: object) -> str:
     if not isinstance(name, str) or not name:
-        raise ValueError("It has no name.")
+        raise ValueError(_("It has no name."))
     return name

@@ -5,6 +5,8 @@ from types import FrameType
 from typing import Any
 
 from django.conf import settings
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from chatapp.background.results import is_in_database
 from chatapp.background.worker import BackgroundWorker
@@ -17,17 +19,22 @@ LOOK_SECONDS = 0.2
 
 
 class Command(OperatorCommand):
-    help = "Run tasks, such as mail and pruning, until SIGTERM or Ctrl+C."
+    help = gettext_lazy("Run tasks, such as mail and pruning, until SIGTERM or Ctrl+C.")
 
     def handle(self, *args: object, **options: Any) -> None:
         if not is_in_database():
             raise Failure(
                 "configuration",
-                f"The tasks are not in the database: TASKS_BACKEND is {settings.TASKS_BACKEND}.",
-                "Start the worker of that backend.",
+                _("The tasks are not in the database: TASKS_BACKEND is %(backend)s.")
+                % {"backend": settings.TASKS_BACKEND},
+                _("Start that backend's worker."),
             )
         if list_pending_migrations():
-            raise Failure("database", "The database is not up to date.", "Run: manage.py migrate")
+            raise Failure(
+                "database",
+                _("The database is not up to date."),
+                _("Run: %(command)s") % {"command": "manage.py migrate"},
+            )
         worker = BackgroundWorker(runs_tasks=True)
         signals: list[int] = []
 

@@ -6,6 +6,8 @@ from typing import Any
 
 from django.core.management import call_command
 from django.db import connections
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from chatapp.audit import audit_log
 from chatapp.demo.seed import seed
@@ -17,19 +19,22 @@ from mcpconfig.management.operator_command import OperatorCommand
 
 
 class Command(OperatorCommand):
-    help = "Serve the chat; the first start also sets it up."
+    help = gettext_lazy("Serve Countersign. The first start also sets it up.")
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--host", default="127.0.0.1")
         first, last = address.PORTS[0], address.PORTS[-1]
         parser.add_argument(
-            "--port", type=port_number, help=f"default: the first free of {first} to {last}"
+            "--port",
+            type=port_number,
+            help=_("default: the first free port from %(first)s to %(last)s")
+            % {"first": first, "last": last},
         )
         parser.add_argument(
             "--workers",
             type=positive,
             default=1,
-            help="more than one needs PostgreSQL or REDIS_URL",
+            help=_("more than one needs PostgreSQL or REDIS_URL"),
         )
 
     def handle(self, *, host: str, port: int | None, workers: int, **options: Any) -> None:

@@ -3,6 +3,9 @@
 from argparse import ArgumentParser
 from typing import Any
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
 from chatapp.models import Member
 from chatapp.people.sign_in_links import make_sign_in_link
 from mcpconfig.management.failures import Failure
@@ -10,7 +13,9 @@ from mcpconfig.management.operator_command import OperatorCommand
 
 
 class Command(OperatorCommand):
-    help = "Print a link that signs a member in once, within a day. Earlier links stop working."
+    help = gettext_lazy(
+        "Print a link that signs a member in once, within a day. Earlier links stop working."
+    )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("name", metavar="NAME")
@@ -18,9 +23,9 @@ class Command(OperatorCommand):
     def handle(self, *, name: str, **options: Any) -> None:
         member = Member.objects.filter(username=name).first()
         if member is None:
-            hint = f"Add one: manage.py member add {name}"
-            raise Failure("not_found", f"There is no member {name}.", hint)
+            hint = _("Add one: %(command)s") % {"command": f"manage.py member add {name}"}
+            raise Failure("not_found", _("There is no member %(name)s.") % {"name": name}, hint)
         if not member.is_active:
-            hint = "An admin can switch members on again."
-            raise Failure("refused", f"{name} is switched off.", hint)
+            hint = _("An admin can turn the account on again.")
+            raise Failure("refused", _("The account of %(name)s is off.") % {"name": name}, hint)
         self.stdout.write(make_sign_in_link(member))

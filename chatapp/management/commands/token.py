@@ -4,6 +4,9 @@ import argparse
 import json
 from typing import Any
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
 from chatapp.api import access_tokens
 from chatapp.management.follow_turn import choose_member
 from chatapp.models import AccessToken
@@ -15,30 +18,40 @@ DAYS = 90
 
 
 class Command(OperatorCommand):
-    help = "Make, list or revoke access tokens, with which programs act for a member."
+    help = gettext_lazy(
+        "Create, list or revoke access tokens. With a token, a program acts as a member."
+    )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         common = argparse.ArgumentParser(add_help=False)
-        common.add_argument("--user", help="The member for whom the program acts.")
+        common.add_argument("--user", help=_("The member as whom the program acts."))
         common.add_argument("--json", action="store_true", dest="as_json")
         verbs = parser.add_subparsers(
             dest="verb", required=True, parser_class=argparse.ArgumentParser
         )
-        create = verbs.add_parser("create", parents=[common], help="A new token, shown once.")
-        create.add_argument("name", metavar="NAME", help="what it is for")
+        create = verbs.add_parser(
+            "create", parents=[common], help=_("Create a token, which is shown once.")
+        )
+        create.add_argument("name", metavar="NAME", help=_("what it is for"))
         create.add_argument(
             "--scope",
             action="append",
             required=True,
             choices=AccessToken.Scope.values,
-            help="what its program may do; may be given several times",
+            help=_("what the program can do; repeatable"),
         )
         create.add_argument(
-            "--days", type=int, default=DAYS, metavar="N", help="how long it counts"
+            "--days", type=int, default=DAYS, metavar="N", help=_("days until it expires")
         )
-        verbs.add_parser("list", parents=[common], help="All tokens, or those of one member.")
-        revoke = verbs.add_parser("revoke", parents=[common], help="From now on it opens nothing.")
-        revoke.add_argument("prefix", metavar="PREFIX", help="the letters and digits after `cs_`")
+        verbs.add_parser(
+            "list", parents=[common], help=_("List all tokens, or those of one member.")
+        )
+        revoke = verbs.add_parser(
+            "revoke", parents=[common], help=_("Revoke a token. It stops working at once.")
+        )
+        revoke.add_argument(
+            "prefix", metavar="PREFIX", help=_("the letters and digits after `cs_`")
+        )
 
     def handle(self, *args: Any, verb: str, **options: Any) -> None:
         match verb:
@@ -51,10 +64,16 @@ class Command(OperatorCommand):
 
     def _create(self, options: dict[str, Any]) -> None:
         if not 1 <= options["days"] <= access_tokens.MAX_DAYS:
-            raise Failure("refused", f"--days takes a number from 1 to {access_tokens.MAX_DAYS}.")
+            raise Failure(
+                "refused",
+                _("--days must be a number from 1 to %(most)s.") % {"most": access_tokens.MAX_DAYS},
+            )
         field = AccessToken._meta.get_field("name")
         if not 0 < len(options["name"].strip()) <= (field.max_length or 0):
-            raise Failure("refused", f"NAME takes 1 to {field.max_length} characters.")
+            raise Failure(
+                "refused",
+                _("NAME must have 1 to %(most)s characters.") % {"most": field.max_length},
+            )
         person = choose_member(options["user"])
         try:
             token, text = access_tokens.create(
@@ -69,8 +88,8 @@ class Command(OperatorCommand):
             self._print(_build_value(token) | {"token": text})
         else:
             self.stdout.write(
-                f"{text}\nIt acts for {person} until {token.expires_at:%Y-%m-%d} "
-                "and is shown only this once."
+                _("%(token)s\nIt acts for %(person)s until %(date)s. It is shown only once.")
+                % {"token": text, "person": person, "date": f"{token.expires_at:%Y-%m-%d}"}
             )
 
     def _list(self, options: dict[str, Any]) -> None:
@@ -81,13 +100,17 @@ class Command(OperatorCommand):
             self._print([_build_value(token) for token in tokens])
             return
         for token in tokens:
-            state = "ended" if token.has_ended else f"until {token.expires_at:%Y-%m-%d}"
+            state = (
+                _("ended")
+                if token.has_ended
+                else _("until %(date)s") % {"date": f"{token.expires_at:%Y-%m-%d}"}
+            )
             scopes = " ".join(token.scopes)
             self.stdout.write(
                 f"cs_{token.prefix}…  {token.person}  {token.name}  {scopes}  {state}"
             )
         if not tokens:
-            self.stdout.write("There are no tokens.")
+            self.stdout.write(_("There are no tokens."))
 
     def _revoke(self, options: dict[str, Any]) -> None:
         prefix = options["prefix"].removeprefix("cs_").removesuffix("…")
@@ -96,13 +119,17 @@ class Command(OperatorCommand):
             tokens = tokens.filter(person=choose_member(options["user"]))
         token = tokens.first()
         if token is None or not access_tokens.revoke(token):
-            hint = "`manage.py token list` tells which there are."
-            raise Failure("not_found", f"No token in use begins with cs_{prefix}.", hint)
+            hint = _("To see the tokens, run `manage.py token list`.")
+            raise Failure(
+                "not_found",
+                _("No token in use begins with cs_%(prefix)s.") % {"prefix": prefix},
+                hint,
+            )
         if options["as_json"]:
             token.refresh_from_db()
             self._print(_build_value(token))
         else:
-            self.stdout.write(f"Revoked {token.name}.")
+            self.stdout.write(_("Revoked %(name)s.") % {"name": token.name})
 
     def _print(self, value: Any) -> None:
         self.stdout.write(json.dumps(value, ensure_ascii=False))

@@ -7,6 +7,8 @@ from asgiref.sync import async_to_sync
 from channels import DEFAULT_CHANNEL_LAYER
 from channels.layers import BaseChannelLayer, channel_layers, get_channel_layer
 from django.conf import settings
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from mcpconfig.models import Service
 from mcpconfig.operations.lazy import operations
@@ -20,9 +22,11 @@ from .findings import Finding, report_doubtful, report_good, report_wrong
 LAYER_SECONDS = 3
 GROUP = "doctor"
 LAYER_HINTS = {
-    "Redis": "Check REDIS_URL, and that Redis runs and can be reached from here.",
-    "PostgreSQL": "A connection pooler in transaction mode cannot LISTEN. Let DATABASE_URL lead to "
-    "PostgreSQL itself or to a pooler in session mode, or set REDIS_URL.",
+    "Redis": gettext_lazy("Check REDIS_URL, and that Redis is running and reachable."),
+    "PostgreSQL": gettext_lazy(
+        "A connection pooler in transaction mode can't LISTEN. Point DATABASE_URL to "
+        "PostgreSQL itself or to a pooler in session mode. Or set REDIS_URL."
+    ),
 }
 
 
@@ -30,7 +34,7 @@ def check_channel_layer() -> list[Finding]:
     """Check that a message sent through the channel layer arrives."""
     channel_layer: BaseChannelLayer | None = get_channel_layer()
     if channel_layer is None:
-        return [report_good("channel layer", "None is needed: one server process.")]
+        return [report_good(_("channel layer"), _("Not needed: there is one server process."))]
     carrier = "Redis" if settings.REDIS_URL else "PostgreSQL"
     try:
         async_to_sync(_send_and_receive)(channel_layer)
@@ -38,12 +42,15 @@ def check_channel_layer() -> list[Finding]:
         # Any exception is a failed check, because each channel layer raises its own.
         return [
             report_wrong(
-                "channel layer",
-                f"Messages do not arrive ({type(error).__name__}): pages learn of changes late.",
-                LAYER_HINTS[carrier],
+                _("channel layer"),
+                _("Messages do not arrive (%(error)s), so pages show changes late.")
+                % {"error": type(error).__name__},
+                str(LAYER_HINTS[carrier]),
             )
         ]
-    return [report_good("channel layer", f"{carrier} delivers.")]
+    return [
+        report_good(_("channel layer"), _("%(carrier)s delivers messages.") % {"carrier": carrier})
+    ]
 
 
 async def _send_and_receive(layer: BaseChannelLayer) -> None:
@@ -74,13 +81,31 @@ def check_secrets() -> list[Finding]:
         elif not is_under_first_key(secret.token):
             old += 1
     if lost:
-        hint = "Bring the old key back to ENCRYPTION_KEYS, or enter those secrets again."
-        return [report_wrong("secrets", f"No key opens {len(lost)}: {'; '.join(lost)}.", hint)]
+        hint = _("Restore the old key in ENCRYPTION_KEYS, or enter those secrets again.")
+        return [
+            report_wrong(
+                _("secrets"),
+                _("No key opens %(count)s: %(secrets)s.")
+                % {"count": len(lost), "secrets": "; ".join(lost)},
+                hint,
+            )
+        ]
     if old:
-        hint = "Run: manage.py rotate_keys"
-        return [report_doubtful("secrets", f"{old} of {stored} are under an older key.", hint)]
+        hint = _("Run: %(command)s") % {"command": "manage.py rotate_keys"}
+        return [
+            report_doubtful(
+                _("secrets"),
+                _("%(count)s of %(total)s use an older key.") % {"count": old, "total": stored},
+                hint,
+            )
+        ]
     return [
-        report_good("secrets", f"All {stored} can be opened." if stored else "None are stored.")
+        report_good(
+            _("secrets"),
+            _("All %(count)s can be opened.") % {"count": stored}
+            if stored
+            else _("None are stored."),
+        )
     ]
 
 
@@ -93,22 +118,36 @@ def check_services(*, connects: bool) -> list[Finding]:
 
 
 def _report_last_state(service: Service) -> Finding:
-    subject = f"service {service.name}"
+    subject = _("service %(name)s") % {"name": service.name}
     if service.last_error is not None:
-        problem = f"It failed last: {service.last_error.get('message', '')}"
-        return report_wrong(subject, problem, f"Run: manage.py mcp test {service.name}")
+        problem = _("The last attempt failed: %(reason)s") % {
+            "reason": service.last_error.get("message", "")
+        }
+        return report_wrong(
+            subject,
+            problem,
+            _("Run: %(command)s") % {"command": f"manage.py mcp test {service.name}"},
+        )
     if is_builtin(service.url):
-        return report_good(subject, "It is part of this program.")
+        return report_good(subject, _("It is built into Countersign."))
     if service.last_success_at is None:
-        hint = f"Run: manage.py mcp test {service.name}"
-        return report_doubtful(subject, "It was never connected to.", hint)
-    return report_good(subject, f"It worked last at {service.last_success_at:%Y-%m-%d %H:%M} UTC.")
+        hint = _("Run: %(command)s") % {"command": f"manage.py mcp test {service.name}"}
+        return report_doubtful(subject, _("It was never connected."), hint)
+    return report_good(
+        subject,
+        _("It last worked at %(time)s UTC.")
+        % {"time": f"{service.last_success_at:%Y-%m-%d %H:%M}"},
+    )
 
 
 def _test_service(service: Service) -> Finding:
-    subject = f"service {service.name}"
+    subject = _("service %(name)s") % {"name": service.name}
     try:
         report = async_to_sync(operations.test_connection)(service)
     except OperationError as error:
         return report_wrong(subject, error.message, error.hint)
-    return report_good(subject, f"It works: {report.tool_count} tools in {report.duration_ms} ms.")
+    return report_good(
+        subject,
+        _("It works: %(count)s tools in %(milliseconds)s ms.")
+        % {"count": report.tool_count, "milliseconds": report.duration_ms},
+    )

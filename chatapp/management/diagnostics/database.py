@@ -7,6 +7,8 @@ from typing import Any
 from django.contrib.sessions.models import Session
 from django.db import Error, connection, transaction
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from mcpconfig.management.database import explain_no_answer, list_pending_migrations
 from mcpconfig.management.failures import get_first_line
@@ -14,11 +16,11 @@ from mcpconfig.management.failures import get_first_line
 from .findings import Finding, report_doubtful, report_good, report_wrong
 
 SUBJECT = "database"
-WRITE_HINT = "Check the disk, and the rights of this user on the database and its folder."
+WRITE_HINT = gettext_lazy("Check the disk, and this user's rights on the database and its folder.")
 MAX_CLOCK_DIFFERENCE_SECONDS = 2
 SQLITE = {"journal_mode": "wal", "synchronous": 2}
 POSTGRESQL = {"transaction_isolation": "read committed", "fsync": "on", "full_page_writes": "on"}
-POSTGRESQL_HINT = "Set it in the server's postgresql.conf, or for this role."
+POSTGRESQL_HINT = gettext_lazy("Set it in the server's postgresql.conf, or for this role.")
 
 
 def check_database() -> list[Finding]:
@@ -28,11 +30,20 @@ def check_database() -> list[Finding]:
     except Error as error:
         failure = explain_no_answer(error)
         return [report_wrong(SUBJECT, failure.message, failure.hint)]
-    connected = report_good(SUBJECT, f"{connection.display_name} answers.")
+    connected = report_good(
+        SUBJECT, _("%(database)s answers.") % {"database": connection.display_name}
+    )
     if pending:
-        problem = f"It is not up to date: {len(pending)} migrations are missing."
-        return [connected, report_wrong(SUBJECT, problem, "Run: manage.py migrate")]
-    up_to_date = report_good(SUBJECT, "It is up to date.")
+        problem = _("It is not up to date: %(count)s migrations are missing.") % {
+            "count": len(pending)
+        }
+        return [
+            connected,
+            report_wrong(
+                SUBJECT, problem, _("Run: %(command)s") % {"command": "manage.py migrate"}
+            ),
+        ]
+    up_to_date = report_good(SUBJECT, _("It is up to date."))
     return [connected, up_to_date, check_writes(), *check_durability()]
 
 
@@ -45,8 +56,12 @@ def check_writes() -> Finding:
             )
             transaction.set_rollback(True)
     except Error as error:
-        return report_wrong(SUBJECT, f"It takes no writes: {get_first_line(error)}", WRITE_HINT)
-    return report_good(SUBJECT, "It takes writes.")
+        return report_wrong(
+            SUBJECT,
+            _("It refuses writes: %(reason)s") % {"reason": get_first_line(error)},
+            str(WRITE_HINT),
+        )
+    return report_good(SUBJECT, _("It accepts writes."))
 
 
 def check_durability() -> list[Finding]:
@@ -55,24 +70,34 @@ def check_durability() -> list[Finding]:
         return [_check_sqlite(name, expected) for name, expected in SQLITE.items()]
     findings = [_check_postgresql(name, expected) for name, expected in POSTGRESQL.items()]
     if _query_value("SHOW synchronous_commit") == "off":
-        problem = "synchronous_commit is off: a crash can lose messages that were accepted."
-        findings.append(report_wrong(SUBJECT, problem, POSTGRESQL_HINT))
+        problem = _("synchronous_commit is off, so a crash can lose accepted messages.")
+        findings.append(report_wrong(SUBJECT, problem, str(POSTGRESQL_HINT)))
     return findings
 
 
 def _check_sqlite(name: str, expected: object) -> Finding:
     value = _query_value(f"PRAGMA {name}")
     if value == expected:
-        return report_good(SUBJECT, f"{name} is {value}.")
-    hint = "Put the file on a local disk that allows it; an in-memory database does not."
-    return report_wrong(SUBJECT, f"{name} is {value}, not {expected}.", hint)
+        return report_good(SUBJECT, _("%(name)s is %(value)s.") % {"name": name, "value": value})
+    hint = _("Put the file on a local disk that supports it. An in-memory database does not.")
+    return report_wrong(
+        SUBJECT,
+        _("%(name)s is %(value)s, not %(expected)s.")
+        % {"name": name, "value": value, "expected": expected},
+        hint,
+    )
 
 
 def _check_postgresql(name: str, expected: str) -> Finding:
     value = _query_value(f"SHOW {name}")
     if value == expected:
-        return report_good(SUBJECT, f"{name} is {value}.")
-    return report_wrong(SUBJECT, f"{name} is {value}, not {expected}.", POSTGRESQL_HINT)
+        return report_good(SUBJECT, _("%(name)s is %(value)s.") % {"name": name, "value": value})
+    return report_wrong(
+        SUBJECT,
+        _("%(name)s is %(value)s, not %(expected)s.")
+        % {"name": name, "value": value, "expected": expected},
+        str(POSTGRESQL_HINT),
+    )
 
 
 def check_clock(now: datetime | None = None) -> list[Finding]:
@@ -84,13 +109,31 @@ def check_clock(now: datetime | None = None) -> list[Finding]:
     difference = abs(_get_database_time() - local_time)
     seconds = round(difference.total_seconds(), 1)
     if difference <= timedelta(seconds=MAX_CLOCK_DIFFERENCE_SECONDS):
-        return [report_good("clock", f"The database and this machine are {seconds} s apart.")]
-    hint = "Let both take their time from the network (NTP)."
+        return [
+            report_good(
+                "clock",
+                _("The clocks of the database and this machine differ by %(seconds)s s.")
+                % {"seconds": seconds},
+            )
+        ]
+    hint = _("Set both clocks from the network (NTP).")
     if difference > timedelta(minutes=1):
         return [
-            report_wrong("clock", f"The database and this machine are {seconds} s apart.", hint)
+            report_wrong(
+                "clock",
+                _("The clocks of the database and this machine differ by %(seconds)s s.")
+                % {"seconds": seconds},
+                hint,
+            )
         ]
-    return [report_doubtful("clock", f"The database and this machine are {seconds} s apart.", hint)]
+    return [
+        report_doubtful(
+            "clock",
+            _("The clocks of the database and this machine differ by %(seconds)s s.")
+            % {"seconds": seconds},
+            hint,
+        )
+    ]
 
 
 def _get_database_time() -> datetime:

@@ -3,6 +3,8 @@
 Keys are not tested against the provider, because this would need a request.
 """
 
+from django.utils.translation import gettext as _
+
 from chatapp.models import ModelProvider
 from chatapp.providers.access.accounts import build_account
 from chatapp.providers.access.model_choice import (
@@ -30,11 +32,15 @@ def check_models() -> list[Finding]:
         return [report_wrong(SUBJECT, error.message, error.hint), *_check_providers()]
     offered = list_offered_models(None)
     findings = [
-        report_good(SUBJECT, f"New chats begin with {default_model}; offered: {len(offered)}.")
+        report_good(
+            SUBJECT,
+            _("New chats use %(model)s. Models offered: %(count)s.")
+            % {"model": default_model, "count": len(offered)},
+        )
     ]
     if {model.id for model in offered} == {DEMO_MODEL}:
-        hint = "Set the key of a provider, such as OPENAI_API_KEY, or add one in the admin."
-        findings.append(report_doubtful(SUBJECT, "Only the demo assistant is there.", hint))
+        hint = _("Set a provider's key, such as OPENAI_API_KEY, or add one in the admin.")
+        findings.append(report_doubtful(SUBJECT, _("Only the demo assistant is available."), hint))
     return [*findings, *_check_server(), *_check_providers(), *_check_end_dates(offered)]
 
 
@@ -56,9 +62,14 @@ def _check_providers() -> list[Finding]:
 
 def _check_end_dates(offered: list[OfferedModel]) -> list[Finding]:
     ends = {model.id: find_end_date(model.id.partition(":")[2]) for model in offered}
-    hint = "Offer its successor, and take this one out of the list."
+    hint = _("Offer its successor, and remove this one from the list.")
     return [
-        report_doubtful(SUBJECT, f"Its provider ends {model_id} on {end:%Y-%m-%d}.", hint)
+        report_doubtful(
+            SUBJECT,
+            _("The provider ends %(model)s on %(date)s.")
+            % {"model": model_id, "date": f"{end:%Y-%m-%d}"},
+            hint,
+        )
         for model_id, end in ends.items()
         if end
     ]

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from django.conf import settings as values
 from django.core.checks import ERROR, WARNING, run_checks
 from django.http.request import validate_host
+from django.utils.translation import gettext as _
 
 from chatapp.server.serving import is_loopback
 
@@ -24,7 +25,7 @@ def check_settings() -> list[Finding]:
         check for check in run_checks() if check.level >= WARNING and not check.is_silenced()
     ]
     if not messages:
-        return [report_good("settings", "They are safe to run with.")]
+        return [report_good("settings", _("No problems found."))]
     return [
         (report_wrong if check.level >= ERROR else report_doubtful)(
             "settings", check.msg, check.hint or ""
@@ -39,28 +40,41 @@ def check_addresses() -> list[Finding]:
     if not values.PUBLIC_URL:
         return [
             *findings,
-            report_good("addresses", f"Answers to {', '.join(values.ALLOWED_HOSTS)}."),
+            report_good(
+                "addresses",
+                _("Host names: %(hosts)s.") % {"hosts": ", ".join(values.ALLOWED_HOSTS)},
+            ),
         ]
     public = urlsplit(values.PUBLIC_URL)
     host = public.hostname or ""
     if not validate_host(host, values.ALLOWED_HOSTS):
-        hint = f"Add {host} to ALLOWED_HOSTS."
-        findings.append(report_wrong("addresses", f"{host} of PUBLIC_URL is not answered.", hint))
+        hint = _("Add %(host)s to ALLOWED_HOSTS.") % {"host": host}
+        findings.append(
+            report_wrong(
+                "addresses",
+                _("PUBLIC_URL has the host %(host)s, which is not allowed.") % {"host": host},
+                hint,
+            )
+        )
     if values.PUBLIC_URL not in values.ALLOWED_ORIGINS:
-        hint = "Add it, or leave ALLOWED_ORIGINS unset."
-        problem = "Forms and sockets of PUBLIC_URL are refused: ALLOWED_ORIGINS is without it."
+        hint = _("Add it, or leave ALLOWED_ORIGINS unset.")
+        problem = _("ALLOWED_ORIGINS is without PUBLIC_URL, so its forms and sockets are refused.")
         findings.append(report_wrong("addresses", problem, hint))
     if public.scheme == "http" and not is_loopback(host):
-        hint = "Serve it over https, from a proxy that has a certificate."
+        hint = _("Serve it over https, from a proxy with a certificate.")
         findings.append(
-            report_doubtful("addresses", "PUBLIC_URL sends passwords in the clear.", hint)
+            report_doubtful("addresses", _("PUBLIC_URL sends passwords unencrypted."), hint)
         )
-    return findings or [report_good("addresses", f"People reach this at {values.PUBLIC_URL}.")]
+    return findings or [
+        report_good(
+            "addresses", _("People reach Countersign at %(url)s.") % {"url": values.PUBLIC_URL}
+        )
+    ]
 
 
 def _report_debug() -> Finding:
     return report_doubtful(
-        "addresses", "DEBUG is on: errors show the program's inside.", "Unset DEBUG."
+        "addresses", _("DEBUG is on, so errors show internal details."), _("Unset DEBUG.")
     )
 
 
@@ -71,16 +85,27 @@ def check_files() -> list[Finding]:
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
-        hint = "Give this user the right to write there, or set VAR_DIR."
-        return [report_wrong("files", f"{folder} cannot be written: {error.strerror}.", hint)]
+        hint = _("Give this user write access there, or set VAR_DIR.")
+        return [
+            report_wrong(
+                "files",
+                _("%(folder)s can't be written: %(reason)s.")
+                % {"folder": folder, "reason": error.strerror},
+                hint,
+            )
+        ]
     findings = [
         _report_exposed(folder / name) for name in SECRET_FILES if _is_exposed(folder / name)
     ]
     if shutil.disk_usage(folder).free < MIN_FREE_BYTES:
         findings.append(
-            report_wrong("files", f"The disk of {folder} is nearly full.", "Make room.")
+            report_wrong(
+                "files",
+                _("The disk of %(folder)s is nearly full.") % {"folder": folder},
+                _("Free some space."),
+            )
         )
-    return findings or [report_good("files", f"{folder} can be written.")]
+    return findings or [report_good("files", _("%(folder)s can be written.") % {"folder": folder})]
 
 
 def _is_exposed(path: Path) -> bool:
@@ -89,5 +114,7 @@ def _is_exposed(path: Path) -> bool:
 
 def _report_exposed(path: Path) -> Finding:
     return report_wrong(
-        "files", f"Other users of this machine can read {path}.", f"chmod 600 {path}"
+        "files",
+        _("Other users of this machine can read %(path)s.") % {"path": path},
+        f"chmod 600 {path}",
     )

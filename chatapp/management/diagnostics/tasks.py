@@ -4,6 +4,7 @@ from datetime import timedelta
 
 from django.conf import settings
 from django.db.models.functions import Now
+from django.utils.translation import gettext as _
 from django_tasks_db.models import DBTaskResult
 
 from chatapp.background.results import is_in_database
@@ -18,14 +19,30 @@ RECENT = timedelta(days=1)
 def check_tasks() -> list[Finding]:
     """Report tasks that nobody runs and tasks that failed in the last day."""
     if not is_in_database():
-        return [report_good(SUBJECT, f"They are left to {settings.TASKS_BACKEND}.")]
+        return [
+            report_good(SUBJECT, _("%(backend)s runs them.") % {"backend": settings.TASKS_BACKEND})
+        ]
     late = DBTaskResult.objects.ready().filter(enqueued_at__lt=Now() - WAITS, started_at=None)
     if waiting := late.count():
-        hint = "Run: manage.py run_tasks, or set TASKS_WORKER=1 for the server."
-        return [report_wrong(SUBJECT, f"No worker has begun {waiting} for ten minutes.", hint)]
+        hint = _("Run: %(command)s. Or set TASKS_WORKER=1 for the server.") % {
+            "command": "manage.py run_tasks"
+        }
+        return [
+            report_wrong(
+                SUBJECT,
+                _("No worker has started %(count)s tasks for ten minutes.") % {"count": waiting},
+                hint,
+            )
+        ]
     failed = DBTaskResult.objects.failed().filter(finished_at__gt=Now() - RECENT)
     names = sorted({each.task_name for each in failed[:100]})
     if names:
-        hint = "The admin has their errors under Background tasks."
-        return [report_doubtful(SUBJECT, f"Given up since yesterday: {', '.join(names)}.", hint)]
-    return [report_good(SUBJECT, "None waits for a worker, and none failed since yesterday.")]
+        hint = _("The admin shows their errors under Background tasks.")
+        return [
+            report_doubtful(
+                SUBJECT,
+                _("Given up since yesterday: %(names)s.") % {"names": ", ".join(names)},
+                hint,
+            )
+        ]
+    return [report_good(SUBJECT, _("None are late, and none failed since yesterday."))]

@@ -4,6 +4,8 @@ A row has an account of its own or the environment's, never the address of one w
 other.
 """
 
+from django.utils.translation import gettext as _
+
 from chatapp.models import ModelProvider
 from chatapp.providers import environment
 from chatapp.providers.account import Account, ProviderNames
@@ -19,7 +21,9 @@ def build_account(provider: ModelProvider) -> Account:
     if provider.key_place == KeyPlace.ENVIRONMENT:
         return environment.read_account(provider.kind)
     names = build_names(provider)
-    environment.check_address(provider.base_url, f"The address of {provider.label}")
+    environment.check_address(
+        provider.base_url, _("The address of %(provider)s") % {"provider": provider.label}
+    )
     key, headers = _read_secrets(provider)
     if provider.key_place == KeyPlace.STORED and not key:
         raise missing_key_error(names)
@@ -37,8 +41,8 @@ def build_account(provider: ModelProvider) -> Account:
 def build_names(provider: ModelProvider) -> ProviderNames:
     return ProviderNames(
         label=provider.label,
-        key_variable=f"the key of {provider.label} in the admin",
-        url_variable=f"the address of {provider.label} in the admin",
+        key_variable=_("the key of %(provider)s in the admin") % {"provider": provider.label},
+        url_variable=_("the address of %(provider)s in the admin") % {"provider": provider.label},
     )
 
 
@@ -47,18 +51,22 @@ def describe_key_place(provider: ModelProvider) -> str:
     match provider.key_place:
         case KeyPlace.ENVIRONMENT:
             is_there = environment.is_set(provider.kind)
-            variables = " or ".join(environment.VARIABLES[provider.kind].keys)
-            return f"environment: {variables}" + ("" if is_there else ", which is not set")
+            variables = _(" or ").join(environment.VARIABLES[provider.kind].keys)
+            if is_there:
+                return _("environment: %(variables)s") % {"variables": variables}
+            return _("environment: %(variables)s, which is not set") % {"variables": variables}
         case KeyPlace.NONE:
-            return "none is needed"
+            return _("no key needed")
     if not provider.sealed_key:
-        return "not set"
+        return _("not set")
     try:
         provider.stored_key()
     except DecryptionError:
-        return "stored, but no known key of ENCRYPTION_KEYS opens it"
+        return _("stored, but no known key in ENCRYPTION_KEYS opens it")
     at = provider.key_changed_at
-    return f"stored here, set on {at:%Y-%m-%d}" if at else "stored here"
+    return (
+        _("stored here, set on %(date)s") % {"date": f"{at:%Y-%m-%d}"} if at else _("stored here")
+    )
 
 
 def _read_secrets(provider: ModelProvider) -> tuple[str, dict[str, str]]:
@@ -68,7 +76,8 @@ def _read_secrets(provider: ModelProvider) -> tuple[str, dict[str, str]]:
     except DecryptionError as error:
         raise ProviderError(
             kind="auth",
-            message=f"The stored key of {provider.label} cannot be decrypted.",
-            hint="An admin can bring the old key back in ENCRYPTION_KEYS, or enter it again.",
+            message=_("The stored key of %(provider)s can't be decrypted.")
+            % {"provider": provider.label},
+            hint=_("An admin can restore the old key in ENCRYPTION_KEYS, or enter it again."),
             detail=str(error),
         ) from error

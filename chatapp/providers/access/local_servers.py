@@ -3,6 +3,8 @@
 import asyncio
 from dataclasses import dataclass, replace
 
+from django.utils.translation import gettext as _
+
 from chatapp.providers.account import Account, ListedModel, ProviderNames
 from chatapp.providers.events import ProviderError
 from chatapp.providers.registry import load_provider
@@ -61,7 +63,7 @@ def _list_places() -> list[tuple[str, str, int]]:
 
 async def _fetch_server(label: str, host: str, port: int) -> LocalServer | None:
     base_url = _build_address(host, port)
-    names = ProviderNames(label=label, key_variable="its key", url_variable="its address")
+    names = ProviderNames(label=label, key_variable=_("its key"), url_variable=_("its address"))
     provider = await load_provider(KIND)
     try:
         async with asyncio.timeout(LOOK_SECONDS):

@@ -10,6 +10,7 @@ from typing import cast
 
 from django.conf import settings
 from django.db.models import QuerySet
+from django.utils.translation import gettext as _
 
 from chatapp.models import ChatModel, Member, ModelProvider
 from chatapp.providers import environment
@@ -124,7 +125,7 @@ def choose_model(model_id: str, person: Member | None) -> ChosenModel:
     The error does not distinguish a forbidden model from one that does not exist. None as the
     person is in no group.
     """
-    prefix, _, name = model_id.partition(":")
+    prefix, _colon, name = model_id.partition(":")
     rows = _load_providers()
     row = next((row for row in rows if row.slug == prefix), None)
     if row is None:
@@ -183,12 +184,12 @@ def find_default_model(person: Member | None) -> str:
 
 def describe_model(model_id: str) -> OfferedModel:
     """Describe a model by its id alone."""
-    prefix, _, name = model_id.partition(":")
+    prefix, _colon, name = model_id.partition(":")
     known = DEFAULT_MODELS.get(prefix, {})
     listed = next((each for each in server_models.list_known(prefix) if each.name == name), None)
     return OfferedModel(
         id=model_id,
-        label="Demo assistant" if model_id == DEMO_MODEL else known.get(name, name or model_id),
+        label=_("Demo assistant") if model_id == DEMO_MODEL else known.get(name, name or model_id),
         provider_label=PROVIDERS[prefix].label if prefix in PROVIDERS else prefix,
         may_reason=model_id != DEMO_MODEL,
         context_tokens=(listed.context_tokens if listed else None) or CONTEXT_TOKENS.get(name),
@@ -199,12 +200,12 @@ def describe_abilities(model: ChatModel) -> tuple[str, ...]:
     """Return short texts about a model, the most useful first."""
     size = model.context_tokens
     words = {
-        "sees pictures": model.takes_pictures,
-        "no pictures": model.takes_pictures is False,
-        "reads PDF": model.takes_documents,
-        "reasons": model.reasons,
-        "no tools": not model.takes_tools,
-        f"{_format_count(size or 0)} context": size,
+        _("reads images"): model.takes_pictures,
+        _("no images"): model.takes_pictures is False,
+        _("reads PDF"): model.takes_documents,
+        _("reasons"): model.reasons,
+        _("no tools"): not model.takes_tools,
+        _("%(count)s context") % {"count": _format_count(size or 0)}: size,
     }
     return tuple(word for word, holds in words.items() if holds)
 
@@ -280,7 +281,7 @@ def _list_usual_models(kind: str) -> Mapping[str, str]:
 
 def _may_be_named(model_id: str) -> bool:
     """Whether no row of an admin forbids a model that is in no list."""
-    prefix, _, name = model_id.partition(":")
+    prefix, _colon, name = model_id.partition(":")
     row = ModelProvider.objects.filter(slug=prefix).first()
     if row is None:
         return not _is_closed(_find_environment_rows(prefix), name)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 import httpx2
 from django.db import connection
+from django.utils.translation import gettext as _
 
 from chatapp.providers import environment
 from chatapp.providers.account import Account, ListedModel
@@ -121,13 +122,13 @@ def _ask(account: Account, before: ServerList) -> ServerList:
     except (ValueError, RecursionError):
         models = None
     if models is None:
-        sentence = "The response is not a list of models."
+        sentence = _("The response is not a list of models.")
         return ServerList(models=before.models, problem=_explain(account, sentence))
     if not models:
         problem = ProviderError(
             kind="not_found",
-            message=f"{_begin_sentence(account)} lists no model for chats.",
-            hint="Load a model there, or name one: openai-chat:NAME.",
+            message=_("%(server)s lists no chat models.") % {"server": _begin_sentence(account)},
+            hint=_("Load a model there, or name one: openai-chat:NAME."),
         )
         return ServerList(problem=problem)
     return ServerList(models=models[:MAX_MODELS])
@@ -191,21 +192,23 @@ def _explain_status(error: httpx2.HTTPStatusError, account: Account) -> Provider
     if status in {401, 403}:
         return ProviderError(
             kind="auth",
-            message=f"{_begin_sentence(account)} refused the key.",
-            hint="An admin can correct OPENAI_API_KEY.",
+            message=_("%(server)s refused the key.") % {"server": _begin_sentence(account)},
+            hint=_("An admin can correct OPENAI_API_KEY."),
         )
     if status == 404:
-        return _explain(account, "It answered 404; most addresses end in /v1.")
-    return _explain(account, f"It answered {status}.")
+        return _explain(account, _("It answered 404. Most addresses end in /v1."))
+    return _explain(account, _("It answered %(status)s.") % {"status": status})
 
 
 def _explain(account: Account, detail: str) -> ProviderError:
+    hint = _(
+        "An admin can check the server and OPENAI_BASE_URL. "
+        "You can also name a model: openai-chat:NAME."
+    )
     return ProviderError(
         kind="network",
-        message=f"{_begin_sentence(account)} did not list its models.",
-        hint=(f"{detail} " if detail.endswith(".") else "")
-        + "An admin can check the server and OPENAI_BASE_URL. "
-        "A model can be named: openai-chat:NAME.",
+        message=_("%(server)s did not list its models.") % {"server": _begin_sentence(account)},
+        hint=f"{detail} {hint}" if detail.endswith(".") else hint,
         detail=account.mask_secrets(detail),
     )
 

@@ -10,6 +10,7 @@ from uuid import UUID
 from django.db.models import F, QuerySet, Sum
 from django.db.models.functions import Coalesce
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from chatapp.models import Allowance, ChatModel, Member, Step, UsageOfDay
 from chatapp.providers.events import Usage
@@ -139,16 +140,21 @@ class AllowanceUse:
     @property
     def sentence(self) -> str:
         """Why no model is asked any more, or an empty text."""
-        who = "Your group has" if self.allowance.is_shared else "You have"
         for used, limit in self._amounts():
             if limit is not None:
-                return f"{who} used {used} of the {limit} that an admin allows in a month."
+                values = {"used": used, "limit": limit}
+                if self.allowance.is_shared:
+                    return _("Your group has used %(used)s of its %(limit)s a month.") % values
+                return _("You have used %(used)s of your %(limit)s a month.") % values
         return ""
 
     def _amounts(self) -> Iterable[tuple[str, str | None]]:
         limit, cost = self.allowance.tokens, self.allowance.cost
         is_over = limit is not None and self.tokens >= limit
-        yield f"{self.tokens:,}", f"{limit:,} tokens" if is_over else None
+        yield (
+            f"{self.tokens:,}",
+            _("%(count)s tokens") % {"count": f"{limit:,}"} if is_over else None,
+        )
         is_dear = cost is not None and self.cost >= cost
         currency = self.allowance.currency
         yield f"{self.cost:,.2f}", f"{cost:,.2f} {currency}" if is_dear else None
@@ -179,7 +185,7 @@ def describe_renewal(today: date | None = None) -> str:
         if first.month < 12
         else first.replace(year=first.year + 1, month=1)
     )
-    return f"It begins anew on {following:%-d %B}; an admin can raise it."
+    return _("It resets on %(date)s. An admin can raise it.") % {"date": f"{following:%-d %B}"}
 
 
 def _measure_allowance(allowance: Allowance, person: Member, today: date) -> AllowanceUse:

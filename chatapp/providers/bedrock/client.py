@@ -37,6 +37,7 @@ from botocore.exceptions import (
 )
 from botocore.parsers import ResponseParserError
 from django.conf import settings
+from django.utils.translation import gettext as _
 
 from chatapp.providers.account import Account, ListedModel
 from chatapp.providers.connections import CONNECT_SECONDS
@@ -199,8 +200,8 @@ async def list_models(account: Account) -> tuple[ListedModel, ...]:
     if account.base_url:
         raise ProviderError(
             kind="not_found",
-            message="Bedrock lists its models at another address than the one that was set.",
-            hint="An admin can add the models by their names.",
+            message=_("Bedrock lists its models at a different address than the one that is set."),
+            hint=_("An admin can add the models by name."),
         )
     deadline = asyncio.get_running_loop().time() + LIST_SECONDS
     return await run_step(

@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from django.utils.translation import gettext as _
+
 from chatapp.providers.events import ToolLeftOut
 from chatapp.providers.request import ToolSpec
 
@@ -59,7 +61,10 @@ class Toolbox:
 
     def _add(self, dialect: Dialect, spec: ToolSpec) -> None:
         is_full = dialect.most_tools is not None and len(self.tools) >= dialect.most_tools
-        too_many = f"{dialect.label} takes at most {dialect.most_tools} tools at once."
+        too_many = _("%(provider)s accepts at most %(count)s tools at once.") % {
+            "provider": dialect.label,
+            "count": dialect.most_tools,
+        }
         reason = too_many if is_full else self._fit(dialect, spec)
         if reason:
             self.left_out.append(ToolLeftOut(name=spec.name, reason=reason))
@@ -74,7 +79,7 @@ class Toolbox:
                 fitted[dialect] = _fit_schema(dialect, spec)
             except Exception:
                 log.exception("The arguments of the tool %s cannot be described.", spec.name)
-                return "Its description of its arguments cannot be read."
+                return _("The description of its arguments can't be read.")
         schema, self._shapes[spec.name] = fitted[dialect]
         wire = self._names.to_wire(spec.name)
         self.tools.append(WireTool(name=wire, description=spec.description, schema=schema))
@@ -104,9 +109,11 @@ def find_obstacle(spec: ToolSpec) -> str:
     """Return why no provider takes this tool, or an empty text."""
     declared = spec.input_schema.get("type", "object")
     if declared != "object" and not (isinstance(declared, list) and "object" in declared):
-        return "Its service describes its arguments as something other than an object."
+        return _("The service does not describe its arguments as an object.")
     if len(json.dumps(spec.input_schema)) > MAX_SCHEMA_CHARACTERS:
-        return f"The description of its arguments is longer than {MAX_SCHEMA_CHARACTERS:,}."
+        return _("The description of its arguments is longer than %(count)s characters.") % {
+            "count": f"{MAX_SCHEMA_CHARACTERS:,}"
+        }
     return ""
 
 
@@ -115,20 +122,25 @@ def preflight(dialect: Dialect, spec: ToolSpec) -> tuple[str, tuple[str, ...]]:
     wire = Toolbox(dialect, [spec])
     if wire.left_out:
         return wire.left_out[0].reason, ()
-    _, shape = _fit_schema(dialect, spec)
+    _schema, shape = _fit_schema(dialect, spec)
     simple, simplified = dialect.simplify(compile_schema(spec.input_schema))
     changes = []
     if wire.to_wire(spec.name) != spec.name:
-        changes.append(f"It is called {wire.to_wire(spec.name)} there.")
+        changes.append(_("Its name there is %(name)s.") % {"name": wire.to_wire(spec.name)})
     if renamed := shape.list_renamed():
-        changes.append(f"Renamed arguments: {', '.join(sorted(renamed))}.")
+        changes.append(_("Renamed arguments: %(names)s.") % {"names": ", ".join(sorted(renamed))})
     if simplified.inside:
         free = ", ".join(sorted(simplified.inside))
-        changes.append(f"Free-form arguments are written as JSON text: {free}.")
+        changes.append(
+            _("Free-form arguments are written as JSON text: %(names)s.") % {"names": free}
+        )
     if shape.further:
-        changes.append(f"Arguments without a description are written into {shape.further}.")
+        changes.append(
+            _("Arguments without a description are written into %(name)s.")
+            % {"name": shape.further}
+        )
     if simple != _normalise(spec.input_schema):
-        changes.append("Parts of its argument description are simplified.")
+        changes.append(_("Parts of its argument description are simplified."))
     return "", tuple(changes)
 
 

@@ -64,7 +64,7 @@ def test(request: MemberRequest, name: str) -> HttpResponse:
     if not service.is_enabled:
         raise PermissionDenied
     if not claim_look(request.user):
-        return _render_service(request, service, TOO_OFTEN, status=429)
+        return _render_service(request, service, str(TOO_OFTEN), status=429)
     _fetch_tools(request, service)
     return redirect("own-service", service.name)
 

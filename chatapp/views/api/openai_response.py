@@ -44,7 +44,7 @@ def build_failure(turn: Turn) -> Problem:
 
 def build_restart_problem() -> Problem:
     """Return the problem of a restarted answer: a stream cannot take back text."""
-    return Problem(status=502, kind="begun_anew", message=ANSWER_RESTARTED)
+    return Problem(status=502, kind="begun_anew", message=str(ANSWER_RESTARTED))
 
 
 def build_completion(turn: Turn, standing: dict[str, Any]) -> dict[str, Any]:

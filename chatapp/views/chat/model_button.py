@@ -58,7 +58,7 @@ def list_efforts(wanted: str, conversation: Conversation | None) -> list[tuple[s
     stored = conversation.effort if conversation else ""
     chosen = wanted or stored or DEFAULT_EFFORT
     values = {effort or DEFAULT_EFFORT: label for effort, label in EFFORTS.items()}
-    return [(value, label, value == chosen) for value, label in values.items()]
+    return [(value, str(label), value == chosen) for value, label in values.items()]
 
 
 def find_models(person: Member, query: str) -> Groups:

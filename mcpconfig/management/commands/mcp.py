@@ -8,6 +8,8 @@ from functools import partial
 
 from asgiref.sync import async_to_sync
 from django.core.management.base import CommandParser
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from mcpconfig.management.call_verbs import CallVerbs, add_call_verbs
 from mcpconfig.management.configuration_verbs import ConfigurationVerbs, add_configuration_verbs
@@ -40,7 +42,9 @@ class Command(
     ResourceVerbs,
     UpkeepVerbs,
 ):
-    help = "Add, test and use services. Each verb explains itself with --help."
+    help = gettext_lazy(  # type: ignore[assignment]  # `OperatorCommand` makes it a string
+        "Add, test and use services. For each verb, see VERB --help."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
         verbs = parser.add_subparsers(dest="verb", required=True, parser_class=VerbParser)
@@ -48,28 +52,34 @@ class Command(
         def add_verb(name: str, help_text: str, *, has_name: bool = True) -> CommandParser:
             verb = verbs.add_parser(name, help=help_text)
             if has_name:
-                verb.add_argument("name", help="its name")
-            verb.add_argument("--json", action="store_true", help="print JSON only")
+                verb.add_argument("name", help=_("its name"))
+            verb.add_argument("--json", action="store_true", help=_("print JSON only"))
             return verb
 
         def add_acting_verb(name: str, help_text: str) -> CommandParser:
             verb = add_verb(name, help_text)
-            verb.add_argument("--user", metavar="NAME", help="the member who acts")
+            verb.add_argument("--user", metavar="NAME", help=_("the member who acts"))
             return verb
 
         add_configuration_verbs(add_verb)
         add_import_verbs(partial(add_verb, has_name=False))
         add_identity_provider_verbs(add_verb)
-        add_verb("identity-providers", "all of them", has_name=False)
-        add_verb("list", "all services", has_name=False)
-        add_verb("remove", "forget a service and its tools")
-        add_acting_verb("test", "connect as if for the first time")
-        add_verb("status", "what is configured and remembered")
-        tools = add_acting_verb("tools", "the tools that it offers")
-        tools.add_argument("--refresh", action="store_true", help="ask it, also if it is too soon")
-        trace = add_verb("trace", "what was exchanged lately, newest first")
-        trace.add_argument("--limit", type=int, default=20, help="how many exchanges; 20")
-        trace.add_argument("--operation", metavar="ID", default="", help="one only, with bodies")
+        add_verb("identity-providers", _("all identity providers"), has_name=False)
+        add_verb("list", _("all services"), has_name=False)
+        add_verb("remove", _("remove a service and its tools"))
+        add_acting_verb("test", _("test the connection, as if for the first time"))
+        add_verb("status", _("the configuration and what is known"))
+        tools = add_acting_verb("tools", _("its tools"))
+        tools.add_argument(
+            "--refresh", action="store_true", help=_("fetch the list, even if it is too early")
+        )
+        trace = add_verb("trace", _("recent exchanges, newest first"))
+        trace.add_argument(
+            "--limit", type=int, default=20, help=_("number of exchanges; default 20")
+        )
+        trace.add_argument(
+            "--operation", metavar="ID", default="", help=_("only this one, with bodies")
+        )
         add_confirm_verbs(add_acting_verb)
         add_call_verbs(add_acting_verb)
         add_resource_verbs(add_acting_verb)
@@ -81,14 +91,16 @@ class Command(
         self._print(
             options,
             [output.build_service_value(service) for service in services],
-            lines or ["No services yet. Add one: manage.py mcp add NAME URL"],
+            lines or [_("No services yet. Add one: manage.py mcp add NAME URL")],
         )
 
     def _remove(self, options: Options) -> None:
         service = get_service(options)
         service.delete()
         logger.info("Service %s was removed.", service.name)
-        self._print(options, {"removed": service.name}, [f"{service.name} is removed."])
+        self._print(
+            options, {"removed": service.name}, [_("Removed %(name)s.") % {"name": service.name}]
+        )
 
     def _test(self, options: Options) -> None:
         service = get_service(options)

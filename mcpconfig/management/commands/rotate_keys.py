@@ -6,6 +6,9 @@ import logging
 from dataclasses import asdict
 from typing import Any
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
 from mcpconfig.management.failures import Failure
 from mcpconfig.management.operator_command import OperatorCommand
 from mcpconfig.services.secret_rotation import Rotation, rotate_secrets
@@ -14,10 +17,10 @@ logger = logging.getLogger(__name__)
 
 
 class Command(OperatorCommand):
-    help = "Encrypt every stored secret anew with the first of ENCRYPTION_KEYS."
+    help = gettext_lazy("Encrypt all stored secrets again, with the first key of ENCRYPTION_KEYS.")
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("--json", action="store_true", help="print JSON only")
+        parser.add_argument("--json", action="store_true", help=_("print JSON only"))
 
     def handle(self, *args: object, **options: Any) -> None:
         rotation = rotate_secrets()
@@ -29,22 +32,33 @@ class Command(OperatorCommand):
             self.stdout.write(json.dumps(asdict(rotation)))
             return
         self.stdout.write(
-            f"{rotation.rotated} put under the newest key, {rotation.were_current} were already."
+            _("Encrypted with the newest key: %(count)s. Already current: %(current)s.")
+            % {"count": rotation.rotated, "current": rotation.were_current}
         )
         if rotation.missed:
-            self.stdout.write(f"{rotation.missed} were written meanwhile: run it again.")
+            self.stdout.write(
+                _("Written meanwhile: %(count)s. Run it again.") % {"count": rotation.missed}
+            )
         else:
-            self.stdout.write("The older keys can be removed from ENCRYPTION_KEYS.")
+            self.stdout.write(_("You can remove the older keys from ENCRYPTION_KEYS."))
 
 
 def _make_failure(rotation: Rotation) -> Failure:
     count = len(rotation.unreadable)
     failure = Failure(
         "configuration",
-        f"No key in ENCRYPTION_KEYS opens {count} of the stored secrets: "
-        f"{'; '.join(rotation.unreadable)}. {rotation.rotated} others were put under the newest "
-        "key.",
-        "Bring the old key back and run it again, or enter those secrets again.",
+        (
+            _(
+                "No key in ENCRYPTION_KEYS opens %(count)s stored secrets: %(secrets)s. "
+                "Encrypted with the newest key: %(rotated)s others."
+            )
+            % {
+                "count": count,
+                "secrets": "; ".join(rotation.unreadable),
+                "rotated": rotation.rotated,
+            }
+        ),
+        _("Restore the old key and run this again, or enter those secrets again."),
     )
     failure.value |= asdict(rotation)
     return failure

@@ -7,6 +7,7 @@ from typing import Any
 from channels.db import database_sync_to_async
 from django.db.models import F
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from mcpconfig.models import CompanySignIn, IdentityProvider, OAuthGrant, Service
 from mcpconfig.oauth.grants import refresh_lock
@@ -92,7 +93,9 @@ async def _handle_denied_exchange(
         same = CompanySignIn.objects.filter(pk=signed_in.pk, version=signed_in.version)
         await same.aupdate(is_dead=True)
         return ended_sign_in_error(service)
-    return company_refusal_error(f"Your company does not let you use {service}.", denied)
+    return company_refusal_error(
+        _("Your company does not let you use %(service)s.") % {"service": service}, denied
+    )
 
 
 def company_refusal_error(message: str, denied: TokenDenied) -> OperationError:
@@ -100,7 +103,7 @@ def company_refusal_error(message: str, denied: TokenDenied) -> OperationError:
     return OperationError(
         kind="forbidden",
         message=f"{message} {describe_error_code(denied.code)}",
-        hint="Ask the operator of your company's sign-in for access.",
+        hint=_("Ask the operator of your company's sign-in for access."),
         was_sent=False,
         is_definite=True,
     )
@@ -109,8 +112,8 @@ def company_refusal_error(message: str, denied: TokenDenied) -> OperationError:
 def ended_sign_in_error(service: Service) -> OperationError:
     return OperationError(
         kind="sign_in_needed",
-        message=f"Your company sign-in, which opens {service}, has ended.",
-        hint="Connect to it again on the page of services.",
+        message=_("Your company sign-in for %(service)s has ended.") % {"service": service},
+        hint=_("Connect to it again under Connected services."),
         was_sent=False,
         is_definite=True,
     )

@@ -12,6 +12,7 @@ from typing import Any
 
 import jwt
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from mcpconfig.models import IdentityProvider
 from mcpconfig.oauth.servers.http import sign_in_setup_error
@@ -43,15 +44,24 @@ def parse_id_token(
     )
     subject_claim = claims.get("sub")
     if not is_ours:
-        raise _mismatch_error(provider, "an identity for another application")
+        raise _mismatch_error(
+            _("%(provider)s sent an identity for another application, so it was not used.")
+            % {"provider": provider}
+        )
     if nonce is not None and claims.get("nonce") != nonce:
-        raise _mismatch_error(provider, "an identity from another sign-in")
+        raise _mismatch_error(
+            _("%(provider)s sent an identity from another sign-in, so it was not used.")
+            % {"provider": provider}
+        )
     if (
         not isinstance(subject_claim, str)
         or not 0 < len(subject_claim) <= 500
         or (subject and subject_claim != subject)
     ):
-        raise _mismatch_error(provider, "the identity of somebody else")
+        raise _mismatch_error(
+            _("%(provider)s sent another person's identity, so it was not used.")
+            % {"provider": provider}
+        )
     return IdToken(
         text=str(text), subject=subject_claim, expires_at=_parse_expiry(claims, provider)
     )
@@ -63,7 +73,10 @@ def check_assertion(
     """Return the assertion of an exchange, if it is for this server, service and client."""
     text = body.get("access_token")
     if body.get("issued_token_type") != ASSERTION:
-        raise _mismatch_error(provider, "something else than what services take")
+        raise _mismatch_error(
+            _("%(provider)s sent a token that services do not accept, so it was not used.")
+            % {"provider": provider}
+        )
     claims = _parse_claims(text, provider, wanted_type=_ASSERTION_TYPE)
     is_for_it = (
         _list_audience(claims) == [audience]
@@ -71,7 +84,10 @@ def check_assertion(
         and claims.get("client_id", client) == client
     )
     if not is_for_it:
-        raise _mismatch_error(provider, "an assertion for another service")
+        raise _mismatch_error(
+            _("%(provider)s sent an assertion for another service, so it was not used.")
+            % {"provider": provider}
+        )
     _parse_expiry(claims, provider)
     return str(text)
 
@@ -82,12 +98,21 @@ def _parse_claims(
     try:
         opened = jwt.decode_complete(str(text), options={"verify_signature": False})
     except jwt.exceptions.InvalidTokenError:
-        raise _mismatch_error(provider, "what cannot be read") from None
+        raise _mismatch_error(
+            _("%(provider)s sent a token that can't be read, so it was not used.")
+            % {"provider": provider}
+        ) from None
     claims: dict[str, Any] = opened["payload"]
     if wanted_type and str(opened["header"].get("typ", "")).lower() != wanted_type:
-        raise _mismatch_error(provider, "something else than what services take")
+        raise _mismatch_error(
+            _("%(provider)s sent a token that services do not accept, so it was not used.")
+            % {"provider": provider}
+        )
     if claims.get("iss") != provider.issuer:
-        raise _mismatch_error(provider, "what another one has signed")
+        raise _mismatch_error(
+            _("%(provider)s sent a token that another issuer signed, so it was not used.")
+            % {"provider": provider}
+        )
     return claims
 
 
@@ -100,14 +125,19 @@ def _parse_expiry(claims: dict[str, Any], provider: IdentityProvider) -> datetim
     try:
         ends = datetime.fromtimestamp(float(claims["exp"]), UTC)
     except (KeyError, TypeError, ValueError, OverflowError, OSError):
-        raise _mismatch_error(provider, "what never says its end") from None
+        raise _mismatch_error(
+            _("%(provider)s sent a token without an expiry, so it was not used.")
+            % {"provider": provider}
+        ) from None
     if ends + _LEEWAY <= timezone.now():
-        raise _mismatch_error(provider, "what is over already")
+        raise _mismatch_error(
+            _("%(provider)s sent an expired token, so it was not used.") % {"provider": provider}
+        )
     return ends
 
 
-def _mismatch_error(provider: IdentityProvider, what: str) -> OperationError:
+def _mismatch_error(message: str) -> OperationError:
     return sign_in_setup_error(
-        f"{provider} gave {what}, so it was not used.",
-        "If it happens again, tell the operator of the identity provider.",
+        message,
+        _("If it happens again, tell the operator of the identity provider."),
     )

@@ -7,6 +7,7 @@ import httpx2
 from channels.db import database_sync_to_async
 from django.db import transaction
 from django.utils import timezone
+from django.utils.translation import gettext as _
 from mcp.shared.auth import OAuthMetadata
 
 from mcpconfig.models import CompanySignIn, IdentityProvider, OAuthAttempt, OAuthGrant, Service
@@ -39,14 +40,17 @@ async def begin(
     provider = await providers.afirst()
     if provider is None:
         raise sign_in_setup_error(
-            "The service has no identity provider.", "Choose one in its settings."
+            _("The service has no identity provider."), _("Choose one in its settings.")
         )
     async with open_oauth_http(service, "begin_company_sign_in") as http:
         metadata = await fetch_server_metadata(
             use_provider(http, provider), provider.issuer, provider.issuer
         )
     if metadata is None:
-        raise sign_in_setup_error(f"{provider} does not say how one signs in.", "Check its issuer.")
+        raise sign_in_setup_error(
+            _("%(provider)s does not say how to sign in.") % {"provider": provider},
+            _("Check its issuer."),
+        )
     attempt = OAuthAttempt(
         service=service,
         person_id=acting.user_id,

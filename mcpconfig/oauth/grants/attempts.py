@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from django.db.models import QuerySet
 from django.utils import timezone
+from django.utils.translation import gettext as _
 from mcp.client.auth import PKCEParameters
 
 from mcpconfig.models import OAuthAttempt
@@ -62,11 +63,11 @@ def claim(persons: QuerySet[OAuthAttempt], state: str, session_key: str) -> OAut
     now = timezone.now()
     if not mine.filter(used_at=None, expires_at__gt=now).update(used_at=now):
         raise unfinished_sign_in_error(
-            "It was begun elsewhere, is over, or took longer than ten minutes."
+            _("It began elsewhere, is over, or took longer than ten minutes.")
         )
     attempt = mine.select_related("service", "client__service", "identity_provider").get()
     if attempt.endpoint != attempt.service.endpoint:
-        raise unfinished_sign_in_error("The service has a new address since.")
+        raise unfinished_sign_in_error(_("The service's address has changed since."))
     return attempt
 
 
@@ -76,15 +77,15 @@ def check_issuer(attempt: OAuthAttempt, iss: str | None) -> None:
     is_missing = iss is None and attempt.names_its_issuer
     if is_missing or (iss is not None and iss != attempt.issuer):
         raise unfinished_sign_in_error(
-            "The answer came from another server than the one that was asked."
+            _("The response came from a different server than the one asked.")
         )
 
 
 def unfinished_sign_in_error(why: str) -> OperationError:
     return OperationError(
         kind="sign_in_needed",
-        message=f"This sign-in could not be finished. {why}",
-        hint="Start again on the page of services.",
+        message=_("This sign-in could not be finished. %(reason)s") % {"reason": why},
+        hint=_("Start again under Connected services."),
         was_sent=False,
         is_definite=True,
     )

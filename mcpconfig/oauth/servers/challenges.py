@@ -5,6 +5,7 @@ from datetime import timedelta
 
 from channels.db import database_sync_to_async
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from mcpconfig.models import OAuthChallenge, OAuthGrant, Service
 from mcpconfig.oauth.grants.grants import get_grant, get_holder_id
@@ -87,22 +88,26 @@ def get_latest_challenge(service: Service, person_id: int | None) -> Challenge |
 def sign_in_needed_error(service: Service) -> OperationError:
     return OperationError(
         kind="sign_in_needed",
-        message=f"{service} wants a sign-in.",
-        hint="Connect to it on the page of services.",
+        message=_("%(service)s requires sign-in.") % {"service": service},
+        hint=_("Connect to it under Connected services."),
     )
 
 
 def more_rights_error(service: Service) -> OperationError:
     return OperationError(
         kind="sign_in_needed",
-        message=f"{service} wants a sign-in with more rights for this.",
-        hint="Connect to it again on the page of services; it then asks for them.",
+        message=_("%(service)s requires a sign-in with more rights for this.")
+        % {"service": service},
+        hint=_("Connect to it again under Connected services. It then asks for these rights."),
     )
 
 
 def _forbidden_error(service: Service) -> OperationError:
     return OperationError(
         kind="forbidden",
-        message=f"{service} refuses this, although the rights that it named were asked for.",
-        hint="Ask its operator for the right.",
+        message=(
+            _("%(service)s refuses this, although the sign-in asked for the rights that it named.")
+            % {"service": service}
+        ),
+        hint=_("Ask its operator for access."),
     )

@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 from channels.db import database_sync_to_async
 from django.db.models import Q
 from django.utils import timezone
+from django.utils.translation import gettext as _
 from mcp.client.auth import OAuthRegistrationError
 from mcp.client.auth.oauth2 import check_registration_usable
 from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata, OAuthMetadata
@@ -36,8 +37,8 @@ async def get_client(
         return known
     if authority.metadata.registration_endpoint is None:
         raise sign_in_setup_error(
-            "The service does not let this application register itself for signing in.",
-            "An admin can register it there and enter the client ID in the service's settings.",
+            _("The service does not let Countersign register itself for sign-in."),
+            _("An admin can register it there and enter the client ID in the service's settings."),
         )
     return await _register(http, service, authority, redirect, scope)
 
@@ -69,9 +70,11 @@ def _require_new_secret(service: Service, bound: OAuthClient) -> None:
     if Credential.objects.filter(service=service, changed_at__gt=bound.created_at).exists():
         return
     raise sign_in_setup_error(
-        "The service now names another server for signing in than the one where its client ID "
-        "was used before, so it was not used.",
-        "If that is right, an admin can enter the client ID and secret of the new server.",
+        _(
+            "The service now names a different sign-in server. Its client ID belongs to "
+            "the previous one, so it was not used."
+        ),
+        _("If that is right, an admin can enter the new server's client ID and secret."),
     )
 
 
@@ -161,15 +164,16 @@ def _parse_registration(answer: HttpAnswer, authority: Authority) -> OAuthClient
 def _registration_error(answer: HttpAnswer, authority: Authority) -> OperationError:
     if not authority.is_announced:
         return sign_in_setup_error(
-            "The service wants a sign-in and does not say where.",
-            "It may want a token instead: an admin can enter one in its settings.",
+            _("The service requires sign-in and does not say where."),
+            _("It may need a token instead: an admin can enter one in its settings."),
         )
-    hint = "An admin can register it there and enter the client ID in the service's settings."
+    hint = _("An admin can register it there and enter the client ID in the service's settings.")
     if answer.is_temporary:
-        hint = "Try again later."
+        hint = _("Try again later.")
     return OperationError(
         kind="server_error",
-        message=f"This application could not be registered for signing in (HTTP {answer.status}).",
+        message=_("Countersign could not be registered for sign-in (HTTP %(status)s).")
+        % {"status": answer.status},
         hint=hint,
         was_sent=False,
         is_definite=True,

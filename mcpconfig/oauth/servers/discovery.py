@@ -6,6 +6,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from channels.db import database_sync_to_async
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from mcp.client.auth.utils import (
     build_oauth_authorization_server_metadata_discovery_urls,
     build_protected_resource_metadata_discovery_urls,
@@ -22,7 +24,7 @@ from mcpconfig.values.errors import OperationError
 from .challenges import get_latest_challenge
 from .http import HttpAnswer, OAuthHttp, sign_in_setup_error
 
-_OPERATOR_HINT = "Tell the operator of the service."
+_OPERATOR_HINT = gettext_lazy("Report it to the service's operator.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +79,8 @@ async def discover(http: OAuthHttp, challenge: Challenge, known_issuers: set[str
     found = await fetch_server_metadata(http, issuer, url)
     if found is None:
         raise sign_in_setup_error(
-            f"{_get_host(issuer)}, where one signs in to the service, does not say how.",
+            _("The service's sign-in server %(host)s does not say how to sign in.")
+            % {"host": _get_host(issuer)},
             _OPERATOR_HINT,
         )
     return Authority(
@@ -117,8 +120,9 @@ async def _fetch_resource(http: OAuthHttp, challenge: Challenge) -> _Resource | 
     if trouble is not None:
         raise OperationError(
             kind="server_error",
-            message=f"The service could not say where to sign in (HTTP {trouble.status}).",
-            hint="Try again later.",
+            message=_("The service could not say where to sign in (HTTP %(status)s).")
+            % {"status": trouble.status},
+            hint=_("Try again later."),
             was_sent=False,
             is_definite=True,
         )
@@ -144,7 +148,7 @@ def _check_resource(url: str, described: _Resource) -> _Resource:
     own = resource_url_from_server_url(url)
     if not check_resource_allowed(requested_resource=own, configured_resource=described.resource):
         raise sign_in_setup_error(
-            "The service's description is that of another service.", _OPERATOR_HINT
+            _("The service's description belongs to another service."), _OPERATOR_HINT
         )
     return described
 
@@ -154,8 +158,9 @@ def _parse_metadata(answer: HttpAnswer, issuer: str) -> OAuthMetadata | None:
     if answer.is_temporary:
         raise OperationError(
             kind="server_error",
-            message=f"{_get_host(issuer)}, where one signs in, has trouble (HTTP {answer.status}).",
-            hint="Try again later.",
+            message=_("The sign-in server %(host)s returned an error (HTTP %(status)s).")
+            % {"host": _get_host(issuer), "status": answer.status},
+            hint=_("Try again later."),
             was_sent=False,
             is_definite=True,
         )
@@ -168,7 +173,8 @@ def _parse_metadata(answer: HttpAnswer, issuer: str) -> OAuthMetadata | None:
     # RFC 8414: a server with another issuer in its metadata may be posing as that server.
     if answer.body["issuer"] != issuer:
         raise sign_in_setup_error(
-            f"{_get_host(issuer)}, where one signs in to the service, goes by another name.",
+            _("The service's sign-in server %(host)s uses a different name for itself.")
+            % {"host": _get_host(issuer)},
             _OPERATOR_HINT,
         )
     return found
@@ -194,7 +200,8 @@ def require_pkce(authority: Authority) -> None:
     announced = authority.metadata.code_challenge_methods_supported or []
     if authority.is_announced and "S256" not in announced:
         raise sign_in_setup_error(
-            f"{_get_host(authority.issuer)} does not protect sign-ins against stolen codes (PKCE).",
+            _("%(host)s does not protect sign-ins against stolen codes (PKCE).")
+            % {"host": _get_host(authority.issuer)},
             _OPERATOR_HINT,
         )
 
@@ -238,4 +245,4 @@ def _get_origin(url: str) -> tuple[str, str]:
 
 
 def _get_host(url: str) -> str:
-    return urlsplit(url).hostname or "The host"
+    return urlsplit(url).hostname or _("The host")

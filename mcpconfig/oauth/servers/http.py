@@ -5,12 +5,14 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 import anyio
 import httpx2
 from channels.db import database_sync_to_async
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from mcp_types import LATEST_PROTOCOL_VERSION
 
 from mcpconfig.models import Service
@@ -28,6 +30,9 @@ from mcpconfig.values.errors import (
 from mcpconfig.values.limits import LIMITS
 from mcpconfig.values.masking import MASK
 
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
+
 MAX_SECONDS = 25.0
 
 # The names of the local machine; a server there may sign in at another of its ports.
@@ -44,18 +49,28 @@ _TRACED_FIELDS = frozenset(
 )
 
 _FAILURES = {
-    "refused": "Nothing answers at {host}, where one signs in to the service.",
-    "not_found": "The host {host}, where one signs in to the service, was not found.",
-    "tls": "The certificate of {host}, where one signs in to the service, could not be verified.",
-    "timeout": "{host}, where one signs in to the service, did not answer in time.",
-    "too_large": "{host}, where one signs in to the service, sent more than is accepted.",
-    "blocked_address": "The service names {host} for signing in, whose address is not allowed.",
-    "configuration": "The service names an address at {host} for signing in that is not allowed.",
-    "protocol": "{host}, where one signs in to the service, sent what is not accepted.",
+    "refused": gettext_lazy("Nothing answers at %(host)s, the service's sign-in server."),
+    "not_found": gettext_lazy("The service's sign-in server %(host)s was not found."),
+    "tls": gettext_lazy(
+        "The certificate of the service's sign-in server %(host)s could not be verified."
+    ),
+    "timeout": gettext_lazy("The service's sign-in server %(host)s did not answer in time."),
+    "too_large": gettext_lazy("The service's sign-in server %(host)s sent more than is accepted."),
+    "blocked_address": gettext_lazy(
+        "The address of the service's sign-in server %(host)s is not allowed."
+    ),
+    "configuration": gettext_lazy(
+        "The service names a sign-in address at %(host)s that is not allowed."
+    ),
+    "protocol": gettext_lazy(
+        "The service's sign-in server %(host)s sent a response that is not accepted."
+    ),
 }
 _HINTS = {
-    "blocked_address": "It must be a public one, or the service's own host in your own network.",
-    "configuration": "Only https:// addresses without redirects are used.",
+    "blocked_address": gettext_lazy(
+        "It must be public, or the service's own host in your own network."
+    ),
+    "configuration": gettext_lazy("Only https:// addresses without redirects are used."),
 }
 
 
@@ -112,14 +127,18 @@ class AddressRules:
             host = httpx2.URL(url).host
             return check_url(url, allows_private=host in self.private_hosts)
         except (httpx2.InvalidURL, OperationError) as error:
-            message = "The service names an address for signing in that is not allowed."
+            message = _("The service names a sign-in address that is not allowed.")
             raise sign_in_setup_error(message) from error
 
 
-def sign_in_setup_error(message: str, hint: str = _HINTS["configuration"]) -> OperationError:
+def sign_in_setup_error(message: str, hint: "StrOrPromise" = "") -> OperationError:
     """The way to sign in is wrong, and stays so until somebody changes it."""
     return OperationError(
-        kind="configuration", message=message, hint=hint, was_sent=False, is_definite=True
+        kind="configuration",
+        message=message,
+        hint=str(hint or _HINTS["configuration"]),
+        was_sent=False,
+        is_definite=True,
     )
 
 
@@ -206,11 +225,11 @@ def _translate_failure(error: Exception, url: httpx2.URL) -> OperationError:
         known or (timeout_error() if isinstance(error, TimeoutError) else disconnect_error())
     ).kind
     host = url.raw_host.decode("ascii")
-    message = _FAILURES.get(kind, "{host}, where one signs in to the service, broke off.")
+    message = _FAILURES.get(kind, _("The service's sign-in server %(host)s closed the connection."))
     return OperationError(
         kind=kind,
-        message=message.format(host=host),
-        hint=_HINTS.get(kind, "Try again later."),
+        message=message % {"host": host},
+        hint=str(_HINTS.get(kind, _("Try again later."))),
         was_sent=False,
         is_definite=True,
     )

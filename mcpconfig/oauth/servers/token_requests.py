@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlsplit
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from jwt.exceptions import InvalidKeyError
 from mcp.client.auth.extensions.client_credentials import SignedJWTParameters
 from mcp.shared.auth import OAuthToken
@@ -56,8 +58,9 @@ async def request_body(
         raise TokenDenied(code=answer.error if answer.error in _MEANINGS else "")
     raise OperationError(
         kind="server_error",
-        message=f"{_get_host(endpoint)} gave no answer that can be used (HTTP {answer.status}).",
-        hint="Try again later.",
+        message=_("%(host)s sent no usable response (HTTP %(status)s).")
+        % {"host": _get_host(endpoint), "status": answer.status},
+        hint=_("Try again later."),
         was_sent=False,
         is_definite=True,
     )
@@ -74,8 +77,8 @@ def _parse_token(answered: dict[str, Any], endpoint: str) -> OAuthToken:
     except ValidationError:
         raise OperationError(
             kind="protocol",
-            message=f"{_get_host(endpoint)} gave a token of a kind that is not known here.",
-            hint="Tell the operator of the service.",
+            message=_("%(host)s sent a token of an unknown type.") % {"host": _get_host(endpoint)},
+            hint=_("Report it to the service's operator."),
             was_sent=False,
             is_definite=True,
         ) from None
@@ -113,35 +116,39 @@ async def _sign_assertion(client: Client) -> str:
         except (InvalidKeyError, TypeError, ValueError):
             continue
     raise sign_in_setup_error(
-        "The private key of the service's client cannot be used.",
-        "Enter an unencrypted RSA, P-256 or Ed25519 key in PEM form.",
+        _("The private key of the service's client can't be used."),
+        _("Enter an unencrypted RSA, P-256 or Ed25519 key in PEM form."),
     )
 
 
 _MEANINGS = {
-    "access_denied": "Nothing was allowed there.",
-    "invalid_client": "This application is not known there any more.",
-    "unauthorized_client": "This application may not do that there.",
-    "insufficient_user_authentication": "It wants a stronger sign-in for this.",
-    "interaction_required": "It wants to ask you something first.",
-    "invalid_grant": "The sign-in is not valid any more.",
-    "invalid_scope": "A right was asked for that does not exist there.",
-    "invalid_token": "The sign-in is not valid any more.",
-    "login_required": "The sign-in is not valid any more.",
-    "invalid_target": "It does not know this service.",
-    "invalid_request": "It did not understand the request.",
-    "unsupported_grant_type": "It does not offer this way to sign in.",
-    "unsupported_response_type": "It does not offer this way to sign in.",
-    "temporarily_unavailable": "It has too much to do just now.",
-    "server_error": "Something went wrong there.",
+    "access_denied": gettext_lazy("Access was denied there."),
+    "invalid_client": gettext_lazy("The server does not know this application any more."),
+    "unauthorized_client": gettext_lazy("This application may not do that there."),
+    "insufficient_user_authentication": gettext_lazy(
+        "The server requires a stronger sign-in for this."
+    ),
+    "interaction_required": gettext_lazy("The server needs to ask you something first."),
+    "invalid_grant": gettext_lazy("The sign-in is no longer valid."),
+    "invalid_scope": gettext_lazy(
+        "This application asked for a right that the server does not have."
+    ),
+    "invalid_token": gettext_lazy("The sign-in is no longer valid."),
+    "login_required": gettext_lazy("The sign-in is no longer valid."),
+    "invalid_target": gettext_lazy("The server does not know this service."),
+    "invalid_request": gettext_lazy("The server did not understand the request."),
+    "unsupported_grant_type": gettext_lazy("The server does not offer this way to sign in."),
+    "unsupported_response_type": gettext_lazy("The server does not offer this way to sign in."),
+    "temporarily_unavailable": gettext_lazy("The server is too busy now."),
+    "server_error": gettext_lazy("The server returned an error."),
 }
 
 
 def describe_error_code(code: str) -> str:
     """Return an error code in words. A server's own message is never shown, because it is
     untrusted."""
-    return _MEANINGS.get(code, "It refused.")
+    return str(_MEANINGS.get(code, _("The server refused.")))
 
 
 def _get_host(url: str) -> str:
-    return urlsplit(url).hostname or "The server"
+    return urlsplit(url).hostname or _("The server")

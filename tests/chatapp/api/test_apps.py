@@ -183,7 +183,7 @@ async def test_an_app_gets_no_tool_that_an_admin_switched_off(
     shown = await shown_in(runtime, turn)
     off = ToolSetting.objects.filter(service=gallery, name="read_counter")
     await in_database(off.update, is_enabled=False)
-    with pytest.raises(Refused, match="no tool of this name"):
+    with pytest.raises(Refused, match="no tool with this name"):
         await asked(turn, shown, "read_counter", name="one")
 
 
@@ -193,7 +193,7 @@ async def test_arguments_that_do_not_fit_are_told_and_sent_nowhere(
     shown = await shown_in(runtime, turn)
     call = await over(runtime, await asked(turn, shown, "read_counter", name=7))
     assert apps.build_app_result(call)["isError"] is True
-    assert "name must be a text" in apps.build_app_result(call)["content"][0]["text"]
+    assert "name must be text" in apps.build_app_result(call)["content"][0]["text"]
     assert effects.lines == []
 
 

@@ -98,7 +98,7 @@ async def test_what_was_not_offered_is_refused_and_nothing_typed_is_lost(
     answered = await in_database(partial(post, question, "accept", **wrong))
     assert answered.status_code == 422
     shown = parse(answered.content.decode())
-    assert "Choose from what is offered." in shown.text
+    assert "Choose one of the options." in shown.text
     assert shown.one("textarea").text.strip() == "Ada and Bob"
 
 
@@ -196,5 +196,5 @@ async def test_the_assistant_cannot_ask_for_a_secret(
     wanted = [{"text": label, "kind": "text"}]
     scripted.scenes += [calls(asked_for("ask-person", why=why, questions=wanted)), text("I see.")]
     await wait_for_rest(runtime, turn)
-    assert "Nobody may be asked for passwords, API keys or card numbers" in read_last_outcome()
+    assert "Forms must not ask for passwords, API keys or card numbers" in read_last_outcome()
     assert not await in_database(Question.objects.exists)

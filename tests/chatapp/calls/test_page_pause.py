@@ -74,7 +74,7 @@ async def test_after_a_no_nothing_is_sent_and_the_model_is_told(
 async def test_the_rounds_are_counted(
     runtime: EngineRuntime, service: Service, turn: Turn, gate: Tollgate
 ) -> None:
-    scripted.scenes += [calls(CROSS), text("It asks too much.")]
+    scripted.scenes += [calls(CROSS), text("It asks too many questions.")]
     await wait_for_rest(runtime, turn)
     assert (await in_database(ToolCall.objects.get, turn=turn)).state == State.FAILED
     assert gate.passages == []

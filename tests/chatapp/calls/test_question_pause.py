@@ -230,7 +230,7 @@ async def test_a_late_answer_is_refused_even_before_the_sweep_has_come(
 async def test_a_service_that_asks_more_often_than_the_limit_ends_its_call(
     runtime: EngineRuntime, service: Service, turn: Turn, diary: QuestionLog
 ) -> None:
-    scripted.scenes += [calls(GREET), text("It asks too much.")]
+    scripted.scenes += [calls(GREET), text("It asks too many questions.")]
     done = await wait_for_rest(runtime, turn)
     call = await in_database(ToolCall.objects.get, turn=turn)
     assert (done.state, call.state, diary.entries) == (Turn.State.DONE, State.FAILED, [])

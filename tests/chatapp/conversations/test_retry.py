@@ -26,7 +26,7 @@ from tests.turns.acts import get_owner, read_notices, read_text, wait_for_rest
 
 pytestmark = [pytest.mark.gate, pytest.mark.django_db(transaction=True), pytest.mark.timeout(300)]
 BUSY = ProviderError(kind="overloaded", message="OpenAI is overloaded.", retry_after=1.5)
-REFUSED = ProviderError(kind="server", message="OpenAI had an error of its own.", retry_after=900)
+REFUSED = ProviderError(kind="server", message="OpenAI returned an error.", retry_after=900)
 
 
 def status_line(owner: Member, turn: Turn) -> str:

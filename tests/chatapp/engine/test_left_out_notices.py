@@ -13,7 +13,7 @@ from tests.turns.acts import wait_for_rest
 from .test_missing_notices import notes
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(300)]
-MANY = "OpenAI takes at most 128 tools at once."
+MANY = "OpenAI accepts at most 128 tools at once."
 
 
 def left_out(*names: str, reason: str = MANY) -> list[ToolLeftOut]:

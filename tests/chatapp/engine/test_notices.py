@@ -140,9 +140,9 @@ async def test_only_notices_have_a_kind(
 @pytest.mark.parametrize(
     ("name", "arguments", "sentence"),
     [
-        (DELETE[0], "{}", "Required: title is missing."),
-        (DELETE[0], '{"title": 5}', "title must be a text, not 5."),
-        (READ[0], "{}", "Required: title is missing."),
+        (DELETE[0], "{}", "Missing: title."),
+        (DELETE[0], '{"title": 5}', "title must be text, not 5."),
+        (READ[0], "{}", "Missing: title."),
     ],
 )
 async def test_a_call_that_does_not_fit_its_tool_asks_nobody_and_is_not_sent(

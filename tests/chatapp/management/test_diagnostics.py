@@ -113,9 +113,9 @@ def test_unsafe_settings_are_all_listed(settings: Any) -> None:
 @pytest.mark.parametrize(
     ("values", "fault"),
     [
-        ({"PUBLIC_URL": "https://chat.example", "ALLOWED_HOSTS": ["127.0.0.1"]}, "not answered"),
+        ({"PUBLIC_URL": "https://chat.example", "ALLOWED_HOSTS": ["127.0.0.1"]}, "not allowed"),
         ({"PUBLIC_URL": "https://chat.example", "ALLOWED_ORIGINS": []}, "are refused"),
-        ({"PUBLIC_URL": "http://chat.example"}, "in the clear"),
+        ({"PUBLIC_URL": "http://chat.example"}, "unencrypted"),
         ({"DEBUG": True}, "DEBUG is on"),
     ],
 )
@@ -147,7 +147,7 @@ def test_addresses_in_order_are_said_to_be_so(settings: Any, url: str) -> None:
 
 def test_a_folder_that_cannot_be_written_is_found(settings: Any, tmp_path: Path) -> None:
     settings.VAR_DIR = tmp_path / "nowhere"
-    assert "cannot be written" in Ran("doctor").out
+    assert "can't be written" in Ran("doctor").out
 
 
 def test_keys_that_others_can_read_are_found(tmp_path: Path) -> None:
@@ -168,7 +168,7 @@ def test_a_full_disk_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("demo", "model", "fault"),
     [
-        (False, "", "no model to ask"),
+        (False, "", "No model is set up"),
         (True, "openai:gpt-6-sol", "key"),
         (True, "nobody:model", "no model “nobody:model”"),
         (True, "", "Only the demo assistant"),
@@ -205,7 +205,7 @@ def test_a_database_that_takes_no_writes_is_found() -> None:
     finally:
         with connection.cursor() as cursor:
             cursor.execute("PRAGMA query_only = OFF")
-    assert found.startswith("It takes no writes: ")
+    assert found.startswith("It refuses writes: ")
 
 
 def test_looking_writes_nothing() -> None:
@@ -251,7 +251,7 @@ def test_clocks_that_disagree_are_found(apart: float, state: str) -> None:
 def test_one_process_alone_is_told_that_it_needs_no_layer(settings: Any) -> None:
     settings.CHANNEL_LAYERS = {}
     (found,) = connections.check_channel_layer()
-    assert (found.state, found.message) == ("good", "None is needed: one server process.")
+    assert (found.state, found.message) == ("good", "Not needed: there is one server process.")
 
 
 def test_a_silent_layer_is_found(settings: Any) -> None:
@@ -273,7 +273,9 @@ def test_redis_is_heard(settings: Any) -> None:
     }
     settings.CHANNEL_LAYERS = {"default": layer}
     settings.REDIS_URL = "redis://127.0.0.1:6379/9"
-    assert [found.message for found in connections.check_channel_layer()] == ["Redis delivers."]
+    assert [found.message for found in connections.check_channel_layer()] == [
+        "Redis delivers messages."
+    ]
 
 
 @pytest.mark.gate
@@ -284,7 +286,7 @@ def test_postgresql_is_heard(settings: Any) -> None:
     settings.CHANNEL_LAYERS = {"default": {"BACKEND": backend, "CONFIG": config}}
     settings.REDIS_URL = ""
     (heard,) = connections.check_channel_layer()
-    assert heard.message == "PostgreSQL delivers."
+    assert heard.message == "PostgreSQL delivers messages."
     drop_postgresql(url)
     (silent,) = connections.check_channel_layer()
     assert silent.state == "wrong"
@@ -368,7 +370,7 @@ def test_a_service_that_does_not_answer_now_is_found() -> None:
             marks=pytest.mark.long,
         ),
         pytest.param(
-            "default_transaction_read_only = on", "It takes no writes", marks=pytest.mark.long
+            "default_transaction_read_only = on", "It refuses writes", marks=pytest.mark.long
         ),
     ],
 )

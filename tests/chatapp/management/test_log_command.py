@@ -69,7 +69,7 @@ def test_verify_misses_the_guards_and_guard_puts_them_back(turn: Turn) -> None:
         (["export", "--since", "yesterday"], "not a date"),
         (["export", "--since", "2026-13-45"], "not a date"),
         (["export", "--conversation", "x"], "not the id of a chat"),
-        (["export", "--person", "nobody"], "nothing about anybody"),
+        (["export", "--person", "nobody"], "no entries about"),
         (["evidence", "x"], "not the id of a chat"),
         (["verify", "--file", "pyproject.toml"], "not a file of evidence"),
     ],

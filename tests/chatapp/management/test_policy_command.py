@@ -119,7 +119,7 @@ def told(*words: str) -> dict[str, Any]:
 def test_policy_tests_are_tried_and_a_failing_one_ends_with_1(
     owner: Member, service: Service
 ) -> None:
-    assert Ran("policy", "test").out == "0 policy tests, 0 fail.\n"
+    assert Ran("policy", "test").out == "0 policy tests, 0 failed.\n"
     values = {"person": owner, "service": service, "tool": "change_label"}
     PolicyTest.objects.create(name="Holds", expected="ask", **values)
     assert Ran("policy", "test").code == 0
@@ -182,9 +182,9 @@ def test_past_calls_are_replayed_under_a_draft(service: Service) -> None:
     ):
         assert told("simulate", *words)["would"] == would, words
     shown = Ran("policy", "simulate").out
-    assert "30 calls. By themselves would have run 20 (did: 10)" in shown
-    assert "shop_change_label: 10 times it runs, not as it did (it asks)." in shown
-    assert "owner: 10 questions, 20 as it was, 30 calls" in shown
+    assert "30 calls. Allowed: 20 (before: 10)." in shown
+    assert "shop_change_label: 10 calls: it runs (before: it asks)." in shown
+    assert "owner: 10 approval requests (before: 20), 30 calls" in shown
 
 
 # What the page of the simulator is asked, what the command is, and what would have run of 30 calls.
@@ -276,24 +276,24 @@ def test_the_command_drafts_what_the_page_does(
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        ("--days 0", "--days takes"),
+        ("--days 0", "--days must be"),
         ("--with 99", "There is no rule 99."),
         ("--without 99", "There is no rule 99."),
         ("--without-limit 99", "There is no limit 99."),
-        ("--person nobody", "There is no member named 'nobody'."),
-        ("--limit-tool read_label", "--limit says how many"),
-        ("--limit -1", "--limit takes"),
-        ("--limit 1 --limit-own --limit-service shop", "do not go together"),
-        ("--limit 1 --limit-own --limit-tool read_label", "no tool of its own"),
-        ("--allowed-tool read_label", "--allowed-service says"),
-        ("--rule-tool read_label", "--rule says what"),
-        ("--rule deny --rule-own --rule-service shop", "do not go together"),
+        ("--person nobody", "There is no member named “nobody”."),
+        ("--limit-tool read_label", "--limit is required"),
+        ("--limit -1", "--limit must be"),
+        ("--limit 1 --limit-own --limit-service shop", "Use either"),
+        ("--limit 1 --limit-own --limit-tool read_label", "no built-in tool"),
+        ("--allowed-tool read_label", "--allowed-tool needs"),
+        ("--rule-tool read_label", "--rule is required"),
+        ("--rule deny --rule-own --rule-service shop", "Use either"),
         ("--rule deny --rule-condition amount<", "--rule-condition: "),
         ("--rule deny --rule-own --rule-tool remember --rule-condition txt==1", "named “txt”"),
-        ("--rule deny --rule-group Nobody", "There is no group named 'Nobody'."),
+        ("--rule deny --rule-group Nobody", "There is no group named “Nobody”."),
         ("--allowed-host https://a.test", "“https://a.test” is not a host."),
-        ("--without-host a.test", "There is no allowed host 'a.test'."),
-        ("--high-needs Nobody", "There is no second signature named 'Nobody'."),
+        ("--without-host a.test", "There is no allowed host “a.test”."),
+        ("--high-needs Nobody", "There is no second signature named “Nobody”."),
     ],
 )
 def test_a_draft_that_cannot_be_is_refused_in_words(

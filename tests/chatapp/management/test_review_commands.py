@@ -52,7 +52,7 @@ def test_a_result_that_waits_is_listed_with_what_it_says(shell: Shell) -> None:
     assert SECRET in str(listed["content"])
     assert listed["expires_at"]
     shell.code("approvals")
-    assert "the assistant has not seen it" in shell.said()[0]
+    assert "not shown to the assistant" in shell.said()[0]
 
 
 @pytest.mark.parametrize(("word", "is_told"), [("give", True), ("hold-back", False)])

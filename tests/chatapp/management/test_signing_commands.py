@@ -65,7 +65,7 @@ def test_an_approver_finds_it_signs_it_and_reads_nothing_else(shell: Shell) -> N
     assert (item["id"], item["requester"], item["conversation"]) == (call_id, "grace", "")
     assert json.loads(item["arguments"]) == {"title": "Old ideas"}
     shell.code("approvals", "--user", "ada")
-    assert f"{call_id}  second signature for grace  notebook_delete_note" in shell.said()[0]
+    assert f"{call_id}  second approval for grace  notebook_delete_note" in shell.said()[0]
     code, events = shell("approvals", "approve", call_id, "--user", "ada")
     assert code == 0
     assert of_type(events, "tool_call") == events

@@ -49,10 +49,10 @@ def test_with_user_only_that_members_tokens_are_revoked(owner: Member, stranger:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["create", "x", "--scope", "mcp", "--days", "0"], "--days takes a number from 1 to 366"),
-        (["create", "x", "--scope", "mcp", "--days", "9999"], "--days takes a number"),
-        (["create", " ", "--scope", "mcp"], "NAME takes 1 to 60 characters"),
-        (["create", "x" * 61, "--scope", "mcp"], "NAME takes 1 to 60 characters"),
+        (["create", "x", "--scope", "mcp", "--days", "0"], "--days must be a number from 1 to 366"),
+        (["create", "x", "--scope", "mcp", "--days", "9999"], "--days must be a number"),
+        (["create", " ", "--scope", "mcp"], "NAME must have 1 to 60 characters"),
+        (["create", "x" * 61, "--scope", "mcp"], "NAME must have 1 to 60 characters"),
         (["create", "x", "--scope", "mcp", "--user", "nobody"], "no active member"),
     ],
 )

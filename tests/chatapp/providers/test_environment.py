@@ -46,7 +46,7 @@ def test_an_account_is_whole_and_says_where_it_comes_from(
     assert account.base_url == "http://127.0.0.1:9/x"
     assert account.key in {"sk-x", *KEYS[kind].values()}
     assert account.key not in repr(account)
-    assert account.names.label == "the model server at 127.0.0.1"
+    assert account.names.label == "the model server (127.0.0.1)"
 
 
 @pytest.mark.parametrize("kind", BASE_URLS)
@@ -77,7 +77,7 @@ def test_an_address_with_a_query_is_refused_in_words(
 ) -> None:
     with_keys(monkeypatch, kind)
     monkeypatch.setenv(BASE_URLS[kind], f"https://x.example/openai/deployments/d{end}")
-    assert f"{BASE_URLS[kind]} has a “?” or a “#”: leave it out" in refused(kind).message
+    assert f"{BASE_URLS[kind]} has a “?” or a “#”. Remove it" in refused(kind).message
 
 
 @pytest.mark.parametrize(("kind", "variable"), [("google", "GEMINI_API_KEY")])

@@ -60,10 +60,10 @@ def test_the_row_gives_the_first_sentence_of_what_the_tool_said(
 
 
 def test_our_own_reason_comes_before_what_a_tool_said(turn: Turn) -> None:
-    error = {"kind": "not_run", "message": "Required: text is missing.", "hint": "It was not run."}
+    error = {"kind": "not_run", "message": "Missing: text.", "hint": "It was not run."}
     element = render(make_failed_call(turn, error=error, result=make_result("something else")))
-    assert get_reason(element) == "Required: text is missing."
-    assert "Required: text is missing. It was not run." in element.text
+    assert get_reason(element) == "Missing: text."
+    assert "Missing: text. It was not run." in element.text
 
 
 def test_a_long_reason_is_cut_and_says_so(turn: Turn) -> None:

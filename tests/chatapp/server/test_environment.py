@@ -137,7 +137,7 @@ def test_every_command_ends_in_words_when_the_settings_are_wrong(
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
-        ({"ENCRYPTION_KEYS": "bad"}, "configuration: ENCRYPTION_KEYS holds a key"),
+        ({"ENCRYPTION_KEYS": "bad"}, "configuration: ENCRYPTION_KEYS has a key"),
         ({"METRICS_TOKEN": "short"}, "configuration: METRICS_TOKEN cannot be used"),
         ({"SECRET_KEY": "short"}, "configuration: SECRET_KEY is short"),
         ({"EMAIL_URL": "smtp://host:25"}, "configuration: EMAIL_FROM cannot be used: it must be"),

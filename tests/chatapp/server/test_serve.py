@@ -375,7 +375,7 @@ def test_sign_in_link_says_why_it_cannot(owner: Member) -> None:
     assert (nobody.code, nobody.out) == (1, "")
     assert nobody.err.startswith("not_found: There is no member nobody.\n")
     Member.objects.update(is_active=False)
-    assert "switched off" in Ran("sign_in_link", "owner").err
+    assert "account of owner is off" in Ran("sign_in_link", "owner").err
 
 
 @pytest.mark.django_db
@@ -398,7 +398,7 @@ def test_member_add_makes_a_member_or_an_admin(monkeypatch: pytest.MonkeyPatch) 
         ("owner", "a long enough phrase", "already exists"),
         ("two words", "a long enough phrase", "valid username"),
         ("kim", "12345", "too short"),
-        ("kim", "", "holds no password"),
+        ("kim", "", "is not set"),
     ],
 )
 def test_member_add_refuses_in_words(

@@ -88,7 +88,7 @@ def test_a_service_that_waits_hears_that_nobody_answers_and_the_question_is_told
     asked = Ran(*CALL)
 
     assert asked.code == 3
-    assert "Nobody answered:" in asked.err
+    assert "No answer given to:" in asked.err
     assert "Whom shall I greet?" in asked.err
     assert diary.entries == []
 
@@ -114,7 +114,7 @@ def test_the_question_of_a_service_that_waits_is_in_the_json_and_can_be_answered
     ("answer", "said"),
     [
         ('{"name": "A"}', "name: At least 2 characters."),
-        ("{}", "name: This is needed."),
+        ("{}", "name: This field is required."),
         ("Ada", "not JSON"),
     ],
 )

@@ -136,5 +136,5 @@ def test_a_new_url_is_a_new_server(modern: Served) -> None:
 def test_a_secret_is_not_carried_to_a_new_url() -> None:
     Ran("add", "one", URL, "--bearer-env", "SECRET")
     moved = Ran("set", "one", "--url", "https://two.example/mcp")
-    assert (moved.code, "bearer: Enter it" in moved.err) == (1, True)
+    assert (moved.code, "bearer: Required." in moved.err) == (1, True)
     assert Service.objects.get().url == URL

@@ -63,9 +63,9 @@ def test_what_it_confirms_is_printed_with_risk_and_state(shop: Service) -> None:
         "get_order": ("low", "new"),
     }
     assert "  high risk: " in ran.out
-    assert ran.out.endswith("3 tools are confirmed.\n")
+    assert ran.out.endswith("Confirmed 3 tools.\n")
     assert confirmed() == {"find_order", "list_orders", "delete_order", "get_order"}
-    assert Ran("confirm", "shop").out == "Nothing is new or changed.\n"
+    assert Ran("confirm", "shop").out == "No new or changed tools.\n"
 
 
 def test_only_the_tools_that_are_named_are_confirmed(shop: Service) -> None:
@@ -87,8 +87,8 @@ def test_at_a_terminal_nothing_but_a_yes_confirms(
     typed(monkeypatch, answer)
     ran = Ran("confirm", "shop")
     assert ran.code == 1
-    assert "Confirm these 3 tools? Write yes: " in ran.out
-    assert "Nothing is confirmed." in ran.err
+    assert "Confirm these 3 tools? Type yes: " in ran.out
+    assert "Nothing was confirmed." in ran.err
     assert confirmed() == {"find_order"}
 
 
@@ -96,7 +96,7 @@ def test_at_a_terminal_a_yes_confirms_what_was_shown(shop: Service, monkeypatch:
     typed(monkeypatch, "yes\n")
     ran = Ran("confirm", "shop", "delete_order")
     assert ran.out.index("delete_order") < ran.out.index("Confirm this tool?")
-    assert ran.out.endswith("1 tool is confirmed.\n")
+    assert ran.out.endswith("Confirmed 1 tool.\n")
     assert confirmed() == {"find_order", "delete_order"}
 
 

@@ -78,7 +78,7 @@ def test_one_that_opens_services_is_not_removed() -> None:
     Ran("identity-provider", "acme", *NEEDED)
     a_service()
     ran = Ran("identity-provider", "acme", "--remove")
-    assert (ran.code, "It opens services: wiki." in ran.err) == (1, True)
+    assert (ran.code, "These services use it: wiki." in ran.err) == (1, True)
     assert IdentityProvider.objects.exists()
 
 
@@ -86,7 +86,7 @@ def test_one_that_opens_services_is_not_removed() -> None:
 def test_the_secret_is_not_carried_to_another_issuer_or_client(option: tuple[str, str]) -> None:
     Ran("identity-provider", "acme", *NEEDED)
     ran = Ran("identity-provider", "acme", *option)
-    assert (ran.code, "client secret: Enter it" in ran.err) == (1, True)
+    assert (ran.code, "client secret: Enter this again" in ran.err) == (1, True)
     assert stored() == (ISSUER, "us", SECRET)
 
 
@@ -133,7 +133,7 @@ def test_a_service_for_company_sign_in_needs_a_provider(admin_client: Client) ->
     Ran("identity-provider", "acme", *NEEDED)
     words = ("add", "wiki", "https://wiki.example/mcp", "--client-id", "us")
     missing = Ran(*words, "--company-sign-in", "acme")
-    assert (missing.code, "client secret: Enter it" in missing.err) == (1, True)
+    assert (missing.code, "client secret: Required." in missing.err) == (1, True)
     assert Ran(*words, "--company-sign-in", "acme", "--client-secret-env", "SECRET").code == 0
     status = Ran("status", "wiki", "--json").json
     assert (status["authentication"], status["identity_provider"]) == ("company", "acme")

@@ -123,7 +123,7 @@ def test_what_no_text_can_hold_is_refused(admin_client: Client, odd: str) -> Non
     for text in (servers(**{odd: {"url": URL}}), servers(one={"url": URL, "headers": {"X": odd}})):
         answer = admin_client.post(IMPORT, {"text": text})
         assert answer.status_code == 422
-        assert "no text can have" in complaint(page(answer))
+        assert "invalid characters" in complaint(page(answer))
 
 
 @pytest.mark.gate
@@ -165,7 +165,7 @@ def test_a_file_can_be_chosen(admin_client: Client) -> None:
 def test_what_cannot_be_read_stays_in_its_box(admin_client: Client) -> None:
     answer = admin_client.post(IMPORT, {"text": "{ not JSON <b>"})
     assert answer.status_code == 422
-    assert "This is not JSON." in complaint(page(answer))
+    assert "This is not valid JSON." in complaint(page(answer))
     box = page(answer).select_one("textarea[name=text]")
     assert box is not None and box.get_text().strip() == "{ not JSON <b>"
 
@@ -203,7 +203,7 @@ def test_a_clash_is_told_and_not_ticked(admin_client: Client) -> None:
     Service.objects.create(name="one", url=URL, guidance="Stays.")
     seen = page(admin_client.post(IMPORT, {"text": WITH_TOKEN}))
     assert "This name is taken." in complaint(seen)
-    assert "There is a service at this address already: one." in seen.get_text()
+    assert "There is already a service at this address: one." in seen.get_text()
     assert "add-0" not in filled(seen)
     answer = admin_client.post(IMPORT, filled(seen))
     assert "Select at least one service." in complaint(page(answer))
@@ -213,14 +213,14 @@ def test_a_clash_is_told_and_not_ticked(admin_client: Client) -> None:
 def test_two_that_would_have_one_name_are_not_both_added(admin_client: Client) -> None:
     text = servers(**{"my one": {"url": URL}, "my/one": {"url": URL}})
     answer = admin_client.post(IMPORT, filled(page(admin_client.post(IMPORT, {"text": text}))))
-    assert "is to be called “my-one”" in complaint(page(answer))
+    assert "has the name “my-one”" in complaint(page(answer))
     assert not Service.objects.exists(), "all or none"
 
 
 def test_a_program_is_refused_and_the_rest_can_be_added(admin_client: Client) -> None:
     text = servers(program={"command": "npx"}, one={"url": URL})
     seen = preview(admin_client, text)
-    assert "none is ever started here" in seen.get_text()
+    assert "Countersign starts no programs" in seen.get_text()
     admin_client.post(IMPORT, filled(seen))
     assert [service.name for service in Service.objects.all()] == ["one"]
 
@@ -276,7 +276,7 @@ def file(tmp_path: Path) -> Path:
 def test_a_dry_run_says_what_would_be_and_saves_nothing(file: Path) -> None:
     ran = Ran("import", str(file), "--dry-run")
     assert ran.code == 0, ran.err
-    assert ran.out == f"one would be added: {URL}, Bearer token: Authorization Bearer •••\n"
+    assert ran.out == f"Would add one: {URL}, Bearer token: Authorization Bearer •••\n"
     assert not Service.objects.exists()
 
 
@@ -306,7 +306,7 @@ def test_a_blank_is_filled_only_from_the_variable_that_is_named(
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("nowhere.json",), "cannot be read as text"),
+        (("nowhere.json",), "can't be read as text"),
         (("{file}", "--value-env", "x=MEANT"), "There is no blank ${x} in the file."),
         (("{file}", "--value-env", "x"), "BLANK=VAR"),
     ],

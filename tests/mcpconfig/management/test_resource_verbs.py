@@ -139,7 +139,7 @@ def test_what_a_service_writes_cannot_steer_the_terminal(hostile: Hostile) -> No
 def test_a_cut_resource_says_so(hostile: Hostile) -> None:
     Ran("add", "bad", hostile.url("reading_heavy"), "--allow-private")
 
-    assert Ran("read", "bad", "a:b").out == "kept\n[The rest was too large and is not kept.]\n"
+    assert Ran("read", "bad", "a:b").out == "kept\n[The rest is too large and was dropped.]\n"
     assert Ran("read", "bad", "a:b", "--json").json["was_cut"] is True
 
 

@@ -46,8 +46,8 @@ def test_status_shows_why_it_fails_and_when_it_is_tried_again(hostile: Hostile) 
     assert (status["state"], status["retries"], status["most_retries"]) == ("failing", 0, 3)
     assert status["next_retry_at"]
     said = Ran("status", "bad").out
-    assert "server_error: The service failed (HTTP 500)." in said
-    assert "Look at the service's own log." in said
+    assert "server_error: The service returned an error (HTTP 500)." in said
+    assert "Check the service's own log." in said
 
 
 # --- trying again --------------------------------------------------------------------------------
@@ -90,7 +90,7 @@ def test_a_service_that_somebody_else_tries_in_this_moment_is_not_called_well(
 def test_a_service_that_is_off_is_not_tried(box: Service, modern: Served) -> None:
     Ran("set", "box", "--no-enabled")
     off = Ran("retry", "box")
-    assert (off.code, "switched off" in off.err) == (1, True)
+    assert (off.code, "The service is off." in off.err) == (1, True)
     assert modern.arrivals.seen == []
 
 
@@ -204,5 +204,5 @@ def test_one_sign_in_is_ended_and_the_others_stay(
     left = {value["person"] for value in Ran("sign-ins", "box", "--json").json}
     assert left == {"stranger", None}
 
-    assert "everybody" in Ran("sign-ins", "box", "--revoke-shared").out
+    assert "shared sign-in" in Ran("sign-ins", "box", "--revoke-shared").out
     assert OAuthGrant.objects.get().person == stranger

@@ -173,7 +173,7 @@ async def test_an_error_of_the_wrong_issuer_is_not_told(
 
     error = await refused(service, ada, wrong)
 
-    assert "another server" in error.message
+    assert "a different server" in error.message
     assert "allowed" not in error.message
 
 
@@ -193,7 +193,7 @@ async def test_metadata_under_another_name_is_refused(
     with pytest.raises(OperationError) as caught:
         await start(service, ada)
 
-    assert "goes by another name" in caught.value.message
+    assert "uses a different name" in caught.value.message
     assert "/register" not in peers.asked
 
 

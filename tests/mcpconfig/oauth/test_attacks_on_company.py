@@ -119,7 +119,7 @@ async def test_an_identity_that_is_not_for_this_sign_in_is_not_kept(
     acme.company.identity_says = said
     returned = await came_back(acme, ada)
 
-    assert "acme gave" in (await refused(acme, ada, returned)).message
+    assert "acme sent" in (await refused(acme, ada, returned)).message
 
 
 async def test_a_renewed_identity_must_be_the_same_persons(acme: AtCompany, ada: Acting) -> None:
@@ -130,7 +130,7 @@ async def test_a_renewed_identity_must_be_the_same_persons(acme: AtCompany, ada:
     with pytest.raises(OperationError) as caught:
         await get_access_token(acme.vault, ada)
 
-    assert "somebody else" in caught.value.message
+    assert "another person's identity" in caught.value.message
     assert acme.company.grants("exchange") == 0
 
 

@@ -220,7 +220,7 @@ async def test_a_declined_sign_in_is_told_as_such_and_leaves_no_grant(
         declined = replace(returned, code="", error="access_denied")
         await finish(service, ada, declined, session_key=SESSION)
 
-    assert "Nothing was allowed there." in caught.value.message
+    assert "Access was denied there." in caught.value.message
     assert not await OAuthGrant.objects.aexists()
 
 

@@ -70,7 +70,7 @@ async def test_broken_resources_do_not_hide_working_tools(
     report = await connection_report(await service_at(hostile.url("reading_cycle")))
 
     assert (report.tool_count, report.resource_count) == (1, None)
-    assert "does not end" in details(report)["List resources"]
+    assert "is too long" in details(report)["List resources"]
 
 
 async def test_the_log_of_the_service_is_reported_within_bounds(
@@ -83,7 +83,7 @@ async def test_the_log_of_the_service_is_reported_within_bounds(
     assert (first.level, first.logger, first.text) == ("info", "shelf", '{"n": 0}')
     assert len(report.log[1].text) == LIMITS.log_characters
     assert report.resource_count is None
-    assert report.steps[-1].name == "Its log says (info)"
+    assert report.steps[-1].name == "Log message (info)"
 
 
 async def test_a_modern_service_is_asked_for_its_log_by_a_test_only(

@@ -120,7 +120,7 @@ async def test_half_a_character_in_an_answer_is_replaced(
             False,
             "The call succeeded, so do not repeat it",
         ),
-        ("blocks_thousands_failed", True, "The call failed, but its answer is not kept"),
+        ("blocks_thousands_failed", True, "The call failed. Its result is not kept"),
     ],
 )
 async def test_a_whole_answer_that_is_too_large_is_withheld_and_the_call_is_over(
@@ -161,7 +161,7 @@ async def test_an_answer_beyond_a_limit_whose_end_arrives_ends_the_call(
     service = await service_at(hostile.url(misdeed) + way)
     outcome = await call_tool(service, ToolDefinition(**ACT), {})
     (block,) = outcome.result.content
-    assert f"its answer is not kept: it has {bound}. Ask for less at once." in block["text"]
+    assert f"Its result is not kept: it has {bound}. Ask for less at once." in block["text"]
     assert ("do not repeat it" in block["text"]) != is_error
     assert outcome.result.is_error == is_error
     assert hostile.effects == 1

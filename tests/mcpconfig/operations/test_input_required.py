@@ -272,14 +272,14 @@ async def test_a_silent_modern_service_is_not_taken_for_one_that_waits_for_a_per
 
 
 ASKING = {
-    "asks_sampling": "Only questions to a person",
-    "asks_roots": "Only questions to a person",
-    "asks_oddly": "Only questions to a person",
-    "asks_nested": "a field of an unknown kind",
-    "asks_inside": "an address that nobody should open",
-    "asks_much": "too much at once",
-    "asks_with_a_nul": "cannot be kept",
-    "asks_with_a_load": "cannot be kept",
+    "asks_sampling": "Services can only ask questions to people",
+    "asks_roots": "Services can only ask questions to people",
+    "asks_oddly": "Services can only ask questions to people",
+    "asks_nested": "a field of an unknown type",
+    "asks_inside": "an unsafe address",
+    "asks_much": "too many questions at once",
+    "asks_with_a_nul": "can't be kept",
+    "asks_with_a_load": "can't be kept",
 }
 
 

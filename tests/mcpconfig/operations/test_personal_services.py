@@ -102,7 +102,7 @@ async def test_its_headers_can_say_nothing_but_who_acts(
 ) -> None:
     service = await service_at("https://person.example/mcp", owner=owner)
     for value in ("{settings.SECRET_KEY}", "{service.bearer}", "{env.OPENAI_API_KEY}"):
-        with pytest.raises(OperationError, match="There is no placeholder"):
+        with pytest.raises(OperationError, match="Unknown placeholder"):
             await sync_to_async(credentials.set_headers)(service, {"X-Sly": value})
 
 

@@ -69,16 +69,16 @@ async def test_every_step_of_a_test_is_shown(modern: Served, service_at: MakeSer
         "Sign-in at the first call",
         "Connect",
         "Agree on a protocol version",
-        "Ask who it is",
-        "Ask what it can do",
+        "Identify the service",
+        "List its capabilities",
         "List tools",
         "List resources",
         "List prompts",
     ]
     assert shown["Address"] == f"127.0.0.1, port {modern.port}: 127.0.0.1, in your own network"
-    assert shown["Sign-in at discovery"] == "not asked for"
-    assert shown["Sign-in at the first call"] == "not asked for"
-    assert shown["Ask what it can do"].startswith("prompts")
+    assert shown["Sign-in at discovery"] == "not requested"
+    assert shown["Sign-in at the first call"] == "not requested"
+    assert shown["List its capabilities"].startswith("prompts")
     assert "tokens" in shown["List tools"]
 
 
@@ -90,7 +90,7 @@ async def test_what_a_stranger_is_asked_for_is_shown_beside_a_sign_in_that_works
 
     shown = await passed(service)
 
-    assert shown["Sign-in at discovery"].startswith("asked for: Bearer")
+    assert shown["Sign-in at discovery"].startswith("requested: Bearer")
     assert shown["Sign-in at the first call"] == "not reached"
     strangers = [one for one in guarded.arrivals.seen if "authorization" not in one.headers]
     assert len(strangers) == 1
@@ -104,8 +104,8 @@ async def test_a_service_that_asks_only_at_the_first_call_is_found_out(
         service = await service_at(late.url, authentication="bearer")
         await sync_to_async(credentials.set_bearer)(service, "right")
         shown = await passed(service)
-    assert shown["Sign-in at discovery"] == "not asked for"
-    assert shown["Sign-in at the first call"] == 'asked for: Bearer realm="late", scope="tools"'
+    assert shown["Sign-in at discovery"] == "not requested"
+    assert shown["Sign-in at the first call"] == 'requested: Bearer realm="late", scope="tools"'
 
 
 async def test_a_service_that_lets_strangers_in_although_it_has_a_token_is_told(
@@ -116,7 +116,7 @@ async def test_a_service_that_lets_strangers_in_although_it_has_a_token_is_told(
 
     shown = await passed(service)
 
-    assert shown["Sign-in at the first call"] == "not asked for"
+    assert shown["Sign-in at the first call"] == "not requested"
 
 
 @pytest.mark.parametrize(
@@ -130,9 +130,9 @@ async def test_a_test_that_lacks_a_sign_in_shows_where_one_was_asked_for(
         error = await failed(await service_at(late.url))
     shown = dict(error.tried)
     assert error.kind == "sign_in_needed"
-    assert shown[place] == 'asked for: Bearer realm="late", scope="tools"'
+    assert shown[place] == 'requested: Bearer realm="late", scope="tools"'
     assert shown[f"Request {method}"] == "answered with HTTP 401"
-    assert list(shown)[-1] == "What went wrong"
+    assert list(shown)[-1] == "Problem"
 
 
 async def test_when_all_transports_fail_both_reasons_are_shown(

@@ -108,17 +108,17 @@ async def test_a_question_of_the_service_is_named_and_where_it_could_be_answered
 
     error = await failure(service, act)
 
-    assert "wants to ask a person" in error.message
-    assert "while a tool is called" in error.hint
+    assert "needs to ask a question" in error.message
+    assert "during tool calls" in error.hint
     assert "Models" not in error.hint
 
 
 @pytest.mark.parametrize(
     ("misdeed", "hint"),
     [
-        ("needs_a_model", "Models and folders"),
-        ("needs_oddly", "Models and folders"),
-        ("needs_more", "Ask the operator of the service"),
+        ("needs_a_model", "Countersign does not share"),
+        ("needs_oddly", "Countersign does not share"),
+        ("needs_more", "Ask the service's operator"),
     ],
 )
 async def test_what_else_a_service_cannot_do_without_has_a_hint_that_fits(
@@ -127,7 +127,7 @@ async def test_what_else_a_service_cannot_do_without_has_a_hint_that_fits(
     error = await failure(await service_at(hostile.url(f"reading_{misdeed}")), read)
 
     assert (error.kind, error.code) == ("protocol", -32021)
-    assert "that it does not offer" in error.message
+    assert "that Countersign does not offer" in error.message
     assert error.hint.startswith(hint)
 
 

@@ -234,7 +234,7 @@ async def test_a_service_without_resources_and_prompts_lists_none_and_is_not_ask
     [
         (read_moby, "The service offers no resources."),
         (fill_review, "The service offers no prompts."),
-        (propose_tone, "The service does not propose values."),
+        (propose_tone, "The service offers no suggestions."),
     ],
 )
 async def test_what_a_service_does_not_offer_is_refused_in_a_sentence(

@@ -139,7 +139,7 @@ async def test_a_task_that_asks_what_cannot_be_answered_is_still_there(
     report = await get_task(service, task.task_id)
 
     assert (report.status, report.requests) == ("input_required", ())
-    assert "Only questions to a person" in report.error
+    assert "Services can only ask questions to people" in report.error
     assert not report.is_over
 
 
@@ -185,7 +185,7 @@ async def test_a_result_with_too_many_entries_ends_the_task_and_is_withheld(
 
     assert report.result is not None
     assert (report.result.is_error, report.result.was_cut) == (is_error, True)
-    assert "its answer is not kept" in report.result.content[0]["text"]
+    assert "Its result is not kept" in report.result.content[0]["text"]
 
 
 @pytest.mark.parametrize("result", [None, {"content": "brought"}, {"content": [{"type": "text"}]}])

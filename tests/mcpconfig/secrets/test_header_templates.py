@@ -44,7 +44,7 @@ def test_what_is_filled_in_is_not_filled_in_again() -> None:
     ],
 )
 def test_a_placeholder_that_does_not_exist_is_refused(value: str) -> None:
-    assert "There is no placeholder" in find_problem({"X-Who": value})
+    assert "Unknown placeholder" in find_problem({"X-Who": value})
 
 
 @pytest.mark.parametrize("value", ['{"a": 1}', "a { b", "plain", "100 %", *PLACEHOLDERS])
@@ -63,21 +63,21 @@ def test_a_value_that_is_not_safe_in_a_header_is_refused(value: str) -> None:
     "name", ["", "X Who", "X:Who", "X\r\nY", "Ünd", "x{user.id}", "a" * 70 + " "]
 )
 def test_a_name_that_is_none_is_refused(name: str) -> None:
-    assert "cannot be the name" in find_problem({name: "1"})
+    assert "can't be a header name" in find_problem({name: "1"})
 
 
 @pytest.mark.parametrize(
     "name", ["Host", "content-length", "Transfer-Encoding", "Mcp-Session-Id", "ACCEPT", "mcp-name"]
 )
 def test_the_protocols_own_headers_cannot_be_set(name: str) -> None:
-    assert "set by the protocol" in find_problem({name: "1"})
+    assert "The protocol sets" in find_problem({name: "1"})
 
 
 @pytest.mark.parametrize("field", ["username", "email"])
 @pytest.mark.parametrize("text", ["ada\r\nX-Admin: 1", "ada\n", "ad\u00e9", "\x00", "\u2028"])
 def test_a_person_cannot_smuggle_a_header_in_by_name(field: str, text: str) -> None:
     sly = replace(ADA, username=text, email=text)
-    with pytest.raises(OperationError, match="cannot carry"):
+    with pytest.raises(OperationError, match="can't carry"):
         fill_headers({"X-Who": f"{{user.{field}}}"}, sly)
 
 
@@ -93,7 +93,7 @@ def test_what_is_not_known_of_a_person_is_an_error(value: str, said: str) -> Non
 
 def test_without_a_person_a_template_is_an_error_and_plain_headers_are_not() -> None:
     assert fill_headers({"X-Key": "1"}, None) == {"X-Key": "1"}
-    with pytest.raises(OperationError, match="nobody is named here"):
+    with pytest.raises(OperationError, match="no person is named here"):
         fill_headers({"X-Who": "{user.id}"}, None)
 
 
@@ -104,7 +104,7 @@ def test_only_templates_name_a_person() -> None:
 
 def test_headers_that_cannot_be_stored_are_not() -> None:
     service = Service.objects.create(name="one", url="https://one.example/mcp")
-    with pytest.raises(OperationError, match="There is no placeholder"):
+    with pytest.raises(OperationError, match="Unknown placeholder"):
         credentials.set_headers(service, {"X-Who": "{user.secret}"})
     assert credentials.list_header_names(service) == []
 
@@ -112,7 +112,7 @@ def test_headers_that_cannot_be_stored_are_not() -> None:
 @pytest.mark.parametrize("token", ["a b", "a\r\nX-Admin: 1", "tök"])
 def test_a_token_that_would_break_its_header_is_not_stored(token: str) -> None:
     service = Service.objects.create(name="one", url="https://one.example/mcp")
-    with pytest.raises(OperationError, match="no token has"):
+    with pytest.raises(OperationError, match="invalid characters"):
         credentials.set_bearer(service, token)
 
 
@@ -144,7 +144,7 @@ async def test_what_was_filled_in_is_not_in_the_trace(modern: Served, telling: S
 
 
 async def test_nothing_is_sent_where_nobody_acts(modern: Served, telling: Service) -> None:
-    with pytest.raises(OperationError, match="nobody is named here"):
+    with pytest.raises(OperationError, match="no person is named here"):
         await told(modern, telling, None)
     assert modern.arrivals.seen == []
     assert (await Service.objects.aget(pk=telling.pk)).state == "configured"

@@ -81,10 +81,10 @@ def grant(service: Service, person: Member | None, **fields: Any) -> None:
         ("none", None, ""),
         ("oauth_user", None, ""),
         ("oauth_user", False, ""),
-        ("oauth_user", True, "1 of 2 people sign in again"),
-        ("oauth_shared", None, "an admin signs in for everybody"),
+        ("oauth_user", True, "1 of 2 people need to sign in again"),
+        ("oauth_shared", None, "an admin needs to sign in for everybody"),
         ("oauth_shared", False, ""),
-        ("oauth_shared", True, "an admin signs in again"),
+        ("oauth_shared", True, "an admin needs to sign in again"),
     ],
 )
 def test_who_has_to_sign_in(

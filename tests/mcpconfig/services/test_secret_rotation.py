@@ -69,13 +69,13 @@ def test_every_secret_comes_under_the_first_key(old: str, settings: LazySettings
 def test_a_second_rotation_has_nothing_to_do(old: str, settings: LazySettings) -> None:
     stored()
     settings.ENCRYPTION_KEYS = [key(), old]
-    assert "3 put under the newest key, 0 were already." in Ran("rotate_keys").out
+    assert "Encrypted with the newest key: 3. Already current: 0." in Ran("rotate_keys").out
     before = list(Credential.objects.values_list("bearer", flat=True))
 
     ran = Ran("rotate_keys")
 
-    assert "0 put under the newest key, 3 were already." in ran.out
-    assert "older keys can be removed" in ran.out
+    assert "Encrypted with the newest key: 0. Already current: 3." in ran.out
+    assert "You can remove the older keys" in ran.out
     assert list(Credential.objects.values_list("bearer", flat=True)) == before
 
 
@@ -156,7 +156,7 @@ def test_an_uploaded_file_is_neither_a_secret_nor_read(
         ran = Ran("rotate_keys", "--json")
 
     assert (ran.code, ran.json["rotated"], ran.json["unreadable"]) == (0, 3, [])
-    assert [finding.message for finding in doubtful] == ["3 of 3 are under an older key."]
+    assert [finding.message for finding in doubtful] == ["3 of 3 use an older key."]
     assert [each["sql"] for each in queries if File._meta.db_table in each["sql"]] == []
     assert bytes(File.objects.get().data) == b"not sealed"
 

@@ -96,11 +96,15 @@ async def test_after_a_no_the_call_is_not_sent_again(
         (None, "rpc_error", "Pay first."),
         ({"elicitations": []}, "rpc_error", "Pay first."),
         ({"elicitations": "all"}, "rpc_error", "Pay first."),
-        ({"elicitations": [7]}, "protocol", "cannot be read"),
-        ({"elicitations": [{**PAGE, "elicitationId": ["x"]}]}, "protocol", "cannot be read"),
-        ({"elicitations": [PAGE, PAGE]}, "protocol", "two pages alike"),
-        ({"elicitations": [{**PAGE, "url": "http://10.0.0.1/"}]}, "protocol", "nobody should open"),
-        ({"elicitations": [{**PAGE, "mode": "form", "url": None}]}, "protocol", "nobody should"),
+        ({"elicitations": [7]}, "protocol", "can't be read"),
+        ({"elicitations": [{**PAGE, "elicitationId": ["x"]}]}, "protocol", "can't be read"),
+        ({"elicitations": [PAGE, PAGE]}, "protocol", "the same page twice"),
+        ({"elicitations": [{**PAGE, "url": "http://10.0.0.1/"}]}, "protocol", "an unsafe address"),
+        (
+            {"elicitations": [{**PAGE, "mode": "form", "url": None}]},
+            "protocol",
+            "an unsafe address",
+        ),
         (
             {
                 "elicitations": [
@@ -108,7 +112,7 @@ async def test_after_a_no_the_call_is_not_sent_again(
                 ]
             },
             "protocol",
-            "too much at once",
+            "too many questions at once",
         ),
     ],
 )

@@ -186,7 +186,7 @@ UNANSWERABLE: list[Any] = [
 
 @pytest.mark.parametrize("asked", UNANSWERABLE, ids=range(len(UNANSWERABLE)))
 def test_what_cannot_be_put_to_a_person_is_refused_in_words(asked: object) -> None:
-    assert refused(asked).startswith("The service asks for something that is not answered here.")
+    assert refused(asked).startswith("The service asks for something that you can't answer here.")
 
 
 @pytest.mark.parametrize(
@@ -225,39 +225,39 @@ def test_an_address_that_misleads_is_not_shown(url: object) -> None:
 
 VALUES: list[tuple[dict[str, Any], Any, str]] = [
     ({"type": "string"}, "x", ""),
-    ({"type": "string"}, 7, "This is a text."),
-    ({"type": "string"}, "\ud800", "This is a text."),
+    ({"type": "string"}, 7, "Enter text."),
+    ({"type": "string"}, "\ud800", "Enter text."),
     ({"type": "string", "minLength": 3}, "ab", "At least 3 characters."),
     ({"type": "string", "maxLength": 3}, "abcd", "At most 3 characters."),
     ({"type": "string", "format": "email"}, "ada@example.org", ""),
-    ({"type": "string", "format": "email"}, "ada", "This is an e-mail address."),
+    ({"type": "string", "format": "email"}, "ada", "Enter an email address."),
     ({"type": "string", "format": "uri"}, "https://x.example", ""),
-    ({"type": "string", "format": "uri"}, "x.example", "This is an address such as https://…"),
+    ({"type": "string", "format": "uri"}, "x.example", "Enter an address, such as https://…"),
     ({"type": "string", "format": "date"}, "2026-07-28", ""),
-    ({"type": "string", "format": "date"}, "2026-02-30", "This is a date: 2026-07-28."),
+    ({"type": "string", "format": "date"}, "2026-02-30", "Enter a date, such as 2026-07-28."),
     ({"type": "string", "format": "date-time"}, "2026-07-28T12:00:00Z", ""),
     (
         {"type": "string", "format": "date-time"},
         "2026-07-28",
-        "This is a date and a time: 2026-07-28T12:00:00Z.",
+        "Enter a date and a time, such as 2026-07-28T12:00:00Z.",
     ),
     ({"type": "number"}, 1.5, ""),
-    ({"type": "number"}, "1.5", "This is a number."),
-    ({"type": "number"}, True, "This is a number."),
-    ({"type": "number"}, float("nan"), "This is a number."),
+    ({"type": "number"}, "1.5", "Enter a number."),
+    ({"type": "number"}, True, "Enter a number."),
+    ({"type": "number"}, float("nan"), "Enter a number."),
     ({"type": "integer"}, 2.0, ""),
-    ({"type": "integer"}, 2.5, "This is a whole number."),
+    ({"type": "integer"}, 2.5, "Enter a whole number."),
     ({"type": "integer", "minimum": 3}, 2, "At least 3."),
     ({"type": "integer", "maximum": 3}, 4, "At most 3."),
     ({"type": "boolean"}, False, ""),
-    ({"type": "boolean"}, "no", "This is yes or no."),
+    ({"type": "boolean"}, "no", "Enter yes or no."),
     ({"type": "string", "enum": ["a", "b"]}, "b", ""),
-    ({"type": "string", "enum": ["a", "b"]}, "c", "Choose from what is offered."),
+    ({"type": "string", "enum": ["a", "b"]}, "c", "Choose one of the options."),
     ({"type": "array", "items": {"enum": ["a", "b"]}}, ["a", "b"], ""),
-    ({"type": "array", "items": {"enum": ["a", "b"]}}, ["c"], "Choose from what is offered."),
-    ({"type": "array", "items": {"enum": ["a", "b"]}}, [[]], "Choose from what is offered."),
-    ({"type": "array", "items": {"enum": ["a", "b"]}}, "a", "Choose from what is offered."),
-    ({"type": "array", "items": {"enum": ["a", "b"]}}, ["a", "a"], "Choose each only once."),
+    ({"type": "array", "items": {"enum": ["a", "b"]}}, ["c"], "Choose one of the options."),
+    ({"type": "array", "items": {"enum": ["a", "b"]}}, [[]], "Choose one of the options."),
+    ({"type": "array", "items": {"enum": ["a", "b"]}}, "a", "Choose one of the options."),
+    ({"type": "array", "items": {"enum": ["a", "b"]}}, ["a", "a"], "Choose each option only once."),
     ({"type": "array", "items": {"enum": ["a"]}, "minItems": 1}, [], "Choose at least 1."),
     ({"type": "array", "items": {"enum": ["a"]}, "maxItems": 0}, ["a"], "Choose at most 0."),
 ]
@@ -276,10 +276,10 @@ def test_what_is_needed_and_what_nobody_asked_for_is_said_by_name() -> None:
     request = one(form("here", here={"type": "string"}, there={"type": "string"}))
 
     assert find_problems(request, {"elsewhere": 1}) == {
-        "here": "This is needed.",
-        "elsewhere": "Nobody asked for this.",
+        "here": "This field is required.",
+        "elsewhere": "This field is not in the form.",
     }
-    assert find_problems(request, None) == {"here": "This is needed."}
+    assert find_problems(request, None) == {"here": "This field is required."}
 
 
 def test_values_survive_as_json() -> None:

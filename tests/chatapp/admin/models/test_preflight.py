@@ -56,9 +56,9 @@ def test_each_tool_is_taken_changed_or_left_out(admin_client: Client, shop: Serv
     assert found["shop_plain"]["OpenAI"].startswith("Accepted")
     for provider, words in found["shop_odd"].items():
         assert words.startswith("Left out"), provider
-        assert "something other than an object" in words
+        assert "does not describe its arguments as an object" in words
     long = found[f"shop_{'a' * 80}"]
-    assert "It is called shop_aaa" in long["OpenAI"] and "called" not in long["Anthropic"]
+    assert "Its name there is shop_aaa" in long["OpenAI"] and "Its name" not in long["Anthropic"]
     spaced = found["shop_spaced"]
     assert "Renamed arguments: a name." in spaced["Gemini"]
     assert "Renamed" not in spaced["OpenAI"]

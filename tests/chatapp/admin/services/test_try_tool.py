@@ -58,7 +58,7 @@ def test_the_form_shows_the_values_the_risk_and_what_policy_says(
 @pytest.mark.parametrize(
     ("name", "typed", "said"),
     [
-        ("limit", "", "Required: limit is missing."),
+        ("limit", "", "Missing: limit."),
         ("limit", "99", "99 is greater than the maximum of 50"),
         ("limit", "two", "This is a number"),
         ("limit", "NaN", "NaN, which is not a JSON number"),

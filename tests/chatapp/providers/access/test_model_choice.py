@@ -113,7 +113,7 @@ def test_rows_come_in_the_order_that_admins_gave_them(owner: Member) -> None:
 def test_a_row_whose_key_is_gone_says_so(owner: Member, settings: Any) -> None:
     a_model(a_provider())
     settings.ENCRYPTION_KEYS = ["Zm9yIHRlc3RzIG9ubHksIG5vdCBhIHNlY3JldCBrZXk="]
-    with pytest.raises(ProviderError, match="cannot be decrypted"):
+    with pytest.raises(ProviderError, match="can't be decrypted"):
         choose_model("team:large", owner)
 
 
@@ -290,8 +290,8 @@ def test_without_anything_there_is_nothing_to_offer(owner: Member, settings: Any
     ("facts", "words"),
     [
         ({}, ()),
-        ({"takes_pictures": True, "takes_documents": True}, ("sees pictures", "reads PDF")),
-        ({"takes_pictures": False, "takes_tools": False}, ("no pictures", "no tools")),
+        ({"takes_pictures": True, "takes_documents": True}, ("reads images", "reads PDF")),
+        ({"takes_pictures": False, "takes_tools": False}, ("no images", "no tools")),
         ({"reasons": True, "context_tokens": 200_000}, ("reasons", "200k context")),
         ({"context_tokens": 1_048_576}, ("1.05M context",)),
         ({"context_tokens": 512}, ("512 context",)),

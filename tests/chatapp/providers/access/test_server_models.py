@@ -128,11 +128,11 @@ def test_default_model_comes_before_the_first_one_listed(server: WireServer, set
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        (Answer(status=404, document="404 page not found"), "most addresses end in /v1"),
+        (Answer(status=404, document="404 page not found"), "Most addresses end in /v1"),
         (Answer(status=401, error={"message": "no"}), "refused the key"),
         (Answer(status=503, error={"message": "loading"}), "It answered 503"),
         (Answer(document="<html>", content_type="text/html"), "not a list of models"),
-        (listing({"data": []}), "lists no model"),
+        (listing({"data": []}), "lists no chat model"),
         (listing({"data": [{"id": "x" * 4_100_000}]}), "did not list its models"),
     ],
 )
@@ -160,7 +160,7 @@ def test_nobody_there_is_told_on_the_page_and_by_the_doctor(
     forget_environment(monkeypatch)
     settings.DEMO, settings.DEFAULT_MODEL = True, ""
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
-    sentence = "The model server at 127.0.0.1 did not list its models."
+    sentence = "The model server (127.0.0.1) did not list its models."
     assert sentence in owner_client.get("/").content.decode()
     assert sentence in owner_client.post("/models/").content.decode()
     assert sentence in Ran("doctor").out

@@ -209,7 +209,7 @@ def test_an_allowance_of_tokens_is_used_up_when_they_are(owner: Member) -> None:
     assert usage.find_used_up_allowance(owner) == ""
     UsageOfDay.objects.update(output_tokens=1_000)
     assert usage.find_used_up_allowance(owner) == (
-        "You have used 1,000 of the 1,000 tokens that an admin allows in a month."
+        "You have used 1,000 of your 1,000 tokens a month."
     )
     allowance.delete()
     assert usage.find_used_up_allowance(owner) == ""
@@ -220,9 +220,7 @@ def test_an_allowance_of_money_counts_its_own_currency_only(owner: Member) -> No
     used_by(owner, cost="7")
     assert usage.find_used_up_allowance(owner) == ""
     UsageOfDay.objects.update(currency="EUR")
-    assert usage.find_used_up_allowance(owner) == (
-        "You have used 7.00 of the 5.00 EUR that an admin allows in a month."
-    )
+    assert usage.find_used_up_allowance(owner) == ("You have used 7.00 of your 5.00 EUR a month.")
 
 
 def test_last_month_does_not_count(owner: Member) -> None:
@@ -241,7 +239,7 @@ def test_last_month_does_not_count(owner: Member) -> None:
     [(date(2026, 11, 30), "1 December"), (date(2026, 12, 31), "1 January")],
 )
 def test_the_hint_names_the_day_on_which_it_begins_anew(today: date, begins: str) -> None:
-    assert usage.describe_renewal(today) == f"It begins anew on {begins}; an admin can raise it."
+    assert usage.describe_renewal(today) == f"It resets on {begins}. An admin can raise it."
 
 
 @pytest.mark.parametrize(("is_shared", "is_over"), [(True, True), (False, False)])
@@ -260,7 +258,7 @@ def test_a_group_uses_its_allowance_up_together_or_each_their_own(
     assert usage.find_used_up_allowance(outsider) == ""
     if is_shared:
         assert usage.find_used_up_allowance(owner).startswith(
-            "Your group has used 100 of the 100 tokens"
+            "Your group has used 100 of its 100 tokens"
         )
 
 
@@ -286,7 +284,7 @@ async def test_a_turn_that_uses_the_allowance_up_ends_before_its_next_model_call
     assert (done.state, done.reason) == (Turn.State.DONE, "budget")
     assert len(scripted.requests) == 1
     (notice,) = await in_database(read_notices, turn)
-    assert "5 of the 5 tokens" in notice
+    assert "5 of your 5 tokens" in notice
 
 
 def test_a_message_that_nobody_will_answer_is_refused_and_stays_in_the_box(
@@ -300,8 +298,8 @@ def test_a_message_that_nobody_will_answer_is_refused_and_stays_in_the_box(
     assert answered.status_code == 409
     page = parse(answered.content.decode())
     assert page.one("textarea").text == "typed with care"
-    assert "5 of the 5 tokens" in page.one("div", id="composer-notice").text
-    with pytest.raises(Refused, match="5 of the 5 tokens"):
+    assert "5 of your 5 tokens" in page.one("div", id="composer-notice").text
+    with pytest.raises(Refused, match="5 of your 5 tokens"):
         retry.ask_again(turn.conversation, owner, scripted.MODEL)
     with pytest.raises(Refused, match="It begins anew on 1"):
         intake.receive(owner, None, text="Hello", model=scripted.MODEL)

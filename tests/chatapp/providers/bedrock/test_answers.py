@@ -265,8 +265,8 @@ async def test_another_address_cannot_list_and_says_so(wire: WireServer) -> None
     provider, _, account = await find_provider("bedrock:m")
     with pytest.raises(ProviderError) as raised:
         await provider.list_models(account)
-    assert "another address" in raised.value.message
-    assert "by their names" in raised.value.hint
+    assert "a different address" in raised.value.message
+    assert "by name" in raised.value.hint
     assert not wire.listed
 
 

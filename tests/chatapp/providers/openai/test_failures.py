@@ -92,7 +92,7 @@ async def test_what_openrouter_flags_is_no_bad_key(wire: WireServer) -> None:
     failure = await failure_of("openai-chat")
     assert failure.kind == "filtered"
     assert "content filter" in failure.message
-    assert "Ask in another way" in failure.hint
+    assert "Rephrase your message" in failure.hint
 
 
 async def test_a_size_beside_the_sentence_is_read(wire: WireServer) -> None:

@@ -234,8 +234,8 @@ def test_a_tool_that_no_provider_can_take_is_left_out_with_a_reason() -> None:
     box = Toolbox(ANTHROPIC, [text, spec(), long])
     assert [tool.name for tool in box.tools] == ["files_list"]
     assert {left.name: left.reason for left in box.left_out} == {
-        "a_text": "Its service describes its arguments as something other than an object.",
-        "a_long": "The description of its arguments is longer than 100,000.",
+        "a_text": "The service does not describe its arguments as an object.",
+        "a_long": "The description of its arguments is longer than 100,000 characters.",
     }
 
 
@@ -244,7 +244,7 @@ def test_openai_gets_no_more_tools_than_it_takes() -> None:
     box = Toolbox(OPENAI, specs)
     assert len(box.tools) == 128
     assert [left.name for left in box.left_out] == ["a_128", "a_129"]
-    assert box.left_out[0].reason == "OpenAI takes at most 128 tools at once."
+    assert box.left_out[0].reason == "OpenAI accepts at most 128 tools at once."
     assert not Toolbox(ANTHROPIC, specs).left_out
 
 
@@ -269,9 +269,9 @@ def test_the_preflight_says_what_a_provider_changes() -> None:
     assert preflight(GEMINI, replace(tool, name="x", input_schema=bare)) == ("", ())
     named = spec({"$filter": {"type": "string"}})
     assert preflight(ANTHROPIC, named) == ("", ("Renamed arguments: $filter.",))
-    assert preflight(OPENAI, tool)[1][0].startswith("It is called files_list_all_")
+    assert preflight(OPENAI, tool)[1][0].startswith("Its name there is files_list_all_")
     not_an_object = ToolSpec(name="x", description="", input_schema={"type": "array"})
-    assert "other than an object" in preflight(OPENAI, not_an_object)[0]
+    assert "as an object" in preflight(OPENAI, not_an_object)[0]
 
 
 def test_a_tool_that_breaks_its_own_description_breaks_no_other(
@@ -283,7 +283,7 @@ def test_a_tool_that_breaks_its_own_description_breaks_no_other(
     dialect = replace(OPENAI, simplify=simplify)
     bad = ToolSpec(name="bad", description="", input_schema={"description": "unheard of"})
     box = Toolbox(dialect, [bad, spec()])
-    reason = "Its description of its arguments cannot be read."
+    reason = "The description of its arguments can't be read."
     assert [(left.name, left.reason) for left in box.left_out] == [("bad", reason)]
     assert [tool.name for tool in box.tools] == ["files_list"]
     assert "KeyError" in caplog.text

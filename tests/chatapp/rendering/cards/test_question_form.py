@@ -114,15 +114,15 @@ def test_what_is_left_empty_is_not_given_but_a_box_that_is_not_ticked_is_a_no() 
 @pytest.mark.parametrize(
     ("sent", "name", "problem"),
     [
-        ("", "name", "This is needed."),
+        ("", "name", "This field is required."),
         ("v0-name=A", "name", "At least 2 characters."),
-        ("v0-name=Ada&v0-count=some", "count", "This is a whole number."),
-        ("v0-name=Ada&v0-count=1e999", "count", "This is a whole number."),
+        ("v0-name=Ada&v0-count=some", "count", "Enter a whole number."),
+        ("v0-name=Ada&v0-count=1e999", "count", "Enter a whole number."),
         ("v0-name=Ada&v0-count=10", "count", "At most 9."),
-        ("v0-name=Ada&v0-mail=nobody", "mail", "This is an e-mail address."),
-        ("v0-name=Ada&v0-size=xl", "size", "Choose from what is offered."),
-        ("v0-name=Ada&v0-tags=green", "tags", "Choose from what is offered."),
-        ("v0-name=Ada&v0-day=soon", "day", "This is a date: 2026-07-28."),
+        ("v0-name=Ada&v0-mail=nobody", "mail", "Enter an email address."),
+        ("v0-name=Ada&v0-size=xl", "size", "Choose one of the options."),
+        ("v0-name=Ada&v0-tags=green", "tags", "Choose one of the options."),
+        ("v0-name=Ada&v0-day=soon", "day", "Enter a date, such as 2026-07-28."),
     ],
 )
 def test_what_does_not_fit_is_said_beside_its_field(sent: str, name: str, problem: str) -> None:

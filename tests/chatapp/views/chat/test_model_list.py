@@ -151,7 +151,7 @@ def test_the_default_comes_first_with_the_others_of_its_provider(
         ("", ["team:blind", "team:deep", "team:eyes", "demo:assistant"]),
         ("DEEP", ["team:deep"]),
         ("team pictures", ["team:blind", "team:eyes"]),
-        ("sees pictures", ["team:eyes"]),
+        ("reads images", ["team:eyes"]),
         ("reasons", ["team:deep"]),
         ("demo", ["demo:assistant"]),
         ("never", []),

@@ -186,7 +186,7 @@ async def test_a_root_without_a_stroke_is_not_the_same_issuer_as_one_with(
     with pytest.raises(OperationError) as caught:
         await found(here)
 
-    assert "another name" in caught.value.message
+    assert "a different name" in caught.value.message
 
 
 async def test_trouble_at_the_service_is_not_taken_for_silence(
@@ -282,7 +282,7 @@ async def test_a_service_of_the_oldest_kind_may_not_pose_as_another(
     with pytest.raises(OperationError) as caught:
         await found(here)
 
-    assert "another name" in caught.value.message
+    assert "a different name" in caught.value.message
 
 
 async def test_a_service_that_says_nothing_has_the_usual_addresses_at_its_root(
