@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext_lazy
 
 from mcpconfig.models import ToolDefinition
 
@@ -12,12 +13,12 @@ from .hidden_characters import draw_hidden
 from .word_diff import render_word_diff
 
 FIELDS = {
-    "name": "Name",
-    "title": "Title",
-    "description": "Description",
-    "input_schema": "Arguments",
-    "output_schema": "Results",
-    "annotations": "What the service says of it",
+    "name": gettext_lazy("Name"),
+    "title": gettext_lazy("Title"),
+    "description": gettext_lazy("Description"),
+    "input_schema": gettext_lazy("Arguments"),
+    "output_schema": gettext_lazy("Result"),
+    "annotations": gettext_lazy("Hints from the service"),
 }
 
 
