@@ -11,6 +11,8 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from chatapp.calls.ledger import Outcome, build_stored_result, describe_error
 from chatapp.context.withheld_results import annotate_review, hold_result
@@ -37,11 +39,13 @@ LONGEST_WAIT_SECONDS = 300.0
 REPEATED = timedelta(minutes=1)
 # A call that was stopped is unknown until the service reports the end of its task.
 OPEN = (*ToolCall.PAUSED, State.UNKNOWN)
-GONE = "The service no longer knows this task, so it may or may not have taken effect."
-TOO_LATE = "The service did not finish this in time, so its outcome is unknown."
-NO_SERVICE = "The service was removed while it worked on this."
-MOVED = "The service's address was changed while it worked on this, so nobody can ask after it."
-CHECK = "Check at the service, then say what you found."
+GONE = gettext_lazy("The service no longer knows this task. It may or may not have taken effect.")
+TOO_LATE = gettext_lazy("The service did not finish in time, so the outcome is unknown.")
+NO_SERVICE = gettext_lazy("The service was removed while this was running.")
+MOVED = gettext_lazy(
+    "The address of the service changed while this was running, so the outcome is unknown."
+)
+CHECK = gettext_lazy("Check at the service, then say what you found.")
 
 
 def has_planned_polls() -> bool:
@@ -142,7 +146,7 @@ def accept_report(task: RemoteTask, report: TaskReport, *, was_just_answered: bo
             settle_task(task, Outcome(state=state, result=build_stored_result(report.result)))
         case "failed" | "completed":
             settle_task(
-                task, _build_ended(State.FAILED, "failed", report.error or "The task failed.")
+                task, _build_ended(State.FAILED, "failed", report.error or _("The task failed."))
             )
         case "cancelled":
             settle_task(
@@ -160,8 +164,8 @@ def accept_report(task: RemoteTask, report: TaskReport, *, was_just_answered: bo
 
 def _describe_cancellation(report: TaskReport) -> str:
     if not report.message:
-        return "The service cancelled the task."
-    return f"The service cancelled the task and said: “{report.message}”"
+        return _("The service cancelled the task.")
+    return _("The service cancelled the task and said: “%(text)s”") % {"text": report.message}
 
 
 def _build_ended(state: ToolCall.State, kind: str, message: str) -> Outcome:
@@ -169,7 +173,7 @@ def _build_ended(state: ToolCall.State, kind: str, message: str) -> Outcome:
 
 
 def _build_unknown(message: str) -> Outcome:
-    error = {"kind": "task_lost", "message": message, "hint": CHECK}
+    error = {"kind": "task_lost", "message": str(message), "hint": str(CHECK)}
     return Outcome(state=State.UNKNOWN, error=error)
 
 

@@ -10,12 +10,13 @@ from typing import Any
 
 from django.db.models import Q
 from django.utils import timezone
+from django.utils.translation import gettext_lazy
 
 from chatapp.models import Approval, Question, Review, Turn
 
 State = Approval.State
-TO_RUN, SECOND = "Run it or not", "Second signature"
-ANSWER, RESULT = "Answer a question", "Look at a result"
+TO_RUN, SECOND = gettext_lazy("Approval"), gettext_lazy("Second approval")
+ANSWER, RESULT = gettext_lazy("Question"), gettext_lazy("Review of a result")
 STATES: dict[str, str] = {
     Question.State.ANSWERED: State.GRANTED,
     Question.State.DECLINED: State.DENIED,
