@@ -237,7 +237,7 @@ async def _send_permitted(lease: Lease, sending: Sending) -> Ending:
         return Outcome(state=state, error=describe_error(error))
     except Exception:
         log.exception("Tool call %s ended in a way that nobody foresaw", sending.call_id)
-        return Outcome(state=State.UNKNOWN, error=UNFORESEEN)
+        return Outcome(state=State.UNKNOWN, error=translate_error(UNFORESEEN))
     reach(FaultPoint.CALL_ANSWERED)
     if isinstance(answer, InputRequired | TaskStarted):
         return answer

@@ -60,7 +60,7 @@ def test_enter_in_the_message_box_never_approves(visit: Visit) -> None:
     expect(question).to_be_visible()
     tick_as_read(tab)
     box(tab).press("Enter")
-    expect(tab.get_by_text("Write a message first.")).to_be_visible()
+    expect(tab.get_by_text("Enter a message.")).to_be_visible()
     expect(question).to_be_visible()
     ask(tab, visit.house.model.answers("Yes, run it", Answer(text="I must not do that myself.")))
     expect(region(tab)).to_contain_text("I must not do that myself.")

@@ -54,7 +54,7 @@ def test_a_service_is_added_tested_changed_and_removed(
     add(tab, name, "https://127.0.0.1:9/mcp", token="a-token-of-mine")
     expect(tab.get_by_role("heading", name=name).first).to_be_visible()
     expect(tab.locator("#own-state")).to_contain_text("It is kept, and cannot be used now.")
-    expect(tab.locator("#own-state")).to_contain_text("added by an admin")
+    expect(tab.locator("#own-state")).to_contain_text("Ask an admin to add")
 
     tab.get_by_role("link", name="Change", exact=True).click()
     tab.get_by_label("Title").fill("My box")

@@ -29,7 +29,7 @@ def ask(house: House, token: str, path: str, arguments: dict[str, Any] | None = 
 def create_token(tab: Page, name: str) -> str:
     """A new token for the REST face, made by keyboard; its text."""
     form = tab.get_by_role("form", name="Make a token")
-    form.get_by_role("textbox", name="What is it for?").fill(name)
+    form.get_by_role("textbox", name="Name").fill(name)
     form.get_by_role("checkbox", name="Use tools over REST").focus()
     tab.keyboard.press("Space")
     form.get_by_role("combobox").select_option("30")

@@ -232,9 +232,9 @@ def test_the_first_word_counts(owner: Member) -> None:
     call = held_row(owner)
     binding = call.review.binding
     reviews.withhold_result(call, by=owner, binding=binding)
-    with pytest.raises(Refused, match="Already held back by owner"):
+    with pytest.raises(Refused, match="Already withheld by owner"):
         reviews.give_result(call, by=owner, binding=binding, shown_at=None)
-    with pytest.raises(Refused, match="Already held back"):
+    with pytest.raises(Refused, match="Already withheld"):
         reviews.withhold_result(call, by=owner, binding=binding)
     assert Review.objects.get().state == Review.State.HELD_BACK
 

@@ -127,7 +127,7 @@ def end_moved() -> None:
         (reordered, 2, "follow"),
         (hash_made_to_fit, 5, "follow"),
         (cut_off, 7, "missing"),
-        (end_moved, ENTRIES, "another hash"),
+        (end_moved, ENTRIES, "unexpected hash"),
     ],
 )
 def test_each_tampering_is_named_at_its_position(

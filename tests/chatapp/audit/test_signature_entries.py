@@ -106,7 +106,7 @@ async def test_both_read_it_in_their_logs_and_only_the_owner_is_led_to_the_chat(
         return [signed_in(each).get("/log/").content.decode() for each in (owner, ben)]
 
     owners, signers = await in_database(pages)
-    said = "Signed first by owner, second for “Operations”, in place of ada."
+    said = "First approved by owner. Second approval for “Operations” as delegate of ada."
     assert said in owners and said in signers
     assert "It waits for “Operations”." in owners
     chat = f"/c/{turn.conversation_id}/"

@@ -138,7 +138,7 @@ def test_a_page_and_a_frame_show_the_same_message(owner: Member) -> None:
 def test_each_can_be_sent_once(owner: Member) -> None:
     file = draft(owner)
     first = sent(owner, file)
-    with pytest.raises(Refused, match="not there any more"):
+    with pytest.raises(Refused, match="no longer exist"):
         sent(owner, file)
     assert Attachment.objects.get().part == Part.objects.get(message=first.question, kind="file")
     assert Turn.objects.count() == 1

@@ -109,4 +109,4 @@ def test_models_that_do_not_reason_have_no_effort_to_choose(
 def test_the_command_says_which_efforts_there_are(owner: Member, effort: str) -> None:
     ran = Ran("chat", "Hello", "--model", scripted.MODEL, "--effort", effort)
     assert ran.code
-    assert f"There is no effort “{effort}”" in ran.err
+    assert f"Unknown effort “{effort}”" in ran.err

@@ -110,8 +110,8 @@ async def test_a_turn_that_always_asks_for_tools_stops_at_its_budget(
     assert done.reason == "budget"
     assert len(scripted.requests) == 3
     notice = await in_database(Part.objects.get, kind=Part.Kind.NOTICE)
-    assert notice.text == "This turn has asked the model 3 times, which is the limit."
-    assert notice.hint == "Send “go on” to let it continue."
+    assert notice.text == "This answer has called the model 3 times, which is the limit."
+    assert notice.hint == "Send “go on” to continue."
 
 
 async def test_a_step_whose_worker_died_is_asked_anew_and_nothing_is_shown_twice(

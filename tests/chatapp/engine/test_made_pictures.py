@@ -84,7 +84,7 @@ async def test_a_picture_is_its_owners_alone(
     ("data", "sentence"),
     [
         (b"<svg xmlns='http://www.w3.org/2000/svg'/>", "not a PNG, JPEG, GIF or WebP"),
-        (b"%PDF-1.7", "it is a PDF"),
+        (b"%PDF-1.7", "a PDF instead of an image"),
         (b"BM" + bytes(60), "not a PNG"),
         (b"", "not a PNG"),
         (PNG + bytes(4_000), "a picture that is too large to show (3.9 KB)."),

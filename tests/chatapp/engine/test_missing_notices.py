@@ -77,4 +77,4 @@ def test_it_is_said_once_however_often_the_turn_begins_anew(turn: Turn) -> None:
     note_missing(lease, missing)
     (said,) = Part.objects.filter(message=turn.answer_id)
     assert said.text.count("It is away.") == 5
-    assert said.text.endswith("So are those of 2 more.")
+    assert said.text.endswith("The tools of 2 other services are not available either.")

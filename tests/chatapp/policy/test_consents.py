@@ -228,10 +228,10 @@ def listed(owner: Member) -> str:
     ("change", "words"),
     [
         ({}, ""),
-        ({"endpoint": "https://elsewhere.example/mcp"}, "the service has another address since"),
-        ({"hash": "older"}, "the tool was changed or removed since"),
-        ({"widest": "conversation"}, "an admin does not let people allow this in advance any more"),
-        ({"level": "high"}, "the risk of the tool is high by now, and high risks are allowed once"),
+        ({"endpoint": "https://elsewhere.example/mcp"}, "the address of the service has changed"),
+        ({"hash": "older"}, "the tool was changed or removed"),
+        ({"widest": "conversation"}, "an admin no longer lets people allow this in advance"),
+        ({"level": "high"}, "the tool now has a high risk, which can only be allowed once"),
         ({"level": "high", "to_high": "yes"}, ""),
     ],
 )

@@ -176,8 +176,12 @@ def test_a_rule_about_our_own_tools_counts_in_a_test(owner: Member) -> None:
 @pytest.mark.parametrize(
     ("expected", "field", "decided"),
     [
-        ("type", "wants_typing", "the tool’s name typed, but it asks two people and wants no name"),
-        ("two", "second", "two people sign, but it asks one person and has the tool’s name"),
+        (
+            "type",
+            "wants_typing",
+            "the tool’s name typed, but it needs two approvals without typing",
+        ),
+        ("two", "second", "two people sign, but it needs one approval and requires typing"),
     ],
 )
 def test_a_test_can_expect_more_than_a_click_of_one_person(

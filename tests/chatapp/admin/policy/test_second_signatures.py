@@ -155,5 +155,5 @@ def test_an_admin_alone_does_not_try_by_hand_what_two_must_sign(admin: Member) -
     service = shop()
     HousePolicy(high_needs=second_signature()).save()
     definition = ToolDefinition.objects.get(service=service, name="delete_label")
-    with pytest.raises(Refused, match="Two people sign for this"):
+    with pytest.raises(Refused, match="This needs two approvals"):
         manual_runs.propose(admin, definition, "{}", uuid.uuid4())

@@ -198,8 +198,8 @@ def private(service: Service) -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (moved, "has changed since this was shown"),
-        (changed, "has changed since this was shown"),
+        (moved, "its service changed"),
+        (changed, "its service changed"),
         (private, "Only somebody uses this service"),
     ],
 )
@@ -269,7 +269,7 @@ def test_what_could_deceive_is_drawn_where_a_yes_is_asked(
     shop.definitions.filter(name="delete_order").update(title="Keep\u202e <b>order")
     asked = desk(admin_client, shop, "delete_order").ask(name="A\u200b17")
     assert "Approve: Keep⟨U+202E⟩ <b>order · Shop" in asked.said
-    assert "A⟨U+200B⟩17" in asked.said and "It contains hidden characters" in asked.said
+    assert "A⟨U+200B⟩17" in asked.said and "Contains hidden characters" in asked.said
 
 
 # --- once ------------------------------------------------------------------------------------

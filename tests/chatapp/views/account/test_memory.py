@@ -103,7 +103,7 @@ def test_a_person_deletes_a_fact(owner_client: Client, fact: Memory) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "says"), [("", "Write down"), ("   ", "Write down"), (LONG, "At most 500 characters")]
+    ("text", "says"), [("", "Enter a fact"), ("   ", "Enter a fact"), (LONG, "The limit is 500")]
 )
 def test_what_does_not_fit_is_said_and_nothing_typed_is_lost(
     owner_client: Client, fact: Memory, text: str, says: str

@@ -178,7 +178,7 @@ def test_one_that_changed_is_refused_and_the_others_go_through(
     answer = post(owner_client, calls, run=calls[:2])
     assert answer.status_code == 200
     assert states(calls[:2]) == [State.AWAITING_APPROVAL, State.APPROVED]
-    assert get_sentence(answer) == "1 allowed. 1 refused: the card says why."
+    assert get_sentence(answer) == "1 action allowed. 1 action was refused. Its card says why."
     assert card(answer, calls[0]).one(role="alert").text == CHANGED
     assert not card(answer, calls[1]).all(role="alert")
 

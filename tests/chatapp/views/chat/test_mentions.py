@@ -110,7 +110,7 @@ def test_every_choice_is_found_again_in_the_message(owner: Member, wiki: Service
     ("field", "value", "state"),
     [
         ("confirmed_hash", "", "Not confirmed yet, so it asks."),
-        ("confirmed_hash", "another", "Changed lately, so it asks."),
+        ("confirmed_hash", "another", "Changed recently, so it asks."),
     ],
 )
 def test_a_tool_that_will_ask_says_so(

@@ -106,8 +106,8 @@ def test_an_id_that_somebody_else_used_gives_nothing_of_theirs(
 @pytest.mark.parametrize(
     ("values", "sentence"),
     [
-        ({"text": ""}, "Write a message first."),
-        ({"text": " \n "}, "Write a message first."),
+        ({"text": ""}, "Enter a message."),
+        ({"text": " \n "}, "Enter a message."),
         ({"text": "x" * 51}, "the limit is 50"),
         ({"model": "nobody:knows"}, "nobody:knows"),
         ({"model": ""}, "model"),
