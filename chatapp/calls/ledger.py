@@ -9,7 +9,7 @@ import time
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.db import transaction
 from django.db.models import F
@@ -32,9 +32,6 @@ from mcpconfig.models import Service, ToolDefinition, ToolSetting
 from mcpconfig.values.acting import Acting
 from mcpconfig.values.errors import OperationError
 from mcpconfig.values.results import Progress, ToolResult, make_storable
-
-if TYPE_CHECKING:
-    from django_stubs_ext import StrOrPromise
 
 STOPPED = {
     "kind": "stopped",
@@ -114,7 +111,7 @@ class Moment:
         return max(time.monotonic() - self.monotonic, time.time() - self.wall)
 
 
-def translate_error(error: "Mapping[str, StrOrPromise]") -> dict[str, str]:
+def translate_error(error: Mapping[str, object]) -> dict[str, str]:
     """Return the error in the active language, ready to be stored."""
     return {name: str(value) for name, value in error.items()}
 

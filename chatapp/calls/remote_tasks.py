@@ -4,7 +4,7 @@ for; no turn is held meanwhile. The result of a task ends its call and wakes the
 import asyncio
 import logging
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.db import transaction
@@ -30,6 +30,9 @@ from .deciding import compute_binding
 from .pausing import build_acting, can_sign_in, end_pause
 from .question_rounds import read_answers, store_question
 from .transitions import Actor, move_call
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
 
 log = logging.getLogger(__name__)
 State = ToolCall.State
@@ -172,7 +175,7 @@ def _build_ended(state: ToolCall.State, kind: str, message: str) -> Outcome:
     return Outcome(state=state, error={"kind": kind, "message": message, "hint": ""})
 
 
-def _build_unknown(message: str) -> Outcome:
+def _build_unknown(message: "StrOrPromise") -> Outcome:
     error = {"kind": "task_lost", "message": str(message), "hint": str(CHECK)}
     return Outcome(state=State.UNKNOWN, error=error)
 

@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy
@@ -11,6 +11,9 @@ from mcpconfig.models import ToolDefinition
 
 from .hidden_characters import draw_hidden
 from .word_diff import render_word_diff
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
 
 FIELDS = {
     "name": gettext_lazy("Name"),
@@ -26,7 +29,7 @@ FIELDS = {
 class Part:
     """One part of a definition, or its change."""
 
-    label: str
+    label: "StrOrPromise"
     html: SafeString
 
 

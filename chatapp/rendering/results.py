@@ -337,7 +337,9 @@ def _is_wrapped(structured: Any, said: list[str]) -> bool:
 def _build_piece(index: int, block: Block, place: Place) -> Piece:
     match block.get("type"):
         case "text":
-            return _build_text_piece(place.label, _get_text(block), f"{place.element_id}-{index}")
+            return _build_text_piece(
+                str(place.label), _get_text(block), f"{place.element_id}-{index}"
+            )
         case "image" | "audio":
             return _build_bytes_piece(index, block.get("data"), block, place)
         case "resource":

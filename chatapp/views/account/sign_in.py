@@ -142,7 +142,7 @@ def set_password(request: HttpRequest) -> HttpResponse:
         except TooManySignIns:
             # Rendering the form with its data would hash the old password.
             form = build_password_form(member, None)
-            problem, status = BUSY, 503
+            problem, status = str(BUSY), 503
     context = {"form": form, "is_first": is_first, "problem": problem}
     return render(request, "sign_in/password.html", context, status=status)
 

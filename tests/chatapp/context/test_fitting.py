@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from chatapp.api.outcomes import sum_tokens as tokens_of_program
-from chatapp.context import fitting, shortening, summaries
+from chatapp.context import shortening, summaries
 from chatapp.context.shortening import find_turn_starts
 from chatapp.conversations import intake
 from chatapp.engine.runtime import EngineRuntime
@@ -189,8 +189,6 @@ async def test_a_question_that_is_too_long_by_itself_says_so(
     assert done.state == Turn.State.FAILED
     assert "exceed the model's context" in (await in_database(read_notices, done))[0]
     assert scripted.requests == []
-    # One kept for all turns would hold the frames of each.
-    assert fitting.ONE_QUESTION_TOO_LONG.__traceback__ is None
 
 
 async def test_a_stranger_cannot_take_a_summary_back(

@@ -133,8 +133,8 @@ SENTENCES: dict[str, tuple[Abilities, tuple[HistoryItem, ...], tuple[str, ...]]]
         (ASKED, ANSWER),
         (
             "The model did not receive “dot.png”. It does not accept images.",
-            "The model was not shown “plan.pdf”. It takes no PDF files, and it got the words "
-            "instead.",
+            "The model did not receive “plan.pdf”. It does not accept PDF files. It received the "
+            "text instead.",
         ),
     ),
     "too large": (

@@ -235,7 +235,7 @@ async def test_a_chat_without_tools_has_none_at_all(
     assert scripted.requests[-1].tools == scripted.requests[-2].tools == ()
     assert "Tools are switched off for this chat." in scripted.requests[-1].system
     (said,) = await in_database(read_notices, again)
-    assert said == "Tools are switched off for this chat, so @notebook was not used."
+    assert said == "Tools are switched off for this chat, so this was not used: @notebook."
     call = await get_only_call(again)
     assert (call.state, call.attempt) == (ToolCall.State.FAILED, 0)
 

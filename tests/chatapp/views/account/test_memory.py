@@ -68,7 +68,7 @@ def test_the_same_words_are_not_kept_twice_and_that_is_said(
         answer = owner_client.post(url, {"text": "i like TEA."})
         assert answer.status_code == 422
         shown = parse(answer.content.decode())
-        assert shown.one(role="alert").text == KNOWN
+        assert shown.one(role="alert").text == str(KNOWN)
     assert set(Memory.objects.values_list("text", flat=True)) == {"I like tea.", "I like milk."}
     assert owner_client.post(f"/memory/{fact.pk}/", {"text": "I like TEA."}).status_code == 302
 

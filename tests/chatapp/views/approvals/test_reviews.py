@@ -157,7 +157,7 @@ def test_what_cannot_be_read_gives_nothing(
 ) -> None:
     reply = answer(owner_client, call, **values)
     assert reply.status_code == 422
-    assert root_of(reply.content.decode()).one(role="alert").text == UNREADABLE
+    assert root_of(reply.content.decode()).one(role="alert").text == str(UNREADABLE)
     assert state() == State.OPEN
 
 

@@ -237,7 +237,7 @@ def test_without_javascript_a_refusal_is_shown_on_the_page(
 ) -> None:
     answer = decide(ada_client, call, htmx=False, version="c" * 64)
     assert answer.status_code == 409
-    assert parse(answer.content.decode()).one(role="alert").text == CHANGED
+    assert parse(answer.content.decode()).one(role="alert").text == str(CHANGED)
 
 
 def test_of_two_approvers_the_first_counts_and_the_other_is_told(
