@@ -34,8 +34,8 @@ def give_result(call: ToolCall, *, by: Member, binding: str, shown_at: float | N
 def withhold_result(call: ToolCall, *, by: Member, binding: str, reason: str = "") -> None:
     """Keep this result from the model; `reason` is a note to it."""
     if len(reason) > REASON_CHARACTERS:
-        sentence = _("Your note to the assistant is too long. The limit is %(most)d characters.")
-        raise Refused(sentence % {"most": REASON_CHARACTERS})
+        sentence = _("Your note to the assistant is too long. The limit is %(most)s characters.")
+        raise Refused(sentence % {"most": f"{REASON_CHARACTERS:,}"})
     _settle(call, Review.State.HELD_BACK, by, binding, reason.strip())
 
 

@@ -52,7 +52,7 @@ def sign_first(visit: Visit, tab: Page, name: str) -> None:
     expect(question).to_contain_text("somebody has to sign for “Operations”")
     tick_as_read(tab)
     button(question, "Run once").click()
-    waiting = tab.get_by_role("group", name=re.compile("^Waiting for a second signature"))
+    waiting = tab.get_by_role("group", name=re.compile("^Waiting for a second approval"))
     expect(waiting).to_contain_text("Signed by you.")
     assert visit.executions(name) == 0
 
@@ -64,7 +64,7 @@ def test_one_signs_on_a_laptop_the_other_on_a_phone_and_then_it_runs(
     tab, phone = visit.tab(viewport=LAPTOP), visit.tab("approver", viewport=PHONE)
     phone.goto("/approvals/")
     sign_first(visit, tab, "signed")
-    expect(tab.get_by_text("Waiting for a second signature", exact=True)).to_be_visible()
+    expect(tab.get_by_text("Waiting for a second approval", exact=True)).to_be_visible()
     line = phone.get_by_role("link", name=re.compile("Delete thing signed"))
     expect(line).to_contain_text("for owner")
     line.click()

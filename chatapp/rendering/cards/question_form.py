@@ -94,7 +94,7 @@ def _build_link(request: InputRequest) -> RequestForm:
     host = parts.hostname or ""
     warnings = []
     if "xn--" in host:
-        warnings.append(_("This address contains letters of another alphabet that may look alike."))
+        warnings.append(_("This address contains look-alike letters of another alphabet."))
     if parts.scheme == "http":
         warnings.append(_("This address is not encrypted and leads to your own computer."))
     return RequestForm(

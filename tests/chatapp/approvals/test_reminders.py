@@ -70,7 +70,7 @@ async def test_who_has_not_answered_for_minutes_is_told_once(
     await remind_due()
     (mail,) = office.mails
     assert (mail["To"], mail["From"]) == ("owner@chat.example", "countersign@chat.example")
-    assert mail["Subject"] == "1 thing waits for you in Countersign"
+    assert mail["Subject"] == "1 request waits for you in Countersign"
     await in_database(later)
     await remind_due()
     assert len(office.mails) == 1
@@ -130,7 +130,7 @@ async def test_several_things_are_one_mail_and_the_next_comes_minutes_later(
     for _ in range(3):
         await in_database(waits, owner)
     await remind_due()
-    assert office.mails[0]["Subject"] == "3 things wait for you in Countersign"
+    assert office.mails[0]["Subject"] == "3 requests wait for you in Countersign"
     assert len(set(links_in(office.mails[0]))) == 3
     await in_database(waits, owner)
     await remind_due()
@@ -310,7 +310,7 @@ def linked(person: Member, **values: Any) -> tuple[ToolCall, str]:
 def test_a_link_leads_to_its_call_once(owner: Member) -> None:
     call, token = linked(owner)
     assert follow_link(owner, token) == call.pk
-    with pytest.raises(Refused, match="used before"):
+    with pytest.raises(Refused, match="already used"):
         follow_link(owner, token)
 
 
@@ -323,7 +323,7 @@ def test_a_link_is_for_one_person(owner: Member, stranger: Member) -> None:
 
 def test_a_link_ends(owner: Member) -> None:
     _call, token = linked(owner, expires_at=timezone.now())
-    with pytest.raises(Refused, match="too old"):
+    with pytest.raises(Refused, match="has expired"):
         follow_link(owner, token)
 
 

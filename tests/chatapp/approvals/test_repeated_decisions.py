@@ -195,7 +195,7 @@ def test_run_again_wants_what_run_once_wanted(turn: Turn, owner: Member) -> None
         turn=turn, step=1, position=0, tool_name="delete_note", state=ToolCall.State.UNKNOWN
     )
     soon = turn.created_at.timestamp() + 10**9
-    with pytest.raises(Refused, match="too quick"):
+    with pytest.raises(Refused, match="before you could read"):
         decisions.resolve(call, by=owner, verdict="worked", shown_at=soon)
     expires = turn.created_at
     Approval.objects.create(tool_call=call, binding="b", wants_typing=True, expires_at=expires)

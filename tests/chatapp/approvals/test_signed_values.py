@@ -34,7 +34,7 @@ async def test_the_second_sees_and_signs_the_values_that_the_first_chose(
     shown = call.approval.binding
     other = '{"title": "Old ideas", "text": "less"}'
     await in_database(partial(sign, call, owner, arguments=other))
-    with pytest.raises(Refused, match="has changed"):
+    with pytest.raises(Refused, match="changed after you opened it"):
         await in_database(partial(decisions.grant, call, by=ada, binding=shown, shown_at=None))
     with pytest.raises(Refused, match="with the values shown"):
         await in_database(partial(sign, call, ada, arguments=APPEND[1]))

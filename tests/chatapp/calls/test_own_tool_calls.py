@@ -121,7 +121,7 @@ async def test_a_tool_of_our_own_is_allowed_once_only(
     call = await called(runtime, turn, "remember", text=FACT)
     owner, binding = call.turn.conversation.owner, call.approval.binding
     allow = partial(decisions.grant, call, by=owner, binding=binding, shown_at=None, scope=scope)
-    with pytest.raises(Refused, match="allowed once only"):
+    with pytest.raises(Refused, match="only be allowed once"):
         await in_database(allow)
     assert not await in_database(Consent.objects.exists)
 

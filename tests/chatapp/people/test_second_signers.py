@@ -108,7 +108,7 @@ async def test_no_consent_is_given_by_a_first_or_a_second_signature(
     runtime: EngineRuntime, turn: Turn, confirmed: Service, ada: Member, scope: str
 ) -> None:
     call, owner = await asked(runtime, turn, DELETE)
-    with pytest.raises(Refused, match="once only"):
+    with pytest.raises(Refused, match="only be allowed once"):
         await in_database(partial(sign, call, owner, scope=scope))
     await in_database(sign, call, owner)
     with pytest.raises(Refused, match="for one run"):

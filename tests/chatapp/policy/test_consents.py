@@ -145,7 +145,7 @@ async def test_a_high_risk_is_allowed_once_only_unless_the_house_says_more(
     runtime: EngineRuntime, turn: Turn, confirmed: Service
 ) -> None:
     call, owner = await asked(runtime, turn, DELETE)
-    with pytest.raises(Refused, match="once only"):
+    with pytest.raises(Refused, match="only be allowed once"):
         await in_database(lambda: allow(call, owner, scope="always"))
     await in_database(lambda: HousePolicy(consents_to_high=True).save())
     await in_database(lambda: allow(call, owner, scope="always"))

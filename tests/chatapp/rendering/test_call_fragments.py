@@ -97,7 +97,7 @@ def test_a_card_says_as_whom_it_runs(turn: Turn, authentication: str, words: str
 
 @pytest.mark.parametrize(
     ("visibility", "words"),
-    [("private", "runs as your own account"), ("everyone", "uses a shared account")],
+    [("private", "uses your own account"), ("everyone", "uses a shared account")],
 )
 def test_a_token_that_is_ones_own_is_no_shared_account(
     turn: Turn, visibility: str, words: str

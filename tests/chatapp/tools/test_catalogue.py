@@ -224,7 +224,7 @@ def test_a_service_that_does_not_answer_is_given_up_in_time(
         Service.objects.filter(pk=slow.pk).update(url=url, tools_fresh_until=None)
         catalogue = offered(owner)
     assert catalogue.notices == (
-        "The tools of “slow” cannot be used now. The service did not answer in time.",
+        "The tools of “slow” cannot be used now. The service did not respond in time.",
     )
 
 

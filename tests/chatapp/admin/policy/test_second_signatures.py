@@ -136,11 +136,11 @@ def test_an_admin_names_a_stand_in_for_somebody(admin_client: Client) -> None:
     ada, ben = member("ada", "Operations"), member("ben")
     values = {"approver": ada.pk, "stand_in": ben.pk, "begins_on": "2026-01-02"}
     wrong = admin_client.post(f"{STAND_INS}add/", values | {"ends_on": "2026-01-01"})
-    assert "The last day is before the first one." in said(wrong)
+    assert "The last day is before the first day." in said(wrong)
     own = admin_client.post(
         f"{STAND_INS}add/", values | {"stand_in": ada.pk, "ends_on": "2026-01-03"}
     )
-    assert "Nobody stands in for themselves." in said(own)
+    assert "You cannot be your own delegate." in said(own)
     admin_client.post(f"{STAND_INS}add/", values | {"ends_on": "2026-01-03"})
     assert str(StandIn.objects.get()) == "ben for ada"
 

@@ -62,7 +62,7 @@ def test_the_form_shows_the_values_the_risk_and_what_policy_says(
         ("limit", "99", "99 is greater than the maximum of 50"),
         ("limit", "two", "This is a number"),
         ("limit", "NaN", "NaN, which is not a JSON number"),
-        ("tags", "[a", "This is not JSON"),
+        ("tags", "[a", "Enter valid JSON"),
         ("tags", '{"a": 1, "a": 2}', "name the same value twice"),
         ("near", "[]", "near must be an object or null, not a list"),
         ("state", '"lost"', "Choose from what is offered"),

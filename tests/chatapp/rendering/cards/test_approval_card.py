@@ -125,7 +125,7 @@ def test_a_row_and_last_time_keep_the_secret_too(turn: Turn) -> None:
     assert "first-one" not in render_call(done)
     html = render_call(rows.question(turn, {"password": "second-one"}))
     assert "first-one" not in html
-    assert "Last time: <span>another secret</span>" in html
+    assert "Last time: <span>a different secret</span>" in html
 
 
 def test_without_a_secret_the_exact_text_stays_as_it_is() -> None:

@@ -148,7 +148,7 @@ def test_the_selected_run_and_the_others_wait_on(
     answer = post(owner_client, calls, run=calls[:1])
     assert answer.status_code == 200
     assert states(calls) == [State.APPROVED, State.AWAITING_APPROVAL, State.AWAITING_APPROVAL]
-    assert get_sentence(answer) == "1 allowed."
+    assert get_sentence(answer) == "1 action allowed."
     assert card(answer, calls[0]).one("details")["data-state"] == State.APPROVED
     approval = Approval.objects.get(tool_call=calls[0])
     assert (approval.state, approval.decided_by) == (Approval.State.GRANTED, owner)
@@ -159,7 +159,7 @@ def test_none_of_them_runs_where_the_person_says_so_whatever_the_risk(
 ) -> None:
     answer = post(owner_client, calls, "deny", run=[])
     assert states(calls) == [State.DENIED] * 3
-    assert get_sentence(answer) == "3 not run."
+    assert get_sentence(answer) == "3 actions denied."
 
 
 def test_each_decision_is_logged(

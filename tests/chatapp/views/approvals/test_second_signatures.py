@@ -177,7 +177,7 @@ def test_the_requester_sees_who_is_awaited_and_may_still_say_no(
 def test_the_answer_says_what_it_waits_for(owner_client: Client, call: ToolCall) -> None:
     html = owner_client.get(f"/c/{call.turn.conversation_id}/").content.decode()
     status = parse(html).one(id=page_values.status_id(call.turn.answer_id))
-    assert "Waiting for a second signature" in status.text
+    assert "Waiting for a second approval" in status.text
 
 
 # --- answering -----------------------------------------------------------------------------

@@ -66,15 +66,15 @@ def test_the_input_comes_back_empty_for_the_next_files(owner_client: Client) -> 
 
 
 REFUSED = {
-    "empty": (("empty.txt", b""), "“empty.txt” is empty."),
+    "empty": (("empty.txt", b""), "empty.txt: the file is empty."),
     "too large": (
         ("big.txt", b"x" * 1_001),
         "big.txt: the file has 1001 bytes. The limit for a file is 1000 byt",
     ),
     "no kind": (("tune.wav", WAV), "tune.wav: unsupported file type."),
     "encoding": (("old.csv", "é;à".encode("latin-1")), "old.csv: not UTF-8 text."),
-    "locked": (("safe.pdf", encrypted("x")), "“safe.pdf” is encrypted."),
-    "no pdf": (("torn.pdf", b"%PDF-1.7 torn"), "“torn.pdf” cannot be read as a PDF."),
+    "locked": (("safe.pdf", encrypted("x")), "safe.pdf: the PDF is encrypted."),
+    "no pdf": (("torn.pdf", b"%PDF-1.7 torn"), "torn.pdf: the PDF cannot be read."),
     "disguised": (("photo.png", b"<html>\x00"), "photo.png: unsupported file type."),
 }
 
