@@ -71,7 +71,7 @@ def _list_all_unsupported(abilities: Abilities, items: Iterable[HistoryItem]) ->
 
 def note_unsupported(turn: Turn, unseen: Sequence[str]) -> list[Entry]:
     """Store the notice inside the caller's transaction, and return the entries for the journal."""
-    hint = _("To use them, choose another model and send them again.")
+    hint = _("Choose another model, then send the message again.")
     return add_notice(turn, UNSEEN, " ".join(unseen), hint)
 
 

@@ -286,7 +286,7 @@ async def test_a_tool_that_is_not_offered_to_this_person_is_not_there(
 ) -> None:
     call = await called(runtime, turn, "add-service", name="x", url="https://x.example/mcp")
     assert call.state == State.FAILED
-    assert "There is no tool named 'add-service'" in read_last_outcome()
+    assert "There is no tool named “add-service”" in read_last_outcome()
     assert not await in_database(Service.objects.filter(name="x").exists)
 
 

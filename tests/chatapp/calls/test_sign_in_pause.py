@@ -152,7 +152,7 @@ async def test_a_tool_that_wants_more_rights_says_which_and_goes_on_with_them(
     )
     sealing = await parked(runtime, second, ("vault_seal", "{}"))
     shown = await in_database(card, owner, turn.conversation, sealing)
-    assert "more rights" in shown.text and "admin" in [each.text for each in shown.all("code")]
+    assert "more permissions" in shown.text and "admin" in [each.text for each in shown.all("code")]
     assert shown.buttons()[0] == "Connect again"
 
     await in_database(sign_in, owner, sealing)
@@ -295,7 +295,7 @@ async def test_a_token_that_is_not_taken_any_more_asks_to_connect_again_and_the_
     peers.authority.refreshers.clear()
     call = await parked(runtime, turn)
     shown = await in_database(card, owner, turn.conversation, call)
-    assert "The sign-in has ended or is not accepted any more." in shown.text
+    assert "The sign-in has expired or is no longer accepted." in shown.text
     assert shown.buttons() == ["Connect again", "Do not sign in"]
     await in_database(sign_in, owner, call)
     await wait_for_rest(runtime, turn)

@@ -80,7 +80,7 @@ async def test_an_unforeseen_error_ends_the_turn_visibly(
     scripted.scenes.append([RuntimeError("a bug")])
     done = await wait_for_rest(runtime, turn)
     assert done.state == Turn.State.FAILED
-    assert "went wrong" in (await in_database(read_notices, turn))[0]
+    assert "internal error" in (await in_database(read_notices, turn))[0]
 
 
 async def test_stop_ends_a_streaming_answer_and_keeps_its_words(

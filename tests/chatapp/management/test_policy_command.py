@@ -154,7 +154,7 @@ def test_policy_tests_are_tried_and_a_failing_one_ends_with_1(
             "type",
             "but it needs one approval and requires typing the tool’s name.",
         ),
-        ("deny", ("wants_typing", "second"), "type+two", "but it asks two people and has"),
+        ("deny", ("wants_typing", "second"), "type+two", "but it needs two approvals and"),
         ("allow", (), "ask", "but it asks."),
     ],
 )

@@ -116,7 +116,7 @@ def test_in_a_policy_test_it_counts_as_asking(
     else:
         values = AS_IT_IS | {"runs_up_to": "medium", "medium_needs": second.pk}
         answer = admin_client.post(HOUSE, values)
-    assert "must run, but it asks" in said(answer)
+    assert "must run, but it needs two approvals" in said(answer)
     assert not PolicyRule.objects.exists()
     assert HousePolicy.current().medium_needs is None
 
@@ -136,11 +136,11 @@ def test_an_admin_names_a_stand_in_for_somebody(admin_client: Client) -> None:
     ada, ben = member("ada", "Operations"), member("ben")
     values = {"approver": ada.pk, "stand_in": ben.pk, "begins_on": "2026-01-02"}
     wrong = admin_client.post(f"{STAND_INS}add/", values | {"ends_on": "2026-01-01"})
-    assert "The last day is before the first day." in said(wrong)
+    assert "The last day is before the first one." in said(wrong)
     own = admin_client.post(
         f"{STAND_INS}add/", values | {"stand_in": ada.pk, "ends_on": "2026-01-03"}
     )
-    assert "You cannot be your own delegate." in said(own)
+    assert "Nobody stands in for themselves." in said(own)
     admin_client.post(f"{STAND_INS}add/", values | {"ends_on": "2026-01-03"})
     assert str(StandIn.objects.get()) == "ben for ada"
 

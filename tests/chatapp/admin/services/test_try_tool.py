@@ -60,12 +60,12 @@ def test_the_form_shows_the_values_the_risk_and_what_policy_says(
     [
         ("limit", "", "Required: limit is missing."),
         ("limit", "99", "99 is greater than the maximum of 50"),
-        ("limit", "two", "This is a number"),
+        ("limit", "two", "Enter a number"),
         ("limit", "NaN", "NaN, which is not a JSON number"),
         ("tags", "[a", "Enter valid JSON"),
         ("tags", '{"a": 1, "a": 2}', "name the same value twice"),
         ("near", "[]", "near must be an object or null, not a list"),
-        ("state", '"lost"', "Choose from what is offered"),
+        ("state", '"lost"', "Choose one of the options"),
     ],
 )
 def test_values_that_do_not_fit_are_refused_and_kept(
