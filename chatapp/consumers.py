@@ -20,6 +20,7 @@ from channels.generic.websocket import AsyncWebsocketConsumer
 from django.conf import settings
 from django.http import Http404
 from django.http.request import split_domain_port, validate_host
+from django.utils.translation import gettext_lazy
 
 from chatapp.live.page_facts import load_call_facts, render_call
 from chatapp.rendering.pages import inbox
@@ -52,7 +53,7 @@ SLOW_REFRESH_SECONDS = 60.0
 # The shortest time between two looks.
 PACE_SECONDS = 0.1
 MAX_FRAGMENTS = 8
-TOO_MANY = "Too many pages of this person are open. Close some, then reload this one."
+TOO_MANY = gettext_lazy("You have too many pages open. Close some, then reload this one.")
 TOO_MANY_RETRY_SECONDS = 30
 Rendering = asyncio.Task[dict[str, str]]
 # Close codes.
@@ -349,7 +350,7 @@ class PersonConsumer(AsyncWebsocketConsumer):
                 "status": 429,
                 "headers": [(b"retry-after", b"%d" % TOO_MANY_RETRY_SECONDS)],
             },
-            {"type": "websocket.http.response.body", "body": TOO_MANY.encode()},
+            {"type": "websocket.http.response.body", "body": str(TOO_MANY).encode()},
         ]
         for message in messages:
             await self.base_send(message)

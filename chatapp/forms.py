@@ -5,6 +5,7 @@ from collections.abc import Collection
 from typing import Any
 
 from django import forms
+from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from mcpconfig.models.service import MAX_GUIDANCE_CHARACTERS
@@ -22,7 +23,7 @@ class IdsField(forms.Field):
         try:
             return [uuid.UUID(each) for each in value or []]
         except ValueError:
-            raise forms.ValidationError("One of these is no id.") from None
+            raise forms.ValidationError(_("One of the ids is not valid.")) from None
 
 
 class TypedField(forms.CharField):
@@ -40,7 +41,9 @@ class MessageForm(forms.Form):
     client_id = forms.UUIDField(required=False)
     attachments = IdsField(required=False)
     mode = forms.ChoiceField(choices=Conversation.Mode.choices, required=False)
-    tools = forms.ChoiceField(choices=[("on", "On"), ("off", "Off")], required=False)
+    tools = forms.ChoiceField(
+        choices=[("on", gettext_lazy("On")), ("off", gettext_lazy("Off"))], required=False
+    )
     effort = forms.CharField(required=False)
 
 
@@ -51,7 +54,9 @@ class GuidanceForm(forms.Form):
         required=False,
         max_length=MAX_GUIDANCE_CHARACTERS,
         error_messages={
-            "max_length": f"At most {MAX_GUIDANCE_CHARACTERS} characters: this has %(show_value)d."
+            "max_length": gettext_lazy(
+                "This text has %(show_value)d characters. Shorten it to %(limit_value)d."
+            )
         },
     )
     tool = forms.CharField(required=False, strip=False)
@@ -64,7 +69,7 @@ class GuidanceForm(forms.Form):
         """Accept the name of a removed tool if its guidance is deleted."""
         tool: str = self.cleaned_data["tool"]
         if tool and tool not in self.tools and self.cleaned_data.get("text") != "":
-            raise forms.ValidationError("The service has no tool of this name.")
+            raise forms.ValidationError(_("The service has no tool with this name."))
         return tool
 
 
@@ -76,11 +81,13 @@ class DecisionForm(forms.Form):
         choices=[
             ("run", gettext_lazy("Allow once")),
             *Consent.Scope.choices,
-            ("change", "Run with these values"),
+            ("change", gettext_lazy("Allow with these values")),
             ("deny", gettext_lazy("Deny")),
         ]
     )
-    scope = forms.ChoiceField(choices=[("once", "Once"), *Consent.Scope.choices], required=False)
+    scope = forms.ChoiceField(
+        choices=[("once", gettext_lazy("Once")), *Consent.Scope.choices], required=False
+    )
     arguments = forms.CharField(required=False, strip=False)
     typed = forms.CharField(required=False, max_length=300)
     reason = TypedField(required=False, max_length=REASON_CHARACTERS)
@@ -92,21 +99,26 @@ class TokenForm(forms.Form):
     """A new access token. `form_id` is created with the page, so that one form creates one
     token."""
 
-    DAYS = ((7, "a week"), (30, "a month"), (90, "three months"), (366, "a year"))
+    DAYS = (
+        (7, gettext_lazy("1 week")),
+        (30, gettext_lazy("1 month")),
+        (90, gettext_lazy("3 months")),
+        (366, gettext_lazy("1 year")),
+    )
 
     form_id = forms.UUIDField(widget=forms.HiddenInput)
     name = forms.CharField(
         max_length=60,
-        label="What is it for?",
-        widget=forms.TextInput(attrs={"placeholder": "Invoices at month's end"}),
+        label=gettext_lazy("Name"),
+        widget=forms.TextInput(attrs={"placeholder": gettext_lazy("Monthly invoices")}),
     )
     scopes = forms.MultipleChoiceField(
         choices=AccessToken.Scope.choices,
         widget=forms.CheckboxSelectMultiple,
-        label="What may the program do?",
+        label=gettext_lazy("Permissions"),
     )
     days = forms.TypedChoiceField(
-        choices=DAYS, coerce=int, initial=90, label="How long shall it work?"
+        choices=DAYS, coerce=int, initial=90, label=gettext_lazy("Expires after")
     )
 
 
@@ -119,7 +131,7 @@ class ListField(forms.Field):
     def to_python(self, value: Any) -> list[str]:
         texts = [str(each) for each in value or []]
         if len(texts) > self.MOST:
-            raise forms.ValidationError("These are too many at once.")
+            raise forms.ValidationError(_("Too many actions at once."))
         return texts
 
 
@@ -128,7 +140,11 @@ class BatchForm(forms.Form):
     ids of the ticked ones."""
 
     decision = forms.ChoiceField(
-        choices=[("run", "Run"), ("select", "Select all"), ("deny", "Do not run any")]
+        choices=[
+            ("run", "Run"),
+            ("select", gettext_lazy("Select all")),
+            ("deny", gettext_lazy("Deny all")),
+        ]
     )
     chat = forms.UUIDField()
     shown = ListField()
@@ -138,7 +154,9 @@ class BatchForm(forms.Form):
 class ReviewForm(forms.Form):
     """A decision about a result that waits for review. `version` is the hash of what was shown."""
 
-    decision = forms.ChoiceField(choices=[("give", "Give it"), ("hold", "Hold it back")])
+    decision = forms.ChoiceField(
+        choices=[("give", gettext_lazy("Share")), ("hold", gettext_lazy("Withhold"))]
+    )
     reason = TypedField(required=False, max_length=REASON_CHARACTERS)
     version = forms.CharField(max_length=64)
     shown_at = forms.CharField(required=False, max_length=200)
@@ -157,10 +175,12 @@ class DelegateForm(forms.Form):
     """A delegate of an approver, with the first and the last day."""
 
     username = forms.CharField(
-        max_length=150, label="User name", widget=forms.TextInput(attrs={"autocapitalize": "off"})
+        max_length=150,
+        label=gettext_lazy("Username"),
+        widget=forms.TextInput(attrs={"autocapitalize": "off"}),
     )
-    begins_on = forms.DateField(label="First day", widget=DayInput)
-    ends_on = forms.DateField(label="Last day", widget=DayInput)
+    begins_on = forms.DateField(label=gettext_lazy("First day"), widget=DayInput)
+    ends_on = forms.DateField(label=gettext_lazy("Last day"), widget=DayInput)
 
 
 class ResolutionForm(forms.Form):

@@ -5,12 +5,14 @@ import uuid
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from django.utils.translation import gettext_lazy
+
 from chatapp.models import Approval, Member, ToolCall
 from chatapp.people.refused import Refused
 
 from . import decisions
 
-ALONE = "This is not run together with others: decide it here, by itself."
+ALONE = gettext_lazy("This action cannot be allowed together with others. Decide it here.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

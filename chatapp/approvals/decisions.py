@@ -11,6 +11,8 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.db.models.functions import Least, Now
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from chatapp.calls.own_tool_calls import find_core_tool
 from chatapp.calls.pausing import end_pause
@@ -39,10 +41,16 @@ from .edited_arguments import judge_values, read_changed_values, replace_argumen
 State = ToolCall.State
 Verdict = Literal["worked", "did-not", "again"]
 REASON_CHARACTERS = 2_000
-ONCE_ONLY = "This can be allowed once only."
-TWO_SIGNED = "Two people allowed this once. Ask for it anew, and both sign again."
-TWO_BY_NOW = "Policy wants two people to sign this by now. Ask for it anew, and both sign."
-TYPED_BY_NOW = "Policy wants this confirmed by typing its name by now. Ask for it anew."
+ONCE_ONLY = gettext_lazy("This can only be allowed once.")
+TWO_SIGNED = gettext_lazy(
+    "Two people allowed this once. Ask the assistant again to start a new request."
+)
+TWO_BY_NOW = gettext_lazy(
+    "Policy now requires two approvals. Ask the assistant again to start a new request."
+)
+TYPED_BY_NOW = gettext_lazy(
+    "Policy now requires typing the tool’s name. Ask the assistant again to start a new request."
+)
 STATE_OF_VERDICT = {
     "worked": State.SUCCEEDED,
     "did-not": State.FAILED,
@@ -114,7 +122,8 @@ def _is_requester(call: ToolCall, by: Member) -> bool:
 
 def _check_typed(call: ToolCall, typed: str, *, is_wanted: bool) -> None:
     if is_wanted and typed.strip() != call.tool_name:
-        raise Refused(f"Type the tool's name, {call.tool_name}, to allow it.")
+        sentence = _("To allow this, type the tool’s name: %(name)s")
+        raise Refused(sentence % {"name": call.tool_name})
 
 
 def _sign_first(call: ToolCall, by: Member, binding: str, second_id: int) -> None:
@@ -143,7 +152,7 @@ def _sign_first(call: ToolCall, by: Member, binding: str, second_id: int) -> Non
 
 def _sign_second(call: ToolCall, by: Member, binding: str, *, is_as_shown: bool) -> None:
     if not is_as_shown:
-        raise Refused("A second signature is for this once, and for the values that are shown.")
+        raise Refused(_("A second approval is for one run with the values shown."))
     right = _find_right(call, by)
     _decide(call, by, binding, Approval.State.GRANTED, State.APPROVED, "", right)
 
@@ -151,7 +160,7 @@ def _sign_second(call: ToolCall, by: Member, binding: str, *, is_as_shown: bool)
 def _find_right(call: ToolCall, by: Member) -> Member:
     right = second_signers.find_right(by, call)
     if right is None:
-        raise Refused("You may not sign this.", 403)
+        raise Refused(_("You cannot approve this."), 403)
     return right
 
 
@@ -164,7 +173,8 @@ def _filter_open(call: ToolCall, binding: str) -> QuerySet[Approval]:
 def deny(call: ToolCall, *, by: Member, binding: str, reason: str = "") -> None:
     """Deny this call; `reason` is a note to the assistant."""
     if len(reason) > REASON_CHARACTERS:
-        raise Refused(f"Keep the word to the assistant under {REASON_CHARACTERS:,} characters.")
+        sentence = _("Your note to the assistant is too long. The limit is %(most)s characters.")
+        raise Refused(sentence % {"most": f"{REASON_CHARACTERS:,}"})
     right = None if _is_requester(call, by) else _find_right(call, by)
     _decide(call, by, binding, Approval.State.DENIED, State.DENIED, reason.strip(), right)
 
@@ -201,19 +211,31 @@ def _explain_too_late(call: ToolCall, binding: str) -> str:
     related = ("decided_by", "first_by", "second")
     approval = Approval.objects.select_related(*related).filter(tool_call=call).first()
     if approval is None:
-        return "Nobody was asked about this call."
+        return _("This call does not wait for approval.")
     match approval.state:
         case Approval.State.GRANTED | Approval.State.DENIED:
-            word = "allowed" if approval.state == Approval.State.GRANTED else "denied"
-            return f"Already {word} by {approval.decided_by or 'somebody'}."
+            return _explain_decided(approval)
         case Approval.State.WITHDRAWN:
-            return "This request was withdrawn, so there is nothing to decide any more."
+            return _("This request was withdrawn.")
         case Approval.State.OPEN if approval.binding != binding:
-            return CHANGED
+            return str(CHANGED)
         case Approval.State.OPEN if approval.first_at and approval.expires_at > timezone.now():
-            return f"Already signed. It waits for a second signature of “{approval.second}”."
+            return _(
+                "You already approved this. It waits for a second approval from “%(group)s”."
+            ) % {"group": approval.second}
         case _:
-            return "This request has expired, so it was not run."
+            return _("This request has expired, so it was not run.")
+
+
+def _explain_decided(approval: Approval) -> str:
+    name = {"name": approval.decided_by}
+    if approval.state == Approval.State.GRANTED:
+        return (
+            _("Already allowed by %(name)s.") % name
+            if approval.decided_by
+            else _("Already allowed.")
+        )
+    return _("Already denied by %(name)s.") % name if approval.decided_by else _("Already denied.")
 
 
 def resolve(
@@ -232,7 +254,9 @@ def resolve(
     with transaction.atomic():
         turn = signal_turn(call.turn_id)
         if verdict == "again" and not turn.is_live:
-            raise Refused("This turn is over, so it cannot run again. Ask for it anew.", 409)
+            raise Refused(
+                _("This answer has ended, so the action cannot run again. Ask for it again."), 409
+            )
         if not move_call(
             turn,
             call.pk,
@@ -242,7 +266,7 @@ def resolve(
             resolution=verdict,
             resolved_by=by,
         ):
-            raise Refused("The outcome of this call is already known.", 409)
+            raise Refused(_("The outcome of this call is already known."), 409)
         transaction.on_commit(lambda: wake(turn.pk))
 
 
@@ -256,7 +280,7 @@ def _check_again(call: ToolCall, by: Member, typed: str) -> None:
         return  # the tool is gone, and the check before the run says so
     decision, _risk = decide_now(call, by)
     if decision.effect == "deny":
-        raise Refused(" ".join(filter(None, ["Policy forbids it by now.", decision.note])))
+        raise Refused(" ".join(filter(None, [_("Policy now forbids this."), decision.note])))
     if decision.demand is not None:
         raise Refused(TWO_BY_NOW)
     if decision.wants_typing and approval is None:
@@ -282,7 +306,7 @@ def cancel_call(call: ToolCall) -> None:
             journal.append_call(turn, call.pk, State.SENDING if is_sending else State.AWAITING_TASK)
             transaction.on_commit(lambda: wake(turn.pk))
         elif not _drop(call):
-            raise Refused("This call does not run any more.", 409)
+            raise Refused(_("This call is no longer running."), 409)
 
 
 def _is_task(call: ToolCall) -> bool:

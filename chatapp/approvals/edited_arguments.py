@@ -4,6 +4,8 @@ the open approval that is bound to them."""
 import json
 from copy import copy
 
+from django.utils.translation import gettext as _
+
 from chatapp.audit import call_entries
 from chatapp.calls.own_tool_calls import find_core_tool
 from chatapp.calls.recheck import compute_current_binding, decide_now, reload_as_shown
@@ -41,7 +43,7 @@ def _describe_mismatch(call: ToolCall, canonical: str) -> str:
         return ""
     schema = call.definition.input_schema if call.definition is not None else None
     if not isinstance(schema, dict):
-        return "The values of this tool cannot be changed."
+        return _("You cannot edit the values of this tool.")
     return describe_mismatch(canonical, schema)
 
 
@@ -51,7 +53,7 @@ def judge_values(call: ToolCall, arguments: str, by: Member) -> Decision:
     other.arguments = arguments
     decision, _risk = decide_now(other, by)
     if decision.effect == "deny":
-        raise Refused(" ".join(filter(None, ["Policy forbids these values.", decision.note])))
+        raise Refused(" ".join(filter(None, [_("Policy forbids these values."), decision.note])))
     return decision
 
 

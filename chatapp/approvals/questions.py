@@ -8,6 +8,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.db.models.functions import Now
 from django.http import Http404
+from django.utils.translation import gettext as _
 
 from chatapp.audit import call_entries
 from chatapp.calls.pausing import end_pause
@@ -36,7 +37,7 @@ class InvalidAnswer(Refused):
     of the request."""
 
     def __init__(self, problems: Problems) -> None:
-        super().__init__("Some values do not fit yet. Nothing was sent.")
+        super().__init__(_("Some values are not valid. Nothing was sent."))
         self.problems = problems
 
 
@@ -112,10 +113,12 @@ def _forward_answer(question: Question, call: ToolCall) -> bool:
 def _explain_too_late(question: Question) -> str:
     now = Question.objects.select_related("answered_by").get(pk=question.pk)
     if now.state in Question.GIVEN:
-        return f"Already answered by {now.answered_by or 'somebody'}."
+        if now.answered_by is None:
+            return _("Already answered.")
+        return _("Already answered by %(name)s.") % {"name": now.answered_by}
     if now.state == Question.State.EXPIRED:
-        return "This came too late: the service does not wait any more."
-    return "The question was withdrawn, so there is nothing to answer any more."
+        return _("Your answer came too late. The service no longer waits for it.")
+    return _("The question was withdrawn.")
 
 
 def filter_late_questions() -> QuerySet[Question]:
@@ -132,8 +135,11 @@ def expire_questions() -> None:
 
 
 def _expire(question: Question, call: ToolCall) -> None:
-    asked = "the question" if call.is_core else "the service's question"
-    message = f"Nobody answered {asked} in time."
+    message = (
+        _("No one answered the question in time.")
+        if call.is_core
+        else _("No one answered the service’s question in time.")
+    )
     error = {"kind": "expired", "message": message, "hint": ""}
     state = State.UNKNOWN if call.may_have_run else State.EXPIRED
     if (

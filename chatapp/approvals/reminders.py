@@ -16,6 +16,7 @@ from django.core.signing import BadSignature, Signer
 from django.db.models import F, Q
 from django.db.models.functions import Now
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from chatapp.models import Approval, MailPreference, Member, Reminder, Turn
 from chatapp.people.refused import Refused
@@ -182,10 +183,10 @@ def follow_link(person: Member, token: str) -> uuid.UUID:
     try:
         reminder = Reminder.objects.get(pk=uuid.UUID(_LINK.unsign(token)), person=person)
     except (BadSignature, ValueError, Reminder.DoesNotExist):
-        raise Refused("This link is not whole, or it was sent to somebody else.", 404) from None
+        raise Refused(_("This link is incomplete, or it was sent to someone else."), 404) from None
     unused = Reminder.objects.filter(pk=reminder.pk, opened_at=None)
     if unused.filter(expires_at__gt=Now()).update(opened_at=Now()):
         return reminder.call_id
     if unused.exists():
-        raise Refused("This link is too old: what it led to has expired.", 410)
-    raise Refused("This link was used before; each opens once.", 410)
+        raise Refused(_("This link has expired."), 410)
+    raise Refused(_("This link was already used. Each link works once."), 410)

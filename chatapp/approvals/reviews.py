@@ -5,6 +5,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from chatapp.context.withheld_results import hash_result
 from chatapp.journal import journal
@@ -33,7 +34,8 @@ def give_result(call: ToolCall, *, by: Member, binding: str, shown_at: float | N
 def withhold_result(call: ToolCall, *, by: Member, binding: str, reason: str = "") -> None:
     """Keep this result from the model; `reason` is a note to it."""
     if len(reason) > REASON_CHARACTERS:
-        raise Refused(f"Keep the word to the assistant under {REASON_CHARACTERS:,} characters.")
+        sentence = _("Your note to the assistant is too long. The limit is %(most)s characters.")
+        raise Refused(sentence % {"most": f"{REASON_CHARACTERS:,}"})
     _settle(call, Review.State.HELD_BACK, by, binding, reason.strip())
 
 
@@ -54,18 +56,25 @@ def _settle(call: ToolCall, state: Review.State, by: Member, binding: str, reaso
 def _explain_too_late(call: ToolCall) -> str:
     review = Review.objects.select_related("decided_by").filter(tool_call=call).first()
     if review is None:
-        return "Nobody was asked about this result."
+        return _("This result does not wait for review.")
     match review.state:
         case Review.State.GIVEN:
-            return f"Already given to the assistant by {review.decided_by or 'somebody'}."
+            return _explain_settled(review)
         case Review.State.HELD_BACK:
-            return f"Already held back by {review.decided_by or 'somebody'}."
+            return _explain_settled(review)
         case Review.State.WITHDRAWN:
-            return "The answer has ended, so this result was held back."
+            return _("The answer has ended, so this result was withheld.")
         case Review.State.OPEN if review.expires_at > timezone.now():
-            return CHANGED
+            return str(CHANGED)
         case _:
-            return "This came too late, so the result was held back."
+            return _("Your review came too late, so the result was withheld.")
+
+
+def _explain_settled(review: Review) -> str:
+    by, name = review.decided_by, {"name": review.decided_by}
+    if review.state == Review.State.GIVEN:
+        return _("Already shared by %(name)s.") % name if by else _("Already shared.")
+    return _("Already withheld by %(name)s.") % name if by else _("Already withheld.")
 
 
 def filter_late_reviews() -> QuerySet[Review]:

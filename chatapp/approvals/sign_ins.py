@@ -4,6 +4,7 @@ from channels.db import database_sync_to_async
 from django.db import transaction
 from django.db.models import QuerySet
 from django.db.models.functions import Now
+from django.utils.translation import gettext as _
 
 from chatapp.calls.pausing import build_acting, end_pause, has_signed_in
 from chatapp.calls.transitions import Actor
@@ -54,9 +55,9 @@ def _continue(call: ToolCall, *, by: Actor) -> None:
 
 def decline_sign_in(call: ToolCall, *, by: Member) -> None:
     """Withdraw the call: the person does not want to sign in."""
-    message = "The person chose not to sign in to the service."
+    message = _("The sign-in to the service was declined.")
     if not _give_up(call, State.WITHDRAWN, message, by=Actor.PERSON):
-        raise Refused("This does not wait for a sign-in any more.", 409)
+        raise Refused(_("This call no longer waits for a sign-in."), 409)
 
 
 def filter_late_sign_ins() -> QuerySet[ToolCall]:
@@ -67,7 +68,7 @@ def filter_late_sign_ins() -> QuerySet[ToolCall]:
 def expire_sign_ins() -> None:
     """Expire the calls whose sign-in did not come in time."""
     for call in filter_late_sign_ins().select_related("service")[:100]:
-        message = f"Nobody signed in to {call.service} in time."
+        message = _("No one signed in to %(service)s in time.") % {"service": call.service}
         _give_up(call, State.EXPIRED, message, by=Actor.SWEEP)
 
 

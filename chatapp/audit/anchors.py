@@ -18,6 +18,7 @@ import httpx2
 from django.conf import settings
 from django.core.mail import EmailMessage
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from chatapp.telemetry import metrics
 from mcpconfig.values.lazy_module import LazyModule
@@ -99,7 +100,9 @@ def read_anchors(lines: Iterable[str], keys: Iterable[str]) -> Iterator[Mark]:
         try:
             yield _check_anchor(anchor, trusted)
         except (ValueError, TypeError, exceptions.InvalidSignature) as error:
-            raise BadAnchor(f"Line {number} is no anchor that this key has signed.") from error
+            raise BadAnchor(
+                _("Line %(number)d is not an anchor signed with this key.") % {"number": number}
+            ) from error
 
 
 def _find_anchor(line: str) -> dict[str, Any] | None:
@@ -164,14 +167,17 @@ def write_to_place(place: str, anchor: str) -> str:
         _find_writer(place)(place, anchor)
     except httpx2.HTTPStatusError as error:
         # Its text has the whole address.
-        why = f"it answered {error.response.status_code}"
+        why = _("it answered %(status)s") % {"status": error.response.status_code}
     except (OSError, ValueError, httpx2.HTTPError, httpx2.InvalidURL) as error:
         why = str(error)
     else:
         metrics.ANCHOR_SUCCESS.labels(kind).set_to_current_time()
         return ""
     metrics.ANCHOR_FAILURES.labels(kind).inc()
-    return f"No anchor was written to {describe_place(place)}: {why}."
+    return _("No anchor was written to %(place)s: %(reason)s.") % {
+        "place": describe_place(place),
+        "reason": why,
+    }
 
 
 def describe_place(place: str) -> str:
@@ -227,9 +233,12 @@ def _append(place: str, anchor: str) -> None:
 def _mail(place: str, anchor: str) -> None:
     position = json.loads(anchor)["position"]
     message = EmailMessage(
-        subject=f"Countersign: the log has {position:,} entries",
-        body=f"{anchor}\n\nKeep this mail. To check the log, save the line above to a file. Run:\n"
-        "manage.py log verify --anchor FILE\n",
+        subject=_("Countersign: the log has %(count)s entries") % {"count": f"{position:,}"},
+        body=_(
+            "%(anchor)s\n\nKeep this mail. To check the log, save the line above to a file. Run:\n"
+            "manage.py log verify --anchor FILE\n"
+        )
+        % {"anchor": anchor},
         to=[place.removeprefix("mailto:")],
     )
     message.send()

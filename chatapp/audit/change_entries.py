@@ -20,6 +20,7 @@ from django.db.models.signals import (
     pre_save,
 )
 from django.utils import timezone
+from django.utils.translation import override
 
 from chatapp.models import (
     Allowance,
@@ -320,4 +321,6 @@ def _make_title(instance: Any) -> str:
             return f"service {instance.name}"
         case Member():
             return f"member {instance.username}"
-    return f"{instance._meta.verbose_name} {instance}"[:200]
+    # The log is hashed, so its text does not depend on the language of the person.
+    with override("en"):
+        return f"{instance._meta.verbose_name} {instance}"[:200]

@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from chatapp.models import Approval, LogEntry, Member
 from chatapp.server.database import snapshot
@@ -109,11 +110,11 @@ def find_break(evidence: dict[str, Any], known: Iterable[Mark] = ()) -> Break | 
         last = link_hash(last, _compute_digest(link))
         entry = link.get("entry")
         if entry is not None and (entry["position"], entry["hash"]) != (position, last):
-            return Break(position=position, why="It was changed, or stands in a wrong place.")
+            return Break(position=position, why=_("It was changed or moved."))
         if marks.get(position, last) != last:
-            return Break(position=position, why="It is not the entry whose hash was written down.")
+            return Break(position=position, why=_("Its hash differs from the saved one."))
     if (position, last) != (evidence["head"]["position"], evidence["head"]["hash"]):
-        return Break(position=position, why="The chain does not lead to the end that is named.")
+        return Break(position=position, why=_("The chain does not lead to the named end."))
     return _find_broken_approval(evidence)
 
 
@@ -125,7 +126,7 @@ def _find_broken_approval(evidence: dict[str, Any]) -> Break | None:
     for call, entry in last.items():
         card = cards.get(call)
         if card and any(card[name] != entry["data"][name] for name in BOUND):
-            why = "The approval that goes with it is not the one that was shown."
+            why = _("Its approval is not the one that was shown.")
             return Break(position=entry["position"], why=why)
     return None
 

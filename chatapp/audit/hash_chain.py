@@ -13,6 +13,8 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
+from django.utils.translation import gettext as _
+
 START = "0" * 64
 
 
@@ -106,7 +108,7 @@ def find_break(entries: Iterable[Any], head: Mark, known: Iterable[Mark] = ()) -
     marks: dict[int, str] = {}
     for mark in known:
         if marks.setdefault(mark.position, mark.hash) != mark.hash:
-            return Break(position=mark.position, why="Two hashes were written down for it.")
+            return Break(position=mark.position, why=_("Two different hashes were saved for it."))
     last = Mark(position=0, hash=START)
     for entry in entries:
         if why := _explain_break(entry, last, marks):
@@ -118,13 +120,13 @@ def find_break(entries: Iterable[Any], head: Mark, known: Iterable[Mark] = ()) -
 
 def _explain_break(entry: Any, last: Mark, marks: dict[int, str]) -> str:
     if entry.position != last.position + 1:
-        return "It is missing."
+        return _("It is missing.")
     if entry.previous != last.hash:
-        return "It does not follow the entry before it."
+        return _("It does not follow the entry before it.")
     if entry.hash != link_hash(last.hash, _try_digest(entry)):
-        return "It was changed."
+        return _("It was changed.")
     if marks.get(entry.position, entry.hash) != entry.hash:
-        return "It is not the entry whose hash was written down."
+        return _("Its hash differs from the saved one.")
     return ""
 
 
@@ -138,9 +140,9 @@ def _try_digest(entry: Any) -> str:
 
 def _check_end(last: Mark, head: Mark, furthest: int) -> Break | None:
     if max(head.position, furthest) > last.position:
-        return Break(position=last.position + 1, why="It is missing, with all that followed it.")
+        return Break(position=last.position + 1, why=_("It and all later entries are missing."))
     if head.position < last.position:
-        return Break(position=head.position + 1, why="It was put behind the end of the log.")
+        return Break(position=head.position + 1, why=_("It was added after the end of the log."))
     if head.hash != last.hash:
-        return Break(position=last.position, why="The log ends with another hash than it should.")
+        return Break(position=last.position, why=_("The log ends with an unexpected hash."))
     return None

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from django.conf import settings
 from django.db.models import QuerySet
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from chatapp.audit import call_entries
 from chatapp.journal import journal
@@ -41,7 +43,7 @@ if TYPE_CHECKING:
     from chatapp.tools.blueprint import CoreTool
 
 State = ToolCall.State
-SWITCHED_OFF = "The person switched this tool off before it was run."
+SWITCHED_OFF = gettext_lazy("This tool was switched off before the call ran.")
 STATE_OF_EFFECT = {
     "allow": State.APPROVED,
     "ask": State.AWAITING_APPROVAL,
@@ -96,7 +98,7 @@ class Decider:
         person is asked. An approval that is open already stays open.
         """
         if catalogue.is_off or call.tool_id in catalogue.unselected:
-            self._fail(call, SWITCHED_OFF, "Do without it, and say what is missing.")
+            self._fail(call, str(SWITCHED_OFF), "Do without it, and say what is missing.")
         elif own := find_core_tool(call):
             self._decide_own(call, own)
         # The tools of a service that cannot be reached now are known: the service may be back when
@@ -104,7 +106,8 @@ class Decider:
         elif tool := catalogue.find_known(call.tool_id):
             self._decide_of_service(call, tool)
         else:
-            self._fail(call, f"The tool {call.tool_id} is not offered any more.")
+            sentence = _("The tool %(name)s is no longer available.")
+            self._fail(call, sentence % {"name": call.tool_id})
 
     def _decide_of_service(self, call: ToolCall, tool: CatalogueTool) -> None:
         asked, call.arguments = (
@@ -116,10 +119,10 @@ class Decider:
         )
         if call.binding not in ("", binding):
             # What a person has answered since was meant for the service and the tool as they were.
-            problem = "The service or the tool was changed while this waited."
+            problem = _("The service or the tool changed while this call waited.")
             return self._fail(call, problem, "Call it again.")
         if problem := describe_mismatch(call.arguments, tool.input_schema):
-            return self._fail(call, problem, "It was not run.")
+            return self._fail(call, problem, _("It was not run."))
         before = find_before(self.turn, call, is_as_read=call.arguments == asked)
         seen = _describe_tool(tool)
         facts = build_call_facts(self.turn, call, self.person, seen, self.policy, before)
@@ -138,7 +141,7 @@ class Decider:
         try:
             tool.validate(json.loads(call.arguments))
         except ToolError as problem:
-            return self._fail(call, str(problem), "It was not run.")
+            return self._fail(call, str(problem), _("It was not run."))
         decision, risk = decide_core_call(self.turn, call, tool, self.person, self.policy)
         self._store(call, risk, decision, compute_core_binding(call, tool, self.person))
 

@@ -23,6 +23,7 @@ from chatapp.calls.ledger import (
     record_outcome,
     record_progress,
     settle_cut_off,
+    translate_error,
 )
 from chatapp.calls.recheck import refresh_tool_lists
 from chatapp.journal.db_retry import (
@@ -150,13 +151,13 @@ async def _send_and_store(lease: Lease, sending: Sending, was_stopped: Callable[
         await asyncio.wait([task])
     except asyncio.CancelledError:
         task.cancel()
-        cut_off = STOPPED if was_stopped() else None
+        cut_off = translate_error(STOPPED) if was_stopped() else None
         await run_uninterrupted(_store_end(lease, sending, task, cut_off))
         raise
     finally:
         del running[call_id]
     # From here on the outcome is stored first, also when the turn is stopped.
-    await run_uninterrupted(_store_end(lease, sending, task, CANCELLED))
+    await run_uninterrupted(_store_end(lease, sending, task, translate_error(CANCELLED)))
 
 
 async def _is_still_held(lease: Lease) -> bool:
@@ -191,7 +192,7 @@ def cancel_running(call_ids: Iterable[uuid.UUID]) -> None:
 
 def _build_frozen_outcome(sending: Sending) -> Outcome:
     state = State.UNKNOWN if sending.may_have_run else State.FAILED
-    return Outcome(state=state, error=FROZEN)
+    return Outcome(state=state, error=translate_error(FROZEN))
 
 
 async def _send_call(lease: Lease, sending: Sending) -> Ending:
@@ -236,7 +237,7 @@ async def _send_permitted(lease: Lease, sending: Sending) -> Ending:
         return Outcome(state=state, error=describe_error(error))
     except Exception:
         log.exception("Tool call %s ended in a way that nobody foresaw", sending.call_id)
-        return Outcome(state=State.UNKNOWN, error=UNFORESEEN)
+        return Outcome(state=State.UNKNOWN, error=translate_error(UNFORESEEN))
     reach(FaultPoint.CALL_ANSWERED)
     if isinstance(answer, InputRequired | TaskStarted):
         return answer

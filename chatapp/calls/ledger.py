@@ -7,12 +7,14 @@ have been sent: its outcome is unknown, and only a person's decision sends it ag
 
 import time
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from django.db import transaction
 from django.db.models import F
 from django.db.models.functions import Now
+from django.utils.translation import gettext_lazy
 
 from chatapp.audit import call_entries
 from chatapp.calls.attempts import MAX_ATTEMPTS
@@ -33,33 +35,37 @@ from mcpconfig.values.results import Progress, ToolResult, make_storable
 
 STOPPED = {
     "kind": "stopped",
-    "message": "Stopped while it was running. It may or may not have taken effect.",
-    "hint": "Check at the service, then say what you found.",
+    "message": gettext_lazy(
+        "You stopped it while it was running. It may or may not have taken effect."
+    ),
+    "hint": gettext_lazy("Check at the service, then say what you found."),
 }
 CANCELLED = {
     "kind": "cancelled",
-    "message": "You cancelled it while it was running. It may or may not have taken effect.",
-    "hint": "Check at the service, then say what you found.",
+    "message": gettext_lazy(
+        "You cancelled it while it was running. It may or may not have taken effect."
+    ),
+    "hint": gettext_lazy("Check at the service, then say what you found."),
 }
 LOST = {
     "kind": "worker_died",
-    "message": (
-        "The server stopped or lost its database while this was running. It may or may not have "
-        "taken effect."
+    "message": gettext_lazy(
+        "The server stopped or lost its database while this was running. "
+        "It may or may not have taken effect."
     ),
-    "hint": "Check at the service, then say what you found.",
+    "hint": gettext_lazy("Check at the service, then say what you found."),
 }
 UNFORESEEN = {
     "kind": "internal",
-    "message": (
-        "Something went wrong here while it was running. It may or may not have taken effect."
+    "message": gettext_lazy(
+        "An internal error interrupted it. It may or may not have taken effect."
     ),
-    "hint": "An admin finds the reason in the server's log.",
+    "hint": gettext_lazy("An admin can find the reason in the server's log."),
 }
 FROZEN = {
     "kind": "not_sent",
-    "message": "The server was busy for too long before this could be sent. It was not sent.",
-    "hint": "Ask again.",
+    "message": gettext_lazy("The server was too busy, so this was not sent."),
+    "hint": gettext_lazy("Try again."),
 }
 
 
@@ -103,6 +109,11 @@ class Moment:
     @property
     def seconds_ago(self) -> float:
         return max(time.monotonic() - self.monotonic, time.time() - self.wall)
+
+
+def translate_error(error: Mapping[str, object]) -> dict[str, str]:
+    """Return the error in the active language, ready to be stored."""
+    return {name: str(value) for name, value in error.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -299,7 +310,7 @@ def _settle(lease: Lease, turn: Turn, call: ToolCall, attempt: int, entries: lis
         by=Worker(lease=lease, attempt=attempt),
         was=[State.SENDING],
         entries=entries,
-        error=None if repeat else LOST,
+        error=None if repeat else translate_error(LOST),
         finished_at=F("sent_at"),
     ):
         Question.withdraw_open(call)

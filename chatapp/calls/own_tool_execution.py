@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 from django.db import transaction
 from django.db.models import F
 from django.db.models.functions import Now
+from django.utils.translation import gettext_lazy, ngettext
 
 from chatapp.audit import audit_log
 from chatapp.audit.audit_log import Who
@@ -40,9 +41,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 State = ToolCall.State
 PREPARE_SECONDS = 90.0
-TOO_SLOW = "It took too long, so it was given up before anything was done."
-UNFORESEEN = (
-    "Something went wrong here, and nothing was done. An admin finds the reason in the log."
+TOO_SLOW = gettext_lazy("The tool took too long, so it was cancelled. Nothing was done.")
+UNFORESEEN = gettext_lazy(
+    "An internal error stopped the tool. Nothing was done. An admin can find the reason in the log."
 )
 
 
@@ -111,12 +112,12 @@ async def _prepare(preparing: Preparing) -> Prepared:
     except ToolError as problem:
         return Prepared(problem=problem)
     except TimeoutError:
-        return Prepared(problem=ToolError(message=TOO_SLOW))
+        return Prepared(problem=ToolError(message=str(TOO_SLOW)))
     except DATABASE_AWAY:
         raise
     except Exception:
         logger.exception("The core tool %s could not prepare", preparing.tool.name)
-        return Prepared(problem=ToolError(message=UNFORESEEN))
+        return Prepared(problem=ToolError(message=str(UNFORESEEN)))
     return Prepared(value=ready.prepared)
 
 
@@ -239,7 +240,7 @@ def _run_tool(tool: "CoreTool", context: Context, call: ToolCall, prepared: Prep
         raise
     except Exception:
         logger.exception("Core tool call %s ended in a way that nobody foresaw", call.pk)
-        return Outcome(state=State.FAILED, error=_build_error(ToolError(message=UNFORESEEN)))
+        return Outcome(state=State.FAILED, error=_build_error(ToolError(message=str(UNFORESEEN))))
     result = {"content": [{"type": "text", "text": text}], "structured": structured}
     return Outcome(state=State.SUCCEEDED, result=make_storable(result))
 
@@ -251,8 +252,12 @@ def _find_limit(tool: "CoreTool", call: ToolCall, person: Member) -> ToolError |
     process. Two chats at once may each find one use left.
     """
     if tool.has_preparation and call.attempt >= MAX_ATTEMPTS:
-        message = f"The server stopped {call.attempt} times over this. It is not tried again."
-        return ToolError(message=message)
+        message = ngettext(
+            "The server stopped %(count)d time during this call. It is not tried again.",
+            "The server stopped %(count)d times during this call. It is not tried again.",
+            call.attempt,
+        )
+        return ToolError(message=message % {"count": call.attempt})
     lately = ToolCall.objects.filter(
         turn__conversation__owner=person,
         service=None,
@@ -260,7 +265,12 @@ def _find_limit(tool: "CoreTool", call: ToolCall, person: Member) -> ToolError |
         sent_at__gt=from_now(seconds=-60),
     )
     if not call.attempt and lately.exclude(pk=call.pk).count() >= tool.calls_a_minute:
-        return ToolError(message=f"At most {tool.calls_a_minute} times a minute. Wait a little.")
+        message = ngettext(
+            "This tool can run %(count)d time a minute. Wait a minute.",
+            "This tool can run %(count)d times a minute. Wait a minute.",
+            tool.calls_a_minute,
+        )
+        return ToolError(message=message % {"count": tool.calls_a_minute})
     return None
 
 

@@ -12,6 +12,8 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import F
 from django.db.models.functions import Now
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from chatapp.calls.ledger import NO_PROGRESS, Sending
 from chatapp.journal import journal
@@ -101,8 +103,12 @@ def pause_for_answer(lease: Lease, sending: Sending, asked: InputRequired) -> No
 
 
 def _give_up(lease: Lease, turn: Turn, sending: Sending) -> None:
-    message = f"The service wants to ask more than {settings.QUESTION_ROUNDS} times in one call."
-    error = {"kind": "protocol", "message": message, "hint": "Ask for it in another way."}
+    message = ngettext(
+        "The service asked more than %(count)d time in one call.",
+        "The service asked more than %(count)d times in one call.",
+        settings.QUESTION_ROUNDS,
+    ) % {"count": settings.QUESTION_ROUNDS}
+    error = {"kind": "protocol", "message": message, "hint": _("Rephrase your request.")}
     pause(lease, turn, sending, State.FAILED, error=error, finished_at=Now())
 
 

@@ -21,6 +21,8 @@ from django.conf import settings
 from django.db.models import F, Q
 from django.db.models.functions import Now
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from chatapp.journal import journal
 from chatapp.journal.journal import Entry
@@ -48,17 +50,18 @@ log = logging.getLogger(__name__)
 State = ToolCall.State
 Verdict = Literal["run", "deny", "sign", "type", "ask"]
 LISTING_SECONDS = 20.0
-TOOL_CHANGED = "The tool changed after policy had allowed this call."
-TOOL_CHANGED_AFTER_APPROVAL = (
-    "The tool changed after this was approved, so it was not run. Call it again: the person then "
-    "sees what changed."
+# A reason of a decision, which is hashed.
+TOOL_CHANGED = "The tool changed after policy allowed this call."
+TOOL_CHANGED_AFTER_APPROVAL = gettext_lazy(
+    "The tool changed after this was approved, so it was not run. "
+    "Call it again to show what changed."
 )
-TOOL_GONE = "The service does not offer the tool any more, so it was not run."
-UNREADABLE = "What the service gave along with its question cannot be read any more."
+TOOL_GONE = gettext_lazy("The service no longer has this tool, so it was not run.")
+UNREADABLE = gettext_lazy("The data that the service sent with its question is not readable.")
 REFUSALS = {
-    "deny": "Policy now forbids it, so it was not run.",
-    "sign": "Policy now requires another signature, so it was not run.",
-    "type": "Policy now requires typing its name to confirm, so it was not run.",
+    "deny": gettext_lazy("Policy now forbids this, so it was not run."),
+    "sign": gettext_lazy("Policy now requires another approval, so it was not run."),
+    "type": gettext_lazy("Policy now requires typing the tool’s name, so it was not run."),
 }
 
 
@@ -140,7 +143,7 @@ def may_run(
     decision, risk = _decide_in_turn(turn, call, person, before)
     verdict = _judge(decision, call, approval)
     if refusal := REFUSALS.get(verdict):
-        return _withdraw(lease, turn, call, refusal)
+        return _withdraw(lease, turn, call, str(refusal))
     if verdict == "ask":
         _ask(lease, turn, call, risk, decision, call.binding)
     return verdict == "run"
@@ -162,11 +165,12 @@ def _ask_about_changed_tool(
 ) -> Literal[False]:
     """Ask a person about a call that policy alone allowed when its tool was another."""
     if problem := describe_mismatch(call.arguments, changed.input_schema):
-        return _withdraw(lease, turn, call, f"The tool changed before this ran. {problem}")
+        changed_since = _("The tool changed before this ran.")
+        return _withdraw(lease, turn, call, f"{changed_since} {problem}")
     call.definition = changed
     decision, risk = _decide_in_turn(turn, call, person)
     if decision.effect == "deny":
-        return _withdraw(lease, turn, call, REFUSALS["deny"])
+        return _withdraw(lease, turn, call, str(REFUSALS["deny"]))
     if decision.effect == "allow":
         decision = Decision(effect="ask", reason=TOOL_CHANGED)
     binding = compute_current_binding(call, person)
@@ -204,33 +208,33 @@ def _find_problem(call: ToolCall, person: Member, approval: Approval | None) -> 
     if not is_own and (problem := _find_problem_of_tool(call)):
         return problem
     if not person.is_active:
-        return "The person who asked for this is no longer active."
+        return _("The person who asked for this is no longer active.")
     usable = Service.objects.for_member(person)
     if service is not None and not usable.filter(pk=service.pk).exists():
-        return "The person who asked for this may not use the service any more."
+        return _("The person who asked for this can no longer use the service.")
     if approval is not None and (problem := _find_problem_of_approval(call, person, approval)):
         return problem
     if compute_current_binding(call, person) != (approval.binding if approval else call.binding):
-        return "What would run is no longer what was decided about, so it was not run."
-    return "" if is_own or _can_resume(call) else UNREADABLE
+        return _("This call changed after the decision, so it was not run.")
+    return "" if is_own or _can_resume(call) else str(UNREADABLE)
 
 
 def _find_problem_of_tool(call: ToolCall) -> str:
     service, definition = call.service, call.definition
     if service is None or not service.is_enabled:
-        return "The service was switched off or removed before this ran."
+        return _("The service was switched off or removed before this ran.")
     if definition is None or not definition.is_current:
-        return TOOL_GONE if _find_changed_tool(call) is None else TOOL_CHANGED_AFTER_APPROVAL
+        return str(TOOL_GONE if _find_changed_tool(call) is None else TOOL_CHANGED_AFTER_APPROVAL)
     if ToolSetting.objects.filter(service=service, name=call.tool_name, is_enabled=False).exists():
-        return "The tool was switched off before this ran."
+        return _("The tool was switched off before this ran.")
     return ""
 
 
 def _find_problem_of_approval(call: ToolCall, person: Member, approval: Approval) -> str:
     if approval.state != Approval.State.GRANTED:
-        return "Nobody has allowed this, so it was not run."
+        return _("No one allowed this, so it was not run.")
     if call.service is not None and call.service.signs_in_otherwise_since(approval.created_at):
-        return "The way to sign in to the service was changed after this was shown."
+        return _("The sign-in settings of the service changed after this was shown.")
     return second_signers.find_flaw(approval, person)
 
 

@@ -4,13 +4,15 @@ for; no turn is held meanwhile. The result of a task ends its call and wakes the
 import asyncio
 import logging
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from chatapp.calls.ledger import Outcome, build_stored_result, describe_error
 from chatapp.context.withheld_results import annotate_review, hold_result
@@ -29,6 +31,9 @@ from .pausing import build_acting, can_sign_in, end_pause
 from .question_rounds import read_answers, store_question
 from .transitions import Actor, move_call
 
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
+
 log = logging.getLogger(__name__)
 State = ToolCall.State
 MAX_PARALLEL = 20
@@ -37,11 +42,13 @@ LONGEST_WAIT_SECONDS = 300.0
 REPEATED = timedelta(minutes=1)
 # A call that was stopped is unknown until the service reports the end of its task.
 OPEN = (*ToolCall.PAUSED, State.UNKNOWN)
-GONE = "The service no longer knows this task, so it may or may not have taken effect."
-TOO_LATE = "The service did not finish this in time, so its outcome is unknown."
-NO_SERVICE = "The service was removed while it worked on this."
-MOVED = "The service's address was changed while it worked on this, so nobody can ask after it."
-CHECK = "Check at the service, then say what you found."
+GONE = gettext_lazy("The service no longer knows this task. It may or may not have taken effect.")
+TOO_LATE = gettext_lazy("The service did not finish in time, so the outcome is unknown.")
+NO_SERVICE = gettext_lazy("The service was removed while this was running.")
+MOVED = gettext_lazy(
+    "The address of the service changed while this was running, so the outcome is unknown."
+)
+CHECK = gettext_lazy("Check at the service, then say what you found.")
 
 
 def has_planned_polls() -> bool:
@@ -142,7 +149,7 @@ def accept_report(task: RemoteTask, report: TaskReport, *, was_just_answered: bo
             settle_task(task, Outcome(state=state, result=build_stored_result(report.result)))
         case "failed" | "completed":
             settle_task(
-                task, _build_ended(State.FAILED, "failed", report.error or "The task failed.")
+                task, _build_ended(State.FAILED, "failed", report.error or _("The task failed."))
             )
         case "cancelled":
             settle_task(
@@ -160,16 +167,16 @@ def accept_report(task: RemoteTask, report: TaskReport, *, was_just_answered: bo
 
 def _describe_cancellation(report: TaskReport) -> str:
     if not report.message:
-        return "The service cancelled the task."
-    return f"The service cancelled the task and said: “{report.message}”"
+        return _("The service cancelled the task.")
+    return _("The service cancelled the task and said: “%(text)s”") % {"text": report.message}
 
 
 def _build_ended(state: ToolCall.State, kind: str, message: str) -> Outcome:
     return Outcome(state=state, error={"kind": kind, "message": message, "hint": ""})
 
 
-def _build_unknown(message: str) -> Outcome:
-    error = {"kind": "task_lost", "message": message, "hint": CHECK}
+def _build_unknown(message: "StrOrPromise") -> Outcome:
+    error = {"kind": "task_lost", "message": str(message), "hint": str(CHECK)}
     return Outcome(state=State.UNKNOWN, error=error)
 
 

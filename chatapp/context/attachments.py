@@ -11,6 +11,8 @@ from typing import Any
 from django.conf import settings
 from django.template.defaultfilters import filesizeformat
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from chatapp.models import Attachment, Member, Message, Part
 from chatapp.people.refused import Refused
@@ -51,13 +53,17 @@ def load_drafts(person: Member, ids: Sequence[uuid.UUID]) -> list[Attachment]:
     drafts = Attachment.objects.filter(owner=person, part=None).defer("contents").in_bulk(list(ids))
     if missing := set(ids) - set(drafts):
         raise Refused(
-            f"{len(missing)} of the attachments is not there any more. Leave it out, or attach it "
-            "again."
+            ngettext(
+                "%(count)d attachment no longer exists. Remove it, or attach it again.",
+                "%(count)d attachments no longer exist. Remove them, or attach them again.",
+                len(missing),
+            )
+            % {"count": len(missing)}
         )
     if sum(draft.size for draft in drafts.values()) > settings.MESSAGE_MAX_BYTES:
         raise Refused(
-            "All attachments of a message together may have "
-            f"{format_size(settings.MESSAGE_MAX_BYTES)}. Leave some out."
+            _("The attachments are too large. The limit for a message is %(most)s. Remove some.")
+            % {"most": format_size(settings.MESSAGE_MAX_BYTES)}
         )
     return [drafts[each] for each in dict.fromkeys(ids)]
 
@@ -65,7 +71,12 @@ def load_drafts(person: Member, ids: Sequence[uuid.UUID]) -> list[Attachment]:
 def check_number(count: int) -> None:
     most = settings.MESSAGE_MAX_FILES
     if count > most:
-        raise Refused(f"A message takes {most} attachments. Leave some out.")
+        sentence = ngettext(
+            "A message can have %(count)d attachment. Remove some.",
+            "A message can have %(count)d attachments. Remove some.",
+            most,
+        )
+        raise Refused(sentence % {"count": most})
 
 
 def attach_to_message(message: Message, files: Sequence[Attachment]) -> None:
@@ -73,7 +84,7 @@ def attach_to_message(message: Message, files: Sequence[Attachment]) -> None:
     for position, file in enumerate(files, start=1):
         part = Part.objects.create(message=message, position=position, kind=Part.Kind.FILE)
         if not Attachment.objects.filter(pk=file.pk, part=None).update(part=part):
-            raise Refused("One of the attachments was sent with another message. Attach it again.")
+            raise Refused(_("An attachment was sent with another message. Attach it again."))
 
 
 def _encode_part(part: ResourcePart) -> dict[str, Any]:

@@ -4,6 +4,10 @@ summarised, and the page says so."""
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from chatapp.journal.db_retry import run_uninterrupted
 from chatapp.journal.lease import Lease, lock_turn
@@ -29,6 +33,9 @@ from .shortening import (
     write_transcript,
 )
 
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
+
 # Tokens of the context kept free for the answer if an admin set no limit for it.
 MAX_FOR_ANSWER = 8_192
 # After a provider refused a request as too long without naming its limit: the share of that request
@@ -44,42 +51,38 @@ class CannotFit(ProviderError):
     """Nothing smaller can be sent, so no smaller request is tried."""
 
 
-ONE_QUESTION_TOO_LONG = CannotFit(
-    kind="too_long",
-    message="The latest messages, with what tools gave for them, are longer than the model reads.",
-    hint="Start a new chat with less, switch off some tools, or choose a model that reads more.",
+def _cannot_fit(sentence: "tuple[StrOrPromise, StrOrPromise]") -> CannotFit:
+    message, hint = sentence
+    return CannotFit(kind="too_long", message=str(message), hint=str(hint))
+
+
+ONE_QUESTION_TOO_LONG = (
+    gettext_lazy("The latest messages and tool results exceed the model's context."),
+    gettext_lazy("Start a new chat, switch off tools, or choose a model with more context."),
 )
-STILL_TOO_LONG = CannotFit(
-    kind="too_long",
-    message="This chat is longer than the model can read, even with its older part summarised.",
-    hint="Start a new chat, switch off some tools, or choose a model that reads more.",
+STILL_TOO_LONG = (
+    gettext_lazy("This chat exceeds the model's context, even with a summary of its older part."),
+    gettext_lazy("Start a new chat, switch off tools, or choose a model with more context."),
 )
-NO_ROOM_TO_SUMMARISE = CannotFit(
-    kind="too_long",
-    message="This chat is longer than the model can read, which is too little to summarise it.",
-    hint="Start a new chat, or choose a model that reads more.",
+NO_ROOM_TO_SUMMARISE = (
+    gettext_lazy("This chat exceeds the model's context, which is too small for a summary."),
+    gettext_lazy("Start a new chat, or choose a model with more context."),
 )
-NOT_SUMMARISED = CannotFit(
-    kind="too_long",
-    message="This chat is longer than the model can read, and it wrote no summary of its older "
-    "part.",
-    hint="Try again, start a new chat, or choose another model.",
+NOT_SUMMARISED = (
+    gettext_lazy("This chat exceeds the model's context, and the model wrote no summary."),
+    gettext_lazy("Try again, start a new chat, or choose another model."),
 )
-SUMMARY_CUT_OFF = CannotFit(
-    kind="too_long",
-    message="This chat is longer than the model can read, and the summary of its older part was "
-    "cut off, so it is not used.",
-    hint="Try again, start a new chat, or choose another model.",
+SUMMARY_CUT_OFF = (
+    gettext_lazy("This chat exceeds the model's context, and its summary was cut off."),
+    gettext_lazy("Try again, start a new chat, or choose another model."),
 )
-NOT_ALL_YET = CannotFit(
-    kind="too_long",
-    message="This chat is much longer than the model can read; a part of it is summarised so far.",
-    hint="Try again to go on from there, or choose a model that reads more.",
+NOT_ALL_YET = (
+    gettext_lazy("This chat far exceeds the model's context. Only a part is summarised so far."),
+    gettext_lazy("Try again to continue, or choose a model with more context."),
 )
-UNDONE = CannotFit(
-    kind="too_long",
-    message="This chat is longer than the model can read, and you took its summary back.",
-    hint="Use the summary again, start a new chat, or choose a model that reads more.",
+UNDONE = (
+    gettext_lazy("This chat exceeds the model's context, and you removed its summary."),
+    gettext_lazy("Use the summary again, start a new chat, or choose a model with more context."),
 )
 
 Stream = Callable[[ModelRequest], AsyncGenerator[ModelEvent, None]]
@@ -191,20 +194,20 @@ async def _summarise(
     """Have the model summarise its older turns, as many at a time as it can read, until the rest
     fits. Each round is stored, so that a later failure does not repeat it."""
     if room is None or not list_turns_to_summarise(request.history, summary.turns):
-        raise replace(STILL_TOO_LONG if summary.turns else ONE_QUESTION_TOO_LONG)
+        raise _cannot_fit(STILL_TOO_LONG if summary.turns else ONE_QUESTION_TOO_LONG)
     if await in_database(summaries.was_undone, asking.turn.conversation):
-        raise replace(UNDONE)
-    await asking.say("Summarising the older part of this chat, so that it fits.")
+        raise _cannot_fit(UNDONE)
+    await asking.say(_("Summarising the older part of this chat, so that it fits."))
     try:
-        for _ in range(MAX_ROUNDS):
+        for _round in range(MAX_ROUNDS):
             summary = await _extend_summary(asking, request, summary, room)
             if found := _shorten(request, summary, room):
                 return found
             if not list_turns_to_summarise(request.history, summary.turns):
-                raise replace(STILL_TOO_LONG)
+                raise _cannot_fit(STILL_TOO_LONG)
     finally:
         await asking.say("")
-    raise replace(NOT_ALL_YET)
+    raise _cannot_fit(NOT_ALL_YET)
 
 
 async def _extend_summary(
@@ -214,7 +217,7 @@ async def _extend_summary(
     most = min(SUMMARY_TOKENS, room // 4)
     left = room - count_text_tokens(INSTRUCTIONS) - count_text_tokens(summary.text) - most
     if left < MIN_TRANSCRIPT_TOKENS:
-        raise replace(NO_ROOM_TO_SUMMARISE)
+        raise _cannot_fit(NO_ROOM_TO_SUMMARISE)
     turns = list_turns_to_summarise(request.history, summary.turns)
     told = _write_transcript_in(turns, left)
     before = f"The notes so far:\n\n{summary.text}\n\n" if summary.turns else ""
@@ -255,9 +258,9 @@ async def _write_notes(asking: PendingCall, question: ModelRequest) -> str:
     text = "".join(event.text for event in events if isinstance(event, TextDelta)).strip()
     reason = next((event.reason for event in events if isinstance(event, Finished)), "")
     if reason in {"refused", "filtered"} or not text:
-        raise replace(NOT_SUMMARISED)
+        raise _cannot_fit(NOT_SUMMARISED)
     if reason != "stop":
-        raise replace(SUMMARY_CUT_OFF)
+        raise _cannot_fit(SUMMARY_CUT_OFF)
     return text
 
 

@@ -4,6 +4,7 @@ import uuid
 
 from django.db import transaction
 from django.db.models import QuerySet
+from django.utils.translation import gettext_lazy
 
 from chatapp.journal import journal
 from chatapp.journal.journal import NOTICE_STEP, SUMMARISED, Entry, Kind
@@ -12,9 +13,9 @@ from chatapp.models import Conversation, Part, Summary, Turn
 from chatapp.server.compiled_queries import compiled
 from mcpconfig.values.results import make_storable
 
-NOTICE = (
-    "The older part of this chat was summarised, because all of it is longer than the model can "
-    "read. Everything is still here for you; the model is told the summary instead."
+NOTICE = gettext_lazy(
+    "This chat exceeds the model's context, so the model reads a summary of its older part. "
+    "You still see all messages."
 )
 
 
@@ -63,7 +64,7 @@ def _create_notice(turn: Turn) -> Part:
         position=SUMMARISED,
         kind=Part.Kind.NOTICE,
         notice_kind=Part.NoticeKind.SUMMARY,
-        text=NOTICE,
+        text=str(NOTICE),
     )
 
 

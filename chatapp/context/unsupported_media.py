@@ -4,6 +4,9 @@ notice for the person."""
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
+
 from chatapp.journal.journal import UNSEEN, Entry, add_notice
 from chatapp.models import Turn
 from chatapp.providers.provider import Abilities
@@ -20,8 +23,8 @@ from chatapp.rendering.results import count_bytes
 from .attachments import format_size
 
 MAX_NAMED = 5
-TOOLS_REFUSED = "This model cannot use tools, so it was offered none."
-FILES_REFUSED = "The model was shown none of the files: its provider refused them."
+TOOLS_REFUSED = gettext_lazy("This model cannot use tools, so it received none.")
+FILES_REFUSED = gettext_lazy("The provider refused the files, so the model did not receive them.")
 
 
 def replace_unsupported(
@@ -68,7 +71,7 @@ def _list_all_unsupported(abilities: Abilities, items: Iterable[HistoryItem]) ->
 
 def note_unsupported(turn: Turn, unseen: Sequence[str]) -> list[Entry]:
     """Store the notice inside the caller's transaction, and return the entries for the journal."""
-    hint = "Choose another model and send it again, if it matters."
+    hint = _("Choose another model, then send the message again.")
     return add_notice(turn, UNSEEN, " ".join(unseen), hint)
 
 
@@ -109,24 +112,35 @@ def _drop_picture(part: AssistantPart, unseen: list[Media]) -> AssistantPart:
 
 
 def _explain(abilities: Abilities, media: Media) -> str:
-    what = "pictures" if media.is_picture else "PDF files"
     most = abilities.most(media.media_type)
-    if not most and media.is_picture and abilities.picture_bytes:
-        what = f"{media.media_type.removeprefix('image/').upper()} pictures"
     if most and not media.base64:
-        reason = "There is no room for it beside newer files"
+        reason = _("Newer files used the available space.")
+    elif most and media.is_picture:
+        reason = _("It accepts images of up to %(size)s.") % {"size": format_size(most)}
     elif most:
-        reason = f"It takes {what} of up to {format_size(most)}"
+        reason = _("It accepts PDF files of up to %(size)s.") % {"size": format_size(most)}
+    elif media.is_picture and abilities.picture_bytes:
+        kind = media.media_type.removeprefix("image/").upper()
+        reason = _("It does not accept %(type)s images.") % {"type": kind}
+    elif media.is_picture:
+        reason = _("It does not accept images.")
     else:
-        reason = f"It takes no {what}"
-    return f"{reason}, and it got the words instead." if media.words else f"{reason}."
+        reason = _("It does not accept PDF files.")
+    return f"{reason} {_('It received the text instead.')}" if media.words else reason
 
 
 def _write_sentence(reason: str, names: Sequence[str]) -> str:
     shown = list(dict.fromkeys(names))
     more = len(shown) - MAX_NAMED
-    listed = ", ".join(shown[:MAX_NAMED]) + (f" and {more} more" if more > 0 else "")
-    return f"The model was not shown {listed}. {reason}"
+    named = {"names": ", ".join(shown[:MAX_NAMED]), "count": more, "reason": reason}
+    if more <= 0:
+        return _("The model did not receive %(names)s. %(reason)s") % named
+    sentence = ngettext(
+        "The model did not receive %(names)s and %(count)d more. %(reason)s",
+        "The model did not receive %(names)s and %(count)d more. %(reason)s",
+        more,
+    )
+    return sentence % named
 
 
 def _quote_name(media: Media) -> str:

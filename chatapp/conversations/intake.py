@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from chatapp.audit import audit_log
 from chatapp.audit.audit_log import AuditEvent, Who
@@ -25,8 +27,8 @@ from chatapp.server.compiled_queries import compiled, insert_rows
 from mcpconfig.models import Service
 
 TITLE_CHARACTERS = 60
-STILL_WORKING = (
-    "The assistant is still working on this chat. Stop it first, or wait for its answer."
+STILL_WORKING = gettext_lazy(
+    "The assistant is still working on this chat. Stop it, or wait for its answer."
 )
 
 
@@ -73,17 +75,20 @@ def receive(
 
 def check_text(text: str) -> None:
     if not text.strip():
-        raise Refused("Write a message first.")
+        raise Refused(_("Enter a message."))
     if len(text) > settings.MESSAGE_MAX_CHARACTERS:
         raise Refused(explain_too_long(f"{len(text):,}"))
     if "\x00" in text:
-        raise Refused("This message contains a character that cannot be stored. Remove it.")
+        raise Refused(_("This message contains a character that cannot be stored. Remove it."))
 
 
 def check_effort(effort: str) -> None:
     if effort and read_effort(effort) is None:
-        names = ", ".join(each for each in EFFORTS if each)
-        raise Refused(f"There is no effort “{effort[:20]}”. Choose {DEFAULT_EFFORT}, {names}.")
+        known = [each for each in EFFORTS if each]
+        sentence = _("Unknown effort “%(effort)s”. Choose one of: %(names)s.")
+        raise Refused(
+            sentence % {"effort": effort[:20], "names": ", ".join([DEFAULT_EFFORT, *known])}
+        )
 
 
 def _set_effort(conversation: Conversation, effort: str) -> None:
@@ -93,14 +98,18 @@ def _set_effort(conversation: Conversation, effort: str) -> None:
         conversation.effort = chosen
 
 
-def explain_too_long(count: str = "too many") -> str:
+def explain_too_long(count: str = "") -> str:
     """Return why a message with this many characters is refused; by default, with an unknown
     count."""
     most = settings.MESSAGE_MAX_CHARACTERS
-    return (
-        f"This message has {count} characters; the limit is {most:,}. Shorten it, or send it in "
+    if not count:
+        sentence = _("This message is too long. The limit is %(most)s characters.")
+        return sentence % {"most": f"{most:,}"}
+    sentence = _(
+        "This message has %(count)s characters. The limit is %(most)s. Shorten it, or send it in "
         "parts."
     )
+    return sentence % {"count": count, "most": f"{most:,}"}
 
 
 def check_may_ask(person: Member, model: str) -> None:
@@ -195,7 +204,7 @@ def _end_waiting_turn(turn: Turn) -> None:
     running."""
     if turn.state != Turn.State.WAITING:
         raise Refused(STILL_WORKING, 409)
-    sentence = "You wrote a new message, so the open question was withdrawn."
+    sentence = _("You sent a new message, so the open request was cancelled.")
     end_turn(turn, "stopped", sentence, by=Actor.PERSON)
 
 
@@ -248,7 +257,7 @@ def find_unknown_services(person: Member, names: list[str]) -> list[str]:
 def switch_mode(conversation: Conversation, mode: str) -> None:
     """Switch a chat between planning and acting, from its next model or tool call on."""
     if mode not in Conversation.Mode.values:
-        raise Refused("A chat plans or acts.")
+        raise Refused(_("The mode of a chat is plan or act."))
     with transaction.atomic():
         latest = lock_latest(conversation)
         others = Conversation.objects.filter(pk=conversation.pk).exclude(mode=mode)

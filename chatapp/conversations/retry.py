@@ -3,6 +3,7 @@
 from django.db import IntegrityError, transaction
 from django.db.models import Max
 from django.db.models.functions import Now
+from django.utils.translation import gettext as _
 
 from chatapp.journal import journal
 from chatapp.journal.journal import wake
@@ -31,7 +32,7 @@ def ask_again(conversation: Conversation, person: Member, model: str) -> Turn:
 def _restart_answer(conversation: Conversation, model: str) -> Turn:
     turn = lock_latest(conversation)
     if turn is None or not turn.may_be_tried_again or turn.is_direct:
-        raise Refused("There is no answer here that could be tried again.", 409)
+        raise Refused(_("There is no answer to try again."), 409)
     _open_next_step(turn)
     Turn.objects.filter(pk=turn.pk).update(
         state=Turn.State.QUEUED,

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from django.db.models import Q
+from django.utils.translation import gettext as _
 
 from chatapp.context.history import render_failure
 from chatapp.journal.journal import Event, Kind
@@ -34,7 +35,7 @@ class EventTranslator:
             case Kind.REASONING:
                 yield {"type": "reasoning", "text": event.data["text"]}
             case Kind.RESTART:
-                text = "The answer begins anew: the process that wrote it is gone."
+                text = _("The answer starts again, because the process that wrote it stopped.")
                 yield {"type": "notice", "kind": "restart", "text": text}
             case Kind.STEP:
                 yield from self._translate_step(event)

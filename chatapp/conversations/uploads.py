@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 from django.conf import settings
 from django.db import transaction
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from chatapp.context.attachments import NAME_CHARACTERS, delete_old_drafts, format_size
 from chatapp.files.kinds import TEXT, decode_text, detect_kind, detect_model_type
@@ -20,19 +22,16 @@ from chatapp.server.runtime import current_runtime
 from mcpconfig.values.results import make_storable
 
 MAX_TEXT_CHARACTERS = 64_000
-NO_MODEL = (
-    "is of a kind that no model takes. Pictures (PNG, JPEG, GIF, WebP), PDF and text files can be "
-    "added."
+NO_MODEL = gettext_lazy(
+    "%(name)s: unsupported file type. "
+    "You can attach images (PNG, JPEG, GIF, WebP), PDF and text files."
 )
-NO_UTF8 = "is text in another encoding than UTF-8. Save it as UTF-8, and add that."
+NO_UTF8 = gettext_lazy("%(name)s: not UTF-8 text. Save it as UTF-8, then attach it again.")
 
 # Files of programs are examined in threads of their own, so a slow one delays no turn.
 THREADS = 2
 # How many requests of one token may have their files examined at the same time.
 MAX_EXAMINATIONS = 2
-TOO_MANY = (
-    f"Files of {MAX_EXAMINATIONS} requests of this token are being read. Wait for their answers."
-)
 _pool = ThreadPoolExecutor(THREADS, thread_name_prefix="files")
 
 
@@ -119,7 +118,8 @@ async def _examine_in_thread(file: Upload) -> Examined:
 def _count_examination(token_id: uuid.UUID) -> Iterator[None]:
     running = current_runtime().file_examinations
     if running[token_id] >= MAX_EXAMINATIONS:
-        raise Refused(TOO_MANY, 429)
+        sentence = _("Files of %(count)d requests of this token are being read. Try again later.")
+        raise Refused(sentence % {"count": MAX_EXAMINATIONS}, 429)
     running[token_id] += 1
     try:
         yield
@@ -133,21 +133,25 @@ def _visible_name(name: str) -> str:
     """Return the name without characters that are invisible or that reverse the text beside
     them."""
     plain = "".join(each for each in name if each.isprintable()).strip()
-    return plain[:NAME_CHARACTERS] or "File without a name"
+    return plain[:NAME_CHARACTERS] or _("Unnamed file")
 
 
 def _check_size(name: str, upload: Upload) -> None:
     if not upload.size:
-        raise Refused(f"“{name}” is empty.")
+        raise Refused(_("%(name)s: the file is empty.") % {"name": name})
     if upload.size > settings.FILE_MAX_BYTES:
         raise Refused(
-            f"“{name}” has {format_size(upload.size)}; a file may have "
-            f"{format_size(settings.FILE_MAX_BYTES)}."
+            _("%(name)s: the file has %(size)s. The limit for a file is %(most)s.")
+            % {
+                "name": name,
+                "size": format_size(upload.size),
+                "most": format_size(settings.FILE_MAX_BYTES),
+            }
         )
     if upload.size > len(upload.data):
         raise Refused(
-            f"“{name}” came with more than the {format_size(settings.MESSAGE_MAX_BYTES)} that a "
-            "message may have. Add it to another one."
+            _("%(name)s: the files of this message exceed %(most)s. Attach it to another message.")
+            % {"name": name, "most": format_size(settings.MESSAGE_MAX_BYTES)}
         )
 
 
@@ -161,15 +165,15 @@ def _content_of(name: str, data: bytes) -> Content:
             text = decode_text(data) or ""
             return Content(media_type=TEXT, words=text[:MAX_TEXT_CHARACTERS], characters=len(text))
         case "other_encoding":
-            raise Refused(f"“{name}” {NO_UTF8}")
-    raise Refused(f"“{name}” {NO_MODEL}")
+            raise Refused(str(NO_UTF8) % {"name": name})
+    raise Refused(str(NO_MODEL) % {"name": name})
 
 
 def _pdf(name: str, data: bytes) -> Content:
     try:
         found = read_pdf(data, MAX_TEXT_CHARACTERS)
     except Unreadable as problem:
-        raise Refused(f"“{name}” {problem}") from None
+        raise Refused(_("%(name)s: %(problem)s") % {"name": name, "problem": problem}) from None
     words = make_storable(found.words)
     return Content(
         media_type=detect_model_type(data),

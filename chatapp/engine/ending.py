@@ -6,8 +6,9 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Max, QuerySet
 from django.db.models.functions import Now
+from django.utils.translation import gettext_lazy
 
-from chatapp.calls.ledger import STOPPED, UNFORESEEN
+from chatapp.calls.ledger import STOPPED, UNFORESEEN, translate_error
 from chatapp.calls.transitions import Actor, Worker, move_call
 from chatapp.context import withheld_results
 from chatapp.journal import journal
@@ -23,14 +24,23 @@ from .next_action import Reason
 State = ToolCall.State
 STATE_OF_REASON = {"stopped": Turn.State.STOPPED, "failed": Turn.State.FAILED}
 NOTICE_KIND_OF_REASON = {"stopped": Part.NoticeKind.STOPPED, "failed": Part.NoticeKind.ERROR}
-EMPTY_ANSWER = ("The model ended its answer without a text.", "Ask again, or choose another model.")
+EMPTY_ANSWER = (
+    gettext_lazy("The model returned no text."),
+    gettext_lazy("Try again, or choose another model."),
+)
 SENTENCES = {
-    "stopped": ("Stopped by you.", ""),
-    "length": ("The answer reached the model's length limit.", "Send “go on” for the rest."),
-    "refused": ("The model refused to answer this.", "Ask in another way, or ask another model."),
+    "stopped": (gettext_lazy("You stopped this answer."), ""),
+    "length": (
+        gettext_lazy("The answer reached the model's length limit."),
+        gettext_lazy("Send “go on” for the rest."),
+    ),
+    "refused": (
+        gettext_lazy("The model refused to answer this."),
+        gettext_lazy("Rephrase your question, or choose another model."),
+    ),
     "filtered": (
-        "The provider's content filter stopped this answer.",
-        "Ask in another way, or ask another model; an admin may be able to change the filter.",
+        gettext_lazy("The provider's content filter stopped this answer."),
+        gettext_lazy("Rephrase your question, choose another model, or ask an admin."),
     ),
 }
 
@@ -112,7 +122,8 @@ def _find_closing_notice(turn: Turn, reason: Reason) -> tuple[str, str]:
 
 def _describe_end(reason: Reason, *, has_content: bool) -> tuple[str, str]:
     is_empty = reason == "complete" and not has_content
-    return EMPTY_ANSWER if is_empty else SENTENCES.get(reason, ("", ""))
+    sentence, hint = EMPTY_ANSWER if is_empty else SENTENCES.get(reason, ("", ""))
+    return str(sentence), str(hint)
 
 
 def _has_content(turn: Turn) -> bool:
@@ -152,7 +163,7 @@ def store_partial_answer(turn: Turn) -> list[Entry]:
 def close_open_calls(turn: Turn, reason: Reason, by: Lease | Actor) -> list[Entry]:
     """Withdraw or cancel the calls that have not run. A call that was sent gets an unknown
     outcome."""
-    unknown = STOPPED if reason == "stopped" else UNFORESEEN
+    unknown = translate_error(STOPPED if reason == "stopped" else UNFORESEEN)
     entries: list[Entry] = []
     ends = {
         State.PROPOSED: State.CANCELLED,

@@ -19,6 +19,7 @@ from functools import partial
 from typing import Any, TypeVarTuple, assert_never
 
 from django.conf import settings
+from django.utils.translation import gettext_lazy
 
 from chatapp.audit.audit_log import SERVER, acting_as
 from chatapp.calls.beginning import decide_and_begin
@@ -63,12 +64,12 @@ SHUTDOWN_CHECK_SECONDS = 0.2
 PLAN_CHECK_SECONDS = 1.0
 # Events after which a task may be to poll, or a service to retry.
 PLANNING_KINDS = (Kind.TOOL_CALL, Kind.NOTICE)
-REFUSED = (
-    f"The database refused something of this turn {MAX_DROPS} times, so it was ended. An admin "
-    "finds the reason in the log."
+REFUSED = gettext_lazy(
+    "The database refused this answer several times, so it was ended. "
+    "An admin can find the reason in the log."
 )
-INTERNAL = (
-    "Something went wrong here, and this turn was ended. An admin finds the reason in the log."
+INTERNAL = gettext_lazy(
+    "An internal error ended this answer. An admin can find the reason in the log."
 )
 
 
@@ -226,7 +227,7 @@ class Engine:
         try:
             if run.lease.drops >= MAX_DROPS:
                 span.fail("refused_by_database")
-                return await self._finish(run, "failed", REFUSED)
+                return await self._finish(run, "failed", str(REFUSED))
             if run.lease.fence > 1:  # an earlier worker may have left calls behind
                 run.begun = None
                 await in_database(settle_orphans, run.lease)
@@ -356,7 +357,7 @@ class Engine:
 
     async def _fail(self, run: Run) -> None:
         try:
-            await self._finish(run, "failed", INTERNAL)
+            await self._finish(run, "failed", str(INTERNAL))
         except Exception:
             log.exception("Turn %s could not be ended; the sweep tries again", run.lease.turn_id)
 

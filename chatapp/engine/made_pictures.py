@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from django.conf import settings
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from chatapp.context.attachments import format_size
 from chatapp.files.kinds import PDF, detect_model_type
@@ -32,23 +34,29 @@ def read_picture(encoded: str, earlier: Sequence[Picture]) -> Picture | str:
     """
     most = min(MAX_PICTURES, settings.MESSAGE_MAX_FILES)
     if len(earlier) >= most:
-        return f"The model made more than {most} pictures. The others are not shown."
+        return ngettext(
+            "The model made more than %(count)d image. The others are not shown.",
+            "The model made more than %(count)d images. The others are not shown.",
+            most,
+        ) % {"count": most}
     size = len(encoded) * 3 // 4
     left = settings.MESSAGE_MAX_BYTES - sum(len(picture.data) for picture in earlier)
     if size > min(settings.FILE_MAX_BYTES, left):
-        return f"The model made a picture that is too large to show ({format_size(size)})."
+        return _("The model made an image that is too large to show (%(size)s).") % {
+            "size": format_size(size)
+        }
     try:
         data = base64.b64decode(encoded, validate=True)
     except (binascii.Error, ValueError):
         data = b""
     found = detect_model_type(data)
     if found not in ENDINGS:
-        kind = " (it is a PDF)" if found == PDF else ""
-        return (
-            f"The model sent a file that is not a PNG, JPEG, GIF or WebP picture{kind}, so it is "
-            "not shown."
+        if found == PDF:
+            return _("The model sent a PDF instead of an image, so it is not shown.")
+        return _(
+            "The model sent a file that is not a PNG, JPEG, GIF or WebP image. It is not shown."
         )
-    name = f"Picture {len(earlier) + 1}.{ENDINGS[found]}"
+    name = f"{_('Picture %(number)d') % {'number': len(earlier) + 1}}.{ENDINGS[found]}"
     return Picture(name=name, media_type=found, data=data)
 
 

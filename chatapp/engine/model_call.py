@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from django.conf import settings
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from chatapp.context.fitting import (
     AFTER_REFUSALS,
@@ -64,11 +66,6 @@ log = logging.getLogger(__name__)
 MAX_CALLS = 3
 MAX_DESCRIPTION = 1_000
 MAX_WAIT_SECONDS = 60.0
-TOO_LONG = ProviderError(
-    kind="timeout",
-    message="The model was still answering when this turn's time was over.",
-    hint="Send another message to go on.",
-)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -107,9 +104,9 @@ class AnswerReader:
             case ToolLeftOut():
                 self.answer.left_out[event.name] = event
             case FilesLeftOut():
-                self.answer.unseen = (*self.answer.unseen, FILES_REFUSED)
+                self.answer.unseen = (*self.answer.unseen, str(FILES_REFUSED))
             case ToolsLeftOut():
-                self.answer.unseen = (*self.answer.unseen, TOOLS_REFUSED)
+                self.answer.unseen = (*self.answer.unseen, str(TOOLS_REFUSED))
             case SourceCited():
                 self.answer.cited.add(event)
             case PictureMade():
@@ -195,6 +192,14 @@ async def call_model(
         commit.forget(draft)
 
 
+def _build_timeout() -> ProviderError:
+    return ProviderError(
+        kind="timeout",
+        message=_("The model took longer than one answer may take."),
+        hint=_("Send a message to continue."),
+    )
+
+
 async def _call_in_time(
     turn: Turn, lease: Lease, step: OpenStep, prepared: PreparedRequest, reader: AnswerReader
 ) -> None:
@@ -203,7 +208,7 @@ async def _call_in_time(
         async with asyncio.timeout(settings.TURN_MAX_SECONDS):
             await _call_with_retries(turn, lease, step, prepared.get_call(), reader)
     except TimeoutError:
-        _note_failure(reader.answer, TOO_LONG)
+        _note_failure(reader.answer, _build_timeout())
     except ProviderError as error:
         log.warning("Model call of turn %s failed: %s %s", turn.pk, error.kind, error.detail)
         _note_failure(reader.answer, error)
@@ -233,7 +238,7 @@ async def _call_with_retries(
             if is_last or not error.is_worth_a_retry or reader.answer.has_begun:
                 raise
             log.info("Model call of turn %s: %s, again in %.1f s", turn.pk, error.kind, wait)
-            await wait_visibly(lease, step, error, wait, f"{attempt + 1} of {MAX_CALLS}")
+            await wait_visibly(lease, step, error, wait, attempt + 1)
 
 
 async def _call_with_what_fits(
@@ -282,8 +287,8 @@ async def _read_stream(asking: PendingCall, request: ModelRequest, reader: Answe
     if not reader.answer.finish_reason:
         raise ProviderError(
             kind="protocol",
-            message="The model stopped in the middle of its answer.",
-            hint="What it wrote is kept. Send another message to go on.",
+            message=_("The model stopped in the middle of its answer."),
+            hint=_("The text so far is kept. Send a message to continue."),
         )
 
 
@@ -292,7 +297,7 @@ def _note_failure(answer: Answer, error: ProviderError) -> None:
     _drop_calls(answer)
     hint = error.hint
     if any(part.kind == "text" for part in answer.parts):
-        hint = f"What it wrote so far is kept. {hint}".strip()
+        hint = f"{_('The text so far is kept.')} {hint}".strip()
     position = len(answer.parts)
     answer.parts.append(
         AnswerPart(kind="notice", position=position, text=error.message, hint=hint, is_failure=True)
@@ -334,9 +339,9 @@ async def _store_answer(
 
 # --- the wait before the model is called again ---------------------------------------------------
 async def wait_visibly(
-    lease: Lease, step: OpenStep, error: ProviderError, seconds: float, tries: str
+    lease: Lease, step: OpenStep, error: ProviderError, seconds: float, attempt: int
 ) -> None:
-    """Wait before the model is called again. `tries` counts the calls ("2 of 3").
+    """Wait before the model is called again. `attempt` is the number of that call.
 
     Each second is a row, so that a page that loads meanwhile counts down as well.
     """
@@ -344,9 +349,12 @@ async def wait_visibly(
     try:
         while left > 0:
             count = math.ceil(left)
-            unit = "second" if count == 1 else "seconds"
-            sentence = f"{error.message} Asking again in {count} {unit} (try {tries})."
-            await store_wait(lease, step, sentence)
+            retry = ngettext(
+                "Trying again in %(count)d second (attempt %(attempt)d of %(most)d).",
+                "Trying again in %(count)d seconds (attempt %(attempt)d of %(most)d).",
+                count,
+            ) % {"count": count, "attempt": attempt, "most": MAX_CALLS}
+            await store_wait(lease, step, f"{error.message} {retry}")
             await asyncio.sleep(min(1.0, left))
             left -= 1.0
     finally:

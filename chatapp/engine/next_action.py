@@ -4,6 +4,8 @@ import uuid
 from dataclasses import dataclass
 from typing import Literal
 
+from django.utils.translation import gettext_lazy, ngettext
+
 from chatapp.calls.attempts import MAX_ATTEMPTS
 
 Reason = Literal["complete", "stopped", "failed", "budget", "length", "refused", "filtered"]
@@ -13,7 +15,7 @@ ASKING = "awaiting_approval"
 READY = "approved"
 # The finish reason of a step whose calls an app asked for. The model reads of them next turn.
 BY_APP = "app"
-GO_ON = "Send “go on” to let it continue."
+GO_ON = gettext_lazy("Send “go on” to continue.")
 OVER = frozenset({"succeeded", "failed", "denied", "refused", "expired", "withdrawn", "cancelled"})
 
 
@@ -54,13 +56,29 @@ class Budget:
     def exceeds(self, limit: "Budget") -> str:
         """Return a sentence that names the first limit that is reached, or nothing."""
         if self.steps >= limit.steps:
-            return f"This turn has asked the model {self.steps} times, which is the limit."
+            return ngettext(
+                "This answer has called the model %(count)d time, which is the limit.",
+                "This answer has called the model %(count)d times, which is the limit.",
+                self.steps,
+            ) % {"count": self.steps}
         if self.seconds >= limit.seconds:
-            return f"This turn has worked for {self.seconds:.0f} seconds, which is the limit."
+            return ngettext(
+                "This answer has worked for %(count)d second, which is the limit.",
+                "This answer has worked for %(count)d seconds, which is the limit.",
+                round(self.seconds),
+            ) % {"count": round(self.seconds)}
         if self.tokens >= limit.tokens:
-            return f"This turn has used {self.tokens} tokens, which is the limit."
+            return ngettext(
+                "This answer has used %(count)d token, which is the limit.",
+                "This answer has used %(count)d tokens, which is the limit.",
+                self.tokens,
+            ) % {"count": self.tokens}
         if self.calls >= limit.calls:
-            return f"This turn has used tools {self.calls} times, which is the limit."
+            return ngettext(
+                "This answer has called tools %(count)d time, which is the limit.",
+                "This answer has called tools %(count)d times, which is the limit.",
+                self.calls,
+            ) % {"count": self.calls}
         return ""
 
 
@@ -138,10 +156,11 @@ def _begin_again(step: StepState) -> Action:
     """Begin the step again, unless too many attempts have ended together with their worker."""
     if step.attempt < MAX_ATTEMPTS:
         return CallModel(number=step.number)
-    sentence = (
-        f"The server stopped {step.attempt} times while the model was being asked, so it is not "
-        "asked again. Send another message to go on."
-    )
+    sentence = ngettext(
+        "The server stopped %(count)d time during this model call. Send a message to continue.",
+        "The server stopped %(count)d times during this model call. Send a message to continue.",
+        step.attempt,
+    ) % {"count": step.attempt}
     return Finish(reason="failed", sentence=sentence)
 
 
@@ -174,7 +193,7 @@ def _call_model(turn: TurnState, number: int) -> Action:
         sentence, hint = turn.used_up
         return Finish(reason="budget", sentence=sentence, hint=hint)
     if sentence := turn.used.exceeds(turn.limit):
-        return Finish(reason="budget", sentence=sentence, hint=GO_ON)
+        return Finish(reason="budget", sentence=sentence, hint=str(GO_ON))
     return CallModel(number=number)
 
 

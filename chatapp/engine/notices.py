@@ -4,6 +4,8 @@ tools that have changed. Each kind is stored once for a turn."""
 from collections.abc import Iterable, Sequence
 
 from django.db.models import Q
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from chatapp.journal import journal
 from chatapp.journal.journal import CHANGED, LEFT_OUT, MISSING, SHORTENED, Entry, add_notice
@@ -35,10 +37,19 @@ def _describe_missing(missing: Sequence[tuple[str, str]]) -> str:
     names = [name for name, _reason in missing]
     titles = {service.name: str(service) for service in Service.objects.filter(name__in=names)}
     said = [
-        f"The tools of “{titles.get(name, name)}” are missing. {reason}" for name, reason in missing
+        _("The tools of “%(service)s” are not available. %(reason)s")
+        % {"service": titles.get(name, name), "reason": reason}
+        for name, reason in missing
     ]
     more = len(said) - MAX_NAMED
-    return " ".join([*said[:MAX_NAMED], *([f"So are those of {more} more."] if more > 0 else [])])
+    if more > 0:
+        rest = ngettext(
+            "The tools of %(count)d other service are not available either.",
+            "The tools of %(count)d other services are not available either.",
+            more,
+        )
+        said[MAX_NAMED:] = [rest % {"count": more}]
+    return " ".join(said)
 
 
 def _lacks_sign_in(name: str, person: Member) -> bool:
@@ -54,7 +65,7 @@ def _lacks_sign_in(name: str, person: Member) -> bool:
 def note_left_out(turn: Turn, left_out: Sequence[ToolLeftOut]) -> list[Entry]:
     """Store the tools that the provider could not take, inside the caller's transaction. Return the
     journal entries to append."""
-    hint = "A model of another provider may take them."
+    hint = _("A model of another provider may accept them.")
     return add_notice(turn, LEFT_OUT, _describe_left_out(left_out), hint)
 
 
@@ -64,15 +75,19 @@ def _describe_left_out(left_out: Sequence[ToolLeftOut]) -> str:
     for tool in left_out:
         names.setdefault(tool.reason, []).append(tool.name)
     return " ".join(
-        f"The model was not told of {_join(group)}. {reason}" for reason, group in names.items()
+        _("The model did not receive these tools: %(names)s. %(reason)s")
+        % {"names": _join(group), "reason": reason}
+        for reason, group in names.items()
     )
 
 
 def _join(names: Sequence[str]) -> str:
     shown = [f"“{name}”" for name in names[:MAX_NAMED]]
     more = len(names) - MAX_NAMED
-    shown += [f"{more} more"] if more > 0 else []
-    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
+    if more <= 0:
+        return ", ".join(shown)
+    sentence = ngettext("%(names)s and %(count)d more", "%(names)s and %(count)d more", more)
+    return sentence % {"names": ", ".join(shown), "count": more}
 
 
 # --- tools that have changed ---------------------------------------------------------------------
@@ -85,11 +100,12 @@ def note_changed(turn: Turn, calls: Sequence[ToolCall], catalogue: Catalogue) ->
         return []
     said = [
         *_describe_changed(
-            _find_unlike_confirmed(tools), "since an admin confirmed it, so it asks each time"
+            _find_unlike_confirmed(tools),
+            _("The tool “%(tool)s” of “%(service)s” has changed, so it asks each time."),
         ),
         *_describe_changed(
             _find_unlike_allowed(turn, tools),
-            "since you allowed it in advance, so that does not hold for it any more",
+            _("The tool “%(tool)s” of “%(service)s” has changed, so your permission has ended."),
         ),
     ]
     return add_notice(turn, CHANGED, " ".join(said))
@@ -134,19 +150,30 @@ def _has_lapsed(tool: CatalogueTool, held: Iterable[tuple[int, dict[str, str]]])
     return bool(hashes) and tool.definition_hash not in hashes
 
 
-def _describe_changed(tools: Sequence[CatalogueTool], what: str) -> list[str]:
+def _describe_changed(tools: Sequence[CatalogueTool], sentence: str) -> list[str]:
     said = [
-        f"The tool “{tool.tool_name}” of “{tool.service_name}” has changed {what}."
+        sentence % {"tool": tool.tool_name, "service": tool.service_name}
         for tool in tools[:MAX_NAMED]
     ]
     more = len(tools) - MAX_NAMED
-    return [*said, f"So have {more} more."] if more > 0 else said
+    if more <= 0:
+        return said
+    rest = ngettext(
+        "The same is true for %(count)d more tool.",
+        "The same is true for %(count)d more tools.",
+        more,
+    )
+    return [*said, rest % {"count": more}]
 
 
 # --- shortened results ---------------------------------------------------------------------------
 def note_shortened(turn: Turn, count: int) -> list[Entry]:
     """Store how many results were shortened for the model, inside the caller's transaction. Return
     the journal entries to append."""
-    results = "One result of a tool was" if count == 1 else f"{count} results of tools were"
-    text = f"{results} shortened for the model, so that this chat fits. Here they are complete."
+    sentence = ngettext(
+        "%(count)d tool result was shortened for the model. You still see all of it here.",
+        "%(count)d tool results were shortened for the model. You still see all of them here.",
+        count,
+    )
+    text = sentence % {"count": count}
     return add_notice(turn, SHORTENED, text if count else "")

@@ -7,6 +7,8 @@ from typing import Any, Literal
 
 from django.db.models import F, QuerySet
 from django.db.models.functions import Now
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from chatapp.calls.transitions import new_call
 from chatapp.context.unsupported_media import note_unsupported
@@ -29,7 +31,7 @@ from .made_pictures import Picture, store_pictures
 from .next_action import Reason, choose_reason
 from .notices import note_changed, note_left_out, note_shortened
 
-CUT_OFF = "The answer was cut off before this call was complete, so it was not run."
+CUT_OFF = gettext_lazy("The answer was cut off before this call was complete. It was not run.")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -304,13 +306,15 @@ def _build_call(
     tool = catalogue.get(ready.name) or catalogue.forbidden.get(ready.name)
     is_finding = tool is None and ready.name == FIND_TOOLS
     arguments = ready.arguments
-    problem = CUT_OFF if answer.finish_reason in {"length", "filtered"} else ""
+    problem = str(CUT_OFF) if answer.finish_reason in {"length", "filtered"} else ""
     try:
         arguments = canonical_arguments(ready.arguments)
     except UnreadableArguments as error:
         problem = problem or str(error)
     if tool is None and not is_finding:
-        problem = problem or f"There is no tool named {ready.name[:128]!r} in this chat."
+        problem = problem or _("There is no tool named “%(name)s” in this chat.") % {
+            "name": ready.name[:128]
+        }
     return new_call(
         problem,
         id=uuid.uuid4(),

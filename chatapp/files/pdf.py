@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
+from django.utils.translation import gettext as _
 
 CHILD = Path(__file__).with_name("pdf_child.py")
 # Each may take a gigabyte and a core.
@@ -26,7 +27,7 @@ class PdfText:
 
 
 class Unreadable(Exception):
-    """Not a PDF that a model could read. The text says why, and follows the name of the file."""
+    """Not a PDF that a model could read. The text says why, after the name of the file."""
 
 
 def read_pdf(data: bytes, most_characters: int) -> PdfText:
@@ -39,13 +40,18 @@ def read_pdf(data: bytes, most_characters: int) -> PdfText:
         case None:
             return PdfText(pages=found["pages"], words=found["words"], was_cut=found["was_cut"])
         case "encrypted":
-            raise Unreadable("is encrypted. Save it without protection, and add that.")
+            raise Unreadable(
+                _("the PDF is encrypted. Save it without a password, then attach it again.")
+            )
         case "long":
             raise Unreadable(
-                f"has {found['pages']:,} pages; a PDF may have {settings.PDF_MAX_PAGES:,}. "
-                "Add the pages that matter."
+                _(
+                    "the PDF has %(count)s pages. The limit is %(most)s. Attach only the pages "
+                    "that you need."
+                )
+                % {"count": f"{found['pages']:,}", "most": f"{settings.PDF_MAX_PAGES:,}"}
             )
-    raise Unreadable("cannot be read as a PDF. Save or print it as PDF anew, and add that.")
+    raise Unreadable(_("the PDF cannot be read. Save or print it as a PDF again, then attach it."))
 
 
 def _run_child(command: list[str], data: bytes) -> dict[str, Any]:

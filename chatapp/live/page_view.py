@@ -13,6 +13,8 @@ from typing import Literal
 
 from django.db.models import F, FilteredRelation, Q, QuerySet
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from chatapp.live.page_facts import count_figures, load_facts_of_calls, load_turn_facts
 from chatapp.models import Attachment, Conversation, Member, Message, Part, Summary, Turn
@@ -284,7 +286,7 @@ class SidebarGroup:
 
 
 SIDEBAR_LENGTH = 100
-FROM_PROGRAMS, PROGRAMS_LENGTH = "From programs", 20
+FROM_PROGRAMS, PROGRAMS_LENGTH = gettext_lazy("From programs"), 20
 DOTS: dict[str, Literal["", "running", "waiting"]] = {
     Turn.State.QUEUED: "running",
     Turn.State.RUNNING: "running",
@@ -308,7 +310,7 @@ def load_sidebar(person: Member) -> list[SidebarGroup]:
     groups: dict[str, list[SidebarLink]] = defaultdict(list)
     for row in sorted(rows, key=lambda row: row.token_id is not None):
         link = SidebarLink(conversation=row, dot=DOTS.get(row.live_state, ""))
-        groups[FROM_PROGRAMS if row.token_id else _name_age(row)].append(link)
+        groups[str(FROM_PROGRAMS) if row.token_id else _name_age(row)].append(link)
     return [SidebarGroup(label=label, links=tuple(links)) for label, links in groups.items()]
 
 
@@ -316,12 +318,12 @@ def _name_age(conversation: Conversation) -> str:
     today = timezone.localdate()
     day = timezone.localdate(conversation.active_at)
     if day >= today:
-        return "Today"
+        return _("Today")
     if day == today - timedelta(days=1):
-        return "Yesterday"
+        return _("Yesterday")
     if day > today - timedelta(days=7):
-        return "Last week"
-    return "Earlier"
+        return _("Last 7 days")
+    return _("Earlier")
 
 
 def get_dot(live: Turn | None) -> Literal["", "running", "waiting"]:

@@ -4,6 +4,7 @@ from datetime import date
 
 from django.db import transaction
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from chatapp.models import Member, StandIn
 
@@ -23,20 +24,22 @@ def list_delegates(approver: Member) -> list[StandIn]:
 def add_delegate(approver: Member, *, username: str, begins_on: date, ends_on: date) -> StandIn:
     """Let the member with this name sign in place of the approver on these days. Raises Refused."""
     if not is_approver(approver):
-        raise Refused("Only somebody who signs second can name a stand-in.", 403)
+        raise Refused(_("Only approvers can have a delegate."), 403)
     stand_in = Member.objects.filter(username=username.strip(), is_active=True).first()
     if stand_in is None:
-        raise Refused(f"There is no active member named “{username.strip()}”.")
+        sentence = _("There is no active member named “%(name)s”.")
+        raise Refused(sentence % {"name": username.strip()})
     if stand_in == approver:
-        raise Refused("Nobody stands in for themselves. Name somebody else.")
+        raise Refused(_("You cannot be your own delegate. Choose someone else."))
     if ends_on < begins_on:
-        raise Refused("The last day is before the first one.")
+        raise Refused(_("The last day is before the first day."))
     if ends_on < timezone.localdate():
-        raise Refused("These days are over.")
+        raise Refused(_("The last day is in the past."))
     if (ends_on - begins_on).days > MAX_DAYS:
-        raise Refused("That is longer than a year. Name an end within a year.")
+        raise Refused(_("A delegation can last one year at most. Choose an earlier last day."))
     if len(list_delegates(approver)) >= MAX_DELEGATES:
-        raise Refused(f"You have named {MAX_DELEGATES} already. Remove one first.")
+        sentence = _("You have %(count)d delegates, which is the limit. Remove one first.")
+        raise Refused(sentence % {"count": MAX_DELEGATES})
     with transaction.atomic():  # together with its entry in the log
         return StandIn.objects.create(
             approver=approver, stand_in=stand_in, begins_on=begins_on, ends_on=ends_on

@@ -1,11 +1,17 @@
 """The exception for everything that a person asks for and does not get."""
 
 import time
+from typing import TYPE_CHECKING
 
 from django.http import HttpResponse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
 
 MIN_READING_SECONDS = 0.4
-CHANGED = "What would run has changed since this was shown. Look at it again."
+CHANGED = gettext_lazy("This request changed after you opened it. Review it again.")
 
 
 class Refused(Exception):
@@ -15,9 +21,9 @@ class Refused(Exception):
     `wait_seconds` says when the request may be repeated, where that is known.
     """
 
-    def __init__(self, sentence: str, status: int = 422, wait_seconds: int = 0) -> None:
-        super().__init__(sentence)
-        self.sentence = sentence
+    def __init__(self, sentence: "StrOrPromise", status: int = 422, wait_seconds: int = 0) -> None:
+        self.sentence = str(sentence)
+        super().__init__(self.sentence)
         self.status = status
         self.wait_seconds = wait_seconds
 
@@ -32,4 +38,4 @@ def refuse_haste(shown_at: float | None) -> None:
     """Refuse a decision that came before a person can have read the card. `shown_at` is the Unix
     time at which the card was rendered, None without a card."""
     if shown_at is not None and time.time() - shown_at < MIN_READING_SECONDS:
-        raise Refused("That was too quick to have been read. Look again, then decide.", 409)
+        raise Refused(_("You answered before you could read this. Review it, then decide."), 409)

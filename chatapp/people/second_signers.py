@@ -10,12 +10,13 @@ from collections.abc import Iterable
 from django.db.models import Case, Exists, OuterRef, Q, QuerySet, When
 from django.db.models.functions import Now
 from django.utils import timezone
+from django.utils.translation import gettext_lazy
 
 from chatapp.models import Approval, Member, SecondSignature, StandIn, ToolCall
 
 Membership = Member.groups.through
-UNSIGNED = "Nobody has signed this second, so it was not run."
-LAPSED = "The second person to sign this may no longer sign it, so it was not run."
+UNSIGNED = gettext_lazy("The second approval is missing, so it was not run.")
+LAPSED = gettext_lazy("The second approver can no longer approve this, so it was not run.")
 
 
 def find_waiting_calls(person: Member) -> QuerySet[ToolCall]:
@@ -55,10 +56,10 @@ def find_flaw(approval: Approval, requester: Member) -> str:
     if second is None:
         return ""
     if approval.first_by_id != requester.pk or signer is None or right is None:
-        return UNSIGNED
+        return str(UNSIGNED)
     at = approval.decided_at
     if at is None or requester in (signer, right) or not (signer.is_active and right.is_active):
-        return LAPSED
+        return str(LAPSED)
     has_escalated = approval.escalates_at is not None and approval.escalates_at <= at
     groups = _list_groups(second, has_escalated=has_escalated)
     is_in = right.groups.filter(pk__in=groups).exists()
@@ -66,7 +67,7 @@ def find_flaw(approval: Approval, requester: Member) -> str:
     stood_in = StandIn.objects.filter(
         approver=right, stand_in=signer, begins_on__lte=day, ends_on__gte=day
     )
-    return "" if is_in and (signer == right or stood_in.exists()) else LAPSED
+    return "" if is_in and (signer == right or stood_in.exists()) else str(LAPSED)
 
 
 def is_approver(person: Member) -> bool:

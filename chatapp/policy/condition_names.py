@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any
 
+from django.utils.translation import gettext as _
+
 from chatapp.permissions.lazy import conditions
 from chatapp.tools.core import core_tools
 from mcpconfig.models import Service, ToolDefinition
@@ -63,5 +65,7 @@ def _list_properties(schema: Schema) -> set[str]:
 
 def _describe_unknown(name: str, known: set[str]) -> str:
     close = get_close_matches(name, known, n=1)
-    hint = f" Did you mean “{close[0]}”?" if close else ""
-    return f"No tool of this rule has a value named “{name}”.{hint}"
+    if not close:
+        return _("No tool of this rule has a value named “%(name)s”.") % {"name": name}
+    sentence = _("No tool of this rule has a value named “%(name)s”. Did you mean “%(near)s”?")
+    return sentence % {"name": name, "near": close[0]}

@@ -8,6 +8,8 @@ from typing import cast
 from django.db import transaction
 from django.db.models import F
 from django.db.models.functions import Now
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from chatapp.audit import audit_log, change_entries
 from chatapp.models import Consent, HousePolicy, Member, ToolCall
@@ -121,15 +123,20 @@ def _explain_dead(
     consent: Consent, house: HousePolicy, changed: Sequence[str], high: Sequence[str]
 ) -> str:
     all_of_them = len(_read_definitions(consent))
-    what = "the tool" if all_of_them == 1 else "each of its tools"
     if consent.scope not in house.lasting_scopes():
-        return "an admin does not let people allow this in advance any more"
+        return _("an admin no longer lets people allow this in advance")
     if consent.endpoint != consent.service.endpoint:
-        return "the service has another address since"
+        return _("the address of the service has changed")
     if len(changed) == all_of_them:
-        return f"{what} was changed or removed since"
+        return ngettext(
+            "the tool was changed or removed", "all its tools were changed or removed", all_of_them
+        )
     if len(high) == all_of_them:
-        return f"the risk of {what} is high by now, and high risks are allowed once only"
+        return ngettext(
+            "the tool now has a high risk, which can only be allowed once",
+            "all its tools now have a high risk, which can only be allowed once",
+            all_of_them,
+        )
     return ""
 
 

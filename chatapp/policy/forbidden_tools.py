@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from django.db.models import QuerySet
+from django.utils.translation import gettext_lazy
 
 from chatapp.models import Member, PolicyRule
 from chatapp.permissions.forbidden import find_forbidden
@@ -15,7 +16,7 @@ from chatapp.tools.mentions import NOTHING_HIDDEN, HiddenTools
 
 from .stored_policy import build_person_facts, load_admin_rules
 
-FORBIDDEN = "forbidden to you by an admin’s rule"
+FORBIDDEN = gettext_lazy("blocked for you by an admin’s rule")
 
 
 def remove_forbidden(catalogue: Catalogue, person: Member) -> Catalogue:

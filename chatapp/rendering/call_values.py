@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
 
 from chatapp.models import Review, ToolCall, Trial
 from chatapp.models.turns.tool_call import READ_CHARACTERS
@@ -138,9 +139,9 @@ def describe_service(call: Call) -> str:
     if call.service is not None:
         return str(call.service)
     if isinstance(call, ToolCall) and call.is_core:
-        return "A program" if call.turn.is_direct else "The assistant"
+        return _("A program") if call.turn.is_direct else _("The assistant")
     # Only a tool that was in the catalogue once has the name that its service gave it.
-    return "A removed service" if call.tool_name else "No service offers a tool of this name"
+    return _("A removed service") if call.tool_name else _("No service has a tool with this name")
 
 
 def get_host(call: Call) -> str:
@@ -148,26 +149,28 @@ def get_host(call: Call) -> str:
     if call.service is None:
         return ""
     address = urlsplit(call.service.url)
-    return "built in" if address.scheme == "builtin" else address.netloc
+    return _("built in") if address.scheme == "builtin" else address.netloc
 
 
 def describe_account(call: Call, name: str = "", *, names_person: bool = False) -> str:
     """Return as whom the call runs at its service, addressed to the person it runs for, or with
     that person's `name` for other readers. `names_person`: the shared account sends who acts."""
-    who, whose = name or "you", f"{name}’s" if name else "your"
-    service = call.service
+    service, named = call.service, {"name": name}
+    as_person = _("runs as %(name)s") % named if name else _("runs as you")
     if isinstance(call, ToolCall) and call.is_core:
-        return f"runs as {who}"
+        return as_person
     if service is None or service.authentication == Service.Authentication.NONE:
-        return "runs without signing in"
+        return _("no sign-in needed")
     if service.authentication in Service.PERSONAL:
-        return f"runs as {who}"
+        return as_person
     is_private = service.visibility == Service.Visibility.PRIVATE
     if is_private and service.owner_id is not None and service.owner_id == _get_person_id(call):
-        return f"runs as {whose} own account"
+        return _("uses %(name)s’s own account") % named if name else _("uses your own account")
     if names_person:
-        return f"runs as a shared account that is told of {who}"
-    return "runs as a shared account"
+        if name:
+            return _("uses a shared account and identifies %(name)s") % named
+        return _("uses a shared account and identifies you")
+    return _("uses a shared account")
 
 
 def _get_person_id(call: Call) -> int | None:
@@ -185,13 +188,12 @@ def list_cautions(call: Call) -> list[str]:
     cautions = []
     said = list(_iterate_texts(_parse_arguments(call.arguments) or call.arguments))
     if any(map(has_hidden, [*names, *said])):
-        cautions.append("It contains hidden characters; they are drawn as ⟨U+…⟩.")
+        cautions.append(_("Contains hidden characters, shown as ⟨U+…⟩."))
     if any(map(has_mixed_scripts, names)):
-        cautions.append("Its name mixes letters of two alphabets that look alike.")
+        cautions.append(_("The name mixes look-alike letters of two alphabets."))
     if any(map(has_look_alikes, said)):
         cautions.append(
-            "A word in its values mixes letters of two alphabets that look alike; they are drawn "
-            "with their codes."
+            _("A value mixes look-alike letters of two alphabets. They are shown with their codes.")
         )
     return cautions
 
@@ -232,7 +234,7 @@ def draw_arguments(
     required = _get_schema(call).get("required") or []
     values = _parse_arguments(call.arguments)
     if values is None:
-        return [_draw_argument("Arguments", call.arguments, is_required=False)]
+        return [_draw_argument(_("Arguments"), call.arguments, is_required=False)]
     earlier = _parse_arguments(previous.arguments) if previous is not None else None
     return [
         replace(
@@ -255,12 +257,14 @@ def _draw_previous(name: str, value: Any, earlier: dict[str, Any] | None) -> Saf
     if earlier is None or (name in earlier and earlier[name] == value):
         return None
     if name not in earlier:
-        return draw_hidden("not given")
+        return draw_hidden(_("not given"))
     if is_secret(name, earlier[name]):
-        return draw_hidden("another secret")
+        return draw_hidden(_("a different secret"))
     text = _format_value(mask_secrets(earlier[name]))
-    cut = f"{text[:PREVIEW_CHARACTERS]}… ({len(text):,} characters)"
-    return draw_look_alikes(text if len(text) <= PREVIEW_CHARACTERS else cut)
+    if len(text) <= PREVIEW_CHARACTERS:
+        return draw_look_alikes(text)
+    cut = _("%(text)s… (%(count)s characters)")
+    return draw_look_alikes(cut % {"text": text[:PREVIEW_CHARACTERS], "count": f"{len(text):,}"})
 
 
 def _shorten(line: str, characters: int) -> str:

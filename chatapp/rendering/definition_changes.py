@@ -2,22 +2,26 @@
 
 import json
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext_lazy
 
 from mcpconfig.models import ToolDefinition
 
 from .hidden_characters import draw_hidden
 from .word_diff import render_word_diff
 
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
+
 FIELDS = {
-    "name": "Name",
-    "title": "Title",
-    "description": "Description",
-    "input_schema": "Arguments",
-    "output_schema": "Results",
-    "annotations": "What the service says of it",
+    "name": gettext_lazy("Name"),
+    "title": gettext_lazy("Title"),
+    "description": gettext_lazy("Description"),
+    "input_schema": gettext_lazy("Arguments"),
+    "output_schema": gettext_lazy("Result"),
+    "annotations": gettext_lazy("Hints from the service"),
 }
 
 
@@ -25,7 +29,7 @@ FIELDS = {
 class Part:
     """One part of a definition, or its change."""
 
-    label: str
+    label: "StrOrPromise"
     html: SafeString
 
 

@@ -13,18 +13,23 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import urlencode
 
 from django.template.defaultfilters import filesizeformat
 from django.urls import reverse
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from chatapp.models import Attachment, ToolCall, Trial
 from chatapp.rendering import page_values
 from chatapp.rendering.call_values import SDK_PREFIX, Call
 from chatapp.rendering.hidden_characters import draw_hidden, draw_hidden_in
 from chatapp.rendering.markdown.code_colours import colour_code
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
 
 MAX_BYTES: Final = 4 * 1024 * 1024
 _HEAD_CHARACTERS: Final = 64
@@ -227,7 +232,7 @@ class Place:
 
     element_id: str
     bytes_at: Callable[[int], str]
-    label: str = "Result"
+    label: "StrOrPromise" = gettext_lazy("Result")
     opened_at: Callable[[int], str] | None = None
 
 
@@ -296,8 +301,10 @@ def _build_own_file_piece(attachment: Attachment, place: Place) -> Piece:
         return _build_file_piece(0, facts, place, place.bytes_at(0), "image")
     file = attachment.file
     if not file.words:
-        return _build_file_piece(0, f"{facts} · no words could be read", place, place.bytes_at(0))
-    label = f"Words of {attachment.name}" if file.pages else attachment.name
+        return _build_file_piece(
+            0, " · ".join([facts, _("no text found")]), place, place.bytes_at(0)
+        )
+    label = _("Text of %(name)s") % {"name": attachment.name} if file.pages else attachment.name
     piece = _build_text_piece(label, file.words, f"{place.element_id}-0")
     left_out = piece.left_out + file.characters - len(file.words)
     return replace(piece, address=place.bytes_at(0), left_out=left_out)
@@ -330,7 +337,9 @@ def _is_wrapped(structured: Any, said: list[str]) -> bool:
 def _build_piece(index: int, block: Block, place: Place) -> Piece:
     match block.get("type"):
         case "text":
-            return _build_text_piece(place.label, _get_text(block), f"{place.element_id}-{index}")
+            return _build_text_piece(
+                str(place.label), _get_text(block), f"{place.element_id}-{index}"
+            )
         case "image" | "audio":
             return _build_bytes_piece(index, block.get("data"), block, place)
         case "resource":
@@ -338,14 +347,14 @@ def _build_piece(index: int, block: Block, place: Place) -> Piece:
         case "resource_link":
             return _build_link_piece(index, block, place)
         case kind:
-            about = f"{kind}: {block.get('mimeType') or 'no type given'} {block.get('uri') or ''}"
+            about = f"{kind}: {block.get('mimeType') or _('unknown type')} {block.get('uri') or ''}"
             return _build_file_piece(index, about.strip(), place)
 
 
 def _build_resource_piece(index: int, resource: Block, place: Place) -> Piece:
     if resource.get("text") is None:
         return _build_bytes_piece(index, resource.get("blob"), resource, place)
-    label = str(resource.get("uri") or "Resource")
+    label = str(resource.get("uri") or _("Resource"))
     language = _choose_language(str(resource.get("mimeType") or ""))
     return _build_text_piece(label, _get_text(resource), f"{place.element_id}-{index}", language)
 
@@ -361,7 +370,7 @@ def _build_bytes_piece(index: int, data: object, about: Block, place: Place) -> 
             label, words, f"{place.element_id}-{index}", _choose_language(claimed)
         )
     size = _format_size(count_bytes(data))
-    facts = [str(about.get("uri") or ""), found or claimed or "no type given", size]
+    facts = [str(about.get("uri") or ""), found or claimed or _("unknown type"), size]
     address = place.bytes_at(index) if data else ""
     file = partial(_build_file_piece, index, " · ".join(filter(None, facts)), place, address)
     if not address:
@@ -374,10 +383,10 @@ def _build_bytes_piece(index: int, data: object, about: Block, place: Place) -> 
 def _build_file_piece(
     index: int, about: str, place: Place, address: str = "", kind: Kind = "file"
 ) -> Piece:
-    labels: dict[Kind, str] = {"image": "Image", "audio": "Sound", "file": "File"}
+    labels: dict[Kind, str] = {"image": _("Image"), "audio": _("Audio"), "file": _("File")}
     return Piece(
         kind=kind,
-        label=SafeString(labels[kind]),
+        label=draw_hidden(labels[kind]),
         element_id=f"{place.element_id}-{index}",
         about=draw_hidden(about),
         address=address,
@@ -391,7 +400,7 @@ def _build_link_piece(index: int, block: Block, place: Place) -> Piece:
     facts.append(_format_size(size) if isinstance(size, int) else None)
     return Piece(
         kind="link",
-        label=draw_hidden(str(block.get("title") or block.get("name") or "Resource")),
+        label=draw_hidden(str(block.get("title") or block.get("name") or _("Resource"))),
         element_id=f"{place.element_id}-{index}",
         about=draw_hidden(" · ".join(str(fact) for fact in facts if fact)),
         address=place.opened_at(index) if place.opened_at else "",
@@ -402,8 +411,8 @@ def _build_value_piece(value: Any, element_id: str) -> Piece:
     """Return a structured value as a table if it is plain enough, otherwise as JSON."""
     table = build_table(value)
     if table is None:
-        return _build_text_piece("Values", format_json_value(value), element_id, "json")
-    return Piece(kind="table", label=SafeString("Values"), element_id=element_id, table=table)
+        return _build_text_piece(_("Result"), format_json_value(value), element_id, "json")
+    return Piece(kind="table", label=draw_hidden(_("Result")), element_id=element_id, table=table)
 
 
 def _build_text_piece(label: str, text: str, element_id: str, language: str = "") -> Piece:

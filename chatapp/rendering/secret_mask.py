@@ -7,6 +7,8 @@ shown: otherwise the name could hide it from the person who decides.
 import json
 from typing import Any
 
+from django.utils.translation import ngettext
+
 from mcpconfig.values.masking import is_secret_name
 
 DOTS = "••••••"
@@ -32,7 +34,8 @@ def is_secret(name: str, value: Any) -> bool:
 
 
 def _draw_dots(secret: str) -> str:
-    return f"{DOTS} ({len(secret)} characters, not shown)"
+    hidden = ngettext("%(count)d character, hidden", "%(count)d characters, hidden", len(secret))
+    return f"{DOTS} ({hidden % {'count': len(secret)}})"
 
 
 def mask_secrets_in_json(text: str) -> str:

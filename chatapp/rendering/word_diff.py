@@ -6,7 +6,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 
+from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
+from django.utils.translation import ngettext
 
 from .hidden_characters import draw_hidden
 
@@ -71,7 +73,8 @@ def _shorten_unchanged(lines: Sequence[str], *, is_first: bool, is_last: bool) -
     if hidden <= 1:
         return draw_hidden("".join(lines))
     end = len(lines) - tail
-    between = f'<span class="same">⋯ {hidden} lines as before</span>\n'
+    words = ngettext("%(count)d unchanged line", "%(count)d unchanged lines", hidden)
+    between = f'<span class="same">⋯ {escape(words % {"count": hidden})}</span>\n'
     return _join((_draw_lines(lines[:head]), between, _draw_lines(lines[end:])))
 
 

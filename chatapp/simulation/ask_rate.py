@@ -6,16 +6,20 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from statistics import median
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.db.models import Q
 from django.utils import timezone
+from django.utils.translation import gettext_lazy
 
 from chatapp.models import Approval, Question, Review, Turn
 
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
+
 State = Approval.State
-TO_RUN, SECOND = "Run it or not", "Second signature"
-ANSWER, RESULT = "Answer a question", "Look at a result"
+TO_RUN, SECOND = gettext_lazy("Approval"), gettext_lazy("Second approval")
+ANSWER, RESULT = gettext_lazy("Question"), gettext_lazy("Review of a result")
 STATES: dict[str, str] = {
     Question.State.ANSWERED: State.GRANTED,
     Question.State.DECLINED: State.DENIED,
@@ -64,7 +68,9 @@ def _load_approvals(since: datetime) -> Iterator[PastQuestion]:
             yield whole
         else:
             yield replace(whole, state=State.GRANTED, answered_at=first_at)
-            yield _build_second(replace(whole, kind=SECOND, asked_at=first_at), by, f"“{name}”")
+            yield _build_second(
+                replace(whole, kind=str(SECOND), asked_at=first_at), by, f"“{name}”"
+            )
 
 
 def _build_second(asked: PastQuestion, by: str | None, name: str) -> PastQuestion:
@@ -92,10 +98,10 @@ def _load_reviews(since: datetime) -> Iterator[PastQuestion]:
         yield _build_question(RESULT, row)
 
 
-def _build_question(kind: str, row: Sequence[Any]) -> PastQuestion:
+def _build_question(kind: "StrOrPromise", row: Sequence[Any]) -> PastQuestion:
     state, tool, person, asked_at, answered_at = row
     return PastQuestion(
-        kind=kind,
+        kind=str(kind),
         state=STATES.get(state, state),
         tool=tool,
         person=person,

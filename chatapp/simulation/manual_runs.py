@@ -11,15 +11,24 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from typing import Literal
 
 import anyio
 from asgiref.sync import async_to_sync
 from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models.functions import Now
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from chatapp.audit import call_entries
-from chatapp.calls.ledger import UNFORESEEN, Outcome, build_stored_result, describe_error
+from chatapp.calls.ledger import (
+    UNFORESEEN,
+    Outcome,
+    build_stored_result,
+    describe_error,
+    translate_error,
+)
 from chatapp.models import Member, ToolCall, Trial
 from chatapp.people.refused import Refused
 from chatapp.permissions.binding import UnreadableArguments, binding_hash, canonical_arguments
@@ -42,27 +51,35 @@ from mcpconfig.values.results import CallOutcome, InputRequired, TaskReport, Tas
 logger = logging.getLogger(__name__)
 State = ToolCall.State
 
-TWO_SIGN = "Two people sign for this, so it cannot be tried here. Use the tool in a chat."
-CHANGED = "The tool or its service has changed since this was shown, so it was not run. Look again."
+TWO_SIGN = gettext_lazy(
+    "This needs two approvals, so you cannot try it here. Use the tool in a chat."
+)
+CHANGED = gettext_lazy("The tool or its service changed, so it was not run. Review it again.")
 WORKER_DIED = {
     "kind": "worker_died",
-    "message": "The server stopped while this was running. It may or may not have taken effect.",
-    "hint": "Check at the service before you run it again.",
+    "message": gettext_lazy(
+        "The server stopped while this was running. It may or may not have taken effect."
+    ),
+    "hint": gettext_lazy("Check at the service before you run it again."),
 }
 ASKS_FIRST = {
     "kind": "input_required",
-    "message": "The service asks something before it runs this tool, so it did not run.",
-    "hint": "Use the tool in a chat, where its question can be answered.",
+    "message": gettext_lazy(
+        "The service asks a question before it runs this tool. It did not run."
+    ),
+    "hint": gettext_lazy("Use the tool in a chat to answer the question."),
 }
 NOT_READY = {
     "kind": "input_required",
-    "message": "The service is not ready for this yet, so it did not run.",
-    "hint": "Try again in a while.",
+    "message": gettext_lazy("The service is not ready for this yet, so it did not run."),
+    "hint": gettext_lazy("Try again later."),
 }
 LONG_TASK = {
     "kind": "task",
-    "message": "The service goes on with this as a long task, and was not waited for any longer.",
-    "hint": "Check at the service what came of it.",
+    "message": gettext_lazy(
+        "The service continues this as a long task. Its outcome is not known here."
+    ),
+    "hint": gettext_lazy("Check the outcome at the service."),
 }
 
 
@@ -234,7 +251,8 @@ def _begin(
         if not may_run or now.binding != (confirmed or proposal.binding):
             raise Refused(CHANGED, 409)
         if now.judgement.decision.wants_typing and typed.strip() != now.definition.name:
-            raise NotTyped(f"Type the tool's name, {now.definition.name}, to run it.")
+            sentence = _("To run this, type the tool’s name: %(name)s")
+            raise NotTyped(sentence % {"name": now.definition.name})
         trial = now.as_trial(was_confirmed=confirmed != "")
         trial.save(force_insert=True)
         on_stored(trial)
@@ -260,7 +278,7 @@ async def _send(proposal: Proposal) -> Outcome:
         return Outcome(state=state, error=describe_error(error))
     except Exception:
         logger.exception("Trial %s ended in a way that nobody foresaw", proposal.trial_id)
-        return Outcome(state=State.UNKNOWN, error=UNFORESEEN)
+        return Outcome(state=State.UNKNOWN, error=translate_error(UNFORESEEN))
     return _build_outcome(answer)
 
 
@@ -270,12 +288,20 @@ def _build_outcome(answer: CallOutcome | InputRequired | TaskReport) -> Outcome:
             state = State.FAILED if result.is_error else State.SUCCEEDED
             return Outcome(state=state, result=build_stored_result(result))
         case InputRequired(requests=requests):
-            return Outcome(state=State.FAILED, error=ASKS_FIRST if requests else NOT_READY)
+            return Outcome(
+                state=State.FAILED, error=translate_error(ASKS_FIRST if requests else NOT_READY)
+            )
         case TaskReport(status="failed" | "cancelled" as status):
-            message = answer.error or f"The service says that the long task is {status}."
+            message = answer.error or _describe_task_end(status)
             error = {"kind": "task", "message": message, "hint": ""}
             return Outcome(state=State.FAILED, error=error)
-    return Outcome(state=State.UNKNOWN, error=LONG_TASK)
+    return Outcome(state=State.UNKNOWN, error=translate_error(LONG_TASK))
+
+
+def _describe_task_end(status: Literal["failed", "cancelled"]) -> str:
+    if status == "failed":
+        return _("The service reported that the long task failed.")
+    return _("The service reported that the long task was cancelled.")
 
 
 async def _follow_task(service: Service, task: TaskStarted, acting: Acting) -> Outcome:
@@ -283,7 +309,7 @@ async def _follow_task(service: Service, task: TaskStarted, acting: Acting) -> O
     operation."""
     with anyio.move_on_after(settings.MCP_TOTAL_SECONDS):
         return _build_outcome(await _wait_for_task(service, task, acting))
-    return Outcome(state=State.UNKNOWN, error=LONG_TASK)
+    return Outcome(state=State.UNKNOWN, error=translate_error(LONG_TASK))
 
 
 async def _wait_for_task(service: Service, task: TaskStarted, acting: Acting) -> TaskReport:
@@ -315,4 +341,4 @@ def settle() -> None:
     longest = timedelta(seconds=2 * settings.MCP_TOTAL_SECONDS + 30)
     left = Trial.objects.filter(state=State.SENDING, sent_at__lt=Now() - longest)
     for trial in left:
-        _record(trial.pk, Outcome(state=State.UNKNOWN, error=WORKER_DIED))
+        _record(trial.pk, Outcome(state=State.UNKNOWN, error=translate_error(WORKER_DIED)))

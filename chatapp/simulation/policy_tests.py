@@ -5,6 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
 from chatapp.models import Member, PolicyTest
 from chatapp.permissions.decide import decide
 from chatapp.permissions.destinations import Destination, list_destinations
@@ -21,7 +24,11 @@ from mcpconfig.services.tool_definitions import describe_tool_state
 
 Expected = PolicyTest.Expected
 WORDS: dict[str, Any] = dict(Expected.choices)
-DECIDED = {"allow": "it runs", "ask": "it asks", "deny": "it is refused"}
+DECIDED = {
+    "allow": gettext_lazy("it runs"),
+    "ask": gettext_lazy("it asks"),
+    "deny": gettext_lazy("it is refused"),
+}
 # The source of the untrusted content of a test that says so.
 STRANGERS = "a service open to strangers"
 UNKNOWN_RISK = Risk(level="high", reasons=("The tool is not known, so it counts as high.",))
@@ -51,22 +58,28 @@ class FailedTest:
     def decided(self) -> str:
         """The actual decision as text."""
         if self.decision.effect != "ask":
-            return DECIDED[self.decision.effect]
-        whom = typed = ""
+            return str(DECIDED[self.decision.effect])
         if self.decision.demand is not None:
-            whom = " two people"
+            asks = _("it needs two approvals")
         elif self.expected == Expected.TWO:
-            whom = " one person"
+            asks = _("it needs one approval")
+        else:
+            asks = _("it asks")
         if self.decision.wants_typing:
-            typed = " and has the tool’s name typed"
-        elif self.expected == Expected.TYPE:
-            typed = " and wants no name typed"
-        return f"it asks{whom}{typed}"
+            return _("%(asks)s and requires typing the tool’s name") % {"asks": asks}
+        if self.expected == Expected.TYPE:
+            return _("%(asks)s without typing the tool’s name") % {"asks": asks}
+        return asks
 
     @property
     def sentence(self) -> str:
-        must = WORDS[self.expected]
-        return f"“{self.name}” must {must}, but {self.decided}. {self.decision.reason}"
+        sentence = _("“%(name)s” must %(expected)s, but %(decided)s. %(reason)s")
+        return sentence % {
+            "name": self.name,
+            "expected": WORDS[self.expected],
+            "decided": self.decided,
+            "reason": self.decision.reason,
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

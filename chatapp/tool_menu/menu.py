@@ -6,6 +6,8 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
+from django.utils.translation import gettext_lazy
+
 from chatapp.models import Conversation, Member
 from chatapp.policy.forbidden_tools import remove_forbidden
 from chatapp.providers.access.model_choice import choose_model, find_default_model
@@ -22,8 +24,8 @@ from .turn_selection import load_switches
 from .use_counts import Uses, count_uses
 
 SHOWN_DESCRIPTION = 160
-NEW = "waits for an admin's confirmation, so it asks each time"
-CHANGED = "changed since an admin confirmed it, so it asks each time"
+NEW = gettext_lazy("not confirmed by an admin, so it asks each time")
+CHANGED = gettext_lazy("changed since an admin confirmed it, so it asks each time")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,7 +160,7 @@ class _ShownFacts:
     def state_of(self, tool: CatalogueTool) -> str:
         if tool.is_confirmed:
             return ""
-        return CHANGED if (tool.service_id, tool.tool_name) in self.changed else NEW
+        return str(CHANGED if (tool.service_id, tool.tool_name) in self.changed else NEW)
 
 
 def _merge_known(catalogue: Catalogue) -> dict[str, CatalogueTool]:

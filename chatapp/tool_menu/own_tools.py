@@ -3,6 +3,9 @@ they switched off."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from django.utils.translation import gettext_lazy
 
 from chatapp.models import Member
 from chatapp.policy.forbidden_tools import FORBIDDEN, remove_forbidden
@@ -14,6 +17,9 @@ from .menu import SHOWN_DESCRIPTION, MenuRequest, ToolLine
 from .offered_tools import weigh_tool, weigh_tools
 from .turn_selection import load_switches
 from .use_counts import Uses, count_own_uses
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
 
 # Used in place of a service's name, which never has a full stop.
 OWN = "our.own"
@@ -28,7 +34,7 @@ class OwnTools:
     weight: int
     tools: tuple[ToolLine, ...] | None
     name: str = OWN
-    title: str = "the assistant"
+    title: "StrOrPromise" = gettext_lazy("Built-in tools")
 
 
 def load_own_tools(person: Member) -> Mapping[str, CatalogueTool]:
@@ -55,7 +61,7 @@ def build_own_tools(person: Member, wanted: MenuRequest) -> OwnTools | None:
     uses = count_own_uses(person) if is_open else {}
     lines = (
         *(_build_line(tool, tool in on, uses.get(tool.tool_name, Uses())) for tool in shown),
-        *(ToolLine(name=tool.tool_name, is_on=None, state=FORBIDDEN) for tool in locked),
+        *(ToolLine(name=tool.tool_name, is_on=None, state=str(FORBIDDEN)) for tool in locked),
     )
     return OwnTools(
         on=len(on), all=len(known), weight=weigh_tools(on), tools=lines if is_open else None

@@ -6,12 +6,14 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from django.utils.translation import gettext_lazy
+
 from chatapp.models import Member
 from chatapp.policy.forbidden_tools import FORBIDDEN
 from chatapp.tools.catalogue import CatalogueTool
 from mcpconfig.models import Service, ToolDefinition, ToolSetting
 
-OFF = "switched off by an admin"
+OFF = gettext_lazy("switched off by an admin")
 # Limits for all services together, during a search.
 MAX_LINES = 60
 MAX_SERVICES = 60
@@ -96,9 +98,9 @@ def list_locked(
     person."""
     locked: dict[int, list[LockedTool]] = defaultdict(list)
     for tool in forbidden:
-        locked[tool.service_id].append(LockedTool(tool.tool_name, FORBIDDEN))
+        locked[tool.service_id].append(LockedTool(tool.tool_name, str(FORBIDDEN)))
     for service, names in list_switched_off(services).items():
-        locked[service] += (LockedTool(name, OFF) for name in names)
+        locked[service] += (LockedTool(name, str(OFF)) for name in names)
     return locked
 
 

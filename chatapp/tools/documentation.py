@@ -14,15 +14,16 @@ WAYS = {
     "rest": "`/api/tools/`",
 }
 HEAD = f"""\
-# The assistant's own tools
+# Built-in tools
 
 These tools run inside the application and need no service. They are offered in every chat that uses
-tools, they are decided by the same rules as all others, and their calls stand in the log. Admins
-name them in rules by their names. A call happens whole or not at all: its outcome is never unknown.
-An input has at most {INPUT_CHARACTERS:,} characters of JSON, a result {OUTPUT_CHARACTERS:,}.
+tools. The same rules decide about them as about all other tools, and the activity log shows their
+calls. Admins name them in rules by their names. A call happens completely or not at all, so its
+outcome is never unknown. An input has at most {INPUT_CHARACTERS:,} characters of JSON, a result
+{OUTPUT_CHARACTERS:,}.
 
-What is remembered about a person is theirs alone. They see, change and delete it on the page
-*Memory* in their menu.
+Each person's facts are private. A person sees, changes and deletes them on the page *Memory* in
+their menu.
 """
 
 

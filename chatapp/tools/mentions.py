@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from django.db.models import Case, Exists, OuterRef, Q, QuerySet, Value, When
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from chatapp.models import Member
 from chatapp.permissions.risk import Risk
@@ -24,7 +26,10 @@ MAX_SUGGESTIONS = 20
 # name is longer, and databases refuse very long patterns.
 _TYPED = re.compile(r"@([\w-]{0,255})(/?)([\w./:-]{0,255})")
 # A tool in one of these states asks on every call.
-ASKS = {"new": "not confirmed yet, so it asks", "changed": "changed lately, so it asks"}
+ASKS = {
+    "new": gettext_lazy("not confirmed yet, so it asks"),
+    "changed": gettext_lazy("changed recently, so it asks"),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +113,7 @@ def _suggest_service(service: Service) -> Suggestion:
         text=str(build_mention(service.name)),
         title=service.title,
         description=service.description,
-        state="cannot be used now" if service.last_error else "",
+        state=_("not available now") if service.last_error else "",
     )
 
 
@@ -131,5 +136,5 @@ def _suggest_tool(tool: ToolDefinition, setting: ToolSetting | None) -> Suggesti
 
 def _describe_state(tool: ToolDefinition, setting: ToolSetting | None) -> str:
     if tool.service.last_error:
-        return "cannot be used now"
-    return ASKS.get(describe_tool_state(tool, setting), "")
+        return _("not available now")
+    return str(ASKS.get(describe_tool_state(tool, setting), ""))

@@ -6,6 +6,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeVar
 
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
 Origin = Literal["core", "service"]
 # A service and one of its tools; an empty tool means all of them.
 Place = tuple[str, str]
@@ -182,23 +185,31 @@ def build_notice(
     """
     if selection.are_tools_off and selection.mentions:
         return (
-            "Tools are switched off for this chat, so "
-            f"{_join_mentions(selection.mentions)} was not used.",
-            "Switch them on under “Tools”, then ask again.",
+            _("Tools are switched off for this chat, so this was not used: %(names)s.")
+            % {"names": _join_mentions(selection.mentions)},
+            _("Switch them on under “Tools”, then ask again."),
         )
     if not nothing:
         return "", ""
-    outcome = "No tools were used." if is_empty else "Only what else you named was used."
+    outcome = (
+        _("No tools were used.")
+        if is_empty
+        else _("Only the other services and tools that you named were used.")
+    )
     return (
-        f"There is no service or tool {_join_mentions(nothing)} that you may use. {outcome}",
-        "Look it up under “Tools”. If you meant no tool, write it as `code`.",
+        _("You have no such service or tool: %(names)s. %(outcome)s")
+        % {"names": _join_mentions(nothing), "outcome": outcome},
+        _("See “Tools” for the names. If you did not mean a tool, write it as `code`."),
     )
 
 
 def _join_mentions(mentions: Sequence[Mention]) -> str:
-    shown = " or ".join(f"{str(mention)[:80]}" for mention in mentions[:MAX_NAMED])
+    shown = ", ".join(f"{str(mention)[:80]}" for mention in mentions[:MAX_NAMED])
     more = len(mentions) - MAX_NAMED
-    return f"{shown} or {more} more" if more > 0 else shown
+    if more <= 0:
+        return shown
+    sentence = ngettext("%(names)s and %(count)d more", "%(names)s and %(count)d more", more)
+    return sentence % {"names": shown, "count": more}
 
 
 def _is_meant(tool: NamedTool, mention: Mention, same: Callable[[str, str], bool]) -> bool:

@@ -6,6 +6,7 @@ import logging
 
 from channels.db import database_sync_to_async
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from mcpconfig.models import Service
 from mcpconfig.operations.service_retries import retry
@@ -35,10 +36,10 @@ async def explain_unusable(service: Service, acting: Acting) -> str:
             return ""
         return describe_error(error.kind, error.message)
     except TimeoutError:
-        return "The service did not answer in time."
+        return _("The service did not respond in time.")
     except Exception:
         logger.exception("The tools of service %s could not be listed.", service.name)
-        return "Listing them failed."
+        return _("The list of its tools could not be read.")
 
 
 async def _refresh(service: Service, acting: Acting) -> str:
@@ -72,7 +73,7 @@ def _waits_for_person(service: Service, error: OperationError) -> bool:
 def describe_error(kind: str, message: str) -> str:
     """Return a sentence without the service's own text, which must not reach the system prompt."""
     if kind == "rpc_error":
-        return "The service refused to list them."
+        return _("The service refused to list its tools.")
     if kind == "configuration":
-        return "An admin has to look at the service's settings."
+        return _("An admin must check the settings of the service.")
     return message

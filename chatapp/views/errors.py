@@ -5,6 +5,8 @@ import sys
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.decorators.csrf import requires_csrf_token
 from django.views.defaults import server_error
 
@@ -13,10 +15,7 @@ from chatapp.journal.db_retry import DATABASE_AWAY
 from .api import bearer, openai_response
 
 RETRY_SECONDS = "5"
-SENTENCE = (
-    "The server cannot reach its database or cannot write to it. Nothing is lost: try again in a "
-    "moment."
-)
+SENTENCE = gettext_lazy("The database is unavailable. Nothing was lost. Try again in a moment.")
 CSRF_FIELD = "csrfmiddlewaretoken"
 # Parts of the names of fields whose values are not written into a page.
 SECRET_NAMES = ("password", "token", "secret", "key")
@@ -34,7 +33,7 @@ def answer_error(request: HttpRequest) -> HttpResponse:
 
 def _answer_without_database(request: HttpRequest) -> HttpResponse:
     problem = bearer.Problem(
-        status=503, kind="database_away", message="The server cannot reach its database."
+        status=503, kind="database_away", message=_("The database is unavailable.")
     )
     if request.path.startswith("/v1/"):
         return openai_response.render_problem(problem)

@@ -44,7 +44,7 @@ def test_a_click_100_ms_after_the_card_appeared_runs_nothing_and_says_why(visit:
     ask(tab, deletion(visit, "hasty"))
     expect(tab.locator("body[data-clicked]")).to_have_count(1)
     question = card(tab, "delete thing")
-    expect(question.get_by_role("alert")).to_contain_text("too quick")
+    expect(question.get_by_role("alert")).to_contain_text("before you could read")
     assert visit.executions("hasty") == 0
     tick_as_read(tab)
     button(question, "Allow once").click()
@@ -60,7 +60,7 @@ def test_enter_in_the_message_box_never_approves(visit: Visit) -> None:
     expect(question).to_be_visible()
     tick_as_read(tab)
     box(tab).press("Enter")
-    expect(tab.get_by_text("Write a message first.")).to_be_visible()
+    expect(tab.get_by_text("Enter a message.")).to_be_visible()
     expect(question).to_be_visible()
     ask(tab, visit.house.model.answers("Yes, run it", Answer(text="I must not do that myself.")))
     expect(region(tab)).to_contain_text("I must not do that myself.")

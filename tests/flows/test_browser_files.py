@@ -41,7 +41,7 @@ def test_files_are_added_and_sent_and_a_bad_one_loses_nothing(
     tab.get_by_label("Add files").set_input_files([PICTURE, TUNE, PAPER])
     if not javascript:
         button(tab, "Send").click()
-    expect(tab.get_by_text("“tune.wav” is of a kind that no model takes.")).to_be_visible()
+    expect(tab.get_by_text("tune.wav: unsupported file type.")).to_be_visible()
     expect(box(tab)).to_have_value(asked)
     expect(chip(tab, "dot.png")).to_be_checked()
     expect(chip(tab, "sums.pdf PDF")).to_be_checked()
@@ -57,7 +57,7 @@ def test_files_are_added_and_sent_and_a_bad_one_loses_nothing(
     words, picture = last_question(house)
     assert base64.b64encode(DOT).decode() in picture["image_url"]["url"]
     assert "Sold: 40" in words["text"]
-    expect(tab.get_by_text("The model was not shown “sums.pdf”.")).to_be_visible()
+    expect(tab.get_by_text("The model did not receive “sums.pdf”.")).to_be_visible()
     visit.witness.assert_clean()
 
 

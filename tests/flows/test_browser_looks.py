@@ -151,7 +151,7 @@ def test_the_three_kinds_of_notice_differ_in_word_sign_and_colour(visit: Visit) 
     scenes = [
         ("Break", Answer(text="I begin", cut="reset", cut_after=2), "Problem:"),
         ("Run on", Answer(text="On and on", finish="length"), "Note:"),
-        ("Hold on", Answer(text="Word by word. " * 300, delay_ms=40), "Stopped by you."),
+        ("Hold on", Answer(text="Word by word. " * 300, delay_ms=40), "You stopped this answer."),
     ]
     for question, answer, word in scenes:
         ask_in_new_chat(tab, model.answers(question, answer))

@@ -56,7 +56,7 @@ def test_a_service_is_added_tested_changed_and_removed(
     expect(tab.locator("#own-state")).to_contain_text(
         "The service is saved, but it cannot be used now."
     )
-    expect(tab.locator("#own-state")).to_contain_text("added by an admin")
+    expect(tab.locator("#own-state")).to_contain_text("Ask an admin to add")
 
     tab.get_by_role("link", name="Edit", exact=True).click()
     tab.get_by_label("Title").fill("My box")

@@ -178,7 +178,7 @@ def test_a_busy_provider_is_asked_again_with_a_countdown(visit: Visit, house: Ho
     before = len(house.model.requests)
     begin(tab, question, MODELS["anthropic"])
     for count, attempt in (("1 second", 2), ("2 seconds", 3), ("1 second", 3)):
-        sentence = f"is overloaded. Asking again in {count} (try {attempt} of 3)."
+        sentence = f"is overloaded. Trying again in {count} (attempt {attempt} of 3)."
         tab.locator(".status", has_text=sentence).wait_for()  # looks at every screen frame
     expect(region(tab)).to_contain_text("Not any more.")
     expect_over(tab)

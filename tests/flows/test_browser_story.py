@@ -85,7 +85,7 @@ def sign_in_for_the_first_time(tab: Page, server: Server) -> None:
     tab_to(tab, button(tab, "Sign in as admin"))
     tab.keyboard.press("Enter")
     expect(tab.get_by_role("heading", name="Choose a password")).to_be_visible()
-    for label in ("New password", "The new password again"):
+    for label in ("New password", "Confirm new password"):
         tab_to(tab, tab.get_by_label(label, exact=True))
         tab.keyboard.type(PASSWORD)
     tab.keyboard.press("Enter")

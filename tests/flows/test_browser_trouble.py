@@ -37,7 +37,7 @@ def tamper_with_the_model(tab: Page, name: str) -> None:
 @pytest.mark.parametrize(
     ("text", "model", "words"),
     [
-        ("  \n ", "", "Write a message first."),
+        ("  \n ", "", "Enter a message."),
         (SENTENCE * 5_265, "", "the limit is 100,000. Shorten it, or send it in parts."),
         (SENTENCE, "nobody:gpt", "There is no model “nobody:gpt” here."),
     ],
@@ -101,11 +101,11 @@ FAILURES = {
     ),
     "error in the middle": (
         [Answer(text=WRITTEN, in_stream_error=ERROR)],
-        ["more words follow", "What it wrote so far is kept. Try again in a moment"],
+        ["more words follow", "The text so far is kept. Try again in a moment"],
     ),
     "line breaks": (
         [Answer(text=WRITTEN, cut="reset", cut_after=12)] * 6,
-        ["Some words come first", "What it wrote so far is kept. Try again"],
+        ["Some words come first", "The text so far is kept. Try again"],
     ),
     "a web page": (
         [Answer(document="<h1>Welcome to the proxy</h1>", content_type="text/html")] * 6,

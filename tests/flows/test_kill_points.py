@@ -137,7 +137,7 @@ def test_stop_is_not_forgotten_by_a_server_that_dies_of_it(place: Place) -> None
     page = journey.to_the_end()
     assert states(page) == ["stopped"]
     text = page.text(THREAD)
-    assert "Stopped by you." in text
+    assert "You stopped this answer." in text
     assert beginning in text
     assert f"Paragraph {SENTENCES} " not in text
 

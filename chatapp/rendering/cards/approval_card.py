@@ -3,10 +3,12 @@ changes the values of a call before it runs."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.urls import reverse
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from chatapp.models import Approval, ToolCall
 from chatapp.permissions.consequences import list_consequences
@@ -23,6 +25,9 @@ from chatapp.rendering.definition_changes import compare_definitions
 from chatapp.rendering.hidden_characters import draw_hidden, has_hidden
 from chatapp.rendering.page_values import CallFacts
 from chatapp.rendering.secret_mask import is_secret, mask_secrets_in_json
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
 
 EXACT = "exact"
 
@@ -76,11 +81,9 @@ def build_edit_form(call: ToolCall, typed: RefusedValues | None = None) -> Value
 def explain_fixed_values(call: ToolCall) -> str:
     """Return why the values of this call cannot be changed; empty if they can."""
     if find_definition(call) is None:
-        return "The values cannot be changed here: the definition of this tool is no longer known."
+        return _("You cannot edit the values: the definition of this tool is not known.")
     if has_hidden(call.arguments):
-        return (
-            "The values cannot be changed here: they contain characters that a field does not show."
-        )
+        return _("You cannot edit the values: they contain characters that a field does not show.")
     return ""
 
 
@@ -106,13 +109,21 @@ def _fill_in_values(call: ToolCall, fields: list[Field]) -> Mapping[str, str]:
 
 
 # The lasting ways to allow a call: the form value, the button and its meaning.
-WAYS = {
-    "conversation": ("conversation", "In this chat", "Only here, while the tool stays as it is."),
-    "always": ("always", "Always", "In all your chats, while the tool stays as it is."),
+WAYS: "dict[str, tuple[str, StrOrPromise, StrOrPromise]]" = {
+    "conversation": (
+        "conversation",
+        gettext_lazy("In this chat"),
+        gettext_lazy("Applies in this chat until the tool changes."),
+    ),
+    "always": (
+        "always",
+        gettext_lazy("Always for this tool"),
+        gettext_lazy("Applies in all your chats until the tool changes."),
+    ),
     "service": (
         "service",
-        "All tools of this service",
-        "In all your chats, while they stay as they are. New tools ask.",
+        gettext_lazy("Always for this service"),
+        gettext_lazy("Applies in all your chats to its tools until they change. New tools ask."),
     ),
 }
 
@@ -177,7 +188,10 @@ class Explanation:
 def explain_call(call: ToolCall) -> Explanation:
     """Built from the definition, the decision and the evidence for the risk, without a model."""
     definition = find_definition(call)
-    asks = [call.why, *(f"An admin says: {note}" for note in [call.note] if note)]
+    asks = [
+        call.why,
+        *(_("An admin says: %(note)s") % {"note": note} for note in [call.note] if note),
+    ]
     reasons = [str(reason) for reason in call.reasons]
     is_own = definition is not None and definition.is_own
     return Explanation(

@@ -9,6 +9,8 @@ from django.conf import settings
 from django.http import QueryDict
 from django.urls import reverse
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from chatapp.models import Plan, Question, Review, ToolCall
 from chatapp.rendering import call_values, results
@@ -19,11 +21,11 @@ from mcpconfig.values.results import InputRequest
 
 State = ToolCall.State
 WAITS_FOR = {
-    State.AWAITING_APPROVAL: "Waiting for your approval",
-    State.AWAITING_INPUT: "Waiting for your answer",
-    State.UNKNOWN: "Waiting for your answer",
-    State.AWAITING_SIGN_IN: "Waiting for your sign-in",
-    State.AWAITING_TASK: "Waiting for a long task",
+    State.AWAITING_APPROVAL: gettext_lazy("Waiting for your approval"),
+    State.AWAITING_INPUT: gettext_lazy("Waiting for your answer"),
+    State.UNKNOWN: gettext_lazy("Waiting for your answer"),
+    State.AWAITING_SIGN_IN: gettext_lazy("Waiting for your sign-in"),
+    State.AWAITING_TASK: gettext_lazy("Waiting for a long task"),
 }
 
 
@@ -141,13 +143,19 @@ def _build_sign_in_card(
 
 def _explain_sign_in(sign_in: SignInFacts) -> str:
     if sign_in.is_first:
-        return "Nobody has signed in to it yet." if sign_in.is_shared else "It is the first time."
+        if sign_in.is_shared:
+            return _("No one has signed in to this service yet.")
+        return _("You have not signed in to this service yet.")
     if sign_in.wanted_scopes:
-        return "It wants more rights for this than it has been given."
-    return "The sign-in has ended or is not accepted any more."
+        return _("This action needs more permissions than the sign-in gave.")
+    return _("The sign-in has expired or is no longer accepted.")
 
 
-WORDS = {"open": "to do", "doing": "under way", "done": "done"}
+WORDS = {
+    "open": gettext_lazy("to do"),
+    "doing": gettext_lazy("in progress"),
+    "done": gettext_lazy("done"),
+}
 
 
 def build_own_card(call: ToolCall, facts: CallFacts) -> Card | None:
@@ -180,7 +188,8 @@ def summarise_plan(call: ToolCall) -> dict[str, SafeString]:
         return {}
     steps = call.result["structured"]["steps"]
     done = sum(step["state"] == "done" for step in steps)
-    return {"title": draw_hidden("Plan"), "brief": draw_hidden(f"{done} of {len(steps)} done")}
+    progress = _("%(done)d of %(count)d done") % {"done": done, "count": len(steps)}
+    return {"title": draw_hidden(_("Plan")), "brief": draw_hidden(progress)}
 
 
 def _build_memory_card(call: ToolCall) -> Card:

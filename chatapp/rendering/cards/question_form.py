@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from django.http import QueryDict
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
 
 from chatapp.rendering.hidden_characters import draw_hidden
 from mcpconfig.values.results import InputRequest
@@ -84,7 +85,8 @@ def _list_warnings(properties: Json) -> tuple[str, ...]:
     ]
     if not asks:
         return ()
-    return (f"It asks for “{draw_hidden(asks[0])}”. Services must not ask for secrets in a form.",)
+    warning = _("This form asks for “%(field)s”. Services must not ask for secrets in a form.")
+    return (warning % {"field": draw_hidden(asks[0])},)
 
 
 def _build_link(request: InputRequest) -> RequestForm:
@@ -92,9 +94,9 @@ def _build_link(request: InputRequest) -> RequestForm:
     host = parts.hostname or ""
     warnings = []
     if "xn--" in host:
-        warnings.append("This address is written in look-alike letters of another alphabet.")
+        warnings.append(_("This address contains look-alike letters of another alphabet."))
     if parts.scheme == "http":
-        warnings.append("This address is not encrypted, and leads to your own machine.")
+        warnings.append(_("This address is not encrypted and leads to your own computer."))
     return RequestForm(
         message=draw_hidden(request.message),
         url=request.url,

@@ -9,11 +9,16 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from chatapp.rendering.hidden_characters import draw_hidden
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
 
 Json = Any
 Kind = Literal["text", "line", "number", "choice", "json"]
@@ -22,13 +27,13 @@ MAX_FIELDS = 60
 MAX_CHOICES = 200
 MAX_REFERENCES = 8
 SHORT_CHARACTERS = 120
-_TYPE_WORDS = {
-    "string": "text",
-    "integer": "whole number",
-    "number": "number",
-    "boolean": "true or false",
-    "array": "list, as JSON",
-    "object": "object, as JSON",
+_TYPE_WORDS: "dict[str, StrOrPromise]" = {
+    "string": gettext_lazy("text"),
+    "integer": gettext_lazy("whole number"),
+    "number": gettext_lazy("number"),
+    "boolean": gettext_lazy("true or false"),
+    "array": gettext_lazy("list, as JSON"),
+    "object": gettext_lazy("object, as JSON"),
 }
 _INPUT_TYPES = {"email": "email", "uri": "url", "date": "date"}
 
@@ -92,9 +97,9 @@ def fields_to_json(fields: list[Field], typed: Mapping[str, str]) -> str:
         try:
             parts.append(f"{json.dumps(field.name)}: {_read_value(field, text)}")
         except (ValueError, RecursionError):
-            problems[field.key] = _PROBLEMS[field.kind]
+            problems[field.key] = str(_PROBLEMS[field.kind])
     if problems:
-        raise UnreadableValues("Some of the values cannot be read.", problems)
+        raise UnreadableValues(_("Some values are not valid."), problems)
     return "{" + ", ".join(parts) + "}"
 
 
@@ -107,7 +112,8 @@ def json_to_fields(fields: list[Field], arguments: str) -> dict[str, str]:
     for name, value in values.items():
         text = _format_value(by_name[name], value) if name in by_name else None
         if text is None:
-            raise UnreadableValues(f"The form has no field that can hold this value of “{name}”.")
+            problem = _("The form has no field for this value of “%(name)s”.") % {"name": name}
+            raise UnreadableValues(problem)
         typed[by_name[name].key] = text
     return typed
 
@@ -144,12 +150,12 @@ def _read_value(field: Field, text: str) -> str:
     return text
 
 
-_PROBLEMS: dict[Kind, str] = {
-    "text": "This is a text.",
-    "line": "This is a text.",
-    "number": "This is a number, such as 12 or -0.5.",
-    "choice": "Choose from what is offered.",
-    "json": "This is not JSON. A text stands in double quotes.",
+_PROBLEMS: "dict[Kind, StrOrPromise]" = {
+    "text": gettext_lazy("Enter text."),
+    "line": gettext_lazy("Enter text."),
+    "number": gettext_lazy("Enter a number, such as 12 or -0.5."),
+    "choice": gettext_lazy("Choose one of the options."),
+    "json": gettext_lazy("Enter valid JSON. Put text in double quotes."),
 }
 
 
@@ -177,7 +183,7 @@ def _resolve_property(said: Json, root: Json) -> dict[str, Json]:
     """Resolve references within the schema, and `null` beside one other form. Keywords around them,
     such as the description, stay."""
     found = _as_dict(said)
-    for _ in range(MAX_REFERENCES):
+    for _attempt in range(MAX_REFERENCES):
         inner = _follow_reference(found.get("$ref"), root) or _find_only_form(found)
         if inner is None:
             return found
@@ -262,9 +268,11 @@ def _describe_value(said: dict[str, Json], kind: Kind) -> list[str]:
         types = ["JSON"]
     about = [] if kind == "choice" else types
     if "minimum" in said or "maximum" in said:
-        about = [*about, f"{said.get('minimum', '…')} to {said.get('maximum', '…')}"]
+        bounds = {"least": said.get("minimum", "…"), "most": said.get("maximum", "…")}
+        about = [*about, _("%(least)s to %(most)s") % bounds]
     if said.get("default") is not None:
-        about = [*about, f"otherwise {json.dumps(said['default'], ensure_ascii=False)[:80]}"]
+        value = json.dumps(said["default"], ensure_ascii=False)[:80]
+        about = [*about, _("default: %(value)s") % {"value": value}]
     return [str(each) for each in about]
 
 

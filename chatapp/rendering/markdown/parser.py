@@ -7,6 +7,7 @@ from html import escape
 from typing import Final
 from urllib.parse import urlsplit
 
+from django.utils.translation import gettext as _
 from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
 from markdown_it.rules_core import StateCore, text_join
@@ -62,7 +63,7 @@ class _Renderer(RendererHTML):
         token = tokens[idx]
         address = str(token.attrs["src"])
         words = self.renderInlineAsText(token.children, options, env).strip()
-        label = escape(f"Image from {_get_host(address)}" + (f": {words}" if words else ""))
+        label = escape(_label_image(address, words))
         if token.meta.get("is_in_link"):
             return f'<span class="image">{label}</span>'
         return f'<a class="image"{_render_destination(address)}>{label}</a>'
@@ -112,7 +113,7 @@ def render_tokens(tokens: list[Token], env: EnvType) -> str:
 def render_code(language: str, code_html: str) -> str:
     """Return a code block. A script adds a copy button to its header."""
     return (
-        f'<figure class="code"><header>{escape(language or "text")}</header>'
+        f'<figure class="code"><header>{escape(language or _("text"))}</header>'
         f'<pre tabindex="0"><code>{code_html}</code></pre></figure>\n'
     )
 
@@ -169,8 +170,11 @@ def _render_destination(address: str) -> str:
     return f' href="{escape(address)}" title="{escape(address)}"'
 
 
-def _get_host(address: str) -> str:
-    return urlsplit(address).hostname or "an address"
+def _label_image(address: str, words: str) -> str:
+    host = urlsplit(address).hostname or _("unknown host")
+    if not words:
+        return _("Image from %(host)s") % {"host": host}
+    return _("Image from %(host)s: %(text)s") % {"host": host, "text": words}
 
 
 def _render_cell(token: Token) -> str:

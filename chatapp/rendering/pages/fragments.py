@@ -15,6 +15,8 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.html import escape
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from chatapp.models import Approval, Conversation, ToolCall, Turn
 from chatapp.rendering import call_values, page_values, results
@@ -108,7 +110,8 @@ def _render_picture(message_id: uuid.UUID, view: PictureView) -> str:
         "element_id": page_values.part_id(message_id, view.step, view.position),
         "attachment": view.attachment,
         "description": draw_hidden(view.description),
-        "alt": " ".join(described.split()) or f"{view.attachment}, made by the model",
+        "alt": " ".join(described.split())
+        or _("%(name)s, made by the model") % {"name": view.attachment},
     }
     return render_to_string("chat/_made_picture.html", context)
 
@@ -139,11 +142,12 @@ def _render_reasoning(
 
 def _label_reasoning(view: ReasoningView) -> str:
     if view.is_open:
-        return "Thinking…"
+        return _("Thinking…")
     if view.seconds is None:
-        return "Thought about it"
+        return _("Thought about it")
     seconds = max(1, round(view.seconds))
-    return f"Thought for {seconds} second{'' if seconds == 1 else 's'}"
+    sentence = ngettext("Thought for %(count)d second", "Thought for %(count)d seconds", seconds)
+    return sentence % {"count": seconds}
 
 
 def render_tool_call(
@@ -259,13 +263,13 @@ def render_status(message_id: uuid.UUID, turn: Turn, facts: TurnFacts, csrf_toke
 def _describe_wait(facts: TurnFacts) -> str:
     """Return what a waiting turn needs from its person, the most urgent first."""
     if facts.needs_second:
-        return "Waiting for a second signature"
+        return _("Waiting for a second approval")
     for state, words in paused_cards.WAITS_FOR.items():
         if state in facts.call_states:
-            return words
-    return (
-        "Waiting for your look at a result" if facts.has_open_review else "Waiting for your answer"
-    )
+            return str(words)
+    if facts.has_open_review:
+        return _("Waiting for you to review a result")
+    return _("Waiting for your answer")
 
 
 def render_composer_actions(

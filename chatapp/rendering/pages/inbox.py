@@ -6,16 +6,21 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from django.contrib.humanize.templatetags.humanize import naturaltime
 from django.template.loader import render_to_string
 from django.utils import timezone
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
 
 from chatapp.models import Member, ToolCall
 from chatapp.rendering import call_values, page_values
 from chatapp.rendering.hidden_characters import draw_hidden
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
 
 Kind = Literal["approval", "second", "question", "sign_in", "outcome", "review"]
 
@@ -58,24 +63,43 @@ class WaitingGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KindTexts:
-    """The heading of one kind, and the word before the time since which its calls wait."""
+    """The heading of one kind, and the text about the time since which its calls wait."""
 
-    heading: str
-    since: str
+    heading: "StrOrPromise"
+    since: "StrOrPromise"
 
 
 KIND_TEXTS: dict[Kind, KindTexts] = {
-    "approval": KindTexts(heading="Run it or not", since="Asked"),
-    "second": KindTexts(heading="Sign as the second person", since="Signed"),
-    "question": KindTexts(heading="Answer a question", since="Asked"),
-    "sign_in": KindTexts(heading="Sign in to a service", since="Tried"),
-    "outcome": KindTexts(heading="Say what happened", since="Sent"),
-    "review": KindTexts(heading="Look at a result", since="Came back"),
+    "approval": KindTexts(
+        heading=gettext_lazy("Needs your approval"), since=gettext_lazy("Asked %(time)s")
+    ),
+    "second": KindTexts(
+        heading=gettext_lazy("Needs a second approval"),
+        since=gettext_lazy("First approved %(time)s"),
+    ),
+    "question": KindTexts(
+        heading=gettext_lazy("Needs your answer"), since=gettext_lazy("Asked %(time)s")
+    ),
+    "sign_in": KindTexts(
+        heading=gettext_lazy("Needs a sign-in"), since=gettext_lazy("Tried %(time)s")
+    ),
+    "outcome": KindTexts(
+        heading=gettext_lazy("Outcome unknown"), since=gettext_lazy("Sent %(time)s")
+    ),
+    "review": KindTexts(
+        heading=gettext_lazy("Needs your review"), since=gettext_lazy("Received %(time)s")
+    ),
 }
 # Texts for kinds that the state of the call does not describe.
-STATES: dict[Kind, str] = {
-    "second": "waiting for a second signature",
-    "review": "the assistant has not seen it",
+STATES: "dict[Kind, StrOrPromise]" = {
+    "second": gettext_lazy("waiting for a second approval"),
+    "review": gettext_lazy("not shared with the assistant yet"),
+}
+
+RISKS = {
+    "low": gettext_lazy("Low risk"),
+    "medium": gettext_lazy("Medium risk"),
+    "high": gettext_lazy("High risk"),
 }
 
 
@@ -152,10 +176,12 @@ def _build_line(waiting: WaitingCall) -> Line:
         title=draw_hidden(call_values.get_title(call)),
         brief=call_values.draw_brief(call),
         risk=call.risk or "medium",
-        badge=f"{call.risk.capitalize()} risk" if call.risk else "Risk unknown",
+        badge=str(RISKS.get(call.risk) or _("Risk unknown")),
         places=tuple(draw_hidden(place) for place in places if place),
-        state=STATES.get(waiting.kind, call.get_state_display()),
-        of=f"in “{chat}”" if is_own else f"for {chat.owner.display_name}",
+        state=str(STATES.get(waiting.kind) or call.get_state_display()),
+        of=_("in “%(chat)s”") % {"chat": chat}
+        if is_own
+        else _("for %(name)s") % {"name": chat.owner.display_name},
         since=waiting.since,
         age=_describe_age(waiting),
         expires_at=waiting.expires_at,
@@ -168,9 +194,8 @@ def _describe_age(waiting: WaitingCall) -> str:
     if waiting.since is None:
         return ""
     is_new = timezone.now() - waiting.since < timedelta(minutes=1)
-    return (
-        f"{KIND_TEXTS[waiting.kind].since} {'just now' if is_new else naturaltime(waiting.since)}"
-    )
+    time = _("just now") if is_new else naturaltime(waiting.since)
+    return str(KIND_TEXTS[waiting.kind].since) % {"time": time}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,7 +207,7 @@ class Item:
 
     @property
     def wish(self) -> str:
-        return KIND_TEXTS[self.waiting.kind].heading
+        return str(KIND_TEXTS[self.waiting.kind].heading)
 
     @property
     def service(self) -> str:
@@ -194,6 +219,10 @@ class Item:
 def render_mail(person: Member, items: Sequence[Item], home: str) -> tuple[str, str]:
     """Return the subject and the text."""
     count = len(items)
-    subject = f"{count} thing{' waits' if count == 1 else 's wait'} for you in Countersign"
+    subject = ngettext(
+        "%(count)d request waits for you in Countersign",
+        "%(count)d requests wait for you in Countersign",
+        count,
+    )
     context = {"person": person, "items": items, "home": home}
-    return subject, render_to_string("mail/reminder.txt", context)
+    return subject % {"count": count}, render_to_string("mail/reminder.txt", context)

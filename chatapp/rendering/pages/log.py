@@ -3,22 +3,55 @@
 import json
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from django.utils.safestring import SafeString
+from django.utils.text import capfirst
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
-from chatapp.models import Consent, LogEntry
+from chatapp.models import Consent, LogEntry, ToolCall
 from chatapp.rendering.hidden_characters import draw_hidden
 
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
+
 Kind = LogEntry.Kind
-EFFECTS = {"allow": "may run", "ask": "asks first", "deny": "is refused"}
-SCOPES = dict(Consent.Scope.choices)
-VERDICTS = {"worked": "it worked", "did-not": "it did not work", "again": "run it again"}
-MODES = {"plan": "It only plans from here on.", "act": "It acts from here on."}
+EFFECTS = {
+    "allow": gettext_lazy("Runs."),
+    "ask": gettext_lazy("Asks first."),
+    "deny": gettext_lazy("Refused."),
+}
+SCOPES: "dict[str, StrOrPromise]" = dict(Consent.Scope.choices)
+STATES: "dict[str, StrOrPromise]" = dict(ToolCall.State.choices)
+VERDICTS = {
+    "worked": gettext_lazy("It worked."),
+    "did-not": gettext_lazy("It did not work."),
+    "again": gettext_lazy("Run again."),
+}
+MODES = {"plan": gettext_lazy("Plan mode is on."), "act": gettext_lazy("Plan mode is off.")}
+ANSWERS = {
+    "accept": gettext_lazy("Answered."),
+    "decline": gettext_lazy("Declined."),
+    "cancel": gettext_lazy("Cancelled."),
+}
+CHANGES = {
+    "added": gettext_lazy("Added: %(fields)s."),
+    "changed": gettext_lazy("Changed: %(fields)s."),
+}
+MEMBERSHIPS = {
+    "put into": gettext_lazy("Added to these groups: %(groups)s."),
+    "taken from": gettext_lazy("Removed from these groups: %(groups)s."),
+    "taken from all": gettext_lazy("Removed from all groups."),
+}
 
 EMPTY: tuple[Any, ...] = (None, "", False, [], {}, "not set")
-WORDS = {"is_active": "may sign in", "is_staff": "admin", "is_superuser": "every right"}
+WORDS = {
+    "is_active": gettext_lazy("can sign in"),
+    "is_staff": gettext_lazy("admin"),
+    "is_superuser": gettext_lazy("all permissions"),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,18 +90,19 @@ def describe_subject(data: dict[str, Any]) -> str:
 def _describe_outcome(kind: str, data: dict[str, Any]) -> str:
     match kind:
         case Kind.DECIDED:
-            return f"It {EFFECTS[data['effect']]}. {data['reason']}"
+            return f"{EFFECTS[data['effect']]} {data['reason']}"
         case Kind.SENT:
-            return f"Allowed by {data['granted_by']}"
+            return _("Allowed by %(reason)s") % {"reason": data["granted_by"]}
         case Kind.MODE:
-            return MODES[data["mode"]]
+            return str(MODES[data["mode"]])
         case Kind.RESOLVED:
-            return f"Said of it: {VERDICTS.get(data['verdict'], data['verdict'])}."
+            return str(VERDICTS.get(data["verdict"], data["verdict"]))
         case Kind.ENDED | Kind.TRIAL_ENDED:
             error = data["error"] or {}
-            return f"{data['state'].capitalize()}. {error.get('message', '')}".strip()
+            state = capfirst(str(STATES.get(data["state"], data["state"])))
+            return f"{state}. {error.get('message', '')}".strip()
         case Kind.ANSWERED:
-            return str(data["action"]).capitalize() + "."
+            return str(ANSWERS.get(data["action"], data["action"]))
         case Kind.SIGNED | Kind.GRANTED if data.get("second_signature"):
             return _describe_signature(kind, data)
         case Kind.POLICY | Kind.TOOL | Kind.SERVICE | Kind.MODELS | Kind.MEMBER:
@@ -78,22 +112,32 @@ def _describe_outcome(kind: str, data: dict[str, Any]) -> str:
 
 
 def _describe_signature(kind: str, data: dict[str, Any]) -> str:
-    wanted = f"“{data['second_signature']}”"
+    named = {"group": data["second_signature"]}
     if kind == Kind.SIGNED:
-        return f"It waits for {wanted}."
-    stood_in = f", in place of {data['stands_in_for']}" if data["stands_in_for"] else ""
-    return f"Signed first by {data['first_by']}, second for {wanted}{stood_in}."
+        return _("Waiting for a second approval from “%(group)s”.") % named
+    named |= {"first": data["first_by"], "delegator": data["stands_in_for"]}
+    if data["stands_in_for"]:
+        return (
+            _(
+                "First approved by %(first)s. Second approval for “%(group)s” as delegate of "
+                "%(delegator)s."
+            )
+            % named
+        )
+    return _("First approved by %(first)s. Second approval for “%(group)s”.") % named
 
 
 def _describe_change(data: dict[str, Any]) -> str:
     if "groups" in data:
-        return f"{data['act'].capitalize()} {', '.join(data['groups'])}".strip() + "."
+        return str(MEMBERSHIPS[data["act"]]) % {"groups": ", ".join(data["groups"])}
     act, changed = data["act"], data["changed"]
     if act == "removed":
-        return "Removed."
+        return _("Removed.")
     # Empty fields of a new row are not changes.
     told = [
         name for name, each in changed.items() if act != "added" or each.get("after") not in EMPTY
     ]
-    names = ", ".join(WORDS.get(name, name.removesuffix("_id").replace("_", " ")) for name in told)
-    return f"{act.capitalize()}: {names}." if names else f"{act.capitalize()}."
+    names = [str(WORDS.get(name, name.removesuffix("_id").replace("_", " "))) for name in told]
+    if names:
+        return str(CHANGES[act]) % {"fields": ", ".join(names)}
+    return _("Added.") if act == "added" else _("Changed.")

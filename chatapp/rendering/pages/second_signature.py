@@ -4,8 +4,9 @@ import time
 from typing import Any
 
 from django.template.loader import render_to_string
+from django.utils.translation import gettext as _
 
-from chatapp.models import Approval, ToolCall
+from chatapp.models import Approval, Member, ToolCall
 from chatapp.rendering import call_values, page_values
 from chatapp.rendering.cards import approval_card
 from chatapp.rendering.cards.approval_card import build_approval_card, render_values
@@ -47,6 +48,12 @@ def render_card(
     )
 
 
+def _quote_reason(requester: Member, why: str) -> str:
+    if not why:
+        return ""
+    return _("%(name)s was told: “%(reason)s”") % {"name": requester.display_name, "reason": why}
+
+
 def _build_differences(call: ToolCall, facts: CallFacts) -> dict[str, Any]:
     """Return the values that differ from the card of the requester: the reason is quoted, the
     values are those that they signed, and no other call of the chat is compared."""
@@ -58,7 +65,7 @@ def _build_differences(call: ToolCall, facts: CallFacts) -> dict[str, Any]:
         "ways": (),
         "values_form": None,
         "values_fixed": "",
-        "why": draw_hidden(f"{requester.display_name} was told: “{call.why}”" if call.why else ""),
+        "why": draw_hidden(_quote_reason(requester, call.why)),
         "places": call_values.draw_places(
             call_values.get_host(call),
             call_values.describe_account(

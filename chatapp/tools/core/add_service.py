@@ -17,9 +17,7 @@ FIELDS = {"allows_private_addresses": "is_internal"}
 
 
 class Input(Strict):
-    name: str = Field(
-        description="Short: it begins the names of its tools.", pattern=r"^[a-z0-9-]{1,60}$"
-    )
+    name: str = Field(description="Short name; prefixes its tools.", pattern=r"^[a-z0-9-]{1,60}$")
     url: str = Field(description="https://…", pattern=r"^https?://", max_length=2000)
     title: str = Field(default="", max_length=100, description="What people read.")
     is_internal: bool = Field(
@@ -95,7 +93,7 @@ TOOL = CoreTool(
     input=Input,
     output=Output,
     risk="high",
-    risk_reason="It opens a way out of this server, for all members.",
+    risk_reason="It connects this server to another service, for all members.",
     modes=ACTING,
     handler=handle,
     render_text=render_text,
@@ -114,7 +112,7 @@ TOOL = CoreTool(
             "settings, so that no secret passes through a chat. All members may use it."
         ),
         limits="The time and size limits of every connection to a service.",
-        rights="Admins only. It asks first, because it opens a way out of this server.",
+        rights="Admins only. It asks first, because it connects this server to another service.",
         errors="Where the connection fails, or the name is taken, nothing is stored.",
         clients="Its tools count from the next message on, and ask until an admin confirms them.",
     ),

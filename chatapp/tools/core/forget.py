@@ -40,11 +40,11 @@ def render_text(output: Output) -> str:
 TOOL = CoreTool(
     name="forget",
     title="Forget",
-    description="Delete one remembered fact about this person, for good. Recall it first.",
+    description="Permanently delete one remembered fact about this person. Recall it first.",
     input=Input,
     output=Output,
     risk="medium",
-    risk_reason="What is forgotten is gone for good.",
+    risk_reason="A deleted fact cannot be restored.",
     modes=ACTING,
     handler=handle,
     render_text=render_text,
@@ -59,6 +59,6 @@ TOOL = CoreTool(
         limits="One fact a call.",
         rights="Every member, their own facts only. It asks first.",
         errors="Refused where the number is unknown, or where the words are not the fact's.",
-        clients="There is no way back: remember it anew.",
+        clients="A deleted fact cannot be restored; remember it again.",
     ),
 )

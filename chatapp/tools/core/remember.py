@@ -58,7 +58,7 @@ TOOL = CoreTool(
     input=Input,
     output=Output,
     risk="medium",
-    risk_reason="What is remembered lasts beyond this chat.",
+    risk_reason="The fact is kept for later chats.",
     modes=ACTING,
     handler=handle,
     render_text=render_text,
@@ -74,7 +74,7 @@ TOOL = CoreTool(
                 },
             ),
         ),
-        limitations="Each fact stands alone. What changes is forgotten and remembered anew.",
+        limitations="To change a fact, forget it and remember it again.",
         limits=f"{MEMORY_CHARACTERS} characters a fact, {MEMORIES_PER_PERSON} facts a person.",
         rights="Every member, for themselves. It asks first: a fact lasts beyond the chat, and "
         "what strangers wrote might want to be remembered.",

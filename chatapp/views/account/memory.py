@@ -6,6 +6,8 @@ from django import forms
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from chatapp.conversations import memory as remembering
 from chatapp.models import Memory
@@ -19,8 +21,7 @@ from chatapp.rendering.hidden_characters import draw_look_alikes
 from chatapp.views.access import MemberRequest, for_members
 from chatapp.views.chat.conversations import build_sidebar_context
 
-FULL = f"You have {MEMORIES_PER_PERSON} facts, which is the limit. Delete one first."
-KNOWN = "This is remembered already."
+KNOWN = gettext_lazy("This fact is already saved.")
 LABEL_CHARACTERS = 60
 
 
@@ -28,13 +29,20 @@ class FactForm(forms.Form):
     text = forms.CharField(
         max_length=MEMORY_CHARACTERS,
         error_messages={
-            "required": "Write down what to remember.",
-            "max_length": f"At most {MEMORY_CHARACTERS} characters. Make two facts of it.",
+            "required": gettext_lazy("Enter a fact."),
+            "max_length": gettext_lazy(
+                "This fact has %(show_value)d characters. The limit is %(limit_value)d."
+            ),
         },
     )
 
     def clean_text(self) -> str:
         return " ".join(str(self.cleaned_data["text"]).split())
+
+
+def _describe_full() -> str:
+    sentence = _("You have %(count)d facts, which is the limit. Delete one first.")
+    return sentence % {"count": MEMORIES_PER_PERSON}
 
 
 @for_members("GET", "POST")
@@ -47,7 +55,7 @@ def memory(request: MemberRequest) -> HttpResponse:
         try:
             remembering.add(request.user, form.cleaned_data["text"])
         except MemoryFull:
-            form.add_error("text", FULL)
+            form.add_error("text", _describe_full())
         except AlreadyRemembered:
             form.add_error("text", KNOWN)
         else:

@@ -6,6 +6,7 @@ from asgiref.sync import async_to_sync
 from django.core.exceptions import PermissionDenied
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext_lazy
 
 from chatapp.models import HousePolicy
 from chatapp.views.access import MemberRequest, for_members
@@ -18,7 +19,7 @@ from mcpconfig.services.sharing import build_shared_view, can_sign_in
 from mcpconfig.values.acting import Acting
 from mcpconfig.values.errors import OperationError
 
-INSIDE = "A service in your own network is added by an admin."
+INSIDE = gettext_lazy("Ask an admin to add services in your own network.")
 
 
 @for_members("GET", "HEAD", "POST")
@@ -102,7 +103,7 @@ def _describe_problem(service: Service) -> dict[str, Any] | None:
     error: dict[str, Any] | None = service.last_error
     if error is None or error.get("kind") == "sign_in_needed":
         return None
-    return error | {"hint": INSIDE} if error.get("kind") == "blocked_address" else error
+    return error | {"hint": str(INSIDE)} if error.get("kind") == "blocked_address" else error
 
 
 def _find_own_service(request: MemberRequest, name: str) -> Service:

@@ -13,6 +13,8 @@ from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.utils.http import url_has_allowed_host_and_scheme
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
@@ -21,23 +23,23 @@ from chatapp.models import Member, SignInLink
 from chatapp.people.password_hasher import TooManySignIns
 from chatapp.people.sign_in_limits import remember_browser
 
-BUSY = "Too many people are signing in. Try again in a moment."
+BUSY = gettext_lazy("Too many people are signing in. Try again in a moment.")
 BACKEND = "django.contrib.auth.backends.ModelBackend"
 
 
 class SignInForm(forms.Form):
     username = forms.CharField(
-        label="Name",
+        label=gettext_lazy("Username"),
         max_length=150,
         widget=forms.TextInput(
             attrs={"autocomplete": "username", "autocapitalize": "none", "autofocus": True}
         ),
-        error_messages={"required": "Enter your name."},
+        error_messages={"required": gettext_lazy("Enter your username.")},
     )
     password = forms.CharField(
         strip=False,
         widget=forms.PasswordInput(attrs={"autocomplete": "current-password"}),
-        error_messages={"required": "Enter your password."},
+        error_messages={"required": gettext_lazy("Enter your password.")},
     )
 
 
@@ -57,7 +59,7 @@ def sign_in(request: HttpRequest) -> HttpResponse:
             return _render_form(request, form, target, 503)
         if member is not None:
             return _sign_in(request, member, target)
-        form.add_error(None, "That name and password do not go together. Try again.")
+        form.add_error(None, _("The username or password is wrong. Try again."))
     return _render_form(request, form, target, 422 if form.is_bound else 200)
 
 
@@ -140,7 +142,7 @@ def set_password(request: HttpRequest) -> HttpResponse:
         except TooManySignIns:
             # Rendering the form with its data would hash the old password.
             form = build_password_form(member, None)
-            problem, status = BUSY, 503
+            problem, status = str(BUSY), 503
     context = {"form": form, "is_first": is_first, "problem": problem}
     return render(request, "sign_in/password.html", context, status=status)
 
@@ -149,8 +151,8 @@ def build_password_form(member: Member, data: QueryDict | None) -> "SetPasswordF
     """Return the form of Django with our texts. It asks for the old password if there is one."""
     form_class = PasswordChangeForm if member.has_usable_password() else SetPasswordForm
     form = form_class(member, data)
-    form.fields["new_password1"].help_text = "At least 8 characters, and not one that many use."
-    form.fields["new_password2"].label = "The new password again"
+    form.fields["new_password1"].help_text = _("At least 8 characters, not a common password.")
+    form.fields["new_password2"].label = _("Confirm new password")
     form.fields["new_password2"].help_text = ""
     return form
 
@@ -158,5 +160,5 @@ def build_password_form(member: Member, data: QueryDict | None) -> "SetPasswordF
 def redirect_to_sign_in(request: HttpRequest, extra_context: Any = None) -> HttpResponse:
     """Replace the sign-in page of the Django admin. Raises PermissionDenied for other members."""
     if request.user.is_authenticated and not request.user.is_staff:
-        raise PermissionDenied("Only admins may open this page.")
+        raise PermissionDenied(_("Only admins can open this page."))
     return redirect_to_login(get_own_path(request.GET.get("next", "")))

@@ -17,6 +17,8 @@ from django.contrib.auth.signals import user_login_failed
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.http.response import HttpResponseBase
 from django.utils.cache import add_never_cache_headers
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.csrf import csrf_exempt
 
 from chatapp.api import access_tokens
@@ -27,7 +29,9 @@ from chatapp.server.request_rates import TooManyRequests, count_request
 from chatapp.telemetry import log_ids
 
 QUERY_NAMES = ("access_token", "token", "api_key", "apikey", "key", "authorization", "bearer")
-MAKE_ONE = "Make a token under “Access tokens” and send it as “Authorization: Bearer cs_…”."
+CREATE_TOKEN = gettext_lazy(
+    "Create a token under “Access tokens” and send it as “Authorization: Bearer cs_…”."
+)
 
 View = Callable[..., Coroutine[Any, Any, HttpResponseBase]]
 
@@ -101,7 +105,10 @@ def check_method(request: HttpRequest, methods: tuple[str, ...]) -> None:
     if request.method not in methods:
         allowed = ", ".join(methods)
         raise Problem(
-            status=405, kind="method", message=f"Use {allowed}.", headers={"Allow": allowed}
+            status=405,
+            kind="method",
+            message=_("This method is not allowed. Use %(methods)s.") % {"methods": allowed},
+            headers={"Allow": allowed},
         )
 
 
@@ -143,28 +150,33 @@ def _read_token(request: HttpRequest) -> str:
         raise Problem(
             status=400,
             kind="token_in_address",
-            message="The token must not stand in the address, where others can read it.",
-            hint=f"Revoke it if it did. {MAKE_ONE}",
+            message=_("A token in the URL can be read by others, so it is refused."),
+            hint=f"{_('If the token is real, revoke it.')} {CREATE_TOKEN}",
         )
-    scheme, _, text = request.headers.get("Authorization", "").partition(" ")
+    scheme, _space, text = request.headers.get("Authorization", "").partition(" ")
     if scheme.lower() != "bearer" or not text.strip():
         raise _build_unauthorised(
-            "token_missing", "This needs an access token.", challenge="Bearer"
+            "token_missing", _("An access token is required."), challenge="Bearer"
         )
     return text.strip()
 
 
 def _check_token(token: AccessToken, scopes: tuple[str, ...]) -> None:
     if token.has_ended or not token.person.is_active:
-        raise _build_unauthorised("token_ended", "This token has expired or was revoked.")
+        raise _build_unauthorised("token_ended", _("This token has expired or was revoked."))
     if not set(scopes) & set(token.scopes):
-        needed = " or ".join(f"“{scope}”" for scope in scopes)
+        needed = ", ".join(f"“{scope}”" for scope in scopes)
         challenge = f'Bearer error="insufficient_scope", scope="{" ".join(scopes)}"'
         raise Problem(
             status=403,
             kind="scope",
-            message=f"This token may not do that: it needs the scope {needed}.",
-            hint="Make a token with this scope.",
+            message=ngettext(
+                "This token needs the scope %(scopes)s.",
+                "This token needs one of these scopes: %(scopes)s.",
+                len(scopes),
+            )
+            % {"scopes": needed},
+            hint=_("Create a token with the scope."),
             headers={"WWW-Authenticate": challenge},
         )
 
@@ -177,7 +189,7 @@ def _count_request(token: AccessToken) -> None:
         raise Problem(
             status=429,
             kind="too_many_requests",
-            message="Too many requests arrived within a minute.",
+            message=_("You sent too many requests within a minute."),
             hint=error.hint,
             headers={"Retry-After": str(error.wait_seconds)},
         ) from None
@@ -193,21 +205,21 @@ def _count_failure(request: Any, credentials: dict[str, str]) -> Problem:
 
 
 def _build_unknown_token() -> Problem:
-    return _build_unauthorised("token_unknown", "Nobody has a token of this text.")
+    return _build_unauthorised("token_unknown", _("This token is not known."))
 
 
 def _build_unauthorised(
     kind: str, message: str, challenge: str = 'Bearer error="invalid_token"'
 ) -> Problem:
     headers = {"WWW-Authenticate": challenge}
-    return Problem(status=401, kind=kind, message=message, hint=MAKE_ONE, headers=headers)
+    return Problem(status=401, kind=kind, message=message, hint=str(CREATE_TOKEN), headers=headers)
 
 
 def _build_locked() -> Problem:
     return Problem(
         status=429,
         kind="too_many_tries",
-        message="A wrong text was sent for this token too often.",
-        hint="Wait a minute.",
+        message=_("Too many attempts with a wrong token."),
+        hint=_("Wait a minute."),
         headers={"Retry-After": str(int(settings.AXES_COOLOFF_TIME.total_seconds()))},
     )

@@ -9,6 +9,7 @@ import anyio
 from django.conf import settings
 from django.core.exceptions import DisallowedHost
 from django.core.handlers.asgi import ASGIRequest
+from django.utils.translation import gettext as _
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -41,11 +42,14 @@ def _build_mount(mode: "Mode") -> tuple[ASGIApp, Manager]:
     return made.handle_request, made
 
 
-TOO_SLOW = Problem(
-    status=504,
-    kind="too_slow",
-    message="This took too long. A call that had begun goes on; its chat shows it.",
-)
+def _build_too_slow() -> Problem:
+    return Problem(
+        status=504,
+        kind="too_slow",
+        message=_("The request timed out. A call that has started continues; its chat shows it."),
+    )
+
+
 _mounts = {path: Mount(partial(_build_mount, mode)) for path, mode in PATHS.items()}
 
 
@@ -78,7 +82,7 @@ async def _serve(scope: Scope, receive: Receive, send: Send) -> None:
     with anyio.move_on_after(MAX_SECONDS) as bound:
         await _mounts[scope["path"]](scope, receive, watched)
     if bound.cancelled_caught and not has_begun:
-        await _refuse(TOO_SLOW, scope, receive, send)
+        await _refuse(_build_too_slow(), scope, receive, send)
 
 
 async def _refuse(problem: Problem, scope: Scope, receive: Receive, send: Send) -> None:
@@ -97,8 +101,10 @@ def check_host_and_origin(request: Any) -> None:
     try:
         ours = f"{request.scheme}://{request.get_host()}"
     except DisallowedHost:
-        raise Problem(status=421, kind="host", message="This server has another name.") from None
+        raise Problem(
+            status=421, kind="host", message=_("This host name is not one of the server.")
+        ) from None
     origin = request.headers.get("Origin")
     if origin is not None and origin not in (ours, *settings.ALLOWED_ORIGINS):
-        message = "Pages of other sites may not use this server."
+        message = _("Pages of other sites cannot use this server.")
         raise Problem(status=403, kind="origin", message=message)

@@ -9,6 +9,7 @@ from typing import Any
 
 from django.http import HttpResponse, JsonResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
+from django.utils.translation import gettext as _
 
 from chatapp.api import chats, outcomes, text_stream
 from chatapp.api.calls import check_rate
@@ -33,7 +34,7 @@ from .openai_response import (
 
 # OpenAI clients give up after ten minutes.
 WAIT_SECONDS = 540.0
-ALIVE = ": the turn goes on\n\n"
+ALIVE = ": the turn continues\n\n"
 DONE = "data: [DONE]\n\n"
 
 
@@ -49,7 +50,7 @@ async def model(request: ProgramRequest, name: str) -> HttpResponse:
     for each in found:
         if each.id == name:
             return JsonResponse(_describe_model(each))
-    raise _build_no_such_model(f"There is no model “{name}” for this token.")
+    raise _build_no_such_model(_("This token has no model named “%(name)s”.") % {"name": name})
 
 
 @for_programs("chat", methods=("POST",), refusal=render_problem)

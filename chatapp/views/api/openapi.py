@@ -58,14 +58,14 @@ class AcceptedCall(BaseModel):
 OURS: tuple[type[BaseModel], ...] = (ErrorAnswer, FailedCall, AcceptedCall)
 PROBLEMS = {
     "400": "The request cannot be read.",
-    "401": "The access token is missing, unknown or has ended.",
-    "403": "The token, an admin's rule or a person does not allow it.",
-    "404": "There is nothing here for this token.",
-    "405": "Another method is meant.",
-    "409": "The call was withdrawn or has expired, or too much happens at once.",
+    "401": "The access token is missing, unknown, expired or revoked.",
+    "403": "The token, a rule or a person does not allow it.",
+    "404": "Not found for this token.",
+    "405": "This method is not allowed.",
+    "409": "The call was withdrawn or has expired, or too many calls run at once.",
     "413": "The request is too large.",
     "415": "The body is not JSON.",
-    "422": "The arguments do not fit, or the tool failed.",
+    "422": "The arguments are not valid, or the tool failed.",
     "429": "Too many requests.",
 }
 ALWAYS = ("400", "401", "403", "405", "429")
@@ -73,7 +73,7 @@ KEY = {
     "name": "Idempotency-Key",
     "in": "header",
     "required": False,
-    "description": "The same key again gives the call of the first time; it runs once.",
+    "description": "A repeated key returns the first call. The tool runs once.",
     "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"},
 }
 CALL = {
@@ -105,7 +105,7 @@ def build_document(tools: Sequence[CoreTool], base: str) -> dict[str, Any]:
         "info": {
             "title": "Countersign: tools",
             "version": VERSION,
-            "description": "What must be approved answers 202, and a person decides.",
+            "description": "A call that needs approval answers 202 until a person decides.",
         },
         "servers": [{"url": base}],
         "security": [{"token": []}],
@@ -135,7 +135,7 @@ def _describe_call(tool: CoreTool, placed: dict[Any, Any]) -> dict[str, Any]:
             "result": placed[tool.output],
         },
     }
-    answers = {"200": _build_response(done, "It ran."), "202": _describe_accepted()}
+    answers = {"200": _build_response(done, "The call ran."), "202": _describe_accepted()}
     problems = (*ALWAYS, "404", "409", "413", "415", "422")
     return {
         **_build_operation(f"call-{tool.name}", tool.title, answers, problems),
@@ -154,9 +154,9 @@ def _describe_call(tool: CoreTool, placed: dict[Any, Any]) -> dict[str, Any]:
 
 
 def _describe_lookup() -> dict[str, Any]:
-    answers = {"200": _build_response({}, "It ran."), "202": _describe_accepted()}
+    answers = {"200": _build_response({}, "The call ran."), "202": _describe_accepted()}
     problems = (*ALWAYS, "404", "409", "422")
-    return _build_operation("call", "How a call stands", answers, problems)
+    return _build_operation("call", "Get a call", answers, problems)
 
 
 def _build_operation(
@@ -172,7 +172,7 @@ def _describe_accepted() -> dict[str, Any]:
         "Location": {"schema": {"type": "string"}},
         "Retry-After": {"schema": {"type": "string"}},
     }
-    said = "It is not over. A person may have to answer first."
+    said = "The call is not over. It may wait for a person."
     return _build_response(_make_reference(AcceptedCall), said) | {"headers": headers}
 
 
@@ -180,5 +180,5 @@ def _make_reference(model: type[BaseModel]) -> dict[str, str]:
     return {"$ref": PLACE.format(model=model.__name__)}
 
 
-def _build_response(schema: dict[str, Any], said: str = "What there is.") -> dict[str, Any]:
+def _build_response(schema: dict[str, Any], said: str = "Success.") -> dict[str, Any]:
     return {"description": said, "content": {"application/json": {"schema": schema}}}

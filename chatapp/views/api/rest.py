@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.urls import reverse
+from django.utils.translation import gettext as _
 
 from chatapp.api import calls
 from chatapp.api.outcomes import CallOutcome, describe_outcome
@@ -62,8 +63,8 @@ async def tool(request: ProgramRequest, name: str) -> HttpResponse:
         raise Problem(
             status=404,
             kind="not_found",
-            message="There is no tool of this name for this token.",
-            hint="GET /api/tools/ lists those that there are.",
+            message=_("This token has no tool with this name."),
+            hint=_("GET /api/tools/ lists its tools."),
         )
     if request.method == "GET":
         return JsonResponse(describe_tool(found))
@@ -102,17 +103,18 @@ def _read_arguments(request: HttpRequest) -> dict[str, Any]:
     body = request.read(MAX_BYTES + 1)
     if len(body) > MAX_BYTES:
         most = f"{MAX_BYTES // 1024} KB"
-        raise Problem(status=413, kind="too_large", message=f"At most {most} can be sent.")
+        message = _("The request is too large. The limit is %(most)s.") % {"most": most}
+        raise Problem(status=413, kind="too_large", message=message)
     if not body:
         return {}
     if request.content_type != "application/json":
-        raise Problem(status=415, kind="media_type", message="Send the arguments as JSON.")
+        raise Problem(status=415, kind="media_type", message=_("Send the arguments as JSON."))
     try:
         arguments = json.loads(body)
     except (ValueError, RecursionError):
         arguments = None
     if not isinstance(arguments, dict):
-        message = "The body must be one JSON object: the tool's arguments."
+        message = _("The body must be one JSON object with the tool's arguments.")
         raise Problem(status=400, kind="unreadable", message=message)
     return arguments
 
@@ -135,7 +137,7 @@ def _look_up_call(token: AccessToken, call_id: str) -> HttpResponse:
     with contextlib.suppress(ValueError):
         if found := calls.filter_calls(token).filter(pk=uuid.UUID(call_id)).first():
             return _build_answer(found)
-    raise Problem(status=404, kind="not_found", message="This token has no such call.")
+    raise Problem(status=404, kind="not_found", message=_("This token has no such call."))
 
 
 def _build_answer(call: ToolCall) -> HttpResponse:

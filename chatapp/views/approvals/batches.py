@@ -11,6 +11,7 @@ from django.middleware.csrf import get_token
 from django.shortcuts import redirect, render
 from django.template.loader import render_to_string
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext_lazy, ngettext
 
 from chatapp.approvals.batches import ShownCall, deny_together, run_together
 from chatapp.forms import BatchForm
@@ -23,7 +24,7 @@ from chatapp.views.chat.conversations import build_sidebar_context
 
 from .decisions import UNREADABLE
 
-NOTHING_SELECTED = "Tick at least one action first, or answer each on its card."
+NOTHING_SELECTED = gettext_lazy("Select at least one action, or answer each one on its card.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,21 +49,23 @@ def decide_together(request: MemberRequest) -> HttpResponse:
         conversation = Conversation.of(request.user, form.cleaned_data["chat"])
         shown = [_read_card(request, conversation, each) for each in form.cleaned_data["shown"]]
     except (BadSignature, ValueError):
-        return _render_answer(request, Answer(said=UNREADABLE, status=422))
+        return _render_answer(request, Answer(said=str(UNREADABLE), status=422))
     selected = [each for each in shown if each.call.pk in form.cleaned_data["run"]]
     match form.cleaned_data["decision"]:
         case "select":
             answer = Answer(conversation=conversation, shown=shown, picks=True)
         case "run" if not selected:
             answer = Answer(
-                conversation=conversation, shown=shown, said=NOTHING_SELECTED, status=422
+                conversation=conversation, shown=shown, said=str(NOTHING_SELECTED), status=422
             )
         case "run":
             refused = run_together(selected, by=request.user)
-            answer = _build_answer(conversation, selected, refused, "allowed")
+            done = _count_allowed(len(selected) - len(refused))
+            answer = _build_answer(conversation, selected, refused, done)
         case _:
             refused = deny_together(shown, by=request.user)
-            answer = _build_answer(conversation, shown, refused, "not run")
+            done = _count_denied(len(shown) - len(refused))
+            answer = _build_answer(conversation, shown, refused, done)
     return _render_answer(request, answer)
 
 
@@ -80,12 +83,11 @@ def _build_answer(
     conversation: Conversation,
     shown: Sequence[ShownCall],
     refused: Mapping[uuid.UUID, str],
-    word: str,
+    said: str,
 ) -> Answer:
     done = len(shown) - len(refused)
-    said = f"{done} {word}."
     if refused:
-        said += f" {len(refused)} refused: the card says why."
+        said = f"{said} {_count_refused(len(refused))}"
     return Answer(
         conversation=conversation,
         shown=shown,
@@ -93,6 +95,25 @@ def _build_answer(
         said=said,
         status=200 if done else 409,
     )
+
+
+def _count_allowed(count: int) -> str:
+    sentence = ngettext("%(count)d action allowed.", "%(count)d actions allowed.", count)
+    return sentence % {"count": count}
+
+
+def _count_denied(count: int) -> str:
+    sentence = ngettext("%(count)d action denied.", "%(count)d actions denied.", count)
+    return sentence % {"count": count}
+
+
+def _count_refused(count: int) -> str:
+    sentence = ngettext(
+        "%(count)d action was refused. Its card says why.",
+        "%(count)d actions were refused. Their cards say why.",
+        count,
+    )
+    return sentence % {"count": count}
 
 
 def _render_answer(request: MemberRequest, answer: Answer) -> HttpResponse:

@@ -11,6 +11,8 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.html import strip_tags
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from chatapp.approvals import decisions, reviews, sign_ins
 from chatapp.approvals.inbox import list_others
@@ -31,7 +33,7 @@ from chatapp.views.chat.conversations import build_call_address, build_sidebar_c
 
 from .second_signature import is_own_call, render_answer, render_signing_page
 
-UNREADABLE = "This form could not be read. Reload the page and decide again."
+UNREADABLE = gettext_lazy("This form is not valid. Reload the page, then decide again.")
 
 
 @for_members("GET", "HEAD")
@@ -114,8 +116,8 @@ def _refuse_unread(request: MemberRequest, call: ToolCall) -> None:
     """Refuse if a folded value on the card was not opened."""
     if unread := call_values.list_unread(call, request.POST):
         raise Refused(
-            f"“{strip_tags(unread[0])}” is long and was folded. Open it, and tick that you have "
-            "read it."
+            _("“%(name)s” is long. Open it, then confirm that you have read it.")
+            % {"name": strip_tags(unread[0])}
         )
 
 

@@ -1,11 +1,13 @@
 """The inbox: the list of what waits for a person, and the mail that reminds them of it."""
 
+from math import ceil
 from typing import Any
 
 from django.conf import settings
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.safestring import SafeString
+from django.utils.translation import ngettext
 
 from chatapp.approvals import reminders
 from chatapp.approvals.inbox import count_old_outcomes, list_waiting
@@ -28,9 +30,14 @@ def build_inbox_context(person: Member) -> dict[str, Any]:
         "sends_mail": settings.SENDS_MAIL,
         "has_mail": reminders.is_on(person),
         "is_given_up": reminders.is_given_up(person),
-        "mail_after": f"{minutes:g} minute{'' if minutes == 1 else 's'}",
+        "mail_after": _describe_minutes(minutes),
         **build_sidebar_context(person, ""),
     }
+
+
+def _describe_minutes(minutes: float) -> str:
+    sentence = ngettext("%(count)s minute", "%(count)s minutes", ceil(minutes))
+    return sentence % {"count": f"{minutes:g}"}
 
 
 @for_members("POST")

@@ -7,6 +7,8 @@ from typing import Any
 from django.http import HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.decorators.clickjacking import xframe_options_sameorigin
 
 from chatapp.api import apps
@@ -19,7 +21,7 @@ from mcpconfig.values.results import make_storable
 from mcpconfig.values.tool_apps import build_content_policy
 
 MAX_BYTES = 64 * 1024
-UNREADABLE = "The app asked in a way that nobody can read."
+UNREADABLE = gettext_lazy("The request of the app is not valid.")
 
 
 @for_members("GET")
@@ -72,7 +74,7 @@ def receive_call(request: MemberRequest, call_id: uuid.UUID) -> HttpResponse:
 def _parse_call(request: MemberRequest) -> tuple[str, dict[str, Any]]:
     """Return the name of the tool and its arguments. Raises Refused."""
     if len(request.body) > MAX_BYTES:
-        raise Refused("The app asked for too much at once.", 413)
+        raise Refused(_("The request of the app is too large."), 413)
     try:
         asked = json.loads(request.body)
         name, arguments = asked["name"], asked.get("arguments") or {}
@@ -91,7 +93,7 @@ def show_call_result(
     shown = apps.find_call_with_app(request.user, call_id)
     made = ToolCall.of(request.user, made_id)
     if made.turn.app_of_id != shown.pk:
-        return JsonResponse({"error": "This app did not ask for that."}, status=404)
+        return JsonResponse({"error": _("This app did not make that request.")}, status=404)
     if made.turn.is_live:
         return JsonResponse({}, status=202)
     return JsonResponse({"result": apps.build_app_result(made)})

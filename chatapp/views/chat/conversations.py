@@ -13,6 +13,7 @@ from django.middleware.csrf import get_token
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext_lazy
 from django_htmx.http import HttpResponseClientRedirect
 
 from chatapp.approvals.inbox import read_person_facts
@@ -65,11 +66,12 @@ View = Callable[..., HttpResponse]
 # arguments.
 frames_apps = cast(Callable[[View], View], csp_update({"frame-src": [SELF]}))
 
+# The scripted assistant knows these texts, so they are not translated.
 DEMO_STARTERS = (
-    Starter(text="What notes are there?", about="Lists the demo notebook"),
-    Starter(text="Find notes about milk and read them", about="Two tools, one after another"),
-    Starter(text="Delete the note Old ideas", about="Asks you before anything happens"),
-    Starter(text="Show me everything you can do", about="Tables, code and formulas"),
+    ("What notes are there?", gettext_lazy("Lists the demo notebook")),
+    ("Find notes about milk and read them", gettext_lazy("Uses two tools in a row")),
+    ("Delete the note Old ideas", gettext_lazy("Asks you first")),
+    ("Show me everything you can do", gettext_lazy("Shows tables, code and formulas")),
 )
 
 
@@ -217,4 +219,5 @@ def build_sidebar_context(person: Member, current: str) -> dict[str, Any]:
 
 
 def _list_starters() -> tuple[Starter, ...]:
-    return DEMO_STARTERS if settings.DEMO else ()
+    known = DEMO_STARTERS if settings.DEMO else ()
+    return tuple(Starter(text=text, about=str(about)) for text, about in known)

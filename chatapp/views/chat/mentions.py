@@ -1,6 +1,7 @@
 """Suggestions for the word at the cursor: mentions after `@`, prompts after `/`."""
 
 from django.http import HttpResponse, HttpResponseBase
+from django.utils.translation import gettext as _
 
 from chatapp.policy.forbidden_tools import find_hidden_tools
 from chatapp.tools.mentions import suggest_mentions
@@ -23,5 +24,5 @@ def _suggest_mentions(request: MemberRequest) -> HttpResponse:
         return close_picker(request)
     # The page ignores suggestions for a word that has changed in the meantime.
     return render_step(
-        request, "mentions", {"offered": offered, "typed": word, "heading": "Mention"}
+        request, "mentions", {"offered": offered, "typed": word, "heading": _("Mention")}
     )

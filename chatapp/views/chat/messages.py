@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
 from django_htmx.http import HttpResponseClientRedirect
 
 from chatapp.conversations import intake, retry
@@ -29,7 +30,7 @@ def send(request: MemberRequest, conversation_id: uuid.UUID | None = None) -> Ht
         return prompts.render_form(request, *wanted)
     try:
         if not form.is_valid():
-            raise Refused("This message could not be read. Reload the page and send it again.")
+            raise Refused(_("This message is not valid. Reload the page, then send it again."))
         if problem:
             raise problem
         turn = intake.receive(request.user, conversation, **form.cleaned_data)

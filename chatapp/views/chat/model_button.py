@@ -4,6 +4,8 @@ with a search."""
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from django.utils.translation import gettext as _
+
 from chatapp.models import Conversation, Member
 from chatapp.providers.access.model_choice import (
     OfferedModel,
@@ -39,7 +41,7 @@ def build_model_pick(person: Member, chosen_id: str) -> ModelPick:
     chosen = next((model for model in offered if model.id == chosen_id), None)
     listed = chosen
     if chosen is None:
-        chosen = replace(describe_model(chosen_id), provider_label="This chat")
+        chosen = replace(describe_model(chosen_id), provider_label=_("This chat"))
         offered += [chosen] if chosen_id else []
     is_plain = not any(model.abilities for model in offered)
     return ModelPick(
@@ -75,7 +77,7 @@ def find_models(person: Member, query: str) -> Groups:
         and wanted not in {model.id for model in fitting}
         and _is_usable(wanted, person)
     ):
-        fitting.append(replace(describe_model(wanted), provider_label="By its name"))
+        fitting.append(replace(describe_model(wanted), provider_label=_("By name")))
     return _group_by_provider(fitting)
 
 

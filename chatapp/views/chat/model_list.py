@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from django.http import HttpResponse
 from django.shortcuts import render
+from django.utils.translation import gettext as _
 
 from chatapp.providers.access.model_choice import choose_model, find_list_problem
 from chatapp.providers.events import ProviderError
@@ -55,7 +56,7 @@ def _render_list(request: MemberRequest, problem: OperationError | None = None) 
 def _build_context(request: MemberRequest) -> dict[str, object]:
     query = request.POST.get("q", "")[:QUERY_CHARACTERS]
     return {
-        "heading": "Choose a model",
+        "heading": _("Choose a model"),
         "query": query,
         "found": find_models(request.user, make_storable(query)),
         "chosen": request.POST.get("model", ""),

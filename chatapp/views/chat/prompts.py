@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.http import HttpResponse
+from django.utils.translation import gettext as _
 
 from chatapp.context import attachments
 from chatapp.models import Attachment
@@ -115,7 +116,11 @@ def render_form(
         return render_step(request, "prompts", {"service": service}, problem or found, status)
     prompt = next((each for each in found if each.name == name), None)
     if prompt is None:
-        gone = OperationError(kind="not_found", message=f"{service} has no prompt “{name}”.")
+        gone = OperationError(
+            kind="not_found",
+            message=_("%(service)s has no prompt named “%(name)s”.")
+            % {"service": service, "name": name},
+        )
         return render_step(
             request, "prompts", _build_list_context(service, found, ""), gone, status
         )
@@ -181,12 +186,18 @@ def list_files(prompt: PromptResult, name: str) -> list[PromptFile]:
     return [
         PromptFile(
             uri=part.uri or f"prompt:{name}",
-            name=part.uri or f"{part.mime_type or 'file'} of {name}",
+            name=part.uri or _name_file(part, name),
             contents=ResourceContents(parts=(part,)),
         )
         for part in found
         if part is not None
     ]
+
+
+def _name_file(part: ResourcePart, name: str) -> str:
+    if not part.mime_type:
+        return _("File from %(name)s") % {"name": name}
+    return _("%(type)s from %(name)s") % {"type": part.mime_type, "name": name}
 
 
 def _render_message(message: PromptMessage) -> str:
@@ -202,7 +213,7 @@ def _render_message(message: PromptMessage) -> str:
 
 
 def _iterate_link_text(link: dict[str, Any]) -> Iterator[str]:
-    yield str(link.get("title") or link.get("name") or "Resource")
+    yield str(link.get("title") or link.get("name") or _("Resource"))
     yield f"({link.get('uri', '')})"
 
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from django.core.paginator import Paginator
 from django.http import HttpResponse
+from django.utils.translation import gettext as _
 
 from chatapp.context import attachments
 from chatapp.rendering.results import build_attachment_pieces
@@ -106,7 +107,7 @@ def expand_template(pattern: str, values: dict[str, str]) -> str:
     if missing := sorted(list_required_variables(pattern) - set(values)):
         raise OperationError(
             kind="configuration",
-            message=f"Fill in {' and '.join(missing)}.",
+            message=_("Fill in these fields: %(names)s") % {"names": ", ".join(missing)},
             was_sent=False,
             is_definite=True,
         )

@@ -6,6 +6,7 @@ from typing import Any
 from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.http import content_disposition_header
+from django.utils.translation import gettext as _
 
 from chatapp.context import attachments
 from chatapp.models import Attachment, File, ToolCall
@@ -24,11 +25,6 @@ BYTES_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; sandbox; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
 }
-GONE = OperationError(
-    kind="configuration",
-    message="The service of this link was changed or removed, or is not yours to use.",
-    hint="Ask an admin.",
-)
 
 
 @for_members("GET", "HEAD")
@@ -85,7 +81,7 @@ def open_link(request: MemberRequest, call_id: uuid.UUID, index: int) -> HttpRes
     uri = str(block.get("uri") or "")
     service = _find_same_service(request, call)
     if service is None:
-        return _render_not_opened(request, GONE)
+        return _render_not_opened(request, _build_gone())
     acting = Acting.of(request.user, call.turn.conversation_id)
     found = run_operation(reading.read_resource, service, uri, acting=acting)
     if isinstance(found, OperationError):
@@ -104,6 +100,14 @@ def _find_same_service(request: MemberRequest, call: ToolCall) -> Service | None
     if call.definition is None or not call.definition.is_current:
         return None
     return Service.objects.for_member(request.user).filter(pk=call.definition.service_id).first()
+
+
+def _build_gone() -> OperationError:
+    return OperationError(
+        kind="configuration",
+        message=_("The service of this link was changed or removed, or you cannot use it."),
+        hint=_("Ask an admin."),
+    )
 
 
 def _render_not_opened(request: MemberRequest, error: OperationError) -> HttpResponse:

@@ -5,6 +5,7 @@ from typing import Any
 
 from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, render
+from django.utils.translation import gettext as _
 
 from chatapp.tool_menu import switches
 from chatapp.tool_menu.menu import MenuRequest, build_menu
@@ -83,7 +84,7 @@ def _render_list(request: MemberRequest) -> HttpResponse:
 def _build_context(request: MemberRequest) -> dict[str, Any]:
     wanted = _read_wanted(request)
     return {
-        "heading": "Tools",
+        "heading": _("Tools"),
         "menu": build_menu(request.user, wanted),
         "own": build_own_tools(request.user, wanted),
         "chat": find_chat(request),

@@ -7,6 +7,8 @@ from typing import Any
 from django.conf import settings
 from django.core.files.uploadedfile import UploadedFile
 from django.core.files.uploadhandler import FileUploadHandler
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from chatapp.conversations.uploads import Upload, keep_file
 from chatapp.models import Attachment
@@ -27,7 +29,7 @@ def keep_files(request: MemberRequest) -> tuple[list[Attachment], Refused | None
         try:
             count_request("uploads", str(request.user.pk), settings.UPLOADS_PER_MINUTE)
         except TooManyRequests as error:
-            sentence = f"Too many files were added within a minute. {error.hint}"
+            sentence = " ".join([_("You added too many files within a minute."), error.hint])
             return [], Refused(sentence, 429, error.wait_seconds)
     for file in received[: settings.MESSAGE_MAX_FILES]:
         try:
@@ -36,7 +38,12 @@ def keep_files(request: MemberRequest) -> tuple[list[Attachment], Refused | None
             problems.append(refused.sentence)
     if len(received) > settings.MESSAGE_MAX_FILES:
         problems.append(
-            f"Only {settings.MESSAGE_MAX_FILES} files were looked at: a message takes no more."
+            ngettext(
+                "Only the first file was read. A message can have %(count)d file.",
+                "Only the first %(count)d files were read. A message can have %(count)d files.",
+                settings.MESSAGE_MAX_FILES,
+            )
+            % {"count": settings.MESSAGE_MAX_FILES}
         )
     if kept:
         form = request.POST.copy()

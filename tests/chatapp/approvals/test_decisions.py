@@ -54,7 +54,7 @@ def test_denying_keeps_the_word_to_the_assistant(call: ToolCall, owner: Member) 
 
 
 def test_a_decision_sooner_than_a_person_can_read_is_refused(call: ToolCall, owner: Member) -> None:
-    with pytest.raises(Refused, match="too quick"):
+    with pytest.raises(Refused, match="before you could read"):
         decisions.grant(call, by=owner, binding=BINDING, shown_at=time.time() - 0.1)
     assert state_of(call) == ToolCall.State.AWAITING_APPROVAL
     decisions.grant(call, by=owner, binding=BINDING, shown_at=time.time() - 0.5)
@@ -64,7 +64,7 @@ def test_a_decision_sooner_than_a_person_can_read_is_refused(call: ToolCall, own
 def test_a_decision_about_something_else_than_was_shown_is_refused(
     call: ToolCall, owner: Member
 ) -> None:
-    with pytest.raises(Refused, match="has changed"):
+    with pytest.raises(Refused, match="changed after you opened it"):
         decisions.grant(call, by=owner, binding="c" * 64, shown_at=None)
     assert state_of(call) == ToolCall.State.AWAITING_APPROVAL
     assert Turn.objects.get().state == Turn.State.WAITING
@@ -144,7 +144,7 @@ def test_a_person_settles_an_unknown_outcome(
 def test_nothing_runs_again_once_the_turn_is_over(call: ToolCall, owner: Member) -> None:
     ToolCall.objects.update(state=ToolCall.State.UNKNOWN, attempt=1)
     Turn.objects.update(state=Turn.State.STOPPED)
-    with pytest.raises(Refused, match="over"):
+    with pytest.raises(Refused, match="has ended"):
         decisions.resolve(call, by=owner, verdict="again")
     decisions.resolve(call, by=owner, verdict="worked")
     assert state_of(call) == ToolCall.State.SUCCEEDED

@@ -84,7 +84,7 @@ async def test_what_must_be_typed_must_be_typed(
     call, owner = await asked(runtime, turn, DELETE)
     assert (await in_database(Approval.objects.get)).wants_typing
     for typed in ("", "delete"):
-        with pytest.raises(Refused, match="Type the tool's name, delete_note"):
+        with pytest.raises(Refused, match="type the tool’s name: delete_note"):
             await in_database(partial(allow, call, owner, typed=typed))
     await in_database(lambda: allow(call, owner, typed=" delete_note "))
     await wait_for_rest(runtime, turn)

@@ -162,7 +162,7 @@ def test_a_question_that_is_answered_while_the_list_is_made_harms_nothing(
         return found(ids)
 
     monkeypatch.setattr(inbox, "_load_calls", answered_meanwhile)
-    assert "Answer a question" in render_inbox(list_waiting(owner), old_outcomes=0)
+    assert "Needs your answer" in render_inbox(list_waiting(owner), old_outcomes=0)
     assert list_waiting(owner) == []
 
 

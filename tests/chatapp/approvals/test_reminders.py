@@ -70,7 +70,7 @@ async def test_who_has_not_answered_for_minutes_is_told_once(
     await remind_due()
     (mail,) = office.mails
     assert (mail["To"], mail["From"]) == ("owner@chat.example", "countersign@chat.example")
-    assert mail["Subject"] == "1 thing waits for you in Countersign"
+    assert mail["Subject"] == "1 request waits for you in Countersign"
     await in_database(later)
     await remind_due()
     assert len(office.mails) == 1
@@ -91,7 +91,7 @@ async def test_the_mail_names_service_tool_and_risk_and_no_value(
     (mail,) = office.mails
     text = mail.get_content()
     assert "Hello Ada," in text
-    assert "Run it or not: notebook_delete_note" in text
+    assert "Needs your approval: notebook_delete_note" in text
     assert "Service: Demo notebook" in text
     assert "Risk: high" in text
     assert len(links_in(mail)) == 1
@@ -130,7 +130,7 @@ async def test_several_things_are_one_mail_and_the_next_comes_minutes_later(
     for _ in range(3):
         await in_database(waits, owner)
     await remind_due()
-    assert office.mails[0]["Subject"] == "3 things wait for you in Countersign"
+    assert office.mails[0]["Subject"] == "3 requests wait for you in Countersign"
     assert len(set(links_in(office.mails[0]))) == 3
     await in_database(waits, owner)
     await remind_due()
@@ -166,7 +166,7 @@ async def test_who_may_sign_second_is_told_and_who_has_signed_is_not(
     await in_database(signed)
     await remind_due()
     assert [mail["To"] for mail in office.mails] == ["stranger@chat.example"]
-    assert "Sign as the second person: notebook_delete_note" in office.mails[0].get_content()
+    assert "Needs a second approval: notebook_delete_note" in office.mails[0].get_content()
 
 
 async def test_two_processes_write_one_mail(owner: Member, office: PostOffice) -> None:
@@ -310,20 +310,20 @@ def linked(person: Member, **values: Any) -> tuple[ToolCall, str]:
 def test_a_link_leads_to_its_call_once(owner: Member) -> None:
     call, token = linked(owner)
     assert follow_link(owner, token) == call.pk
-    with pytest.raises(Refused, match="used before"):
+    with pytest.raises(Refused, match="already used"):
         follow_link(owner, token)
 
 
 def test_a_link_is_for_one_person(owner: Member, stranger: Member) -> None:
     call, token = linked(owner)
-    with pytest.raises(Refused, match="sent to somebody else"):
+    with pytest.raises(Refused, match="sent to someone else"):
         follow_link(stranger, token)
     assert follow_link(owner, token) == call.pk
 
 
 def test_a_link_ends(owner: Member) -> None:
     _call, token = linked(owner, expires_at=timezone.now())
-    with pytest.raises(Refused, match="too old"):
+    with pytest.raises(Refused, match="has expired"):
         follow_link(owner, token)
 
 
@@ -332,5 +332,5 @@ def test_a_link_cannot_be_made_from_an_id(owner: Member) -> None:
     reminder = str(Reminder.objects.get().pk)
     signature = token.partition(":")[2]
     for forged in [reminder, f"{reminder}:x", f"x:{signature}", token[:-1], f"{token}x", "", ":"]:
-        with pytest.raises(Refused, match="not whole"):
+        with pytest.raises(Refused, match="incomplete"):
             follow_link(owner, forged)

@@ -49,7 +49,7 @@ async def test_a_card_that_showed_another_place_binds_nothing(
 ) -> None:
     call, owner = await asked(runtime, turn, APPEND)
     await in_database(lambda: Service.objects.update(url="https://elsewhere.test/mcp"))
-    with pytest.raises(Refused, match="has changed since this was shown"):
+    with pytest.raises(Refused, match="changed after you opened it"):
         await in_database(partial(allow, call, owner, **how))
     assert not await in_database(Consent.objects.exists)
     approval = await in_database(Approval.objects.get)
@@ -70,7 +70,7 @@ async def test_changed_values_are_judged_by_policy_before_they_are_taken(
     secret, guarded = (f'{{"title": "Old ideas", "text": "{t}"}}' for t in ("secret", "guarded"))
     with pytest.raises(Refused, match="Policy forbids these values. Never."):
         await in_database(partial(allow, call, owner, arguments=secret))
-    with pytest.raises(Refused, match="Type the tool's name"):
+    with pytest.raises(Refused, match="type the tool’s name"):
         await in_database(partial(allow, call, owner, arguments=guarded))
     await in_database(partial(allow, call, owner, arguments=guarded, typed="append_to_note"))
     await wait_for_rest(runtime, turn)
@@ -131,9 +131,9 @@ async def lost(runtime: EngineRuntime, turn: Turn) -> tuple[ToolCall, Member]:
 @pytest.mark.parametrize(
     ("tighten", "says"),
     [
-        (forbids, "Policy forbids it by now. Not in June."),
-        (wants_two, "two people to sign this by now"),
-        (wants_typing, "Type the tool's name, append_to_note"),
+        (forbids, "Policy now forbids this. Not in June."),
+        (wants_two, "Policy now requires two approvals"),
+        (wants_typing, "type the tool’s name: append_to_note"),
     ],
 )
 async def test_what_is_run_again_needs_all_that_policy_demands_by_now(
@@ -152,7 +152,7 @@ async def test_whoever_types_what_is_wanted_by_now_runs_it_again(
 ) -> None:
     call, owner = await lost(runtime, turn)
     await in_database(wants_typing)
-    with pytest.raises(Refused, match="Type the tool's name"):
+    with pytest.raises(Refused, match="type the tool’s name"):
         await in_database(resolve_again, call, owner)
     await in_database(lambda: card_of(signed_in(owner), call).one(name="typed"))
     await in_database(partial(resolve_again, call, owner, typed="append_to_note"))
@@ -168,7 +168,7 @@ async def test_what_ran_by_itself_is_not_run_again_where_a_name_is_to_be_typed_b
     call = await asked_again(runtime, owner, READ)
     await in_database(lambda: ToolCall.objects.update(state=ToolCall.State.UNKNOWN))
     await in_database(wants_typing)
-    with pytest.raises(Refused, match="Ask for it anew"):
+    with pytest.raises(Refused, match="Ask the assistant again"):
         await in_database(partial(resolve_again, call, owner, typed="read_note"))
 
 
@@ -195,11 +195,11 @@ def test_run_again_wants_what_run_once_wanted(turn: Turn, owner: Member) -> None
         turn=turn, step=1, position=0, tool_name="delete_note", state=ToolCall.State.UNKNOWN
     )
     soon = turn.created_at.timestamp() + 10**9
-    with pytest.raises(Refused, match="too quick"):
+    with pytest.raises(Refused, match="before you could read"):
         decisions.resolve(call, by=owner, verdict="worked", shown_at=soon)
     expires = turn.created_at
     Approval.objects.create(tool_call=call, binding="b", wants_typing=True, expires_at=expires)
-    with pytest.raises(Refused, match="Type the tool's name"):
+    with pytest.raises(Refused, match="type the tool’s name"):
         decisions.resolve(call, by=owner, verdict="again")
 
 

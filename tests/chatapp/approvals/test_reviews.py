@@ -232,9 +232,9 @@ def test_the_first_word_counts(owner: Member) -> None:
     call = held_row(owner)
     binding = call.review.binding
     reviews.withhold_result(call, by=owner, binding=binding)
-    with pytest.raises(Refused, match="Already held back by owner"):
+    with pytest.raises(Refused, match="Already withheld by owner"):
         reviews.give_result(call, by=owner, binding=binding, shown_at=None)
-    with pytest.raises(Refused, match="Already held back"):
+    with pytest.raises(Refused, match="Already withheld"):
         reviews.withhold_result(call, by=owner, binding=binding)
     assert Review.objects.get().state == Review.State.HELD_BACK
 
@@ -265,7 +265,7 @@ def test_another_result_than_the_shown_one_is_not_given(owner: Member, changed: 
     call = held_row(owner)
     other = {"result": found("Other words"), "error": {"kind": "x"}, "state": "failed"}
     ToolCall.objects.update(**{changed: other[changed]})
-    with pytest.raises(Refused, match="has changed"):
+    with pytest.raises(Refused, match="changed after you opened it"):
         reviews.give_result(call, by=owner, binding=call.review.binding, shown_at=None)
     assert Review.objects.get().state == Review.State.OPEN
 
@@ -281,7 +281,7 @@ def test_what_changed_after_it_was_given_is_not_told(owner: Member) -> None:
 
 def test_giving_sooner_than_a_person_can_read_is_refused(owner: Member) -> None:
     call = held_row(owner)
-    with pytest.raises(Refused, match="too quick"):
+    with pytest.raises(Refused, match="before you could read"):
         reviews.give_result(call, by=owner, binding=call.review.binding, shown_at=time.time() - 0.1)
     reviews.give_result(call, by=owner, binding=call.review.binding, shown_at=time.time() - 0.5)
     assert Review.objects.get().state == Review.State.GIVEN
@@ -296,7 +296,7 @@ def test_a_word_has_a_bound(owner: Member) -> None:
 def test_a_call_without_a_review_has_nothing_to_give(owner: Member) -> None:
     call = rows.call(rows.turn(owner), result=found("Plain"))
     binding = withheld_results.hash_result(ToolCall.objects.get())
-    with pytest.raises(Refused, match="Nobody was asked"):
+    with pytest.raises(Refused, match="does not wait for review"):
         reviews.give_result(call, by=owner, binding=binding, shown_at=None)
 
 

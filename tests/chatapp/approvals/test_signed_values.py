@@ -34,9 +34,9 @@ async def test_the_second_sees_and_signs_the_values_that_the_first_chose(
     shown = call.approval.binding
     other = '{"title": "Old ideas", "text": "less"}'
     await in_database(partial(sign, call, owner, arguments=other))
-    with pytest.raises(Refused, match="has changed"):
+    with pytest.raises(Refused, match="changed after you opened it"):
         await in_database(partial(decisions.grant, call, by=ada, binding=shown, shown_at=None))
-    with pytest.raises(Refused, match="for the values that are shown"):
+    with pytest.raises(Refused, match="with the values shown"):
         await in_database(partial(sign, call, ada, arguments=APPEND[1]))
     await in_database(sign, call, ada)
     await wait_for_rest(runtime, turn)
@@ -81,7 +81,7 @@ async def test_what_the_changed_values_want_typed_both_must_type(
     call, owner = await asked(runtime, turn, APPEND)
     other = {"arguments": '{"title": "Old ideas", "text": "less"}', "typed": "append_to_note"}
     await in_database(partial(sign, call, owner, **other))
-    with pytest.raises(Refused, match="Type the tool's name"):
+    with pytest.raises(Refused, match="type the tool’s name"):
         await in_database(sign, call, ada)
     await in_database(partial(sign, call, ada, typed="append_to_note"))
     await wait_for_rest(runtime, turn)
@@ -94,7 +94,7 @@ async def test_what_must_be_typed_both_must_type(
     await in_database(lambda: HousePolicy.objects.update(types_high=True))
     call, owner = await asked(runtime, turn, DELETE)
     for by in (owner, ada):
-        with pytest.raises(Refused, match="Type the tool's name"):
+        with pytest.raises(Refused, match="type the tool’s name"):
             await in_database(sign, call, by)
         await in_database(partial(sign, call, by, typed="delete_note"))
     await wait_for_rest(runtime, turn)

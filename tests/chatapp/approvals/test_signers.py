@@ -91,7 +91,7 @@ def test_nobody_else_signs_or_refuses(signed: ToolCall, ada: Member, name: str) 
     other = outsider(name)
     assert not find_waiting_calls(other).exists()
     for answer in (sign, refuse):
-        with pytest.raises(Refused, match="may not sign"):
+        with pytest.raises(Refused, match="cannot approve"):
             answer(signed, other)
     assert ToolCall.objects.get().state == State.AWAITING_APPROVAL
     sign(signed, ada)  # whom the same check lets through
@@ -108,7 +108,9 @@ async def test_the_requester_is_no_second_person_even_as_an_approver_or_as_a_sta
     call, owner = await signed_first(runtime, turn, DELETE)
     await in_database(hours_pass, 5)
     assert not await in_database(find_waiting_calls(owner).exists)
-    with pytest.raises(Refused, match="Already signed. It waits for a second signature of “Oper"):
+    with pytest.raises(
+        Refused, match="already approved this. It waits for a second approval from “Oper"
+    ):
         await in_database(sign, call, owner)
     assert (await get_only_call(turn)).state == State.AWAITING_APPROVAL
 
@@ -132,7 +134,7 @@ async def test_an_approver_has_no_say_in_a_call_that_takes_one_person(
     await in_database(second_signature)
     call, _owner = await asked(runtime, turn, DELETE)
     for answer in (sign, refuse):
-        with pytest.raises(Refused, match="may not sign"):
+        with pytest.raises(Refused, match="cannot approve"):
             await in_database(answer, call, ada)
     assert (await get_only_call(turn)).approval.state == Approval.State.OPEN
 

@@ -123,11 +123,11 @@ def end_moved() -> None:
         (first_deleted, 1, "missing"),
         (deleted_and_closed_up, 3, "follow"),
         (inserted, 6, "follow"),
-        (put_behind, ENTRIES + 1, "behind the end"),
+        (put_behind, ENTRIES + 1, "after the end"),
         (reordered, 2, "follow"),
         (hash_made_to_fit, 5, "follow"),
         (cut_off, 7, "missing"),
-        (end_moved, ENTRIES, "another hash"),
+        (end_moved, ENTRIES, "unexpected hash"),
     ],
 )
 def test_each_tampering_is_named_at_its_position(
@@ -151,7 +151,7 @@ def test_a_chain_written_anew_is_told_by_an_end_that_was_written_down(written: N
     assert (found.position, "missing" in said) == (6, True)
     audit_log.append([make_event(50 + number) for number in range(ENTRIES)])
     found, said = audit_log.verify([known])
-    assert (found.position, "written down" in said) == (ENTRIES, True)
+    assert (found.position, "the saved one" in said) == (ENTRIES, True)
 
 
 def test_the_canonical_form_is_that_of_the_standard(written: None) -> None:

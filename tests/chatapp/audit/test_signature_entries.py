@@ -106,9 +106,9 @@ async def test_both_read_it_in_their_logs_and_only_the_owner_is_led_to_the_chat(
         return [signed_in(each).get("/log/").content.decode() for each in (owner, ben)]
 
     owners, signers = await in_database(pages)
-    said = "Signed first by owner, second for “Operations”, in place of ada."
+    said = "First approved by owner. Second approval for “Operations” as delegate of ada."
     assert said in owners and said in signers
-    assert "It waits for “Operations”." in owners
+    assert "Waiting for a second approval from “Operations”." in owners
     chat = f"/c/{turn.conversation_id}/"
     assert chat in owners
     assert chat not in signers
@@ -136,5 +136,5 @@ def test_a_first_signature_reads_as_what_it_waits_for(db: None) -> None:
     line = build_line(LogEntry(position=1, kind=LogEntry.Kind.SIGNED, data=data))
     assert (line.title, line.said) == (
         "approved, waiting for a second approval",
-        "It waits for “Finance”.",
+        "Waiting for a second approval from “Finance”.",
     )

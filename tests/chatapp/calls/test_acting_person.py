@@ -74,7 +74,7 @@ async def test_a_call_is_not_sent_once_the_person_may_not_use_the_service(
     after = await get_only_call(turn)
     assert after.state == ToolCall.State.WITHDRAWN
     assert after.error is not None
-    assert "can't use the service" in after.error["message"]
+    assert "can no longer use the service" in after.error["message"]
     assert "tools/call" not in [arrival.rpc_method for arrival in served.arrivals.seen]
 
 

@@ -155,7 +155,7 @@ def test_what_policy_allowed_runs_only_as_it_was_allowed(
     assert begin_sending(taken(turn), call.pk) is None
     call.refresh_from_db()
     assert (call.state, call.attempt) == (State.WITHDRAWN, 0)
-    assert call.error is not None and "no longer what was decided" in call.error["message"]
+    assert call.error is not None and "changed after the decision" in call.error["message"]
 
 
 def test_policy_decides_anew_about_what_it_allowed_before_a_pause(

@@ -121,7 +121,7 @@ async def test_a_tool_of_our_own_is_allowed_once_only(
     call = await called(runtime, turn, "remember", text=FACT)
     owner, binding = call.turn.conversation.owner, call.approval.binding
     allow = partial(decisions.grant, call, by=owner, binding=binding, shown_at=None, scope=scope)
-    with pytest.raises(Refused, match="allowed once only"):
+    with pytest.raises(Refused, match="only be allowed once"):
         await in_database(allow)
     assert not await in_database(Consent.objects.exists)
 
@@ -153,7 +153,7 @@ async def test_what_a_rule_forbids_after_the_click_does_not_run(
     await in_database(partial(PolicyRule.objects.create, name="No", effect="deny", tool="remember"))
     done = await decide(runtime, call, "run")
     assert done.state == State.WITHDRAWN
-    assert done.error is not None and "Policy now forbids it" in done.error["message"]
+    assert done.error is not None and "Policy now forbids this" in done.error["message"]
     assert not await in_database(Memory.objects.exists)
 
 
@@ -202,7 +202,7 @@ async def test_too_many_in_a_minute_are_refused_until_a_minute_has_passed(
     await wait_for_rest(runtime, turn)
     rows = await in_database(lambda: list(ToolCall.objects.order_by("position")))
     assert [row.state for row in rows] == ["succeeded", "succeeded", "failed"]
-    assert read_last_outcome() == "At most 2 times a minute. Wait a little."
+    assert read_last_outcome() == "This tool can run 2 times a minute. Wait a minute."
 
 
 @pytest.mark.parametrize(
@@ -286,7 +286,7 @@ async def test_a_tool_that_is_not_offered_to_this_person_is_not_there(
 ) -> None:
     call = await called(runtime, turn, "add-service", name="x", url="https://x.example/mcp")
     assert call.state == State.FAILED
-    assert "There is no tool named 'add-service'" in read_last_outcome()
+    assert "There is no tool named “add-service”" in read_last_outcome()
     assert not await in_database(Service.objects.filter(name="x").exists)
 
 

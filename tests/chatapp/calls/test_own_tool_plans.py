@@ -68,7 +68,7 @@ async def test_after_a_reload_it_says_the_same_in_words(runtime: EngineRuntime, 
     steps = [(each["data-state"], " ".join(each.text.split())) for each in shown.all("li")]
     assert steps == [
         ("done", "Collect them done"),
-        ("doing", "Compare them under way"),
+        ("doing", "Compare them in progress"),
         ("open", "Report to do"),
     ]
 

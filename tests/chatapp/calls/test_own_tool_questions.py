@@ -117,7 +117,7 @@ async def test_when_the_time_is_over_the_model_is_told(runtime: EngineRuntime, t
     await in_database(questions.expire_questions)
     call = await finished(runtime, question)
     assert call.state == State.EXPIRED
-    assert read_last_outcome() == "Not run. Nobody answered the question in time."
+    assert read_last_outcome() == "Not run. No one answered the question in time."
 
 
 async def test_it_waits_in_no_process_and_any_worker_goes_on(

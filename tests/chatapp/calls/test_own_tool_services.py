@@ -223,7 +223,7 @@ async def test_what_prepares_is_limited_before_it_tries(
     assert tried == ["a", "b"]
     last = await latest(turn)
     assert (last.state, last.attempt, last.sent_at) == (State.FAILED, 0, None)
-    assert read_last_outcome() == "At most 2 times a minute. Wait a little."
+    assert read_last_outcome() == "This tool can run 2 times a minute. Wait a minute."
     kinds = LogEntry.objects.filter(call_id=last.pk).values_list("kind", flat=True)
     assert await in_database(lambda: list(kinds)) == ["call.decided", "call.ended"]
 
@@ -277,7 +277,7 @@ async def test_it_is_not_tried_for_ever(
     await wait_for_rest(runtime, turn)
     call = await latest(turn)
     assert call.state == State.FAILED
-    assert f"stopped {MAX_ATTEMPTS} times over this" in read_last_outcome()
+    assert f"stopped {MAX_ATTEMPTS} times during this call" in read_last_outcome()
 
 
 async def abandoned(

@@ -213,7 +213,7 @@ async def test_nobody_answers_in_time_and_the_model_is_told(
     call = await finished(runtime, question)
     await question.arefresh_from_db()
     assert (question.state, call.state) == (Question.State.EXPIRED, State.EXPIRED)
-    assert "Nobody answered the service's question in time." in read_last_outcome()
+    assert "No one answered the service’s question in time." in read_last_outcome()
     assert diary.entries == []
 
 
@@ -234,7 +234,7 @@ async def test_a_service_that_asks_more_often_than_the_limit_ends_its_call(
     done = await wait_for_rest(runtime, turn)
     call = await in_database(ToolCall.objects.get, turn=turn)
     assert (done.state, call.state, diary.entries) == (Turn.State.DONE, State.FAILED, [])
-    assert "wants to ask more than 0 times" in read_last_outcome()
+    assert "asked more than 0 times" in read_last_outcome()
 
 
 async def test_a_state_that_cannot_be_read_any_more_ends_the_call_and_sends_nothing(

@@ -108,7 +108,7 @@ async def test_the_card_says_who_wants_the_sign_in_and_why(
     shown = await in_database(card, owner, turn.conversation, call)
     assert shown["role"] == "group"
     assert "The vault needs a sign-in" in shown.text
-    assert "It is the first time." in shown.text
+    assert "You have not signed in to this service yet." in shown.text
     assert "waiting for sign-in" in shown.text.lower()
     assert urlsplit(peers.vault.url).netloc in shown.text
     assert shown.buttons() == ["Connect", "Do not sign in"]
@@ -152,7 +152,7 @@ async def test_a_tool_that_wants_more_rights_says_which_and_goes_on_with_them(
     )
     sealing = await parked(runtime, second, ("vault_seal", "{}"))
     shown = await in_database(card, owner, turn.conversation, sealing)
-    assert "more rights" in shown.text and "admin" in [each.text for each in shown.all("code")]
+    assert "more permissions" in shown.text and "admin" in [each.text for each in shown.all("code")]
     assert shown.buttons()[0] == "Connect again"
 
     await in_database(sign_in, owner, sealing)
@@ -176,7 +176,7 @@ async def test_nobody_signs_in_in_time_and_the_model_is_told(
     done = await wait_for_rest(runtime, turn)
     await call.arefresh_from_db()
     assert (done.state, call.state) == (Turn.State.DONE, State.EXPIRED)
-    assert "Nobody signed in to The vault in time." in read_last_outcome()
+    assert "No one signed in to The vault in time." in read_last_outcome()
     assert peers.vault.runs == 0
 
 
@@ -190,7 +190,7 @@ async def test_who_does_not_want_to_sign_in_says_so_and_the_turn_goes_on(
     done = await wait_for_rest(runtime, turn)
     await call.arefresh_from_db()
     assert (done.state, call.state) == (Turn.State.DONE, State.WITHDRAWN)
-    assert "chose not to sign in" in read_last_outcome()
+    assert "was declined" in read_last_outcome()
     with pytest.raises(Refused):
         await in_database(sign_ins.decline_sign_in, call, by=owner)
 
@@ -295,7 +295,7 @@ async def test_a_token_that_is_not_taken_any_more_asks_to_connect_again_and_the_
     peers.authority.refreshers.clear()
     call = await parked(runtime, turn)
     shown = await in_database(card, owner, turn.conversation, call)
-    assert "The sign-in has ended or is not accepted any more." in shown.text
+    assert "The sign-in has expired or is no longer accepted." in shown.text
     assert shown.buttons() == ["Connect again", "Do not sign in"]
     await in_database(sign_in, owner, call)
     await wait_for_rest(runtime, turn)

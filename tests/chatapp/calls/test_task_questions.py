@@ -184,4 +184,4 @@ async def test_who_is_at_another_address_is_told_neither_of_the_task_nor_what_wa
         assert other.arrivals.seen == []
     call = await call_of(turn)
     assert (call.state, errands.answers) == (State.UNKNOWN, [])
-    assert call.error is not None and "address was changed" in call.error["message"]
+    assert call.error is not None and "address of the service changed" in call.error["message"]

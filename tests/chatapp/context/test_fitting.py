@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from chatapp.api.outcomes import sum_tokens as tokens_of_program
-from chatapp.context import fitting, shortening, summaries
+from chatapp.context import shortening, summaries
 from chatapp.context.shortening import find_turn_starts
 from chatapp.conversations import intake
 from chatapp.engine.runtime import EngineRuntime
@@ -111,7 +111,7 @@ async def test_old_results_are_shortened_first_and_the_page_says_so(
     assert turn.state == Turn.State.DONE
     assert count_tokens(told_last()) <= 3_000
     (notice,) = await in_database(read_notices, turn)
-    assert notice.startswith("2 results of tools were shortened for the model")
+    assert notice.startswith("2 tool results were shortened for the model")
     assert len(scripted.requests) == 1
     assert not await in_database(Summary.objects.exists)
 
@@ -149,7 +149,7 @@ async def test_then_old_turns_are_summarised_which_can_be_taken_back_and_used_ag
     await in_database(take_back)
     refused = await asked(runtime, owner, conversation)
     assert refused.state == Turn.State.FAILED
-    assert "you took its summary back" in (await in_database(read_notices, refused))[0]
+    assert "you removed its summary" in (await in_database(read_notices, refused))[0]
     await in_database(lambda: signed_in(owner).post(f"/summaries/{summary.pk}/use", {"use": "yes"}))
     scripted.scenes.append(text("Fine again."))
     again = await asked(runtime, owner, conversation)
@@ -187,10 +187,8 @@ async def test_a_question_that_is_too_long_by_itself_says_so(
     turn = await in_database(lambda: intake.receive(owner, None, text=LONG, model=scripted.MODEL))
     done = await wait_for_rest(runtime, turn)
     assert done.state == Turn.State.FAILED
-    assert "longer than the model reads" in (await in_database(read_notices, done))[0]
+    assert "exceed the model's context" in (await in_database(read_notices, done))[0]
     assert scripted.requests == []
-    # One kept for all turns would hold the frames of each.
-    assert fitting.ONE_QUESTION_TOO_LONG.__traceback__ is None
 
 
 async def test_a_stranger_cannot_take_a_summary_back(
@@ -302,7 +300,7 @@ async def test_a_model_that_reads_too_little_to_summarise_is_not_asked_to(
     conversation = await in_database(lambda: long_chat(owner, words=WORDY))
     turn = await asked(runtime, owner, conversation)
     assert turn.state == Turn.State.FAILED
-    assert "too little to summarise" in (await in_database(read_notices, turn))[0]
+    assert "too small for a summary" in (await in_database(read_notices, turn))[0]
     assert scripted.requests == []
 
 

@@ -106,7 +106,7 @@ async def test_a_picture_for_a_model_without_eyes_is_left_out_with_a_word(
     assert question.media == ()
     assert "[Left out, because this model cannot take it: " in question.text
     (notice,) = await in_database(read_notices, ended)
-    assert "It takes no pictures" in notice
+    assert "It does not accept images" in notice
     assert ended.state == Turn.State.DONE
 
 

@@ -20,10 +20,7 @@ from tests.turns.acts import read_notices
 from .test_fitting import LONG, WORDY, asked, long_chat
 
 pytestmark = [pytest.mark.gate, pytest.mark.django_db(transaction=True), pytest.mark.timeout(300)]
-SHORT = (
-    "2 results of tools were shortened for the model, so that this chat fits. Here they are "
-    "complete."
-)
+SHORT = "2 tool results were shortened for the model. You still see all of them here."
 NAMING = "This model's maximum context length is 3,500 tokens. However, you asked for 12,000."
 ACCOUNT = Account(names=scripted.NAMES)
 

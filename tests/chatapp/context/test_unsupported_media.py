@@ -126,36 +126,36 @@ SENTENCES: dict[str, tuple[Abilities, tuple[HistoryItem, ...], tuple[str, ...]]]
     "a picture of an answer is not seen": (
         SEES_NONE,
         (Question(text="Draw."), DRAWN),
-        ("The model was not shown “dot.png”. It takes no pictures.",),
+        ("The model did not receive “dot.png”. It does not accept images.",),
     ),
     "nothing is seen": (
         SEES_NONE,
         (ASKED, ANSWER),
         (
-            "The model was not shown “dot.png”. It takes no pictures.",
-            "The model was not shown “plan.pdf”. It takes no PDF files, and it got the words "
-            "instead.",
+            "The model did not receive “dot.png”. It does not accept images.",
+            "The model did not receive “plan.pdf”. It does not accept PDF files. It received the "
+            "text instead.",
         ),
     ),
     "too large": (
         Abilities(picture_bytes=50, document_bytes=1_000),
         (ASKED,),
-        ("The model was not shown “dot.png”. It takes pictures of up to 50 bytes.",),
+        ("The model did not receive “dot.png”. It accepts images of up to 50 bytes.",),
     ),
     "a type that it does not know": (
         find_abilities("google", "gemini-4-argon"),
         (Question(text="Look", media=(replace(DOT, media_type="image/gif"), DOT)),),
-        ("The model was not shown “dot.png”. It takes no GIF pictures.",),
+        ("The model did not receive “dot.png”. It does not accept GIF images.",),
     ),
     "of a tool": (
         SEES_NONE,
         (Question(text="Look"), ANSWER, RESULT),
-        ("The model was not shown a file (image/png). It takes no pictures.",),
+        ("The model did not receive a file (image/png). It does not accept images.",),
     ),
     "no room": (
         SEES_ALL,
         (Question(text="Look", media=(replace(DOT, base64=""),)), ANSWER, RESULT, ASKED),
-        ("The model was not shown “dot.png”. There is no room for it beside newer files.",),
+        ("The model did not receive “dot.png”. Newer files used the available space.",),
     ),
     "no room, and told before": (
         SEES_ALL,
@@ -225,7 +225,10 @@ async def test_a_pdf_before_a_model_that_reads_none_goes_by_its_words(
     assert isinstance(question, Question)
     assert question.media == () and "Sold: 40" in question.text
     (note,) = await in_database(notes, owner, turn)
-    assert "The model was not shown “sums.pdf”. It takes no PDF files, and it got the" in note.text
+    assert (
+        "The model did not receive “sums.pdf”. It does not accept PDF files. It received the"
+        in note.text
+    )
 
 
 @pytest.mark.django_db(transaction=True)
@@ -235,7 +238,7 @@ async def test_files_that_a_provider_refuses_are_named_to_the_person(
     scripted.scenes.append([FilesLeftOut(), *scripted.text("I cannot see it.")])
     await wait_for_rest(runtime, turn)
     (note,) = await in_database(notes, owner, turn)
-    assert "its provider refused them" in note.text
+    assert "The provider refused the files" in note.text
 
 
 @pytest.mark.django_db(transaction=True)
@@ -246,5 +249,5 @@ async def test_a_model_that_cannot_use_tools_says_so_to_the_person(
     done = await wait_for_rest(runtime, turn)
     assert done.state == Turn.State.DONE
     (note,) = await in_database(notes, owner, turn)
-    assert "This model cannot use tools, so it was offered none." in note.text
+    assert "This model cannot use tools, so it received none." in note.text
     assert "Choose another model" in note.text

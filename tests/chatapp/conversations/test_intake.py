@@ -36,8 +36,8 @@ def test_the_title_is_the_beginning_of_the_first_message(owner: Member) -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("", "Write a message first"),
-        (" \n\t ", "Write a message first"),
+        ("", "Enter a message"),
+        (" \n\t ", "Enter a message"),
         ("x" * 200_000, "200,000 characters"),
         ("a\x00b", "cannot be stored"),
     ],

@@ -61,9 +61,11 @@ async def test_a_wait_for_the_provider_counts_down_on_the_page_and_is_over_with_
     async with asyncio.timeout(60):
         while not await look():
             pass
-    assert any("OpenAI is overloaded. Asking again in 2 seconds (try 2 of 3)." in s for s in seen)
-    assert any("Asking again in 1 second (try 2 of 3)." in s for s in seen)
-    assert "Asking again" not in seen[-1]
+    assert any(
+        "OpenAI is overloaded. Trying again in 2 seconds (attempt 2 of 3)." in s for s in seen
+    )
+    assert any("Trying again in 1 second (attempt 2 of 3)." in s for s in seen)
+    assert "Trying again" not in seen[-1]
     step = await in_database(Step.objects.get, turn=turn)
     assert step.waits_because == ""
 
@@ -75,7 +77,7 @@ async def test_stop_ends_the_wait_at_once(
     scripted.scenes.append([waiting])
     runtime.engine.wake(turn.pk)
     async with asyncio.timeout(60):
-        while "Asking again in 55" not in await in_database(status_line, owner, turn):
+        while "Trying again in 55" not in await in_database(status_line, owner, turn):
             pass
     await in_database(intake.stop, turn.conversation)
     async with asyncio.timeout(30):
@@ -124,7 +126,7 @@ async def test_an_answer_that_was_stopped_before_it_began_is_given_after_all(
     done = await wait_for_rest(runtime, turn)
     assert (done.state, done.reason) == (Turn.State.DONE, "complete")
     assert await in_database(read_text, turn) == "Here it is."
-    assert await in_database(read_notices, turn) == ["Stopped by you."]
+    assert await in_database(read_notices, turn) == ["You stopped this answer."]
 
 
 def test_a_turn_ends_though_a_notice_stands_where_the_answer_was_to_be(turn: Turn) -> None:
@@ -133,7 +135,7 @@ def test_a_turn_ends_though_a_notice_stands_where_the_answer_was_to_be(turn: Tur
     entry = Entry(kind=Kind.TEXT, data=data)
     with transaction.atomic():
         journal.append(turn.conversation_id, turn.pk, [entry])
-        ending.add_notice(turn, Part.NoticeKind.STOPPED, "Stopped by you.", "")
+        ending.add_notice(turn, Part.NoticeKind.STOPPED, "You stopped this answer.", "")
     intake.stop(turn.conversation)
     turn.refresh_from_db()
     assert turn.state == Turn.State.STOPPED
@@ -141,13 +143,13 @@ def test_a_turn_ends_though_a_notice_stands_where_the_answer_was_to_be(turn: Tur
 
 def test_a_step_that_begins_anew_does_not_say_that_it_waits(turn: Turn, owner: Member) -> None:
     Step.objects.create(
-        turn=turn, number=1, waits_because="Asking again in 7 seconds (try 2 of 3)."
+        turn=turn, number=1, waits_because="Trying again in 7 seconds (attempt 2 of 3)."
     )
     lease = acquire(turn.pk)
     assert lease is not None
-    assert "Asking again" in status_line(owner, turn)
+    assert "Trying again" in status_line(owner, turn)
     open_step(lease, 1)
-    assert "Asking again" not in status_line(owner, turn)
+    assert "Trying again" not in status_line(owner, turn)
 
 
 def buttons(owner: Member, turn: Turn) -> list[str]:
@@ -183,7 +185,7 @@ async def test_an_answer_that_was_given_is_not_tried_again(
 ) -> None:
     scripted.scenes.append(text("Done."))
     await wait_for_rest(runtime, turn)
-    with pytest.raises(Refused, match="no answer here"):
+    with pytest.raises(Refused, match="no answer to try again"):
         await again(turn)
 
 
@@ -243,11 +245,11 @@ async def test_calls_that_were_made_stand_and_the_model_goes_on_from_them(
 async def test_only_the_last_answer_that_ended_early_can_be_tried_again(
     runtime: EngineRuntime, turn: Turn
 ) -> None:
-    with pytest.raises(Refused, match="no answer here"):
+    with pytest.raises(Refused, match="no answer to try again"):
         await again(turn)  # it has not begun
     scripted.scenes.append(text("Well."))
     await wait_for_rest(runtime, turn)
-    with pytest.raises(Refused, match="no answer here"):
+    with pytest.raises(Refused, match="no answer to try again"):
         await again(turn)
 
 

@@ -17,10 +17,7 @@ CONFIRMED = (
     "The tool “read_note” of “notebook” has changed since an admin confirmed it, so it asks each "
     "time."
 )
-ALLOWED = (
-    "The tool “read_note” of “notebook” has changed since you allowed it in advance, so that does "
-    "not hold for it any more."
-)
+ALLOWED = "The tool “read_note” of “notebook” has changed, so your permission has ended."
 
 
 def confirmed_before() -> None:

@@ -235,7 +235,7 @@ async def test_a_turn_that_the_database_refuses_each_time_ends_with_a_plain_word
     done = await wait_for_rest(runtime, turn)
     assert (done.state, done.reason, done.drops) == (Turn.State.FAILED, "failed", 5)
     (notice,) = await in_database(read_notices, turn)
-    assert "refused something of this turn 5 times" in notice
+    assert "refused this answer several times" in notice
 
 
 async def test_a_rest_forgets_what_the_database_refused_before(

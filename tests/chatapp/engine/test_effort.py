@@ -69,7 +69,9 @@ async def test_a_chat_reasons_as_chosen_but_no_more_than_an_admin_allows(
 
 
 def test_an_effort_that_does_not_exist_is_refused_with_those_that_do(owner: Member) -> None:
-    with pytest.raises(Refused, match="no effort “huge”. Choose default, off, low, medium, high"):
+    with pytest.raises(
+        Refused, match="Unknown effort “huge”. Choose one of: default, off, low, medium, high"
+    ):
         send(owner, None, "huge")
     assert not Conversation.objects.exists()
 
@@ -85,7 +87,7 @@ def test_the_page_offers_the_efforts_and_keeps_the_one_of_the_chat(
     client.post(f"{answer['Location']}messages", {**given, "effort": ""})
     assert chosen(client, answer["Location"]) == "medium"
     refused = client.post("/c/new/messages", {**given, "effort": "huge"})
-    assert (refused.status_code, "no effort “huge”" in refused.content.decode()) == (422, True)
+    assert (refused.status_code, "Unknown effort “huge”" in refused.content.decode()) == (422, True)
 
 
 def chosen(client: Client, path: str) -> str:
@@ -109,4 +111,4 @@ def test_models_that_do_not_reason_have_no_effort_to_choose(
 def test_the_command_says_which_efforts_there_are(owner: Member, effort: str) -> None:
     ran = Ran("chat", "Hello", "--model", scripted.MODEL, "--effort", effort)
     assert ran.code
-    assert f"There is no effort “{effort}”" in ran.err
+    assert f"Unknown effort “{effort}”" in ran.err

@@ -80,7 +80,7 @@ async def test_an_unforeseen_error_ends_the_turn_visibly(
     scripted.scenes.append([RuntimeError("a bug")])
     done = await wait_for_rest(runtime, turn)
     assert done.state == Turn.State.FAILED
-    assert "went wrong" in (await in_database(read_notices, turn))[0]
+    assert "internal error" in (await in_database(read_notices, turn))[0]
 
 
 async def test_stop_ends_a_streaming_answer_and_keeps_its_words(
@@ -110,8 +110,8 @@ async def test_a_turn_that_always_asks_for_tools_stops_at_its_budget(
     assert done.reason == "budget"
     assert len(scripted.requests) == 3
     notice = await in_database(Part.objects.get, kind=Part.Kind.NOTICE)
-    assert notice.text == "This turn has asked the model 3 times, which is the limit."
-    assert notice.hint == "Send “go on” to let it continue."
+    assert notice.text == "This answer has called the model 3 times, which is the limit."
+    assert notice.hint == "Send “go on” to continue."
 
 
 async def test_a_step_whose_worker_died_is_asked_anew_and_nothing_is_shown_twice(

@@ -178,7 +178,7 @@ async def test_stop_of_a_turn_that_was_handed_on_keeps_its_words(
     now = await in_database(Turn.objects.get, pk=turn.pk)
     assert now.state == Turn.State.STOPPED
     assert await in_database(read_text, turn) == "Half an ans"
-    assert await in_database(read_notices, turn) == ["Stopped by you."]
+    assert await in_database(read_notices, turn) == ["You stopped this answer."]
     step = await in_database(Step.objects.get)
     assert step.state == Step.State.INTERRUPTED
 

@@ -106,7 +106,7 @@ async def test_a_decision_never_counts_for_another_tool(
 ) -> None:
     """extra-org: a yes to one tool let another one run."""
     delete, create = await asked(runtime, turn, DELETE, CREATE)
-    with pytest.raises(Refused, match="has changed"):
+    with pytest.raises(Refused, match="changed after you opened it"):
         await say(decisions.grant, delete, binding=create.approval.binding, shown_at=None)
     await say(decisions.grant, create, shown_at=None)
     await say(decisions.deny, delete)

@@ -28,9 +28,9 @@ async def test_tools_that_were_left_out_are_named_with_the_reason(
     done = await wait_for_rest(runtime, turn)
     assert done.state == Turn.State.DONE
     (note,) = await in_database(notes, owner, turn)
-    assert f"The model was not told of “a_1” and “a_2”. {MANY}" in note.text
-    assert "The model was not told of “files_odd”. Its shape is odd." in note.text
-    assert "A model of another provider may take them." in note.text
+    assert f"The model did not receive these tools: “a_1”, “a_2”. {MANY}" in note.text
+    assert "The model did not receive these tools: “files_odd”. Its shape is odd." in note.text
+    assert "A model of another provider may accept them." in note.text
 
 
 async def test_of_many_tools_a_few_are_named_and_the_rest_counted(

@@ -84,10 +84,10 @@ async def test_a_picture_is_its_owners_alone(
     ("data", "sentence"),
     [
         (b"<svg xmlns='http://www.w3.org/2000/svg'/>", "not a PNG, JPEG, GIF or WebP"),
-        (b"%PDF-1.7", "it is a PDF"),
+        (b"%PDF-1.7", "a PDF instead of an image"),
         (b"BM" + bytes(60), "not a PNG"),
         (b"", "not a PNG"),
-        (PNG + bytes(4_000), "a picture that is too large to show (3.9 KB)."),
+        (PNG + bytes(4_000), "an image that is too large to show (3.9 KB)."),
     ],
 )
 async def test_what_cannot_be_shown_is_told(
@@ -117,7 +117,7 @@ async def test_too_many_pictures_are_told_once(
     await wait_for_rest(runtime, turn)
     assert await in_database(Attachment.objects.count) == 2
     (notice,) = await in_database(read_notices, turn)
-    assert "more than 2 pictures" in notice
+    assert "more than 2 images" in notice
 
 
 async def test_a_worker_that_ends_in_the_middle_leaves_one_picture(

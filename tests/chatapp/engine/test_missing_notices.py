@@ -35,7 +35,7 @@ async def test_a_failing_service_is_named_at_the_top_of_the_answer_with_its_reas
     done = await wait_for_rest(runtime, turn)
     assert done.state == Turn.State.DONE
     (note,) = await in_database(notes, owner, turn)
-    assert "The tools of “memos” are missing. Nothing answers there." in note.text
+    assert "The tools of “memos” are not available. Nothing answers there." in note.text
     assert not note.all("a")
     kinds = await in_database(
         lambda: list(Part.objects.filter(message=turn.answer_id).values_list("kind", flat=True))
@@ -77,4 +77,4 @@ def test_it_is_said_once_however_often_the_turn_begins_anew(turn: Turn) -> None:
     note_missing(lease, missing)
     (said,) = Part.objects.filter(message=turn.answer_id)
     assert said.text.count("It is away.") == 5
-    assert said.text.endswith("So are those of 2 more.")
+    assert said.text.endswith("The tools of 2 other services are not available either.")

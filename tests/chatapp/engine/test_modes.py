@@ -66,7 +66,7 @@ def test_the_page_switches_the_mode_with_one_press(turn: Turn, owner: Member) ->
     (entry,) = LogEntry.objects.filter(kind="chat.mode")
     assert (entry.actor_id, entry.person_id) == (owner.pk, owner.pk)
     assert (entry.conversation_id, entry.data) == (turn.conversation_id, '{"mode":"plan"}')
-    assert "It only plans from here on." in client.get("/log/").content.decode()
+    assert "Plan mode is on." in client.get("/log/").content.decode()
     stranger = Member.objects.create_user("stranger", password="a-long-password")
     assert signed_in(stranger).post(f"{address}mode", {"mode": "act"}).status_code == 404
 

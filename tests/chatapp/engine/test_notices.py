@@ -19,7 +19,7 @@ from tests.turns.acts import DELETE, READ, get_only_call, read_notices, wait_for
 
 pytestmark = [pytest.mark.gate, pytest.mark.django_db(transaction=True)]
 Kind = Part.NoticeKind
-WORDLESS = "The model ended its answer without a text."
+WORDLESS = "The model returned no text."
 SILENCE: Scene = [Usage(output_tokens=1), Finished(reason="stop")]
 
 
@@ -95,9 +95,9 @@ async def test_stopping_is_no_error(runtime: EngineRuntime, notebook: Service, t
     await wait_for_rest(runtime, turn)
     await in_database(intake.stop, turn.conversation)
     await wait_for_rest(runtime, turn)
-    assert await in_database(kinds, turn) == [(Kind.STOPPED, "Stopped by you.")]
+    assert await in_database(kinds, turn) == [(Kind.STOPPED, "You stopped this answer.")]
     assert await in_database(remarks, turn) == [
-        {"type": "notice", "kind": "stopped", "text": "Stopped by you."}
+        {"type": "notice", "kind": "stopped", "text": "You stopped this answer."}
     ]
 
 

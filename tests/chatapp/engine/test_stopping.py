@@ -91,7 +91,7 @@ async def test_two_clicks_on_stop_end_the_turn_once(
     async with asyncio.timeout(60):
         done = await wait_for_rest(runtime, turn)
     assert (done.state, done.signals) == (Turn.State.STOPPED, 2)
-    assert await in_database(read_notices, turn) == ["Stopped by you."]
+    assert await in_database(read_notices, turn) == ["You stopped this answer."]
     ends = [kind for kind in await in_database(kinds, turn) if kind == Kind.NOTICE]
     assert len(ends) == 1
 
@@ -146,7 +146,7 @@ async def test_stop_before_the_first_word_leaves_an_answer_without_words(
     done = await stopped(runtime, turn)
     assert done.state == Turn.State.STOPPED
     assert await in_database(read_text, turn) == ""
-    assert await in_database(read_notices, turn) == ["Stopped by you."]
+    assert await in_database(read_notices, turn) == ["You stopped this answer."]
 
 
 async def test_a_draft_is_forgotten_however_its_model_call_ends(

@@ -29,7 +29,7 @@ def test_more_words_than_are_kept_are_cut_and_said_to_be() -> None:
     [
         (encrypted("open sesame"), "is encrypted"),
         (encrypted(""), "is encrypted"),
-        (pdf(*["x"] * 6), "has 6 pages; a PDF may have 5"),
+        (pdf(*["x"] * 6), "has 6 pages. The limit is 5"),
         (b"%PDF-1.7 and nothing else", "cannot be read"),
         (pdf("Sold: 40")[:200], "cannot be read"),
         (b"%PDF-" + b"\x00" * 5_000, "cannot be read"),

@@ -278,7 +278,7 @@ def test_what_must_be_typed_is_typed_to_run_it_again(shell: Shell) -> None:
     Approval.objects.update(state=Approval.State.GRANTED, wants_typing=True)
     code, events = shell("approvals", "resolve", call_id, "again")
     assert code == 1
-    assert "Type the tool's name" in events[0]["error"]["message"]
+    assert "type the tool’s name" in events[0]["error"]["message"]
     assert shell("approvals", "resolve", call_id, "again", "--typed", "delete_note")[0] == 0
     assert not Note.objects.filter(title="Old ideas").exists()
 

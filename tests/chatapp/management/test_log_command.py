@@ -136,7 +136,7 @@ def test_evidence_is_checked_without_the_log_it_is_of(file: Path) -> None:
     ran = Ran("log", "verify", "--file", str(file), "--head", f"{end.position}:{end.hash}")
     assert (ran.code, f"{end.position}:{end.hash}" in ran.out) == (0, True), ran.err
     other = Ran("log", "verify", "--file", str(file), "--head", f"{end.position}:{'0' * 64}")
-    assert (other.code, "written down" in other.err) == (1, True)
+    assert (other.code, "the saved one" in other.err) == (1, True)
 
 
 def entry_of(taken: File) -> dict[str, Any]:

@@ -145,11 +145,16 @@ def test_policy_tests_are_tried_and_a_failing_one_ends_with_1(
 @pytest.mark.parametrize(
     ("expected", "demands", "found", "words"),
     [
-        ("type", (), "ask", "but it asks and wants no name typed."),
-        ("type", ("second",), "two", "but it asks two people and wants no name typed."),
-        ("two", (), "ask", "but it asks one person."),
-        ("two", ("wants_typing",), "type", "but it asks one person and has the tool’s name typed."),
-        ("deny", ("wants_typing", "second"), "type+two", "but it asks two people and has"),
+        ("type", (), "ask", "but it asks without typing the tool’s name."),
+        ("type", ("second",), "two", "but it needs two approvals without typing the tool’s name."),
+        ("two", (), "ask", "but it needs one approval."),
+        (
+            "two",
+            ("wants_typing",),
+            "type",
+            "but it needs one approval and requires typing the tool’s name.",
+        ),
+        ("deny", ("wants_typing", "second"), "type+two", "but it needs two approvals and"),
         ("allow", (), "ask", "but it asks."),
     ],
 )

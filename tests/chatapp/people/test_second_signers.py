@@ -108,10 +108,10 @@ async def test_no_consent_is_given_by_a_first_or_a_second_signature(
     runtime: EngineRuntime, turn: Turn, confirmed: Service, ada: Member, scope: str
 ) -> None:
     call, owner = await asked(runtime, turn, DELETE)
-    with pytest.raises(Refused, match="once only"):
+    with pytest.raises(Refused, match="only be allowed once"):
         await in_database(partial(sign, call, owner, scope=scope))
     await in_database(sign, call, owner)
-    with pytest.raises(Refused, match="for this once"):
+    with pytest.raises(Refused, match="for one run"):
         await in_database(partial(sign, call, ada, scope=scope))
     assert (await get_only_call(turn)).state == State.AWAITING_APPROVAL
 
@@ -260,7 +260,7 @@ async def test_what_one_person_allowed_does_not_run_once_policy_wants_two(
     await wait_for_rest(runtime, turn)
     call = await get_only_call(turn)
     assert (call.state, call.attempt) == (State.WITHDRAWN, 0)
-    assert "another signature" in str(call.error)
+    assert "another approval" in str(call.error)
 
 
 async def test_what_two_signed_once_is_not_sent_again_on_the_word_of_one(
@@ -269,7 +269,7 @@ async def test_what_two_signed_once_is_not_sent_again_on_the_word_of_one(
     call, owner = await signed_first(runtime, turn, DELETE)
     await in_database(lambda: ToolCall.objects.update(state=State.UNKNOWN, attempt=1))
     for by in (owner, ada):
-        with pytest.raises(Refused, match="both sign again"):
+        with pytest.raises(Refused, match="start a new request"):
             await in_database(partial(decisions.resolve, call, by=by, verdict="again"))
     await in_database(partial(decisions.resolve, call, by=owner, verdict="worked"))
     assert (await get_only_call(turn)).state == State.SUCCEEDED

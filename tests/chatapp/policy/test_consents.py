@@ -145,7 +145,7 @@ async def test_a_high_risk_is_allowed_once_only_unless_the_house_says_more(
     runtime: EngineRuntime, turn: Turn, confirmed: Service
 ) -> None:
     call, owner = await asked(runtime, turn, DELETE)
-    with pytest.raises(Refused, match="once only"):
+    with pytest.raises(Refused, match="only be allowed once"):
         await in_database(lambda: allow(call, owner, scope="always"))
     await in_database(lambda: HousePolicy(consents_to_high=True).save())
     await in_database(lambda: allow(call, owner, scope="always"))
@@ -228,10 +228,10 @@ def listed(owner: Member) -> str:
     ("change", "words"),
     [
         ({}, ""),
-        ({"endpoint": "https://elsewhere.example/mcp"}, "the service has another address since"),
-        ({"hash": "older"}, "the tool was changed or removed since"),
-        ({"widest": "conversation"}, "an admin does not let people allow this in advance any more"),
-        ({"level": "high"}, "the risk of the tool is high by now, and high risks are allowed once"),
+        ({"endpoint": "https://elsewhere.example/mcp"}, "the address of the service has changed"),
+        ({"hash": "older"}, "the tool was changed or removed"),
+        ({"widest": "conversation"}, "an admin no longer lets people allow this in advance"),
+        ({"level": "high"}, "the tool now has a high risk, which can only be allowed once"),
         ({"level": "high", "to_high": "yes"}, ""),
     ],
 )

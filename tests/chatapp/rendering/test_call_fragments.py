@@ -84,9 +84,9 @@ def test_a_card_says_where_it_goes_and_as_whom(turn: Turn) -> None:
 @pytest.mark.parametrize(
     ("authentication", "words"),
     [
-        ("none", "runs without signing in"),
-        ("bearer", "runs as a shared account"),
-        ("oauth_shared", "runs as a shared account"),
+        ("none", "no sign-in needed"),
+        ("bearer", "uses a shared account"),
+        ("oauth_shared", "uses a shared account"),
         ("oauth_user", "runs as you"),
     ],
 )
@@ -97,7 +97,7 @@ def test_a_card_says_as_whom_it_runs(turn: Turn, authentication: str, words: str
 
 @pytest.mark.parametrize(
     ("visibility", "words"),
-    [("private", "runs as your own account"), ("everyone", "runs as a shared account")],
+    [("private", "uses your own account"), ("everyone", "uses a shared account")],
 )
 def test_a_token_that_is_ones_own_is_no_shared_account(
     turn: Turn, visibility: str, words: str
@@ -113,11 +113,11 @@ def test_a_card_says_that_a_shared_account_is_told_who_acts(turn: Turn) -> None:
     call = rows.question(turn, service=service)
     credentials.set_headers(service, {"X-Team": "ours"})
     assert not load_call_facts(call).names_person
-    assert call_values.describe_account(call) == "runs as a shared account"
+    assert call_values.describe_account(call) == "uses a shared account"
     credentials.set_headers(service, {"X-User": "{user.email}"})
     assert load_call_facts(call).names_person
     words = call_values.describe_account(call, names_person=True)
-    assert words == "runs as a shared account that is told of you"
+    assert words == "uses a shared account and identifies you"
     assert words in render(call).with_class("where")[0].text
 
 

@@ -53,14 +53,14 @@ def test_markup_of_a_service_stays_text() -> None:
 def test_what_is_far_from_a_change_is_left_out_and_counted() -> None:
     lines = [f"line {number}\n" for number in range(40)]
     html = render_word_diff("".join(lines), "".join([*lines[:20], "more\n", *lines[20:]]))
-    assert html.startswith('<span class="same">⋯ 18 lines as before</span>\nline 18\nline 19\n')
-    assert html.endswith('line 20\nline 21\n<span class="same">⋯ 18 lines as before</span>\n')
+    assert html.startswith('<span class="same">⋯ 18 unchanged lines</span>\nline 18\nline 19\n')
+    assert html.endswith('line 20\nline 21\n<span class="same">⋯ 18 unchanged lines</span>\n')
 
 
 @given(st.text(alphabet="ab \n<&", max_size=40), st.text(alphabet="ab \n<&", max_size=40))
 def test_both_texts_can_be_read_off_the_difference(before: str, after: str) -> None:
     html = render_word_diff(before, after)
-    if "lines as before" not in html:
+    if "unchanged line" not in html:
         escaped = {"<": "&lt;", "&": "&amp;"}
         for text, of in ((before, "del"), (after, "ins")):
             assert get_marked(html, of=of) == "".join(escaped.get(each, each) for each in text)

@@ -176,8 +176,8 @@ def test_a_rule_about_our_own_tools_counts_in_a_test(owner: Member) -> None:
 @pytest.mark.parametrize(
     ("expected", "field", "decided"),
     [
-        ("type", "wants_typing", "typed confirmation, but it asks two people and wants no name"),
-        ("two", "second", "a second approval, but it asks one person and has the tool’s name"),
+        ("type", "wants_typing", "typed confirmation, but it needs two approvals without typing"),
+        ("two", "second", "a second approval, but it needs one approval and requires typing"),
     ],
 )
 def test_a_test_can_expect_more_than_a_click_of_one_person(

@@ -113,9 +113,7 @@ async def test_a_mention_of_nothing_is_said_and_gives_no_tools(
 ) -> None:
     turn = await asked(runtime, owner, "Ask @nobody/at_all")
     (said,) = await in_database(read_notices, turn)
-    assert said == (
-        "There is no service or tool @nobody/at_all that you may use. No tools were used."
-    )
+    assert said == ("You have no such service or tool: @nobody/at_all. No tools were used.")
     assert said in scripted.requests[-1].system
     assert scripted.requests[-1].tools == ()
 
@@ -237,7 +235,7 @@ async def test_a_chat_without_tools_has_none_at_all(
     assert scripted.requests[-1].tools == scripted.requests[-2].tools == ()
     assert "Tools are switched off for this chat." in scripted.requests[-1].system
     (said,) = await in_database(read_notices, again)
-    assert said == "Tools are switched off for this chat, so @notebook was not used."
+    assert said == "Tools are switched off for this chat, so this was not used: @notebook."
     call = await get_only_call(again)
     assert (call.state, call.attempt) == (ToolCall.State.FAILED, 0)
 
@@ -266,7 +264,7 @@ async def test_a_switch_counts_from_the_next_model_call_of_a_running_turn(
     assert (call.state, call.attempt) == (ToolCall.State.FAILED, 0)
     outcome = scripted.requests[-1].history[-1]
     assert isinstance(outcome, ToolOutcome)
-    assert "The person switched this tool off before it was run." in outcome.text
+    assert "This tool was switched off before the call ran." in outcome.text
 
 
 async def test_a_question_that_is_open_stays_the_persons_to_answer(

@@ -224,7 +224,7 @@ def test_a_service_that_does_not_answer_is_given_up_in_time(
         Service.objects.filter(pk=slow.pk).update(url=url, tools_fresh_until=None)
         catalogue = offered(owner)
     assert catalogue.notices == (
-        "The tools of “slow” cannot be used now. The service did not answer in time.",
+        "The tools of “slow” cannot be used now. The service did not respond in time.",
     )
 
 
@@ -274,5 +274,5 @@ def test_what_a_service_says_when_it_refuses_stays_out_of_the_notices(owner: Mem
         Service.objects.create(name="rude", url=peer.url, allows_private_addresses=True)
         catalogue = offered(owner)
     assert catalogue.notices == (
-        "The tools of “rude” cannot be used now. The service refused to list them.",
+        "The tools of “rude” cannot be used now. The service refused to list its tools.",
     )

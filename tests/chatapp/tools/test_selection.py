@@ -171,11 +171,11 @@ def test_what_is_unmet_is_named_unless_something_else_is_said_of_its_service() -
     [
         ("hello", True, True, ""),
         ("@memos", False, False, ""),
-        ("@memos", True, True, "Tools are switched off for this chat, so @memos was not used."),
-        ("@no", False, True, "There is no service or tool @no that you may use. No tools were"),
-        ("@no @mail", False, False, "There is no service or tool @no that you may use. Only what"),
-        ("@a @b @c @d @e @f @g", False, True, "There is no service or tool @a or @b or @c or @d "
-         "or @e or 2 more that"),
+        ("@memos", True, True, "Tools are switched off for this chat, so this was not used: @m"),
+        ("@no", False, True, "You have no such service or tool: @no. No tools were"),
+        ("@no @mail", False, False, "You have no such service or tool: @no. Only the other"),
+        ("@a @b @c @d @e @f @g", False, True, "You have no such service or tool: @a, @b, @c, @d, "
+         "@e and 2 more. No"),
     ],
 )  # fmt: skip
 def test_a_mention_that_is_of_no_use_is_said(

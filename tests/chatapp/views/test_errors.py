@@ -105,7 +105,7 @@ def test_the_script_of_the_page_gets_a_plain_sentence(browser: Client) -> None:
     with away():
         answer = browser.post("/c/new/messages", fields, headers={"HX-Request": "true"})
     assert (answer.status_code, answer["Content-Type"]) == (503, "text/plain")
-    assert "try again" in answer.content.decode()
+    assert "Try again" in answer.content.decode()
 
 
 @pytest.mark.django_db

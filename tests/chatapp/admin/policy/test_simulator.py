@@ -224,7 +224,7 @@ def test_each_who_signs_is_asked_once_and_has_a_time_of_their_own(
     }
     times = {name: row[2] for name, row in people.items()}
     assert times == pytest.approx({name: row[2] for name, row in said.items()}, abs=1)
-    assert {row.label for row in found.by_kind} == {"Run it or not", "Second signature"}
+    assert {row.label for row in found.by_kind} == {"Approval", "Second approval"}
 
 
 def test_questions_of_services_and_looks_at_results_count_for_whoever_was_asked(
@@ -240,8 +240,8 @@ def test_questions_of_services_and_looks_at_results_count_for_whoever_was_asked(
     Review.objects.create(tool_call=call, binding="b", state="held_back", expires_at=due)
     page = opened(admin_client, QUESTIONS)
     assert rows(page, "By kind") == [
-        ["Answer a question", "4", "1", "2", "1", "0", "–"],
-        ["Look at a result", "1", "0", "1", "0", "0", "–"],
+        ["Question", "4", "1", "2", "1", "0", "–"],
+        ["Review of a result", "1", "0", "1", "0", "0", "–"],
     ]
     assert [row[:2] for row in rows(page, "By person")] == [["owner", "5"]]
 

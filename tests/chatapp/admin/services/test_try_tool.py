@@ -60,12 +60,12 @@ def test_the_form_shows_the_values_the_risk_and_what_policy_says(
     [
         ("limit", "", "Missing: limit."),
         ("limit", "99", "99 is greater than the maximum of 50"),
-        ("limit", "two", "This is a number"),
+        ("limit", "two", "Enter a number"),
         ("limit", "NaN", "NaN, which is not a JSON number"),
-        ("tags", "[a", "This is not JSON"),
+        ("tags", "[a", "Enter valid JSON"),
         ("tags", '{"a": 1, "a": 2}', "name the same value twice"),
         ("near", "[]", "near must be an object or null, not a list"),
-        ("state", '"lost"', "Choose from what is offered"),
+        ("state", '"lost"', "Choose one of the options"),
     ],
 )
 def test_values_that_do_not_fit_are_refused_and_kept(
@@ -204,8 +204,8 @@ def private(service: Service) -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (moved, "has changed since this was shown"),
-        (changed, "has changed since this was shown"),
+        (moved, "its service changed"),
+        (changed, "its service changed"),
         (private, "Only somebody uses this service"),
     ],
 )
@@ -275,7 +275,7 @@ def test_what_could_deceive_is_drawn_where_a_yes_is_asked(
     shop.definitions.filter(name="delete_order").update(title="Keep\u202e <b>order")
     asked = desk(admin_client, shop, "delete_order").ask(name="A\u200b17")
     assert "Approve: Keep⟨U+202E⟩ <b>order · Shop" in asked.said
-    assert "A⟨U+200B⟩17" in asked.said and "It contains hidden characters" in asked.said
+    assert "A⟨U+200B⟩17" in asked.said and "Contains hidden characters" in asked.said
 
 
 # --- once ------------------------------------------------------------------------------------

@@ -138,7 +138,7 @@ def test_a_trial_whose_process_died_has_an_unknown_outcome(
 
 
 @pytest.mark.parametrize(
-    ("tool", "said"), [("visit", "asks something before"), ("later", "not ready for this yet")]
+    ("tool", "said"), [("visit", "asks a question before"), ("later", "not ready for this yet")]
 )
 def test_a_service_that_asks_first_has_not_run_it(
     admin_client: Client, tool: str, said: str
@@ -178,7 +178,7 @@ END_OF_TASK = [
     ({"status": "failed", "error": {"message": "No shoes."}}, State.FAILED, "No shoes."),
     ({"status": "cancelled"}, State.FAILED, "cancelled"),
     ({"status": "input_required"}, State.UNKNOWN, "as a long task"),
-    ({"status": "working"}, State.UNKNOWN, "not waited for any longer"),
+    ({"status": "working"}, State.UNKNOWN, "continues this as a long task"),
 ]
 
 

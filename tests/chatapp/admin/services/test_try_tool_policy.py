@@ -132,7 +132,7 @@ def test_the_page_asks_for_the_name_and_runs_once_it_is_there(
     again = tried.send(asked, act="run", typed="delete")
 
     assert again.status == 422 and again.fields["typed"] == "delete"
-    assert "Type the tool's name, delete_order, to run it." in again.said
+    assert "To run this, type the tool’s name: delete_order" in again.said
     assert bench.ran == []
     done = tried.send(asked, act="run", typed=" delete_order ")
     assert done.status == 302 and bench.ran == ["delete_order A-17"]

@@ -90,7 +90,7 @@ def test_a_secret_is_drawn_as_dots_everywhere(
     html = render_call(rows.question(turn, wrap(name, secret)))
     assert secret not in html
     assert DOTS in html
-    assert f"({len(secret)} characters, not shown)" in html
+    assert f"({len(secret)} characters, hidden)" in html
 
 
 def test_the_form_for_other_values_draws_a_secret_as_dots(turn: Turn) -> None:
@@ -125,7 +125,7 @@ def test_a_row_and_last_time_keep_the_secret_too(turn: Turn) -> None:
     assert "first-one" not in render_call(done)
     html = render_call(rows.question(turn, {"password": "second-one"}))
     assert "first-one" not in html
-    assert 'Last time: <span dir="auto">another secret</span>' in html
+    assert 'Last time: <span dir="auto">a different secret</span>' in html
 
 
 def test_without_a_secret_the_exact_text_stays_as_it_is() -> None:
@@ -173,7 +173,7 @@ def test_the_card_says_why_values_cannot_be_changed(turn: Turn) -> None:
     hidden = render(rows.question(turn, {"to": "a\u200bb"}, definition=definition))
     assert "a field does not show" in hidden.with_class("fixed")[0].text
     unknown = render(rows.question(turn, {"to": "ab"}))
-    assert "no longer known" in unknown.with_class("fixed")[0].text
+    assert "is not known" in unknown.with_class("fixed")[0].text
     plain = render(rows.question(turn, {"to": "ab"}, definition=definition))
     assert not plain.with_class("fixed")
 

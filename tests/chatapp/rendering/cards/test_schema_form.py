@@ -97,7 +97,7 @@ def test_what_a_service_says_is_drawn_and_never_markup() -> None:
 
 def test_bounds_and_defaults_are_told() -> None:
     made = field({"type": "integer", "minimum": 1, "maximum": 5, "default": 2})
-    assert made.about == "whole number, 1 to 5, otherwise 2"
+    assert made.about == "whole number, 1 to 5, default: 2"
     assert made.attributes == (("min", "1"), ("max", "5"), ("step", "1"))
     assert field({"type": "number", "minimum": "x"}).attributes == (("step", "any"),)
 
@@ -146,8 +146,8 @@ def test_json_in_a_field_stays_letter_by_letter() -> None:
         ("count", '"1"', "number"),
         ("flag", "yes", "Choose"),
         ("flag", "null", "Choose"),
-        ("tags", "[a]", "not JSON"),
-        ("tags", "[" * 100_000, "not JSON"),
+        ("tags", "[a]", "Enter valid JSON"),
+        ("tags", "[" * 100_000, "Enter valid JSON"),
     ],
 )
 def test_what_cannot_be_read_is_told_at_its_field(name: str, value: str, said: str) -> None:

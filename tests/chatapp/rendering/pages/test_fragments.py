@@ -38,7 +38,7 @@ def test_an_answer_holds_its_parts_in_order_and_then_its_status(turn: Turn) -> N
     rows.said(turn, "Let me think.", "reasoning", seconds=8.2)
     rows.said(turn, "First **this**.")
     call = rows.question(turn)
-    rows.said(turn, "Stopped by you.", "notice", hint="Ask again.", notice_kind="stopped")
+    rows.said(turn, "You stopped this answer.", "notice", hint="Ask again.", notice_kind="stopped")
     item = root_of(fragments.render_message(load_conversation_view(turn.conversation).messages[-1]))
     parts, status = item.one(id=page_values.parts_id(turn.answer_id)), item.elements[-1]
     assert [each["id"] for each in parts.elements] == [

@@ -72,9 +72,9 @@ def test_what_was_said_of_a_tool_that_is_gone_is_listed_and_can_be_removed(
 @pytest.mark.parametrize(
     ("tool", "text", "sentence"),
     [
-        ("", "x" * 1_001, "At most 1000 characters: this has 1001."),
-        ("search", "y" * 1_001, "At most 1000 characters"),
-        ("nothing", "Kept.", "The service has no tool of this name."),
+        ("", "x" * 1_001, "This text has 1001 characters. Shorten it to 1000."),
+        ("search", "y" * 1_001, "This text has 1001 characters"),
+        ("nothing", "Kept.", "The service has no tool with this name."),
     ],
 )
 def test_what_cannot_be_kept_is_said_and_stays_in_its_box(

@@ -41,7 +41,7 @@ def call(owner: Member) -> ToolCall:
 def test_a_person_reads_what_was_decided_for_them(owner_client: Client, call: ToolCall) -> None:
     ended, decided = entries(owner_client)[:2]
     assert "Policy decided : delete_note (notebook)" in decided
-    assert "It is refused. A rule forbids it." in decided
+    assert "Refused. A rule forbids it." in decided
     assert "Refused" in ended
     link = page(owner_client).select_one(".entry a")
     assert link is not None and link["href"] == f"/c/{call.turn.conversation_id}/"
@@ -158,7 +158,7 @@ def test_a_line_names_what_changed_and_of_something_new_what_was_set(owner: Memb
         return build_line(LogEntry.objects.latest("position")).said
 
     made = Member.objects.create_user("newcomer", password="a-long-password")
-    assert said() == "Added: may sign in, password, username."
+    assert said() == "Added: can sign in, password, username."
     made.is_staff = True
     made.save()
     assert said() == "Changed: admin."

@@ -68,7 +68,7 @@ def test_the_same_words_are_not_kept_twice_and_that_is_said(
         answer = owner_client.post(url, {"text": "i like TEA."})
         assert answer.status_code == 422
         shown = parse(answer.content.decode())
-        assert shown.one(role="alert").text == KNOWN
+        assert shown.one(role="alert").text == str(KNOWN)
     assert set(Memory.objects.values_list("text", flat=True)) == {"I like tea.", "I like milk."}
     assert owner_client.post(f"/memory/{fact.pk}/", {"text": "I like TEA."}).status_code == 302
 
@@ -103,7 +103,7 @@ def test_a_person_deletes_a_fact(owner_client: Client, fact: Memory) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "says"), [("", "Write down"), ("   ", "Write down"), (LONG, "At most 500 characters")]
+    ("text", "says"), [("", "Enter a fact"), ("   ", "Enter a fact"), (LONG, "The limit is 500")]
 )
 def test_what_does_not_fit_is_said_and_nothing_typed_is_lost(
     owner_client: Client, fact: Memory, text: str, says: str

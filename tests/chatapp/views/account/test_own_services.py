@@ -96,7 +96,7 @@ def test_one_that_cannot_be_reached_is_kept_and_says_why(owner_client: Client) -
     owner_client.post("/services/add/", form(url="https://127.0.0.1:1/mcp", bearer=CANARY))
     state = page(owner_client.get(MINE)).one("p", id="own-state")
     assert state["data-state"] == "failed"
-    assert state.one("small").text == INSIDE, "It names the admin, who could allow it."
+    assert state.one("small").text == str(INSIDE), "It names the admin, who could allow it."
 
 
 def test_one_with_oauth_offers_the_sign_in(owner_client: Client, served: Any) -> None:

@@ -131,7 +131,10 @@ def test_a_refused_form_keeps_the_name_and_never_the_password(
 def test_an_empty_field_is_named_in_words_beside_it(client: Client, db: Any) -> None:
     response = client.post("/sign-in/", {"username": "", "password": ""})
     found = page(response)
-    for name, sentence in (("username", "Enter your name."), ("password", "Enter your password.")):
+    for name, sentence in (
+        ("username", "Enter your username."),
+        ("password", "Enter your password."),
+    ):
         field = found.inputs[name]
         assert field["aria-invalid"] == "true"
         assert field["aria-describedby"] in found.ids

@@ -76,5 +76,5 @@ async def test_a_message_without_words_is_refused_before_its_files_are_opened(
 ) -> None:
     asked = with_a_pdf(1)
     asked[0]["content"][0]["text"] = " "
-    with pytest.raises(openai.UnprocessableEntityError, match="Write a message"):
+    with pytest.raises(openai.UnprocessableEntityError, match="Enter a message"):
         await asyncio.wait_for(program.ask(asked), 10)

@@ -148,7 +148,7 @@ def test_the_selected_run_and_the_others_wait_on(
     answer = post(owner_client, calls, run=calls[:1])
     assert answer.status_code == 200
     assert states(calls) == [State.APPROVED, State.AWAITING_APPROVAL, State.AWAITING_APPROVAL]
-    assert get_sentence(answer) == "1 allowed."
+    assert get_sentence(answer) == "1 action allowed."
     assert card(answer, calls[0]).one("details")["data-state"] == State.APPROVED
     approval = Approval.objects.get(tool_call=calls[0])
     assert (approval.state, approval.decided_by) == (Approval.State.GRANTED, owner)
@@ -159,7 +159,7 @@ def test_none_of_them_runs_where_the_person_says_so_whatever_the_risk(
 ) -> None:
     answer = post(owner_client, calls, "deny", run=[])
     assert states(calls) == [State.DENIED] * 3
-    assert get_sentence(answer) == "3 not run."
+    assert get_sentence(answer) == "3 actions denied."
 
 
 def test_each_decision_is_logged(
@@ -178,8 +178,8 @@ def test_one_that_changed_is_refused_and_the_others_go_through(
     answer = post(owner_client, calls, run=calls[:2])
     assert answer.status_code == 200
     assert states(calls[:2]) == [State.AWAITING_APPROVAL, State.APPROVED]
-    assert get_sentence(answer) == "1 allowed. 1 refused: the card says why."
-    assert card(answer, calls[0]).one(role="alert").text == CHANGED
+    assert get_sentence(answer) == "1 action allowed. 1 action was refused. Its card says why."
+    assert card(answer, calls[0]).one(role="alert").text == str(CHANGED)
     assert not card(answer, calls[1]).all(role="alert")
 
 
@@ -213,7 +213,7 @@ def test_each_has_its_own_moment_in_which_nothing_counts(
 def test_nothing_ticked_runs_nothing(owner_client: Client, calls: list[ToolCall]) -> None:
     answer = post(owner_client, calls, run=[])
     assert answer.status_code == 422
-    assert get_sentence(answer) == NOTHING_SELECTED
+    assert get_sentence(answer) == str(NOTHING_SELECTED)
     assert states(calls) == [State.AWAITING_APPROVAL] * 3
 
 
@@ -244,7 +244,7 @@ def test_a_forged_post_runs_nothing_that_is_decided_by_itself(
     forbid(calls[0])
     answer = post(owner_client, calls, run=calls[:2])
     assert states(calls[:2]) == [State.AWAITING_APPROVAL, State.APPROVED]
-    assert card(answer, calls[0]).one(role="alert").text == ALONE
+    assert card(answer, calls[0]).one(role="alert").text == str(ALONE)
 
 
 def test_the_rule_is_what_keeps_a_high_risk_out(
@@ -298,7 +298,7 @@ def test_a_refusal_is_a_page_with_the_card(owner_client: Client, calls: list[Too
     answer = post(owner_client, calls, run=[calls[0], calls[2]], htmx=False)
     found = parse(answer.content.decode())
     refused = found.one(id=page_values.tool_call_id(calls[2].pk))
-    assert refused.one(role="alert").text == ALONE
+    assert refused.one(role="alert").text == str(ALONE)
     assert states(calls)[0] == State.APPROVED
 
 
@@ -329,7 +329,7 @@ def test_what_cannot_be_read_decides_nothing(
 ) -> None:
     answer = post(owner_client, calls, htmx=htmx, **values)
     assert answer.status_code == 422
-    assert UNREADABLE in answer.content.decode()
+    assert str(UNREADABLE) in answer.content.decode()
     assert states(calls) == [State.AWAITING_APPROVAL] * 3
 
 

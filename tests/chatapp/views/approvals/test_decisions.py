@@ -148,7 +148,7 @@ def test_a_decision_that_came_too_soon_is_not_one(
 def test_a_decision_about_something_else_is_refused(owner_client: Client, call: ToolCall) -> None:
     answer = decide(owner_client, call, version="c" * 64)
     assert answer.status_code == 409
-    assert card_of(answer).one(role="alert").text == CHANGED
+    assert card_of(answer).one(role="alert").text == str(CHANGED)
     assert state_of(call) == State.AWAITING_APPROVAL
 
 
@@ -187,7 +187,7 @@ def test_what_cannot_be_read_decides_nothing(
 ) -> None:
     answer = decide(owner_client, call, **values)
     assert answer.status_code == 422
-    assert card_of(answer).one(role="alert").text == UNREADABLE
+    assert card_of(answer).one(role="alert").text == str(UNREADABLE)
     assert state_of(call) == State.AWAITING_APPROVAL
 
 
@@ -204,7 +204,7 @@ def test_without_javascript_a_refusal_comes_with_the_card(
     answer = decide(owner_client, call, htmx=False, version="c" * 64)
     assert answer.status_code == 409
     card = parse(answer.content.decode()).one(id=page_values.tool_call_id(call.pk))
-    assert card.one(role="alert").text == CHANGED
+    assert card.one(role="alert").text == str(CHANGED)
 
 
 # --- an outcome that nobody knows ------------------------------------------------------------
@@ -236,7 +236,7 @@ def test_an_unknown_word_resolves_nothing(
     call = rows.call(rows.turn(owner), {}, State.UNKNOWN)
     answer = resolve(owner_client, call, verdict)
     assert answer.status_code == 422
-    assert card_of(answer).one(role="alert").text == UNREADABLE
+    assert card_of(answer).one(role="alert").text == str(UNREADABLE)
     assert state_of(call) == State.UNKNOWN
 
 

@@ -68,10 +68,10 @@ def test_one_is_removed_by_a_click_and_by_nobody_else(
     [
         ({"username": "nobody"}, "There is no active member named “nobody”."),
         ({"username": "gone"}, "There is no active member named “gone”."),
-        ({"username": "ada"}, "Nobody stands in for themselves."),
-        ({"first": 3, "last": 1}, "The last day is before the first one."),
-        ({"first": -5, "last": -1}, "These days are over."),
-        ({"last": 500}, "That is longer than a year."),
+        ({"username": "ada"}, "You cannot be your own delegate."),
+        ({"first": 3, "last": 1}, "The last day is before the first day."),
+        ({"first": -5, "last": -1}, "The last day is in the past."),
+        ({"last": 500}, "A delegation can last one year at most."),
     ],
 )
 def test_what_cannot_be_is_said_and_nothing_typed_is_lost(

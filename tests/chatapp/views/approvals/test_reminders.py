@@ -116,7 +116,7 @@ def test_a_used_an_old_and_a_changed_link_lead_to_the_inbox(
     old = owner_client.get(link)
     changed = owner_client.get(link[:-3] + "xx/")
     assert [each.status_code for each in (used, old, changed)] == [410, 410, 404]
-    for answer, word in [(used, "used before"), (old, "too old"), (changed, "not whole")]:
+    for answer, word in [(used, "already used"), (old, "has expired"), (changed, "incomplete")]:
         main = parse(answer.content.decode()).one("main")
         assert word in main.one(role="alert").text
         assert main.one("a", id=page_values.waiting_id(call.pk))["href"] == f"/approvals/{call.pk}/"

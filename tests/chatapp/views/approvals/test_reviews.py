@@ -81,7 +81,7 @@ def test_an_empty_result_is_said_to_be_empty(owner_client: Client, owner: Member
 def test_the_answer_says_for_what_it_waits(owner_client: Client, call: ToolCall) -> None:
     html = owner_client.get(f"/c/{call.turn.conversation_id}/").content.decode()
     status = parse(html).one(id=page_values.status_id(call.turn.answer_id))
-    assert status.text.strip() == "Waiting for your look at a result"
+    assert status.text.strip() == "Waiting for you to review a result"
 
 
 def test_enter_in_the_word_gives_nothing(owner_client: Client, call: ToolCall) -> None:
@@ -157,7 +157,7 @@ def test_what_cannot_be_read_gives_nothing(
 ) -> None:
     reply = answer(owner_client, call, **values)
     assert reply.status_code == 422
-    assert root_of(reply.content.decode()).one(role="alert").text == UNREADABLE
+    assert root_of(reply.content.decode()).one(role="alert").text == str(UNREADABLE)
     assert state() == State.OPEN
 
 

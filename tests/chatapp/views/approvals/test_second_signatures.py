@@ -180,7 +180,7 @@ def test_the_requester_sees_who_is_awaited_and_may_still_say_no(
 def test_the_answer_says_what_it_waits_for(owner_client: Client, call: ToolCall) -> None:
     html = owner_client.get(f"/c/{call.turn.conversation_id}/").content.decode()
     status = parse(html).one(id=page_values.status_id(call.turn.answer_id))
-    assert "Waiting for a second signature" in status.text
+    assert "Waiting for a second approval" in status.text
 
 
 # --- answering -----------------------------------------------------------------------------
@@ -240,7 +240,7 @@ def test_without_javascript_a_refusal_is_shown_on_the_page(
 ) -> None:
     answer = decide(ada_client, call, htmx=False, version="c" * 64)
     assert answer.status_code == 409
-    assert parse(answer.content.decode()).one(role="alert").text == CHANGED
+    assert parse(answer.content.decode()).one(role="alert").text == str(CHANGED)
 
 
 def test_of_two_approvers_the_first_counts_and_the_other_is_told(

@@ -66,13 +66,16 @@ def test_the_input_comes_back_empty_for_the_next_files(owner_client: Client) -> 
 
 
 REFUSED = {
-    "empty": (("empty.txt", b""), "“empty.txt” is empty."),
-    "too large": (("big.txt", b"x" * 1_001), "“big.txt” has 1001 bytes; a file may have 1000 byt"),
-    "no kind": (("tune.wav", WAV), "“tune.wav” is of a kind that no model takes."),
-    "encoding": (("old.csv", "é;à".encode("latin-1")), "“old.csv” is text in another encoding"),
-    "locked": (("safe.pdf", encrypted("x")), "“safe.pdf” is encrypted."),
-    "no pdf": (("torn.pdf", b"%PDF-1.7 torn"), "“torn.pdf” cannot be read as a PDF."),
-    "disguised": (("photo.png", b"<html>\x00"), "“photo.png” is of a kind that no model takes."),
+    "empty": (("empty.txt", b""), "empty.txt: the file is empty."),
+    "too large": (
+        ("big.txt", b"x" * 1_001),
+        "big.txt: the file has 1001 bytes. The limit for a file is 1000 byt",
+    ),
+    "no kind": (("tune.wav", WAV), "tune.wav: unsupported file type."),
+    "encoding": (("old.csv", "é;à".encode("latin-1")), "old.csv: not UTF-8 text."),
+    "locked": (("safe.pdf", encrypted("x")), "safe.pdf: the PDF is encrypted."),
+    "no pdf": (("torn.pdf", b"%PDF-1.7 torn"), "torn.pdf: the PDF cannot be read."),
+    "disguised": (("photo.png", b"<html>\x00"), "photo.png: unsupported file type."),
 }
 
 
@@ -94,7 +97,7 @@ def test_no_more_of_a_form_is_kept_than_a_message_may_have(
     settings.MESSAGE_MAX_BYTES = 100
     status, page = upload(owner_client, ("a.txt", b"a" * 60), ("b.txt", b"b" * 60), ("c", b"cc"))
     assert status == 422
-    assert "“b.txt” came with more than the 100 bytes" in page.text
+    assert "b.txt: the files of this message exceed 100 bytes" in page.text
     assert [len(file.data) for file in File.objects.order_by("attachment__name")] == [60, 2]
 
 
@@ -103,7 +106,7 @@ def test_a_file_that_is_too_large_takes_no_room_from_the_others(
 ) -> None:
     settings.FILE_MAX_BYTES, settings.MESSAGE_MAX_BYTES = 80, 100
     _, page = upload(owner_client, ("a.txt", b"a" * 90), ("b.txt", b"b" * 80), ("c.txt", b"c"))
-    assert "“a.txt” has 90 bytes; a file may have 80 bytes." in page.text
+    assert "a.txt: the file has 90 bytes. The limit for a file is 80 bytes." in page.text
     assert [chip.split(" ")[0] for chip in chips(page)] == ["b.txt", "c.txt"]
 
 
@@ -128,7 +131,7 @@ def test_all_attachments_together_have_a_limit(owner_client: Client, settings: A
 
 def test_a_name_hides_and_turns_around_nothing(owner: Member) -> None:
     assert kept(owner, "bill\u202egpj.exe\x00\n.png").name == "billgpj.exe.png"
-    assert kept(owner, "\u200b").name == "File without a name"
+    assert kept(owner, "\u200b").name == "Unnamed file"
 
 
 def test_old_drafts_make_room_by_weight(owner: Member, stranger: Member, settings: Any) -> None:
@@ -189,7 +192,7 @@ def test_a_person_adds_files_so_often_a_minute(owner_client: Client, settings: A
         assert upload(owner_client, NOTES)[0] == upload(owner_client, NOTES)[0] == 200
         status, page = upload(owner_client, NOTES)
         assert (status, chips(page)) == (429, [])
-        assert "Too many files were added within a minute. Try again in" in page.text
+        assert "You added too many files within a minute. Try again in" in page.text
         answer = send(owner_client, NOTES)
         assert (answer.status_code, int(answer["Retry-After"]) > 0) == (429, True)
         assert DRAFT["text"] in answer.content.decode()

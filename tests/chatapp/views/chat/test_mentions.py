@@ -110,7 +110,7 @@ def test_every_choice_is_found_again_in_the_message(owner: Member, wiki: Service
     ("field", "value", "state"),
     [
         ("confirmed_hash", "", "Not confirmed yet, so it asks."),
-        ("confirmed_hash", "another", "Changed lately, so it asks."),
+        ("confirmed_hash", "another", "Changed recently, so it asks."),
     ],
 )
 def test_a_tool_that_will_ask_says_so(
@@ -126,7 +126,7 @@ def test_a_service_that_fails_says_so(owner_client: Client) -> None:
         each.text
         for each in read_suggestions(owner_client, "@wiki").all("button", data_at="cursor")
     ]
-    assert [("Cannot be used now." in text) for text in texts] == [True]
+    assert [("Not available now." in text) for text in texts] == [True]
 
 
 def test_what_an_admin_switched_off_is_not_offered(owner_client: Client) -> None:

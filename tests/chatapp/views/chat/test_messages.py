@@ -106,12 +106,12 @@ def test_an_id_that_somebody_else_used_gives_nothing_of_theirs(
 @pytest.mark.parametrize(
     ("values", "sentence"),
     [
-        ({"text": ""}, "Write a message first."),
-        ({"text": " \n "}, "Write a message first."),
-        ({"text": "x" * 51}, "the limit is 50"),
+        ({"text": ""}, "Enter a message."),
+        ({"text": " \n "}, "Enter a message."),
+        ({"text": "x" * 51}, "The limit is 50"),
         ({"model": "nobody:knows"}, "nobody:knows"),
         ({"model": ""}, "model"),
-        ({"client_id": "not-an-id"}, "could not be read"),
+        ({"client_id": "not-an-id"}, "is not valid"),
     ],
 )
 def test_a_refused_message_stays_in_the_box_with_the_reason_beside_it(

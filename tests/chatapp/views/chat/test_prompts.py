@@ -115,7 +115,7 @@ def test_a_prompt_that_is_not_there_is_named_and_others_are_offered(
     owner_client: Client, room: Service
 ) -> None:
     page = step(owner_client, "prompt", service="room", prompt="gone")
-    assert page.one(role="alert").text == "Reading room has no prompt “gone”."
+    assert page.one(role="alert").text == "Reading room has no prompt named “gone”."
     assert offers(page) == ["Plan a trip", "greet"]
 
 
@@ -222,4 +222,4 @@ def test_pictures_come_along_and_what_cannot_be_read_is_left_out() -> None:
     found = list_files(
         result(*(("user", each) for each in (picture_block(), broken, empty, odd))), "p"
     )
-    assert [(each.uri, each.name) for each in found] == [("prompt:p", "image/png of p")]
+    assert [(each.uri, each.name) for each in found] == [("prompt:p", "image/png from p")]

@@ -127,7 +127,7 @@ def test_a_missing_value_is_named_and_the_others_stay(
     owner_client: Client, room: Service, arrivals: Served, htmx: bool
 ) -> None:
     page = step(owner_client, "read", htmx, template=ADDRESS, **fill_in(town="Bern"))
-    assert page.one(role="alert").text == "Fill in street."
+    assert page.one(role="alert").text == "Fill in these fields: street"
     fields = page.one("form", class_="values-form").fields()
     assert (fields["value-town"], fields["value-street"]) == ("Bern", "")
     assert arrivals.arrivals.seen == []

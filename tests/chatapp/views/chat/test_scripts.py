@@ -345,7 +345,7 @@ def test_a_stale_card_is_replaced_and_says_why(tab: Page, line: Line, owner: Mem
     show(tab, call.turn)
     Approval.objects.update(binding="c" * 64)
     tab.get_by_role("button", name="Deny").click()
-    expect(tab.get_by_role("alert").filter(has_text="has changed")).to_be_visible()
+    expect(tab.get_by_role("alert").filter(has_text="changed after you opened it")).to_be_visible()
     assert Approval.objects.get().state == "open"
 
 
