@@ -14,6 +14,7 @@ import tempfile
 import uuid
 from pathlib import Path
 
+from playwright._impl._api_structures import SetCookieParam
 from playwright.async_api import Page, async_playwright
 
 from chatapp.providers.estimate import count_text_tokens
@@ -85,7 +86,7 @@ async def check_observer(page: Page) -> None:
     assert tasks and max(tasks) >= PLANTED_MS, f"The planted task was not noticed: {tasks}"
 
 
-def read_cookies(ours: Ours) -> list[dict[str, str]]:
+def read_cookies(ours: Ours) -> list[SetCookieParam]:
     pairs = (pair.strip().split("=", 1) for pair in ours.cookies.split(";"))
     return [{"name": name, "value": value, "url": ours.address} for name, value in pairs]
 
