@@ -32,11 +32,15 @@ EXAMPLES = {
 }
 
 
+# Django's own, with another idea of what a change of a model is.
+OF_DJANGO = ("makemigrations", "migrate")
+
+
 def ours() -> dict[str, OperatorCommand]:
     return {
         name: load_command_class(app, name)  # type: ignore[misc]  # which the first test proves
         for name, app in get_commands().items()
-        if app in ("chatapp", "mcpconfig")
+        if app in ("chatapp", "mcpconfig") and name not in OF_DJANGO
     }
 
 
