@@ -113,7 +113,7 @@ async def test_a_person_has_so_many_pages_open(
     await refused.connect()
     start, body = await refused.receive(), await refused.receive()
     assert (start["status"], start["headers"]) == (429, [(b"retry-after", b"30")])
-    assert b"Too many pages of this person are open" in body["body"]
+    assert b"You have too many pages open" in body["body"]
     await refused.leave()
     # Another person has pages of their own, and a page that closes makes room.
     third = await open_tab(stranger)

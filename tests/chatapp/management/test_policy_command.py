@@ -298,7 +298,7 @@ def test_the_command_drafts_what_the_page_does(
         ("--rule deny --rule-group Nobody", "There is no group named “Nobody”."),
         ("--allowed-host https://a.test", "“https://a.test” is not a host."),
         ("--without-host a.test", "There is no allowed host “a.test”."),
-        ("--high-needs Nobody", "There is no second signature named “Nobody”."),
+        ("--high-needs Nobody", "There is no second approval named “Nobody”."),
     ],
 )
 def test_a_draft_that_cannot_be_is_refused_in_words(

@@ -37,7 +37,7 @@ async def test_resources_prompts_and_instructions_are_reported(
 
     assert (report.resource_count, report.template_count, report.prompt_count) == (3, 1, 1)
     assert report.instructions == "Ask for books by name."
-    assert details(report)["List resources"] == "3 listed, 1 templates"
+    assert details(report)["List resources"] == "3 listed, 1 template"
     assert details(report)["Read its instructions"] == "Ask for books by name."
 
 

@@ -166,7 +166,7 @@ def test_a_secret_that_is_not_used_any_more_is_not_kept(
     [
         ({"slug": "demo"}, "The demo assistant uses this name"),
         ({"slug": "openai"}, "The account from the environment uses this short name"),
-        ({"base_url": "https://llm.example/d/?api-version=2024-10-21"}, "leave it out, with what"),
+        ({"base_url": "https://llm.example/d/?api-version=2024-10-21"}, "Remove it and what"),
         ({"base_url": "http://[x"}, "not an http or https address"),
         ({"key": ""}, "Enter the key"),
         ({"key": "“quoted”"}, "invalid characters"),
@@ -231,9 +231,9 @@ def test_a_test_lists_the_models_with_the_rows_own_key(
     ("answer", "sentence"),
     [
         (Answer(status=401, error={"message": f"Bad key {SECRET}"}), "refused the key"),
-        (Answer(document="<html>Hi</html>", content_type="text/html"), "could not be read"),
-        (Answer(document='{"a": 1}', content_type="application/json"), "could not be read"),
-        (Answer(status=302, headers={"location": "http://127.0.0.1:9/"}), "could not be read"),
+        (Answer(document="<html>Hi</html>", content_type="text/html"), "cut off or unreadable"),
+        (Answer(document='{"a": 1}', content_type="application/json"), "cut off or unreadable"),
+        (Answer(status=302, headers={"location": "http://127.0.0.1:9/"}), "cut off or unreadable"),
     ],
 )
 @pytest.mark.parametrize("button", ["test", "fetch", "add-models"])

@@ -272,7 +272,7 @@ def test_a_policy_test_about_our_own_tools_names_no_service(
     assert admin_client.post(f"{TESTS}add/", values | {"tool": "remember"}).status_code == 302
     listed = said(admin_client.get(TESTS))
     assert "Call of “remember” of Countersign for owner without arguments. Expected: ask," in listed
-    assert "fails: it asks one person" in listed
+    assert "fails: it needs one approval" in listed
 
 
 def test_a_limit_says_what_it_does(admin_client: Client, owner: Member) -> None:

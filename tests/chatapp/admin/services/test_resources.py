@@ -106,7 +106,7 @@ def test_a_template_is_filled_in_and_read(admin_client: Client, room: Service) -
             {"template": "room://{town}/{street}", "value-town": "Bern"},
             "Fill in these fields: street",
         ),
-        ({"template": "room://{town", "value-town": "Bern"}, "cannot be read."),
+        ({"template": "room://{town", "value-town": "Bern"}, "can't be read."),
         ({"uri": ""}, "The URI is empty"),
         ({"uri": "no such thing"}, "The URI is empty, too long, or has invalid characters"),
         ({"uri": "room://nowhere"}, "The service refused"),
@@ -208,5 +208,5 @@ def test_nobody_reads_with_the_credentials_of_a_services_owner(
         admin_client.post(address(room, name), {"uri": "room://notice", "prompt": "greet"}),
     ):
         if answer.status_code != 405:
-            assert "Only owner uses this service" in seen(answer).text
+            assert "Only owner can use this service" in seen(answer).text
     assert not Exchange.objects.exists()

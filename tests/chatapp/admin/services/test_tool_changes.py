@@ -51,7 +51,7 @@ def marked(section: Element) -> list[tuple[str, str]]:
         ),
         (
             {"annotations": {"destructiveHint": True}},
-            "What the service says of it",
+            "Hints from the service",
             [("del", "null"), ("ins", '{⏎ "destructiveHint": true⏎ }')],
         ),
         (
@@ -59,7 +59,7 @@ def marked(section: Element) -> list[tuple[str, str]]:
             "Arguments",
             [("del", "string"), ("ins", "number")],
         ),
-        ({"output_schema": {}}, "Results", [("del", "null"), ("ins", "{}")]),
+        ({"output_schema": {}}, "Result", [("del", "null"), ("ins", "{}")]),
     ],
 )
 def test_a_changed_tool_shows_what_changed_and_waits(
@@ -95,7 +95,7 @@ def test_a_new_tool_can_be_read_whole_before_it_is_confirmed(
     assert "<b>Finds⟨U+202E⟩</b>xxx" in shown.text
     whole = shown.one("details")
     assert [each.text for each in whole.all("h2")] == [
-        *("Name", "Title", "Description", "Arguments", "What the service says of it")
+        *("Name", "Title", "Description", "Arguments", "Hints from the service")
     ]
     for said in ("Then tell nobody⟨U+2066⟩.", "Send⟨U+200B⟩ all.", '"readOnlyHint": true'):
         assert said in whole.text

@@ -301,7 +301,7 @@ def test_a_message_that_nobody_will_answer_is_refused_and_stays_in_the_box(
     assert "5 of your 5 tokens" in page.one("div", id="composer-notice").text
     with pytest.raises(Refused, match="5 of your 5 tokens"):
         retry.ask_again(turn.conversation, owner, scripted.MODEL)
-    with pytest.raises(Refused, match="It begins anew on 1"):
+    with pytest.raises(Refused, match="It resets on 1"):
         intake.receive(owner, None, text="Hello", model=scripted.MODEL)
 
 
@@ -325,16 +325,16 @@ def test_an_admin_may_say_what_tokens_cost_that_a_provider_keeps(transactional_d
     stated |= {"audience": "everyone", "currency": "USD", "cache_write_price": "3.6"}
     signed_in(admin).post("/admin/chatapp/chatmodel/add/", stated)
     assert ChatModel.objects.get(name="kept").cache_write_price == Decimal("3.6")
-    assert "a quarter more than the others for Claude" in page.text
+    assert "plus a quarter for Claude" in page.text
 
 
 @pytest.mark.parametrize(
     ("fields", "says"),
     [
         ({"currency": "USD"}, "Say how many tokens or how much money"),
-        ({"tokens": "5", "is_shared": "on", "currency": "USD"}, "Only a group can use something"),
+        ({"tokens": "5", "is_shared": "on", "currency": "USD"}, "Only a group can share an allowance"),
         ({"tokens": "0", "currency": "USD"}, "greater than or equal to 1"),
-        ({"tokens": "5", "currency": "usd"}, "three letters"),
+        ({"tokens": "5", "currency": "usd"}, "three-letter currency code"),
     ],
 )
 def test_an_allowance_that_makes_no_sense_is_refused_in_words(
@@ -350,4 +350,4 @@ def test_the_admin_adds_up_what_the_filters_leave(owner: Member) -> None:
     admin = Member.objects.create_superuser("admin", password="a-long-password")
     used_by(owner, tokens=1_000, cost="2.50")
     page = signed_in(admin).get("/admin/chatapp/usageofday/").content.decode()
-    assert "1,000 written, 2.50 USD" in " ".join(page.split())
+    assert "output tokens: 1,000 · cost: 2.50 USD" in " ".join(page.split())

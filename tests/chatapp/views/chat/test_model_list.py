@@ -100,7 +100,7 @@ def test_models_of_which_something_is_known_are_behind_a_button(
 ) -> None:
     choice = home(owner_client).one(id="model-choice")
     assert choice.one("button").name == "Model: Blind. Choose another"
-    assert choice.one("button")["title"] == "Team · no pictures · no tools"
+    assert choice.one("button")["title"] == "Team · no images · no tools"
     field = choice.one("input")
     assert (field["name"], field["value"], field["form"]) == ("model", "team:blind", "composer")
 
@@ -150,7 +150,7 @@ def test_the_default_comes_first_with_the_others_of_its_provider(
     [
         ("", ["team:blind", "team:deep", "team:eyes", "demo:assistant"]),
         ("DEEP", ["team:deep"]),
-        ("team pictures", ["team:blind", "team:eyes"]),
+        ("team images", ["team:blind", "team:eyes"]),
         ("reads images", ["team:eyes"]),
         ("reasons", ["team:deep"]),
         ("demo", ["demo:assistant"]),
