@@ -13,10 +13,7 @@ from tests.scripted import calls, text
 from tests.turns.acts import READ, read_notices, wait_for_rest
 
 pytestmark = [pytest.mark.gate, pytest.mark.django_db(transaction=True), pytest.mark.timeout(300)]
-CONFIRMED = (
-    "The tool “read_note” of “notebook” has changed since an admin confirmed it, so it asks each "
-    "time."
-)
+CONFIRMED = "The tool “read_note” of “notebook” has changed, so it asks each time."
 ALLOWED = "The tool “read_note” of “notebook” has changed, so your permission has ended."
 
 
