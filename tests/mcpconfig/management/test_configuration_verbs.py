@@ -63,7 +63,7 @@ def held(field: str) -> Any:
     if field == "identity_provider":
         return service.identity_provider and service.identity_provider.name
     if field in SECRETS:
-        is_set = credentials.summarize_secret(service, field) != credentials.NOT_SET
+        is_set = credentials.summarize_secret(service, field) != str(credentials.NOT_SET)
         return service.authentication if is_set else None
     return getattr(service, field)
 

@@ -77,7 +77,7 @@ async def test_a_check_of_the_host_is_named(
             return
         error = await failure(service)
     assert error.kind == "forbidden"
-    assert error.hint == HOST_CHECK_HINT
+    assert error.hint == str(HOST_CHECK_HINT)
     assert f"HTTP {status}" in error.message
     assert f"The service said: “{words}”" in error.message
     assert "credentials" not in error.message + error.hint
@@ -103,7 +103,7 @@ async def test_an_rpc_error_about_the_host_has_the_hint(service_at: MakeService)
     with Served(ended(403, body, "application/json")) as served:
         error = await failure(await service_at(served.url))
     assert error.message == "The service refused: Invalid Host: x"
-    assert error.hint == HOST_CHECK_HINT
+    assert error.hint == str(HOST_CHECK_HINT)
 
 
 async def test_a_secret_that_the_server_repeats_is_hidden(service_at: MakeService) -> None:

@@ -138,7 +138,7 @@ def test_several_remotes_are_several_services_also_as_the_registry_answers() -> 
 @pytest.mark.parametrize("remotes", [None, [], {}])
 def test_a_package_to_be_run_is_refused_with_the_way_out(remotes: Any) -> None:
     value = of_registry(packages=[{"registryType": "npm"}], remotes=remotes)
-    assert one(value) == RejectedEntry(label="weather", reason=BRIDGE)
+    assert one(value) == RejectedEntry(label="weather", reason=str(BRIDGE))
 
 
 # --- what cannot be ------------------------------------------------------------------------------
