@@ -52,7 +52,12 @@ def test_a_message_that_cannot_be_taken_says_why_and_leaves_nothing(
 
 @pytest.mark.parametrize(
     ("model", "sentence"),
-    [("", "No model is set up"), ("gpt", "No model is set up"), ("nobody:x", "No model is set up"), ("openai:", "No model is set up")],
+    [
+        ("", "No model is set up"),
+        ("gpt", "no model"),
+        ("nobody:x", "no model"),
+        ("openai:", "no model"),
+    ],
 )
 def test_an_unknown_model_is_refused_with_what_to_do(
     owner: Member, model: str, sentence: str

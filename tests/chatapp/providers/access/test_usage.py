@@ -331,8 +331,11 @@ def test_an_admin_may_say_what_tokens_cost_that_a_provider_keeps(transactional_d
 @pytest.mark.parametrize(
     ("fields", "says"),
     [
-        ({"currency": "USD"}, "Say how many tokens or how much money"),
-        ({"tokens": "5", "is_shared": "on", "currency": "USD"}, "Only a group can share an allowance"),
+        ({"currency": "USD"}, "Enter a number of tokens, a cost, or both"),
+        (
+            {"tokens": "5", "is_shared": "on", "currency": "USD"},
+            "Only a group can share an allowance",
+        ),
         ({"tokens": "0", "currency": "USD"}, "greater than or equal to 1"),
         ({"tokens": "5", "currency": "usd"}, "three-letter currency code"),
     ],
