@@ -34,7 +34,7 @@ def boxes(tab: Page) -> Locator:
 
 
 def three_wait(tab: Page) -> None:
-    expect(tab.get_by_text(SOME_WAIT)).to_be_visible()
+    expect(tab.locator("#batch").get_by_text(SOME_WAIT)).to_be_visible()
     tick_as_read(tab)
 
 
@@ -65,7 +65,7 @@ def test_another_tab_follows_and_keeps_what_is_ticked_in_it(visit: Visit) -> Non
     boxes(there).nth(1).check()
     button(cards(here).first, "Allow once").click()
     expect(cards(there)).to_have_count(2)
-    expect(there.get_by_text("2 actions need your approval.")).to_be_visible()
+    expect(there.locator("#batch").get_by_text("2 actions need your approval.")).to_be_visible()
     expect(boxes(there)).to_be_checked()
     button(there, "Deny all").click()
     expect(cards(here)).to_have_count(0)
