@@ -80,7 +80,7 @@ def test_a_fact_is_allowed_once_with_other_words_and_stands_on_its_page(visit: V
     question.get_by_label("text").fill(FACT)
     tick_as_read(tab)
     button(question, "Allow with these values").click()
-    expect(region(tab)).to_contain_text(f"Remembered: {FACT}")
+    expect(region(tab)).to_contain_text(f"Saved to memory: {FACT}")
     expect(region(tab)).to_contain_text("I keep it in mind.")
     expect_over(tab)
 

@@ -33,7 +33,7 @@ def add_test(tab: Page, expected: str) -> None:
     tab.get_by_role("option", name="admin", exact=True).click()
     tab.get_by_label("Service:").select_option("shop")
     tab.get_by_label("Tool:").fill("delete_order")
-    tab.get_by_label("Must:").select_option(expected)
+    tab.get_by_label("Expected decision:").select_option(expected)
     button(tab, "Save").first.click()
 
 

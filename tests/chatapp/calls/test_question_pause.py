@@ -146,7 +146,7 @@ async def test_the_card_names_who_asks_and_where_the_answer_goes(
     assert shown.buttons() == ["Answer", "Decline", "Cancel"]
     field = shown.one("input", name="v0-name")
     assert (field["type"], field["minlength"], "required" in field) == ("text", "2", True)
-    assert shown.one("label", for_=field["id"]).text == "Name needed"
+    assert shown.one("label", for_=field["id"]).text == "Name required"
 
 
 async def test_what_does_not_fit_comes_back_with_what_was_typed_and_nothing_is_sent(

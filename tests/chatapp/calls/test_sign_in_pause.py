@@ -266,7 +266,7 @@ async def test_members_are_told_whom_to_ask_where_an_admin_signs_in_for_all(
     call = await parked(runtime, turn)
     await in_database(Service.objects.update, authentication="oauth_shared")
     shown = await in_database(card, owner, turn.conversation, call)
-    assert "an admin makes it" in shown.text
+    assert "An admin signs in once for everyone" in shown.text
     assert shown.buttons() == ["Do not sign in"]
 
 

@@ -13,14 +13,17 @@ from chatapp.server.migration_changes import DatabaseChanges
 def state(**options: Any) -> ProjectState:
     found = ProjectState()
     meta = {"verbose_name": options.pop("title", "thing")}
-    fields = [("id", models.BigAutoField(primary_key=True)), ("name", models.CharField(**options))]
+    fields: dict[str, models.Field[Any, Any]] = {
+        "id": models.BigAutoField(primary_key=True),
+        "name": models.CharField(**options),
+    }
     found.add_model(ModelState("things", "Thing", fields, meta))
     return found
 
 
 def changes(after: ProjectState) -> Any:
-    before = state(max_length=10)
-    return DatabaseChanges(before, after)._detect_changes()
+    detector: Any = DatabaseChanges(state(max_length=10), after)
+    return detector._detect_changes()
 
 
 def test_labels_need_no_migration() -> None:

@@ -59,7 +59,7 @@ def test_the_page_says_who_is_signed_in_since_when_and_for_what(
         assert "Signed in" in said and f"{timezone.localtime():%b %Y}" in said and "tools" in said
     registration = OAuthClient.objects.get()
     said = row(page, registration.client_id).text
-    assert "Registered by ourselves" in said and registration.issuer in said
+    assert "Registered automatically" in said and registration.issuer in said
 
 
 def test_no_token_and_no_secret_is_on_the_page(
@@ -100,7 +100,7 @@ def test_what_the_service_wants_beyond_it_is_told(
 ) -> None:
     async_to_sync(record_challenge)(connected, ada, ['Bearer scope="tools admin"'])
     said = row(page_of(admin_client, connected), "ada").text
-    assert "Has to sign in again" in said and "now also wants: tools, admin" in said
+    assert "Sign-in needed" in said and "now also requires: tools, admin" in said
 
 
 def test_a_sign_in_to_an_earlier_address_is_not_listed(connected: Service) -> None:
@@ -160,7 +160,8 @@ def test_what_is_not_of_this_service_is_left_alone(
         given = str(ids.values_list("pk", flat=True)[0])
     url = reverse(f"admin:mcpconfig_service_{button}", args=[other.pk])
     answer = admin_client.post(url, {"sign_in": given, "registration": given}, follow=True)
-    assert "is gone already" in answer.content.decode()
+    text = answer.content.decode()
+    assert "was already deleted" in text or "has already ended" in text
     assert OAuthGrant.objects.count() == 2 and OAuthClient.objects.count() == 1
 
 

@@ -206,7 +206,7 @@ def private(service: Service) -> None:
     [
         (moved, "its service changed"),
         (changed, "its service changed"),
-        (private, "Only somebody uses this service"),
+        (private, "Only somebody can use this service"),
     ],
 )
 def test_a_yes_holds_only_while_everything_is_as_it_was_shown(

@@ -96,7 +96,7 @@ def test_a_person_connects_and_disconnects_a_service(owner: Member, vault: Servi
     answer = connect(client)
 
     assert answer.status_code == 200
-    assert "The vault is connected." in page(answer).one("section", aria_label="The sign-in").text
+    assert "The vault is connected." in page(answer).one("section", aria_label="Sign-in").text
     row = get_row(client)
     assert row.one(data_standing="connected")
     assert "tools" in row.one("small").text
@@ -359,4 +359,4 @@ def test_there_is_no_document_without_a_public_address(client: Client, db: None)
 
 def test_the_account_menu_leads_to_the_services(owner: Member, vault: Service) -> None:
     body = page(signed_in(owner).get("/"))
-    assert [link.text for link in body.all("a", href="/services/")] == ["Services"]
+    assert [link.text for link in body.all("a", href="/services/")] == ["Connected services"]
