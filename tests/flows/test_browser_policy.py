@@ -42,7 +42,7 @@ def test_a_rule_that_would_break_a_test_is_held_back_and_then_tried_as_a_draft(
 ) -> None:
     tab = visit.tab("admin", viewport=LAPTOP)
     add_test(tab, "ask")
-    expect(tab.get_by_text("holds", exact=True)).to_be_visible()
+    expect(tab.get_by_text("passes", exact=True)).to_be_visible()
 
     tab.goto("/admin/chatapp/policyrule/add/")
     tab.get_by_label("Name:").fill("All run")
