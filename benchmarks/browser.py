@@ -1,6 +1,6 @@
 """Whether a page keeps up with a long answer: the tasks that blocked a tab of a real browser.
 
-Run `python -m benchmarks.browser [--chunks 4000] [--rate 40]`. Chromium shows the page of a chat
+Run `python -m benchmarks.browser [--chunks 5000] [--rate 40]`. Chromium shows the page of a chat
 while an answer of some 10,000 tokens arrives. A task of 50 ms or more is a long task
 (https://www.w3.org/TR/longtasks/): meanwhile the tab answers no key and no click. A task of 120 ms
 that the benchmark itself runs must be noticed. Run it on a machine that does nothing else.
@@ -8,13 +8,11 @@ that the benchmark itself runs must be noticed. Run it on a machine that does no
 
 import argparse
 import asyncio
-import json
 import shutil
 import tempfile
 import uuid
 from pathlib import Path
 
-from playwright._impl._api_structures import SetCookieParam
 from playwright.async_api import Page, async_playwright
 
 from chatapp.providers.estimate import count_text_tokens
@@ -52,7 +50,10 @@ async def measure(ours: Ours, chunks: int, rate: int) -> list[Figure]:
             executable_path=shutil.which("chromium"), args=ARGUMENTS
         )
         page = await browser.new_page(base_url=ours.address)
-        await page.context.add_cookies(read_cookies(ours))
+        cookies = (pair.strip().split("=", 1) for pair in ours.cookies.split(";"))
+        await page.context.add_cookies(
+            [{"name": name, "value": value, "url": ours.address} for name, value in cookies]
+        )
         await page.goto(f"/c/{tab.conversation}/")
         await page.evaluate(OBSERVE)
         await check_observer(page)
@@ -86,11 +87,6 @@ async def check_observer(page: Page) -> None:
     assert tasks and max(tasks) >= PLANTED_MS, f"The planted task was not noticed: {tasks}"
 
 
-def read_cookies(ours: Ours) -> list[SetCookieParam]:
-    pairs = (pair.strip().split("=", 1) for pair in ours.cookies.split(";"))
-    return [{"name": name, "value": value, "url": ours.address} for name, value in pairs]
-
-
 async def run(options: argparse.Namespace, folder: Path, database_url: str) -> list[Figure]:
     with run_model() as model_url:
         async with open_ours(folder, model_url, database_url) as ours:
@@ -101,14 +97,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.browser", description=__doc__)
     parser.add_argument("--chunks", type=int, default=MAX_CHUNKS)
     parser.add_argument("--rate", type=int, default=RATE)
-    parser.add_argument("--json", type=Path, help="store the figures in this file")
     options = read_options(parser, chunks=40)
     with tempfile.TemporaryDirectory() as folder, database("sqlite", Path(folder)) as url:
         figures = asyncio.run(run(options, Path(folder), url))
     print_figures("a long answer in a browser", figures)
-    if options.json:
-        kept = {what: [round(number, 2), unit] for what, number, unit in figures}
-        options.json.write_text(json.dumps(kept, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -170,11 +170,16 @@ def _filter_open(call: ToolCall, binding: str) -> QuerySet[Approval]:
     )
 
 
-def deny(call: ToolCall, *, by: Member, binding: str, reason: str = "") -> None:
-    """Deny this call; `reason` is a note to the assistant."""
+def check_note(reason: str) -> None:
+    """Raise Refused if a note to the assistant is too long."""
     if len(reason) > REASON_CHARACTERS:
         sentence = _("Your note to the assistant is too long. The limit is %(most)s characters.")
         raise Refused(sentence % {"most": f"{REASON_CHARACTERS:,}"})
+
+
+def deny(call: ToolCall, *, by: Member, binding: str, reason: str = "") -> None:
+    """Deny this call; `reason` is a note to the assistant."""
+    check_note(reason)
     right = None if _is_requester(call, by) else _find_right(call, by)
     _decide(call, by, binding, Approval.State.DENIED, State.DENIED, reason.strip(), right)
 

@@ -13,7 +13,7 @@ from chatapp.journal.journal import signal_turn, wake
 from chatapp.models import Member, Review, ToolCall
 from chatapp.people.refused import CHANGED, Refused, refuse_haste
 
-from .decisions import REASON_CHARACTERS
+from .decisions import check_note
 
 
 def filter_open_reviews(person: Member) -> QuerySet[ToolCall]:
@@ -33,9 +33,7 @@ def give_result(call: ToolCall, *, by: Member, binding: str, shown_at: float | N
 
 def withhold_result(call: ToolCall, *, by: Member, binding: str, reason: str = "") -> None:
     """Keep this result from the model; `reason` is a note to it."""
-    if len(reason) > REASON_CHARACTERS:
-        sentence = _("Your note to the assistant is too long. The limit is %(most)s characters.")
-        raise Refused(sentence % {"most": f"{REASON_CHARACTERS:,}"})
+    check_note(reason)
     _settle(call, Review.State.HELD_BACK, by, binding, reason.strip())
 
 

@@ -19,6 +19,8 @@ from chatapp.tools.catalogue import (
     CatalogueTool,
     annotate_state,
     assess_risk,
+    is_confirmed,
+    is_safe_to_repeat,
     is_unchanged,
     read_state,
 )
@@ -111,11 +113,10 @@ def _is_set_as_offered(
     values = {name: getattr(row, f"set_{name}") for name in SET_FIELDS}
     is_set = values["is_enabled"] is not None
     setting = ToolSetting(**values) if is_set else None
-    is_confirmed = setting is not None and setting.confirmed_hash == definition.hash != ""
     return (
         (setting is None or setting.is_enabled)
         and definition.hash == tool.definition_hash
-        and is_confirmed == tool.is_confirmed
-        and (setting is not None and setting.is_safe_to_repeat) == tool.is_safe_to_repeat
+        and is_confirmed(definition, setting) == tool.is_confirmed
+        and is_safe_to_repeat(setting) == tool.is_safe_to_repeat
         and assess_risk(service, definition, setting) == tool.risk
     )

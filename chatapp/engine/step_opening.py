@@ -52,7 +52,7 @@ def begin_turn(turn_id: uuid.UUID) -> BegunTurn | None:
     try:
         request = prepare_at_once(taken.turn)
     except Exception:
-        # Whoever moves the turn meets the error again, and ends the turn in good order.
+        # The engine builds the request again, gets the same error and ends the turn with a notice.
         log.exception("The first request of turn %s could not be built", turn_id)
         request = None
     return BegunTurn(taken=taken, opened=Opened(step=step, request=request))

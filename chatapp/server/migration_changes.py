@@ -1,7 +1,7 @@
-"""Finds the changes of models that need a migration: those of the database, and not of its labels.
+"""Finds the changes of models that need a migration. A changed label needs none.
 
-Labels are translated and reworded often. A migration for each would make every start slower, as
-Django builds the state of all models anew for each changed field.
+Labels are translated and reworded often. Migrations for them would slow down every first start,
+because Django rebuilds the state of its models for each changed field.
 """
 
 from typing import Any

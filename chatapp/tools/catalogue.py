@@ -254,15 +254,15 @@ def _load_usable(person: Member, services: list[str] | None) -> list[Service]:
 
 @compiled
 def _list_usable(person_id: int) -> QuerySet[Service]:
-    return _read_usable(Service.objects.usable_by(person_id))
+    return _annotate_usable(Service.objects.usable_by(person_id))
 
 
 @compiled
 def _list_usable_by_staff(person_id: int) -> QuerySet[Service]:
-    return _read_usable(Service.objects.usable_by(person_id, is_staff=True))
+    return _annotate_usable(Service.objects.usable_by(person_id, is_staff=True))
 
 
-def _read_usable(services: QuerySet[Service]) -> QuerySet[Service]:
+def _annotate_usable(services: QuerySet[Service]) -> QuerySet[Service]:
     has_denials = Exists(PolicyRule.objects.deny_tools())
     return services.only(*READ_FIELDS).annotate(has_denials=has_denials, **annotate_state())
 
@@ -419,9 +419,18 @@ def _build_tool(
         definition_hash=definition.hash,
         endpoint=service.endpoint,
         risk=assess_risk(service, definition, setting),
-        is_confirmed=setting is not None and setting.confirmed_hash == definition.hash != "",
-        is_safe_to_repeat=setting is not None and setting.is_safe_to_repeat,
+        is_confirmed=is_confirmed(definition, setting),
+        is_safe_to_repeat=is_safe_to_repeat(setting),
     )
+
+
+def is_confirmed(definition: ToolDefinition, setting: ToolSetting | None) -> bool:
+    """Whether an admin confirmed exactly this definition."""
+    return setting is not None and setting.confirmed_hash == definition.hash != ""
+
+
+def is_safe_to_repeat(setting: ToolSetting | None) -> bool:
+    return setting is not None and setting.is_safe_to_repeat
 
 
 def _build_description(service: str, text: str) -> str:

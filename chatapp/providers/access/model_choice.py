@@ -129,9 +129,7 @@ def choose_model(model_id: str, person: Member | None) -> ChosenModel:
     rows = _load_providers()
     row = next((row for row in rows if row.slug == prefix), None)
     if row is None:
-        kinds = environment.kinds_of_account(prefix)
-        same = [each for each in rows if each.key_place == KeyPlace.ENVIRONMENT]
-        if _is_closed([each for each in same if each.kind in kinds], name):
+        if _is_closed(_choose_environment_rows(rows, prefix), name):
             raise unknown_model_error(model_id)
         return _choose_by_name(model_id)
     usable = ChatModel.objects.for_member(person).filter(provider=row, name=name)
@@ -255,10 +253,7 @@ def _list_environment_models(rows: list[ModelProvider]) -> list[OfferedModel]:
     for prefix in DEFAULT_MODELS:
         if prefix in taken or not is_offered(prefix):
             continue
-        kinds = environment.kinds_of_account(prefix)
-        of_account = [
-            row for row in rows if row.key_place == KeyPlace.ENVIRONMENT and row.kind in kinds
-        ]
+        of_account = _choose_environment_rows(rows, prefix)
         if not _are_open(of_account):
             continue
         listed = _list_names(of_account)
@@ -319,6 +314,12 @@ def _find_account_rows(row: ModelProvider) -> QuerySet[ModelProvider]:
     if row.key_place == KeyPlace.ENVIRONMENT:
         return _find_environment_rows(row.kind)
     return ModelProvider.objects.filter(pk=row.pk)
+
+
+def _choose_environment_rows(rows: Iterable[ModelProvider], kind: str) -> list[ModelProvider]:
+    """Return those of all rows that are of the environment's account of this kind."""
+    kinds = environment.kinds_of_account(kind)
+    return [row for row in rows if row.key_place == KeyPlace.ENVIRONMENT and row.kind in kinds]
 
 
 def _find_environment_rows(kind: str) -> QuerySet[ModelProvider]:
