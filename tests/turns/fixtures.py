@@ -1,13 +1,16 @@
 """A person, their conversation and a turn; an engine with a scripted model and real services."""
 
 from collections.abc import AsyncIterator, Iterator
+from typing import Any
 
 import pytest
 import pytest_asyncio
 
 from chatapp.conversations import intake
 from chatapp.demo.seed import seed
+from chatapp.engine import engine
 from chatapp.engine.runtime import EngineRuntime, close_engine_runtime, open_engine_runtime
+from chatapp.live import hub
 from chatapp.models import Conversation, Member, Note, Turn
 from chatapp.providers import registry
 from chatapp.server.database import close_threads
@@ -62,6 +65,15 @@ async def runtime(turn: Turn) -> AsyncIterator[EngineRuntime]:
     yield opened
     await close_engine_runtime(opened)
     close_threads()
+
+
+@pytest.fixture
+def no_polls(monkeypatch: pytest.MonkeyPatch, settings: Any) -> None:
+    """Background tasks that start afterwards do not run again: tests that count statements name
+    this before the engine."""
+    monkeypatch.setattr(hub, "POLL_SECONDS", 3600.0)
+    monkeypatch.setattr(engine, "STOP_CHECK_SECONDS", 3600.0)
+    settings.LEASE_SECONDS = 10_800
 
 
 @pytest.fixture

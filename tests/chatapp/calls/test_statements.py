@@ -19,7 +19,6 @@ from chatapp.calls.ledger import record_outcome
 from chatapp.conversations import intake
 from chatapp.engine import engine
 from chatapp.engine.runtime import EngineRuntime
-from chatapp.live import hub
 from chatapp.models import ToolCall, Turn
 from chatapp.server.database import in_database
 from chatapp.telemetry.database_statements import TRANSACTION_STATEMENTS
@@ -37,7 +36,8 @@ from tests.turns.acts import (
     wait_until_released,
 )
 
-pytestmark = pytest.mark.django_db(transaction=True)
+# How often background tasks run depends on the machine.
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("no_polls")]
 BESIDE = (*TRANSACTION_STATEMENTS, "COMMIT")
 OF_A_CALL = 15
 OF_A_CALL_IN_A_STEP = 13
@@ -54,12 +54,8 @@ def served() -> Iterator[Served]:
 
 
 @pytest.fixture
-def chat(turn: Turn, served: Served, monkeypatch: pytest.MonkeyPatch, settings: Any) -> Turn:
-    """The first turn of a chat that may use a tool. Background tasks do not count, as it depends on
-    the machine how often they run."""
-    monkeypatch.setattr(hub, "POLL_SECONDS", 3600.0)
-    monkeypatch.setattr(engine, "STOP_CHECK_SECONDS", 3600.0)
-    settings.LEASE_SECONDS = 10_800
+def chat(turn: Turn, served: Served) -> Turn:
+    """The first turn of a chat that may use a tool."""
     create_offered_service("gate", served.url, "read_at_once")
     return turn
 

@@ -1,3 +1,12 @@
 """The people, turns and services that the tests of this room share."""
 
-from tests.turns.fixtures import _scripted_model, ada, conversation, notebook, owner, runtime, turn
+from tests.turns.fixtures import (
+    _scripted_model,
+    ada,
+    conversation,
+    no_polls,
+    notebook,
+    owner,
+    runtime,
+    turn,
+)

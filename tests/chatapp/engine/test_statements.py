@@ -2,15 +2,12 @@
 
 import uuid
 from collections.abc import AsyncGenerator
-from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
 from django.test import Client
 
-from chatapp.engine import engine
 from chatapp.engine.runtime import EngineRuntime
-from chatapp.live import hub
 from chatapp.live.hub import current_hub
 from chatapp.models import Member, Turn
 from chatapp.providers.account import Account
@@ -26,15 +23,7 @@ OF_A_TURN = 38
 OF_A_COMMIT = 2
 
 
-@pytest.fixture
-def _no_polls(monkeypatch: pytest.MonkeyPatch, settings: Any) -> None:
-    """Background tasks count as well, and how often they run depends on the machine."""
-    monkeypatch.setattr(hub, "POLL_SECONDS", 3600.0)
-    monkeypatch.setattr(engine, "STOP_CHECK_SECONDS", 3600.0)
-    settings.LEASE_SECONDS = 10_800
-
-
-@pytest.mark.usefixtures("_no_polls")
+@pytest.mark.usefixtures("no_polls")
 async def test_a_turn_with_an_open_page_takes_few_statements_and_each_commit_two(
     turn: Turn, owner: Member, runtime: EngineRuntime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
