@@ -49,7 +49,7 @@ class ModelFiles:
         self._found = found
         self._kept = _choose_newest(found)
         chosen = {each.file for each in self._kept if each.file is not None}
-        rows = File.objects.filter(pk__in=chosen).values_list("pk", "data")
+        rows = File.objects.filter(pk__in=chosen).values_list("pk", "data") if chosen else ()
         self._data = {pk: base64.b64encode(data).decode() for pk, data in rows}
 
     def list_media(self, part: Part) -> tuple[Media, ...]:

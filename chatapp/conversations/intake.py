@@ -164,8 +164,10 @@ def _accept(
         journal.message_entry(answer),
         journal.turn_entry(turn, Turn.State.QUEUED),
     ]
+    # Before the events: what waits for the commit runs in this order, and a model should be asked
+    # before pages are rendered.
+    journal.begin(turn.pk)
     journal.append(conversation.pk, turn.pk, entries, is_activity=True)
-    transaction.on_commit(lambda: wake(turn.pk))
     reach(FaultPoint.MESSAGE_STORED_UNCOMMITTED)
     return turn
 

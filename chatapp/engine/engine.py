@@ -19,6 +19,7 @@ from functools import partial
 from typing import Any, TypeVarTuple, assert_never
 
 from django.conf import settings
+from django.db import transaction
 from django.utils.translation import gettext_lazy
 
 from chatapp.audit.audit_log import SERVER, acting_as
@@ -50,7 +51,7 @@ from .model_call import call_model
 from .model_request import PreparedRequest, load_catalogue, prepare_request
 from .next_action import CallModel, Decide, Execute, Finish, Reason, Wait, next_action
 from .notices import note_missing
-from .step_opening import BegunTurn, Opened, begin_step, begin_turn
+from .step_opening import BegunTurn, Opened, add_request, begin_step, begin_turn, take_and_open
 from .turn_state import read_turn
 
 log = logging.getLogger(__name__)
@@ -115,6 +116,7 @@ class Engine:
         """Start the background tasks. The engine of a command does not sweep."""
         self._runtime.is_closing = False
         self._runtime.wake_listeners.append(self.wake)
+        self._runtime.begin_new_turn = self.begin_new
         self._runtime.journal_listeners.append(self._note_plans)
         self._spawn(self.commit.run)
         self._spawn(self._repeat, settings.LEASE_SECONDS / RENEW_PART, self._renew)
@@ -147,6 +149,8 @@ class Engine:
         await self._wait_for_runs(wait_seconds)
         self._runtime.is_closing = True
         self._runtime.wake_listeners.remove(self.wake)
+        if self._runtime.begin_new_turn == self.begin_new:
+            self._runtime.begin_new_turn = None
         self._runtime.journal_listeners.remove(self._note_plans)
         tasks = [run.task for run in self._runs.values() if run.task] + list(self._tasks)
         for task in tasks:
@@ -173,6 +177,31 @@ class Engine:
             # In an empty context, as the turn outlives the request that woke it.
             self._loop.call_soon_threadsafe(self._begin, turn_id, context=Context())
 
+    def begin_new(self, turn_id: uuid.UUID) -> bool:
+        """Take a new turn inside the transaction that stores it, and move it after the commit.
+        Return whether this engine takes it. Called in the thread of the transaction.
+
+        A turn that is woken instead needs a visit of the database and a commit of its own, for
+        which a person waits."""
+        if self.is_shutting_down:
+            return False
+        begun = take_and_open(turn_id)
+        if begun is not None:
+            # An error must not look as if the message had not been stored; the lease runs out then.
+            transaction.on_commit(lambda: self._move_soon(begun), robust=True)
+        return begun is not None
+
+    def _move_soon(self, begun: BegunTurn) -> None:
+        """Build the request of a turn that was just committed, and move the turn."""
+        reach(FaultPoint.TURN_FOUND)
+        if self.is_shutting_down:
+            return release(begun.taken.lease)
+        prepared = add_request(begun)
+        with contextlib.suppress(RuntimeError):  # the loop is closing, so the lease runs out
+            self._loop.call_soon_threadsafe(
+                self._spawn, self._move_begun, prepared, context=Context()
+            )
+
     def _begin(self, turn_id: uuid.UUID) -> None:
         if self.is_shutting_down:
             return
@@ -191,7 +220,11 @@ class Engine:
         begun = await _begin_turn(turn_id)
         if begun is None:
             return
+        await self._move_begun(begun)
+
+    async def _move_begun(self, begun: BegunTurn) -> None:
         run = Run(lease=begun.taken.lease, begun=begun)
+        turn_id = run.lease.turn_id
         self._runs[turn_id] = run
         run.task = asyncio.create_task(self._move(run))
         try:

@@ -3,7 +3,7 @@ call are what a person waits for."""
 
 import logging
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from django.db import transaction
 
@@ -36,26 +36,39 @@ class BegunTurn:
 
 
 def begin_turn(turn_id: uuid.UUID) -> BegunTurn | None:
-    """Lease the turn and read it; if it is new, open its first step in the same transaction.
-    Return None if another worker has it or it has nothing to do."""
-    step = None
+    """Lease the turn and read it; if it is new, open its first step in the same transaction and
+    build its request. Return None if another worker has it or it has nothing to do."""
     with transaction.atomic():
-        taken = take_turn(turn_id)
-        if taken is None:
-            return None
-        is_new = taken.lease.fence == 1 and taken.state.step is None
-        if is_new and isinstance(next_action(taken.state), CallModel):
-            reach(FaultPoint.FIRST_STEP_CHOSEN)
-            step = create_step(taken.turn, 1)
-    if step is None:
+        begun = take_and_open(turn_id)
+    return None if begun is None else add_request(begun)
+
+
+def take_and_open(turn_id: uuid.UUID) -> BegunTurn | None:
+    """Do the part of `begin_turn` that writes, inside the caller's transaction."""
+    taken = take_turn(turn_id)
+    if taken is None:
+        return None
+    is_new = taken.lease.fence == 1 and taken.state.step is None
+    if not (is_new and isinstance(next_action(taken.state), CallModel)):
         return BegunTurn(taken=taken)
+    reach(FaultPoint.FIRST_STEP_CHOSEN)
+    step = create_step(taken.turn, 1)
+    return BegunTurn(taken=taken, opened=Opened(step=step, request=None))
+
+
+def add_request(begun: BegunTurn) -> BegunTurn:
+    """Build the request of the step that was opened, if one was. Called after the commit: it only
+    reads."""
+    if begun.opened is None:
+        return begun
+    turn = begun.taken.turn
     try:
-        request = prepare_at_once(taken.turn)
+        request = prepare_at_once(turn)
     except Exception:
         # The engine builds the request again, gets the same error and ends the turn with a notice.
-        log.exception("The first request of turn %s could not be built", turn_id)
-        request = None
-    return BegunTurn(taken=taken, opened=Opened(step=step, request=request))
+        log.exception("The first request of turn %s could not be built", turn.pk)
+        return begun
+    return replace(begun, opened=replace(begun.opened, request=request))
 
 
 def begin_step(lease: Lease, turn: Turn, number: int, *, is_new: bool) -> Opened:

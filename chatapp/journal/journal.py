@@ -29,6 +29,13 @@ def wake(turn_id: uuid.UUID) -> None:
         listener(turn_id)
 
 
+def begin(turn_id: uuid.UUID) -> None:
+    """Let the engine begin a new turn. Called inside the transaction that stores the turn."""
+    begin_now = current_runtime().begin_new_turn
+    if begin_now is None or not begin_now(turn_id):
+        transaction.on_commit(lambda: wake(turn_id))
+
+
 def signal_turn(turn_id: uuid.UUID) -> Turn:
     """Lock the turn and count an event from outside. A waiting turn becomes queued.
 

@@ -61,6 +61,9 @@ class Runtime:
 
     # Called with the id of a turn that has something to do; see `chatapp/journal/journal.py`.
     wake_listeners: list[Callable[[uuid.UUID], None]] = field(default_factory=list)
+    # Called with the id of a new turn inside the transaction that stores it. Returns whether the
+    # engine of this process moves it, without being woken; see `chatapp/engine/engine.py`.
+    begin_new_turn: Callable[[uuid.UUID], bool] | None = None
     # Called with the journal's `Event`s after their commit; see `chatapp/journal/journal.py`.
     journal_listeners: list[Callable[[Sequence[Any]], None]] = field(default_factory=list)
     # Called with the ids of people whose pages may have changed; see `chatapp/people/signals.py`.
