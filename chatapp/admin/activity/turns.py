@@ -14,6 +14,7 @@ from django.utils.translation import gettext_lazy as _lazy
 
 from chatapp.admin.badges import EMPTY, describe_seconds, render_badge
 from chatapp.models import Approval, Step, ToolCall, Turn
+from chatapp.permissions.reasons import translate_reason
 from mcpconfig.admin.read_only import ReadOnlyMixin
 
 from .chat_reasons import ReasonFirstMixin
@@ -142,7 +143,7 @@ class ToolCallAdmin(ReasonFirstMixin, ReadOnlyMixin, admin.ModelAdmin):
         "risk_badge",
         "risk_reasons",
         "state_badge",
-        "why",
+        "policy_reason",
         "decided_by",
         "formatted_arguments",
         "formatted_result",
@@ -164,7 +165,11 @@ class ToolCallAdmin(ReasonFirstMixin, ReadOnlyMixin, admin.ModelAdmin):
 
     @admin.display(description=_lazy("Risk reasons"))
     def risk_reasons(self, call: ToolCall) -> str:
-        return " ".join(call.reasons) or EMPTY
+        return " ".join(map(translate_reason, call.reasons)) or EMPTY
+
+    @admin.display(description=_lazy("Reason"))
+    def policy_reason(self, call: ToolCall) -> str:
+        return translate_reason(call.why) or EMPTY
 
     @admin.display(description=_lazy("State"), ordering="state")
     def state_badge(self, call: ToolCall) -> SafeString | str:

@@ -18,6 +18,7 @@ from django.utils.translation import gettext_lazy as _lazy
 
 from chatapp.admin.badges import render_badge
 from chatapp.models import HousePolicy, PolicyRule, PolicyTest, ToolLimit
+from chatapp.permissions.reasons import translate_reason
 from chatapp.policy.policy_set import load_policy_set
 from chatapp.simulation.policy_tests import FailedTest, list_failing, list_newly_failing, load_cases
 
@@ -240,7 +241,9 @@ class PolicyTestAdmin(admin.ModelAdmin):
         if failure is None:
             return render_badge("low", _("passes"))
         badge = render_badge("high", _("fails: %(decision)s") % {"decision": failure.decided})
-        return format_html('{}<p class="help">{}</p>', badge, failure.decision.reason)
+        return format_html(
+            '{}<p class="help">{}</p>', badge, translate_reason(failure.decision.reason)
+        )
 
 
 def _run_tests(rows: list[Any]) -> list[Any]:

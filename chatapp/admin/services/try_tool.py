@@ -5,7 +5,7 @@ import time
 import uuid
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, cast
 
@@ -17,6 +17,7 @@ from django.utils.translation import gettext_lazy as _lazy
 
 from chatapp.models import Member, Trial
 from chatapp.people.refused import MIN_READING_SECONDS, Refused
+from chatapp.permissions.reasons import translate_reason
 from chatapp.rendering import call_values
 from chatapp.rendering.cards.schema_form import (
     Field,
@@ -28,7 +29,7 @@ from chatapp.rendering.cards.schema_form import (
 from chatapp.rendering.hidden_characters import draw_hidden
 from chatapp.rendering.results import build_trial_pieces, format_json_value
 from chatapp.simulation import manual_runs
-from chatapp.simulation.manual_runs import NotTyped, Proposal, judge
+from chatapp.simulation.manual_runs import Judgement, NotTyped, Proposal, judge
 from chatapp.views.access import MemberRequest
 from chatapp.views.chat.results import build_bytes_response, get_piece
 from mcpconfig.admin.service_pages import ServicePages
@@ -179,8 +180,7 @@ def _render_confirmation(
         "proposal": proposal,
         "problem": problem,
         "typed": request.POST.get("typed", ""),
-        "risk": judgement.risk,
-        "decision": judgement.decision,
+        **_translate_judgement(judgement),
         "arguments": call_values.draw_arguments(trial),
         "cautions": call_values.list_cautions(trial),
         "places": [
@@ -231,8 +231,7 @@ def _render_form(
         "definition": definition,
         "description": draw_hidden(definition.description),
         "claims": _describe_hints(definition),
-        "risk": judgement.risk,
-        "decision": judgement.decision,
+        **_translate_judgement(judgement),
         "may_change": judgement.may_change,
         "barrier": _explain_barrier(service, definition, person),
         "values": values,
@@ -243,6 +242,14 @@ def _render_form(
         "recent": recent[:MAX_RECENT],
     }
     return pages.render_page(request, "try", context, status if problem else 200)
+
+
+def _translate_judgement(judgement: Judgement) -> dict[str, Any]:
+    risk, decision = judgement.risk, judgement.decision
+    return {
+        "risk": replace(risk, reasons=tuple(map(translate_reason, risk.reasons))),
+        "decision": replace(decision, reason=translate_reason(decision.reason)),
+    }
 
 
 def _explain_barrier(service: Service, definition: ToolDefinition, person: Member) -> str:
@@ -281,6 +288,7 @@ def show_trial(
         "tab": "tools",
         "title": _("Trial: %(tool)s") % {"tool": call_values.get_title(trial)},
         "trial": trial,
+        "why": translate_reason(trial.why),
         "arguments": call_values.draw_arguments(trial),
         "results": build_trial_pieces(trial),
         "problem": call_values.draw_problem(trial),

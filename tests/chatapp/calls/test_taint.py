@@ -45,7 +45,7 @@ async def test_a_consent_is_suspended_once_strangers_words_came_before(
     assert append.state == state
     if is_open:
         assert append.risk == "high"
-        assert "“notebook”, which strangers may have written" in append.why
+        assert "untrusted content from “notebook”" in append.why
         assert "“notebook”" in append.reasons[0]
 
 
@@ -90,7 +90,7 @@ async def test_beyond_the_limit_of_a_day_each_use_asks(
     assert second.state == ToolCall.State.SUCCEEDED
     assert third.state == ToolCall.State.AWAITING_APPROVAL
     assert third.why == (
-        "Asked because you used this tool 2 times today (UTC); up to 2 run by themselves."
+        "Needs approval because you used this tool 2 times today (UTC). Daily limit: 2."
     )
 
 

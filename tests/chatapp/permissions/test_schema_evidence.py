@@ -22,12 +22,12 @@ def with_parameters(**parameters: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("parameter", "reason"),
     [
-        ("sql", "It takes a free SQL statement."),
-        ("sqlStatement", "It takes a free SQL statement."),
-        ("command", "It takes a free command."),
-        ("shell_command", "It takes a free command."),
-        ("code", "It takes free code."),
-        ("script", "It takes free code."),
+        ("sql", "It accepts any SQL statement."),
+        ("sqlStatement", "It accepts any SQL statement."),
+        ("command", "It accepts any command."),
+        ("shell_command", "It accepts any command."),
+        ("code", "It accepts any code."),
+        ("script", "It accepts any code."),
     ],
 )
 def test_a_parameter_for_free_code_makes_any_unfamiliar_tool_high(
@@ -99,7 +99,7 @@ def test_the_gravest_action_on_offer_counts(actions: list[str], level: str) -> N
 def test_an_action_raises_a_name_that_only_reads() -> None:
     schema = with_parameters(action={"oneOf": [{"const": "list"}, {"const": "delete"}]})
     risk = judged("list_memos", schema)
-    assert risk == Risk(level="high", reasons=("The list of its actions says that it deletes.",))
+    assert risk == Risk(level="high", reasons=("One of its actions deletes.",))
 
 
 def test_the_name_says_what_an_action_acts_on() -> None:

@@ -73,7 +73,7 @@ async def test_another_chat_uses_up_the_limit_of_this_one(
     call = await get_only_call(turn)
     assert call.state == ToolCall.State.AWAITING_APPROVAL
     assert call.why == (
-        "Asked because you used this tool once today (UTC); up to 1 run by themselves."
+        "Needs approval because you used this tool once today (UTC). Daily limit: 1."
     )
 
 

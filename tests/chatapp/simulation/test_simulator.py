@@ -71,14 +71,14 @@ def test_a_draft_says_what_would_have_changed_for_which_tool_and_person(
             happened="ask",
             would="deny",
             calls=13,
-            reason="Refused because an admin's rule forbids this tool.",
+            reason="Refused because an admin rule forbids it.",
         ),
         Change(
             tool_id="shop_change_label",
             happened="ask",
             would="allow",
             calls=7,
-            reason="Runs because an admin's rule allows this tool.",
+            reason="Runs because an admin rule allows it.",
         ),
     ]
     assert {each.person: (each.asked, each.would_ask) for each in found.questions} == {

@@ -104,7 +104,7 @@ def test_a_draft_is_replayed_and_nothing_of_it_is_stored(
         "10",
         "asked",
         "run",
-        "Runs because an admin's rule allows this tool.",
+        "Runs because an admin rule allows it.",
     ]
     people = {row[0]: row[1:] for row in rows(page, "Questions per person")}
     assert set(people) == {"owner", "stranger"}

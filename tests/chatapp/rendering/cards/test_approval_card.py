@@ -208,14 +208,14 @@ def test_it_is_explained_in_three_parts_that_no_model_wrote(turn: Turn) -> None:
     call = rows.question(
         turn,
         definition=tool,
-        why="Asked because its risk is high.",
+        why="Needs approval because the risk is high.",
         note="Ask Kim first.",
-        reasons=["Its name says that it deletes."],
+        reasons=["The name says it deletes."],
     )
     assert get_explanation(call) == {
         "What it does": "The service says: Removes a note for good.",
-        "Why it needs approval": "Asked because its risk is high. An admin says: Ask Kim first.",
-        "What could go wrong": "What it deletes may be gone for good.",
+        "Reason": "Needs approval because the risk is high. An admin says: Ask Kim first.",
+        "What could go wrong": "Deleted data may be gone permanently.",
     }
 
 
