@@ -121,16 +121,16 @@ NEEDS_APPROVAL: Mapping[str, str] = {
     "high": gettext_noop("Needs approval because the risk is high."),
 }
 SENDS_TO_ADDRESS = gettext_noop(
-    "The answer has read untrusted content from “%(service)s”. This call sends data to an address "
-    "that the content may have chosen: %(names)s."
+    "Needs approval because the answer read untrusted content from “%(service)s”. This call sends "
+    "data to an address that the content may have chosen: %(names)s."
 )
 SENDS_TO_RECIPIENT = gettext_noop(
-    "The answer has read untrusted content from “%(service)s”. This call sends data to a recipient "
-    "that the content may have chosen: %(names)s."
+    "Needs approval because the answer read untrusted content from “%(service)s”. This call sends "
+    "data to a recipient that the content may have chosen: %(names)s."
 )
 SENDS_TO_SEARCH = gettext_noop(
-    "The answer has read untrusted content from “%(service)s”. This call sends more than a few "
-    "words to a web search, which the content may have asked for: %(names)s."
+    "Needs approval because the answer read untrusted content from “%(service)s”. This call sends "
+    "more than a few words to a web search, which the content may have asked for: %(names)s."
 )
 TAINTED_DESPITE_CONSENT = gettext_noop(
     "Needs approval although you allowed this tool in advance. Before this call, the answer read "

@@ -9,7 +9,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _lazy
 
 from mcpconfig.models import ToolDefinition, ToolSetting
-from mcpconfig.services.tool_definitions import describe_tool_state
+from mcpconfig.services.tool_definitions import TOOL_STATES, describe_tool_state
 
 from .display import render_json
 from .read_only import ReadOnlyMixin
@@ -41,7 +41,7 @@ class ToolDefinitionAdmin(ReadOnlyMixin, admin.ModelAdmin):
         settings = ToolSetting.objects.filter(
             service_id=definition.service_id, name=definition.name
         )
-        return describe_tool_state(definition, settings.first())
+        return str(TOOL_STATES[describe_tool_state(definition, settings.first())])
 
     @admin.display(description=_lazy("Description"))
     def first_words(self, definition: ToolDefinition) -> str:

@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as _lazy
 
 from chatapp.models import Member, Trial
-from chatapp.people.refused import MIN_READING_SECONDS, Refused
+from chatapp.people.refused import Refused, refuse_haste
 from chatapp.permissions.reasons import translate_reason
 from chatapp.rendering import call_values
 from chatapp.rendering.cards.schema_form import (
@@ -38,7 +38,6 @@ from mcpconfig.secrets.credentials import has_personal_headers
 from mcpconfig.services.sharing import explain_refusal
 
 _CONFIRMATION_SIGNER = Signer(salt="chatapp.trial.confirmed")
-TOO_QUICK = _lazy("You decided too quickly to have read it. Check the request, then decide.")
 NOT_SHOWN = _lazy("This form could not be read. Review the request again.")
 MAX_RECENT = 5
 
@@ -143,7 +142,7 @@ def _run_or_confirm(
     """Run the tool, or show the confirmation if the policy asks and the run is not confirmed."""
     person, trial_id = request.user, _parse_id(request.POST.get("trial", ""))
     if trial_id is None:
-        raise Refused(str(NOT_SHOWN))
+        raise Refused(NOT_SHOWN)
     if not Trial.objects.filter(pk=trial_id, person=person).exists():
         confirmed = _read_confirmation(trial_id, request.POST.get("confirmed", ""))
         proposal = manual_runs.propose(person, definition, arguments, trial_id)
@@ -204,11 +203,10 @@ def _read_confirmation(trial_id: uuid.UUID, signed: str) -> str:
     try:
         binding, shown_for, shown_at = _CONFIRMATION_SIGNER.unsign_object(signed)
     except (BadSignature, ValueError):
-        raise Refused(str(NOT_SHOWN)) from None
+        raise Refused(NOT_SHOWN) from None
     if shown_for != str(trial_id):
-        raise Refused(str(NOT_SHOWN))
-    if time.time() - shown_at < MIN_READING_SECONDS:
-        raise Refused(str(TOO_QUICK), 409)
+        raise Refused(NOT_SHOWN)
+    refuse_haste(shown_at)
     return str(binding)
 
 

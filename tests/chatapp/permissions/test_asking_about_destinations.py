@@ -87,10 +87,7 @@ def test_a_rule_without_a_condition_on_the_destination_allows_no_call_of_a_highe
 
 def test_the_reason_says_where_the_text_came_from_and_which_value_decides() -> None:
     decision = decided(EVIL)
-    assert decision.reason == (
-        "The answer has read untrusted content from “web”. This call sends data to an address that "
-        "the content may have chosen: url."
-    )
+    assert decision.reason == reasons.SENDS_TO_ADDRESS % {"service": "web", "names": "url"}
     assert decision.is_once_only, "A consent would not replace this question."
     assert decided(MAIL, house=House()).reason.endswith(
         "sends data to a recipient that the content may have chosen: to."
