@@ -17,6 +17,7 @@ from .read_only import ReadOnlyMixin
 
 @admin.register(ToolDefinition)
 class ToolDefinitionAdmin(ReadOnlyMixin, admin.ModelAdmin):
+    empty_list = _lazy("No tools yet. Add a service and fetch its tools.")
     list_display = ("name", "service", "state", "first_words", "is_current", "first_seen_at")
     list_filter = ("is_current", "service")
     list_select_related = ("service",)

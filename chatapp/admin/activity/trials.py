@@ -15,6 +15,9 @@ from mcpconfig.admin.read_only import ReadOnlyMixin
 
 @admin.register(Trial)
 class TrialAdmin(ReadOnlyMixin, admin.ModelAdmin):
+    empty_list = _lazy(
+        "No trials yet. To run a tool by hand, open its service and choose “Try it”."
+    )
     list_display = ("tool_id", "person", "risk_badge", "state_badge", "sent_at", "duration")
     list_filter = ("state", "risk", "service", "sent_at")
     list_select_related = ("person",)

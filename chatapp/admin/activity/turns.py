@@ -79,6 +79,7 @@ def name_decider(call: ToolCall) -> str:
 
 @admin.register(Turn)
 class TurnAdmin(ReasonFirstMixin, ReadOnlyMixin, admin.ModelAdmin):
+    empty_list = _lazy("No turns yet. Each message of a member starts one.")
     conversation_path = "conversation_id"
     list_display = (
         "created_at",
@@ -123,6 +124,9 @@ class TurnAdmin(ReasonFirstMixin, ReadOnlyMixin, admin.ModelAdmin):
 
 @admin.register(ToolCall)
 class ToolCallAdmin(ReasonFirstMixin, ReadOnlyMixin, admin.ModelAdmin):
+    empty_list = _lazy(
+        "No tool calls yet. They appear here when the assistant uses a tool in a chat."
+    )
     conversation_path = "turn.conversation_id"
     list_display = (
         "tool_id",

@@ -68,6 +68,7 @@ def _list_failing_without(row: Any) -> list[FailedTest]:
 
 @admin.register(PolicyRule)
 class RuleAdmin(DeletableAdmin):
+    empty_list = _lazy("No rules yet. Add one to allow, ask about or refuse certain calls.")
     form = RuleForm
     list_display = ("name", "effect_badge", "sentence", "is_enabled")
     list_filter = ("effect", "is_enabled", "service")
@@ -126,6 +127,7 @@ class RuleAdmin(DeletableAdmin):
 
 @admin.register(ToolLimit)
 class LimitAdmin(DeletableAdmin):
+    empty_list = _lazy("No tool limits yet. Add one to ask after a number of uses in a day.")
     form = LimitForm
     list_display = ("sentence", "service", "group", "calls")
     list_filter = ("service", "group")
@@ -202,6 +204,10 @@ class HousePolicyAdmin(PolicyAdmin):
 
 @admin.register(PolicyTest)
 class PolicyTestAdmin(admin.ModelAdmin):
+    empty_list = _lazy(
+        "No policy tests yet. Add a call and its expected decision. A policy change that breaks a "
+        "test is not saved."
+    )
     form = PolicyTestForm
     list_display = ("name", "sentence", "verdict")
     list_filter = ("expected", "service", "person")
