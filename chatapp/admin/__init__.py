@@ -3,7 +3,8 @@
 from typing import Any, cast
 
 from django.contrib import admin
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest
+from django.template.response import TemplateResponse
 from django.utils.translation import gettext_lazy as _lazy
 
 from chatapp.models import Member
@@ -47,7 +48,7 @@ _show_index = admin.site.index
 
 def show_overview(
     request: HttpRequest, extra_context: dict[str, Any] | None = None
-) -> HttpResponse:
+) -> TemplateResponse:
     """The index of the admin, with what a new installation still needs."""
     setup = load_setup_checklist(cast(Member, request.user))
     return _show_index(request, {"setup": setup, **(extra_context or {})})
