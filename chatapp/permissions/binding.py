@@ -7,7 +7,9 @@ import math
 from typing import Any, NoReturn
 
 import rfc8785
-from django.utils.translation import gettext, gettext_noop
+from django.utils.translation import gettext
+
+from chatapp.permissions.reasons import gettext_noop
 
 MAX_BYTES = 256 * 1024
 MAX_DEPTH = 64

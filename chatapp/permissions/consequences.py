@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable
 
-from django.utils.translation import gettext, gettext_noop
+from django.utils.translation import gettext
 
 from . import reasons
+from .reasons import gettext_noop
 from .risk_vocabulary import Effect
 
 _OF_EFFECT: dict[Effect, str] = {

@@ -6,9 +6,16 @@ another language than the person for whom it ran."""
 import re
 from collections.abc import Mapping
 
-from django.utils.translation import gettext, gettext_noop
+from django.utils.translation import gettext
 
 from chatapp.permissions.risk_vocabulary import Effect
+
+
+def gettext_noop(message: str) -> str:
+    """Mark a message for translation. Django's function of this name needs settings, and this
+    package can be imported without any."""
+    return message
+
 
 # Evidence for a risk.
 NAME_SAYS: Mapping[Effect, str] = {

@@ -8,6 +8,7 @@ from chatapp.context import attachments
 from chatapp.conversations import intake
 from chatapp.engine.runtime import EngineRuntime
 from chatapp.models import Member, ToolCall, ToolLimit, Turn
+from chatapp.permissions import reasons
 from chatapp.server.database import in_database
 from chatapp.tools.taint import find_taint_of_chats
 from mcpconfig.models import Service
@@ -89,9 +90,7 @@ async def test_beyond_the_limit_of_a_day_each_use_asks(
     third = await asked_again(runtime, owner, APPEND)
     assert second.state == ToolCall.State.SUCCEEDED
     assert third.state == ToolCall.State.AWAITING_APPROVAL
-    assert third.why == (
-        "Needs approval because you used this tool 2 times today (UTC). Daily limit: 2."
-    )
+    assert third.why == (reasons.USED_TODAY % {"times": 2, "limit": 2})
 
 
 async def test_the_limit_of_another_tool_changes_nothing(

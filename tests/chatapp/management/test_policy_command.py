@@ -15,6 +15,7 @@ from django.core.management import call_command
 from django.test import Client
 
 from chatapp.models import Member, PolicyRule, PolicyTest, ToolLimit
+from chatapp.permissions import reasons
 from mcpconfig.models import Service
 from tests.commands import Ran
 from tests.turns.past_turns import past, shop
@@ -41,7 +42,7 @@ def test_every_line_is_answered_in_order(path: Path) -> None:
         "",
         {"name": "list_memos", "inputSchema": {"properties": {"page_url": {"type": "string"}}}},
     )
-    deletes, reads = "The name says it deletes.", "The name says it only reads."
+    deletes, reads = reasons.NAME_SAYS["deletes"], reasons.NAME_SAYS["reads"]
     sends = {"page_url": "address"}
     assert answers == [
         {"name": "delete_memo", "level": "high", "reasons": [deletes], "destinations": {}},
@@ -136,7 +137,7 @@ def test_policy_tests_are_tried_and_a_failing_one_ends_with_1(
                 "name": "Runs",
                 "expected": "allow",
                 "decided": "ask",
-                "reason": "Needs approval because the risk is medium.",
+                "reason": reasons.NEEDS_APPROVAL["medium"],
             }
         ],
     }

@@ -1,5 +1,8 @@
 """The reasons of policy are stored in English and shown in the reader's language."""
 
+import os
+import subprocess
+import sys
 from collections.abc import Mapping
 
 import pytest
@@ -56,3 +59,12 @@ def test_every_sentence_with_values_can_be_split() -> None:
     ]
     with_values = {each for each in sentences if "%(" in each and each != reasons.__doc__}
     assert with_values == set(reasons._WITH_VALUES)
+
+
+def test_the_package_needs_no_settings() -> None:
+    """Benchmarks and other programs import the policy without Django."""
+    names = "binding", "conditions", "consequences", "decide", "forbidden", "hosts", "risk"
+    program = "\n".join(f"import chatapp.permissions.{name}" for name in names)
+    without = {key: value for key, value in os.environ.items() if key != "DJANGO_SETTINGS_MODULE"}
+    ran = subprocess.run([sys.executable, "-c", program], env=without, capture_output=True)
+    assert (ran.returncode, ran.stderr.decode()) == (0, "")

@@ -99,12 +99,12 @@ def test_the_name_alone_gives_the_level(level: str, name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("delete_memo", "The name says it deletes."),
-        ("list_memos", "The name says it only reads."),
-        ("frobnicate", "The name doesn't say what it does."),
-        ("deletememo", "The name contains a risky verb."),
-        ("grant_role", "The name says it changes access rights."),
-        ("pay_bill", "The name says it moves money."),
+        ("delete_memo", reasons.NAME_SAYS["deletes"]),
+        ("list_memos", reasons.NAME_SAYS["reads"]),
+        ("frobnicate", reasons.NAME_SAYS_NOTHING),
+        ("deletememo", reasons.NAME_HOLDS_RISKY_VERB),
+        ("grant_role", reasons.NAME_SAYS["access"]),
+        ("pay_bill", reasons.NAME_SAYS["money"]),
     ],
 )
 def test_a_level_comes_with_a_reason_that_a_member_understands(name: str, reason: str) -> None:
@@ -118,7 +118,7 @@ def test_a_verb_cut_by_invisible_characters_is_found() -> None:
 def test_a_verb_in_letters_of_another_alphabet_is_high() -> None:
     risk = judged("list_d\u0435lete_memo")
     assert risk.level == "high"
-    assert risk.reasons == ("The name mixes letters from different alphabets.",)
+    assert risk.reasons == (reasons.NAME_MIXES_ALPHABETS,)
 
 
 @pytest.mark.parametrize(
@@ -183,7 +183,7 @@ def test_a_trusted_service_lowers_by_a_clear_word_only(hints: dict[str, Any]) ->
 @pytest.mark.parametrize("name", ["delete_memo", "list_memos"])
 def test_an_admins_level_wins(name: str, level: str) -> None:
     risk = judged(name, admin_level=level, annotations={"destructiveHint": True})
-    assert risk == Risk(level=level, reasons=("An admin set this risk.",))  # type: ignore[arg-type]
+    assert risk == Risk(level=level, reasons=(reasons.SET_BY_ADMIN,))  # type: ignore[arg-type]
 
 
 def test_an_admins_level_that_does_not_exist_is_the_highest() -> None:
@@ -204,7 +204,7 @@ def test_unreadable_hints_are_high(annotations: object) -> None:
 def test_a_tool_that_the_code_stumbles_over_is_high() -> None:
     broken: Any = None
     risk = judged("list_memos", description=broken)
-    assert risk == Risk(level="high", reasons=("Its risk could not be assessed.",))
+    assert risk == Risk(level="high", reasons=(reasons.NOT_ASSESSED,))
 
 
 json_values = st.recursive(

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from chatapp.permissions import reasons
 from chatapp.permissions.decide import decide
 from chatapp.permissions.risk_evidence import LEVELS, Level
 from chatapp.permissions.rules import (
@@ -118,5 +119,5 @@ def test_strangers_words_raise_what_does_more_than_read_and_suspend_consents() -
     house = House(runs_up_to="medium")
     tainted_call = a_call(tainted_by="web")
     raised_one = decide(tainted_call, a_risk("medium"), (), OWNER, "act", house)
-    assert raised_one.reason == "Needs approval because the risk is high."
+    assert raised_one.reason == reasons.NEEDS_APPROVAL["high"]
     assert decided(AdminRule(effect="allow"), level="medium", **tainted).effect == "allow"

@@ -8,6 +8,7 @@ import pytest
 from django.contrib.auth.models import Group
 
 from chatapp.models import Consent, HousePolicy, Member, PolicyRule, PolicyTest
+from chatapp.permissions import reasons
 from chatapp.permissions.rules import AdminRule
 from chatapp.policy.policy_set import load_policy_set
 from chatapp.simulation.policy_tests import list_failing, list_newly_failing, load_cases
@@ -145,10 +146,8 @@ def test_a_failing_test_says_what_was_decided_instead_and_why(
 ) -> None:
     make(owner, expected="allow")
     (failure,) = list_failing(load_policy_set(), load_cases())
-    assert failure.sentence == (
-        "“One”. Expected: runs without asking. Actual: needs approval. "
-        "Needs approval because the risk is medium."
-    )
+    expected = "“One”. Expected: runs without asking. Actual: needs approval. "
+    assert failure.sentence == expected + reasons.NEEDS_APPROVAL["medium"]
 
 
 @pytest.mark.parametrize(

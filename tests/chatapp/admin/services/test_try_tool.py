@@ -10,6 +10,7 @@ from django.test import Client
 from django.urls import reverse
 
 from chatapp.models import Member, ToolCall, Trial
+from chatapp.permissions import reasons
 from mcpconfig.models import Exchange, Service, ToolDefinition, ToolSetting
 from mcpconfig.services import tool_definitions
 from tests.conftest import signed_in
@@ -48,7 +49,7 @@ def test_the_form_shows_the_values_the_risk_and_what_policy_says(
     for words in (
         "Low",
         "Needs your approval",
-        "Needs approval because no admin has confirmed the current version of this tool.",
+        reasons.UNCONFIRMED,
         "Only reads.",
         "How many at most. · whole number, 1 to 50",
     ):
@@ -126,7 +127,7 @@ def test_what_policy_allows_runs_at_once(admin_client: Client, shop: Service, be
     assert "Done" in done.said and "A-1" in done.said
     trial = Trial.objects.get()
     assert (trial.state, trial.risk, trial.was_confirmed) == (State.SUCCEEDED, "low", False)
-    assert trial.why == "Runs because the risk is low and an admin has confirmed this tool."
+    assert trial.why == reasons.RUNS["low"]
 
 
 def test_what_asks_runs_only_after_a_yes_to_what_is_shown(
@@ -168,7 +169,7 @@ def test_what_policy_denies_has_no_form_and_does_not_run(
     refused = tried.send(open_form, limit="2")
 
     assert refused.status == 403
-    assert "Refused because an admin turned off this tool or its service." in refused.said
+    assert reasons.TURNED_OFF in refused.said
     assert bench.ran == []
 
 
