@@ -38,7 +38,10 @@ class StepInline(ReadOnlyMixin, admin.TabularInline):
 
 class ToolCallInline(ReadOnlyMixin, admin.TabularInline):
     model = ToolCall
-    fields = ("step", "call", "risk_badge", "state_badge", "why", "decided_by", "duration")
+    fields = (
+        *("step", "call", "risk_badge", "state_badge"),
+        *("policy_reason", "decided_by", "duration"),
+    )
     readonly_fields = fields
     extra = 0
 
@@ -57,6 +60,10 @@ class ToolCallInline(ReadOnlyMixin, admin.TabularInline):
     @admin.display(description=_lazy("State"))
     def state_badge(self, call: ToolCall) -> SafeString | str:
         return render_badge(call.state, call.get_state_display())
+
+    @admin.display(description=_lazy("Reason"))
+    def policy_reason(self, call: ToolCall) -> str:
+        return translate_reason(call.why) or EMPTY
 
     @admin.display(description=_lazy("Decided by"))
     def decided_by(self, call: ToolCall) -> str:
