@@ -28,8 +28,8 @@ def create_entry(number: int, chat: uuid.UUID) -> AuditEvent:
         "tool": "create_issue",
         "service": "tracker",
         "effect": "ask",
-        "reason": "Asked because its risk is high.",
-        "risk_reasons": ["Its name says that it creates something."],
+        "reason": "Needs approval because the risk is high.",
+        "risk_reasons": ["The name says it creates something."],
         "arguments": f'{{"title":"Entry {number}","body":"{"words " * 30}"}}',
         "binding": "b" * 64,
     }

@@ -155,7 +155,10 @@ class ReviewForm(forms.Form):
     """A decision about a result that waits for review. `version` is the hash of what was shown."""
 
     decision = forms.ChoiceField(
-        choices=[("give", gettext_lazy("Share")), ("hold", gettext_lazy("Withhold"))]
+        choices=[
+            ("give", gettext_lazy("Share with the assistant")),
+            ("hold", gettext_lazy("Withhold")),
+        ]
     )
     reason = TypedField(required=False, max_length=REASON_CHARACTERS)
     version = forms.CharField(max_length=64)

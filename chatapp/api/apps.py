@@ -105,7 +105,7 @@ def receive_from_app(person: Member, shown: ToolCall, name: str, arguments: Any)
         with transaction.atomic():
             return _accept(person, shown, definition, text)
     except IntegrityError:  # another turn began meanwhile
-        raise Refused(str(BUSY), 409) from None
+        raise Refused(BUSY, 409) from None
 
 
 def _find_tool(shown: ToolCall, name: str) -> ToolDefinition:
@@ -114,7 +114,7 @@ def _find_tool(shown: ToolCall, name: str) -> ToolDefinition:
     found = ToolDefinition.objects.filter(service=shown.service_id, name=name, is_current=True)
     definition = found.first()
     if definition is None or not is_for("app", definition.meta) or off.exists():
-        raise Refused(str(NO_SUCH_TOOL), 403)
+        raise Refused(NO_SUCH_TOOL, 403)
     return definition
 
 
@@ -126,7 +126,7 @@ def _accept(
     _check_pace(shown)
     # Unlike a person's message, an app's request ends no open question.
     if Turn.objects.filter(conversation=conversation, state__in=Turn.LIVE).exists():
-        raise Refused(str(BUSY), 409)
+        raise Refused(BUSY, 409)
     asked = tool_id(definition.service.name, definition.name)
     return begin_turn(
         conversation,
@@ -151,4 +151,4 @@ def _check_pace(shown: ToolCall) -> None:
     asked = Turn.objects.filter(app_of=shown)
     lately = asked.filter(created_at__gt=timezone.now() - timedelta(minutes=1))
     if asked.count() >= MAX_CALLS or lately.count() >= MAX_CALLS_A_MINUTE:
-        raise Refused(str(TOO_MANY), 429)
+        raise Refused(TOO_MANY, 429)

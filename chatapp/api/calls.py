@@ -87,7 +87,7 @@ def receive(
         # something in the chosen chat.
         with contextlib.suppress(IntegrityError), transaction.atomic():
             return _accept(token, tool, text, mode, key, request_hash)
-    raise Refused(str(TOO_MUCH), 409)
+    raise Refused(TOO_MUCH, 409)
 
 
 def _canonicalise(arguments: Mapping[str, Any]) -> str:
@@ -104,7 +104,7 @@ def _find_known_call(token: AccessToken, key: str, request_hash: str) -> ToolCal
     if turn is None:
         return None
     if turn.request_hash != request_hash:
-        raise Refused(str(OTHER_REQUEST))
+        raise Refused(OTHER_REQUEST)
     return filter_calls(token).get(turn=turn)
 
 

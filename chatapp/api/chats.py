@@ -104,7 +104,7 @@ def _find_known_turn(token: AccessToken, asked: ChatRequest, marks: RequestHashe
     if asked.key:
         turn = find_turn_by_key(token, asked.key)
         if turn is not None and turn.request_hash != marks.request:
-            raise Refused(str(OTHER_REQUEST), 409)
+            raise Refused(OTHER_REQUEST, 409)
         return mine.get(pk=turn.pk) if turn is not None else None
     alike = mine.filter(model=asked.model, instructions=asked.instructions)
     if asked.conversation_id is None:
@@ -130,7 +130,7 @@ def _find_place(token: AccessToken, asked: ChatRequest, marks: RequestHashes) ->
         chats = Conversation.objects.filter(token=token, owner=token.person).exclude(model="")
         found = chats.filter(pk=asked.conversation_id).first()
         if found is None:
-            raise Refused(str(NO_CHAT), 404)
+            raise Refused(NO_CHAT, 404)
         return ChatPlace(chat=found)
     turn = find_continued_turn(token, asked, marks) if len(asked.said) > 1 else None
     return ChatPlace(chat=turn.conversation, after=turn) if turn is not None else ChatPlace()
@@ -152,7 +152,7 @@ def _accept(
             return _find_known_turn(token, asked, marks) or _begin_turn(
                 token, asked, marks, place, kept
             )
-    raise Refused(str(TOO_MUCH), 409)
+    raise Refused(TOO_MUCH, 409)
 
 
 def _begin_turn(
@@ -164,7 +164,7 @@ def _begin_turn(
 ) -> Turn:
     check_pace(token)
     if place.after is not None and not is_latest(place.after):
-        raise Refused(str(TOO_MUCH), 409)
+        raise Refused(TOO_MUCH, 409)
     chat = place.chat
     if chat is None and len(asked.said) > 1:
         chat = import_history(token, asked, kept[:-1])

@@ -25,7 +25,7 @@ def read_changed_values(call: ToolCall, arguments: str | None) -> str | None:
     try:
         canonical = canonical_arguments(arguments)
     except UnreadableArguments as error:
-        raise Refused(str(error)) from None
+        raise Refused(error.sentence) from None
     if canonical == call.arguments:
         return None
     if problem := _describe_mismatch(call, canonical):

@@ -165,8 +165,8 @@ def _content_of(name: str, data: bytes) -> Content:
             text = decode_text(data) or ""
             return Content(media_type=TEXT, words=text[:MAX_TEXT_CHARACTERS], characters=len(text))
         case "other_encoding":
-            raise Refused(str(NO_UTF8) % {"name": name})
-    raise Refused(str(NO_MODEL) % {"name": name})
+            raise Refused(NO_UTF8 % {"name": name})
+    raise Refused(NO_MODEL % {"name": name})
 
 
 def _pdf(name: str, data: bytes) -> Content:

@@ -30,9 +30,9 @@ def add_delegate(approver: Member, *, username: str, begins_on: date, ends_on: d
         sentence = _("There is no active member named “%(name)s”.")
         raise Refused(sentence % {"name": username.strip()})
     if stand_in == approver:
-        raise Refused(_("You cannot be your own delegate. Choose someone else."))
+        raise Refused(StandIn.OWN_DELEGATE)
     if ends_on < begins_on:
-        raise Refused(_("The last day is before the first day."))
+        raise Refused(StandIn.ENDS_TOO_EARLY)
     if ends_on < timezone.localdate():
         raise Refused(_("The last day is in the past."))
     if (ends_on - begins_on).days > MAX_DAYS:

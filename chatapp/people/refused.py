@@ -4,13 +4,13 @@ import time
 from typing import TYPE_CHECKING
 
 from django.http import HttpResponse
-from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
 
 MIN_READING_SECONDS = 0.4
+TOO_QUICK = gettext_lazy("You answered before you could read this. Review it, then decide.")
 CHANGED = gettext_lazy("This request changed after you opened it. Review it again.")
 
 
@@ -38,4 +38,4 @@ def refuse_haste(shown_at: float | None) -> None:
     """Refuse a decision that came before a person can have read the card. `shown_at` is the Unix
     time at which the card was rendered, None without a card."""
     if shown_at is not None and time.time() - shown_at < MIN_READING_SECONDS:
-        raise Refused(_("You answered before you could read this. Review it, then decide."), 409)
+        raise Refused(TOO_QUICK, 409)

@@ -7,6 +7,9 @@ import math
 from typing import Any, NoReturn
 
 import rfc8785
+from django.utils.translation import gettext
+
+from chatapp.permissions.reasons import gettext_noop
 
 MAX_BYTES = 256 * 1024
 MAX_DEPTH = 64
@@ -19,24 +22,34 @@ Json = Any  # what `json.loads` gives
 
 
 class UnreadableArguments(ValueError):
-    """Arguments that cannot be shown and sent exactly. The message is written for people and the
-    model."""
+    """Arguments that cannot be shown and sent exactly. The text is English, for models and
+    programs; `sentence` is for people. `template` is marked with `gettext_noop`."""
+
+    def __init__(self, template: str, **values: object) -> None:
+        super().__init__(template % values if values else template)
+        self.template = template
+        self.values = values
+
+    @property
+    def sentence(self) -> str:
+        text = gettext(self.template)
+        return text % self.values if self.values else text
 
 
 def canonical_arguments(text: str) -> str:
     """Return the model's JSON object in RFC 8785 form. An empty text means no arguments."""
     if _count_bytes(text) > MAX_BYTES:
-        raise UnreadableArguments("The arguments are larger than 256 KB.")
+        raise UnreadableArguments(gettext_noop("The arguments are larger than 256 KB."))
     if not text.strip():
         return "{}"
     value = _parse_json(text)
     if not isinstance(value, dict):
-        raise UnreadableArguments("The arguments are not a JSON object.")
+        raise UnreadableArguments(gettext_noop("The arguments are not a JSON object."))
     _check_depth(value)
     try:
         return rfc8785.dumps(value).decode()
     except (rfc8785.CanonicalizationError, UnicodeError) as error:
-        raise UnreadableArguments("The arguments hold text that is not valid.") from error
+        raise UnreadableArguments(gettext_noop("The arguments contain invalid text.")) from error
 
 
 def binding_hash(
@@ -80,14 +93,14 @@ def _parse_json(text: str) -> Json:
     except RecursionError as error:
         raise _too_deep_error() from error
     except ValueError as error:
-        raise UnreadableArguments("The arguments are not valid JSON.") from error
+        raise UnreadableArguments(gettext_noop("The arguments are not valid JSON.")) from error
 
 
 def _build_object(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
     """Refuse duplicate names, because JSON parsers disagree about which value counts."""
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise UnreadableArguments("The arguments name the same value twice.")
+        raise UnreadableArguments(gettext_noop("The arguments name the same value twice."))
     return found
 
 
@@ -105,17 +118,22 @@ def _parse_number(text: str) -> float:
 
 
 def _refuse_constant(text: str) -> NoReturn:
-    raise UnreadableArguments(f"The arguments hold {text}, which is not a JSON number.")
+    raise UnreadableArguments(
+        gettext_noop("The arguments contain %(text)s, which is not a JSON number."), text=text
+    )
 
 
 def _too_large_error(text: str) -> UnreadableArguments:
     return UnreadableArguments(
-        f"The number {text[:40]} is too large to be sent exactly; write it as a text in quotes."
+        gettext_noop("The number %(number)s is too large to send exactly. Put it in quotes."),
+        number=text[:40],
     )
 
 
 def _too_deep_error() -> UnreadableArguments:
-    return UnreadableArguments(f"The arguments are nested more than {MAX_DEPTH} levels deep.")
+    return UnreadableArguments(
+        gettext_noop("The arguments are nested more than %(depth)s levels deep."), depth=MAX_DEPTH
+    )
 
 
 def _check_depth(value: Json) -> None:

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import rule_engine
+from django.utils.translation import gettext as _
 from rule_engine import ast
 from rule_engine.errors import EngineError
 from rule_engine.errors import LookupError as MissingItem
@@ -47,9 +48,12 @@ class Undecidable(Exception):
 def check_condition(text: str) -> None:
     """Raise BadCondition if the text is not a valid condition."""
     if len(text) > MAX_CHARACTERS:
-        raise BadCondition(message=f"Keep the condition under {MAX_CHARACTERS:,} characters.")
+        raise BadCondition(
+            message=_("The condition is too long. Enter at most %(count)s characters.")
+            % {"count": f"{MAX_CHARACTERS:,}"}
+        )
     if any(pattern in text for pattern in _PATTERNS):
-        raise BadCondition(message="Comparing with a pattern is not offered. Use == or in.")
+        raise BadCondition(message=_("Patterns are not supported. Use == or in."))
     _compile(text)
 
 
@@ -81,8 +85,10 @@ def _compile(text: str) -> _Compiled:
     # argument.
     if _LOOPS.search(_QUOTED.sub('""', text)):
         raise BadCondition(
-            message="Going through lists with for, $range, $map or $filter is not offered, nor is "
-            '$random. Use in, as in: "admin" in roles.'
+            message=_(
+                "for, $range, $map, $filter and $random are not supported. To look into a list, "
+                'use in, such as: "admin" in roles.'
+            )
         )
     context = rule_engine.Context(
         resolver=rule_engine.resolve_item, default_value=None, mapping_attribute_lookup=False
@@ -92,8 +98,9 @@ def _compile(text: str) -> _Compiled:
         rule = rule_engine.Rule(text, context=context)
         rule.statement.expression = _guard(rule.statement.expression, names)
     except (EngineError, RecursionError) as error:
-        message = "This is not a condition. Write it like: amount < 100 and currency == “EUR”."
-        raise BadCondition(message=message.replace("“", '"').replace("”", '"')) from error
+        raise BadCondition(
+            message=_('This is not a condition. Example: amount < 100 and currency == "EUR".')
+        ) from error
     return _Compiled(rule=rule, names=frozenset(names))
 
 

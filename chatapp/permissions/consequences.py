@@ -2,55 +2,67 @@
 
 from collections.abc import Iterable
 
-from chatapp.permissions.risk_evidence import PHRASES
+from django.utils.translation import gettext
 
+from . import reasons
+from .reasons import gettext_noop
 from .risk_vocabulary import Effect
 
 _OF_EFFECT: dict[Effect, str] = {
-    "reads": "What it reads goes to the assistant, and so to the provider of its model.",
-    "changes": "What it overwrites may not come back.",
-    "sends": "What is sent to others cannot be called back.",
-    "controls": "Something that others use may stop.",
-    "removes": "Somebody may miss what it takes away.",
-    "creates": "It may make something that others see, or that costs money.",
-    "operates": "Something that is in use may change under people's hands.",
-    "deletes": "What it deletes may be gone for good.",
-    "runs": "It may do all that the program behind it can do.",
-    "access": "Somebody may gain or lose rights.",
-    "money": "Money that has left may not come back.",
+    "reads": gettext_noop("The assistant and its model provider receive what it reads."),
+    "changes": gettext_noop("Overwritten data may be lost."),
+    "sends": gettext_noop("What it sends can't be taken back."),
+    "controls": gettext_noop("Something that others use may stop."),
+    "removes": gettext_noop("Others may need what it removes."),
+    "creates": gettext_noop("It may create something that others see or that costs money."),
+    "operates": gettext_noop("It may disrupt a system that is in use."),
+    "deletes": gettext_noop("Deleted data may be gone permanently."),
+    "runs": gettext_noop("It can do anything that the program it runs can do."),
+    "access": gettext_noop("People may gain or lose access."),
+    "money": gettext_noop("Money that is sent may not come back."),
 }
-# Keyed by how a reason begins or ends.
-_OF_WORDS = {
-    "It takes ": "What stands in that value is carried out as it is.",
-    "It can send any request ": "It may carry what is in its values to any address.",
-    "One of its values makes it delete ": _OF_EFFECT["deletes"],
-    "One of its values makes it change ": _OF_EFFECT["changes"],
-    "Its description says that it changes something as well": _OF_EFFECT["changes"],
-    "Its description says that something is deleted": _OF_EFFECT["deletes"],
-    "Nothing in its name ": "Only the service's own words say what it does.",
-    "A second action in its name ": "Only the service's own words say what it does.",
-    " in a script that is not known here.": "Only the service's own words say what it does.",
-    "The answer has read untrusted content from ": "Its values may reach someone outside.",
-    " came before it.": "A stranger's words may have asked for this, and not you.",
+_EXECUTED = gettext_noop("The argument is executed exactly as written.")
+_ANY_ADDRESS = gettext_noop("Its arguments may be sent to any address.")
+_SERVICE_ONLY = gettext_noop("Only the service itself says what it does.")
+_REACHES_OUTSIDE = gettext_noop("Its arguments may reach someone outside.")
+_NOT_YOU = gettext_noop("The untrusted content may have asked for this call, not you.")
+_OF_REASON = {
+    **{
+        sentences[effect]: consequence
+        for sentences in (reasons.NAME_SAYS, reasons.DESCRIPTION_SAYS, reasons.ACTIONS_SAY)
+        for effect, consequence in _OF_EFFECT.items()
+    },
+    reasons.TAKES_SQL: _EXECUTED,
+    reasons.TAKES_COMMAND: _EXECUTED,
+    reasons.TAKES_CODE: _EXECUTED,
+    reasons.TAKES_ACTION: _EXECUTED,
+    reasons.SENDS_ANY_REQUEST: _ANY_ADDRESS,
+    reasons.ARGUMENT_DELETES: _OF_EFFECT["deletes"],
+    reasons.ARGUMENT_CHANGES: _OF_EFFECT["changes"],
+    reasons.DESCRIPTION_SAYS_ALSO_CHANGES: _OF_EFFECT["changes"],
+    reasons.DESCRIPTION_SAYS_DELETED: _OF_EFFECT["deletes"],
+    reasons.NAME_SAYS_NOTHING: _SERVICE_ONLY,
+    reasons.NAME_HOLDS_SECOND_ACTION: _SERVICE_ONLY,
+    reasons.NAME_IN_UNKNOWN_SCRIPT: _SERVICE_ONLY,
+    reasons.DESCRIPTION_IN_UNKNOWN_SCRIPT: _SERVICE_ONLY,
+    reasons.SENDS_TO_ADDRESS: _REACHES_OUTSIDE,
+    reasons.SENDS_TO_RECIPIENT: _REACHES_OUTSIDE,
+    reasons.SENDS_TO_SEARCH: _REACHES_OUTSIDE,
+    reasons.TAINTED: _NOT_YOU,
+    reasons.TAINTED_DESPITE_CONSENT: _NOT_YOU,
 }
 _OF_LEVEL = {
-    "high": "It may do harm that nobody can undo.",
-    "medium": "It may change something, or tell somebody something.",
+    "high": gettext_noop("It may cause harm that can't be undone."),
+    "medium": gettext_noop("It may change something or share information."),
     "low": _OF_EFFECT["reads"],
 }
 
 
-def list_consequences(reasons: Iterable[str], level: str) -> list[str]:
-    """Return one sentence for each reason that has one, without duplicates. If no reason has
-    one, return the sentence of the level; an unknown level counts as high."""
-    told = [sentence for reason in reasons for sentence in _list_for_reason(reason)]
-    return list(dict.fromkeys(told)) or [_OF_LEVEL.get(level, _OF_LEVEL["high"])]
-
-
-def _list_for_reason(reason: str) -> Iterable[str]:
-    for effect, phrase in PHRASES.items():
-        if reason.endswith(f"says that it {phrase}."):
-            yield _OF_EFFECT[effect]
-    for words, sentence in _OF_WORDS.items():
-        if reason.startswith(words) or reason.endswith(words):
-            yield sentence
+def list_consequences(stored: Iterable[str], level: str) -> list[str]:
+    """Return one translated sentence for each stored reason that has one, without duplicates. If
+    no reason has one, return the sentence of the level; an unknown level counts as high."""
+    templates = (reasons.split_reason(reason)[0] for reason in stored)
+    told = [_OF_REASON[template] for template in templates if template in _OF_REASON]
+    if not told:
+        told = [_OF_LEVEL.get(level, _OF_LEVEL["high"])]
+    return [gettext(sentence) for sentence in dict.fromkeys(told)]

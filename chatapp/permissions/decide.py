@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from chatapp.permissions.risk_evidence import LEVELS, Level
 
+from . import reasons
 from .destinations import Destination, list_forbidden
 from .lazy import conditions
 from .risk import Risk
@@ -25,8 +26,6 @@ from .rules import (
 logger = logging.getLogger(__name__)
 
 IDENTICAL_CALLS_MAX = 2
-# The reason of every question about a destination begins with this.
-SENDS_AFTER_TAINT = "The answer has read untrusted content from"
 MAX_NAMED = 3
 MAX_NAME_CHARACTERS = 60
 HOUSE = House()
@@ -50,7 +49,7 @@ def decide(
     except Exception:
         # Closed by default: if this code fails, a person decides about the call.
         logger.exception("A call could not be decided.")
-        problem = _ask("Asked because policy could not be applied to this call.")
+        problem = _ask(reasons.NO_POLICY)
         return replace(problem, demand=_find_house_demand("high", house))
 
 
@@ -60,11 +59,8 @@ def raise_risk(risk: Risk, call: CallFacts) -> Risk:
     if not call.tainted_by or risk.level == "low":
         return risk
     level = LEVELS[min(LEVELS.index(risk.level) + 1, len(LEVELS) - 1)]
-    return Risk(level=level, reasons=(_describe_taint(call), *risk.reasons))
-
-
-def _describe_taint(call: CallFacts) -> str:
-    return f"Something of “{call.tainted_by}”, which strangers may have written, came before it."
+    taint = reasons.TAINTED % {"service": call.tainted_by}
+    return Risk(level=level, reasons=(taint, *risk.reasons))
 
 
 def _list_decisions(
@@ -79,10 +75,10 @@ def _list_decisions(
     """Yield every decision that applies, in order of precedence; the first one counts. `said`
     are the admins' rules that cover the call."""
     if call.obstacle == "disabled":
-        yield _deny("Refused because an admin switched this tool or its service off.")
+        yield _deny(reasons.TURNED_OFF)
     yield from (_deny_by_rule(rule) for rule in said if rule.effect == "deny")
     if mode == "plan" and risk.level != "low":
-        yield _deny("Refused because this chat only plans, and this tool does more than read.")
+        yield _deny(reasons.NOT_IN_PLAN_MODE)
     yield from _ask_by_rules(call, said, house)
     yield from _ask_in_doubt(call)
     yield from _ask_over_limit(call, rules, person)
@@ -103,8 +99,9 @@ def _list_covering_rules(
 
 
 def _deny_by_rule(rule: AdminRule) -> Decision:
-    reason = "Refused because an admin's rule forbids this tool."
-    return Decision(effect="deny", reason=reason, note=rule.note, rule_id=rule.id)
+    return Decision(
+        effect="deny", reason=reasons.FORBIDDEN_BY_RULE, note=rule.note, rule_id=rule.id
+    )
 
 
 def _ask_by_rules(call: CallFacts, said: Sequence[AdminRule], house: House) -> Iterator[Decision]:
@@ -113,29 +110,26 @@ def _ask_by_rules(call: CallFacts, said: Sequence[AdminRule], house: House) -> I
     if asking:
         yield Decision(
             effect="ask",
-            reason="Asked because an admin wants a person to decide every time.",
+            reason=reasons.ASKED_BY_RULE,
             note=" ".join(dict.fromkeys(rule.note for rule in asking if rule.note)),
             rule_id=asking[0].id,
             wants_typing=any(rule.wants_typing for rule in asking),
             demand=_choose_strictest(rule.demand for rule in asking if rule.demand),
         )
     if house.asks_everything:
-        yield _ask("Asked because an admin wants every tool to ask for now.")
+        yield _ask(reasons.EVERYTHING_ASKS)
 
 
 def _ask_in_doubt(call: CallFacts) -> Iterator[Decision]:
     """Yield the reasons to ask that no rule and no consent overrides."""
     if call.obstacle == "unreadable":
-        yield _ask("Asked because the values for this tool cannot be read.")
+        yield _ask(reasons.UNREADABLE_ARGUMENTS)
     elif call.obstacle is not None:
-        yield _ask("Asked because this tool is not known.")
+        yield _ask(reasons.UNKNOWN_TOOL)
     if call.is_confirmed is not True:
-        yield _ask("Asked because no admin has confirmed this tool as it is now.")
+        yield _ask(reasons.UNCONFIRMED)
     if call.identical_calls_before >= IDENTICAL_CALLS_MAX:
-        times = call.identical_calls_before
-        yield _ask_once(
-            f"Asked because the same call was already made {times} times for this message."
-        )
+        yield _ask_once(reasons.SAME_CALL % {"times": call.identical_calls_before})
 
 
 def _ask_over_limit(
@@ -144,10 +138,8 @@ def _ask_over_limit(
     limits = [rule for rule in rules if isinstance(rule, DailyLimit)]
     most = min((rule.calls for rule in limits if _is_limited_by(rule, call, person)), default=None)
     if most is not None and call.calls_today >= most:
-        used = "once" if call.calls_today == 1 else f"{call.calls_today} times"
-        yield _ask_once(
-            f"Asked because you used this tool {used} today (UTC); up to {most} run by themselves."
-        )
+        template = reasons.USED_ONCE_TODAY if call.calls_today == 1 else reasons.USED_TODAY
+        yield _ask_once(template % {"times": call.calls_today, "limit": most})
 
 
 def _is_limited_by(rule: DailyLimit, call: CallFacts, person: PersonFacts) -> bool:
@@ -160,7 +152,7 @@ def _ask_for_two(risk: Risk, said: Sequence[AdminRule], house: House) -> Iterato
     overrides this; an admin's rule that allows the call does."""
     is_allowed = any(rule.effect == "allow" for rule in said)
     if _find_house_demand(risk.level, house) and not is_allowed:
-        yield _ask(f"Asked because its risk is {risk.level}, for which two people sign.")
+        yield _ask(reasons.NEEDS_TWO[risk.level])
 
 
 def _find_house_demand(level: Level, house: House) -> Demand | None:
@@ -205,15 +197,14 @@ def describe_destinations(tainted_by: str, free: Sequence[Destination]) -> str:
     """Return the reason to ask about these destinations."""
     kinds = {each.kind for each in free}
     names = list(dict.fromkeys(_shorten(each.parameter) for each in free))
-    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
-    where = "an address" if "address" in kinds else "a recipient"
-    what = f"sends data to {where} that this content may have chosen"
     if kinds == {"query"}:
-        what = "sends more than a few words to a web search, which this content may have asked for"
-    return (
-        f"{SENDS_AFTER_TAINT} “{_shorten(tainted_by)}”. This call {what}: "
-        f"{', '.join(names[:MAX_NAMED])}{more}."
-    )
+        template = reasons.SENDS_TO_SEARCH
+    elif "address" in kinds:
+        template = reasons.SENDS_TO_ADDRESS
+    else:
+        template = reasons.SENDS_TO_RECIPIENT
+    named = ", ".join([*names[:MAX_NAMED], *["…" for _ in names[MAX_NAMED : MAX_NAMED + 1]]])
+    return template % {"service": _shorten(tainted_by), "names": named}
 
 
 def _shorten(text: str) -> str:
@@ -234,22 +225,19 @@ def _apply_consent(
     if consent is None:
         return
     if call.tainted_by and risk.level != "low":
-        taint = _lower_first(_describe_taint(call))
-        yield _ask(f"Asked although you allowed this tool in advance: {taint}")
-    reason = "Runs because you allowed this tool in advance."
-    yield Decision(effect="allow", reason=reason, consent_id=consent.id)
+        yield _ask(reasons.TAINTED_DESPITE_CONSENT % {"service": call.tainted_by})
+    yield Decision(effect="allow", reason=reasons.ALLOWED_IN_ADVANCE, consent_id=consent.id)
 
 
 def _allow_by_rule(rule: AdminRule) -> Decision:
-    reason = "Runs because an admin's rule allows this tool."
-    return Decision(effect="allow", reason=reason, note=rule.note, rule_id=rule.id)
+    return Decision(effect="allow", reason=reasons.ALLOWED_BY_RULE, note=rule.note, rule_id=rule.id)
 
 
 def _decide_by_risk(risk: Risk, house: House) -> Decision:
     runs = house.runs_up_to is not None and _rank(risk.level) <= _rank(house.runs_up_to)
     if not runs:
-        return _ask(f"Asked because its risk is {risk.level}.")
-    return _allow(f"Runs by itself: its risk is {risk.level} and an admin has confirmed it.")
+        return _ask(reasons.NEEDS_APPROVAL[risk.level])
+    return _allow(reasons.RUNS[risk.level])
 
 
 def _add_demands(decision: Decision, risk: Risk, house: House) -> Decision:
@@ -302,10 +290,6 @@ def _covers_call(rule: Consent, call: CallFacts, person: PersonFacts) -> bool:
 
 def _rank(level: Level) -> int:
     return LEVELS.index(level)
-
-
-def _lower_first(sentence: str) -> str:
-    return sentence[:1].lower() + sentence[1:]
 
 
 def _deny(reason: str) -> Decision:

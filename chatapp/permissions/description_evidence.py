@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+from chatapp.permissions import reasons
 from chatapp.permissions.risk_evidence import Finding, look_up_verb, make_finding
 from chatapp.permissions.risk_vocabulary import (
     EFFECTS,
@@ -120,7 +121,7 @@ def judge_description(description: str) -> Iterator[Finding]:
     words = [word for sentence in sentences for word in sentence]
     joined = " ".join(words)
     if any(warning in joined for warning in _WARNINGS):
-        yield Finding(level="high", reason="Its description warns of what it can do.")
+        yield Finding(level="high", reason=reasons.DESCRIPTION_WARNS)
     yield from _judge_first_verb(words)
     for sentence in sentences:
         if not _SAID_LATER.isdisjoint(sentence):
@@ -137,14 +138,12 @@ def _judge_first_verb(words: Sequence[str]) -> Iterator[Finding]:
     is_read_only = "readonly" in near or ("read", "only") in pairwise(near)
     is_question = effect == "runs" and (is_read_only or not QUESTIONS.isdisjoint(near))
     if effect in _GRAVE and not is_question:
-        yield make_finding(effect, source="Its description")
+        yield make_finding(effect, source=reasons.DESCRIPTION_SAYS)
     elif first in SAID_CHANGES or first in _CHANGING_FORMS:
         yield _SAID_CHANGE
 
 
-_SAID_CHANGE = Finding(
-    level="medium", reason="Its description says that it changes something as well."
-)
+_SAID_CHANGE = Finding(level="medium", reason=reasons.DESCRIPTION_SAYS_ALSO_CHANGES)
 
 
 def _judge_sentence(words: Sequence[str]) -> Iterator[Finding]:
@@ -157,11 +156,11 @@ def _judge_sentence(words: Sequence[str]) -> Iterator[Finding]:
         if _TAKES_BACK & context or not _DENIED.isdisjoint(words[place + 1 : place + 2]):
             continue
         if effect := _find_later_effect(words, place):
-            yield make_finding(effect, source="Its description")
+            yield make_finding(effect, source=reasons.DESCRIPTION_SAYS)
         elif word in _CHANGING_FORMS and before in _SUBJECTS:
             yield _SAID_CHANGE
         elif word in _DELETED and before in _PASSIVES and _GUARDS.isdisjoint(words[:place]):
-            yield Finding(level="medium", reason="Its description says that something is deleted.")
+            yield Finding(level="medium", reason=reasons.DESCRIPTION_SAYS_DELETED)
 
 
 def _find_later_effect(words: Sequence[str], place: int) -> Effect | None:
@@ -198,7 +197,6 @@ def _judge_foreign_script(words: Sequence[str]) -> Iterator[Finding]:
     effects = [effect for word in foreign if (effect := look_up_verb(word))]
     gravest = max(effects, key=EFFECTS.index, default=None)
     if gravest in _GRAVE and _TAKES_BACK.isdisjoint(foreign):
-        yield make_finding(gravest, source="Its description")
+        yield make_finding(gravest, source=reasons.DESCRIPTION_SAYS)
     elif not effects and len(foreign) * 2 > len(words):
-        reason = "Its description is in a script that is not known here."
-        yield Finding(level="medium", reason=reason)
+        yield Finding(level="medium", reason=reasons.DESCRIPTION_IN_UNKNOWN_SCRIPT)

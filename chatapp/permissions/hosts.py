@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
 
 import idna
+from django.utils.translation import gettext as _
 
 MAX_HOST_CHARACTERS = 253
 MAX_PATTERNS = 500
@@ -92,10 +93,14 @@ def read_pattern(line: str) -> str:
     is_ip = ":" in found or found[-1:].isdigit()
     if not found or (is_ip and (is_wide or mark)):
         raise BadHost(
-            f"“{text[:100]}” is not a host. Write example.com, *.example.com or @example.com."
+            _("“%(text)s” is not a host. Enter example.com, *.example.com or @example.com.")
+            % {"text": text[:100]}
         )
     if is_wide and "." not in found:
-        raise BadHost(f"“{text[:100]}” covers too much. Name at least two labels: *.example.com.")
+        raise BadHost(
+            _("“%(text)s” matches too many hosts. Enter at least two labels: *.example.com.")
+            % {"text": text[:100]}
+        )
     return f"{mark}{'*.' if is_wide else ''}{found}"
 
 
@@ -103,7 +108,7 @@ def read_patterns(text: str) -> tuple[str, ...]:
     """Return the hosts of an admin's list with one a line, sorted. Raises BadHost."""
     lines = [line for line in text.splitlines() if line.strip()]
     if len(lines) > MAX_PATTERNS:
-        raise BadHost(f"Name at most {MAX_PATTERNS} hosts.")
+        raise BadHost(_("Enter at most %(count)s hosts.") % {"count": MAX_PATTERNS})
     return tuple(sorted({read_pattern(line) for line in lines}))
 
 

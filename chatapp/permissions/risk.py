@@ -4,6 +4,7 @@ import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from chatapp.permissions import reasons
 from chatapp.permissions.description_evidence import judge_description
 from chatapp.permissions.risk_evidence import (
     LEVELS,
@@ -71,28 +72,27 @@ def classify(tool: ToolFacts, admin_level: str | None = None) -> Risk:
             return _apply_admin_level(admin_level)
         return _weigh(tool)
     except UnreadableSchema:
-        return Risk(level="high", reasons=("The description of its input cannot be read.",))
+        return Risk(level="high", reasons=(reasons.UNREADABLE_SCHEMA,))
     except Exception:
         # Closed by default: if this code fails, the tool must not count as harmless.
         logger.exception("A tool could not be judged.")
-        return Risk(level="high", reasons=("It could not be judged.",))
+        return Risk(level="high", reasons=(reasons.NOT_ASSESSED,))
 
 
 def _apply_admin_level(text: str) -> Risk:
     for level in LEVELS:
         if text == level:
-            return Risk(level=level, reasons=("An admin set this level.",))
-    return Risk(level="high", reasons=("An admin set a level that does not exist.",))
+            return Risk(level=level, reasons=(reasons.SET_BY_ADMIN,))
+    return Risk(level="high", reasons=(reasons.SET_TO_UNKNOWN,))
 
 
 def _weigh(tool: ToolFacts) -> Risk:
     if not isinstance(tool.annotations, Mapping | None):
-        return Risk(level="high", reasons=("The hints of its service cannot be read.",))
+        return Risk(level="high", reasons=(reasons.UNREADABLE_HINTS,))
     hints = tool.annotations or {}
     findings = [*_collect_evidence(tool), *_judge_hints(hints)]
     if tool.is_trusted and _claims_to_read(hints):
-        reason = "Its service says that it only reads, and an admin trusts that service."
-        return Risk(level="low", reasons=(reason,))
+        return Risk(level="low", reasons=(reasons.TRUSTED_SERVICE_SAYS_READS,))
     level = max((finding.level for finding in findings), key=LEVELS.index)
     told = dict.fromkeys(finding.reason for finding in findings if finding.level == level)
     return Risk(level=level, reasons=tuple(told)[:_MAX_REASONS])
@@ -109,21 +109,21 @@ def _collect_evidence(tool: ToolFacts) -> list[Finding]:
     schema = judge_schema(read_parameters(tool.input_schema), tool.name, effect)
     findings = [*_judge_name(tool.name, effect), *schema, *judge_description(tool.description)]
     if effect is None and not schema:
-        findings.append(Finding(level="medium", reason="Nothing in its name says what it does."))
+        findings.append(Finding(level="medium", reason=reasons.NAME_SAYS_NOTHING))
     return findings
 
 
 def _judge_name(name: str, effect: Effect | None) -> Iterator[Finding]:
     if mixes_alphabets(name):
-        yield Finding(level="high", reason="Its name mixes letters of different alphabets.")
+        yield Finding(level="high", reason=reasons.NAME_MIXES_ALPHABETS)
     if effect is not None:
-        yield make_finding(effect, source="Its name")
+        yield make_finding(effect, source=reasons.NAME_SAYS)
     yield from find_unknown_parts(name, effect)
     # The base table matches its verbs inside words that cannot be split. Known words are judged by
     # their own entry instead.
     uncut = "_".join(word for word in split_words(name) if word not in KNOWN_WORDS)
     if (level := base_risk(uncut)) != "low":
-        yield Finding(level=level, reason="A verb that does harm is hidden in its name.")
+        yield Finding(level=level, reason=reasons.NAME_HOLDS_RISKY_VERB)
 
 
 def _judge_hints(hints: Mapping[object, object]) -> Iterator[Finding]:
@@ -131,6 +131,6 @@ def _judge_hints(hints: Mapping[object, object]) -> Iterator[Finding]:
     counts as nothing."""
     is_read_only = hints.get("readOnlyHint")
     if hints.get("destructiveHint") not in (False, None) and is_read_only is not True:
-        yield Finding(level="medium", reason="Its service says that it may destroy something.")
+        yield Finding(level="medium", reason=reasons.SERVICE_SAYS_DESTRUCTIVE)
     if is_read_only not in (True, None):
-        yield Finding(level="medium", reason="Its service says that it changes something.")
+        yield Finding(level="medium", reason=reasons.SERVICE_SAYS_CHANGES)

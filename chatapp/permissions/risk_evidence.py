@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import Any, Literal, get_args
 from urllib.parse import unquote
 
+from chatapp.permissions import reasons
 from chatapp.permissions.risk_vocabulary import (
     ACCESS_NOUNS,
     AMBIGUOUS,
@@ -80,27 +81,11 @@ _LEVEL_OF_EFFECT: dict[Effect, Level] = {
     "access": "high",
     "money": "high",
 }
-PHRASES: dict[Effect, str] = {
-    "reads": "only reads",
-    "changes": "changes something",
-    "sends": "sends something to others",
-    "controls": "starts or stops something",
-    "removes": "removes something",
-    "creates": "creates something",
-    "operates": "acts on something that is in use",
-    "deletes": "deletes",
-    "runs": "runs or restarts something",
-    "access": "changes what people may do",
-    "money": "moves money",
-}
 
 
-def make_finding(effect: Effect, *, source: str) -> Finding:
-    """Return the finding for an effect. `source` is the subject of the reason: "Its name", "Its
-    description"."""
-    return Finding(
-        level=_LEVEL_OF_EFFECT[effect], reason=f"{source} says that it {PHRASES[effect]}."
-    )
+def make_finding(effect: Effect, *, source: Mapping[Effect, str]) -> Finding:
+    """Return the finding for an effect. `source` has the sentences of where it was found."""
+    return Finding(level=_LEVEL_OF_EFFECT[effect], reason=source[effect])
 
 
 FoundVerbs = Sequence[tuple[str, Effect]]
@@ -138,14 +123,13 @@ def find_unknown_parts(name: str, effect: Effect | None) -> Iterator[Finding]:
     words = split_words(name)
     foreign = [word for word in words if not word.isascii()]
     if foreign and not any(map(look_up_verb, foreign)):
-        yield Finding(level="medium", reason="Its name is in a script that is not known here.")
+        yield Finding(level="medium", reason=reasons.NAME_IN_UNKNOWN_SCRIPT)
     if _has_unknown_second_action(words):
-        yield Finding(level="medium", reason="A second action in its name is not known.")
+        yield Finding(level="medium", reason=reasons.NAME_HOLDS_SECOND_ACTION)
     if effect == "reads" and _states_read_only(words) and not CODE_NOUNS.isdisjoint(words):
         yield _ONLY_READS_AS_STATED
     if effect is None and _acts_on_grave_object(words):
-        reason = "Its name says that it does something unknown to access, money or live systems."
-        yield Finding(level="high", reason=reason)
+        yield Finding(level="high", reason=reasons.NAME_MENTIONS_GRAVE_OBJECT)
 
 
 def _has_unknown_second_action(words: Sequence[str]) -> bool:
@@ -163,7 +147,7 @@ def _states_read_only(words: Sequence[str]) -> bool:
     return is_stated or (bool(_ASKING.intersection(words)) and "select" in words)
 
 
-_ONLY_READS_AS_STATED = Finding(level="medium", reason="Its service says that its SQL only reads.")
+_ONLY_READS_AS_STATED = Finding(level="medium", reason=reasons.SERVICE_SAYS_SQL_READS)
 
 
 def _acts_on_grave_object(words: Sequence[str]) -> bool:
@@ -516,11 +500,13 @@ _AFTERWARDS = frozenset({"on", "after"})
 _METHODS = word_set("http request req method verb")
 _ADDRESSES = word_set("url uri href path endpoint route")
 _FREE_CODE = {
-    **dict.fromkeys(word_set("sql tsql plsql cypher statement statements"), "a free SQL statement"),
+    **dict.fromkeys(word_set("sql tsql plsql cypher statement statements"), reasons.TAKES_SQL),
     **dict.fromkeys(
-        word_set("command commands cmd cmdline shell bash zsh sh powershell"), "a free command"
+        word_set("command commands cmd cmdline shell bash zsh sh powershell"), reasons.TAKES_COMMAND
     ),
-    **dict.fromkeys(word_set("script scripts javascript code python lua perl groovy"), "free code"),
+    **dict.fromkeys(
+        word_set("script scripts javascript code python lua perl groovy"), reasons.TAKES_CODE
+    ),
 }
 _ORIGINALS = word_set("""
     source sources original originals existing file files after matches match matched missing all
@@ -558,7 +544,7 @@ def _find_free_code(
         if word == "sql" and effect == "reads" and _claims_read_only(name):
             yield _ONLY_READS_AS_STATED
         else:
-            yield Finding(level="high", reason=f"It takes {_FREE_CODE[word]}.")
+            yield Finding(level="high", reason=_FREE_CODE[word])
 
 
 def _claims_read_only(name: str) -> bool:
@@ -590,7 +576,7 @@ def _find_actions(parameters: Sequence[Parameter], name: str) -> Iterator[Findin
     known = [effect for effect in effects if effect is not None]
     gravest = max(known, key=EFFECTS.index, default=None)
     if gravest is not None and (gravest != "reads" or len(known) == len(effects)):
-        yield make_finding(gravest, source="The list of its actions")
+        yield make_finding(gravest, source=reasons.ACTIONS_SAY)
 
 
 def _names_an_action(words: Sequence[str]) -> bool:
@@ -609,7 +595,7 @@ def _find_any_request(parameters: Sequence[Parameter]) -> Iterator[Finding]:
         if parameter.words
     )
     if takes_method and any(_is_address(parameter.words) for parameter in parameters):
-        yield Finding(level="high", reason="It can send any request to an address.")
+        yield Finding(level="high", reason=reasons.SENDS_ANY_REQUEST)
 
 
 def _offers_changing_method(choices: Sequence[str]) -> bool:
@@ -632,9 +618,9 @@ def _find_switches(parameters: Sequence[Parameter]) -> Iterator[Finding]:
             continue
         opened = words[1:2] if words[0] in SWITCH_OPENERS else words[:1]
         if DELETING_SWITCHES.intersection(opened) and words[-1] not in _RECORDED:
-            yield Finding(level="high", reason="One of its values makes it delete something.")
+            yield Finding(level="high", reason=reasons.ARGUMENT_DELETES)
         elif words == ("dry", "run") or words == ("in", "place") or _is_changing_switch(words):
-            yield Finding(level="medium", reason="One of its values makes it change something.")
+            yield Finding(level="medium", reason=reasons.ARGUMENT_CHANGES)
 
 
 def _is_changing_switch(words: Sequence[str]) -> bool:
@@ -649,4 +635,4 @@ def _find_any_action(parameters: Sequence[Parameter], effect: Effect | None) -> 
     that it reads."""
     for parameter in parameters:
         if parameter.words == ("action",) and parameter.is_free_text and effect != "reads":
-            yield Finding(level="high", reason="It takes any action by name.")
+            yield Finding(level="high", reason=reasons.TAKES_ACTION)

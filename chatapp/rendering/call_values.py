@@ -54,7 +54,7 @@ def find_definition(call: Call) -> Definition | None:
     if own is not None:
         schema = _build_schema(own.input)
         return Definition(
-            title=own.title, description=own.description, input_schema=schema, is_own=True
+            title=_(own.title), description=own.description, input_schema=schema, is_own=True
         )
     stored = call.definition
     if stored is None:

@@ -32,6 +32,7 @@ from chatapp.calls.ledger import (
 from chatapp.models import Member, ToolCall, Trial
 from chatapp.people.refused import Refused
 from chatapp.permissions.binding import UnreadableArguments, binding_hash, canonical_arguments
+from chatapp.permissions.reasons import translate_reason
 from chatapp.permissions.risk import Risk
 from chatapp.permissions.rules import AdminRule, CallFacts, Decision
 from chatapp.policy.daily_limits import count_uses_today
@@ -183,7 +184,7 @@ def propose(
     exact = check_arguments(definition, arguments)
     judgement = judge(service, definition, person, exact)
     if judgement.decision.effect == "deny":
-        reason, note = judgement.decision.reason, judgement.decision.note
+        reason, note = translate_reason(judgement.decision.reason), judgement.decision.note
         raise Refused(" ".join(filter(None, [reason, note])), 403)
     if judgement.decision.demand is not None:
         raise Refused(TWO_SIGN, 403)
@@ -206,7 +207,7 @@ def canonicalise(arguments: str) -> str:
     try:
         return canonical_arguments(arguments)
     except UnreadableArguments as error:
-        raise Refused(str(error)) from error
+        raise Refused(error.sentence) from error
 
 
 def check_arguments(definition: ToolDefinition, arguments: str) -> str:

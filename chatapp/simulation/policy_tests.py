@@ -9,6 +9,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from chatapp.models import Member, PolicyTest
+from chatapp.permissions import reasons
 from chatapp.permissions.decide import decide
 from chatapp.permissions.destinations import Destination, list_destinations
 from chatapp.permissions.risk import Risk
@@ -25,13 +26,25 @@ from mcpconfig.services.tool_definitions import describe_tool_state
 Expected = PolicyTest.Expected
 WORDS: dict[str, Any] = dict(Expected.choices)
 DECIDED = {
-    "allow": gettext_lazy("it runs"),
-    "ask": gettext_lazy("it asks"),
-    "deny": gettext_lazy("it is refused"),
+    "allow": gettext_lazy("runs without asking"),
+    "ask": gettext_lazy("needs approval"),
+    "deny": gettext_lazy("is refused"),
+}
+# How a call asks, by the number of approvals (0: it does not matter) and by whether the tool's name
+# is typed (None: it does not matter).
+ASKS = {
+    (0, None): gettext_lazy("needs approval"),
+    (0, True): gettext_lazy("needs approval with the typed name"),
+    (0, False): gettext_lazy("needs approval without the typed name"),
+    (1, None): gettext_lazy("needs one approval"),
+    (1, True): gettext_lazy("needs one approval with the typed name"),
+    (2, None): gettext_lazy("needs two approvals"),
+    (2, True): gettext_lazy("needs two approvals with the typed name"),
+    (2, False): gettext_lazy("needs two approvals without the typed name"),
 }
 # The source of the untrusted content of a test that says so.
 STRANGERS = "a service open to strangers"
-UNKNOWN_RISK = Risk(level="high", reasons=("The tool is not known, so it counts as high.",))
+UNKNOWN_RISK = Risk(level="high", reasons=(reasons.UNKNOWN_TOOL_IS_HIGH,))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,26 +72,18 @@ class FailedTest:
         """The actual decision as text."""
         if self.decision.effect != "ask":
             return str(DECIDED[self.decision.effect])
-        if self.decision.demand is not None:
-            asks = _("it needs two approvals")
-        elif self.expected == Expected.TWO:
-            asks = _("it needs one approval")
-        else:
-            asks = _("it asks")
-        if self.decision.wants_typing:
-            return _("%(asks)s and requires typing the tool’s name") % {"asks": asks}
-        if self.expected == Expected.TYPE:
-            return _("%(asks)s without typing the tool’s name") % {"asks": asks}
-        return asks
+        approvals = 2 if self.decision.demand is not None else int(self.expected == Expected.TWO)
+        is_typed = self.decision.wants_typing or (False if self.expected == Expected.TYPE else None)
+        return str(ASKS[approvals, is_typed])
 
     @property
     def sentence(self) -> str:
-        sentence = _("“%(name)s” must %(expected)s, but %(decided)s. %(reason)s")
+        sentence = _("“%(name)s”. Expected: %(expected)s. Actual: %(decided)s. %(reason)s")
         return sentence % {
             "name": self.name,
             "expected": WORDS[self.expected],
             "decided": self.decided,
-            "reason": self.decision.reason,
+            "reason": reasons.translate_reason(self.decision.reason),
         }
 
 
@@ -150,7 +155,7 @@ def _build_case(row: PolicyTest) -> Case:
     )
     facts, risk, refusal = about
     if not person.is_active:
-        refusal = "Refused because this person is not active."
+        refusal = reasons.PERSON_INACTIVE
     # Core tools are refused only to people who are no longer admins.
     is_cut_off = not person.is_active or bool(facts.obstacle or (refusal and not row.service))
     return Case(
@@ -188,7 +193,7 @@ def _load_core_tool(row: PolicyTest, person: Member) -> CallKnowledge:
     )
     if tool is None:
         return facts, UNKNOWN_RISK, ""
-    refusal = "" if may_use(person, tool) else "Refused because only admins are offered this tool."
+    refusal = "" if may_use(person, tool) else reasons.ONLY_FOR_ADMINS
     return facts, assess_core_risk(tool), refusal
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from django.utils.translation import gettext_lazy
 
 from chatapp.models import Conversation, Member
+from chatapp.permissions.reasons import translate_reason
 from chatapp.policy.forbidden_tools import remove_forbidden
 from chatapp.providers.access.model_choice import choose_model, find_default_model
 from chatapp.providers.events import ProviderError
@@ -229,7 +230,7 @@ def _build_tool_lines(
             state=about.state_of(tool),
             description=tool.description.removeprefix(prefix)[:SHOWN_DESCRIPTION],
             risk=tool.risk.level,
-            reasons=tool.risk.reasons,
+            reasons=tuple(map(translate_reason, tool.risk.reasons)),
             weight=weigh_tool(tool),
             uses=about.uses.get((service.pk, tool.tool_name), Uses()),
         )

@@ -5,9 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext, gettext_lazy
 
 from chatapp.models import Member
+from chatapp.permissions.reasons import translate_reason
 from chatapp.policy.forbidden_tools import FORBIDDEN, remove_forbidden
 from chatapp.tools.catalogue import Catalogue, CatalogueTool
 from chatapp.tools.core import core_tool
@@ -75,7 +76,7 @@ def _has_words(tool: CatalogueTool, words: list[str]) -> bool:
 
 def _read_title(tool: CatalogueTool) -> str:
     own = core_tool(tool.tool_name)
-    return own.title if own is not None else ""
+    return gettext(own.title) if own is not None else ""
 
 
 def _build_line(tool: CatalogueTool, is_on: bool, uses: Uses) -> ToolLine:
@@ -85,7 +86,7 @@ def _build_line(tool: CatalogueTool, is_on: bool, uses: Uses) -> ToolLine:
         title=_read_title(tool),
         description=tool.description[:SHOWN_DESCRIPTION],
         risk=tool.risk.level,
-        reasons=tool.risk.reasons,
+        reasons=tuple(map(translate_reason, tool.risk.reasons)),
         weight=weigh_tool(tool),
         uses=uses,
     )

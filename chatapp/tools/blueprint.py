@@ -66,6 +66,9 @@ class CoreTool:
     network. Both change nothing, so they may run twice; the handler finds their return value in the
     context.
 
+    Models and programs read English. Pages translate `title` and `risk_reason`, which are marked
+    with `gettext_noop`.
+
     A call of a tool that `outlives_chat` counts as tainted if anything in its chat is, not only
     what came since the last message.
     """

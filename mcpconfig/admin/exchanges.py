@@ -19,6 +19,7 @@ from .read_only import ReadOnlyMixin
 
 @admin.register(Exchange)
 class ExchangeAdmin(ReadOnlyMixin, admin.ModelAdmin):
+    empty_list = _lazy("No exchanges yet. Requests to services and their responses appear here.")
     list_display = (
         "created_at",
         "service",

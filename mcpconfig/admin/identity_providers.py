@@ -19,6 +19,9 @@ PUBLIC_URL_MISSING = _lazy("Set PUBLIC_URL first. The redirect URI begins with i
 
 @admin.register(IdentityProvider)
 class IdentityProviderAdmin(admin.ModelAdmin):
+    empty_list = _lazy(
+        "No identity providers yet. Add one if people sign in to services with a company account."
+    )
     form = IdentityProviderForm
     list_display = ("name", "title", "issuer", "service_count", "people_count")
     search_fields = ("name", "title", "issuer")

@@ -34,6 +34,7 @@ from .tools import CurrentToolsInline, ToolSettingInline
 
 @admin.register(Service)
 class ServiceAdmin(ServicePages):
+    empty_list = _lazy("No services yet. Add an MCP server to give the assistant tools.")
     form = ServiceForm
     list_display = ("name", "state", "title", "address", "seen_by", "tools", "is_enabled")
     list_filter = (

@@ -9,7 +9,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _lazy
 
 from mcpconfig.models import ToolDefinition, ToolSetting
-from mcpconfig.services.tool_definitions import describe_tool_state
+from mcpconfig.services.tool_definitions import TOOL_STATES, describe_tool_state
 
 from .display import render_json
 from .read_only import ReadOnlyMixin
@@ -17,6 +17,7 @@ from .read_only import ReadOnlyMixin
 
 @admin.register(ToolDefinition)
 class ToolDefinitionAdmin(ReadOnlyMixin, admin.ModelAdmin):
+    empty_list = _lazy("No tools yet. Add a service and fetch its tools.")
     list_display = ("name", "service", "state", "first_words", "is_current", "first_seen_at")
     list_filter = ("is_current", "service")
     list_select_related = ("service",)
@@ -41,7 +42,7 @@ class ToolDefinitionAdmin(ReadOnlyMixin, admin.ModelAdmin):
         settings = ToolSetting.objects.filter(
             service_id=definition.service_id, name=definition.name
         )
-        return describe_tool_state(definition, settings.first())
+        return str(TOOL_STATES[describe_tool_state(definition, settings.first())])
 
     @admin.display(description=_lazy("Description"))
     def first_words(self, definition: ToolDefinition) -> str:

@@ -6,13 +6,18 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import asdict
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 from django.db import transaction
 from django.utils import timezone
+from django.utils.translation import gettext_lazy
 
 from mcpconfig.models import Service, ToolDefinition, ToolSetting
 from mcpconfig.values.limits import LIMITS
 from mcpconfig.values.results import Listing, Tool
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
 
 # True while tools are confirmed by the setting of their service, and not by an admin. The audit log
 # reads it to record who confirmed a tool.
@@ -121,6 +126,14 @@ def describe_tool_state(definition: ToolDefinition, setting: ToolSetting | None)
     if setting.confirmed_hash == definition.hash:
         return "confirmed"
     return "changed" if setting.confirmed_hash else "new"
+
+
+TOOL_STATES: "dict[str, StrOrPromise]" = {
+    "new": gettext_lazy("new"),
+    "confirmed": gettext_lazy("confirmed"),
+    "changed": gettext_lazy("changed"),
+    "disabled": gettext_lazy("disabled"),
+}
 
 
 def confirm_tools(definitions: Iterable[ToolDefinition]) -> int:

@@ -68,8 +68,8 @@ def fill_for_signer(name: str = "owner", requester: str = "stranger") -> list[To
             turn,
             values | {"text": LONG},
             definition=tool,
-            why="Asked because its risk is high.",
-            reasons=["Its name says that it deletes."],
+            why="Needs approval because the risk is high.",
+            reasons=["The name says it deletes."],
             asked_arguments='{"title":"Another note"}',
         )
         _sign(call, four_eyes, other)
@@ -132,8 +132,8 @@ def _sign(call: ToolCall, second: SecondSignature, person: Member) -> None:
 
 def _add_call(turn: Turn, state: str, tool: ToolDefinition) -> None:
     values = {"title": f"Note {state}", "colour": "red", "times": 2}
-    told: dict[str, Any] = {"definition": tool, "reasons": ["Its name says that it deletes."]}
-    told["why"] = "Asked because its risk is high."
+    told: dict[str, Any] = {"definition": tool, "reasons": ["The name says it deletes."]}
+    told["why"] = "Needs approval because the risk is high."
     match state:
         case State.AWAITING_APPROVAL:
             rows.question(turn, values | {"text": LONG}, **told)

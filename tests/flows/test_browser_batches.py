@@ -140,12 +140,12 @@ def test_a_result_is_looked_at_before_the_assistant_sees_it(visit: Visit, gives:
     other = tab.context.new_page()
     other.goto(tab.url)
     tick_as_read(tab)
-    button(look, "Give to the assistant" if gives else "Hold back").click()
+    button(look, "Share with the assistant" if gives else "Withhold").click()
     expect_over(tab)
     expect(region(other)).to_contain_text(f"That was {name}.")
     told = visit.house.model.requests[-1].body
     assert (f"{name} is a thing" in str(told)) is gives
-    row = region(tab).locator("summary").filter(has_text="held back")
+    row = region(tab).locator("summary").filter(has_text="withheld")
     expect(row).to_have_count(0 if gives else 1)
 
 
@@ -164,6 +164,6 @@ def test_a_result_that_waits_outlives_a_killed_server(visit: Visit) -> None:
     tab.goto(address)
     expect(look_at(tab)).to_contain_text("kept is a thing")
     tick_as_read(tab)
-    button(look_at(tab), "Give to the assistant").click()
+    button(look_at(tab), "Share with the assistant").click()
     expect(region(tab)).to_contain_text("That was kept.")
     assert visit.house.effects.lines.count("read_thing kept") == 1

@@ -53,7 +53,7 @@ def test_a_rule_that_would_break_a_test_is_held_back_and_then_tried_as_a_draft(
     expect(tab.get_by_text("This is not a condition.")).to_be_visible()
     tab.get_by_label("Condition:").fill("")
     button(tab, "Save").first.click()
-    expect(tab.get_by_text("“Orders are asked about” must ask, but it runs.")).to_be_visible()
+    expect(tab.get_by_text("“Orders are asked about”. Expected: needs approval.")).to_be_visible()
     expect(tab.get_by_label("Name:")).to_have_value("All run")
 
     tab.get_by_role("checkbox", name="Enabled").uncheck()

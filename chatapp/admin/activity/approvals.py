@@ -13,6 +13,9 @@ from .chat_reasons import ReasonFirstMixin
 
 @admin.register(Approval)
 class ApprovalAdmin(ReasonFirstMixin, ReadOnlyMixin, admin.ModelAdmin):
+    empty_list = _lazy(
+        "No approvals yet. Requests to approve a tool call appear here, with who decided."
+    )
     conversation_path = "tool_call.turn.conversation_id"
     list_display = (
         "tool",

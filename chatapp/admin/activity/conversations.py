@@ -49,6 +49,7 @@ def describe_part(part: Part) -> str:
 
 @admin.register(Conversation)
 class ConversationAdmin(ReasonFirstMixin, ReadOnlyMixin, admin.ModelAdmin):
+    empty_list = _lazy("No chats yet. The chats of all members appear here.")
     conversation_path = "pk"
     list_display = ("title_or_new", "owner", "model", "message_count", "active_at", "created_at")
     list_filter = ("active_at", "model")

@@ -30,6 +30,9 @@ class NamedListFilter(admin.AllValuesFieldListFilter):
 
 @admin.register(LogEntry)
 class LogAdmin(ReadOnlyMixin, admin.ModelAdmin):
+    empty_list = _lazy(
+        "No entries yet. Decisions, tool calls and changes by admins are recorded here."
+    )
     list_display = ("position", "time", "kind", "about", "sentence", "people")
     list_filter = ("kind", "at", ("actor_name", NamedListFilter), ("person_name", NamedListFilter))
     search_fields = ("data", "actor_name", "person_name", "=hash")

@@ -20,6 +20,7 @@ admin.site.unregister(DBTaskResult)
 
 @admin.register(DBTaskResult)
 class TaskAdmin(ReadOnlyMixin, admin.ModelAdmin):
+    empty_list = _lazy("No background tasks yet. Their runs and errors appear here.")
     list_display = ("name", "state", "failure", "attempts", "enqueued_at", "finished_at")
     list_filter = ("status", "enqueued_at")
     ordering = ("-enqueued_at",)

@@ -9,21 +9,26 @@ from django.utils.translation import gettext_lazy as _lazy
 
 from chatapp.admin.badges import EMPTY, describe_seconds, render_badge
 from chatapp.models import Trial
+from chatapp.permissions.reasons import translate_reason
 from mcpconfig.admin.read_only import ReadOnlyMixin
 
 
 @admin.register(Trial)
 class TrialAdmin(ReadOnlyMixin, admin.ModelAdmin):
+    empty_list = _lazy(
+        "No trials yet. To run a tool by hand, open its service and choose “Try it”."
+    )
     list_display = ("tool_id", "person", "risk_badge", "state_badge", "sent_at", "duration")
     list_filter = ("state", "risk", "service", "sent_at")
     list_select_related = ("person",)
     search_fields = ("tool_id", "person__username")
     fields = (
-        *("tool_id", "service", "person", "risk_badge", "why", "was_confirmed"),
+        *("tool_id", "service", "person", "risk_badge", "policy_reason", "was_confirmed"),
         *("state_badge", "formatted_arguments", "sent_at", "duration", "result_link"),
     )
     readonly_fields = (
         "risk_badge",
+        "policy_reason",
         "state_badge",
         "formatted_arguments",
         "duration",
@@ -33,6 +38,10 @@ class TrialAdmin(ReadOnlyMixin, admin.ModelAdmin):
     @admin.display(description=_lazy("Risk"), ordering="risk")
     def risk_badge(self, trial: Trial) -> SafeString | str:
         return render_badge(trial.risk)
+
+    @admin.display(description=_lazy("Reason"))
+    def policy_reason(self, trial: Trial) -> str:
+        return translate_reason(trial.why) or EMPTY
 
     @admin.display(description=_lazy("State"), ordering="state")
     def state_badge(self, trial: Trial) -> SafeString | str:

@@ -14,6 +14,7 @@ from django.utils.translation import gettext_lazy as _lazy
 
 from chatapp.admin.badges import EMPTY, describe_seconds, render_badge
 from chatapp.models import Approval, Step, ToolCall, Turn
+from chatapp.permissions.reasons import translate_reason
 from mcpconfig.admin.read_only import ReadOnlyMixin
 
 from .chat_reasons import ReasonFirstMixin
@@ -37,7 +38,10 @@ class StepInline(ReadOnlyMixin, admin.TabularInline):
 
 class ToolCallInline(ReadOnlyMixin, admin.TabularInline):
     model = ToolCall
-    fields = ("step", "call", "risk_badge", "state_badge", "why", "decided_by", "duration")
+    fields = (
+        *("step", "call", "risk_badge", "state_badge"),
+        *("policy_reason", "decided_by", "duration"),
+    )
     readonly_fields = fields
     extra = 0
 
@@ -56,6 +60,10 @@ class ToolCallInline(ReadOnlyMixin, admin.TabularInline):
     @admin.display(description=_lazy("State"))
     def state_badge(self, call: ToolCall) -> SafeString | str:
         return render_badge(call.state, call.get_state_display())
+
+    @admin.display(description=_lazy("Reason"))
+    def policy_reason(self, call: ToolCall) -> str:
+        return translate_reason(call.why) or EMPTY
 
     @admin.display(description=_lazy("Decided by"))
     def decided_by(self, call: ToolCall) -> str:
@@ -78,6 +86,7 @@ def name_decider(call: ToolCall) -> str:
 
 @admin.register(Turn)
 class TurnAdmin(ReasonFirstMixin, ReadOnlyMixin, admin.ModelAdmin):
+    empty_list = _lazy("No turns yet. Each message of a member starts one.")
     conversation_path = "conversation_id"
     list_display = (
         "created_at",
@@ -122,6 +131,9 @@ class TurnAdmin(ReasonFirstMixin, ReadOnlyMixin, admin.ModelAdmin):
 
 @admin.register(ToolCall)
 class ToolCallAdmin(ReasonFirstMixin, ReadOnlyMixin, admin.ModelAdmin):
+    empty_list = _lazy(
+        "No tool calls yet. They appear here when the assistant uses a tool in a chat."
+    )
     conversation_path = "turn.conversation_id"
     list_display = (
         "tool_id",
@@ -142,7 +154,7 @@ class ToolCallAdmin(ReasonFirstMixin, ReadOnlyMixin, admin.ModelAdmin):
         "risk_badge",
         "risk_reasons",
         "state_badge",
-        "why",
+        "policy_reason",
         "decided_by",
         "formatted_arguments",
         "formatted_result",
@@ -164,7 +176,11 @@ class ToolCallAdmin(ReasonFirstMixin, ReadOnlyMixin, admin.ModelAdmin):
 
     @admin.display(description=_lazy("Risk reasons"))
     def risk_reasons(self, call: ToolCall) -> str:
-        return " ".join(call.reasons) or EMPTY
+        return " ".join(map(translate_reason, call.reasons)) or EMPTY
+
+    @admin.display(description=_lazy("Reason"))
+    def policy_reason(self, call: ToolCall) -> str:
+        return translate_reason(call.why) or EMPTY
 
     @admin.display(description=_lazy("State"), ordering="state")
     def state_badge(self, call: ToolCall) -> SafeString | str:

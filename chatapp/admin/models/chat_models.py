@@ -16,6 +16,7 @@ from .forms import ModelForm
 
 @admin.register(ChatModel)
 class ChatModelAdmin(admin.ModelAdmin):
+    empty_list = _lazy("No models yet. Open a provider and fetch its models, or add one here.")
     form = ModelForm
     list_display = ("__str__", "chat_id", "abilities", "seen_by", "ends", "is_enabled")
     list_filter = ("provider", "is_enabled", "audience")

@@ -15,6 +15,9 @@ from mcpconfig.admin.read_only import ReadOnlyMixin
 class AccessTokenAdmin(ReadOnlyMixin, admin.ModelAdmin):
     """Tokens can be revoked but not added, because a token acts in the name of its person."""
 
+    empty_list = _lazy(
+        "No access tokens yet. Members create them in the chat, under “Access tokens”."
+    )
     list_display = (
         "name",
         "person",

@@ -30,6 +30,9 @@ admin.site.unregister(Group)
 
 @admin.register(Group)
 class GroupAdmin(TestedSavesMixin, PermissionGroupAdmin):
+    empty_list = _lazy(
+        "No groups yet. Add one to share services and models with some members only."
+    )
     filter_horizontal = ()
     fields = ("name",)
     inlines = (MembershipInline,)

@@ -21,6 +21,7 @@ from mcpconfig.admin.read_only import ReadOnlyMixin
 class UsageAdmin(ReadOnlyMixin, admin.ModelAdmin):
     """Usage by person, day and model, with the sums of the filtered rows above the list."""
 
+    empty_list = _lazy("No usage yet. Tokens and costs by member, model and day appear here.")
     list_display = (
         "day",
         "person",
@@ -86,6 +87,9 @@ class AllowanceForm(forms.ModelForm):
 
 @admin.register(Allowance)
 class AllowanceAdmin(admin.ModelAdmin):
+    empty_list = _lazy(
+        "No allowances yet. Add one to limit what a member or a group can use in a month."
+    )
     form = AllowanceForm
     list_display = ("__str__", "tokens", "money")
     list_select_related = ("person", "group")

@@ -18,6 +18,7 @@ from django.utils.translation import gettext_lazy as _lazy
 
 from chatapp.admin.badges import render_badge
 from chatapp.models import HousePolicy, PolicyRule, PolicyTest, ToolLimit
+from chatapp.permissions.reasons import translate_reason
 from chatapp.policy.policy_set import load_policy_set
 from chatapp.simulation.policy_tests import FailedTest, list_failing, list_newly_failing, load_cases
 
@@ -67,6 +68,7 @@ def _list_failing_without(row: Any) -> list[FailedTest]:
 
 @admin.register(PolicyRule)
 class RuleAdmin(DeletableAdmin):
+    empty_list = _lazy("No rules yet. Add one to allow, ask about or refuse certain calls.")
     form = RuleForm
     list_display = ("name", "effect_badge", "sentence", "is_enabled")
     list_filter = ("effect", "is_enabled", "service")
@@ -125,6 +127,7 @@ class RuleAdmin(DeletableAdmin):
 
 @admin.register(ToolLimit)
 class LimitAdmin(DeletableAdmin):
+    empty_list = _lazy("No tool limits yet. Add one to ask after a number of uses in a day.")
     form = LimitForm
     list_display = ("sentence", "service", "group", "calls")
     list_filter = ("service", "group")
@@ -201,6 +204,10 @@ class HousePolicyAdmin(PolicyAdmin):
 
 @admin.register(PolicyTest)
 class PolicyTestAdmin(admin.ModelAdmin):
+    empty_list = _lazy(
+        "No policy tests yet. Add a call and its expected decision. A policy change that breaks a "
+        "test is not saved."
+    )
     form = PolicyTestForm
     list_display = ("name", "sentence", "verdict")
     list_filter = ("expected", "service", "person")
@@ -240,7 +247,9 @@ class PolicyTestAdmin(admin.ModelAdmin):
         if failure is None:
             return render_badge("low", _("passes"))
         badge = render_badge("high", _("fails: %(decision)s") % {"decision": failure.decided})
-        return format_html('{}<p class="help">{}</p>', badge, failure.decision.reason)
+        return format_html(
+            '{}<p class="help">{}</p>', badge, translate_reason(failure.decision.reason)
+        )
 
 
 def _run_tests(rows: list[Any]) -> list[Any]:

@@ -16,6 +16,9 @@ from .sentences import describe_second_signature
 
 @admin.register(SecondSignature)
 class SecondSignatureAdmin(admin.ModelAdmin):
+    empty_list = _lazy(
+        "No second approvals yet. Add one, then choose it in a rule or in the policy for everybody."
+    )
     list_display = ("name", "sentence", "people")
     list_select_related = ("approvers", "escalation")
     search_fields = ("name", "approvers__name")
@@ -51,6 +54,9 @@ class SecondSignatureAdmin(admin.ModelAdmin):
 
 @admin.register(StandIn)
 class StandInAdmin(admin.ModelAdmin):
+    empty_list = _lazy(
+        "No delegates yet. Approvers add their own in the chat, or you add one here."
+    )
     list_display = ("approver", "stand_in", "begins_on", "ends_on")
     list_filter = ("begins_on", "ends_on")
     list_select_related = ("approver", "stand_in")

@@ -1,12 +1,14 @@
 """Two admin pages: the policy simulator, and how often people are asked."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from django.http import HttpRequest
 from django.utils.translation import gettext as _
 
 from chatapp.models import HousePolicy, PolicyRule, ToolLimit
+from chatapp.permissions.reasons import translate_reason
 from chatapp.simulation.ask_rate import measure_ask_rate
 from chatapp.simulation.drafts import Draft, DraftedConsent, DraftedRule
 from chatapp.simulation.past_calls import Scope
@@ -39,7 +41,11 @@ def show_simulator(request: HttpRequest) -> tuple[str, dict[str, Any]]:
         scope = Scope(days=values["days"], person=values["person"], service=values["service"])
         draft = _build_draft(values, rule)
         result = simulate(draft.policy_set, scope, draft.allowed)
-        context |= {"found": result, "changes": result.changes[:MAX_CHANGES]}
+        changes = [
+            replace(change, reason=translate_reason(change.reason))
+            for change in result.changes[:MAX_CHANGES]
+        ]
+        context |= {"found": result, "changes": changes}
     return "simulator", context
 
 

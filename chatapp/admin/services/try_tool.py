@@ -5,7 +5,7 @@ import time
 import uuid
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, cast
 
@@ -16,7 +16,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as _lazy
 
 from chatapp.models import Member, Trial
-from chatapp.people.refused import MIN_READING_SECONDS, Refused
+from chatapp.people.refused import Refused, refuse_haste
+from chatapp.permissions.reasons import translate_reason
 from chatapp.rendering import call_values
 from chatapp.rendering.cards.schema_form import (
     Field,
@@ -28,7 +29,7 @@ from chatapp.rendering.cards.schema_form import (
 from chatapp.rendering.hidden_characters import draw_hidden
 from chatapp.rendering.results import build_trial_pieces, format_json_value
 from chatapp.simulation import manual_runs
-from chatapp.simulation.manual_runs import NotTyped, Proposal, judge
+from chatapp.simulation.manual_runs import Judgement, NotTyped, Proposal, judge
 from chatapp.views.access import MemberRequest
 from chatapp.views.chat.results import build_bytes_response, get_piece
 from mcpconfig.admin.service_pages import ServicePages
@@ -37,7 +38,6 @@ from mcpconfig.secrets.credentials import has_personal_headers
 from mcpconfig.services.sharing import explain_refusal
 
 _CONFIRMATION_SIGNER = Signer(salt="chatapp.trial.confirmed")
-TOO_QUICK = _lazy("You decided too quickly to have read it. Check the request, then decide.")
 NOT_SHOWN = _lazy("This form could not be read. Review the request again.")
 MAX_RECENT = 5
 
@@ -142,7 +142,7 @@ def _run_or_confirm(
     """Run the tool, or show the confirmation if the policy asks and the run is not confirmed."""
     person, trial_id = request.user, _parse_id(request.POST.get("trial", ""))
     if trial_id is None:
-        raise Refused(str(NOT_SHOWN))
+        raise Refused(NOT_SHOWN)
     if not Trial.objects.filter(pk=trial_id, person=person).exists():
         confirmed = _read_confirmation(trial_id, request.POST.get("confirmed", ""))
         proposal = manual_runs.propose(person, definition, arguments, trial_id)
@@ -179,8 +179,7 @@ def _render_confirmation(
         "proposal": proposal,
         "problem": problem,
         "typed": request.POST.get("typed", ""),
-        "risk": judgement.risk,
-        "decision": judgement.decision,
+        **_translate_judgement(judgement),
         "arguments": call_values.draw_arguments(trial),
         "cautions": call_values.list_cautions(trial),
         "places": [
@@ -204,11 +203,10 @@ def _read_confirmation(trial_id: uuid.UUID, signed: str) -> str:
     try:
         binding, shown_for, shown_at = _CONFIRMATION_SIGNER.unsign_object(signed)
     except (BadSignature, ValueError):
-        raise Refused(str(NOT_SHOWN)) from None
+        raise Refused(NOT_SHOWN) from None
     if shown_for != str(trial_id):
-        raise Refused(str(NOT_SHOWN))
-    if time.time() - shown_at < MIN_READING_SECONDS:
-        raise Refused(str(TOO_QUICK), 409)
+        raise Refused(NOT_SHOWN)
+    refuse_haste(shown_at)
     return str(binding)
 
 
@@ -231,8 +229,7 @@ def _render_form(
         "definition": definition,
         "description": draw_hidden(definition.description),
         "claims": _describe_hints(definition),
-        "risk": judgement.risk,
-        "decision": judgement.decision,
+        **_translate_judgement(judgement),
         "may_change": judgement.may_change,
         "barrier": _explain_barrier(service, definition, person),
         "values": values,
@@ -243,6 +240,14 @@ def _render_form(
         "recent": recent[:MAX_RECENT],
     }
     return pages.render_page(request, "try", context, status if problem else 200)
+
+
+def _translate_judgement(judgement: Judgement) -> dict[str, Any]:
+    risk, decision = judgement.risk, judgement.decision
+    return {
+        "risk": replace(risk, reasons=tuple(map(translate_reason, risk.reasons))),
+        "decision": replace(decision, reason=translate_reason(decision.reason)),
+    }
 
 
 def _explain_barrier(service: Service, definition: ToolDefinition, person: Member) -> str:
@@ -281,6 +286,7 @@ def show_trial(
         "tab": "tools",
         "title": _("Trial: %(tool)s") % {"tool": call_values.get_title(trial)},
         "trial": trial,
+        "why": translate_reason(trial.why),
         "arguments": call_values.draw_arguments(trial),
         "results": build_trial_pieces(trial),
         "problem": call_values.draw_problem(trial),

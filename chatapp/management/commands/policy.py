@@ -11,6 +11,7 @@ from django.utils.translation import gettext_lazy
 
 from chatapp.management import draft_options
 from chatapp.permissions.destinations import list_free_parameters
+from chatapp.permissions.reasons import translate_reason
 from chatapp.permissions.risk import ToolFacts, classify
 from chatapp.policy.policy_set import load_policy_set
 from chatapp.simulation.policy_tests import DECIDED, FailedTest, list_failing, load_cases
@@ -147,7 +148,7 @@ def _format_simulation(simulation: Simulation) -> list[str]:
                 "calls": each.calls,
                 "would": DECIDED[each.would],
                 "before": DECIDED[each.happened],
-                "reason": each.reason,
+                "reason": translate_reason(each.reason),
             }
             for each in simulation.changes
         ),

@@ -300,11 +300,11 @@ class PolicyTest(models.Model):
         PLAN = "plan", _("plan")
 
     class Expected(models.TextChoices):
-        ALLOW = "allow", _("run")
-        ASK = "ask", _("ask")
-        TYPE = "type", _("ask, with typed confirmation")
-        TWO = "two", _("ask, with a second approval")
-        DENY = "deny", _("be refused")
+        ALLOW = "allow", _("runs without asking")
+        ASK = "ask", _("needs approval")
+        TYPE = "type", _("needs approval with the typed name")
+        TWO = "two", _("needs two approvals")
+        DENY = "deny", _("is refused")
 
     name = models.CharField(_("name"), max_length=120)
     person = models.ForeignKey(

@@ -87,6 +87,9 @@ class StandIn(models.Model):
     begins_on = models.DateField(_("from"))
     ends_on = models.DateField(_("until"), help_text=_("The last day."))
 
+    ENDS_TOO_EARLY = _("The last day is before the first day.")
+    OWN_DELEGATE = _("An approver cannot be their own delegate. Choose someone else.")
+
     class Meta:
         verbose_name = _("delegate")
         verbose_name_plural = _("delegates")
@@ -100,8 +103,6 @@ class StandIn(models.Model):
 
     def clean(self) -> None:
         if self.begins_on and self.ends_on and self.ends_on < self.begins_on:
-            raise ValidationError({"ends_on": _("The last day is before the first day.")})
+            raise ValidationError({"ends_on": self.ENDS_TOO_EARLY})
         if self.approver_id is not None and self.approver_id == self.stand_in_id:
-            raise ValidationError(
-                {"stand_in": _("Choose another person. An approver cannot be their own delegate.")}
-            )
+            raise ValidationError({"stand_in": self.OWN_DELEGATE})

@@ -349,10 +349,10 @@ class Review(models.Model):
 
     class State(models.TextChoices):
         OPEN = "open", _("the assistant has not seen it yet")
-        GIVEN = "given", _("given to the assistant")
-        HELD_BACK = "held_back", _("held back")
-        EXPIRED = "expired", _("held back: no one decided in time")
-        WITHDRAWN = "withdrawn", _("held back: the answer ended first")
+        GIVEN = "given", _("shared with the assistant")
+        HELD_BACK = "held_back", _("withheld")
+        EXPIRED = "expired", _("withheld: no one decided in time")
+        WITHDRAWN = "withdrawn", _("withheld: the answer ended first")
 
     tool_call = models.OneToOneField(
         ToolCall, on_delete=models.CASCADE, primary_key=True, related_name="review"

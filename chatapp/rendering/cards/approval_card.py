@@ -12,6 +12,7 @@ from django.utils.translation import gettext_lazy
 
 from chatapp.models import Approval, ToolCall
 from chatapp.permissions.consequences import list_consequences
+from chatapp.permissions.reasons import translate_reason
 from chatapp.rendering import call_values
 from chatapp.rendering.call_values import find_definition
 from chatapp.rendering.cards.schema_form import (
@@ -159,10 +160,12 @@ def build_approval_card(
         "is_veiled": exact != call.arguments,
         "wish_plain": plain,
         "wish": draw_hidden(wish),
-        "why": draw_hidden(call.why),
+        "why": draw_hidden(translate_reason(call.why)),
         "cautions": call_values.list_cautions(call),
         "reasons": [
-            draw_hidden(reason) for reason in map(str, call.reasons) if reason not in call.why
+            draw_hidden(translate_reason(reason))
+            for reason in map(str, call.reasons)
+            if reason not in call.why
         ],
         "note": draw_hidden(call.note),
         "ways": [WAYS[scope] for scope in facts.scopes],
@@ -189,7 +192,7 @@ def explain_call(call: ToolCall) -> Explanation:
     """Built from the definition, the decision and the evidence for the risk, without a model."""
     definition = find_definition(call)
     asks = [
-        call.why,
+        translate_reason(call.why),
         *(_("An admin says: %(note)s") % {"note": note} for note in [call.note] if note),
     ]
     reasons = [str(reason) for reason in call.reasons]
@@ -198,5 +201,7 @@ def explain_call(call: ToolCall) -> Explanation:
         is_own=is_own,
         does=draw_hidden(definition.description if definition else ""),
         asks=[draw_hidden(each) for each in asks if each],
-        risks=reasons if is_own else list_consequences([*reasons, call.why], call.risk),
+        risks=[translate_reason(reason) for reason in reasons]
+        if is_own
+        else list_consequences([*reasons, call.why], call.risk),
     )

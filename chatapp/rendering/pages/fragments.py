@@ -19,6 +19,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from chatapp.models import Approval, Conversation, ToolCall, Turn
+from chatapp.permissions.reasons import translate_reason
 from chatapp.rendering import call_values, page_values, results
 from chatapp.rendering.call_values import find_app_uri
 from chatapp.rendering.cards import approval_card, paused_cards
@@ -201,6 +202,7 @@ def _render_row(call: ToolCall, context: dict[str, Any]) -> str:
     template = "_verdict.html" if call.state in OVER_WITHOUT_RUNNING else "_tool_call.html"
     outcome = {
         "brief": call_values.draw_brief(call),
+        "why": translate_reason(call.why),
         "reason": call_values.draw_failure_reason(call),
         "is_running": call.state in (State.SENDING, State.AWAITING_TASK),
         "results": results.build_call_pieces(call),

@@ -12,17 +12,13 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from chatapp.models import Consent, LogEntry, ToolCall
+from chatapp.permissions.reasons import translate_reason
 from chatapp.rendering.hidden_characters import draw_hidden
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
 
 Kind = LogEntry.Kind
-EFFECTS = {
-    "allow": gettext_lazy("Runs."),
-    "ask": gettext_lazy("Asks first."),
-    "deny": gettext_lazy("Refused."),
-}
 SCOPES: "dict[str, StrOrPromise]" = dict(Consent.Scope.choices)
 STATES: "dict[str, StrOrPromise]" = dict(ToolCall.State.choices)
 VERDICTS = {
@@ -90,9 +86,9 @@ def describe_subject(data: dict[str, Any]) -> str:
 def _describe_outcome(kind: str, data: dict[str, Any]) -> str:
     match kind:
         case Kind.DECIDED:
-            return f"{EFFECTS[data['effect']]} {data['reason']}"
+            return translate_reason(data["reason"])
         case Kind.SENT:
-            return _("Allowed by %(reason)s") % {"reason": data["granted_by"]}
+            return _describe_grantor(data["granted_by"])
         case Kind.MODE:
             return str(MODES[data["mode"]])
         case Kind.RESOLVED:
@@ -109,6 +105,13 @@ def _describe_outcome(kind: str, data: dict[str, Any]) -> str:
             return _describe_change(data)
     scope = str(data.get("scope") or "")
     return str(data.get("reason") or SCOPES.get(scope, scope))
+
+
+def _describe_grantor(granted_by: str) -> str:
+    """Return who allowed a call: people, or `policy:` and the reason of its decision."""
+    if granted_by.startswith("policy: "):
+        return translate_reason(granted_by.removeprefix("policy: "))
+    return _("Allowed by %(reason)s") % {"reason": granted_by}
 
 
 def _describe_signature(kind: str, data: dict[str, Any]) -> str:

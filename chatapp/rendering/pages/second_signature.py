@@ -7,6 +7,7 @@ from django.template.loader import render_to_string
 from django.utils.translation import gettext as _
 
 from chatapp.models import Approval, Member, ToolCall
+from chatapp.permissions.reasons import translate_reason
 from chatapp.rendering import call_values, page_values
 from chatapp.rendering.cards import approval_card
 from chatapp.rendering.cards.approval_card import build_approval_card, render_values
@@ -65,7 +66,7 @@ def _build_differences(call: ToolCall, facts: CallFacts) -> dict[str, Any]:
         "ways": (),
         "values_form": None,
         "values_fixed": "",
-        "why": draw_hidden(_quote_reason(requester, call.why)),
+        "why": draw_hidden(_quote_reason(requester, translate_reason(call.why))),
         "places": call_values.draw_places(
             call_values.get_host(call),
             call_values.describe_account(

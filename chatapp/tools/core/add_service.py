@@ -3,6 +3,7 @@ in the admin, so that no secret passes through a chat."""
 
 from channels.db import database_sync_to_async
 from django.db import transaction
+from django.utils.translation import gettext_noop
 from pydantic import BaseModel, Field
 
 from chatapp.tools.blueprint import ACTING, CoreTool, Documentation, Example, Strict
@@ -88,12 +89,12 @@ def render_text(output: Output) -> str:
 
 TOOL = CoreTool(
     name="add-service",
-    title="Add a service",
+    title=gettext_noop("Add a service"),
     description="Add a service (MCP server) that needs no sign-in. The connection is tried first.",
     input=Input,
     output=Output,
     risk="high",
-    risk_reason="It connects this server to another service, for all members.",
+    risk_reason=gettext_noop("It connects this server to another service, for all members."),
     modes=ACTING,
     handler=handle,
     render_text=render_text,

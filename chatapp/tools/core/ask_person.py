@@ -2,6 +2,7 @@
 
 from typing import Any, Literal, Self
 
+from django.utils.translation import gettext_noop
 from pydantic import BaseModel, Field, model_validator
 
 from chatapp.tools.blueprint import IN_CHAT, CoreTool, Documentation, Example, Strict
@@ -113,7 +114,7 @@ def render_text(output: Output) -> str:
 
 TOOL = CoreTool(
     name="ask-person",
-    title="Ask the person",
+    title=gettext_noop("Ask the person"),
     description=(
         "Ask this person up to four questions at once, when you cannot go on without. They may "
         "take days to answer. Never ask for "
@@ -122,7 +123,7 @@ TOOL = CoreTool(
     input=Input,
     output=Output,
     risk="low",
-    risk_reason="It only asks you.",
+    risk_reason=gettext_noop("It only asks you."),
     modes=IN_CHAT,
     handler=handle,
     render_text=render_text,

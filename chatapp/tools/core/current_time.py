@@ -5,6 +5,7 @@ from functools import cache
 from zoneinfo import ZoneInfo, available_timezones
 
 from django.utils import timezone
+from django.utils.translation import gettext_noop
 from pydantic import BaseModel, Field
 
 from chatapp.tools.blueprint import EVERYWHERE, CoreTool, Documentation, Example, Strict
@@ -72,12 +73,12 @@ def render_text(output: Output) -> str:
 
 TOOL = CoreTool(
     name="current-time",
-    title="Current time",
+    title=gettext_noop("Current time"),
     description="The date and time now in a time zone.",
     input=Input,
     output=Output,
     risk="low",
-    risk_reason="It only reads a clock.",
+    risk_reason=gettext_noop("It only reads a clock."),
     modes=EVERYWHERE,
     handler=handle,
     render_text=render_text,

@@ -1,5 +1,6 @@
 """Finds tools by words and loads them, so that a long list of tools need not be sent whole."""
 
+from django.utils.translation import gettext_noop
 from pydantic import BaseModel, Field
 
 from chatapp.tools.blueprint import IN_CHAT, CoreTool, Documentation, Example, Strict
@@ -60,7 +61,7 @@ def render_text(output: Output) -> str:
 
 TOOL = CoreTool(
     name=FIND_TOOLS,
-    title="Find tools",
+    title=gettext_noop("Find tools"),
     description=(
         "Find tools by what they do, and load them so that you can call them. Only the tools that "
         "you were given or loaded can be called. Use it whenever a task needs something that your "
@@ -69,7 +70,7 @@ TOOL = CoreTool(
     input=Input,
     output=Output,
     risk="low",
-    risk_reason="It only reads the list of tools.",
+    risk_reason=gettext_noop("It only reads the list of tools."),
     modes=IN_CHAT,
     handler=handle,
     read=read,

@@ -1,6 +1,7 @@
 """Deletes one remembered fact about a person."""
 
 from django.http import Http404
+from django.utils.translation import gettext_noop
 from pydantic import BaseModel, Field
 
 from chatapp.models import Memory
@@ -39,12 +40,12 @@ def render_text(output: Output) -> str:
 
 TOOL = CoreTool(
     name="forget",
-    title="Forget",
+    title=gettext_noop("Forget"),
     description="Permanently delete one remembered fact about this person. Recall it first.",
     input=Input,
     output=Output,
     risk="medium",
-    risk_reason="A deleted fact cannot be restored.",
+    risk_reason=gettext_noop("A deleted fact cannot be restored."),
     modes=ACTING,
     handler=handle,
     render_text=render_text,

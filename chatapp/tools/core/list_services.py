@@ -1,5 +1,6 @@
 """Lists the services that a person may use and their state, never their configuration."""
 
+from django.utils.translation import gettext_noop
 from pydantic import BaseModel, Field
 
 from chatapp.tools.blueprint import EVERYWHERE, CoreTool, Documentation, Example, Strict
@@ -70,12 +71,12 @@ def render_text(output: Output) -> str:
 
 TOOL = CoreTool(
     name="list-services",
-    title="List services",
+    title=gettext_noop("List services"),
     description="List the services that this person may use, and whether each works now.",
     input=Input,
     output=Output,
     risk="low",
-    risk_reason="It only reads.",
+    risk_reason=gettext_noop("It only reads."),
     modes=EVERYWHERE,
     handler=handle,
     render_text=render_text,

@@ -2,6 +2,7 @@
 
 from typing import Any, Literal, Self
 
+from django.utils.translation import gettext_noop
 from pydantic import BaseModel, Field, model_validator
 
 from chatapp.models import Plan, Turn
@@ -96,7 +97,7 @@ def render_text(output: Output) -> str:
 
 TOOL = CoreTool(
     name="make-plan",
-    title="Make a plan",
+    title=gettext_noop("Make a plan"),
     description=(
         "For work of several steps: show the person a checklist, then call it again with the "
         "numbers that are done or under way."
@@ -104,7 +105,7 @@ TOOL = CoreTool(
     input=Input,
     output=Output,
     risk="low",
-    risk_reason="It changes nothing outside this chat.",
+    risk_reason=gettext_noop("It changes nothing outside this chat."),
     modes=IN_CHAT,
     handler=handle,
     render_text=render_text,

@@ -5,6 +5,7 @@ from collections import defaultdict
 
 from django.db.models.functions import Substr
 from django.http import Http404
+from django.utils.translation import gettext_noop
 from pydantic import BaseModel, Field
 
 from chatapp.models import Conversation, Message, Part
@@ -118,12 +119,12 @@ def render_text(output: Output) -> str:
 
 TOOL = CoreTool(
     name="read-conversation",
-    title="Read a conversation",
+    title=gettext_noop("Read a conversation"),
     description="Read messages of an earlier chat of this person, whose id a search has told.",
     input=Input,
     output=Output,
     risk="low",
-    risk_reason="It only reads, and only your own chats.",
+    risk_reason=gettext_noop("It only reads, and only your own chats."),
     modes=EVERYWHERE,
     handler=return_prepared,
     read=read,

@@ -1,5 +1,6 @@
 """Stores a fact about a person for later chats. They can see, change and delete it on a page."""
 
+from django.utils.translation import gettext_noop
 from pydantic import BaseModel, Field
 
 from chatapp.models import Memory
@@ -50,7 +51,7 @@ def render_text(output: Output) -> str:
 
 TOOL = CoreTool(
     name="remember",
-    title="Remember",
+    title=gettext_noop("Remember"),
     description=(
         "Remember one lasting fact about this person for later chats. Only when they ask for it or "
         "clearly want it, and never passwords or other secrets."
@@ -58,7 +59,7 @@ TOOL = CoreTool(
     input=Input,
     output=Output,
     risk="medium",
-    risk_reason="The fact is kept for later chats.",
+    risk_reason=gettext_noop("The fact is kept for later chats."),
     modes=ACTING,
     handler=handle,
     render_text=render_text,

@@ -10,6 +10,7 @@ from typing import Any
 
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Substr
+from django.utils.translation import gettext_noop
 from pydantic import BaseModel, Field
 
 from chatapp.models import Conversation, Part
@@ -170,12 +171,12 @@ def render_text(output: Output) -> str:
 
 TOOL = CoreTool(
     name="search-conversations",
-    title="Search my conversations",
+    title=gettext_noop("Search my conversations"),
     description="Search this person's earlier chats by words in titles and messages.",
     input=Input,
     output=Output,
     risk="low",
-    risk_reason="It only reads, and only your own chats.",
+    risk_reason=gettext_noop("It only reads, and only your own chats."),
     modes=EVERYWHERE,
     handler=return_prepared,
     read=read,

@@ -27,6 +27,7 @@ from chatapp.live.page_view import (
     open_conversation,
 )
 from chatapp.models import Attachment, Conversation, Member, Summary, ToolCall
+from chatapp.providers.registry import DEMO_MODEL
 from chatapp.rendering import page_values
 from chatapp.rendering.page_values import ConversationView
 from chatapp.rendering.pages import fragments, inbox
@@ -167,7 +168,7 @@ def render_chat(
         "draft": draft,
         "pick": pick,
         "efforts": list_efforts(draft.effort, conversation),
-        "starters": () if conversation else _list_starters(),
+        "starters": _list_starters() if not conversation and pick.chosen.id == DEMO_MODEL else (),
         "mode": SafeString(fragments.render_mode(conversation, token, draft.mode)),
         "gauge": SafeString(fragments.render_gauge(load_gauge(conversation, pick.offered))),
         "tools_button": SafeString(render_button(request.user, conversation)),

@@ -15,6 +15,7 @@ from chatapp.engine import engine
 from chatapp.engine.runtime import EngineRuntime
 from chatapp.journal.lease import Lease
 from chatapp.models import Consent, HousePolicy, LogEntry, Member, PolicyRule, ToolCall, Turn
+from chatapp.permissions import reasons
 from chatapp.policy.copied_values import find_copied_values
 from chatapp.policy.stored_policy import Before
 from chatapp.server.database import in_database
@@ -90,10 +91,7 @@ async def test_a_fetch_asks_after_a_strangers_page(
     read, fetch = await list_calls(runtime, turn, READ, FETCH)
     assert (read.state, fetch.state) == (State.SUCCEEDED, State.AWAITING_APPROVAL)
     assert fetch.risk == "low"
-    assert fetch.why == (
-        "The answer has read untrusted content from “web”. This call sends data to an address that "
-        "this content may have chosen: url."
-    )
+    assert fetch.why == reasons.SENDS_TO_ADDRESS % {"service": "web", "names": "url"}
     assert peer.fetched == []
     logged = await in_database(
         lambda: LogEntry.objects.filter(kind="call.decided", call_id=fetch.pk).get()

@@ -22,6 +22,7 @@ from chatapp.models import (
     Turn,
 )
 from chatapp.people.refused import Refused
+from chatapp.permissions import reasons
 from chatapp.server.database import in_database
 from chatapp.tools.context import Context, ToolError
 from mcpconfig.models import Service
@@ -143,7 +144,7 @@ async def test_a_chat_that_plans_offers_and_runs_only_those_that_read(
     offered = {tool.name for tool in scripted.requests[0].tools}
     assert "recall" in offered and not {"remember", "forget"} & offered
     assert call.state == State.REFUSED
-    assert "only plans" in call.why
+    assert call.why == reasons.NOT_IN_PLAN_MODE
 
 
 async def test_what_a_rule_forbids_after_the_click_does_not_run(
@@ -191,7 +192,7 @@ async def test_the_limit_of_a_day_counts_for_them_too(runtime: EngineRuntime, tu
     await wait_for_rest(runtime, turn)
     second = await latest(turn)
     assert second.state == State.AWAITING_APPROVAL
-    assert "up to 1 run by themselves" in second.why
+    assert second.why == reasons.USED_ONCE_TODAY % {"limit": 1}
 
 
 async def test_too_many_in_a_minute_are_refused_until_a_minute_has_passed(

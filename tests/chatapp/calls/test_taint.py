@@ -8,6 +8,7 @@ from chatapp.context import attachments
 from chatapp.conversations import intake
 from chatapp.engine.runtime import EngineRuntime
 from chatapp.models import Member, ToolCall, ToolLimit, Turn
+from chatapp.permissions import reasons
 from chatapp.server.database import in_database
 from chatapp.tools.taint import find_taint_of_chats
 from mcpconfig.models import Service
@@ -45,7 +46,7 @@ async def test_a_consent_is_suspended_once_strangers_words_came_before(
     assert append.state == state
     if is_open:
         assert append.risk == "high"
-        assert "“notebook”, which strangers may have written" in append.why
+        assert "untrusted content from “notebook”" in append.why
         assert "“notebook”" in append.reasons[0]
 
 
@@ -89,9 +90,7 @@ async def test_beyond_the_limit_of_a_day_each_use_asks(
     third = await asked_again(runtime, owner, APPEND)
     assert second.state == ToolCall.State.SUCCEEDED
     assert third.state == ToolCall.State.AWAITING_APPROVAL
-    assert third.why == (
-        "Asked because you used this tool 2 times today (UTC); up to 2 run by themselves."
-    )
+    assert third.why == (reasons.USED_TODAY % {"times": 2, "limit": 2})
 
 
 async def test_the_limit_of_another_tool_changes_nothing(

@@ -6,6 +6,7 @@ from django.db import transaction
 from chatapp.conversations import intake
 from chatapp.engine.runtime import EngineRuntime
 from chatapp.models import Conversation, LogEntry, Member, ToolCall, Turn
+from chatapp.permissions import reasons
 from chatapp.server.database import in_database
 from mcpconfig.models import Service
 from tests import scripted
@@ -32,7 +33,7 @@ async def test_a_chat_that_plans_offers_and_runs_only_what_reads(
     read, delete = await in_database(lambda: list(ToolCall.objects.order_by("position")))
     assert read.state == ToolCall.State.SUCCEEDED
     assert (delete.state, delete.attempt) == (ToolCall.State.REFUSED, 0)
-    assert "only plans" in delete.why
+    assert delete.why == reasons.NOT_IN_PLAN_MODE
 
 
 async def test_a_call_that_was_allowed_does_not_run_once_the_chat_only_plans(

@@ -15,6 +15,7 @@ from django.core.management import call_command
 from django.test import Client
 
 from chatapp.models import Member, PolicyRule, PolicyTest, ToolLimit
+from chatapp.permissions import reasons
 from mcpconfig.models import Service
 from tests.commands import Ran
 from tests.turns.past_turns import past, shop
@@ -41,7 +42,7 @@ def test_every_line_is_answered_in_order(path: Path) -> None:
         "",
         {"name": "list_memos", "inputSchema": {"properties": {"page_url": {"type": "string"}}}},
     )
-    deletes, reads = "Its name says that it deletes.", "Its name says that it only reads."
+    deletes, reads = reasons.NAME_SAYS["deletes"], reasons.NAME_SAYS["reads"]
     sends = {"page_url": "address"}
     assert answers == [
         {"name": "delete_memo", "level": "high", "reasons": [deletes], "destinations": {}},
@@ -126,7 +127,7 @@ def test_policy_tests_are_tried_and_a_failing_one_ends_with_1(
     broken = PolicyTest.objects.create(name="Runs", expected="allow", **values)
     ran = Ran("policy", "test")
     assert ran.code == 1
-    assert "“Runs” must run, but it asks. Asked because its risk is medium.\n" in ran.out
+    assert "“Runs”. Expected: runs without asking. Actual: needs approval. " in ran.out
     assert "Holds" not in ran.out
     assert told("test") == {
         "tests": 2,
@@ -136,7 +137,7 @@ def test_policy_tests_are_tried_and_a_failing_one_ends_with_1(
                 "name": "Runs",
                 "expected": "allow",
                 "decided": "ask",
-                "reason": "Asked because its risk is medium.",
+                "reason": reasons.NEEDS_APPROVAL["medium"],
             }
         ],
     }
@@ -145,17 +146,17 @@ def test_policy_tests_are_tried_and_a_failing_one_ends_with_1(
 @pytest.mark.parametrize(
     ("expected", "demands", "found", "words"),
     [
-        ("type", (), "ask", "but it asks without typing the tool’s name."),
-        ("type", ("second",), "two", "but it needs two approvals without typing the tool’s name."),
-        ("two", (), "ask", "but it needs one approval."),
+        ("type", (), "ask", "Actual: needs approval without the typed name."),
+        ("type", ("second",), "two", "Actual: needs two approvals without the typed name."),
+        ("two", (), "ask", "Actual: needs one approval."),
         (
             "two",
             ("wants_typing",),
             "type",
-            "but it needs one approval and requires typing the tool’s name.",
+            "Actual: needs one approval with the typed name.",
         ),
-        ("deny", ("wants_typing", "second"), "type+two", "but it needs two approvals and"),
-        ("allow", (), "ask", "but it asks."),
+        ("deny", ("wants_typing", "second"), "type+two", "Actual: needs two approvals with"),
+        ("allow", (), "ask", "Actual: needs approval."),
     ],
 )
 def test_a_failing_test_is_told_with_exactly_what_was_expected_and_what_was_found(
@@ -188,7 +189,7 @@ def test_past_calls_are_replayed_under_a_draft(service: Service) -> None:
         assert told("simulate", *words)["would"] == would, words
     shown = Ran("policy", "simulate").out
     assert "30 calls. Allowed: 20 (before: 10)." in shown
-    assert "shop_change_label: 10 calls: it runs (before: it asks)." in shown
+    assert "shop_change_label: 10 calls: runs without asking (before: needs approval)." in shown
     assert "owner: 10 approval requests (before: 20), 30 calls" in shown
 
 

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
+from chatapp.permissions import reasons
 from chatapp.permissions.consequences import list_consequences
-from chatapp.permissions.decide import SENDS_AFTER_TAINT, decide
+from chatapp.permissions.decide import decide
 from chatapp.permissions.destinations import Destination
 from chatapp.permissions.risk_evidence import Level
 from chatapp.permissions.rules import AdminRule, Demand, Effect, House, Rule
@@ -86,25 +87,22 @@ def test_a_rule_without_a_condition_on_the_destination_allows_no_call_of_a_highe
 
 def test_the_reason_says_where_the_text_came_from_and_which_value_decides() -> None:
     decision = decided(EVIL)
-    assert decision.reason == (
-        "The answer has read untrusted content from “web”. This call sends data to an address that "
-        "this content may have chosen: url."
-    )
+    assert decision.reason == reasons.SENDS_TO_ADDRESS % {"service": "web", "names": "url"}
     assert decision.is_once_only, "A consent would not replace this question."
     assert decided(MAIL, house=House()).reason.endswith(
-        "sends data to a recipient that this content may have chosen: to."
+        "sends data to a recipient that the content may have chosen: to."
     )
     assert "more than a few words to a web search" in decided(SEARCH).reason
     several = [Destination(parameter=f"{n}" * 100, kind="address") for n in range(5)]
     long = decided(*several, tainted_by="w" * 100).reason
-    assert long.startswith(SENDS_AFTER_TAINT)
-    assert long.endswith("… and 2 more.")
+    assert reasons.split_reason(long)[0] == reasons.SENDS_TO_ADDRESS
+    assert long.endswith("…, ….")
     assert len(long) < 500, "It is stored in full."
 
 
 def test_the_question_has_a_consequence() -> None:
     told = list_consequences([decided(EVIL).reason], "low")
-    assert told == ["Its values may reach someone outside."]
+    assert told == ["Its arguments may reach someone outside."]
 
 
 def test_a_demand_for_two_signatures_stays() -> None:

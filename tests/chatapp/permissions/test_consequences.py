@@ -1,15 +1,23 @@
 """What could go wrong, told from the evidence for a risk."""
 
+from collections.abc import Mapping
+
 import pytest
 
+from chatapp.permissions import reasons
 from chatapp.permissions.consequences import list_consequences
-from chatapp.permissions.risk_evidence import PHRASES, make_finding
+from chatapp.permissions.risk_evidence import make_finding
+from chatapp.permissions.risk_vocabulary import EFFECTS, Effect
+
+SOURCES = (reasons.NAME_SAYS, reasons.DESCRIPTION_SAYS, reasons.ACTIONS_SAY)
 
 
-@pytest.mark.parametrize("effect", list(PHRASES))
-@pytest.mark.parametrize("source", ["Its name", "Its description"])
-def test_each_effect_that_raises_a_risk_has_a_consequence(effect: str, source: str) -> None:
-    reason = make_finding(effect, source=source).reason  # type: ignore[arg-type]
+@pytest.mark.parametrize("effect", EFFECTS)
+@pytest.mark.parametrize("source", SOURCES)
+def test_each_effect_that_raises_a_risk_has_a_consequence(
+    effect: Effect, source: Mapping[Effect, str]
+) -> None:
+    reason = make_finding(effect, source=source).reason
     [told] = list_consequences([reason], "")
     assert told not in list_consequences([], ""), "It is more than what the level says."
 
@@ -17,12 +25,12 @@ def test_each_effect_that_raises_a_risk_has_a_consequence(effect: str, source: s
 @pytest.mark.parametrize(
     ("reason", "word"),
     [
-        ("It takes free SQL.", "carried out"),
-        ("It can send any request to an address.", "any address"),
-        ("Nothing in its name says what it does.", "own words"),
-        ("Its name is in a script that is not known here.", "own words"),
-        ("One of its values makes it delete something.", "for good"),
-        ("A result of “web”, which strangers may have written, came before it.", "stranger"),
+        (reasons.TAKES_SQL, "executed"),
+        (reasons.SENDS_ANY_REQUEST, "any address"),
+        (reasons.NAME_SAYS_NOTHING, "service itself"),
+        (reasons.NAME_IN_UNKNOWN_SCRIPT, "service itself"),
+        (reasons.ARGUMENT_DELETES, "permanently"),
+        (reasons.TAINTED % {"service": "web"}, "not you"),
     ],
 )
 def test_other_evidence_has_its_own(reason: str, word: str) -> None:
@@ -31,16 +39,14 @@ def test_other_evidence_has_its_own(reason: str, word: str) -> None:
 
 
 def test_the_same_consequence_is_told_once() -> None:
-    reasons = [
-        make_finding("deletes", source=source).reason for source in ("Its name", "Its description")
-    ]
-    assert len(list_consequences(reasons, "high")) == 1
+    found = [make_finding("deletes", source=source).reason for source in SOURCES]
+    assert len(list_consequences(found, "high")) == 1
 
 
 @pytest.mark.parametrize(("level", "word"), [("low", "reads"), ("medium", "change")])
 def test_without_evidence_the_level_speaks(level: str, word: str) -> None:
-    [told] = list_consequences(["Nobody knows why."], level)
-    assert word in told
+    [told] = list_consequences(["Its name says that it deletes."], level)
+    assert word in told, "A reason of an older version has no consequence of its own."
 
 
 def test_a_level_that_nobody_knows_is_a_high_one() -> None:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chatapp.permissions import reasons
 from chatapp.permissions.risk import Risk, ToolFacts, base_risk, classify
 from chatapp.permissions.risk_evidence import LEVELS
 
@@ -98,12 +99,12 @@ def test_the_name_alone_gives_the_level(level: str, name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("delete_memo", "Its name says that it deletes."),
-        ("list_memos", "Its name says that it only reads."),
-        ("frobnicate", "Nothing in its name says what it does."),
-        ("deletememo", "A verb that does harm is hidden in its name."),
-        ("grant_role", "Its name says that it changes what people may do."),
-        ("pay_bill", "Its name says that it moves money."),
+        ("delete_memo", reasons.NAME_SAYS["deletes"]),
+        ("list_memos", reasons.NAME_SAYS["reads"]),
+        ("frobnicate", reasons.NAME_SAYS_NOTHING),
+        ("deletememo", reasons.NAME_HOLDS_RISKY_VERB),
+        ("grant_role", reasons.NAME_SAYS["access"]),
+        ("pay_bill", reasons.NAME_SAYS["money"]),
     ],
 )
 def test_a_level_comes_with_a_reason_that_a_member_understands(name: str, reason: str) -> None:
@@ -117,7 +118,7 @@ def test_a_verb_cut_by_invisible_characters_is_found() -> None:
 def test_a_verb_in_letters_of_another_alphabet_is_high() -> None:
     risk = judged("list_d\u0435lete_memo")
     assert risk.level == "high"
-    assert risk.reasons == ("Its name mixes letters of different alphabets.",)
+    assert risk.reasons == (reasons.NAME_MIXES_ALPHABETS,)
 
 
 @pytest.mark.parametrize(
@@ -156,7 +157,7 @@ def test_a_soothing_description_lowers_nothing(name: str) -> None:
 def test_a_hint_raises_a_harmless_name(annotations: dict[str, Any]) -> None:
     risk = judged("list_memos", annotations=annotations)
     assert risk.level == "medium"
-    assert risk.reasons[0].startswith("Its service says that it")
+    assert risk.reasons[0].startswith("The service says it")
 
 
 def test_a_trusted_service_lowers_by_its_hint() -> None:
@@ -182,7 +183,7 @@ def test_a_trusted_service_lowers_by_a_clear_word_only(hints: dict[str, Any]) ->
 @pytest.mark.parametrize("name", ["delete_memo", "list_memos"])
 def test_an_admins_level_wins(name: str, level: str) -> None:
     risk = judged(name, admin_level=level, annotations={"destructiveHint": True})
-    assert risk == Risk(level=level, reasons=("An admin set this level.",))  # type: ignore[arg-type]
+    assert risk == Risk(level=level, reasons=(reasons.SET_BY_ADMIN,))  # type: ignore[arg-type]
 
 
 def test_an_admins_level_that_does_not_exist_is_the_highest() -> None:
@@ -197,13 +198,13 @@ def test_an_unreadable_schema_is_high(schema: object) -> None:
 @pytest.mark.parametrize("annotations", ["readOnlyHint", 1, ["readOnlyHint"]])
 def test_unreadable_hints_are_high(annotations: object) -> None:
     risk = judged("list_memos", annotations=annotations, is_trusted=True)
-    assert risk == Risk(level="high", reasons=("The hints of its service cannot be read.",))
+    assert risk == Risk(level="high", reasons=(reasons.UNREADABLE_HINTS,))
 
 
 def test_a_tool_that_the_code_stumbles_over_is_high() -> None:
     broken: Any = None
     risk = judged("list_memos", description=broken)
-    assert risk == Risk(level="high", reasons=("It could not be judged.",))
+    assert risk == Risk(level="high", reasons=(reasons.NOT_ASSESSED,))
 
 
 json_values = st.recursive(

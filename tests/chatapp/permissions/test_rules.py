@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from chatapp.permissions import reasons
 from chatapp.permissions.decide import decide
 from chatapp.permissions.risk_evidence import LEVELS, Level
 from chatapp.permissions.rules import (
@@ -114,9 +115,9 @@ def test_strangers_words_raise_what_does_more_than_read_and_suspend_consents() -
     assert decided(level="low", **tainted).effect == "allow"
     asked = decided(CONSENT, level="medium", **tainted)
     assert asked.effect == "ask"
-    assert "“web”, which strangers may have written" in asked.reason
+    assert "untrusted content from “web”" in asked.reason
     house = House(runs_up_to="medium")
     tainted_call = a_call(tainted_by="web")
     raised_one = decide(tainted_call, a_risk("medium"), (), OWNER, "act", house)
-    assert raised_one.reason == "Asked because its risk is high."
+    assert raised_one.reason == reasons.NEEDS_APPROVAL["high"]
     assert decided(AdminRule(effect="allow"), level="medium", **tainted).effect == "allow"

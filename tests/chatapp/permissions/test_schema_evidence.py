@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from chatapp.permissions import reasons
 from chatapp.permissions.risk import Risk, ToolFacts, classify
 from chatapp.permissions.risk_evidence import UnreadableSchema, read_parameters
 
@@ -22,12 +23,12 @@ def with_parameters(**parameters: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("parameter", "reason"),
     [
-        ("sql", "It takes a free SQL statement."),
-        ("sqlStatement", "It takes a free SQL statement."),
-        ("command", "It takes a free command."),
-        ("shell_command", "It takes a free command."),
-        ("code", "It takes free code."),
-        ("script", "It takes free code."),
+        ("sql", reasons.TAKES_SQL),
+        ("sqlStatement", reasons.TAKES_SQL),
+        ("command", reasons.TAKES_COMMAND),
+        ("shell_command", reasons.TAKES_COMMAND),
+        ("code", reasons.TAKES_CODE),
+        ("script", reasons.TAKES_CODE),
     ],
 )
 def test_a_parameter_for_free_code_makes_any_unfamiliar_tool_high(
@@ -99,7 +100,7 @@ def test_the_gravest_action_on_offer_counts(actions: list[str], level: str) -> N
 def test_an_action_raises_a_name_that_only_reads() -> None:
     schema = with_parameters(action={"oneOf": [{"const": "list"}, {"const": "delete"}]})
     risk = judged("list_memos", schema)
-    assert risk == Risk(level="high", reasons=("The list of its actions says that it deletes.",))
+    assert risk == Risk(level="high", reasons=(reasons.ACTIONS_SAY["deletes"],))
 
 
 def test_the_name_says_what_an_action_acts_on() -> None:

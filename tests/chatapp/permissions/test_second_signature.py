@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chatapp.permissions import reasons
 from chatapp.permissions.decide import decide
 from chatapp.permissions.risk import Risk
 from chatapp.permissions.risk_evidence import LEVELS, Level
@@ -99,7 +100,7 @@ def test_what_would_run_by_its_risk_asks_where_the_house_wants_two() -> None:
     house = House(runs_up_to="medium", demands=(("medium", LEGAL),))
     decision = decide(a_call(), a_risk("medium"), (), OWNER, "act", house)
     assert (decision.effect, decision.demand) == ("ask", LEGAL)
-    assert "two people sign" in decision.reason
+    assert decision.reason == reasons.NEEDS_TWO["medium"]
 
 
 @pytest.mark.parametrize("scope", ["conversation", "always", "service"])

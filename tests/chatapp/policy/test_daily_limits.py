@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from chatapp.engine.runtime import EngineRuntime
 from chatapp.models import Member, ToolCall, ToolLimit, Trial, Turn
+from chatapp.permissions import reasons
 from chatapp.policy.daily_limits import count_uses_today
 from chatapp.server.database import in_database
 from mcpconfig.models import Service
@@ -72,9 +73,7 @@ async def test_another_chat_uses_up_the_limit_of_this_one(
     await wait_for_rest(runtime, turn)
     call = await get_only_call(turn)
     assert call.state == ToolCall.State.AWAITING_APPROVAL
-    assert call.why == (
-        "Asked because you used this tool once today (UTC); up to 1 run by themselves."
-    )
+    assert call.why == (reasons.USED_ONCE_TODAY % {"limit": 1})
 
 
 async def test_what_is_allowed_later_takes_no_place_of_what_was_allowed_before(

@@ -40,7 +40,7 @@ _HTML: Final = (
     "<input autofocus onfocus=alert(1)>",
     "<select onfocus=alert(1) autofocus><option>x</select>",
     "<textarea>x</textarea>",
-    "<button onclick=alert(1)>Run once</button>",
+    "<button onclick=alert(1)>Allow once</button>",
     "<form action=/approvals/1/decide method=post><input name=decision value=run></form>",
     "<details open ontoggle=alert(1)><summary>x</summary></details>",
     "<video src=x onerror=alert(1)></video>",

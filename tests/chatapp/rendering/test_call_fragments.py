@@ -122,10 +122,10 @@ def test_a_card_says_that_a_shared_account_is_told_who_acts(turn: Turn) -> None:
 
 
 def test_a_card_gives_the_reasons_and_no_reason_twice(turn: Turn) -> None:
-    reasons = ["Its name says that it deletes.", "Nobody has confirmed it."]
-    call = rows.question(turn, reasons=reasons, why="Asked because. Its name says that it deletes.")
+    reasons = ["The name says it deletes.", "Nobody has confirmed it."]
+    call = rows.question(turn, reasons=reasons, why="Asked because. The name says it deletes.")
     because = render(call).with_class("because")[0]
-    assert because.one("p").text == "Asked because. Its name says that it deletes."
+    assert because.one("p").text == "Asked because. The name says it deletes."
     assert [each.text for each in because.all("li")] == ["Nobody has confirmed it."]
 
 

@@ -8,6 +8,7 @@ import pytest
 from django.contrib.auth.models import Group
 
 from chatapp.models import Consent, HousePolicy, Member, PolicyRule, PolicyTest
+from chatapp.permissions import reasons
 from chatapp.permissions.rules import AdminRule
 from chatapp.policy.policy_set import load_policy_set
 from chatapp.simulation.policy_tests import list_failing, list_newly_failing, load_cases
@@ -145,7 +146,8 @@ def test_a_failing_test_says_what_was_decided_instead_and_why(
 ) -> None:
     make(owner, expected="allow")
     (failure,) = list_failing(load_policy_set(), load_cases())
-    assert failure.sentence == ("“One” must run, but it asks. Asked because its risk is medium.")
+    expected = "“One”. Expected: runs without asking. Actual: needs approval. "
+    assert failure.sentence == expected + reasons.NEEDS_APPROVAL["medium"]
 
 
 @pytest.mark.parametrize(
@@ -153,8 +155,8 @@ def test_a_failing_test_says_what_was_decided_instead_and_why(
     [
         ("recall", "allow", ""),
         ("remember", "ask", ""),
-        ("remember", "allow", "it asks. "),
-        ("recall", "deny", "it runs. "),
+        ("remember", "allow", "needs approval. "),
+        ("recall", "deny", "runs without asking. "),
         ("add-service", "deny", ""),
         ("gone-long-ago", "ask", ""),
     ],
@@ -163,12 +165,12 @@ def test_a_test_can_be_about_our_own_tools(
     stranger: Member, tool: str, expected: str, decided: str
 ) -> None:
     PolicyTest.objects.create(name="One", person=stranger, tool=tool, expected=expected)
-    assert_said(f"but {decided}" if decided else "")
+    assert_said(f"Actual: {decided}" if decided else "")
 
 
 def test_a_rule_about_our_own_tools_counts_in_a_test(owner: Member) -> None:
     PolicyTest.objects.create(name="One", person=owner, tool="recall", expected="deny")
-    assert_said("it runs.")
+    assert_said("runs without asking.")
     PolicyRule.objects.create(name="R", effect="deny", is_core=True, tool="recall")
     assert_said("")
 
@@ -176,8 +178,12 @@ def test_a_rule_about_our_own_tools_counts_in_a_test(owner: Member) -> None:
 @pytest.mark.parametrize(
     ("expected", "field", "decided"),
     [
-        ("type", "wants_typing", "typed confirmation, but it needs two approvals without typing"),
-        ("two", "second", "a second approval, but it needs one approval and requires typing"),
+        (
+            "type",
+            "wants_typing",
+            "with the typed name. Actual: needs two approvals without the typed name",
+        ),
+        ("two", "second", "two approvals. Actual: needs one approval with the typed name"),
     ],
 )
 def test_a_test_can_expect_more_than_a_click_of_one_person(

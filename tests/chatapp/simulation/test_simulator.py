@@ -21,6 +21,7 @@ from chatapp.models import (
     ToolLimit,
     Turn,
 )
+from chatapp.permissions import reasons
 from chatapp.policy.policy_set import PolicySet, load_policy_set
 from chatapp.simulation.past_calls import Scope
 from chatapp.simulation.simulator import Change, Questions, Simulation, simulate
@@ -71,14 +72,14 @@ def test_a_draft_says_what_would_have_changed_for_which_tool_and_person(
             happened="ask",
             would="deny",
             calls=13,
-            reason="Refused because an admin's rule forbids this tool.",
+            reason=reasons.FORBIDDEN_BY_RULE,
         ),
         Change(
             tool_id="shop_change_label",
             happened="ask",
             would="allow",
             calls=7,
-            reason="Runs because an admin's rule allows this tool.",
+            reason=reasons.ALLOWED_BY_RULE,
         ),
     ]
     assert {each.person: (each.asked, each.would_ask) for each in found.questions} == {

@@ -116,7 +116,7 @@ def test_in_a_policy_test_it_counts_as_asking(
     else:
         values = AS_IT_IS | {"runs_up_to": "medium", "medium_needs": second.pk}
         answer = admin_client.post(HOUSE, values)
-    assert "must run, but it needs two approvals" in said(answer)
+    assert "Expected: runs without asking. Actual: needs two approvals" in said(answer)
     assert not PolicyRule.objects.exists()
     assert HousePolicy.current().medium_needs is None
 

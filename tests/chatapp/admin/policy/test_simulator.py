@@ -20,6 +20,7 @@ from chatapp.models import (
     ToolLimit,
     Turn,
 )
+from chatapp.permissions import reasons
 from chatapp.simulation.ask_rate import AskRate, measure_ask_rate
 from mcpconfig.models import Service
 from tests.dom_tree import Element, parse
@@ -104,7 +105,7 @@ def test_a_draft_is_replayed_and_nothing_of_it_is_stored(
         "10",
         "asked",
         "run",
-        "Runs because an admin's rule allows this tool.",
+        reasons.ALLOWED_BY_RULE,
     ]
     people = {row[0]: row[1:] for row in rows(page, "Questions per person")}
     assert set(people) == {"owner", "stranger"}

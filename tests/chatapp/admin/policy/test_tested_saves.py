@@ -14,7 +14,7 @@ from .policy_rows import group_of, policy_test, rule, shop
 
 pytestmark = [pytest.mark.django_db, pytest.mark.timeout(300)]
 HELD = "Nothing was saved, because a policy test would fail."
-RUNS = "“Asked” must ask, but it runs."
+RUNS = "“Asked”. Expected: needs approval. Actual: runs without asking."
 
 
 class Form:
@@ -77,7 +77,7 @@ def test_a_level_that_would_make_a_policy_test_fail_is_not_saved_and_stays_as_ty
     page, before = Form(admin_client, service), LogEntry.objects.count()
     level = f"{line_of(page.form, 'change_label')}-level"
     said = page.save(**{level: "low", "title": "Corner shop"})
-    assert HELD in said and f"{RUNS} Runs by itself: its risk is low" in said
+    assert HELD in said and f"{RUNS} Runs because the risk is low" in said
     assert "successfully" not in said
     typed = values_of(page.form)
     assert (typed[level], typed["title"]) == (["low"], "Corner shop")
@@ -99,7 +99,7 @@ def test_trust_that_lowers_a_risk_is_held_back(admin_client: Client, service: Se
 
 def test_taking_a_service_from_people_is_held_back(admin_client: Client, service: Service) -> None:
     said = Form(admin_client, service).save(visibility="private")
-    assert HELD in said and "“Asked” must ask, but it is refused. Only" in said
+    assert HELD in said and "“Asked”. Expected: needs approval. Actual: is refused. Only" in said
     assert Service.objects.get().visibility == "everyone"
 
 
@@ -130,7 +130,10 @@ def test_confirming_a_tool_that_must_ask_is_held_back_with_its_tick(
     answer = admin_client.post(address, {"definition": ["hash-read_label"]})
     page = parse(answer.content.decode())
     assert answer.status_code == 422
-    assert HELD in page.text and "“Nobody read it” must ask, but it runs." in page.text
+    assert (
+        HELD in page.text
+        and "“Nobody read it”. Expected: needs approval. Actual: runs without asking." in page.text
+    )
     boxes = {each["value"]: "checked" in each for each in page.all("input", name="definition")}
     assert boxes == {"hash-read_label": True, "hash-delete_label": False}
     assert ToolSetting.objects.get(name="read_label").confirmed_hash == ""
@@ -141,7 +144,7 @@ def test_confirming_a_tool_that_must_ask_is_held_back_with_its_tick(
 def test_nobody_is_kept_from_switching_off_and_the_tests_that_fail_then_are_named(
     admin_client: Client, service: Service, owner: Member
 ) -> None:
-    named = "Saved. These policy tests now fail: “Asked” must ask, but it is refused."
+    named = "Saved. These policy tests now fail: “Asked”. Expected: needs approval."
     page = Form(admin_client, service)
     line = line_of(page.form, "change_label")
     assert named in page.save(f"{line}-is_enabled")
@@ -160,7 +163,7 @@ def test_one_who_is_no_admin_any_more_is_not_kept_so_by_a_test(
     Member.objects.filter(pk=owner.pk).update(is_staff=True)
     policy_test(owner, None, "add-service", "ask", name="Adding")
     said = Form(admin_client, owner).save("is_staff")
-    assert "Saved. These policy tests now fail: “Adding” must ask, but it is refused." in said
+    assert "Saved. These policy tests now fail: “Adding”. Expected: needs approval." in said
     owner.refresh_from_db()
     assert not owner.is_staff
 

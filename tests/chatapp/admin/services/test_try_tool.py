@@ -10,6 +10,7 @@ from django.test import Client
 from django.urls import reverse
 
 from chatapp.models import Member, ToolCall, Trial
+from chatapp.permissions import reasons
 from mcpconfig.models import Exchange, Service, ToolDefinition, ToolSetting
 from mcpconfig.services import tool_definitions
 from tests.conftest import signed_in
@@ -48,7 +49,7 @@ def test_the_form_shows_the_values_the_risk_and_what_policy_says(
     for words in (
         "Low",
         "Needs your approval",
-        "Asked because no admin has confirmed this tool as it is now.",
+        reasons.UNCONFIRMED,
         "Only reads.",
         "How many at most. · whole number, 1 to 50",
     ):
@@ -126,7 +127,7 @@ def test_what_policy_allows_runs_at_once(admin_client: Client, shop: Service, be
     assert "Done" in done.said and "A-1" in done.said
     trial = Trial.objects.get()
     assert (trial.state, trial.risk, trial.was_confirmed) == (State.SUCCEEDED, "low", False)
-    assert trial.why == "Runs by itself: its risk is low and an admin has confirmed it."
+    assert trial.why == reasons.RUNS["low"]
 
 
 def test_what_asks_runs_only_after_a_yes_to_what_is_shown(
@@ -168,7 +169,7 @@ def test_what_policy_denies_has_no_form_and_does_not_run(
     refused = tried.send(open_form, limit="2")
 
     assert refused.status == 403
-    assert "Refused because an admin switched this tool or its service off." in refused.said
+    assert reasons.TURNED_OFF in refused.said
     assert bench.ran == []
 
 
@@ -177,7 +178,7 @@ def test_an_admins_own_level_counts(admin_client: Client, shop: Service, level: 
     confirm(shop)
     set_tool(shop, "list_orders", level=level)
     asked = desk(admin_client, shop).ask(limit="2")
-    assert f"Asked because its risk is {level}." in asked.said
+    assert f"Needs approval because the risk is {level}." in asked.said
 
 
 def test_change_values_leads_back_with_what_was_typed(admin_client: Client, shop: Service) -> None:
@@ -265,7 +266,7 @@ def test_a_yes_that_came_too_soon_to_have_been_read_is_refused(
     tried = desk(admin_client, shop, "delete_order")
     asked = tried.send(tried.open(), name="A-17")
 
-    assert "too quick" in tried.send(asked, act="run").said
+    assert "before you could read" in tried.send(asked, act="run").said
     assert bench.ran == []
 
 

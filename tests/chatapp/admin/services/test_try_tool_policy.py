@@ -84,7 +84,7 @@ def test_the_form_stays_open_where_only_some_values_are_forbidden(
     refused = tried.send(page, name="prod")
 
     assert refused.status == 403 and refused.values["name"] == "prod"
-    assert "forbids this tool. Never in production." in refused.said
+    assert "forbids it. Never in production." in refused.said
     assert tried.send(page, name="test").status == 200 and bench.ran == []
 
 

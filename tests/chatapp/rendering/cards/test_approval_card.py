@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from chatapp.live.page_facts import render_call
 from chatapp.models import Member, ToolCall, Turn
+from chatapp.permissions import reasons
 from chatapp.rendering.secret_mask import DOTS, mask_secrets, mask_secrets_in_json
 from chatapp.tools.core import core_tool
 from tests.dom_tree import Element, parse, root_of
@@ -208,14 +209,14 @@ def test_it_is_explained_in_three_parts_that_no_model_wrote(turn: Turn) -> None:
     call = rows.question(
         turn,
         definition=tool,
-        why="Asked because its risk is high.",
+        why=reasons.NEEDS_APPROVAL["high"],
         note="Ask Kim first.",
-        reasons=["Its name says that it deletes."],
+        reasons=[reasons.NAME_SAYS["deletes"]],
     )
     assert get_explanation(call) == {
         "What it does": "The service says: Removes a note for good.",
-        "Why it needs approval": "Asked because its risk is high. An admin says: Ask Kim first.",
-        "What could go wrong": "What it deletes may be gone for good.",
+        "Reason": "Needs approval because the risk is high. An admin says: Ask Kim first.",
+        "What could go wrong": "Deleted data may be gone permanently.",
     }
 
 

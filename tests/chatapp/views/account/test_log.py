@@ -41,7 +41,7 @@ def call(owner: Member) -> ToolCall:
 def test_a_person_reads_what_was_decided_for_them(owner_client: Client, call: ToolCall) -> None:
     ended, decided = entries(owner_client)[:2]
     assert "Policy decided : delete_note (notebook)" in decided
-    assert "Refused. A rule forbids it." in decided
+    assert "A rule forbids it." in decided
     assert "Refused" in ended
     link = page(owner_client).select_one(".entry a")
     assert link is not None and link["href"] == f"/c/{call.turn.conversation_id}/"

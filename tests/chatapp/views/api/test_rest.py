@@ -151,7 +151,7 @@ async def test_what_a_rule_forbids_in_any_case_is_not_listed_and_a_call_of_it_sa
         assert "recall" in names and "current-time" not in names
     refused = await program.call("current-time", TOKYO)
     assert fault(refused) == (403, "refused")
-    assert "an admin's rule forbids this tool" in refused.json()["error"]["message"]
+    assert "an admin rule forbids it" in refused.json()["error"]["message"]
 
 
 async def test_a_tool_that_fails_is_422_with_its_words(

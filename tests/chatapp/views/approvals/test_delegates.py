@@ -68,7 +68,7 @@ def test_one_is_removed_by_a_click_and_by_nobody_else(
     [
         ({"username": "nobody"}, "There is no active member named “nobody”."),
         ({"username": "gone"}, "There is no active member named “gone”."),
-        ({"username": "ada"}, "You cannot be your own delegate."),
+        ({"username": "ada"}, "An approver cannot be their own delegate."),
         ({"first": 3, "last": 1}, "The last day is before the first day."),
         ({"first": -5, "last": -1}, "The last day is in the past."),
         ({"last": 500}, "A delegation can last one year at most."),

@@ -95,7 +95,7 @@ def test_giving_shows_the_row_with_who_gave_it(
 ) -> None:
     row = root_of(answer(owner_client, call).content.decode())
     assert row["data-state"] == "succeeded"
-    assert "given to the assistant by owner" in " ".join(row.text.split())
+    assert "shared with the assistant by owner" in " ".join(row.text.split())
     review = Review.objects.get()
     assert (review.state, review.decided_by) == (State.GIVEN, owner)
     assert Turn.objects.get().state == Turn.State.QUEUED
@@ -104,7 +104,7 @@ def test_giving_shows_the_row_with_who_gave_it(
 def test_holding_back_keeps_the_word_and_shows_it(owner_client: Client, call: ToolCall) -> None:
     reply = answer(owner_client, call, "hold", reason="Ask me instead.")
     row = root_of(reply.content.decode())
-    assert "done, held back" in " ".join(row.one("summary").text.split())
+    assert "done, withheld" in " ".join(row.one("summary").text.split())
     assert row.one("q").text == "Ask me instead."
     assert state() == State.HELD_BACK
 
@@ -114,7 +114,7 @@ def test_what_the_card_holds_is_an_answer_without_javascript(
 ) -> None:
     html = owner_client.get(f"/approvals/{call.pk}/").content.decode()
     form = parse(html).one("form", class_="decision")
-    fields = form.fields() | {"decision": form.button("Hold back")["value"]}
+    fields = form.fields() | {"decision": form.button("Withhold")["value"]}
     reply = owner_client.post(form["action"], fields)
     assert reply.status_code == 302
     assert reply["Location"].startswith(f"/c/{call.turn.conversation_id}/")

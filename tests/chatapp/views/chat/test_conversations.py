@@ -50,6 +50,13 @@ def test_a_starter_fills_the_box_with_or_without_javascript(owner_client: Client
         assert page.one("textarea").text == starter["data-fill"] == starter.one("b").text
 
 
+def test_the_starters_of_the_demo_are_not_shown_with_a_real_model(
+    owner_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-test")
+    assert open_page(owner_client, "/").with_class("starter") == []
+
+
 @pytest.mark.parametrize("start", ["0", "5", "x", "-1", "²"])
 def test_a_starter_that_there_is_not_leaves_the_box_empty(owner_client: Client, start: str) -> None:
     assert open_page(owner_client, "/", start=start).one("textarea").text == ""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.conf import LazySettings
 from django.test import Client
 from playwright.sync_api import Browser, Locator, Page, WebSocketRoute, expect, sync_playwright
 
@@ -491,3 +492,17 @@ def test_a_session_that_ended_leads_to_the_sign_in(tab: Page, line: Line, owner:
     tab.get_by_role("button", name="New chat").click()
     expect(tab.get_by_label("Password")).to_be_visible()
     expect(tab.locator("#sidebar")).to_have_count(0)
+
+
+def test_the_examples_of_the_demo_go_when_a_real_model_is_chosen(
+    tab: Page, monkeypatch: pytest.MonkeyPatch, settings: LazySettings
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-test")
+    settings.DEFAULT_MODEL = "demo:assistant"
+    tab.goto("/")
+    model, examples = tab.get_by_label("Model"), tab.locator(".starters")
+    expect(examples).to_be_visible()
+    model.select_option(index=1)
+    expect(examples).to_be_hidden()
+    model.select_option("demo:assistant")
+    expect(examples).to_be_visible()
