@@ -10,6 +10,7 @@ from django.db import transaction
 from chatapp.journal.fault_points import FaultPoint, reach
 from chatapp.journal.lease import Lease
 from chatapp.models import Turn
+from chatapp.server.languages import speaking
 
 from .model_request import PreparedRequest, prepare_at_once
 from .next_action import CallModel, next_action
@@ -50,7 +51,8 @@ def begin_turn(turn_id: uuid.UUID) -> BegunTurn | None:
     if step is None:
         return BegunTurn(taken=taken)
     try:
-        request = prepare_at_once(taken.turn)
+        with speaking(taken.turn.conversation.owner.reading_language):
+            request = prepare_at_once(taken.turn)
     except Exception:
         # The engine builds the request again, gets the same error and ends the turn with a notice.
         log.exception("The first request of turn %s could not be built", turn_id)

@@ -27,6 +27,7 @@ from chatapp.rendering.hidden_characters import (
     has_mixed_scripts,
 )
 from chatapp.rendering.secret_mask import is_secret, mask_secrets
+from chatapp.rendering.stored_sentences import translate_stored
 from chatapp.tools.core import core_tool
 from mcpconfig.models import Service
 from mcpconfig.values.tool_apps import get_app_uri
@@ -203,7 +204,7 @@ def draw_failure_reason(call: Call) -> SafeString:
     if call.state != ToolCall.State.FAILED:
         return draw_hidden("")
     texts = [str(block.get("text", "")) for block in call.content if block.get("type") == "text"]
-    said = (call.error or {}).get("message") or next(iter(texts), "")
+    said = translate_stored((call.error or {}).get("message")) or next(iter(texts), "")
     line = " ".join(SDK_PREFIX.sub("", said, count=1).split())
     found = SENTENCE.match(line)
     return draw_hidden(_shorten(found.group() if found else "", REASON_CHARACTERS))
@@ -212,7 +213,8 @@ def draw_failure_reason(call: Call) -> SafeString:
 def draw_problem(call: Call) -> SafeString:
     """Return the error of a failed or lost call with its hint, without its result."""
     error = call.error or {}
-    return draw_hidden(" ".join(filter(None, [error.get("message"), error.get("hint")])))
+    sentences = [translate_stored(error.get(name)) for name in ("message", "hint")]
+    return draw_hidden(" ".join(filter(None, sentences)))
 
 
 def draw_brief(call: Call) -> SafeString:
