@@ -224,6 +224,11 @@ LANGUAGE_CODE = "en"
 # Each but English has a folder in locale/.
 LANGUAGES = [("en", "English"), ("de", "Deutsch")]
 LOCALE_PATHS = [BASE_DIR / "locale"]
+# Languages made by code, in which faults of a layout show; see translations/pseudo_locales.py.
+PSEUDO_LOCALES = env.bool("PSEUDO_LOCALES", default=False)
+if PSEUDO_LOCALES:
+    LANGUAGES += [("en-xa", "Pseudo, longer"), ("ar-xb", "Pseudo, right to left")]
+    LOCALE_PATHS += [VAR_DIR / "pseudo_locales"]
 FORMAT_MODULE_PATH = "chatapp.server.formats"
 TIME_ZONE = env.time_zone("TIME_ZONE", default="UTC")
 USE_TZ = True

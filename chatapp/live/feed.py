@@ -20,7 +20,7 @@ from chatapp.journal.journal import Event, Kind
 from chatapp.models import Conversation
 from chatapp.rendering.page_values import ConversationView
 from chatapp.server.database import in_database
-from chatapp.server.languages import speaking
+from chatapp.server.languages import carry_language, speaking
 from chatapp.telemetry import metrics
 
 from .frames import Op, RecentFrames, build_frame, parse_number
@@ -250,7 +250,7 @@ class Feed:
     async def _paint(self, event: Event) -> list[Op]:
         part, message = self._open.feed(event), uuid.UUID(event.data["message"])
         if part.stream.is_costly:
-            ops = await asyncio.to_thread(part.paint, message)
+            ops = await asyncio.to_thread(carry_language(part.paint), message)
         else:
             ops = part.paint(message)
         self._painted_at = asyncio.get_running_loop().time()
