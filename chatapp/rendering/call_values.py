@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from django.contrib.humanize.templatetags.humanize import intcomma
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
@@ -266,7 +267,13 @@ def _draw_previous(name: str, value: Any, earlier: dict[str, Any] | None) -> Saf
     if len(text) <= PREVIEW_CHARACTERS:
         return draw_look_alikes(text)
     cut = _("%(text)s… (%(count)s characters)")
-    return draw_look_alikes(cut % {"text": text[:PREVIEW_CHARACTERS], "count": f"{len(text):,}"})
+    return draw_look_alikes(
+        cut
+        % {
+            "text": text[:PREVIEW_CHARACTERS],
+            "count": intcomma(len(text)),
+        }
+    )
 
 
 def _shorten(line: str, characters: int) -> str:
