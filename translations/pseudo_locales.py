@@ -20,7 +20,8 @@ from .sources import ROOT, extract_messages
 FOLDER = ROOT / "var" / "pseudo_locales"
 LONGER_BY = 0.4
 # What is no text: it is kept.
-MARK = re.compile(rf"({PLACEHOLDER.pattern}|{TAG.pattern}|&#?\w+;)")
+MARK = re.compile(rf"({PLACEHOLDER.pattern}|&#?\w+;)")
+HAS_WORDS = re.compile(r"[^\W\d_]")
 ACCENTS = str.maketrans(
     "AaCcDdEeGgIiLlNnOoRrSsTtUuYyZz",
     "ÅåÇçĎďÉéĞğÎîĽľÑñÖöŘřŠšŤťÜüÝýŽž",
@@ -35,23 +36,43 @@ WORD_CHARACTERS = 12
 
 def lengthen(text: str) -> str:
     """Return the text with accents, 40 % longer, between brackets."""
-    missing = max(1, round(len(text.strip()) * LONGER_BY) - 2)
-    words = FILLING.replace(" ", "") if len(text.strip()) < WORD_CHARACTERS else f" {FILLING}"
-    filling = "".join(letter for letter, _place in zip(cycle(words), range(missing), strict=False))
-    return _change(text, lambda part: part.translate(ACCENTS), "[", f"{filling}]")
+    return _change(text, _lengthen_part)
 
 
 def turn_round(text: str) -> str:
     """Return the text in letters that run from right to left, between brackets."""
-    return _change(text, lambda part: part.translate(LETTERS), "[", "]")
+    return _change(text, lambda part: f"[{_change_words(part, LETTERS)}]")
 
 
-def _change(text: str, change: Callable[[str], str], before: str, after: str) -> str:
-    """Change what is text, and keep the marks and the space at the ends."""
+def _lengthen_part(part: str) -> str:
+    missing = max(1, round(len(part) * LONGER_BY) - len("[]"))
+    words = FILLING.replace(" ", "") if len(part) < WORD_CHARACTERS else f" {FILLING}"
+    filling = "".join(letter for letter, _place in zip(cycle(words), range(missing), strict=False))
+    return f"[{_change_words(part, ACCENTS)}{filling}]"
+
+
+def _change(text: str, change: Callable[[str], str]) -> str:
+    """Change each stretch between two tags that has words, without the space at its ends."""
+    return "".join(
+        part
+        if place % 2 or not HAS_WORDS.search(MARK.sub("", part))
+        else _change_inner(part, change)
+        for place, part in enumerate(re.split(f"({TAG.pattern})", text))
+    )
+
+
+def _change_inner(text: str, change: Callable[[str], str]) -> str:
     inner = text.strip()
-    parts = [part if place % 2 else change(part) for place, part in enumerate(MARK.split(inner))]
     start = text.index(inner)
-    return f"{text[:start]}{before}{''.join(parts)}{after}{text[start + len(inner) :]}"
+    return f"{text[:start]}{change(inner)}{text[start + len(inner) :]}"
+
+
+def _change_words(text: str, letters: dict[int, int]) -> str:
+    """Change the letters, and keep placeholders and entities."""
+    parts = MARK.split(text)
+    return "".join(
+        part if place % 2 else part.translate(letters) for place, part in enumerate(parts)
+    )
 
 
 LANGUAGES: dict[str, Callable[[str], str]] = {"en_XA": lengthen, "ar_XB": turn_round}

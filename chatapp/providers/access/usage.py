@@ -157,9 +157,10 @@ class AllowanceUse:
             intcomma(self.tokens),
             _("%(count)s tokens") % {"count": intcomma(limit)} if is_over else None,
         )
-        is_dear = cost is not None and self.cost >= cost
-        currency = self.allowance.currency
-        yield _format_cost(self.cost), f"{_format_cost(cost)} {currency}" if is_dear else None
+        limit_cost = None
+        if cost is not None and self.cost >= cost:
+            limit_cost = f"{_format_cost(cost)} {self.allowance.currency}"
+        yield _format_cost(self.cost), limit_cost
 
 
 def _format_cost(cost: Decimal) -> str:
