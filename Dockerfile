@@ -13,6 +13,7 @@ COPY chatapp chatapp
 COPY mcpconfig mcpconfig
 COPY templates templates
 COPY static static
+COPY locale locale
 USER countersign
 ENV VAR_DIR=/data PATH=/app/.venv/bin:$PATH PYTHONUNBUFFERED=1
 VOLUME /data

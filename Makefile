@@ -9,7 +9,7 @@ UV := $(shell uv --version >/dev/null 2>&1 && echo uv || echo $(BIN)/uv)
 # Where bytecode is not kept, each of the many short processes compiles everything again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup programs run test test-gate test-long test-all lint format check clean
+.PHONY: setup programs run test test-gate test-long test-all lint format messages check clean
 .DEFAULT_GOAL := setup
 
 setup: $(STAMP)
@@ -53,6 +53,10 @@ lint: setup
 format: setup
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+# Sentences for translators: from the sources into locale/, and compiled.
+messages: setup
+	$(BIN)/python -m translations
 
 check: lint test
 

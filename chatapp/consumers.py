@@ -20,7 +20,7 @@ from channels.generic.websocket import AsyncWebsocketConsumer
 from django.conf import settings
 from django.http import Http404
 from django.http.request import split_domain_port, validate_host
-from django.utils.translation import gettext_lazy
+from django.utils.translation import activate, get_language, gettext_lazy
 
 from chatapp.live.page_facts import load_call_facts, render_call
 from chatapp.rendering.pages import inbox
@@ -35,6 +35,7 @@ from .people.second_signers import get_call
 from .rendering import page_values
 from .rendering.pages import fragments, second_signature
 from .server.database import in_database
+from .server.languages import find_socket_language
 from .server.runtime import current_runtime
 from .telemetry import log_ids, metrics
 from .tool_menu.menu import render_button
@@ -202,7 +203,7 @@ async def load_elements(
     for each in elements:
         fragment = FRAGMENTS[each.fragment]
         chat = conversation_id if fragment.of_chat else conversation_id is None
-        key = (person_id, chat, each.id)
+        key = (person_id, chat, each.id, get_language())
         state = (committed, moment if fragment.counts_time else None)
         if (cached := cache.get(key, state)) and not _has_failed(cached[0]):
             found[each.id] = cached[0]
@@ -300,6 +301,7 @@ class PersonConsumer(AsyncWebsocketConsumer):
         if not is_own_origin(scope):
             await self.close()
             return
+        activate(find_socket_language(scope))  # in the context of this socket
         self._signals_heard = current_hub().signals_heard
         if await self._check_rights():
             await self.close()

@@ -1,18 +1,23 @@
-"""Middleware: headers, limits of forms, cross-site requests, first passwords, actors of the log."""
+"""Middleware: headers, languages, limits of forms, cross-site requests, first passwords, actors of
+the log."""
 
 from collections.abc import Callable
+from contextlib import suppress
+from http import HTTPStatus
 from types import MappingProxyType
 from typing import Any
 
-from asgiref.sync import iscoroutinefunction
+from asgiref.sync import iscoroutinefunction, sync_to_async
 from django.conf import settings
 from django.core.exceptions import RequestDataTooBig
+from django.db import DatabaseError
 from django.http import HttpRequest, HttpResponseBase, UnreadablePostError
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.utils.cache import add_never_cache_headers
+from django.utils.cache import add_never_cache_headers, patch_vary_headers
 from django.utils.decorators import sync_and_async_middleware
 from django.utils.deprecation import MiddlewareMixin
+from django.utils.functional import SimpleLazyObject
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.csrf import csrf_failure
@@ -20,13 +25,17 @@ from django_htmx.http import HttpResponseClientRedirect
 
 from .audit import audit_log
 from .conversations import intake
+from .models import Member
 from .people.password_hasher import TooManySignIns
+from .server import languages
 from .server.database import release_connection
 from .telemetry import log_ids
 from .views import health, metrics
 from .views.account import sign_in
 from .views.chat import messages
 
+# Paths that only programs read.
+FOR_PROGRAMS = ("/api/", "/v1/", "/metrics", "/healthz", "/readyz")
 # Browser features that no page uses. Writing to the clipboard is the only one that is used.
 UNUSED_FEATURES = (
     "accelerometer",
@@ -95,6 +104,50 @@ class NoStore(MiddlewareMixin):
         if settings.SESSION_COOKIE_NAME in request.COOKIES:
             add_never_cache_headers(response)
         return response
+
+
+@sync_and_async_middleware
+def use_language(get_response: Any) -> Callable[[HttpRequest], Any]:
+    """Answer in the language of the browser, errors included; programs are answered in English."""
+
+    def choose(request: HttpRequest) -> str:
+        is_of_program = request.path_info.startswith(FOR_PROGRAMS)
+        return languages.ENGLISH if is_of_program else languages.find_language(request)
+
+    def finish(request: HttpRequest, answer: HttpResponseBase, language: str) -> HttpResponseBase:
+        if not request.path_info.startswith(FOR_PROGRAMS):
+            patch_vary_headers(answer, ("Accept-Language",))
+            answer.headers.setdefault("Content-Language", language)
+            _keep_language(request, answer, language)
+        return answer
+
+    def run_sync(request: HttpRequest) -> HttpResponseBase:
+        language = choose(request)
+        with languages.speaking(language):
+            return finish(request, get_response(request), language)
+
+    async def run_async(request: HttpRequest) -> HttpResponseBase:
+        language = choose(request)
+        with languages.speaking(language):
+            answer = await get_response(request)
+            return await sync_to_async(finish)(request, answer, language)
+
+    return run_async if iscoroutinefunction(get_response) else run_sync
+
+
+def _keep_language(request: HttpRequest, answer: HttpResponseBase, language: str) -> None:
+    """Repeat the choice of the person in the cookie, and remember what a browser asks for without
+    one. The person is not loaded for that."""
+    user = request.__dict__.get("user")
+    person = request.__dict__.get("_cached_user") if isinstance(user, SimpleLazyObject) else user
+    if not isinstance(person, Member):
+        return
+    languages.keep_choice(request, answer, person.language)
+    is_page = request.method == "GET" and answer.status_code == HTTPStatus.OK
+    if is_page and not person.language and language != person.last_language:
+        # A page is shown although the database refuses to write.
+        with suppress(DatabaseError):
+            Member.objects.filter(pk=person.pk).update(last_language=language)
 
 
 class FormTextLimit(MiddlewareMixin):

@@ -103,6 +103,7 @@ MIDDLEWARE = [
     "csp.middleware.CSPMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.middleware.gzip.GZipMiddleware",
+    "chatapp.middleware.use_language",
     "chatapp.middleware.NoStore",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -221,7 +222,14 @@ STORAGES = {
 WHITENOISE_KEEP_ONLY_HASHED_FILES = True
 WHITENOISE_ALLOW_ALL_ORIGINS = False
 LANGUAGE_CODE = "en"
-USE_I18N = False
+# Each but English has a folder in locale/.
+LANGUAGES = [("en", "English"), ("de", "Deutsch")]
+LOCALE_PATHS = [BASE_DIR / "locale"]
+# Languages made by code, in which faults of a layout show; see translations/pseudo_locales.py.
+PSEUDO_LOCALES = env.bool("PSEUDO_LOCALES", default=False)
+if PSEUDO_LOCALES:
+    LANGUAGES += [("en-xa", "Pseudo, longer"), ("ar-xb", "Pseudo, right to left")]
+    LOCALE_PATHS += [VAR_DIR / "pseudo_locales"]
 FORMAT_MODULE_PATH = "chatapp.server.formats"
 TIME_ZONE = env.time_zone("TIME_ZONE", default="UTC")
 USE_TZ = True

@@ -6,6 +6,7 @@ from django.urls import path
 from .views import health, metrics
 from .views.account import (
     guidance,
+    language,
     log,
     memory,
     own_services,
@@ -89,6 +90,7 @@ urlpatterns = [
     path("questions/<uuid:question_id>/answer", questions.answer, name="answer"),
     path("usage/", usage.usage, name="usage"),
     path("log/", log.log, name="log"),
+    path("language/", language.language, name="language"),
     path("memory/", memory.memory, name="memory"),
     path("memory/<int:memory_id>/", memory.change, name="change-memory"),
     path("memory/<int:memory_id>/forget", memory.forget, name="forget-memory"),

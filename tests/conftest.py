@@ -20,6 +20,7 @@ from chatapp.models import Member
 from chatapp.models.policy import audit_log_guards
 from chatapp.server.runtime import Runtime, current_runtime, using_runtime
 from tests import migrated
+from tests.pseudo_locales import pseudo_locales, pseudo_locales_folder
 
 
 @pytest.hookimpl(wrapper=True)

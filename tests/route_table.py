@@ -170,6 +170,7 @@ ROUTES: dict[str, Route] = {
     "attach-typed": button(form=sent(text="/garden"), post=200),
     # A member's own pages
     "usage": page(methods="GET"),
+    "language": page(methods="GET POST", post=422),
     "log": page(methods="GET"),
     "memory": page(methods="GET POST", form=sent(text="Another fact"), post=302),
     "change-memory": own_button(ids={"memory_id": "memory"}, form=sent(text="A fact")),

@@ -1,5 +1,6 @@
 """Badges of states and risks in admin lists. The colour only repeats what the text says."""
 
+from django.utils.formats import number_format
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
@@ -39,4 +40,4 @@ def render_badge(value: str, label: str = "") -> SafeString | str:
 
 
 def describe_seconds(seconds: float) -> str:
-    return _("%(seconds)s s") % {"seconds": f"{seconds:.1f}"}
+    return _("%(seconds)s s") % {"seconds": number_format(seconds, 1)}

@@ -7,6 +7,7 @@ policy demands two signatures, the requester signs first, and nothing runs befor
 
 from typing import Literal
 
+from django.contrib.humanize.templatetags.humanize import intcomma
 from django.db import transaction
 from django.db.models import QuerySet
 from django.db.models.functions import Least, Now
@@ -174,7 +175,7 @@ def check_note(reason: str) -> None:
     """Raise Refused if a note to the assistant is too long."""
     if len(reason) > REASON_CHARACTERS:
         sentence = _("Your note to the assistant is too long. The limit is %(most)s characters.")
-        raise Refused(sentence % {"most": f"{REASON_CHARACTERS:,}"})
+        raise Refused(sentence % {"most": intcomma(REASON_CHARACTERS)})
 
 
 def deny(call: ToolCall, *, by: Member, binding: str, reason: str = "") -> None:

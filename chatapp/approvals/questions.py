@@ -9,6 +9,7 @@ from django.db.models import QuerySet
 from django.db.models.functions import Now
 from django.http import Http404
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from chatapp.audit import call_entries
 from chatapp.calls.pausing import end_pause
@@ -18,6 +19,7 @@ from chatapp.journal.fault_points import FaultPoint, reach
 from chatapp.journal.journal import signal_turn
 from chatapp.models import Member, Question, RemoteTask, ToolCall
 from chatapp.people.refused import Refused
+from chatapp.server.languages import write_in_english
 from mcpconfig.values.questions import find_problems
 from mcpconfig.values.results import Answer, InputRequest
 
@@ -28,6 +30,9 @@ STATE_OF_ACTION = {
     "decline": Question.State.DECLINED,
     "cancel": Question.State.CANCELLED,
 }
+# Stored with the call.
+LATE = gettext_lazy("No one answered the question in time.")
+SERVICE_LATE = gettext_lazy("No one answered the service’s question in time.")
 Values = Mapping[str, Mapping[str, Any]]
 Problems = dict[str, dict[str, str]]
 
@@ -135,11 +140,7 @@ def expire_questions() -> None:
 
 
 def _expire(question: Question, call: ToolCall) -> None:
-    message = (
-        _("No one answered the question in time.")
-        if call.is_core
-        else _("No one answered the service’s question in time.")
-    )
+    message = write_in_english(LATE if call.is_core else SERVICE_LATE)
     error = {"kind": "expired", "message": message, "hint": ""}
     state = State.UNKNOWN if call.may_have_run else State.EXPIRED
     if (

@@ -24,6 +24,7 @@ from chatapp.people.second_signers import find_people_asked
 from chatapp.rendering.pages.inbox import Item, WaitingItem, render_mail
 from chatapp.server.address import base_url
 from chatapp.server.database import from_now, in_database
+from chatapp.server.languages import speaking
 
 from .inbox import add_calls, list_all_waiting
 
@@ -107,7 +108,8 @@ def claim_letter(person_id: int) -> Letter | None:
         Item(waiting=each, link=build_link(reminder))
         for each, reminder in zip(due, reminders, strict=True)
     ]
-    subject, body = render_mail(person, items, base_url())
+    with speaking(person.reading_language):
+        subject, body = render_mail(person, items, base_url())
     return Letter(
         message=EmailMessage(subject=subject, body=body, to=[person.email]),
         person_id=person_id,

@@ -5,14 +5,19 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.db.models.functions import Now
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from chatapp.calls.pausing import build_acting, end_pause, has_signed_in
 from chatapp.calls.transitions import Actor
 from chatapp.models import Member, RemoteTask, ToolCall
 from chatapp.people.refused import Refused
+from chatapp.server.languages import write_in_english
 from mcpconfig.models import Service
 
 State = ToolCall.State
+# Stored with the call.
+DECLINED = gettext_lazy("The sign-in to the service was declined.")
+LATE = gettext_lazy("No one signed in to %(service)s in time.")
 
 
 async def continue_after_sign_in(service: Service, person_id: int | None) -> None:
@@ -55,8 +60,7 @@ def _continue(call: ToolCall, *, by: Actor) -> None:
 
 def decline_sign_in(call: ToolCall, *, by: Member) -> None:
     """Withdraw the call: the person does not want to sign in."""
-    message = _("The sign-in to the service was declined.")
-    if not _give_up(call, State.WITHDRAWN, message, by=Actor.PERSON):
+    if not _give_up(call, State.WITHDRAWN, write_in_english(DECLINED), by=Actor.PERSON):
         raise Refused(_("This call no longer waits for a sign-in."), 409)
 
 
@@ -68,7 +72,7 @@ def filter_late_sign_ins() -> QuerySet[ToolCall]:
 def expire_sign_ins() -> None:
     """Expire the calls whose sign-in did not come in time."""
     for call in filter_late_sign_ins().select_related("service")[:100]:
-        message = _("No one signed in to %(service)s in time.") % {"service": call.service}
+        message = write_in_english(LATE) % {"service": call.service}
         _give_up(call, State.EXPIRED, message, by=Actor.SWEEP)
 
 

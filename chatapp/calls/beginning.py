@@ -13,6 +13,7 @@ from django.db.models import Exists, OuterRef, Subquery
 from chatapp.journal import journal
 from chatapp.journal.lease import Lease, lock_turn
 from chatapp.models import Member, ToolCall, Turn
+from chatapp.server.languages import in_english
 from chatapp.tool_menu.turn_selection import annotate_switch, is_still_chosen
 from chatapp.tools.catalogue import (
     Catalogue,
@@ -37,6 +38,7 @@ State = ToolCall.State
 SET_FIELDS = ("is_enabled", "level", "confirmed_hash", "is_safe_to_repeat")
 
 
+@in_english
 def decide_and_begin(
     lease: Lease, step: int, offered: Catalogue, person: Member
 ) -> list[Sending] | None:

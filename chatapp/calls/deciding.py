@@ -32,6 +32,7 @@ from chatapp.policy.stored_policy import (
     read_policy,
 )
 from chatapp.server.database import from_now
+from chatapp.server.languages import in_english
 from chatapp.tools.catalogue import Catalogue, CatalogueTool
 from chatapp.tools.context import ToolError
 from mcpconfig.values.arguments import describe_mismatch, drop_refused_nulls
@@ -51,6 +52,7 @@ STATE_OF_EFFECT = {
 }
 
 
+@in_english
 def decide_calls(lease: Lease, call_ids: tuple[uuid.UUID, ...], catalogue: Catalogue) -> None:
     """Move each proposed call to approved, awaiting_approval or refused, in one transaction."""
     with lock_turn(lease) as turn:

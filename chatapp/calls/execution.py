@@ -23,7 +23,7 @@ from chatapp.calls.ledger import (
     record_outcome,
     record_progress,
     settle_cut_off,
-    translate_error,
+    write_error,
 )
 from chatapp.calls.recheck import refresh_tool_lists
 from chatapp.journal.db_retry import (
@@ -36,6 +36,7 @@ from chatapp.journal.fault_points import FaultPoint, reach
 from chatapp.journal.lease import Lease, LeaseLost, renew
 from chatapp.models import ToolCall
 from chatapp.server.database import in_database
+from chatapp.server.languages import in_english
 from chatapp.server.runtime import current_runtime
 from chatapp.telemetry import log_ids
 from chatapp.telemetry.metrics import label_service
@@ -66,6 +67,7 @@ PROGRESS_SECONDS = 0.5
 Ending = Outcome | SignInWanted | PermitExpired | InputRequired | TaskStarted
 
 
+@in_english
 async def execute(
     lease: Lease,
     call_ids: tuple[uuid.UUID, ...],
@@ -103,6 +105,7 @@ async def execute(
     _raise_first(failures)
 
 
+@in_english
 async def send_begun(
     lease: Lease, begun: Sequence[Sending], *, was_stopped: Callable[[], bool]
 ) -> None:
@@ -151,13 +154,13 @@ async def _send_and_store(lease: Lease, sending: Sending, was_stopped: Callable[
         await asyncio.wait([task])
     except asyncio.CancelledError:
         task.cancel()
-        cut_off = translate_error(STOPPED) if was_stopped() else None
+        cut_off = write_error(STOPPED) if was_stopped() else None
         await run_uninterrupted(_store_end(lease, sending, task, cut_off))
         raise
     finally:
         del running[call_id]
     # From here on the outcome is stored first, also when the turn is stopped.
-    await run_uninterrupted(_store_end(lease, sending, task, translate_error(CANCELLED)))
+    await run_uninterrupted(_store_end(lease, sending, task, write_error(CANCELLED)))
 
 
 async def _is_still_held(lease: Lease) -> bool:
@@ -192,7 +195,7 @@ def cancel_running(call_ids: Iterable[uuid.UUID]) -> None:
 
 def _build_frozen_outcome(sending: Sending) -> Outcome:
     state = State.UNKNOWN if sending.may_have_run else State.FAILED
-    return Outcome(state=state, error=translate_error(FROZEN))
+    return Outcome(state=state, error=write_error(FROZEN))
 
 
 async def _send_call(lease: Lease, sending: Sending) -> Ending:
@@ -237,7 +240,7 @@ async def _send_permitted(lease: Lease, sending: Sending) -> Ending:
         return Outcome(state=state, error=describe_error(error))
     except Exception:
         log.exception("Tool call %s ended in a way that nobody foresaw", sending.call_id)
-        return Outcome(state=State.UNKNOWN, error=translate_error(UNFORESEEN))
+        return Outcome(state=State.UNKNOWN, error=write_error(UNFORESEEN))
     reach(FaultPoint.CALL_ANSWERED)
     if isinstance(answer, InputRequired | TaskStarted):
         return answer

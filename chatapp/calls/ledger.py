@@ -28,6 +28,7 @@ from chatapp.journal.lease import Lease, lock_turn
 from chatapp.models import Approval, Member, Permit, Question, RemoteTask, ToolCall, Turn
 from chatapp.policy.stored_policy import annotate_before, find_before
 from chatapp.server.database import from_now
+from chatapp.server.languages import in_english
 from mcpconfig.models import Service, ToolDefinition, ToolSetting
 from mcpconfig.values.acting import Acting
 from mcpconfig.values.errors import OperationError
@@ -111,8 +112,9 @@ class Moment:
         return max(time.monotonic() - self.monotonic, time.time() - self.wall)
 
 
-def translate_error(error: Mapping[str, object]) -> dict[str, str]:
-    """Return the error in the active language, ready to be stored."""
+@in_english
+def write_error(error: Mapping[str, object]) -> dict[str, str]:
+    """Return the error in English, which the model reads too, ready to be stored."""
     return {name: str(value) for name, value in error.items()}
 
 
@@ -274,6 +276,7 @@ def record_progress(lease: Lease, sending: Sending, progress: Progress) -> None:
             journal.append_call(turn, sending.call_id, State.SENDING)
 
 
+@in_english
 def settle_orphans(lease: Lease) -> None:
     """Give an outcome to the calls that the last worker of the turn was sending."""
     orphans = ToolCall.objects.filter(turn=lease.turn_id, state=State.SENDING)
@@ -286,6 +289,7 @@ def settle_orphans(lease: Lease) -> None:
         journal.append(turn.conversation_id, turn.pk, entries)
 
 
+@in_english
 def settle_cut_off(lease: Lease, sending: Sending) -> None:
     """Do the same for one call that this worker was sending, as its process ends."""
     with lock_turn(lease) as turn:
@@ -310,7 +314,7 @@ def _settle(lease: Lease, turn: Turn, call: ToolCall, attempt: int, entries: lis
         by=Worker(lease=lease, attempt=attempt),
         was=[State.SENDING],
         entries=entries,
-        error=None if repeat else translate_error(LOST),
+        error=None if repeat else write_error(LOST),
         finished_at=F("sent_at"),
     ):
         Question.withdraw_open(call)

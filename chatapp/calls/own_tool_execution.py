@@ -23,6 +23,7 @@ from chatapp.journal.journal import Entry
 from chatapp.journal.lease import Lease, lock_turn
 from chatapp.models import Member, ToolCall, Turn
 from chatapp.server.database import from_now, in_database
+from chatapp.server.languages import in_english
 from chatapp.telemetry import log_ids
 from chatapp.telemetry.tracing import use_tool_span
 from chatapp.tools.catalogue import Catalogue
@@ -64,6 +65,7 @@ class Prepared:
     problem: ToolError | None = None
 
 
+@in_english
 async def run_core_calls(
     lease: Lease, call_ids: tuple[uuid.UUID, ...], catalogue: Callable[[], Awaitable[Catalogue]]
 ) -> None:

@@ -34,6 +34,7 @@ from chatapp.permissions.risk import Risk
 from chatapp.permissions.rules import Decision
 from chatapp.policy.stored_policy import Before, decide_again, load_policy
 from chatapp.server.database import from_now, in_database
+from chatapp.server.languages import in_english
 from mcpconfig.models import Service, ToolDefinition, ToolSetting
 from mcpconfig.operations.tool_listing import fetch_tools
 from mcpconfig.secrets.encryption import DecryptionError
@@ -66,6 +67,7 @@ REFUSALS = {
 
 
 # --- 1. when a worker takes the turn -------------------------------------------------------------
+@in_english
 def reopen_decisions(lease: Lease) -> None:
     """Move the calls that policy alone allowed, and that certainly have not run, back to proposed.
 

@@ -4,6 +4,7 @@ import uuid
 from collections.abc import Sequence
 
 from django.conf import settings
+from django.contrib.humanize.templatetags.humanize import intcomma
 from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 from django.utils.translation import gettext as _
@@ -77,7 +78,7 @@ def check_text(text: str) -> None:
     if not text.strip():
         raise Refused(_("Enter a message."))
     if len(text) > settings.MESSAGE_MAX_CHARACTERS:
-        raise Refused(explain_too_long(f"{len(text):,}"))
+        raise Refused(explain_too_long(intcomma(len(text))))
     if "\x00" in text:
         raise Refused(_("This message contains a character that cannot be stored. Remove it."))
 
@@ -104,12 +105,12 @@ def explain_too_long(count: str = "") -> str:
     most = settings.MESSAGE_MAX_CHARACTERS
     if not count:
         sentence = _("This message is too long. The limit is %(most)s characters.")
-        return sentence % {"most": f"{most:,}"}
+        return sentence % {"most": intcomma(most)}
     sentence = _(
         "This message has %(count)s characters. The limit is %(most)s. Shorten it, or send it in "
         "parts."
     )
-    return sentence % {"count": count, "most": f"{most:,}"}
+    return sentence % {"count": count, "most": intcomma(most)}
 
 
 def check_may_ask(person: Member, model: str) -> None:

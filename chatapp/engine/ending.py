@@ -8,7 +8,7 @@ from django.db.models import Max, QuerySet
 from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy
 
-from chatapp.calls.ledger import STOPPED, UNFORESEEN, translate_error
+from chatapp.calls.ledger import STOPPED, UNFORESEEN, write_error
 from chatapp.calls.transitions import Actor, Worker, move_call
 from chatapp.context import withheld_results
 from chatapp.journal import journal
@@ -163,7 +163,7 @@ def store_partial_answer(turn: Turn) -> list[Entry]:
 def close_open_calls(turn: Turn, reason: Reason, by: Lease | Actor) -> list[Entry]:
     """Withdraw or cancel the calls that have not run. A call that was sent gets an unknown
     outcome."""
-    unknown = translate_error(STOPPED if reason == "stopped" else UNFORESEEN)
+    unknown = write_error(STOPPED if reason == "stopped" else UNFORESEEN)
     entries: list[Entry] = []
     ends = {
         State.PROPOSED: State.CANCELLED,

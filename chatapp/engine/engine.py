@@ -37,6 +37,7 @@ from chatapp.journal.journal import Event, Kind
 from chatapp.journal.lease import Lease, LeaseLost, drop, release, renew
 from chatapp.models import Turn
 from chatapp.server.database import in_database
+from chatapp.server.languages import speaking
 from chatapp.server.runtime import Runtime
 from chatapp.telemetry import log_ids, metrics
 from chatapp.telemetry.spans import Attributes, Span
@@ -79,6 +80,7 @@ class Run:
     """A turn that this process moves."""
 
     lease: Lease
+    language: str  # of the owner, for notices
     begun: BegunTurn | None  # as it was then, until something is done with it
     task: asyncio.Task[None] | None = None
     was_stopped: bool = False
@@ -223,7 +225,8 @@ class Engine:
         await self._move_begun(begun)
 
     async def _move_begun(self, begun: BegunTurn) -> None:
-        run = Run(lease=begun.taken.lease, begun=begun)
+        owner = begun.taken.turn.conversation.owner
+        run = Run(lease=begun.taken.lease, language=owner.reading_language, begun=begun)
         turn_id = run.lease.turn_id
         self._runs[turn_id] = run
         run.task = asyncio.create_task(self._move(run))
@@ -253,6 +256,7 @@ class Engine:
         with (
             log_ids.use_turn(lease.turn_id),
             use_turn_span(lease.turn_id, lease.fence, attributes) as span,
+            speaking(run.language),
         ):
             await self._move_observed(run, span)
 

@@ -10,6 +10,7 @@ from django.db import transaction
 from chatapp.journal.fault_points import FaultPoint, reach
 from chatapp.journal.lease import Lease
 from chatapp.models import Turn
+from chatapp.server.languages import speaking
 
 from .model_request import PreparedRequest, prepare_at_once
 from .next_action import CallModel, next_action
@@ -63,7 +64,8 @@ def add_request(begun: BegunTurn) -> BegunTurn:
         return begun
     turn = begun.taken.turn
     try:
-        request = prepare_at_once(turn)
+        with speaking(turn.conversation.owner.reading_language):
+            request = prepare_at_once(turn)
     except Exception:
         # The engine builds the request again, gets the same error and ends the turn with a notice.
         log.exception("The first request of turn %s could not be built", turn.pk)

@@ -7,7 +7,6 @@ from typing import Any, Literal
 
 from django.db.models import F, QuerySet
 from django.db.models.functions import Now
-from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from chatapp.calls.transitions import new_call
@@ -21,6 +20,7 @@ from chatapp.providers.access import usage
 from chatapp.providers.access.usage import Price
 from chatapp.providers.events import ToolCallReady, ToolLeftOut, Usage
 from chatapp.server.compiled_queries import compiled_update, insert_rows
+from chatapp.server.languages import write_in_english
 from chatapp.tools.catalogue import Catalogue
 from chatapp.tools.core import FIND_TOOLS
 from mcpconfig.values.results import make_storable
@@ -31,6 +31,7 @@ from .made_pictures import Picture, store_pictures
 from .next_action import Reason, choose_reason
 from .notices import note_changed, note_left_out, note_shortened
 
+NO_SUCH_TOOL = gettext_lazy("There is no tool named “%(name)s” in this chat.")
 CUT_OFF = gettext_lazy("The answer was cut off before this call was complete. It was not run.")
 
 
@@ -306,15 +307,14 @@ def _build_call(
     tool = catalogue.get(ready.name) or catalogue.forbidden.get(ready.name)
     is_finding = tool is None and ready.name == FIND_TOOLS
     arguments = ready.arguments
-    problem = str(CUT_OFF) if answer.finish_reason in {"length", "filtered"} else ""
+    problem = write_in_english(CUT_OFF) if answer.finish_reason in {"length", "filtered"} else ""
     try:
         arguments = canonical_arguments(ready.arguments)
     except UnreadableArguments as error:
         problem = problem or str(error)
     if tool is None and not is_finding:
-        problem = problem or _("There is no tool named “%(name)s” in this chat.") % {
-            "name": ready.name[:128]
-        }
+        unknown = write_in_english(NO_SUCH_TOOL)
+        problem = problem or unknown % {"name": ready.name[:128]}
     return new_call(
         problem,
         id=uuid.uuid4(),

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
+from django.contrib.humanize.templatetags.humanize import intcomma
 from django.utils.translation import gettext as _
 
 CHILD = Path(__file__).with_name("pdf_child.py")
@@ -49,7 +50,10 @@ def read_pdf(data: bytes, most_characters: int) -> PdfText:
                     "the PDF has %(count)s pages. The limit is %(most)s. Attach only the pages "
                     "that you need."
                 )
-                % {"count": f"{found['pages']:,}", "most": f"{settings.PDF_MAX_PAGES:,}"}
+                % {
+                    "count": intcomma(found["pages"]),
+                    "most": intcomma(settings.PDF_MAX_PAGES),
+                }
             )
     raise Unreadable(_("the PDF cannot be read. Save or print it as a PDF again, then attach it."))
 

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from django.contrib.humanize.templatetags.humanize import intcomma
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
@@ -27,6 +28,7 @@ from chatapp.rendering.hidden_characters import (
     has_mixed_scripts,
 )
 from chatapp.rendering.secret_mask import is_secret, mask_secrets
+from chatapp.rendering.stored_sentences import translate_stored
 from chatapp.tools.core import core_tool
 from mcpconfig.models import Service
 from mcpconfig.values.tool_apps import get_app_uri
@@ -203,7 +205,7 @@ def draw_failure_reason(call: Call) -> SafeString:
     if call.state != ToolCall.State.FAILED:
         return draw_hidden("")
     texts = [str(block.get("text", "")) for block in call.content if block.get("type") == "text"]
-    said = (call.error or {}).get("message") or next(iter(texts), "")
+    said = translate_stored((call.error or {}).get("message")) or next(iter(texts), "")
     line = " ".join(SDK_PREFIX.sub("", said, count=1).split())
     found = SENTENCE.match(line)
     return draw_hidden(_shorten(found.group() if found else "", REASON_CHARACTERS))
@@ -212,7 +214,8 @@ def draw_failure_reason(call: Call) -> SafeString:
 def draw_problem(call: Call) -> SafeString:
     """Return the error of a failed or lost call with its hint, without its result."""
     error = call.error or {}
-    return draw_hidden(" ".join(filter(None, [error.get("message"), error.get("hint")])))
+    sentences = [translate_stored(error.get(name)) for name in ("message", "hint")]
+    return draw_hidden(" ".join(filter(None, sentences)))
 
 
 def draw_brief(call: Call) -> SafeString:
@@ -264,7 +267,13 @@ def _draw_previous(name: str, value: Any, earlier: dict[str, Any] | None) -> Saf
     if len(text) <= PREVIEW_CHARACTERS:
         return draw_look_alikes(text)
     cut = _("%(text)s… (%(count)s characters)")
-    return draw_look_alikes(cut % {"text": text[:PREVIEW_CHARACTERS], "count": f"{len(text):,}"})
+    return draw_look_alikes(
+        cut
+        % {
+            "text": text[:PREVIEW_CHARACTERS],
+            "count": intcomma(len(text)),
+        }
+    )
 
 
 def _shorten(line: str, characters: int) -> str:

@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
+from django.contrib.admin.widgets import SELECT2_TRANSLATIONS, get_select2_language
 from django.contrib.staticfiles.finders import BaseFinder, FileSystemFinder, get_finders
 from django.core.files.storage import FileSystemStorage, Storage
 from django.core.management import call_command
+from django.utils import translation
 
 # The files that are served, each with its sources in order.
 BUNDLES = {
@@ -46,13 +48,11 @@ BUNDLES = {
         "js/open.js",
     ],
 }
-# No page requests these: sources of the admin's minified scripts, other languages, and our sources.
+# No page requests these: sources of the admin's minified scripts, and our sources.
 NEVER_SERVED = [
     "admin/js/vendor/jquery/jquery.js",
     "admin/js/vendor/select2/select2.full.js",
     "admin/js/vendor/xregexp/xregexp.js",
-    "admin/js/vendor/select2/i18n/[!e]*.js",
-    "admin/css/*rtl.css",
     *(source for sources in BUNDLES.values() for source in sources),
 ]
 
@@ -88,6 +88,17 @@ class BundleFinder(BaseFinder):
         return str(path)
 
 
+def list_unused() -> list[str]:
+    """Return the patterns of files that no page requests. Of the admin's search boxes, these are
+    the texts in languages that this server does not have."""
+    used = set()
+    for code, _name in settings.LANGUAGES:
+        with translation.override(code):
+            used.add(get_select2_language())
+    others = sorted(set(SELECT2_TRANSLATIONS.values()) - used)
+    return [*NEVER_SERVED, *(f"admin/js/vendor/select2/i18n/{name}.js" for name in others)]
+
+
 def collect() -> bool:
     """Bring STATIC_ROOT up to date. Return whether anything had changed."""
     root = Path(settings.STATIC_ROOT)
@@ -95,16 +106,17 @@ def collect() -> bool:
     state = compute_fingerprint()
     if (root / "staticfiles.json").exists() and stamp.exists() and stamp.read_text() == state:
         return False
-    call_command("collectstatic", interactive=False, verbosity=0, ignore_patterns=NEVER_SERVED)
+    call_command("collectstatic", interactive=False, verbosity=0, ignore_patterns=list_unused())
     stamp.write_text(state)
     return True
 
 
 def compute_fingerprint() -> str:
-    """Return a hash that changes when a source is added, removed or written."""
+    """Return a hash that changes when a source is added, removed or written, or a language
+    added."""
     lines = sorted(list_sources())
     backend = settings.STORAGES["staticfiles"]["BACKEND"]
-    return hashlib.sha256("\n".join([backend, *lines]).encode()).hexdigest()
+    return hashlib.sha256("\n".join([backend, *list_unused(), *lines]).encode()).hexdigest()
 
 
 def list_sources() -> Iterator[str]:

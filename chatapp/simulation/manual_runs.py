@@ -27,7 +27,7 @@ from chatapp.calls.ledger import (
     Outcome,
     build_stored_result,
     describe_error,
-    translate_error,
+    write_error,
 )
 from chatapp.models import Member, ToolCall, Trial
 from chatapp.people.refused import Refused
@@ -279,7 +279,7 @@ async def _send(proposal: Proposal) -> Outcome:
         return Outcome(state=state, error=describe_error(error))
     except Exception:
         logger.exception("Trial %s ended in a way that nobody foresaw", proposal.trial_id)
-        return Outcome(state=State.UNKNOWN, error=translate_error(UNFORESEEN))
+        return Outcome(state=State.UNKNOWN, error=write_error(UNFORESEEN))
     return _build_outcome(answer)
 
 
@@ -290,13 +290,13 @@ def _build_outcome(answer: CallOutcome | InputRequired | TaskReport) -> Outcome:
             return Outcome(state=state, result=build_stored_result(result))
         case InputRequired(requests=requests):
             return Outcome(
-                state=State.FAILED, error=translate_error(ASKS_FIRST if requests else NOT_READY)
+                state=State.FAILED, error=write_error(ASKS_FIRST if requests else NOT_READY)
             )
         case TaskReport(status="failed" | "cancelled" as status):
             message = answer.error or _describe_task_end(status)
             error = {"kind": "task", "message": message, "hint": ""}
             return Outcome(state=State.FAILED, error=error)
-    return Outcome(state=State.UNKNOWN, error=translate_error(LONG_TASK))
+    return Outcome(state=State.UNKNOWN, error=write_error(LONG_TASK))
 
 
 def _describe_task_end(status: Literal["failed", "cancelled"]) -> str:
@@ -310,7 +310,7 @@ async def _follow_task(service: Service, task: TaskStarted, acting: Acting) -> O
     operation."""
     with anyio.move_on_after(settings.MCP_TOTAL_SECONDS):
         return _build_outcome(await _wait_for_task(service, task, acting))
-    return Outcome(state=State.UNKNOWN, error=translate_error(LONG_TASK))
+    return Outcome(state=State.UNKNOWN, error=write_error(LONG_TASK))
 
 
 async def _wait_for_task(service: Service, task: TaskStarted, acting: Acting) -> TaskReport:
@@ -342,4 +342,4 @@ def settle() -> None:
     longest = timedelta(seconds=2 * settings.MCP_TOTAL_SECONDS + 30)
     left = Trial.objects.filter(state=State.SENDING, sent_at__lt=Now() - longest)
     for trial in left:
-        _record(trial.pk, Outcome(state=State.UNKNOWN, error=translate_error(WORKER_DIED)))
+        _record(trial.pk, Outcome(state=State.UNKNOWN, error=write_error(WORKER_DIED)))

@@ -4,6 +4,7 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib import admin
+from django.contrib.humanize.templatetags.humanize import intcomma
 from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
@@ -108,6 +109,9 @@ def _render_body(body: str, size: int) -> SafeString | str:
         ""
         if size <= settings.TRACE_BODY_BYTES
         else _("The first %(shown)s of %(size)s bytes.")
-        % {"shown": f"{len(body):,}", "size": f"{size:,}"}
+        % {
+            "shown": intcomma(len(body)),
+            "size": intcomma(size),
+        }
     )
     return format_html("<pre>{}</pre>{}", format_body(body), note)

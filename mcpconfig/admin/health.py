@@ -77,4 +77,5 @@ def describe_next_try(service: Service) -> str:
 
 
 def _format_moment(at: datetime) -> str:
-    return str(date_format(localtime(at), "j M Y, H:i:s"))
+    moment = localtime(at)
+    return f"{date_format(moment, 'DATETIME_FORMAT')}:{date_format(moment, 's')}"

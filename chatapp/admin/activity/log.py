@@ -56,7 +56,8 @@ class LogAdmin(ReadOnlyMixin, admin.ModelAdmin):
 
     @admin.display(description=_lazy("At"), ordering="at")
     def time(self, entry: LogEntry) -> SafeString:
-        time = date_format(localtime(entry.at), "j M H:i:s")
+        at = localtime(entry.at)
+        time = f"{date_format(at, 'SHORT_DATETIME_FORMAT')}:{date_format(at, 's')}"
         return format_html('<span class="nowrap">{}</span>', time)
 
     @admin.display(description=_lazy("By / for"), ordering="actor_name")

@@ -9,6 +9,7 @@ from django.contrib.admin.views.main import ChangeList
 from django.db.models import QuerySet, Sum
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
+from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as _lazy
 
@@ -39,7 +40,7 @@ class UsageAdmin(ReadOnlyMixin, admin.ModelAdmin):
 
     @admin.display(description=_lazy("Cost"), ordering="cost")
     def money(self, row: UsageOfDay) -> str:
-        return f"{row.cost:.4f} {row.currency}" if row.currency else EMPTY
+        return f"{number_format(row.cost, 4)} {row.currency}" if row.currency else EMPTY
 
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
@@ -98,4 +99,4 @@ class AllowanceAdmin(admin.ModelAdmin):
     @admin.display(description=_lazy("Cost"), ordering="cost")
     def money(self, allowance: Allowance) -> str:
         cost: Decimal | None = allowance.cost
-        return EMPTY if cost is None else f"{cost:.2f} {allowance.currency}"
+        return EMPTY if cost is None else f"{number_format(cost, 2)} {allowance.currency}"

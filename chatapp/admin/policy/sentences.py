@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable
 
 from django.contrib.auth.models import Group
+from django.contrib.humanize.templatetags.humanize import intcomma
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as _lazy
 from django.utils.translation import ngettext
@@ -40,7 +41,11 @@ def describe_rule(rule: PolicyRule) -> str:
 
 def describe_limit(limit: ToolLimit) -> str:
     tool = _name_tool(limit.service, limit.tool, is_each=True, is_core=limit.is_core)
-    values = {"tool": tool, "group": limit.group, "number": f"{limit.calls:,}"}
+    values = {
+        "tool": tool,
+        "group": limit.group,
+        "number": intcomma(limit.calls),
+    }
     if limit.group:
         text = _(
             "For each member of %(group)s, calls of %(tool)s need approval after %(number)s a day."
@@ -90,7 +95,10 @@ def describe_second_signature(second: SecondSignature) -> str:
         "A member of %(group)s must approve within %(number)s hours.",
         second.deadline_hours,
     )
-    sentence = text % {"group": second.approvers, "number": f"{second.deadline_hours:,}"}
+    sentence = text % {
+        "group": second.approvers,
+        "number": intcomma(second.deadline_hours),
+    }
     if second.escalation is None or second.escalates_after_hours is None:
         return sentence
     text = ngettext(
@@ -98,5 +106,8 @@ def describe_second_signature(second: SecondSignature) -> str:
         "After %(number)s hours, a member of %(group)s can also approve.",
         second.escalates_after_hours,
     )
-    after = text % {"group": second.escalation, "number": f"{second.escalates_after_hours:,}"}
+    after = text % {
+        "group": second.escalation,
+        "number": intcomma(second.escalates_after_hours),
+    }
     return f"{sentence} {after}"

@@ -11,10 +11,21 @@ from django.db import models, transaction
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
+from chatapp.server.languages import ENGLISH, choose_known
+
 
 class Member(AbstractUser):
     """A person who chats; `is_staff` makes an admin. A member without a usable password is asked
-    to set one."""
+    to set one.
+
+    Without a `language` the pages have the one that the browser asks for. `last_language` is what
+    it asked for last: of mails and of what is written while no page is open.
+    """
+
+    language = models.CharField(_("language"), max_length=10, blank=True, default="", db_default="")
+    last_language = models.CharField(
+        max_length=10, default=ENGLISH, db_default=ENGLISH, editable=False
+    )
 
     class Meta:
         verbose_name = _("member")
@@ -24,6 +35,11 @@ class Member(AbstractUser):
         # Store the change and its log entry in one transaction.
         with transaction.atomic():
             super().save(*args, **kwargs)
+
+    @property
+    def reading_language(self) -> str:
+        """The language of what is written for this person."""
+        return choose_known(self.language, self.last_language)
 
     @property
     def display_name(self) -> str:

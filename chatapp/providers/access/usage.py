@@ -7,9 +7,11 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
+from django.contrib.humanize.templatetags.humanize import intcomma
 from django.db.models import F, QuerySet, Sum
 from django.db.models.functions import Coalesce
 from django.utils import timezone
+from django.utils.formats import date_format, number_format
 from django.utils.translation import gettext as _
 
 from chatapp.models import Allowance, ChatModel, Member, Step, UsageOfDay
@@ -152,12 +154,17 @@ class AllowanceUse:
         limit, cost = self.allowance.tokens, self.allowance.cost
         is_over = limit is not None and self.tokens >= limit
         yield (
-            f"{self.tokens:,}",
-            _("%(count)s tokens") % {"count": f"{limit:,}"} if is_over else None,
+            intcomma(self.tokens),
+            _("%(count)s tokens") % {"count": intcomma(limit)} if is_over else None,
         )
-        is_dear = cost is not None and self.cost >= cost
-        currency = self.allowance.currency
-        yield f"{self.cost:,.2f}", f"{cost:,.2f} {currency}" if is_dear else None
+        limit_cost = None
+        if cost is not None and self.cost >= cost:
+            limit_cost = f"{_format_cost(cost)} {self.allowance.currency}"
+        yield _format_cost(self.cost), limit_cost
+
+
+def _format_cost(cost: Decimal) -> str:
+    return number_format(cost, 2, force_grouping=True)
 
 
 def list_allowance_use(person: Member, today: date | None = None) -> list[AllowanceUse]:
@@ -185,7 +192,9 @@ def describe_renewal(today: date | None = None) -> str:
         if first.month < 12
         else first.replace(year=first.year + 1, month=1)
     )
-    return _("It resets on %(date)s. An admin can raise it.") % {"date": f"{following:%-d %B}"}
+    return _("It resets on %(date)s. An admin can raise it.") % {
+        "date": date_format(following, "MONTH_DAY_FORMAT")
+    }
 
 
 def _measure_allowance(allowance: Allowance, person: Member, today: date) -> AllowanceUse:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from django.contrib.humanize.templatetags.humanize import intcomma
 from django.utils.translation import gettext as _
 
 from chatapp.providers.events import ToolLeftOut
@@ -112,7 +113,7 @@ def find_obstacle(spec: ToolSpec) -> str:
         return _("The service does not describe its arguments as an object.")
     if len(json.dumps(spec.input_schema)) > MAX_SCHEMA_CHARACTERS:
         return _("The description of its arguments is longer than %(count)s characters.") % {
-            "count": f"{MAX_SCHEMA_CHARACTERS:,}"
+            "count": intcomma(MAX_SCHEMA_CHARACTERS)
         }
     return ""
 

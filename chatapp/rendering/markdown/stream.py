@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Final
 
+from django.utils.translation import get_language
 from markdown_it.utils import EnvType
 
 from .blocks import divide_blocks, normalise_text, render_division
@@ -20,13 +21,16 @@ TAIL_CHARS_PER_INTERVAL: Final = 4_096
 # Uncoloured code or a table of this size takes 50 ms.
 COSTLY_CHARS: Final = 16_000
 
+Key = tuple[str | None, str]
+
 
 def render_markdown(text: str) -> str:
     """Return safe HTML of a whole document. Cached, so that old messages are rendered once."""
-    html = _CACHE.get(text)
+    key = get_language(), text
+    html = _CACHE.get(key)
     if html is None:
         html = _render_uncached(text)
-        _CACHE.put(text, html)
+        _CACHE.put(key, html)
     return html
 
 
@@ -128,29 +132,30 @@ def _render_uncached(text: str) -> str:
 
 
 class _Cache:
-    """Rendered documents, bounded by size; the least recently used is dropped first."""
+    """Rendered documents by language and text, bounded by size; the least recently used is dropped
+    first."""
 
     def __init__(self, max_chars: int) -> None:
         self._max_chars = max_chars
         self._chars = 0
-        self._html: OrderedDict[str, str] = OrderedDict()
+        self._html: OrderedDict[Key, str] = OrderedDict()
         self._lock = Lock()
 
-    def get(self, text: str) -> str | None:
+    def get(self, key: Key) -> str | None:
         with self._lock:
-            if text in self._html:
-                self._html.move_to_end(text)
-            return self._html.get(text)
+            if key in self._html:
+                self._html.move_to_end(key)
+            return self._html.get(key)
 
-    def put(self, text: str, html: str) -> None:
+    def put(self, key: Key, html: str) -> None:
         with self._lock:
-            if text in self._html:
+            if key in self._html:
                 return
-            self._html[text] = html
-            self._chars += len(text) + len(html)
+            self._html[key] = html
+            self._chars += len(key[1]) + len(html)
             while self._chars > self._max_chars:
                 oldest, its_html = self._html.popitem(last=False)
-                self._chars -= len(oldest) + len(its_html)
+                self._chars -= len(oldest[1]) + len(its_html)
 
 
 _CACHE: Final = _Cache(CACHE_CHARS)

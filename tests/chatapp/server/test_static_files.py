@@ -10,8 +10,10 @@ from django.core.management import call_command
 from django.test import Client, override_settings
 from pytest_django import Settings
 
+from chatapp.models import Member
 from chatapp.server import static_files
 from chatapp.server.static_files import BUNDLES, NEVER_SERVED, BundleFinder
+from tests.conftest import signed_in
 from tests.dom_tree import parse
 
 STATIC = Path(__file__).resolve().parents[3] / "static"
@@ -110,6 +112,26 @@ def test_a_page_needs_few_files_and_each_has_a_name_for_ever(
         path = collected / name.removeprefix("/static/")
         assert path.exists() and path.stat().st_size
     assert set(assets_of(client, "/sign-in/")) < set(names)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("language", ["en", "de"])
+def test_the_files_of_the_admin_are_there_in_every_language(
+    collected: Path, admin: Member, language: str
+) -> None:
+    client = signed_in(admin)
+    client.post("/language/", {"language": language})
+    # A page with a box in which a person is searched for.
+    names = assets_of(client, "/admin/chatapp/standin/add/")
+    assert any(f"select2/i18n/{language}." in name for name in names)
+    files = [name.removeprefix("/static/") for name in names if name.startswith("/static/")]
+    assert all((collected / name).exists() for name in files)
+
+
+def test_texts_of_languages_that_nobody_can_choose_are_not_collected(collected: Path) -> None:
+    folder = collected / "admin/js/vendor/select2/i18n"
+    assert {path.name.partition(".")[0] for path in folder.iterdir()} >= {"en", "de"}
+    assert not list(folder.glob("fr.*"))
 
 
 @pytest.mark.django_db

@@ -60,14 +60,14 @@ def test_a_definition_without_an_end_of_its_title_loses_no_text() -> None:
 
 def test_the_cache_forgets_the_oldest_when_it_is_full() -> None:
     cache = _Cache(max_chars=25)
-    cache.put("a", "x" * 9)
-    cache.put("b", "y" * 9)
-    assert cache.get("a") == "x" * 9
-    cache.put("c", "z" * 9)
-    assert cache.get("b") is None
-    assert cache.get("a") == "x" * 9
-    cache.put("d", "w" * 40)
-    assert cache.get("d") is None
+    cache.put(("en", "a"), "x" * 9)
+    cache.put(("en", "b"), "y" * 9)
+    assert cache.get(("en", "a")) == "x" * 9
+    cache.put(("en", "c"), "z" * 9)
+    assert cache.get(("en", "b")) is None
+    assert cache.get(("en", "a")) == "x" * 9
+    cache.put(("en", "d"), "w" * 40)
+    assert cache.get(("en", "d")) is None
 
 
 def test_a_page_of_old_messages_is_rendered_once() -> None:

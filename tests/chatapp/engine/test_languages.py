@@ -1,0 +1,62 @@
+"""The language of what the engine writes: notices for the person, English for the model."""
+
+import pytest
+
+from chatapp.engine.runtime import EngineRuntime
+from chatapp.models import LogEntry, Member, Part, ToolCall, Turn
+from chatapp.rendering.call_values import draw_problem
+from chatapp.server.database import in_database
+from chatapp.server.languages import speaking
+from mcpconfig.models import Service
+from tests import scripted
+from tests.pseudo_locales import LONG, is_translated
+from tests.scripted import calls, text
+from tests.turns.acts import wait_for_rest
+
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("pseudo_locales"),
+]
+UNKNOWN = ("no_such_tool", "{}")
+
+
+@pytest.fixture
+def owner(owner: Member) -> Member:
+    Member.objects.filter(pk=owner.pk).update(last_language=LONG)
+    owner.refresh_from_db()
+    return owner
+
+
+async def test_a_notice_is_in_the_language_of_its_person(
+    runtime: EngineRuntime, notebook: Service, turn: Turn
+) -> None:
+    scripted.scenes.append([])
+    assert (await wait_for_rest(runtime, turn)).state != Turn.State.WAITING
+    [notice] = await in_database(lambda: list(Part.objects.filter(kind=Part.Kind.NOTICE)))
+    assert is_translated(notice.text)
+    assert is_translated(notice.hint)
+
+
+async def test_the_model_reads_english(
+    runtime: EngineRuntime, notebook: Service, turn: Turn
+) -> None:
+    scripted.scenes += [calls(UNKNOWN, ("current_time", '{"zone": "Nowhere"}')), text("Well.")]
+    await wait_for_rest(runtime, turn)
+    assert len(scripted.requests) == 2
+    for request in scripted.requests:
+        assert not is_translated(repr(request))
+    found = await in_database(lambda: list(ToolCall.objects.order_by("position")))
+    problem = str(found[0].error)
+    assert "There is no tool named" in problem
+    entries = await in_database(lambda: list(LogEntry.objects.values_list("data", flat=True)))
+    assert entries
+    assert not is_translated(str(entries))
+
+
+def test_a_stored_sentence_is_translated_when_it_is_shown() -> None:
+    call = ToolCall(state="failed", error={"message": "Try again.", "hint": "From a service."})
+    with speaking(LONG):
+        shown = draw_problem(call)
+    assert shown.startswith("[Ť")
+    assert shown.endswith("] From a service.")
+    assert draw_problem(call) == "Try again. From a service."

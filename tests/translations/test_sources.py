@@ -1,0 +1,114 @@
+"""The sources name their messages so that they are found, and templates are read as Django reads
+them."""
+
+import pytest
+
+from translations.faults import find_source_faults
+from translations.sources import (
+    ROOT,
+    list_python_files,
+    list_templates,
+    read_python_messages,
+    read_template_messages,
+)
+
+IMPORTS = """
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as _lazy
+from django.utils.translation import ngettext
+"""
+
+
+# These translate sentences that are marked elsewhere with `gettext_noop` or `gettext_lazy`: values
+# that are stored, sent or compared in English.
+TRANSLATE_MARKED = (
+    "chatapp/permissions/binding.py",
+    "chatapp/permissions/consequences.py",
+    "chatapp/permissions/reasons.py",
+    "chatapp/rendering/stored_sentences.py",
+    "chatapp/tool_menu/own_tools.py",
+)
+
+
+def test_every_message_is_a_plain_string_and_those_of_modules_are_lazy() -> None:
+    faults = {
+        path.relative_to(ROOT).as_posix(): find_source_faults(path.read_text())
+        for path in list_python_files()
+        if path.relative_to(ROOT).as_posix() not in TRANSLATE_MARKED
+    }
+    assert {name: found for name, found in faults.items() if found} == {}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "def show(name): return _(f'Hello {name}')",
+        "def show(name): return _('Hello %s' % name)",
+        "def show(name): return _(name)",
+        "def show(n): return ngettext('day', PLURAL, n)",
+        "def show(): return _()",
+        "TITLE = _('Title')",
+        "class Page: title = _('Title')",
+        "def show(title=_('Title')): ...",
+        "@named(_('Title'))\ndef show(): ...",
+        "from django.utils.translation import gettext as translate",
+    ],
+)
+def test_a_message_that_would_not_be_found_or_not_be_translated_is_a_fault(line: str) -> None:
+    assert find_source_faults(IMPORTS + line)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "def show(): return _('Hello %(name)s') % {'name': 'Eva'}",
+        "def show(n): return ngettext('%(n)s day', '%(n)s days', n)",
+        "TITLE = _lazy('Title')",
+        "NAMES = [lambda: _('Title')]",
+    ],
+)
+def test_a_message_in_order_passes(line: str) -> None:
+    assert find_source_faults(IMPORTS + line) == []
+
+
+def test_calls_in_python_are_found_wherever_they_are() -> None:
+    source = """
+def show(n):
+    one = gettext("One " "sentence")
+    two = f"{one} {gettext('Inside')}"
+    three = ngettext("%s day", "%s days", n)
+    return pgettext("month", "May"), npgettext("time", "minute", "minutes", n)
+"""
+    assert list(read_python_messages(source)) == [
+        (3, "One sentence", None),
+        (4, "Inside", None),
+        (5, ("%s day", "%s days"), None),
+        (6, "May", "month"),
+        (6, ("minute", "minutes"), "time"),
+    ]
+
+
+def test_tags_and_filters_in_templates_are_found_with_their_lines() -> None:
+    source = """{% load i18n %}
+<p title="{% translate "It's 5 %" %}">{{ name|default:_("nobody") }}</p>
+  {% if here %}{% translate 'May' context "month" %}{% endif %}
+{% blocktranslate trimmed with who=person.name %}
+    Hello
+    {{ who }}
+{% endblocktranslate %}
+    {% blocktranslate count n=days %}{{ n }} day{% plural %}{{ n }} days{% endblocktranslate %}
+{% include "x.html" with title=_("Title") %} it's "odd'
+{# Not a message: #}"""
+    assert list(read_template_messages(source)) == [
+        (2, "It's 5 %%", None),
+        (2, "nobody", None),
+        (3, "May", "month"),
+        (4, "Hello %(who)s", None),
+        (8, ("%(n)s day", "%(n)s days"), None),
+        (9, "Title", None),
+    ]
+
+
+def test_every_template_can_be_read() -> None:
+    for path in list_templates():
+        list(read_template_messages(path.read_text()))
