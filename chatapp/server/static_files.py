@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
-from django.contrib.admin.widgets import SELECT2_TRANSLATIONS, get_select2_language
+from django.contrib.admin.widgets import SELECT2_TRANSLATIONS
 from django.contrib.staticfiles.finders import BaseFinder, FileSystemFinder, get_finders
 from django.core.files.storage import FileSystemStorage, Storage
 from django.core.management import call_command
-from django.utils import translation
 
 # The files that are served, each with its sources in order.
 BUNDLES = {
@@ -91,12 +90,16 @@ class BundleFinder(BaseFinder):
 def list_unused() -> list[str]:
     """Return the patterns of files that no page requests. Of the admin's search boxes, these are
     the texts in languages that this server does not have."""
-    used = set()
-    for code, _name in settings.LANGUAGES:
-        with translation.override(code):
-            used.add(get_select2_language())
+    used = {_find_search_texts(code) for code, _name in settings.LANGUAGES}
     others = sorted(set(SELECT2_TRANSLATIONS.values()) - used)
     return [*NEVER_SERVED, *(f"admin/js/vendor/select2/i18n/{name}.js" for name in others)]
+
+
+def _find_search_texts(code: str) -> str:
+    """Return the name of the texts as the admin does, which would load the whole language."""
+    while code and code not in SELECT2_TRANSLATIONS:
+        code = code.rpartition("-")[0]
+    return SELECT2_TRANSLATIONS.get(code, "")
 
 
 def collect() -> bool:

@@ -131,7 +131,8 @@ def test_pages_fit_the_window(visit: Visit, places: dict[str, str], language: st
             root = tab.locator("html")
             assert root.get_attribute("lang") == language, address
             assert root.get_attribute("dir") == LANGUAGES[language], address
-            assert ("[" in tab.title()) == (language in (LONG, RTL)), address
+            if language in (LONG, RTL):
+                assert "[" in tab.inner_text("body"), address
             if faults := find_faults(tab):
                 found[address] = faults
     assert found == {}
