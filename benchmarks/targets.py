@@ -148,9 +148,9 @@ class Ours(Target):
         tab = OurTab(self, str(sent.headers["location"]).split("/")[2])
         self.conversations.append(tab.conversation)
         tab.reading = Reading(key=key, chunks=1)
-        page = await tab.load()
-        # What the page has already is not sent again.
+        # The page may have the answer already, and the socket may send its end while it opens.
         tab.reading.arrivals.append(0.0)
+        page = await tab.load()
         if 'data-state="done"' not in page:
             await asyncio.wait_for(tab.reading.is_over.wait(), 60)
         return tab

@@ -1,10 +1,14 @@
 """Pages run in one thread, and asynchronous views stay in the event loop."""
 
+import threading
+from io import BytesIO
 from typing import Any
 
 import pytest
 from asgiref.sync import SyncToAsync, sync_to_async
 from django.conf import settings
+from django.core.handlers.base import BaseHandler
+from django.http import FileResponse
 from django.test import Client
 from httpx2 import ASGITransport, AsyncClient
 
@@ -47,6 +51,32 @@ async def test_a_page_and_its_middleware_are_one_change_to_a_thread(
     changes.clear()
     assert await get("/", **session) == 200
     assert len(changes) == 1, changes
+
+
+async def test_pages_use_few_threads_again(owner: Member, monkeypatch: pytest.MonkeyPatch) -> None:
+    used: set[int] = set()
+    real = PageHandler._answer
+
+    def note(self: PageHandler, *args: Any) -> Any:
+        used.add(threading.get_ident())
+        return real(self, *args)
+
+    monkeypatch.setattr(PageHandler, "_answer", note)
+    transport = ASGITransport(app=PageHandler())  # type: ignore[arg-type]
+    async with AsyncClient(transport=transport, base_url="http://127.0.0.1") as browser:
+        for _ in range(5):
+            await browser.get("/nothing/here/")
+    assert len(used) == 1
+
+
+async def test_a_streamed_file_is_whole_and_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    content = b"x" * 200_000
+    file = BytesIO(content)
+    monkeypatch.setattr(BaseHandler, "get_response", lambda *_: FileResponse(file))
+    transport = ASGITransport(app=PageHandler())  # type: ignore[arg-type]
+    async with AsyncClient(transport=transport, base_url="http://127.0.0.1") as browser:
+        answer = await browser.get("/nothing/here/")
+    assert (answer.content, file.closed) == (content, True)
 
 
 async def test_a_page_that_does_not_exist_is_answered() -> None:
