@@ -143,7 +143,9 @@ def _keep_language(request: HttpRequest, answer: HttpResponseBase, language: str
     if not isinstance(person, Member):
         return
     languages.keep_choice(request, answer, person.language)
-    is_page = request.method == "GET" and answer.status_code == HTTPStatus.OK
+    # Parts of a page that ask for themselves would let two browsers overwrite each other for ever.
+    is_part = request.headers.get("HX-Request") == "true"
+    is_page = request.method == "GET" and answer.status_code == HTTPStatus.OK and not is_part
     if is_page and not person.language and language != person.last_language:
         # A page is shown although the database refuses to write.
         with suppress(DatabaseError):

@@ -98,6 +98,7 @@ def test_the_image_holds_what_the_program_needs() -> None:
         "mcpconfig",
         "templates",
         "static",
+        "locale",
         "pyproject.toml",
         "uv.lock",
     }

@@ -7,7 +7,6 @@ from html import escape
 from typing import Final
 from urllib.parse import urlsplit
 
-from django.utils.translation import get_language
 from django.utils.translation import gettext as _
 from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
@@ -126,16 +125,17 @@ def parse_language(info: str) -> str:
 
 
 def _render_inline(content: str, env: EnvType) -> str:
-    """Text without brackets needs no definitions and is cached: an open list repeats its lines."""
+    """Text without brackets needs no definitions and is cached: an open list repeats its lines. It
+    has no image, whose label is in the language of the reader."""
     if "[" not in content and len(content) <= MAX_REMEMBERED_CHARS:
-        return _render_inline_cached(content, get_language())
+        return _render_inline_cached(content)
     if _measure_bracket_depth(content) > MAX_BRACKET_DEPTH:
         return escape(content)
     return _parse_and_render_inline(content, env)
 
 
 @lru_cache(maxsize=4_096)
-def _render_inline_cached(content: str, _language: str | None) -> str:
+def _render_inline_cached(content: str) -> str:
     return _parse_and_render_inline(content, {})
 
 

@@ -17,6 +17,7 @@ from chatapp.models import Approval, MailPreference, Member, Reminder, ToolCall,
 from chatapp.people.refused import Refused
 from chatapp.server.database import in_database
 from tests.peers.post_office import PostOffice, free_port, lead_to, post_office
+from tests.pseudo_locales import LONG, RTL, is_translated
 from tests.turns import rows
 
 from .test_inbox import signed_first
@@ -98,6 +99,17 @@ async def test_the_mail_names_service_tool_and_risk_and_no_value(
     for word in ["secret", "evil", "Bcc"]:
         assert word not in text
         assert word not in str(mail["Subject"])
+
+
+async def test_the_mail_is_in_the_language_of_its_person(
+    owner: Member, office: PostOffice, pseudo_locales: None
+) -> None:
+    await in_database(waits, owner)
+    await in_database(lambda: Member.objects.update(last_language=RTL, language=LONG))
+    await remind_due()
+    (mail,) = office.mails
+    assert is_translated(str(mail["Subject"]))
+    assert is_translated(mail.get_content())
 
 
 @pytest.mark.parametrize(

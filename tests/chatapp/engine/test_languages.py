@@ -1,12 +1,22 @@
 """The language of what the engine writes: notices for the person, English for the model."""
 
-import pytest
+from collections.abc import Callable
+from typing import Any
 
+import pytest
+from django.utils.translation import get_language
+
+from chatapp.calls.beginning import decide_and_begin
+from chatapp.calls.deciding import decide_calls
+from chatapp.calls.execution import execute, send_begun
+from chatapp.calls.ledger import settle_cut_off, settle_orphans, write_error
+from chatapp.calls.own_tool_execution import run_core_calls
+from chatapp.calls.recheck import reopen_decisions
 from chatapp.engine.runtime import EngineRuntime
 from chatapp.models import LogEntry, Member, Part, ToolCall, Turn
 from chatapp.rendering.call_values import draw_problem
 from chatapp.server.database import in_database
-from chatapp.server.languages import speaking
+from chatapp.server.languages import in_english, speaking
 from mcpconfig.models import Service
 from tests import scripted
 from tests.pseudo_locales import LONG, is_translated
@@ -51,6 +61,29 @@ async def test_the_model_reads_english(
     entries = await in_database(lambda: list(LogEntry.objects.values_list("data", flat=True)))
     assert entries
     assert not is_translated(str(entries))
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        *(decide_calls, decide_and_begin, reopen_decisions, settle_orphans, settle_cut_off),
+        *(execute, send_begun, run_core_calls, write_error),
+    ],
+)
+def test_what_is_stored_with_a_call_is_made_in_english(work: Callable[..., Any]) -> None:
+    """Not all of them are easily brought to fail, so this looks for the decorator."""
+    assert "/languages.py" in work.__code__.co_filename
+
+
+async def test_work_in_english_is_in_english_whoever_asks_for_it() -> None:
+    @in_english
+    async def later() -> str | None:
+        return get_language()
+
+    with speaking(LONG):
+        assert in_english(get_language)() == "en"
+        assert await later() == "en"
+        assert get_language() == LONG
 
 
 def test_a_stored_sentence_is_translated_when_it_is_shown() -> None:

@@ -37,6 +37,7 @@ async def test_frames_are_in_the_language_of_the_tab(
 ) -> None:
     with speaking(language):
         viewer = await runtime.hub.join(turn.conversation_id, 0)
+    await take_all(viewer)  # the state when the tab joined
     scripted.scenes += [calls(DELETE), text("Done.")]
     await wait_for_rest(runtime, turn)
     shown = ""
@@ -65,7 +66,7 @@ async def test_frames_change_to_the_language_of_a_later_tab(
 
 
 async def open_tab(session: str, language: str) -> Socket:
-    tab = person_socket(session, shows="inbox,waiting")
+    tab = person_socket(session, shows="waiting")
     tab.scope["headers"].append((b"accept-language", language.encode()))
     assert await tab.opens()
     return tab

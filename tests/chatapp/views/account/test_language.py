@@ -136,6 +136,13 @@ def test_what_the_browser_asks_for_is_stored_only_when_it_changes(owner: Member)
     assert LogEntry.objects.count() == entries
 
 
+def test_a_part_of_a_page_does_not_change_what_is_stored(owner: Member) -> None:
+    headers = {"accept-language": LONG, "hx-request": "true"}
+    assert signed_in(owner).get("/sidebar/", headers=headers).status_code == 200
+    owner.refresh_from_db()
+    assert owner.last_language == "en"
+
+
 def test_a_language_that_this_server_lost_is_english(owner: Member) -> None:
     owner.language, owner.last_language = "xx", "yy"
     assert owner.reading_language == "en"
