@@ -25,6 +25,7 @@ TRANSLATE_MARKED = (
     "chatapp/permissions/binding.py",
     "chatapp/permissions/consequences.py",
     "chatapp/permissions/reasons.py",
+    "chatapp/rendering/call_values.py",
     "chatapp/rendering/stored_sentences.py",
     "chatapp/tool_menu/own_tools.py",
 )
