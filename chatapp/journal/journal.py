@@ -30,9 +30,11 @@ def wake(turn_id: uuid.UUID) -> None:
 
 
 def begin(turn_id: uuid.UUID) -> None:
-    """Let the engine begin a new turn. Called inside the transaction that stores the turn."""
+    """Let the engine begin a new turn. Called inside the transaction that stores the turn. In a
+    nested one, the turn may still be changed before the commit, so it begins afterwards."""
     begin_now = current_runtime().begin_new_turn
-    if begin_now is None or not begin_now(turn_id):
+    is_complete = not connection.savepoint_ids
+    if begin_now is None or not is_complete or not begin_now(turn_id):
         transaction.on_commit(lambda: wake(turn_id))
 
 

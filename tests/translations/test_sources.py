@@ -1,6 +1,9 @@
 """The sources name their messages so that they are found, and templates are read as Django reads
 them."""
 
+import ast
+import re
+
 import pytest
 
 from translations.faults import find_source_faults
@@ -113,3 +116,33 @@ def test_tags_and_filters_in_templates_are_found_with_their_lines() -> None:
 def test_every_template_can_be_read() -> None:
     for path in list_templates():
         list(read_template_messages(path.read_text()))
+
+
+# Fields whose label is in a template, or that no page shows.
+UNLABELLED = ("CONTEXT_TOKENS_FIELD", "text")
+
+
+def test_every_field_of_an_admin_or_account_form_has_a_label() -> None:
+    """Django would make an English label of the name."""
+    assert _find_unlabelled("name = forms.CharField(required=False)") == ["name"]
+    folders = ("chatapp/admin", "mcpconfig/admin", "chatapp/views/account")
+    found = {
+        path.relative_to(ROOT).as_posix(): names
+        for path in list_python_files()
+        if path.relative_to(ROOT).as_posix().startswith(folders)
+        and (names := _find_unlabelled(path.read_text()))
+    }
+    assert found == {}
+
+
+def _find_unlabelled(source: str) -> list[str]:
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if not (isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)):
+            continue
+        is_field = re.match(r"forms\.\w*Field$", ast.unparse(node.value.func))
+        has_label = any(keyword.arg == "label" for keyword in node.value.keywords)
+        name = ast.unparse(node.targets[0])
+        if is_field and not has_label and name not in UNLABELLED:
+            found.append(name)
+    return found

@@ -25,6 +25,7 @@ class NewMemberForm(ModelForm):
     """A new member. Without a password, the member signs in by a one-time link."""
 
     password = forms.CharField(
+        label=_lazy("Password"),
         required=False,
         strip=False,
         widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),

@@ -52,10 +52,13 @@ class SimulationForm(PeriodForm):
     """
 
     person = forms.ModelChoiceField(
-        Member.objects.all(), required=False, empty_label=_lazy("everybody")
+        Member.objects.all(),
+        label=_lazy("Person"),
+        required=False,
+        empty_label=_lazy("everybody"),
     )
     service = forms.ModelChoiceField(
-        Service.objects.all(), required=False, empty_label=_lazy("all")
+        Service.objects.all(), label=_lazy("Service"), required=False, empty_label=_lazy("all")
     )
     runs_up_to = forms.ChoiceField(
         label=_lazy("Runs without asking"), choices=HousePolicy.RunsUpTo.choices, required=False
@@ -131,7 +134,7 @@ class DraftedRuleForm(RuleFieldsForm):
 
     effect = forms.ChoiceField(label=_lazy("Effect"), choices=EFFECT_CHOICES, required=False)
     service = forms.ModelChoiceField(
-        Service.objects.all(), required=False, empty_label=_lazy("all")
+        Service.objects.all(), label=_lazy("Service"), required=False, empty_label=_lazy("all")
     )
     second = make_second_signature_field(_lazy("Second approval"))
 

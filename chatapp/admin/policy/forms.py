@@ -174,7 +174,10 @@ class RuleFieldsForm(ToolForm):
 
 class RuleForm(RuleFieldsForm, PolicyForm):
     effect = forms.ChoiceField(
-        choices=PolicyRule.Effect.choices, widget=forms.RadioSelect, initial=PolicyRule.Effect.ASK
+        label=_lazy("Effect"),
+        choices=PolicyRule.Effect.choices,
+        widget=forms.RadioSelect,
+        initial=PolicyRule.Effect.ASK,
     )
 
     class Meta:

@@ -37,6 +37,7 @@ class SignInForm(forms.Form):
         error_messages={"required": gettext_lazy("Enter your username.")},
     )
     password = forms.CharField(
+        label=gettext_lazy("Password"),
         strip=False,
         widget=forms.PasswordInput(attrs={"autocomplete": "current-password"}),
         error_messages={"required": gettext_lazy("Enter your password.")},

@@ -44,30 +44,47 @@ async def test_a_new_turn_is_moved_without_a_wake(runtime: EngineRuntime, owner:
 
 @pytest.mark.usefixtures("_deaf_engine")
 async def test_a_message_that_is_rolled_back_asks_no_model(
-    runtime: EngineRuntime, owner: Member
+    runtime: EngineRuntime, owner: Member, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def send_and_fail() -> None:
-        with transaction.atomic():
-            intake.receive(owner, None, text="Hello", model=scripted.MODEL)
-            raise LookupError
+    def fail(_entry: object) -> None:
+        assert Turn.objects.get().lease_owner
+        raise LookupError
 
+    monkeypatch.setattr(intake, "reach", fail)
+    await in_database(Turn.objects.all().delete)
     with pytest.raises(LookupError):
-        await in_database(send_and_fail)
-    await in_database(Turn.objects.count)
+        await send(owner)
+    assert not await in_database(Turn.objects.exists)
     assert (runtime.engine._runs, scripted.requests) == ({}, [])
 
 
-async def test_a_turn_that_is_committed_while_the_engine_shuts_down_is_free(
+async def test_a_turn_that_its_caller_still_changes_begins_after_the_commit(
     runtime: EngineRuntime, owner: Member
 ) -> None:
-    def send_as_it_shuts_down() -> Turn:
+    """A program's turn gets its token and its instructions in the same transaction."""
+
+    def send_and_change() -> Turn:
         with transaction.atomic():
             turn = intake.receive(owner, None, text="Hello", model=scripted.MODEL)
-            assert Turn.objects.get(pk=turn.pk).lease_owner
-            runtime.engine.begin_shutdown()
+            assert not Turn.objects.get(pk=turn.pk).lease_owner
+            Turn.objects.filter(pk=turn.pk).update(instructions="Speak like a sailor.")
         return turn
 
-    turn = await in_database(send_as_it_shuts_down)
+    scripted.scenes.append(text("Ahoy."))
+    turn = await in_database(send_and_change)
+    await wait_for_rest(runtime, turn)
+    assert "Speak like a sailor." in scripted.requests[0].system
+
+
+async def test_a_turn_that_is_committed_while_the_engine_shuts_down_is_free(
+    runtime: EngineRuntime, owner: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def shut_down(_point: object) -> None:
+        assert Turn.objects.get(fence=1).lease_owner
+        runtime.engine.begin_shutdown()
+
+    monkeypatch.setattr(intake, "reach", shut_down)
+    turn = await send(owner)
     now = await in_database(Turn.objects.get, pk=turn.pk)
     assert (now.state, now.lease_owner) == (Turn.State.QUEUED, "")
 

@@ -64,9 +64,10 @@ async def test_pages_use_few_threads_again(owner: Member, monkeypatch: pytest.Mo
     monkeypatch.setattr(PageHandler, "_answer", note)
     transport = ASGITransport(app=PageHandler())  # type: ignore[arg-type]
     async with AsyncClient(transport=transport, base_url="http://127.0.0.1") as browser:
-        for _ in range(5):
+        for _ in range(50):
             await browser.get("/nothing/here/")
-    assert len(used) == 1
+    # A thread that has not noted the end of its request is not used again.
+    assert len(used) < 5
 
 
 async def test_a_streamed_file_is_whole_and_closed(monkeypatch: pytest.MonkeyPatch) -> None:
