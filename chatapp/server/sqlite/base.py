@@ -1,7 +1,7 @@
 """Django's backend for SQLite, which uses its connections again.
 
-Each request under ASGI has a thread of its own, and Django opens a connection in each. Opening one,
-with Django's functions and the first look at the schema, takes longer than ten statements.
+Django opens a connection for each request. Opening one, with Django's functions and the first look
+at the schema, takes longer than ten statements.
 """
 
 import os
