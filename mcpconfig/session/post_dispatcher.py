@@ -209,6 +209,7 @@ class PostDispatcher:
             try:
                 async with self._http.stream("GET", headers) as response:
                     response.raise_for_status()
+                    _check_event_stream(response)
                     answer = await self._read_events(response, request)
             except Refusal:
                 raise
@@ -262,6 +263,13 @@ def _add_meta(params: Mapping[str, Any], request: _Request) -> dict[str, Any]:
     if request.on_progress is not None:
         meta["progressToken"] = request.id
     return {**params, "_meta": meta}
+
+
+def _check_event_stream(response: httpx2.Response) -> None:
+    """Raise if this is not an event stream: a proxy may answer with a page for a while."""
+    kind = response.headers.get("content-type", "").lower()
+    if not kind.startswith(EVENT_STREAM):
+        raise httpx2.RemoteProtocolError(f"Unexpected content type: {kind}")
 
 
 def _parse_message(text: str | bytes) -> types.JSONRPCMessage:

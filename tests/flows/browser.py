@@ -264,6 +264,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
 def visit(chromium: Browser, house: House) -> Iterator[Visit]:
     """Tabs that may do nothing wrong: at the end there was no error, no broken rule of the content
     policy, no dialog, and no request to another host."""
+    assert house.server.is_alive, f"It ended with {house.server.code}. {house.server.log[-2_000:]}"
     made = Visit(chromium, house, Witness(urlsplit(house.server.address).netloc))
     yield made
     made.close()

@@ -5,6 +5,7 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
+from chatapp.models import Part
 from tests.wire.script import Answer, Tool
 
 from .browser import Visit, ask, ask_in_new_chat, box, button, card, expect_over
@@ -149,18 +150,18 @@ def test_the_three_kinds_of_notice_differ_in_word_sign_and_colour(visit: Visit) 
     tab = visit.tab()
     looks = []
     scenes = [
-        ("Break", Answer(text="I begin", cut="reset", cut_after=2), "Problem:"),
-        ("Run on", Answer(text="On and on", finish="length"), "Note:"),
-        ("Hold on", Answer(text="Word by word. " * 300, delay_ms=40), "You stopped this answer."),
+        ("Break", Answer(text="I begin", cut="reset", cut_after=2), Part.NoticeKind.ERROR),
+        ("Run on", Answer(text="On and on", finish="length"), Part.NoticeKind.INFO),
+        ("Hold on", Answer(text="Word by word. " * 300, delay_ms=40), Part.NoticeKind.STOPPED),
     ]
-    for question, answer, word in scenes:
+    for question, answer, kind in scenes:
         ask_in_new_chat(tab, model.answers(question, answer))
-        if word.startswith("Stopped"):
+        if kind == Part.NoticeKind.STOPPED:
             expect(tab.locator(".prose")).to_contain_text("Word")
             button(tab, "Stop").click()
         expect_over(tab)
-        notice = tab.locator(".notice[data-kind]").last
-        expect(notice).to_contain_text(word)
+        notice = tab.locator(f".notice[data-kind={kind}]").last
+        word = notice.locator("p").inner_text().split()[0]
         sign = notice.locator("use").get_attribute("href")
         colour = notice.locator(".icon").evaluate("(icon) => getComputedStyle(icon).color")
         looks.append((word, sign, colour))

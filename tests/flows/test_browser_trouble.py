@@ -3,8 +3,15 @@
 from collections.abc import Iterator
 
 import pytest
+from django.conf import LazySettings
 from playwright.sync_api import Locator, Page, expect
 
+from chatapp.engine.steps import NO_SUCH_TOOL
+from chatapp.models import Part, ToolCall, Turn
+from chatapp.providers.account import ProviderNames
+from chatapp.providers.events import ErrorKind
+from chatapp.providers.failures import provider_error
+from mcpconfig.values.errors import timeout_error
 from tests.peers.hostile import Hostile
 from tests.wire.script import Answer, Tool
 
@@ -35,16 +42,21 @@ def tamper_with_the_model(tab: Page, name: str) -> None:
 
 @pytest.mark.parametrize("has_javascript", [True, False], ids=["scripts", "no scripts"])
 @pytest.mark.parametrize(
-    ("text", "model", "words"),
+    ("text", "model", "cause"),
     [
-        ("  \n ", "", "Enter a message."),
-        (SENTENCE * 5_265, "", "the limit is 100,000. Shorten it, or send it in parts."),
-        (SENTENCE, "nobody:gpt", "There is no model “nobody:gpt” here."),
+        ("  \n ", "", "message"),
+        (SENTENCE * 5_265, "", "{most:,}"),
+        (SENTENCE, "nobody:gpt", "nobody:gpt"),
     ],
     ids=["empty", "200,000 characters", "unknown model"],
 )
 def test_a_message_that_is_refused_stays_in_the_box_and_the_page_says_why(
-    visit: Visit, text: str, model: str, words: str, has_javascript: bool
+    visit: Visit,
+    settings: LazySettings,
+    text: str,
+    model: str,
+    cause: str,
+    has_javascript: bool,
 ) -> None:
     visit.witness.excuse("status of 422")
     tab = visit.tab(java_script_enabled=has_javascript)
@@ -53,7 +65,8 @@ def test_a_message_that_is_refused_stays_in_the_box_and_the_page_says_why(
         tamper_with_the_model(tab, model)
     box(tab).fill(text)
     button(tab, "Send").click()
-    expect(tab.get_by_role("alert")).to_contain_text(words)
+    cause = cause.format(most=settings.MESSAGE_MAX_CHARACTERS)
+    expect(tab.get_by_role("alert")).to_contain_text(cause)
     kept = box(tab).input_value()
     assert len(kept) == len(text)
     assert kept == text
@@ -65,7 +78,9 @@ def test_a_message_to_a_server_that_is_gone_stays_in_the_box(visit: Visit) -> No
     tab.goto("/")
     tab.route("**/messages", lambda route: route.abort("connectionrefused"))
     write(tab, SENTENCE)
-    expect(tab.get_by_role("alert")).to_contain_text("cannot be reached")
+    unreachable = tab.locator("[data-unreachable]").get_attribute("data-unreachable")
+    assert unreachable
+    expect(tab.get_by_role("alert")).to_contain_text(unreachable)
     expect(box(tab)).to_have_value(SENTENCE)
     tab.unroute("**/messages")
     visit.house.model.answers(SENTENCE, Answer(text="They hang behind the door."))
@@ -86,43 +101,56 @@ def test_a_form_of_somebody_who_signed_out_meanwhile_leads_to_the_door(visit: Vi
 # --- a model that fails ------------------------------------------------------------------------
 WRITTEN = "Some words come first, and more words follow them. " * 3
 ERROR = {"message": "The server had an error", "type": "server_error", "code": "server_error"}
-FAILURES = {
+NAMES = ProviderNames(
+    label="the model server (127.0.0.1)",
+    key_variable="OPENAI_API_KEY",
+    url_variable="OPENAI_BASE_URL",
+)
+# The answers of the model, the kind of the failure, and what is kept of the text.
+FAILURES: dict[str, tuple[list[Answer], ErrorKind, str]] = {
     "wrong key": (
         [Answer(status=401, error={"message": "Incorrect API key provided: sk-secret-123"})],
-        ["refused the key", "An admin can check OPENAI_API_KEY."],
+        "auth",
+        "",
     ),
     "unknown to it": (
         [Answer(status=404, error={"message": "No such model", "code": "model_not_found"})],
-        ["does not know this model", "Choose another model"],
+        "not_found",
+        "",
     ),
-    "error before": (
-        [Answer(status=500, error=ERROR)] * 6,
-        ["returned an error", "Try again in a moment, or choose another model."],
-    ),
+    "error before": ([Answer(status=500, error=ERROR)] * 6, "server", ""),
     "error in the middle": (
         [Answer(text=WRITTEN, in_stream_error=ERROR)],
-        ["more words follow", "The text so far is kept. Try again in a moment"],
+        "server",
+        "more words follow",
     ),
     "line breaks": (
         [Answer(text=WRITTEN, cut="reset", cut_after=12)] * 6,
-        ["Some words come first", "The text so far is kept. Try again"],
+        "network",
+        "Some words come first",
     ),
     "a web page": (
         [Answer(document="<h1>Welcome to the proxy</h1>", content_type="text/html")] * 6,
-        ["unreadable", "Try again. If it fails again, an admin can check OPENAI_BASE_URL."],
+        "protocol",
+        "",
     ),
 }
 
 
 @pytest.mark.parametrize("failure", FAILURES)
 def test_a_model_that_fails_ends_the_answer_with_what_to_do(visit: Visit, failure: str) -> None:
-    answers, words = FAILURES[failure]
+    answers, kind, kept = FAILURES[failure]
+    expected = provider_error(kind, NAMES)
     tab = visit.tab()
     ask_in_new_chat(tab, visit.house.model.answers(f"Fail by {failure}", *answers))
-    for each in words:
-        expect(region(tab)).to_contain_text(each)
-    expect(region(tab)).to_contain_text("Interrupted")
+    notice = tab.locator(f".notice[data-kind={Part.NoticeKind.ERROR}]")
+    expect(notice).to_contain_text(expected.message)
+    expect(notice).to_contain_text(expected.hint)
+    if kept:
+        expect(region(tab)).to_contain_text(kept)
+        expect(notice).to_contain_text("The text so far is kept.")
     expect_over(tab)
+    expect(tab.locator(".status").last).to_have_attribute("data-state", Turn.State.FAILED)
     shown = region(tab).inner_text()
     assert "sk-secret-123" not in shown
     assert "Welcome to the proxy" not in shown
@@ -160,9 +188,10 @@ def call_of(visit: Visit, tab: Page, service: str) -> None:
     expect(question).to_have_count(0)
 
 
-def row(tab: Page) -> Locator:
-    """The row of the only call, opened."""
+def failed_row(tab: Page) -> Locator:
+    """The row of the only call, which failed; opened."""
     found = tab.locator("details.tool")
+    expect(found).to_have_attribute("data-state", ToolCall.State.FAILED)
     found.locator("summary").click()
     return found
 
@@ -173,11 +202,14 @@ def test_a_service_that_is_down_fails_the_call_and_the_row_says_what_to_do(
     tab = visit.tab()
     call_of(visit, tab, "gone")
     expect_over(tab)
-    expect(region(tab)).to_contain_text("failed")
-    expect(row(tab)).to_contain_text("Check the port, and that the service is running.")
+    expect(failed_row(tab)).to_contain_text("Check the port, and that the service is running.")
 
 
-@pytest.mark.parametrize(("service", "reason"), [("page", "does not speak"), ("stuck", "answer")])
+@pytest.mark.parametrize(
+    ("service", "reason"),
+    [("page", "not an MCP service"), ("stuck", timeout_error().message)],
+    ids=["page", "stuck"],
+)
 def test_a_service_that_answers_badly_leaves_the_outcome_to_a_person(
     visit: Visit, services: None, service: str, reason: str
 ) -> None:
@@ -197,7 +229,7 @@ def test_a_service_that_answers_badly_leaves_the_outcome_to_a_person(
     ("name", "arguments", "words"),
     [
         ("things_delete_thing", '{"name": oops', "JSON"),
-        ("nothing_here", "{}", "There is no tool named"),
+        ("nothing_here", "{}", NO_SUCH_TOOL % {"name": "nothing_here"}),
     ],
     ids=["not JSON", "unknown tool"],
 )
@@ -213,7 +245,5 @@ def test_a_call_that_cannot_be_read_is_not_made_and_the_row_says_why(
     )
     expect(region(tab)).to_contain_text("I see.")
     expect_over(tab)
-    found = row(tab)
-    expect(found).to_contain_text("failed")
-    expect(found).to_contain_text(words)
+    expect(failed_row(tab)).to_contain_text(words)
     assert len(visit.house.effects.lines) == before

@@ -181,11 +181,15 @@ async def test_a_question_in_the_stream_is_refused_and_the_call_goes_on(
     assert "mcp-method" not in served.arrivals.seen[1].headers
 
 
+@pytest.mark.parametrize(
+    ("status", "kind", "text"),
+    [(500, JSON, ""), (200, "text/html", "<html>"), (200, JSON, "{}")],
+)
 async def test_a_stream_that_breaks_off_is_resumed_after_its_last_event(
-    script: Scripted, served: Served, service: Service
+    script: Scripted, served: Served, service: Service, status: int, kind: str, text: str
 ) -> None:
     script.add(f"retry: 1\n{event('', name='seven')}", kind=EVENTS)
-    script.add("", status=500)
+    script.add(text, status=status, kind=kind)
     script.add(event(answer()), kind=EVENTS)
 
     assert await call(service) == "done"
