@@ -164,12 +164,12 @@ _WITH_VALUES = (
 _PLACEHOLDER = re.compile(r"%\\\((\w+)\\\)s|%\((\w+)\)s")
 
 
-def _build_pattern(template: str) -> re.Pattern[str]:
+def build_pattern(template: str) -> re.Pattern[str]:
     escaped = _PLACEHOLDER.sub(r"(?P<\1\2>.+)", re.escape(template))
     return re.compile(escaped, re.DOTALL)
 
 
-_PATTERNS = tuple((template, _build_pattern(template)) for template in _WITH_VALUES)
+_PATTERNS = tuple((template, build_pattern(template)) for template in _WITH_VALUES)
 
 
 def split_reason(text: str) -> tuple[str, Mapping[str, str]]:

@@ -326,7 +326,7 @@ class Service(models.Model):
     known_transport = models.CharField(
         _("known transport"), max_length=15, blank=True, editable=False
     )
-    known_era = models.CharField(_("protocol"), max_length=20, blank=True, editable=False)
+    known_era = models.CharField(_("MCP protocol"), max_length=20, blank=True, editable=False)
     discovery = models.JSONField(_("discovery"), null=True, editable=False)
     detected_at = models.DateTimeField(_("detected at"), null=True, editable=False)
     left_out = models.JSONField(_("tools left out"), default=list, editable=False)

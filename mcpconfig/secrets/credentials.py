@@ -127,6 +127,12 @@ def _credentials_error(message: str, hint: str) -> OperationError:
     )
 
 
+def has_secret(service: Service, field: str) -> bool:
+    """Return whether a secret is stored, even one that no known key opens."""
+    credential = Credential.objects.filter(service_id=service.pk).first()
+    return credential is not None and bool(getattr(credential, field))
+
+
 def summarize_secret(service: Service, field: str) -> str:
     """Return whether a secret is stored, when it was set, and its last four characters. Of a secret
     that a person added, no part is returned, because admins would read it."""

@@ -25,7 +25,7 @@ class ChatModelAdmin(admin.ModelAdmin):
     actions = ("enable", "disable")
     fieldsets = (
         (_lazy("Model"), {"fields": ("provider", "name", "label", "is_enabled", "position")}),
-        (_lazy("Who may use it"), {"fields": ("audience", "groups")}),
+        (_lazy("Who has access"), {"fields": ("audience", "groups")}),
         (
             _lazy("Capabilities"),
             {
@@ -56,7 +56,7 @@ class ChatModelAdmin(admin.ModelAdmin):
 
     @admin.display(description=_lazy("For"))
     def seen_by(self, model: ChatModel) -> str:
-        return model.get_audience_display().lower()
+        return model.get_audience_display()
 
     @admin.display(description=_lazy("Ends"))
     def ends(self, model: ChatModel) -> str:

@@ -183,7 +183,7 @@ class Step(models.Model):
     turn = models.ForeignKey(
         Turn, verbose_name=_("turn"), on_delete=models.CASCADE, related_name="steps"
     )
-    number = models.PositiveIntegerField(_("number"))
+    number = models.PositiveIntegerField(_("step number"))
     attempt = models.PositiveIntegerField(_("attempt"), default=1)
     state = models.CharField(
         _("state"), max_length=11, choices=State.choices, default=State.CALLING

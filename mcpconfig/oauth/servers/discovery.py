@@ -245,4 +245,4 @@ def _get_origin(url: str) -> tuple[str, str]:
 
 
 def _get_host(url: str) -> str:
-    return urlsplit(url).hostname or _("The host")
+    return urlsplit(url).hostname or _("(unknown host)")
