@@ -83,7 +83,7 @@ TRUSTED_SERVICE_SAYS_READS = gettext_noop(
     "The service says it only reads, and an admin trusts this service."
 )
 UNREADABLE_SCHEMA = gettext_noop("Its input schema can't be read.")
-UNREADABLE_HINTS = gettext_noop("The hints of its service can't be read.")
+UNREADABLE_HINTS = gettext_noop("The tool's annotations can't be read.")
 NOT_ASSESSED = gettext_noop("Its risk could not be assessed.")
 UNKNOWN_TOOL_IS_HIGH = gettext_noop("The tool is unknown, so its risk counts as high.")
 SET_BY_ADMIN = gettext_noop("An admin set this risk.")

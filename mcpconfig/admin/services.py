@@ -137,7 +137,7 @@ class ServiceAdmin(ServicePages):
     def state(self, service: Service) -> str:
         return health.render_state(service)
 
-    @admin.display(description=_lazy("For"))
+    @admin.display(description=_lazy("Available to"))
     def seen_by(self, service: Service) -> str:
         """Return who may use the service, in a word."""
         if service.visibility == Service.Visibility.PRIVATE:

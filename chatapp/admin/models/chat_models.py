@@ -54,11 +54,11 @@ class ChatModelAdmin(admin.ModelAdmin):
     def abilities(self, model: ChatModel) -> str:
         return ", ".join(describe_abilities(model)) or "–"
 
-    @admin.display(description=_lazy("For"))
+    @admin.display(description=_lazy("Available to"))
     def seen_by(self, model: ChatModel) -> str:
         return model.get_audience_display()
 
-    @admin.display(description=_lazy("Ends"))
+    @admin.display(description=_lazy("Retires on"))
     def ends(self, model: ChatModel) -> str:
         """Return the date on which the provider retires the model, if it has announced one."""
         return str(find_end_date(model.name) or "–")

@@ -42,7 +42,7 @@ STATES: "dict[str, StrOrPromise]" = dict(ToolCall.State.choices)
 VERDICTS = {
     "worked": gettext_lazy("It worked."),
     "did-not": gettext_lazy("It did not work."),
-    "again": gettext_lazy("Run again."),
+    "again": gettext_lazy("It was run again."),
 }
 MODES = {"plan": gettext_lazy("Plan mode is on."), "act": gettext_lazy("Plan mode is off.")}
 ANSWERS = {

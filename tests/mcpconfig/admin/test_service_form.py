@@ -224,7 +224,7 @@ def test_a_failed_test_shows_its_steps(admin_client: Client, hostile: Hostile) -
         ".service-failure th"
     )
     names = [row.text.strip() for row in rows]
-    assert names[:3] == ["Address", "Sign-in at discovery", "Sign-in at the first call"]
+    assert names[:3] == ["Address", "Sign-in when connecting", "Sign-in at the first call"]
     assert names[-2:] == ["Streamable HTTP", "HTTP+SSE"]
 
 

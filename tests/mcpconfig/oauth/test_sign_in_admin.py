@@ -127,7 +127,7 @@ def test_a_revoked_sign_in_of_everybody_is_called_shared(
 ) -> None:
     OAuthGrant.objects.filter(person__username="ada").update(person=None)
     shared = OAuthGrant.objects.get(person=None)
-    url = reverse("admin:mcpconfig_service_revoke_sign_in", args=[connected.pk])
+    url = reverse("admin:mcpconfig_service_revoke", args=[connected.pk])
     admin_client.post(url, {"sign_in": str(shared.pk)})
     assert not OAuthGrant.objects.filter(pk=shared.pk).exists()
     assert "Revoked the shared sign-in" in LogEntry.objects.get().change_message
