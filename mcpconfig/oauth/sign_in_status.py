@@ -30,7 +30,7 @@ class ConnectionState(StrEnum):
     READY = "ready"
     NOT_CONNECTED = "not connected"
     CONNECTED = "connected"
-    CONNECT_AGAIN = "needs reconnecting"
+    CONNECT_AGAIN = "connect again"
 
     @property
     def label(self) -> str:

@@ -179,8 +179,7 @@ def load_marks(options: dict[str, Any]) -> list[Mark]:
         except anchors.BadAnchor as error:
             hint = _(
                 "The file was changed, or another server signed it. In that case, pass that "
-                "server's "
-                "key with --public-key."
+                "server's key with --public-key."
             )
             raise Failure("bad_anchor", f"{file}: {error}", hint) from error
         except (OSError, UnicodeDecodeError) as error:

@@ -104,7 +104,7 @@ def test_a_draft_is_replayed_and_nothing_of_it_is_stored(
         "shop_change_label",
         "10",
         "asked",
-        "run",
+        "would run",
         reasons.ALLOWED_BY_RULE,
     ]
     people = {row[0]: row[1:] for row in rows(page, "Questions per person")}
