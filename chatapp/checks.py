@@ -53,7 +53,10 @@ def check_secret_key(
     return [
         Error(
             _("SECRET_KEY is short or looks like an example, so sessions could be forged."),
-            hint=_("Leave it unset to create one, or set at least 50 random characters."),
+            hint=_(
+                "Leave the variable unset to have a key created, or set at least 50 random "
+                "characters."
+            ),
             id="countersign.E002",
         )
     ]
@@ -68,7 +71,10 @@ def check_encryption_keys(
     return [
         Error(
             _("ENCRYPTION_KEYS has a key that can't encrypt credentials."),
-            hint=_("Leave it unset to create one, or set keys made by Fernet.generate_key()."),
+            hint=_(
+                "Leave the variable unset to have a key created, or set keys made by "
+                "Fernet.generate_key()."
+            ),
             id="countersign.E003",
         )
     ]
@@ -105,19 +111,22 @@ def check_log_anchors(
 ) -> list[CheckMessage]:
     found: list[CheckMessage] = []
     if not is_key(settings.LOG_SIGNING_KEY):
-        hint = _("Leave it unset to create one, or set 32 random bytes as URL-safe base64.")
+        hint = _(
+            "Leave the variable unset to have a key created, or set 32 random bytes as URL-safe "
+            "base64."
+        )
         found.append(
             Error(_("LOG_SIGNING_KEY can't be used as a key."), hint=hint, id="countersign.E007")
         )
     for place in settings.LOG_ANCHORS:
         if not is_place(place):
             hint = _("It accepts stdout, file:/path, mailto:name@host and https://…")
-            sentence = _("LOG_ANCHORS has %(place)s, which is not a valid place.") % {
+            sentence = _("LOG_ANCHORS has %(place)s, which is not a valid destination.") % {
                 "place": describe_place(place)
             }
             found.append(Error(sentence, hint=hint, id="countersign.E008"))
         elif place.startswith("mailto:") and not settings.SENDS_MAIL:
-            hint = _("Set EMAIL_URL, or choose another place.")
+            hint = _("Set EMAIL_URL, or choose another destination.")
             sentence = _("LOG_ANCHORS has a mail address, but EMAIL_URL is not set.")
             found.append(Error(sentence, hint=hint, id="countersign.E009"))
     return found

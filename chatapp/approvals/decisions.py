@@ -44,7 +44,7 @@ Verdict = Literal["worked", "did-not", "again"]
 REASON_CHARACTERS = 2_000
 ONCE_ONLY = gettext_lazy("This can only be allowed once.")
 TWO_SIGNED = gettext_lazy(
-    "Two people allowed this once. Ask the assistant again to start a new request."
+    "Two people approved this for one run only. Ask the assistant again to start a new request."
 )
 TWO_BY_NOW = gettext_lazy(
     "Policy now requires two approvals. Ask the assistant again to start a new request."

@@ -108,7 +108,9 @@ def find_break(entries: Iterable[Any], head: Mark, known: Iterable[Mark] = ()) -
     marks: dict[int, str] = {}
     for mark in known:
         if marks.setdefault(mark.position, mark.hash) != mark.hash:
-            return Break(position=mark.position, why=_("Two different hashes were saved for it."))
+            return Break(
+                position=mark.position, why=_("Two different hashes were saved for the entry.")
+            )
     last = Mark(position=0, hash=START)
     for entry in entries:
         if why := _explain_break(entry, last, marks):
@@ -120,13 +122,13 @@ def find_break(entries: Iterable[Any], head: Mark, known: Iterable[Mark] = ()) -
 
 def _explain_break(entry: Any, last: Mark, marks: dict[int, str]) -> str:
     if entry.position != last.position + 1:
-        return _("It is missing.")
+        return _("The entry is missing.")
     if entry.previous != last.hash:
-        return _("It does not follow the entry before it.")
+        return _("The entry does not follow the one before it.")
     if entry.hash != link_hash(last.hash, _try_digest(entry)):
-        return _("It was changed.")
+        return _("The entry was changed.")
     if marks.get(entry.position, entry.hash) != entry.hash:
-        return _("Its hash differs from the saved one.")
+        return _("The entry's hash differs from the saved one.")
     return ""
 
 
@@ -140,9 +142,13 @@ def _try_digest(entry: Any) -> str:
 
 def _check_end(last: Mark, head: Mark, furthest: int) -> Break | None:
     if max(head.position, furthest) > last.position:
-        return Break(position=last.position + 1, why=_("It and all later entries are missing."))
+        return Break(
+            position=last.position + 1, why=_("This entry and all later ones are missing.")
+        )
     if head.position < last.position:
-        return Break(position=head.position + 1, why=_("It was added after the end of the log."))
+        return Break(
+            position=head.position + 1, why=_("The entry was added after the end of the log.")
+        )
     if head.hash != last.hash:
         return Break(position=last.position, why=_("The log ends with an unexpected hash."))
     return None

@@ -39,22 +39,22 @@ STOPPED = {
     "message": gettext_lazy(
         "You stopped it while it was running. It may or may not have taken effect."
     ),
-    "hint": gettext_lazy("Check at the service, then say what you found."),
+    "hint": gettext_lazy("Check in the service whether it took effect, then report it here."),
 }
 CANCELLED = {
     "kind": "cancelled",
     "message": gettext_lazy(
         "You cancelled it while it was running. It may or may not have taken effect."
     ),
-    "hint": gettext_lazy("Check at the service, then say what you found."),
+    "hint": gettext_lazy("Check in the service whether it took effect, then report it here."),
 }
 LOST = {
     "kind": "worker_died",
     "message": gettext_lazy(
-        "The server stopped or lost its database while this was running. "
+        "The server stopped or lost its connection to the database while this was running. "
         "It may or may not have taken effect."
     ),
-    "hint": gettext_lazy("Check at the service, then say what you found."),
+    "hint": gettext_lazy("Check in the service whether it took effect, then report it here."),
 }
 UNFORESEEN = {
     "kind": "internal",

@@ -48,7 +48,7 @@ NO_SERVICE = gettext_lazy("The service was removed while this was running.")
 MOVED = gettext_lazy(
     "The address of the service changed while this was running, so the outcome is unknown."
 )
-CHECK = gettext_lazy("Check at the service, then say what you found.")
+CHECK = gettext_lazy("Check in the service whether it took effect, then report it here.")
 
 
 def has_planned_polls() -> bool:

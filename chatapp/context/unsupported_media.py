@@ -136,8 +136,8 @@ def _write_sentence(reason: str, names: Sequence[str]) -> str:
     if more <= 0:
         return _("The model did not receive %(names)s. %(reason)s") % named
     sentence = ngettext(
-        "The model did not receive %(names)s and %(count)d more. %(reason)s",
-        "The model did not receive %(names)s and %(count)d more. %(reason)s",
+        "The model did not receive %(names)s and %(count)d more file. %(reason)s",
+        "The model did not receive %(names)s and %(count)d more files. %(reason)s",
         more,
     )
     return sentence % named

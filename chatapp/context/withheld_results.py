@@ -14,8 +14,8 @@ from mcpconfig.models import ToolSetting
 
 State = ToolCall.State
 ENDS = {
-    State.SUCCEEDED: "The call succeeded, so do not repeat it, but its result is held back.",
-    State.FAILED: "The call failed, and what it answered is held back.",
+    State.SUCCEEDED: "The call succeeded, so do not repeat it, but its result is withheld.",
+    State.FAILED: "The call failed, and its result is withheld.",
 }
 BECAUSE = {
     Review.State.HELD_BACK: "The person read it and decided so.",

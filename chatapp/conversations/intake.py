@@ -260,7 +260,7 @@ def find_unknown_services(person: Member, names: list[str]) -> list[str]:
 def switch_mode(conversation: Conversation, mode: str) -> None:
     """Switch a chat between planning and acting, from its next model or tool call on."""
     if mode not in Conversation.Mode.values:
-        raise Refused(_("The mode of a chat is plan or act."))
+        raise Refused(_("The mode must be “plan” or “act”."))
     with transaction.atomic():
         latest = lock_latest(conversation)
         others = Conversation.objects.filter(pk=conversation.pk).exclude(mode=mode)

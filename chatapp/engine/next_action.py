@@ -63,8 +63,8 @@ class Budget:
             ) % {"count": self.steps}
         if self.seconds >= limit.seconds:
             return ngettext(
-                "This answer has worked for %(count)d second, which is the limit.",
-                "This answer has worked for %(count)d seconds, which is the limit.",
+                "This answer has taken %(count)d second, which is the limit.",
+                "This answer has taken %(count)d seconds, which is the limit.",
                 round(self.seconds),
             ) % {"count": round(self.seconds)}
         if self.tokens >= limit.tokens:

@@ -86,7 +86,9 @@ def _join(names: Sequence[str]) -> str:
     more = len(names) - MAX_NAMED
     if more <= 0:
         return ", ".join(shown)
-    sentence = ngettext("%(names)s and %(count)d more", "%(names)s and %(count)d more", more)
+    sentence = ngettext(
+        "%(names)s and %(count)d more tool", "%(names)s and %(count)d more tools", more
+    )
     return sentence % {"names": ", ".join(shown), "count": more}
 
 

@@ -249,6 +249,6 @@ def _get_by_name(rows: QuerySet[Row], field: str, name: str | None) -> Row | Non
         model_name = rows.model._meta.verbose_name
         raise Failure(
             "not_found",
-            _("There is no %(kind)s named “%(name)s”.") % {"kind": model_name, "name": name},
+            _("Not found: %(kind)s “%(name)s”.") % {"kind": model_name, "name": name},
         )
     return row

@@ -200,7 +200,7 @@ class ChatModel(models.Model):
     takes_pictures = models.BooleanField(_("accepts images"), null=True, blank=True)
     takes_documents = models.BooleanField(_("accepts PDF"), null=True, blank=True)
     takes_tools = models.BooleanField(_("uses tools"), default=True)
-    reasons = models.BooleanField(_("reasons"), null=True, blank=True)
+    reasons = models.BooleanField(_("can reason"), null=True, blank=True)
 
     input_price = models.DecimalField(
         _("input price"),

@@ -100,7 +100,7 @@ def _build_object(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
     """Refuse duplicate names, because JSON parsers disagree about which value counts."""
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise UnreadableArguments(gettext_noop("The arguments name the same value twice."))
+        raise UnreadableArguments(gettext_noop("The arguments contain the same name twice."))
     return found
 
 

@@ -98,7 +98,10 @@ def read_pattern(line: str) -> str:
         )
     if is_wide and "." not in found:
         raise BadHost(
-            _("“%(text)s” matches too many hosts. Enter at least two labels: *.example.com.")
+            _(
+                "“%(text)s” matches too many hosts. Enter at least two parts of a host name: "
+                "*.example.com."
+            )
             % {"text": text[:100]}
         )
     return f"{mark}{'*.' if is_wide else ''}{found}"

@@ -83,7 +83,7 @@ TRUSTED_SERVICE_SAYS_READS = gettext_noop(
     "The service says it only reads, and an admin trusts this service."
 )
 UNREADABLE_SCHEMA = gettext_noop("Its input schema can't be read.")
-UNREADABLE_HINTS = gettext_noop("The hints of its service can't be read.")
+UNREADABLE_HINTS = gettext_noop("The tool's annotations can't be read.")
 NOT_ASSESSED = gettext_noop("Its risk could not be assessed.")
 UNKNOWN_TOOL_IS_HIGH = gettext_noop("The tool is unknown, so its risk counts as high.")
 SET_BY_ADMIN = gettext_noop("An admin set this risk.")
@@ -164,12 +164,12 @@ _WITH_VALUES = (
 _PLACEHOLDER = re.compile(r"%\\\((\w+)\\\)s|%\((\w+)\)s")
 
 
-def _build_pattern(template: str) -> re.Pattern[str]:
+def build_pattern(template: str) -> re.Pattern[str]:
     escaped = _PLACEHOLDER.sub(r"(?P<\1\2>.+)", re.escape(template))
     return re.compile(escaped, re.DOTALL)
 
 
-_PATTERNS = tuple((template, _build_pattern(template)) for template in _WITH_VALUES)
+_PATTERNS = tuple((template, build_pattern(template)) for template in _WITH_VALUES)
 
 
 def split_reason(text: str) -> tuple[str, Mapping[str, str]]:

@@ -124,17 +124,19 @@ def _explain_dead(
 ) -> str:
     all_of_them = len(_read_definitions(consent))
     if consent.scope not in house.lasting_scopes():
-        return _("an admin no longer lets people allow this in advance")
+        return _("An admin no longer lets people allow this in advance.")
     if consent.endpoint != consent.service.endpoint:
-        return _("the address of the service has changed")
+        return _("The address of the service has changed.")
     if len(changed) == all_of_them:
         return ngettext(
-            "the tool was changed or removed", "all its tools were changed or removed", all_of_them
+            "The tool was changed or removed.",
+            "All its tools were changed or removed.",
+            all_of_them,
         )
     if len(high) == all_of_them:
         return ngettext(
-            "the tool now has a high risk, which can only be allowed once",
-            "all its tools now have a high risk, which can only be allowed once",
+            "The tool is now high risk and can only be allowed one call at a time.",
+            "All its tools are now high risk and can only be allowed one call at a time.",
             all_of_them,
         )
     return ""

@@ -210,7 +210,10 @@ def provider_error(
         and kind in {"bad_request", "filtered", "not_found"}
         and len(detail) <= MAX_SHOWN_CHARACTERS
     ):
-        message = _("%(message)s It said: %(detail)s") % {"message": message, "detail": detail}
+        message = _("%(message)s Details from the provider: %(detail)s") % {
+            "message": message,
+            "detail": detail,
+        }
     return ProviderError(
         kind=kind,
         message=message,

@@ -19,7 +19,6 @@ from django.utils.translation import gettext as _
 
 from chatapp.models import Review, ToolCall, Trial
 from chatapp.models.turns.tool_call import READ_CHARACTERS
-from chatapp.permissions.risk_vocabulary import AMBIGUOUS, VERBS
 from chatapp.rendering.hidden_characters import (
     draw_hidden,
     draw_look_alikes,
@@ -124,16 +123,6 @@ def get_title(call: Call) -> str:
         return definition.title
     words = re.sub(r"[_\-.\s]+", " ", call.tool_name or call.tool_id).strip()
     return words[:1].upper() + words[1:]
-
-
-def split_request(call: Call) -> tuple[str, str]:
-    """Return the rest of the sentence "… wants to …": a plain word or none, and the emphasised
-    part."""
-    title = get_title(call)
-    first, space, rest = title.partition(" ")
-    if first.istitle() and first.lower() in VERBS.keys() | AMBIGUOUS.keys():
-        return "", f"{first.lower()}{space}{rest}"
-    return "use", title
 
 
 def describe_service(call: Call) -> str:

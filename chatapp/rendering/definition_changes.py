@@ -21,7 +21,7 @@ FIELDS = {
     "description": gettext_lazy("Description"),
     "input_schema": gettext_lazy("Arguments"),
     "output_schema": gettext_lazy("Result"),
-    "annotations": gettext_lazy("Hints from the service"),
+    "annotations": gettext_lazy("Annotations from the service"),
 }
 
 

@@ -208,7 +208,9 @@ def _join_mentions(mentions: Sequence[Mention]) -> str:
     more = len(mentions) - MAX_NAMED
     if more <= 0:
         return shown
-    sentence = ngettext("%(names)s and %(count)d more", "%(names)s and %(count)d more", more)
+    sentence = ngettext(
+        "%(names)s and %(count)d more name", "%(names)s and %(count)d more names", more
+    )
     return sentence % {"names": shown, "count": more}
 
 

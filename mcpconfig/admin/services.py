@@ -70,7 +70,7 @@ class ServiceAdmin(ServicePages):
                 + ("client_id", "client_secret", "scopes"),
             },
         ),
-        (_lazy("Who may use it"), {"fields": ("visibility", "groups", "owner", "shares_tools")}),
+        (_lazy("Who has access"), {"fields": ("visibility", "groups", "owner", "shares_tools")}),
         (
             _lazy("Behaviour"),
             {
@@ -137,12 +137,12 @@ class ServiceAdmin(ServicePages):
     def state(self, service: Service) -> str:
         return health.render_state(service)
 
-    @admin.display(description=_lazy("For"))
+    @admin.display(description=_lazy("Available to"))
     def seen_by(self, service: Service) -> str:
         """Return who may use the service, in a word."""
         if service.visibility == Service.Visibility.PRIVATE:
-            return str(service.owner or _("admins"))
-        return service.get_visibility_display().lower()
+            return str(service.owner or _("Admins"))
+        return service.get_visibility_display()
 
     @admin.display(description=_lazy("Next try"))
     def next_try(self, service: Service) -> str:
@@ -258,7 +258,14 @@ class ServiceAdmin(ServicePages):
         known = tool_definitions.list_current_tools(service)
         waiting = {tool.hash for tool in tool_definitions.list_unconfirmed(service, known)}
         values = build_tool_values(service, known)
-        return [{**value, "waits": value["hash"] in waiting} for value in values]
+        return [
+            {
+                **value,
+                "waits": value["hash"] in waiting,
+                "state_label": tool_definitions.TOOL_STATES[value["state"]],
+            }
+            for value in values
+        ]
 
     def render_result(
         self, request: HttpRequest, service: Service, title: str, status: int = 200, **context: Any

@@ -31,8 +31,11 @@ def revoke_sign_in(pages: ServicePages, request: HttpRequest, service: Service) 
     ended = sign_in_admin.revoke(service, _read_id(request, "sign_in"))
     if ended is None:
         messages.warning(request, _("This sign-in has already ended."))
+    elif ended.person is None:
+        pages.log_change(request, service, _("Revoked the shared sign-in."))
+        messages.success(request, _("The shared sign-in is revoked."))
     else:
-        whose = {"person": str(ended.person) if ended.person else _("everybody")}
+        whose = {"person": str(ended.person)}
         pages.log_change(request, service, _("Revoked the sign-in of %(person)s.") % whose)
         messages.success(request, _("The sign-in of %(person)s is revoked.") % whose)
     return redirect("admin:mcpconfig_service_sign_ins", service.pk)

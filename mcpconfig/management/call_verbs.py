@@ -40,7 +40,7 @@ def add_call_verbs(add_verb: AddVerb) -> None:
     call.add_argument("tool", help=_("its name at the service"))
     call.add_argument("arguments", nargs="?", default="{}", help=_("a JSON object"))
     task = add_verb("task", _("the state of a long task"))
-    task.add_argument("id", help=_("as the call named it"))
+    task.add_argument("id", help=_("id that the call printed"))
     task.add_argument("--cancel", action="store_true", help=_("ask the service to cancel it"))
     for parser in (call, task):
         parser.add_argument(

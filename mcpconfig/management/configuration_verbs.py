@@ -24,9 +24,7 @@ def add_configuration_verbs(add_verb: AddVerb) -> None:
     add = add_verb("add", _("add a service"))
     add.add_argument("url", help=_("its address, beginning with https://"))
     change: CommandParser = add_verb("set", _("change the given settings only"))
-    change.add_argument(
-        "--url", help=_("another server; credentials and what is known are dropped")
-    )
+    change.add_argument("--url", help=_("new URL; stored credentials and tools are deleted"))
     for parser in (add, change):
         add_service_options(parser)
 
@@ -57,7 +55,7 @@ class ConfigurationVerbs(VerbCommand):
         logger.info("Service %s was changed: %s.", service.name, ", ".join(sorted(fields)))
         lines = [_("Changed %(name)s.") % {"name": service.name}]
         if has_moved:
-            lines += [_("The URL is new, so the old credentials and what was known are dropped.")]
+            lines += [_("The URL changed, so the old credentials and tools were deleted.")]
         self._print(options, services.build_service_value(service), lines)
 
 

@@ -43,7 +43,7 @@ def add_import_verbs(add_verb: AddVerb) -> None:
     )
     export_parser = add_verb("export", _("all admin services as mcpServers JSON, without secrets"))
     export_parser.add_argument(
-        "--service", metavar="NAME", help=_("only this one, as a server.json")
+        "--service", metavar="NAME", help=_("only this service, as a server.json")
     )
 
 

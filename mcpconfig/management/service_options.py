@@ -98,7 +98,10 @@ def _add_audience_options(parser: CommandParser) -> None:
 
 def _add_behaviour_options(parser: CommandParser) -> None:
     parser.add_argument(
-        "--trusted", dest="is_trusted", action=OnOff, help=_("its hints can lower a risk")
+        "--trusted",
+        dest="is_trusted",
+        action=OnOff,
+        help=_("its tool annotations can lower a risk"),
     )
     parser.add_argument(
         "--open", dest="is_open", action=OnOff, help=_("its results can have untrusted content")

@@ -64,7 +64,7 @@ class UpkeepVerbs(VerbCommand):
         service.refresh_from_db()
         if failed := service.last_error:  # another process is retrying it
             raise Failure(failed["kind"], failed["message"], failed["hint"])
-        lines = [_("%(name)s is %(state)s.") % {"name": service.name, "state": service.state}]
+        lines = [_("%(name)s is %(state)s.") % {"name": service.name, "state": service.state.label}]
         self._print(options, services.build_service_value(service), lines)
 
     def _tool(self, options: Options) -> None:

@@ -30,7 +30,7 @@ class Exchange(models.Model):
     )
     rpc_method = models.CharField(_("RPC method"), max_length=100, blank=True)
     rpc_id = models.CharField(_("message ID"), max_length=100, blank=True)
-    era = models.CharField(_("protocol"), max_length=20, blank=True)
+    era = models.CharField(_("MCP protocol"), max_length=20, blank=True)
     attempt = models.PositiveSmallIntegerField(_("attempt"), default=1)
     status = models.PositiveSmallIntegerField(_("status"), null=True)
     request_headers = models.JSONField(_("request headers"), default=dict)

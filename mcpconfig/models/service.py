@@ -266,8 +266,8 @@ class Service(models.Model):
         blank=True,
         validators=[check_origins],
         help_text=_(
-            "Where its apps may load files from and connect to, one per line, such as "
-            "https://host. If empty, nowhere."
+            "Origins that its apps may load files from and connect to, one per line, such as "
+            "https://host. If empty, none."
         ),
     )
 
@@ -322,11 +322,11 @@ class Service(models.Model):
         help_text=_("After that, a person must retry by hand."),
     )
 
-    sign_in_changed_at = models.DateTimeField(_("sign in changed at"), null=True, editable=False)
+    sign_in_changed_at = models.DateTimeField(_("sign-in changed at"), null=True, editable=False)
     known_transport = models.CharField(
         _("known transport"), max_length=15, blank=True, editable=False
     )
-    known_era = models.CharField(_("protocol"), max_length=20, blank=True, editable=False)
+    known_era = models.CharField(_("MCP protocol"), max_length=20, blank=True, editable=False)
     discovery = models.JSONField(_("discovery"), null=True, editable=False)
     detected_at = models.DateTimeField(_("detected at"), null=True, editable=False)
     left_out = models.JSONField(_("tools left out"), default=list, editable=False)

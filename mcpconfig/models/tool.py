@@ -98,7 +98,7 @@ class ToolSetting(models.Model):
         help_text=_("A person reviews each result before the assistant sees it."),
     )
     guidance = models.TextField(_("instructions"), max_length=MAX_GUIDANCE_CHARACTERS, blank=True)
-    mark = ChangeMark(_("mark"), editable=False, default=0)
+    mark = ChangeMark(_("change mark"), editable=False, default=0)
 
     objects = ToolSettings.as_manager()
 

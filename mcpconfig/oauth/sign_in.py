@@ -54,7 +54,8 @@ async def begin(
         return await begin_at_company(service, acting, session_key=session_key, base_url=base_url)
     if service.authentication not in (Authentication.OAUTH_USER, Authentication.OAUTH_SHARED):
         raise sign_in_setup_error(
-            _("This service needs no sign-in."), _("Its settings say how to open it.")
+            _("This service needs no sign-in."),
+            _("See the service's settings for how it is opened."),
         )
     async with open_oauth_http(service, "begin_sign_in") as http:
         challenge = await get_challenge(http, service, get_holder_id(service, acting))

@@ -42,7 +42,7 @@ class ConnectionState(StrEnum):
             case ConnectionState.CONNECTED:
                 return _("connected")
             case ConnectionState.CONNECT_AGAIN:
-                return _("connect again")
+                return _("needs reconnecting")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -237,7 +237,7 @@ def describe_sign_in_demands(exchanges: Iterable[ExchangeRecord]) -> tuple[Step,
     """Return whether the service asks for a sign-in, at discovery and when the tools are listed."""
     seen = list(exchanges)
     return (
-        Step(name=_("Sign-in at discovery"), detail=_describe_demand(seen, _DISCOVERY)),
+        Step(name=_("Sign-in when connecting"), detail=_describe_demand(seen, _DISCOVERY)),
         Step(name=_("Sign-in at the first call"), detail=_describe_demand(seen, _FIRST_CALL)),
     )
 

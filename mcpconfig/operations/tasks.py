@@ -162,7 +162,7 @@ def _describe_failure(task: DetailedTask) -> str:
     return (
         _("The service refused: %(reason)s") % {"reason": reason}
         if reason
-        else _("The service gave up the task.")
+        else _("The service ended the task and gave no reason.")
     )
 
 

@@ -116,7 +116,7 @@ def _describe_kind(field: Json) -> str:
     if choices:
         values = ", ".join(choice["const"] for choice in choices)
         if field["type"] == "array":
-            return _("some of %(values)s") % {"values": values}
+            return _("any of %(values)s") % {"values": values}
         return _("one of %(values)s") % {"values": values}
     return str(field.get("format", field["type"]))
 

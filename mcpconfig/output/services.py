@@ -141,7 +141,7 @@ def format_report(report: ConnectionReport) -> list[str]:
     ]
     return [
         *lines,
-        _("%(requests)s requests, %(milliseconds)s ms")
+        _("Requests: %(requests)s, %(milliseconds)s ms")
         % {"requests": report.requests, "milliseconds": report.duration_ms},
     ]
 

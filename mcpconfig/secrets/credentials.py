@@ -110,7 +110,7 @@ def _decrypt_field(service: Service, credential: Credential | None, field: Field
     stored = bytes(getattr(credential, field)) if credential is not None else b""
     if not stored:
         raise _credentials_error(
-            _("The service's credentials are not set."), _("Enter them in its settings.")
+            _("The service's credentials are not set."), _("Enter them in the service's settings.")
         )
     try:
         return encryption.decrypt(stored, place=_build_place(service, field))
@@ -125,6 +125,12 @@ def _credentials_error(message: str, hint: str) -> OperationError:
     return OperationError(
         kind="configuration", message=message, hint=hint, was_sent=False, is_definite=True
     )
+
+
+def has_secret(service: Service, field: str) -> bool:
+    """Return whether a secret is stored, even one that no known key opens."""
+    credential = Credential.objects.filter(service_id=service.pk).first()
+    return credential is not None and bool(getattr(credential, field))
 
 
 def summarize_secret(service: Service, field: str) -> str:

@@ -75,9 +75,9 @@ def _get_value(placeholder: str, acting: Acting | None) -> str:
     }
     value = values.get(placeholder, "")
     if not value:
-        what = placeholder.strip("{}").replace(".", "'s ")
         raise _template_error(
-            _("The service needs the %(value)s, and there is none.") % {"value": what},
+            _("The service needs a value for %(placeholder)s, and there is none.")
+            % {"placeholder": placeholder},
             _("An admin can complete the member's page, or change the service's headers."),
         )
     if not _is_safe(value):

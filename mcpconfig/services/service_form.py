@@ -135,7 +135,7 @@ class ServiceForm(forms.ModelForm):
         """Return whether a stored secret stays in use after this save."""
         if field not in SECRETS or "url" in self.changed_data:
             return False
-        return credentials.summarize_secret(self.instance, field) != "not set"
+        return credentials.has_secret(self.instance, field)
 
     def store_secrets(self) -> None:
         """Encrypt and store the entered secrets.

@@ -132,6 +132,6 @@ def _translate_missing_answer(error: MCPError, evidence: Evidence) -> OperationE
         )
     if "exceeded" in error.message:
         return OperationError(
-            kind="too_large", message=_("The service sent more than is accepted.")
+            kind="too_large", message=_("The service sent a response that is too large.")
         )
     return disconnect_error()

@@ -294,7 +294,7 @@ def _format_value(value: Json) -> str:
 def _format_path(path: Iterable[str | int]) -> str:
     """Return a place in the arguments, for example `filter.names[0]`."""
     steps = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
-    return steps.lstrip(".") or _("The value")
+    return steps.lstrip(".") or _("(the value)")
 
 
 def _is_less_urgent(error: Any) -> bool:

@@ -36,7 +36,7 @@ def parse_requests(asked: Any) -> tuple[InputRequest, ...]:
     if asked is None:
         return ()
     if not isinstance(asked, Mapping) or len(asked) > LIMITS.questions:
-        raise unanswerable_error(_("It asks too many questions at once."))
+        raise unanswerable_error(_("The service asks too many questions at once."))
     return tuple(_parse_request(key, said) for key, said in asked.items())
 
 
@@ -65,11 +65,11 @@ def _parse_request(key: Any, said: Any) -> InputRequest:
         schema = _parse_form(params.get("requestedSchema"))
         if title := find_secret_field(schema["properties"], message):
             raise unanswerable_error(
-                _("It asks for “%(field)s”. %(rule)s") % {"field": title, "rule": NEVER}
+                _("The service asks for “%(field)s”. %(rule)s") % {"field": title, "rule": NEVER}
             )
         return InputRequest(key=key, mode="form", message=message, schema=schema)
     raise unanswerable_error(
-        _("It wants you to open an unsafe address, or asks in an unknown way.")
+        _("The service asks you to open an unsafe address, or asks in an unknown way.")
     )
 
 
@@ -106,7 +106,7 @@ def _parse_form(said: Any) -> Json:
         case {"type": "object", "properties": dict(properties)}:
             required = said.get("required") or []
         case _:
-            raise unanswerable_error(_("It is not a form."))
+            raise unanswerable_error(_("The question is not a form."))
     if len(properties) > LIMITS.form_fields or not isinstance(required, list):
         raise unanswerable_error(_("The form is too long."))
     return {

@@ -25,7 +25,7 @@ class ChatModelAdmin(admin.ModelAdmin):
     actions = ("enable", "disable")
     fieldsets = (
         (_lazy("Model"), {"fields": ("provider", "name", "label", "is_enabled", "position")}),
-        (_lazy("Who may use it"), {"fields": ("audience", "groups")}),
+        (_lazy("Who has access"), {"fields": ("audience", "groups")}),
         (
             _lazy("Capabilities"),
             {
@@ -54,11 +54,11 @@ class ChatModelAdmin(admin.ModelAdmin):
     def abilities(self, model: ChatModel) -> str:
         return ", ".join(describe_abilities(model)) or "–"
 
-    @admin.display(description=_lazy("For"))
+    @admin.display(description=_lazy("Available to"))
     def seen_by(self, model: ChatModel) -> str:
-        return model.get_audience_display().lower()
+        return model.get_audience_display()
 
-    @admin.display(description=_lazy("Ends"))
+    @admin.display(description=_lazy("Retires on"))
     def ends(self, model: ChatModel) -> str:
         """Return the date on which the provider retires the model, if it has announced one."""
         return str(find_end_date(model.name) or "–")

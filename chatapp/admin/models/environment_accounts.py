@@ -51,7 +51,7 @@ def _build_account(kind: str, row: ModelProvider | None) -> EnvironmentAccount:
     key_place = _("environment: %(variables)s") % {"variables": variables}
     return EnvironmentAccount(
         prefix=kind,
-        key_is=key_place if has_key or problem else _("none"),
+        key_is=key_place if has_key or problem else _("no key"),
         address=address or _("default"),
         problem=problem,
         row=row,

@@ -57,7 +57,7 @@ class ModelsInline(ReadOnlyMixin, admin.TabularInline):
         url = reverse("admin:chatapp_chatmodel_change", args=[model.pk])
         return format_html('<a href="{}">{}</a>', url, model.name)
 
-    @admin.display(description=_lazy("Ends"))
+    @admin.display(description=_lazy("Retires on"))
     def ends(self, model: ChatModel) -> str:
         return str(find_end_date(model.name) or "–")
 

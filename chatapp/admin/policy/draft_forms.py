@@ -28,7 +28,7 @@ class PeriodForm(forms.Form):
 def make_second_signature_field(label: "StrOrPromise") -> "forms.ModelChoiceField[SecondSignature]":
     signatures = SecondSignature.objects.all()
     return forms.ModelChoiceField(
-        signatures, required=False, label=label, empty_label=_lazy("none")
+        signatures, required=False, label=label, empty_label=_lazy("no second approval")
     )
 
 

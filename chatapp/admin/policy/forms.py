@@ -126,7 +126,9 @@ def describe_failing(failing: list[FailedTest]) -> list[str]:
     sentences += [failure.sentence for failure in failing[:MAX_NAMED]]
     more = len(failing) - MAX_NAMED
     if more > 0:
-        text = ngettext("%(number)s more would fail.", "%(number)s more would fail.", more)
+        text = ngettext(
+            "%(number)s more test would fail.", "%(number)s more tests would fail.", more
+        )
         sentences.append(text % {"number": more})
     return sentences
 

@@ -85,7 +85,7 @@ class RuleAdmin(DeletableAdmin):
             {
                 "fields": ("condition",),
                 "description": _lazy(
-                    "A condition may not apply, because an argument is missing or has another "
+                    "A condition can't be checked if an argument is missing or has another "
                     "type. Then a rule that asks or refuses applies, but a rule that allows does "
                     "not."
                 ),

@@ -78,7 +78,7 @@ class Command(OperatorCommand):
         refusal.add_argument("--decline", action="store_true", help=_("Decline the question."))
         refusal.add_argument("--cancel", action="store_true", help=_("Cancel the question."))
         give = answers.add_parser(
-            "give", parents=[common], help=_("Show the assistant its result.")
+            "give", parents=[common], help=_("Share the result of this call with the assistant.")
         )
         give.add_argument("id")
         hold_back = answers.add_parser(

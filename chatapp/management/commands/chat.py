@@ -115,7 +115,7 @@ def _read_message() -> str:
 def _check_services(person: Member, names: list[str] | None) -> None:
     missing = intake.find_unknown_services(person, names or [])
     if missing:
-        raise Refused(_("There is no service named %(names)s.") % {"names": ", ".join(missing)})
+        raise Refused(_("Unknown services: %(names)s.") % {"names": ", ".join(missing)})
 
 
 def _follow_until_rest(

@@ -78,7 +78,7 @@ def _make_failure(faults: list[Finding], report: dict[str, Any]) -> Failure:
     subjects = ", ".join(dict.fromkeys(fault.subject for fault in faults))
     failure = Failure(
         "unwell",
-        _("Wrong: %(subjects)s.") % {"subjects": subjects},
+        _("Problems with: %(subjects)s.") % {"subjects": subjects},
         faults[0].hint or _("See the report for what to do."),
     )
     failure.value |= report

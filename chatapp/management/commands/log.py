@@ -178,7 +178,8 @@ def load_marks(options: dict[str, Any]) -> list[Mark]:
                 found = list(anchors.read_anchors(lines, keys))
         except anchors.BadAnchor as error:
             hint = _(
-                "It was changed, or another server signed it. In that case, name its --public-key."
+                "The file was changed, or another server signed it. In that case, pass that "
+                "server's key with --public-key."
             )
             raise Failure("bad_anchor", f"{file}: {error}", hint) from error
         except (OSError, UnicodeDecodeError) as error:

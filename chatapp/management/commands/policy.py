@@ -142,7 +142,7 @@ def _format_simulation(simulation: Simulation) -> list[str]:
             }
         ),
         *(
-            _("%(tool)s: %(calls)s calls: %(would)s (before: %(before)s). %(reason)s")
+            _("%(tool)s, %(calls)s calls: %(would)s (before: %(before)s). %(reason)s")
             % {
                 "tool": each.tool_id,
                 "calls": each.calls,

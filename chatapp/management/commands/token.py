@@ -101,7 +101,7 @@ class Command(OperatorCommand):
             return
         for token in tokens:
             state = (
-                _("ended")
+                _("no longer valid")
                 if token.has_ended
                 else _("until %(date)s") % {"date": f"{token.expires_at:%Y-%m-%d}"}
             )

@@ -57,7 +57,7 @@ def check_addresses() -> list[Finding]:
             )
         )
     if values.PUBLIC_URL not in values.ALLOWED_ORIGINS:
-        hint = _("Add it, or leave ALLOWED_ORIGINS unset.")
+        hint = _("Add PUBLIC_URL to ALLOWED_ORIGINS, or leave ALLOWED_ORIGINS unset.")
         problem = _("ALLOWED_ORIGINS is without PUBLIC_URL, so its forms and sockets are refused.")
         findings.append(report_wrong("addresses", problem, hint))
     if public.scheme == "http" and not is_loopback(host):

@@ -21,8 +21,8 @@ class Conversation(models.Model):
     """
 
     class Mode(models.TextChoices):
-        ACT = "act", _("Act")
-        PLAN = "plan", _("Plan")
+        ACT = "act", _("Act mode")
+        PLAN = "plan", _("Plan mode")
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     owner = models.ForeignKey(
@@ -38,7 +38,7 @@ class Conversation(models.Model):
     effort = models.CharField(_("effort"), max_length=6, blank=True, default="", db_default="")
     token = models.ForeignKey(
         "chatapp.AccessToken",
-        verbose_name=_("token"),
+        verbose_name=_("access token"),
         on_delete=models.SET_NULL,
         null=True,
         related_name="conversations",

@@ -32,8 +32,8 @@ class AccessToken(models.Model):
 
     class Scope(models.TextChoices):
         TOOLS = "tools", _("Use tools over REST")
-        MCP = "mcp", _("Use tools as an MCP server")
-        MCP_PLAN = "mcp:plan", _("Use read-only tools as an MCP server")
+        MCP = "mcp", _("Use tools over MCP")
+        MCP_PLAN = "mcp:plan", _("Use read-only tools over MCP")
         CHAT = "chat", _("Chat through the OpenAI-compatible API")
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)

@@ -97,7 +97,7 @@ class ToolCall(models.Model):
         _("binding"), max_length=64, blank=True, help_text=_("The hash of what was decided on.")
     )
     asked_arguments = models.TextField(
-        _("asked arguments"),
+        _("original arguments"),
         blank=True,
         help_text=_("The model’s original arguments, if a person edited them."),
     )
@@ -252,7 +252,7 @@ class Approval(models.Model):
     escalates_at = models.DateTimeField(_("escalates at"), null=True)
     signed_for = models.ForeignKey(
         settings.AUTH_USER_MODEL,
-        verbose_name=_("approved for"),
+        verbose_name=_("approved on behalf of"),
         on_delete=models.SET_NULL,
         null=True,
         related_name="+",

@@ -51,7 +51,7 @@ class Turn(models.Model):
     )
     app_of = models.ForeignKey(
         "chatapp.ToolCall",
-        verbose_name=_("app of"),
+        verbose_name=_("call with the app"),
         on_delete=models.CASCADE,
         null=True,
         related_name="app_turns",
@@ -59,7 +59,7 @@ class Turn(models.Model):
     )
     token = models.ForeignKey(
         "chatapp.AccessToken",
-        verbose_name=_("token"),
+        verbose_name=_("access token"),
         on_delete=models.SET_NULL,
         null=True,
         related_name="turns",
@@ -99,7 +99,7 @@ class Turn(models.Model):
     stop_requested = models.BooleanField(_("stop requested"), default=False)
     signals = models.PositiveIntegerField(_("signals"), default=0)
     fence = models.PositiveIntegerField(_("fence"), default=0)
-    drops = models.PositiveSmallIntegerField(_("drops"), default=0, db_default=0)
+    drops = models.PositiveSmallIntegerField(_("failed writes in a row"), default=0, db_default=0)
     lease_owner = models.CharField(_("lease owner"), max_length=64, blank=True)
     lease_until = models.DateTimeField(_("lease until"), null=True)
     created_at = models.DateTimeField(_("created at"), auto_now_add=True)
@@ -183,7 +183,7 @@ class Step(models.Model):
     turn = models.ForeignKey(
         Turn, verbose_name=_("turn"), on_delete=models.CASCADE, related_name="steps"
     )
-    number = models.PositiveIntegerField(_("number"))
+    number = models.PositiveIntegerField(_("step number"))
     attempt = models.PositiveIntegerField(_("attempt"), default=1)
     state = models.CharField(
         _("state"), max_length=11, choices=State.choices, default=State.CALLING

@@ -201,7 +201,7 @@ def describe_abilities(model: ChatModel) -> tuple[str, ...]:
         _("reads images"): model.takes_pictures,
         _("no images"): model.takes_pictures is False,
         _("reads PDF"): model.takes_documents,
-        _("reasons"): model.reasons,
+        _("can reason"): model.reasons,
         _("no tools"): not model.takes_tools,
         _("%(count)s context") % {"count": _format_count(size or 0)}: size,
     }

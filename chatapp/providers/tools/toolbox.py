@@ -127,7 +127,7 @@ def preflight(dialect: Dialect, spec: ToolSpec) -> tuple[str, tuple[str, ...]]:
     simple, simplified = dialect.simplify(compile_schema(spec.input_schema))
     changes = []
     if wire.to_wire(spec.name) != spec.name:
-        changes.append(_("Its name there is %(name)s.") % {"name": wire.to_wire(spec.name)})
+        changes.append(_("Sent as %(name)s.") % {"name": wire.to_wire(spec.name)})
     if renamed := shape.list_renamed():
         changes.append(_("Renamed arguments: %(names)s.") % {"names": ", ".join(sorted(renamed))})
     if simplified.inside:

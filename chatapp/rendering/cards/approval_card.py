@@ -141,7 +141,6 @@ def build_approval_card(
     call: ToolCall, approval: Approval, facts: CallFacts, changed: RefusedValues | None
 ) -> dict[str, Any]:
     """Return what the card shows beside the values of every call. `changed` are refused values."""
-    plain, wish = call_values.split_request(call)
     fixed = explain_fixed_values(call)
     return render_values(call) | {
         "arguments": call_values.draw_arguments(call, facts.previous, facts.copied),
@@ -158,8 +157,6 @@ def build_approval_card(
         "answer_to": reverse("decide", args=[call.pk]),
         "exact": draw_hidden(exact := mask_secrets_in_json(call.arguments)),
         "is_veiled": exact != call.arguments,
-        "wish_plain": plain,
-        "wish": draw_hidden(wish),
         "why": draw_hidden(translate_reason(call.why)),
         "cautions": call_values.list_cautions(call),
         "reasons": [

@@ -6,14 +6,32 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from django.contrib.auth.models import Group
+from django.db.models import Model
 from django.utils.safestring import SafeString
 from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from chatapp.models import Consent, LogEntry, ToolCall
+from chatapp.models import (
+    Allowance,
+    ChatModel,
+    Consent,
+    HousePolicy,
+    LogEntry,
+    Member,
+    ModelProvider,
+    PolicyRule,
+    PolicyTest,
+    SecondSignature,
+    StandIn,
+    ToolCall,
+    ToolLimit,
+)
 from chatapp.permissions.reasons import translate_reason
 from chatapp.rendering.hidden_characters import draw_hidden
+from chatapp.rendering.stored_sentences import translate_stored
+from mcpconfig.models import Credential, IdentityProvider, Service, ToolSetting
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
@@ -24,7 +42,7 @@ STATES: "dict[str, StrOrPromise]" = dict(ToolCall.State.choices)
 VERDICTS = {
     "worked": gettext_lazy("It worked."),
     "did-not": gettext_lazy("It did not work."),
-    "again": gettext_lazy("Run again."),
+    "again": gettext_lazy("It was run again."),
 }
 MODES = {"plan": gettext_lazy("Plan mode is on."), "act": gettext_lazy("Plan mode is off.")}
 ANSWERS = {
@@ -47,6 +65,14 @@ WORDS = {
     "is_active": gettext_lazy("can sign in"),
     "is_staff": gettext_lazy("admin"),
     "is_superuser": gettext_lazy("all permissions"),
+}
+# The models whose changes are entries of a kind. An entry has the names of their fields.
+CHANGED_MODELS: dict[str, tuple[type[Model], ...]] = {
+    Kind.POLICY: (PolicyRule, HousePolicy, ToolLimit, PolicyTest, SecondSignature, StandIn),
+    Kind.SERVICE: (Service, Credential, IdentityProvider),
+    Kind.TOOL: (ToolSetting,),
+    Kind.MODELS: (ModelProvider, ChatModel, Allowance),
+    Kind.MEMBER: (Member, Group),
 }
 
 
@@ -96,13 +122,13 @@ def _describe_outcome(kind: str, data: dict[str, Any]) -> str:
         case Kind.ENDED | Kind.TRIAL_ENDED:
             error = data["error"] or {}
             state = capfirst(str(STATES.get(data["state"], data["state"])))
-            return f"{state}. {error.get('message', '')}".strip()
+            return f"{state}. {translate_stored(error.get('message'))}".strip()
         case Kind.ANSWERED:
             return str(ANSWERS.get(data["action"], data["action"]))
         case Kind.SIGNED | Kind.GRANTED if data.get("second_signature"):
             return _describe_signature(kind, data)
         case Kind.POLICY | Kind.TOOL | Kind.SERVICE | Kind.MODELS | Kind.MEMBER:
-            return _describe_change(data)
+            return _describe_change(kind, data)
     scope = str(data.get("scope") or "")
     return str(data.get("reason") or SCOPES.get(scope, scope))
 
@@ -130,7 +156,7 @@ def _describe_signature(kind: str, data: dict[str, Any]) -> str:
     return _("First approved by %(first)s. Second approval for “%(group)s”.") % named
 
 
-def _describe_change(data: dict[str, Any]) -> str:
+def _describe_change(kind: str, data: dict[str, Any]) -> str:
     if "groups" in data:
         return str(MEMBERSHIPS[data["act"]]) % {"groups": ", ".join(data["groups"])}
     act, changed = data["act"], data["changed"]
@@ -140,7 +166,18 @@ def _describe_change(data: dict[str, Any]) -> str:
     told = [
         name for name, each in changed.items() if act != "added" or each.get("after") not in EMPTY
     ]
-    names = [str(WORDS.get(name, name.removesuffix("_id").replace("_", " "))) for name in told]
+    names = [_name_field(kind, name) for name in told]
     if names:
         return str(CHANGES[act]) % {"fields": ", ".join(names)}
     return _("Added.") if act == "added" else _("Changed.")
+
+
+def _name_field(kind: str, name: str) -> str:
+    """Return the label of a changed field. One that no model has any more keeps its name."""
+    if name in WORDS:
+        return str(WORDS[name])
+    for model in CHANGED_MODELS[kind]:
+        for field in model._meta.concrete_fields:
+            if field.attname == name:
+                return str(field.verbose_name)
+    return name.removesuffix("_id").replace("_", " ")

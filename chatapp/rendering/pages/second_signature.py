@@ -52,7 +52,10 @@ def render_card(
 def _quote_reason(requester: Member, why: str) -> str:
     if not why:
         return ""
-    return _("%(name)s was told: “%(reason)s”") % {"name": requester.display_name, "reason": why}
+    return _("Reason shown to %(name)s: “%(reason)s”") % {
+        "name": requester.display_name,
+        "reason": why,
+    }
 
 
 def _build_differences(call: ToolCall, facts: CallFacts) -> dict[str, Any]:

@@ -114,7 +114,7 @@ def render_text(output: Output) -> str:
 
 TOOL = CoreTool(
     name="ask-person",
-    title=gettext_noop("Ask the person"),
+    title=gettext_noop("Ask a question"),
     description=(
         "Ask this person up to four questions at once, when you cannot go on without. They may "
         "take days to answer. Never ask for "

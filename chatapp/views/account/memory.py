@@ -21,7 +21,7 @@ from chatapp.rendering.hidden_characters import draw_look_alikes
 from chatapp.views.access import MemberRequest, for_members
 from chatapp.views.chat.conversations import build_sidebar_context
 
-KNOWN = gettext_lazy("This fact is already saved.")
+KNOWN = gettext_lazy("This memory is already saved.")
 LABEL_CHARACTERS = 60
 
 
@@ -29,9 +29,9 @@ class FactForm(forms.Form):
     text = forms.CharField(
         max_length=MEMORY_CHARACTERS,
         error_messages={
-            "required": gettext_lazy("Enter a fact."),
+            "required": gettext_lazy("Enter something to remember."),
             "max_length": gettext_lazy(
-                "This fact has %(show_value)d characters. The limit is %(limit_value)d."
+                "This memory has %(show_value)d characters. The limit is %(limit_value)d."
             ),
         },
     )
@@ -41,7 +41,7 @@ class FactForm(forms.Form):
 
 
 def _describe_full() -> str:
-    sentence = _("You have %(count)d facts, which is the limit. Delete one first.")
+    sentence = _("You have %(count)d memories, which is the limit. Delete one first.")
     return sentence % {"count": MEMORIES_PER_PERSON}
 
 

@@ -46,7 +46,9 @@ def _build_too_slow() -> Problem:
     return Problem(
         status=504,
         kind="too_slow",
-        message=_("The request timed out. A call that has started continues; its chat shows it."),
+        message=_(
+            "The request timed out. A call that has started continues. Its chat shows the result."
+        ),
     )
 
 

@@ -255,7 +255,9 @@ def storable_text(text: str, place: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise build_problem(_("The text contains half a character."), f"{place}.content") from None
+        raise build_problem(
+            _("The text contains an incomplete character (a lone surrogate)."), f"{place}.content"
+        ) from None
     return text
 
 

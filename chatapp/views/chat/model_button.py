@@ -77,7 +77,9 @@ def find_models(person: Member, query: str) -> Groups:
         and wanted not in {model.id for model in fitting}
         and _is_usable(wanted, person)
     ):
-        fitting.append(replace(describe_model(wanted), provider_label=_("By name")))
+        fitting.append(
+            replace(describe_model(wanted), provider_label=_("Not listed, found by name"))
+        )
     return _group_by_provider(fitting)
 
 

@@ -78,7 +78,7 @@ class Command(
             "--limit", type=int, default=20, help=_("number of exchanges; default 20")
         )
         trace.add_argument(
-            "--operation", metavar="ID", default="", help=_("only this one, with bodies")
+            "--operation", metavar="ID", default="", help=_("only this operation, with bodies")
         )
         add_confirm_verbs(add_acting_verb)
         add_call_verbs(add_acting_verb)

@@ -49,8 +49,8 @@ def _make_failure(rotation: Rotation) -> Failure:
         "configuration",
         (
             _(
-                "No key in ENCRYPTION_KEYS opens %(count)s stored secrets: %(secrets)s. "
-                "Encrypted with the newest key: %(rotated)s others."
+                "Stored secrets that no key in ENCRYPTION_KEYS opens: %(count)s (%(secrets)s). "
+                "Encrypted with the newest key: %(rotated)s."
             )
             % {
                 "count": count,

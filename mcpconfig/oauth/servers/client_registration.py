@@ -38,7 +38,10 @@ async def get_client(
     if authority.metadata.registration_endpoint is None:
         raise sign_in_setup_error(
             _("The service does not let Countersign register itself for sign-in."),
-            _("An admin can register it there and enter the client ID in the service's settings."),
+            _(
+                "An admin can register Countersign there and enter the client ID in the "
+                "service's settings."
+            ),
         )
     return await _register(http, service, authority, redirect, scope)
 
@@ -165,9 +168,11 @@ def _registration_error(answer: HttpAnswer, authority: Authority) -> OperationEr
     if not authority.is_announced:
         return sign_in_setup_error(
             _("The service requires sign-in and does not say where."),
-            _("It may need a token instead: an admin can enter one in its settings."),
+            _("It may need a token instead: an admin can enter one in the service's settings."),
         )
-    hint = _("An admin can register it there and enter the client ID in the service's settings.")
+    hint = _(
+        "An admin can register Countersign there and enter the client ID in the service's settings."
+    )
     if answer.is_temporary:
         hint = _("Try again later.")
     return OperationError(

@@ -148,7 +148,7 @@ def _check_resource(url: str, described: _Resource) -> _Resource:
     own = resource_url_from_server_url(url)
     if not check_resource_allowed(requested_resource=own, configured_resource=described.resource):
         raise sign_in_setup_error(
-            _("The service's description belongs to another service."), _OPERATOR_HINT
+            _("The service's sign-in metadata belongs to another service."), _OPERATOR_HINT
         )
     return described
 
@@ -245,4 +245,4 @@ def _get_origin(url: str) -> tuple[str, str]:
 
 
 def _get_host(url: str) -> str:
-    return urlsplit(url).hostname or _("The host")
+    return urlsplit(url).hostname or _("(unknown host)")

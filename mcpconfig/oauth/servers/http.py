@@ -55,7 +55,9 @@ _FAILURES = {
         "The certificate of the service's sign-in server %(host)s could not be verified."
     ),
     "timeout": gettext_lazy("The service's sign-in server %(host)s did not answer in time."),
-    "too_large": gettext_lazy("The service's sign-in server %(host)s sent more than is accepted."),
+    "too_large": gettext_lazy(
+        "The service's sign-in server %(host)s sent a response that is too large."
+    ),
     "blocked_address": gettext_lazy(
         "The address of the service's sign-in server %(host)s is not allowed."
     ),

@@ -151,4 +151,4 @@ def describe_error_code(code: str) -> str:
 
 
 def _get_host(url: str) -> str:
-    return urlsplit(url).hostname or _("The server")
+    return urlsplit(url).hostname or _("(unknown host)")

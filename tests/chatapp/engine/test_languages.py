@@ -1,6 +1,7 @@
 """The language of what the engine writes: notices for the person, English for the model."""
 
 from collections.abc import Callable
+from itertools import chain
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from chatapp.calls.recheck import reopen_decisions
 from chatapp.engine.runtime import EngineRuntime
 from chatapp.models import LogEntry, Member, Part, ToolCall, Turn
 from chatapp.rendering.call_values import draw_problem
+from chatapp.rendering.stored_sentences import COUNTED, TEMPLATES, translate_stored
 from chatapp.server.database import in_database
 from chatapp.server.languages import in_english, speaking
 from mcpconfig.models import Service
@@ -22,6 +24,7 @@ from tests import scripted
 from tests.pseudo_locales import LONG, is_translated
 from tests.scripted import calls, text
 from tests.turns.acts import wait_for_rest
+from translations.sources import list_python_files, read_python_messages
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -93,3 +96,45 @@ def test_a_stored_sentence_is_translated_when_it_is_shown() -> None:
     assert shown.startswith("[Ť")
     assert shown.endswith("] From a service.")
     assert draw_problem(call) == "Try again. From a service."
+
+
+@pytest.mark.parametrize(
+    ("stored", "kept"),
+    [
+        ("The tool box_open is no longer available.", "box_open"),
+        ("The service refused: no. Try again.", "no. Try again."),
+        (
+            "The service returned an error (HTTP 503). The service said: “Wait. A lot”.",
+            "Wait. A lot",
+        ),
+        ("This tool can run 1 time a minute. Wait a minute.", "1"),
+        ("This tool can run 30 times a minute. Wait a minute.", "30"),
+        ("The tool changed before this ran. Words of a service.", "Words of a service."),
+    ],
+)
+def test_a_stored_sentence_is_translated_without_the_values_in_it(stored: str, kept: str) -> None:
+    assert translate_stored(stored) == stored
+    with speaking(LONG):
+        shown = translate_stored(stored)
+    assert kept in shown
+    left = shown.replace(kept, "")
+    assert is_translated(left)
+    assert "The service" not in left and "The tool" not in left
+
+
+def test_many_sentences_of_a_service_stay_as_they_are() -> None:
+    text = "From a service. " * 5000
+    with speaking(LONG):
+        assert translate_stored(text) == text
+
+
+def test_every_stored_sentence_with_values_is_written_somewhere_else() -> None:
+    """Otherwise the place that stores it has got other words, and the list has to follow."""
+    written = {
+        form
+        for path in list_python_files()
+        if path.name != "stored_sentences.py"
+        for _line, message, _context in read_python_messages(path.read_text())
+        for form in ((message,) if isinstance(message, str) else message)
+    }
+    assert {*TEMPLATES, *chain(*COUNTED)} - written == set()

@@ -92,7 +92,7 @@ def test_the_report_for_programs_has_everything() -> None:
     (found,) = [each for each in ran.json["findings"] if each["subject"] == "service wiki"]
     assert found["state"] == "wrong"
     assert found["hint"] == "Run: manage.py mcp test wiki"
-    assert "Wrong: service wiki." in ran.err
+    assert "Problems with: service wiki." in ran.err
 
 
 def test_what_is_only_doubtful_is_no_failure() -> None:

@@ -49,7 +49,7 @@ def test_verify_names_the_first_broken_position_and_fails(turn: Turn) -> None:
     with connection.cursor() as cursor:
         cursor.execute("UPDATE chatapp_logentry SET kind = 'call.ended' WHERE position = 3")
     ran = Ran("log", "verify")
-    assert (ran.code, "Entry 3: It was changed." in ran.err) == (1, True)
+    assert (ran.code, "Entry 3: The entry was changed." in ran.err) == (1, True)
 
 
 def test_verify_misses_the_guards_and_guard_puts_them_back(turn: Turn) -> None:

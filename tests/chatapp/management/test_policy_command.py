@@ -189,7 +189,7 @@ def test_past_calls_are_replayed_under_a_draft(service: Service) -> None:
         assert told("simulate", *words)["would"] == would, words
     shown = Ran("policy", "simulate").out
     assert "30 calls. Allowed: 20 (before: 10)." in shown
-    assert "shop_change_label: 10 calls: runs without asking (before: needs approval)." in shown
+    assert "shop_change_label, 10 calls: runs without asking (before: needs approval)." in shown
     assert "owner: 10 approval requests (before: 20), 30 calls" in shown
 
 
@@ -286,7 +286,7 @@ def test_the_command_drafts_what_the_page_does(
         ("--with 99", "There is no rule 99."),
         ("--without 99", "There is no rule 99."),
         ("--without-limit 99", "There is no limit 99."),
-        ("--person nobody", "There is no member named “nobody”."),
+        ("--person nobody", "Not found: member “nobody”."),
         ("--limit-tool read_label", "--limit is required"),
         ("--limit -1", "--limit must be"),
         ("--limit 1 --limit-own --limit-service shop", "Use either"),
@@ -296,10 +296,10 @@ def test_the_command_drafts_what_the_page_does(
         ("--rule deny --rule-own --rule-service shop", "Use either"),
         ("--rule deny --rule-condition amount<", "--rule-condition: "),
         ("--rule deny --rule-own --rule-tool remember --rule-condition txt==1", "named “txt”"),
-        ("--rule deny --rule-group Nobody", "There is no group named “Nobody”."),
+        ("--rule deny --rule-group Nobody", "Not found: group “Nobody”."),
         ("--allowed-host https://a.test", "“https://a.test” is not a host."),
         ("--without-host a.test", "There is no allowed host “a.test”."),
-        ("--high-needs Nobody", "There is no second approval named “Nobody”."),
+        ("--high-needs Nobody", "Not found: second approval “Nobody”."),
     ],
 )
 def test_a_draft_that_cannot_be_is_refused_in_words(

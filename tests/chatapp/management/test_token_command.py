@@ -36,7 +36,7 @@ def test_a_token_is_revoked_by_what_it_begins_with(owner: Member) -> None:
     assert not AccessToken.objects.live().exists()
     again = Ran("token", "revoke", token.prefix)
     assert (again.code, "not_found" in again.err) == (1, True)
-    assert "ended" in Ran("token", "list").out
+    assert "no longer valid" in Ran("token", "list").out
 
 
 def test_with_user_only_that_members_tokens_are_revoked(owner: Member, stranger: Member) -> None:

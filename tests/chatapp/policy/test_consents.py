@@ -228,10 +228,19 @@ def listed(owner: Member) -> str:
     ("change", "words"),
     [
         ({}, ""),
-        ({"endpoint": "https://elsewhere.example/mcp"}, "the address of the service has changed"),
-        ({"hash": "older"}, "the tool was changed or removed"),
-        ({"widest": "conversation"}, "an admin no longer lets people allow this in advance"),
-        ({"level": "high"}, "the tool now has a high risk, which can only be allowed once"),
+        (
+            {"endpoint": "https://elsewhere.example/mcp"},
+            "Ended: The address of the service has changed.",
+        ),
+        ({"hash": "older"}, "Ended: The tool was changed or removed."),
+        (
+            {"widest": "conversation"},
+            "Ended: An admin no longer lets people allow this in advance.",
+        ),
+        (
+            {"level": "high"},
+            "Ended: The tool is now high risk and can only be allowed one call at a time.",
+        ),
         ({"level": "high", "to_high": "yes"}, ""),
     ],
 )
@@ -270,7 +279,7 @@ def test_a_consent_for_a_service_says_for_which_tools_it_no_longer_counts(
     assert "Ended for read_note: changed or removed since." in listed(owner)
     assert "high risk" not in listed(owner)
     ToolSetting.objects.filter(service=confirmed, name=tool.name).update(level="high")
-    said = f"Ended for {tool.name}: now high risk, which can only be allowed once."
+    said = f"Ended for {tool.name}: now high risk, so only “Allow once” is possible."
     assert said in listed(owner)
 
 

@@ -45,7 +45,7 @@ def test_the_providers_own_words_keep_their_capitals() -> None:
     error = provider_error("bad_request", UNNAMED, detail="maxTokens is wrong")
     assert error.message == (
         "The model server at llm.example:8080 did not accept the request. "
-        "It said: maxTokens is wrong"
+        "Details from the provider: maxTokens is wrong"
     )
 
 

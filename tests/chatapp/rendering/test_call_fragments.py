@@ -58,11 +58,9 @@ def test_a_card_is_a_group_whose_name_begins_with_approve(turn: Turn) -> None:
 @pytest.mark.parametrize(
     ("title", "sentence"),
     [
-        ("Delete a note", "Demo notebook wants to delete a note"),
-        ("Open a pull request", "Demo notebook wants to open a pull request"),
-        ("GitHub search", "Demo notebook wants to use GitHub search"),
-        ("Weather", "Demo notebook wants to use Weather"),
-        ("", "Demo notebook wants to delete note"),
+        ("Delete a note", "Demo notebook wants to run: Delete a note"),
+        ("GitHub search", "Demo notebook wants to run: GitHub search"),
+        ("", "Demo notebook wants to run: Delete note"),
     ],
 )
 def test_a_card_says_in_a_sentence_what_would_happen(turn: Turn, title: str, sentence: str) -> None:

@@ -175,7 +175,7 @@ def test_what_is_unmet_is_named_unless_something_else_is_said_of_its_service() -
         ("@no", False, True, "You have no such service or tool: @no. No tools were"),
         ("@no @mail", False, False, "You have no such service or tool: @no. Only the other"),
         ("@a @b @c @d @e @f @g", False, True, "You have no such service or tool: @a, @b, @c, @d, "
-         "@e and 2 more. No"),
+         "@e and 2 more names. No"),
     ],
 )  # fmt: skip
 def test_a_mention_that_is_of_no_use_is_said(

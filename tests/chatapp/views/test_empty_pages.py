@@ -20,7 +20,7 @@ def open_page(client: Client, address: str) -> Element:
         ("/", "No chats yet."),
         ("/approvals/", "Nothing needs your answer."),
         ("/consents/", "You haven't pre-approved anything."),
-        ("/memory/", "No facts yet."),
+        ("/memory/", "No memories yet."),
         ("/tokens/", "No access tokens yet."),
         ("/usage/", "No usage this month."),
         ("/services/", "You have no services yet."),

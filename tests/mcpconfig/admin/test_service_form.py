@@ -8,10 +8,12 @@ from django.contrib.auth.models import Group
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import override
 
 from chatapp.models import Member
 from mcpconfig.models import Credential, Service
 from mcpconfig.secrets import credentials
+from mcpconfig.services.service_form import ServiceForm
 from tests.peers.hostile import Hostile
 from tests.peers.serving import Served
 
@@ -48,7 +50,7 @@ def test_the_form_is_in_sections(admin_client: Client) -> None:
     assert headings == SECTIONS
 
 
-SECTIONS = ["Service", "Address", "Sign-in", "Who may use it", "Behaviour", "Status"]
+SECTIONS = ["Service", "Address", "Sign-in", "Who has access", "Behaviour", "Status"]
 
 
 def _headings(page: str) -> list[str]:
@@ -222,7 +224,7 @@ def test_a_failed_test_shows_its_steps(admin_client: Client, hostile: Hostile) -
         ".service-failure th"
     )
     names = [row.text.strip() for row in rows]
-    assert names[:3] == ["Address", "Sign-in at discovery", "Sign-in at the first call"]
+    assert names[:3] == ["Address", "Sign-in when connecting", "Sign-in at the first call"]
     assert names[-2:] == ["Streamable HTTP", "HTTP+SSE"]
 
 
@@ -237,12 +239,29 @@ def test_the_admin_at_the_button_is_the_one_who_acts(admin_client: Client, moder
     assert set(told) == {"admin", None}  # None: the test also comes as a stranger
 
 
+@pytest.mark.parametrize("language", ["en", "de"])
+def test_a_required_secret_that_is_missing_is_refused_in_every_language(
+    admin_client: Client, language: str
+) -> None:
+    service = a_service()
+    with override(language):
+        form = ServiceForm(
+            {"name": "one", "url": service.url, "authentication": "bearer"}, instance=service
+        )
+        assert "bearer" in form.errors
+        credentials.set_bearer(service, CANARY)
+        again = ServiceForm(
+            {"name": "one", "url": service.url, "authentication": "bearer"}, instance=service
+        )
+        assert "bearer" not in again.errors
+
+
 @pytest.mark.parametrize(
     ("fields", "shown"),
     [
-        ({}, "every member"),
-        ({"visibility": "groups"}, "members of these groups"),
-        ({"visibility": "private"}, "admins"),
+        ({}, "Every member"),
+        ({"visibility": "groups"}, "Members of these groups"),
+        ({"visibility": "private"}, "Admins"),
     ],
 )
 def test_the_list_says_for_whom_a_service_is(

@@ -122,7 +122,7 @@ def test_a_new_url_is_a_new_server(modern: Served) -> None:
 
     moved = Ran("set", "box", "--url", URL, "--no-sign-in")
 
-    assert "The URL is new" in moved.out
+    assert "The URL changed" in moved.out
     status = Ran("status", "box", "--json").json
     assert (status["url"], status["tools"], status["secrets"], status["state"]) == (
         URL,
@@ -130,7 +130,7 @@ def test_a_new_url_is_a_new_server(modern: Served) -> None:
         {},
         "configured",
     )
-    assert "The URL is new" not in Ran("set", "box", "--url", URL, "--title", "x").out
+    assert "The URL changed" not in Ran("set", "box", "--url", URL, "--title", "x").out
 
 
 def test_a_secret_is_not_carried_to_a_new_url() -> None:

@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import pytest
 from django.utils import timezone
+from django.utils.translation import override
 
 from chatapp.models import Member
 from mcpconfig.models import OAuthClient, OAuthGrant, Service, ToolSetting
@@ -56,6 +57,10 @@ def test_a_service_that_works_again_says_so(box: Service) -> None:
     again = Ran("retry", "box", "--json")
     assert (again.code, again.json["state"], again.json["retries"]) == (0, "connected", 0)
     assert Ran("retry", "box").out == "box is connected.\n"
+    with override("de"):
+        label = str(Service.State.CONNECTED.label)
+        assert label != "connected"
+        assert label in Ran("retry", "box").out
 
 
 @pytest.mark.parametrize("most", ["0", "5"])

@@ -122,6 +122,17 @@ def test_revoke_ends_one_persons_sign_in_here_and_there(
     assert "Revoked the sign-in of ada" in LogEntry.objects.get().change_message
 
 
+def test_a_revoked_sign_in_of_everybody_is_called_shared(
+    connected: Service, admin_client: Client
+) -> None:
+    OAuthGrant.objects.filter(person__username="ada").update(person=None)
+    shared = OAuthGrant.objects.get(person=None)
+    url = reverse("admin:mcpconfig_service_revoke", args=[connected.pk])
+    admin_client.post(url, {"sign_in": str(shared.pk)})
+    assert not OAuthGrant.objects.filter(pk=shared.pk).exists()
+    assert "Revoked the shared sign-in" in LogEntry.objects.get().change_message
+
+
 def test_register_again_forgets_the_registration_and_what_came_of_it(
     connected: Service, admin_client: Client, peers: Peers, browser: Browser, ada: Acting
 ) -> None:

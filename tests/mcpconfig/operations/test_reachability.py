@@ -65,7 +65,7 @@ async def test_every_step_of_a_test_is_shown(modern: Served, service_at: MakeSer
 
     assert list(shown) == [
         "Address",
-        "Sign-in at discovery",
+        "Sign-in when connecting",
         "Sign-in at the first call",
         "Connect",
         "Agree on a protocol version",
@@ -76,7 +76,7 @@ async def test_every_step_of_a_test_is_shown(modern: Served, service_at: MakeSer
         "List prompts",
     ]
     assert shown["Address"] == f"127.0.0.1, port {modern.port}: 127.0.0.1, in your own network"
-    assert shown["Sign-in at discovery"] == "not requested"
+    assert shown["Sign-in when connecting"] == "not requested"
     assert shown["Sign-in at the first call"] == "not requested"
     assert shown["List its capabilities"].startswith("prompts")
     assert "tokens" in shown["List tools"]
@@ -90,7 +90,7 @@ async def test_what_a_stranger_is_asked_for_is_shown_beside_a_sign_in_that_works
 
     shown = await passed(service)
 
-    assert shown["Sign-in at discovery"].startswith("requested: Bearer")
+    assert shown["Sign-in when connecting"].startswith("requested: Bearer")
     assert shown["Sign-in at the first call"] == "not reached"
     strangers = [one for one in guarded.arrivals.seen if "authorization" not in one.headers]
     assert len(strangers) == 1
@@ -104,7 +104,7 @@ async def test_a_service_that_asks_only_at_the_first_call_is_found_out(
         service = await service_at(late.url, authentication="bearer")
         await sync_to_async(credentials.set_bearer)(service, "right")
         shown = await passed(service)
-    assert shown["Sign-in at discovery"] == "not requested"
+    assert shown["Sign-in when connecting"] == "not requested"
     assert shown["Sign-in at the first call"] == 'requested: Bearer realm="late", scope="tools"'
 
 
@@ -121,7 +121,7 @@ async def test_a_service_that_lets_strangers_in_although_it_has_a_token_is_told(
 
 @pytest.mark.parametrize(
     ("method", "place"),
-    [("server/discover", "Sign-in at discovery"), ("tools/list", "Sign-in at the first call")],
+    [("server/discover", "Sign-in when connecting"), ("tools/list", "Sign-in at the first call")],
 )
 async def test_a_test_that_lacks_a_sign_in_shows_where_one_was_asked_for(
     service_at: MakeService, method: str, place: str

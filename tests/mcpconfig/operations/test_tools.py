@@ -30,7 +30,7 @@ async def modern_service(modern: Served, service_at: MakeService) -> Service:
     return await service_at(modern.url)
 
 
-STEPS = ["Address", "Sign-in at discovery", "Sign-in at the first call", "Connect"]
+STEPS = ["Address", "Sign-in when connecting", "Sign-in at the first call", "Connect"]
 
 
 async def definition(service: Service, name: str) -> ToolDefinition:

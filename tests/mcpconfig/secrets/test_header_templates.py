@@ -81,12 +81,9 @@ def test_a_person_cannot_smuggle_a_header_in_by_name(field: str, text: str) -> N
         fill_headers({"X-Who": f"{{user.{field}}}"}, sly)
 
 
-@pytest.mark.parametrize(
-    ("value", "said"),
-    [("{user.email}", "user's email"), ("{conversation.id}", "conversation's id")],
-)
-def test_what_is_not_known_of_a_person_is_an_error(value: str, said: str) -> None:
-    with pytest.raises(OperationError, match=said) as caught:
+@pytest.mark.parametrize("value", ["{user.email}", "{conversation.id}"])
+def test_what_is_not_known_of_a_person_is_an_error(value: str) -> None:
+    with pytest.raises(OperationError, match=f"needs a value for {value},") as caught:
         fill_headers({"X-Who": value}, replace(ADA, email="", conversation_id=""))
     assert (caught.value.kind, caught.value.was_sent) == ("configuration", False)
 

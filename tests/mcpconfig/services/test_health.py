@@ -144,7 +144,7 @@ def test_each_row_says_how_the_service_does(admin_client: Client) -> None:
 
     for words in ("Failing", "Nothing answers. Look there.", "Failing since 28 Jul 2026", "5 of 5"):
         assert words in page["Broken"].text
-    for words in ("Connected", "Last worked", "1 tool", "1 not confirmed", "None needed"):
+    for words in ("Connected", "Last worked", "1 tool", "1 not confirmed", "No sign-in needed"):
         assert words in page["Fine"].text
     assert page["Broken"].buttons() == ["Retry now Broken"]
     assert page["Fine"].buttons() == []

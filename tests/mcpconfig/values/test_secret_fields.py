@@ -53,7 +53,7 @@ def test_a_form_that_asks_for_a_secret_is_refused(
     with pytest.raises(OperationError) as caught:
         ask(field, name, message or "Well?")
     assert caught.value.is_definite
-    assert f"It asks for “{title or name}”." in caught.value.message
+    assert f"The service asks for “{title or name}”." in caught.value.message
     assert "Forms must not ask for passwords, API keys or card numbers" in caught.value.message
 
 

@@ -58,7 +58,7 @@ def test_each_tool_is_taken_changed_or_left_out(admin_client: Client, shop: Serv
         assert words.startswith("Left out"), provider
         assert "does not describe its arguments as an object" in words
     long = found[f"shop_{'a' * 80}"]
-    assert "Its name there is shop_aaa" in long["OpenAI"] and "Its name" not in long["Anthropic"]
+    assert "Sent as shop_aaa" in long["OpenAI"] and "Sent as" not in long["Anthropic"]
     spaced = found["shop_spaced"]
     assert "Renamed arguments: a name." in spaced["Gemini"]
     assert "Renamed" not in spaced["OpenAI"]

@@ -96,15 +96,15 @@ def test_a_draft_is_replayed_and_nothing_of_it_is_stored(
     page = opened(admin_client, SIMULATOR, **query)
     assert facts(page) == {
         "Calls": "30",
-        "Would run without asking": "14 (did: 10)",
-        "Would ask": "16 (did: 20)",
-        "Would be refused": "0 (were: 0)",
+        "Would run without asking": "14 (actually: 10)",
+        "Would ask": "16 (actually: 20)",
+        "Would be refused": "0 (actually: 0)",
     }
     assert rows(page, "Changes")[0] == [
         "shop_change_label",
         "10",
         "asked",
-        "run",
+        "would run",
         reasons.ALLOWED_BY_RULE,
     ]
     people = {row[0]: row[1:] for row in rows(page, "Questions per person")}
@@ -260,8 +260,10 @@ def test_a_stored_limit_counts_while_it_is_ticked(admin_client: Client, service:
         in page.text
     )
     query = {"days": 30, "runs_up_to": "low"}
-    assert facts(opened(admin_client, SIMULATOR, **query, limits=limit.pk))[RAN] == "4 (did: 10)"
-    assert facts(opened(admin_client, SIMULATOR, **query))[RAN] == "10 (did: 10)"
+    assert (
+        facts(opened(admin_client, SIMULATOR, **query, limits=limit.pk))[RAN] == "4 (actually: 10)"
+    )
+    assert facts(opened(admin_client, SIMULATOR, **query))[RAN] == "10 (actually: 10)"
 
 
 def test_a_limit_is_drafted_and_not_stored(
@@ -270,17 +272,17 @@ def test_a_limit_is_drafted_and_not_stored(
     group = Group.objects.create(name="Sales")
     owner.groups.add(group)
     query = {"days": 30, "runs_up_to": "low", "limit_calls": 0, "limit_tool": "read_label"}
-    assert facts(opened(admin_client, SIMULATOR, **query))[ASKED] == "30 (did: 20)"
+    assert facts(opened(admin_client, SIMULATOR, **query))[ASKED] == "30 (actually: 20)"
     narrow = query | {"limit_group": group.pk, "limit_service": service.pk}
     read = ToolCall.objects.filter(tool_name="read_label", turn__conversation__owner=owner).count()
-    assert facts(opened(admin_client, SIMULATOR, **narrow))[ASKED] == f"{20 + read} (did: 20)"
+    assert facts(opened(admin_client, SIMULATOR, **narrow))[ASKED] == f"{20 + read} (actually: 20)"
     assert not ToolLimit.objects.exists()
 
 
 def test_a_rule_is_drafted_and_not_stored(admin_client: Client, service: Service) -> None:
     query = {"days": 30, "runs_up_to": "low", "rule-effect": "allow", "rule-levels": "medium"}
     page = opened(admin_client, SIMULATOR, **query)
-    assert facts(page)[RAN] == "20 (did: 10)"
+    assert facts(page)[RAN] == "20 (actually: 10)"
     assert "checked" in page.one("input", name="rule-levels", value="medium")
     assert not PolicyRule.objects.exists()
 
@@ -290,11 +292,11 @@ def test_a_consent_is_drafted_for_everybody_and_not_stored(
 ) -> None:
     query: dict[str, Any] = {"days": 30, "runs_up_to": "low", "widest_consent": "service"}
     query["allowed_service"] = service.pk
-    assert facts(opened(admin_client, SIMULATOR, **query))[RAN] == "20 (did: 10)"
+    assert facts(opened(admin_client, SIMULATOR, **query))[RAN] == "20 (actually: 10)"
     one = query | {"allowed_tool": "delete_label"}
-    assert facts(opened(admin_client, SIMULATOR, **one))[RAN] == "10 (did: 10)"
+    assert facts(opened(admin_client, SIMULATOR, **one))[RAN] == "10 (actually: 10)"
     high = one | {"consents_to_high": "on"}
-    assert facts(opened(admin_client, SIMULATOR, **high))[RAN] == "20 (did: 10)"
+    assert facts(opened(admin_client, SIMULATOR, **high))[RAN] == "20 (actually: 10)"
     assert not Consent.objects.exists()
 
 
@@ -304,7 +306,7 @@ def test_what_people_may_allow_is_drafted_too(
 ) -> None:
     query = {"days": 30, "runs_up_to": "low", "allowed_service": service.pk}
     found = facts(opened(admin_client, SIMULATOR, **query, widest_consent=widest))
-    assert found[RAN] == f"{ran} (did: 10)"
+    assert found[RAN] == f"{ran} (actually: 10)"
 
 
 def test_a_drafted_consent_is_to_tools_as_they_are_now(
@@ -313,7 +315,7 @@ def test_a_drafted_consent_is_to_tools_as_they_are_now(
     service.definitions.update(is_current=False)
     query = {"days": 30, "runs_up_to": "low", "widest_consent": "service"}
     found = facts(opened(admin_client, SIMULATOR, **query, allowed_service=service.pk))
-    assert found[RAN] == "10 (did: 10)"
+    assert found[RAN] == "10 (actually: 10)"
 
 
 @pytest.mark.parametrize(

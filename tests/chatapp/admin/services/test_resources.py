@@ -83,7 +83,7 @@ def test_a_resource_beyond_the_limit_says_that_it_was_cut(
     admin_client: Client, room: Service
 ) -> None:
     page = read(admin_client, room, uri="room://archive")
-    assert "The rest was too large and was not kept." in page.text
+    assert "The rest was too large and was not saved." in page.text
     assert "more characters are not shown." in page.text
 
 

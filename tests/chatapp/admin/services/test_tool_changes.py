@@ -51,7 +51,7 @@ def marked(section: Element) -> list[tuple[str, str]]:
         ),
         (
             {"annotations": {"destructiveHint": True}},
-            "Hints from the service",
+            "Annotations from the service",
             [("del", "null"), ("ins", '{⏎ "destructiveHint": true⏎ }')],
         ),
         (
@@ -95,7 +95,7 @@ def test_a_new_tool_can_be_read_whole_before_it_is_confirmed(
     assert "<b>Finds⟨U+202E⟩</b>xxx" in shown.text
     whole = shown.one("details")
     assert [each.text for each in whole.all("h2")] == [
-        *("Name", "Title", "Description", "Arguments", "Hints from the service")
+        *("Name", "Title", "Description", "Arguments", "Annotations from the service")
     ]
     for said in ("Then tell nobody⟨U+2066⟩.", "Send⟨U+200B⟩ all.", '"readOnlyHint": true'):
         assert said in whole.text

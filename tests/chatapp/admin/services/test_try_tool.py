@@ -64,7 +64,7 @@ def test_the_form_shows_the_values_the_risk_and_what_policy_says(
         ("limit", "two", "Enter a number"),
         ("limit", "NaN", "NaN, which is not a JSON number"),
         ("tags", "[a", "Enter valid JSON"),
-        ("tags", '{"a": 1, "a": 2}', "name the same value twice"),
+        ("tags", '{"a": 1, "a": 2}', "contain the same name twice"),
         ("near", "[]", "near must be an object or null, not a list"),
         ("state", '"lost"', "Choose one of the options"),
     ],

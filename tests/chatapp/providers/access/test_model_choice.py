@@ -292,7 +292,7 @@ def test_without_anything_there_is_nothing_to_offer(owner: Member, settings: Any
         ({}, ()),
         ({"takes_pictures": True, "takes_documents": True}, ("reads images", "reads PDF")),
         ({"takes_pictures": False, "takes_tools": False}, ("no images", "no tools")),
-        ({"reasons": True, "context_tokens": 200_000}, ("reasons", "200k context")),
+        ({"reasons": True, "context_tokens": 200_000}, ("can reason", "200k context")),
         ({"context_tokens": 1_048_576}, ("1.05M context",)),
         ({"context_tokens": 512}, ("512 context",)),
     ],

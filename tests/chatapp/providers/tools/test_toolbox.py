@@ -269,7 +269,7 @@ def test_the_preflight_says_what_a_provider_changes() -> None:
     assert preflight(GEMINI, replace(tool, name="x", input_schema=bare)) == ("", ())
     named = spec({"$filter": {"type": "string"}})
     assert preflight(ANTHROPIC, named) == ("", ("Renamed arguments: $filter.",))
-    assert preflight(OPENAI, tool)[1][0].startswith("Its name there is files_list_all_")
+    assert preflight(OPENAI, tool)[1][0].startswith("Sent as files_list_all_")
     not_an_object = ToolSpec(name="x", description="", input_schema={"type": "array"})
     assert "as an object" in preflight(OPENAI, not_an_object)[0]
 

@@ -4,14 +4,18 @@ import json
 
 import pytest
 from bs4 import BeautifulSoup
+from django.db.models import Model
 from django.test import Client
+from django.utils.translation import override
 
 from chatapp.audit import audit_log, chat_access, evidence
 from chatapp.audit.audit_log import AuditEvent, Kind, Who
+from chatapp.audit.change_entries import WATCHED
 from chatapp.journal import journal
 from chatapp.models import LogEntry, Member, ToolCall
-from chatapp.rendering.pages.log import build_line
+from chatapp.rendering.pages.log import CHANGED_MODELS, build_line
 from chatapp.views.account.log import PAGE_LENGTH
+from mcpconfig.models import Service
 from tests.turns import rows
 
 pytestmark = pytest.mark.django_db
@@ -164,3 +168,22 @@ def test_a_line_names_what_changed_and_of_something_new_what_was_set(owner: Memb
     assert said() == "Changed: admin."
     made.delete()
     assert said() == "Removed."
+
+
+def test_a_changed_field_has_its_label_in_the_language_of_the_reader() -> None:
+    service = Service.objects.create(name="box", url="https://box.example/mcp")
+    service.allows_private_addresses = True
+    service.save()
+    entry = LogEntry.objects.latest("position")
+    label = Service._meta.get_field("allows_private_addresses").verbose_name
+    assert build_line(entry).said == f"Changed: {label}."
+    with override("de"):
+        assert build_line(entry).said == f"Geändert: {label}."
+        assert "allows" not in str(label)
+
+
+def test_the_log_names_the_fields_of_every_model_whose_changes_it_keeps() -> None:
+    kept: dict[str, set[type[Model]]] = {}
+    for model, (kind, _fields) in WATCHED.items():
+        kept.setdefault(kind, set()).add(model)
+    assert {kind: set(models) for kind, models in CHANGED_MODELS.items()} == kept

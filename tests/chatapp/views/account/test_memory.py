@@ -103,7 +103,12 @@ def test_a_person_deletes_a_fact(owner_client: Client, fact: Memory) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "says"), [("", "Enter a fact"), ("   ", "Enter a fact"), (LONG, "The limit is 500")]
+    ("text", "says"),
+    [
+        ("", "Enter something to remember"),
+        ("   ", "Enter something to remember"),
+        (LONG, "The limit is 500"),
+    ],
 )
 def test_what_does_not_fit_is_said_and_nothing_typed_is_lost(
     owner_client: Client, fact: Memory, text: str, says: str

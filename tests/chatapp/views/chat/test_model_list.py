@@ -130,7 +130,7 @@ def test_the_list_is_by_provider_and_says_what_each_can_do(
     assert [each.text for each in step.all("h3")] == ["Team", "Demo"]
     assert list_models(step) == ["team:blind", "team:deep", "team:eyes", "demo:assistant"]
     deep = next(each for each in step.all("button") if each.attributes.get("value") == "team:deep")
-    assert deep.text == "Deep team:deep reasons 200k context"
+    assert deep.text == "Deep team:deep can reason 200k context"
     assert deep["aria-current"] == "true"
 
 
@@ -152,7 +152,7 @@ def test_the_default_comes_first_with_the_others_of_its_provider(
         ("DEEP", ["team:deep"]),
         ("team images", ["team:blind", "team:eyes"]),
         ("reads images", ["team:eyes"]),
-        ("reasons", ["team:deep"]),
+        ("can reason", ["team:deep"]),
         ("demo", ["demo:assistant"]),
         ("never", []),
         ("team:never", []),
