@@ -151,7 +151,7 @@ def get_host(call: Call) -> str:
     if call.service is None:
         return ""
     address = urlsplit(call.service.url)
-    return _("built in") if address.scheme == "builtin" else address.netloc
+    return _("demo service") if address.scheme == "builtin" else address.netloc
 
 
 def describe_account(call: Call, name: str = "", *, names_person: bool = False) -> str:

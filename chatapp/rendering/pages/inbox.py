@@ -179,7 +179,7 @@ def _build_line(waiting: WaitingCall) -> Line:
         badge=str(RISKS.get(call.risk) or _("Risk unknown")),
         places=tuple(draw_hidden(place) for place in places if place),
         state=str(STATES.get(waiting.kind) or call.get_state_display()),
-        of=_("in “%(chat)s”") % {"chat": chat}
+        of=_("Asked in “%(chat)s”") % {"chat": chat}
         if is_own
         else _("for %(name)s") % {"name": chat.owner.display_name},
         since=waiting.since,
