@@ -186,7 +186,10 @@ class HousePolicy(models.Model):
         blank=True,
         related_name="+",
         verbose_name=_("second approval for medium risks"),
-        help_text=_("Still required when a member allowed the tool in advance. A rule that allows removes it."),
+        help_text=_(
+            "Still required when a member allowed the tool in advance. A rule that allows "
+            "removes it."
+        ),
     )
     high_needs = models.ForeignKey(
         SecondSignature,
@@ -195,7 +198,10 @@ class HousePolicy(models.Model):
         blank=True,
         related_name="+",
         verbose_name=_("second approval for high risks"),
-        help_text=_("Still required when a member allowed the tool in advance. A rule that allows removes it."),
+        help_text=_(
+            "Still required when a member allowed the tool in advance. A rule that allows "
+            "removes it."
+        ),
     )
 
     class Meta:

@@ -267,6 +267,7 @@ async def test_members_are_told_whom_to_ask_where_an_admin_signs_in_for_all(
     await in_database(Service.objects.update, authentication="oauth_shared")
     shown = await in_database(card, owner, turn.conversation, call)
     assert "It continues when an admin signs in" in shown.text
+    assert "you sign in" not in shown.text
     assert shown.buttons() == ["Cancel call"]
 
 

@@ -12,6 +12,8 @@ from django.utils import timezone
 from chatapp.models import Member
 from mcpconfig.models import Credential, Service
 from mcpconfig.secrets import credentials
+from mcpconfig.services import tool_definitions
+from mcpconfig.values.results import Tool
 from tests.peers.hostile import Hostile
 from tests.peers.serving import Served
 
@@ -252,3 +254,10 @@ def test_the_list_says_for_whom_a_service_is(
     page = admin_client.get(reverse("admin:mcpconfig_service_changelist")).content.decode()
     (cell,) = BeautifulSoup(page, "html.parser").select("td.field-seen_by")
     assert cell.text.strip() == shown
+
+
+def test_tools_are_listed_once_they_were_fetched(admin_client: Client) -> None:
+    service = a_service()
+    assert "Current tools" not in page_of(admin_client, service)
+    tool_definitions.store_tools(service, [Tool(name="find", input_schema={"type": "object"})])
+    assert "Current tools" in page_of(admin_client, service)

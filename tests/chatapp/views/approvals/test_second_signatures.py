@@ -87,7 +87,8 @@ def test_the_card_has_all_that_the_requester_saw_of_the_call(
     assert card.one(id=card["aria-labelledby"]).text == (
         "Approve for owner: Delete a note · Demo notebook"
     )
-    for said in ("owner was told: “It is high.”", "Its name says delete.", "High risk", "demo service"):
+    reasons = ("owner was told: “It is high.”", "Its name says delete.")
+    for said in (*reasons, "High risk", "demo service"):
         assert said in card.text
     exact = [each.text for each in card.all("pre")]
     assert exact == ['{"title": "Old ideas"}', '{"title":"Ideas"}']
