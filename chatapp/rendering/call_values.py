@@ -237,7 +237,7 @@ def draw_arguments(
     required = _get_schema(call).get("required") or []
     values = _parse_arguments(call.arguments)
     if values is None:
-        return [_draw_argument(_("Arguments"), call.arguments, is_required=False)]
+        return [_draw_argument(_("Values"), call.arguments, is_required=False)]
     earlier = _parse_arguments(previous.arguments) if previous is not None else None
     return [
         replace(

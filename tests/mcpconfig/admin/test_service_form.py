@@ -243,7 +243,7 @@ def test_the_admin_at_the_button_is_the_one_who_acts(admin_client: Client, moder
     ("fields", "shown"),
     [
         ({}, "every member"),
-        ({"visibility": "groups"}, "members of these groups"),
+        ({"visibility": "groups"}, "members of certain groups"),
         ({"visibility": "private"}, "admins"),
     ],
 )

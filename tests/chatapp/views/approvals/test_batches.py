@@ -127,7 +127,10 @@ def test_numbers_stay_while_others_are_answered(
     post(owner_client, calls, run=calls[:1])
     Turn.objects.update(state=Turn.State.WAITING)
     found = thread(owner_client, waiting)
-    assert [each.text[:6] for each in found.with_class("batch-line")] == ["2 of 3", "3 of 3"]
+    assert [each.text[:14] for each in found.with_class("batch-line")] == [
+        "Request 2 of 3",
+        "Request 3 of 3",
+    ]
     assert found.one("form", id="batch")["data-count"] == "2"
 
 
