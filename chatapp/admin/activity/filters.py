@@ -6,6 +6,7 @@ from typing import Any
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.utils.html import escape
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as _lazy
 
@@ -31,7 +32,7 @@ class ServiceFilter(admin.RelatedFieldListFilter):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.empty_value_display = _("No service")
+        self.empty_value_display = escape(_("No service"))
 
 
 class NamedListFilter(admin.AllValuesFieldListFilter):
