@@ -1,12 +1,19 @@
 """Badges of states and risks in admin lists. The colour only repeats what the text says."""
 
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
 from django.utils.formats import number_format
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as _lazy
 
 from chatapp.models import Approval, ToolCall, Turn
 from chatapp.models.policy.policy import LEVEL_LABELS
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
 
 EMPTY = "–"
 
@@ -27,6 +34,19 @@ TONES: dict[str, str] = {
     Approval.State.OPEN: "warn",
     Approval.State.GRANTED: "good",
 }
+
+
+# Admins see steps that a member need not tell apart, and read about the answers of others.
+CALL_STATES: "Mapping[str, StrOrPromise]" = {
+    **dict(ToolCall.State.choices),
+    ToolCall.State.AWAITING_INPUT: _lazy("waiting for an answer"),
+    ToolCall.State.AWAITING_TASK: _lazy("running as a task"),
+    ToolCall.State.APPROVED: _lazy("approved"),
+}
+
+
+def render_call_state(call: ToolCall) -> SafeString | str:
+    return render_badge(call.state, str(CALL_STATES[call.state]))
 
 
 def render_badge(value: str, label: str = "") -> SafeString | str:

@@ -227,7 +227,7 @@ def _explain_too_late(call: ToolCall, binding: str) -> str:
             return str(CHANGED)
         case Approval.State.OPEN if approval.first_at and approval.expires_at > timezone.now():
             return _(
-                "You already approved this. It waits for a second approval from “%(group)s”."
+                "You already approved this. It still needs a second approval from “%(group)s”."
             ) % {"group": approval.second}
         case _:
             return _("This request has expired, so it was not run.")

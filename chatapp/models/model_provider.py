@@ -165,7 +165,7 @@ class ChatModel(models.Model):
 
     class Audience(models.TextChoices):
         EVERYONE = "everyone", _("Every member")
-        GROUPS = "groups", _("Members of these groups")
+        GROUPS = "groups", _("Members of certain groups")
 
     class Effort(models.TextChoices):
         PROVIDER = "", _("Provider default")

@@ -19,17 +19,17 @@ def gettext_noop(message: str) -> str:
 
 # Evidence for a risk.
 NAME_SAYS: Mapping[Effect, str] = {
-    "reads": gettext_noop("The name says it only reads."),
-    "changes": gettext_noop("The name says it changes something."),
-    "sends": gettext_noop("The name says it sends something to others."),
-    "controls": gettext_noop("The name says it starts or stops something."),
-    "removes": gettext_noop("The name says it removes something."),
-    "creates": gettext_noop("The name says it creates something."),
-    "operates": gettext_noop("The name says it acts on a live system."),
-    "deletes": gettext_noop("The name says it deletes."),
-    "runs": gettext_noop("The name says it runs or restarts something."),
-    "access": gettext_noop("The name says it changes access rights."),
-    "money": gettext_noop("The name says it moves money."),
+    "reads": gettext_noop("The tool's name suggests that it only reads."),
+    "changes": gettext_noop("The tool's name suggests that it changes something."),
+    "sends": gettext_noop("The tool's name suggests that it sends something to others."),
+    "controls": gettext_noop("The tool's name suggests that it starts or stops something."),
+    "removes": gettext_noop("The tool's name suggests that it removes something."),
+    "creates": gettext_noop("The tool's name suggests that it creates something."),
+    "operates": gettext_noop("The tool's name suggests that it acts on a live system."),
+    "deletes": gettext_noop("The tool's name suggests that it deletes data."),
+    "runs": gettext_noop("The tool's name suggests that it runs or restarts something."),
+    "access": gettext_noop("The tool's name suggests that it changes access rights."),
+    "money": gettext_noop("The tool's name suggests that it moves money."),
 }
 DESCRIPTION_SAYS: Mapping[Effect, str] = {
     "reads": gettext_noop("The description says it only reads."),
@@ -39,7 +39,7 @@ DESCRIPTION_SAYS: Mapping[Effect, str] = {
     "removes": gettext_noop("The description says it removes something."),
     "creates": gettext_noop("The description says it creates something."),
     "operates": gettext_noop("The description says it acts on a live system."),
-    "deletes": gettext_noop("The description says it deletes."),
+    "deletes": gettext_noop("The description says it deletes data."),
     "runs": gettext_noop("The description says it runs or restarts something."),
     "access": gettext_noop("The description says it changes access rights."),
     "money": gettext_noop("The description says it moves money."),
@@ -52,7 +52,7 @@ ACTIONS_SAY: Mapping[Effect, str] = {
     "removes": gettext_noop("One of its actions removes something."),
     "creates": gettext_noop("One of its actions creates something."),
     "operates": gettext_noop("One of its actions acts on a live system."),
-    "deletes": gettext_noop("One of its actions deletes."),
+    "deletes": gettext_noop("One of its actions deletes data."),
     "runs": gettext_noop("One of its actions runs or restarts something."),
     "access": gettext_noop("One of its actions changes access rights."),
     "money": gettext_noop("One of its actions moves money."),
@@ -151,6 +151,15 @@ RUNS: Mapping[str, str] = {
     "high": gettext_noop("Runs because the risk is high and an admin has confirmed this tool."),
 }
 
+# Sentences of an earlier version, which rows of that time still hold.
+_NAME_SUGGESTS, _NAME_SAID = "The tool's name suggests that it ", "The name says it "
+_RENAMED: Mapping[str, str] = {
+    **{text.replace(_NAME_SUGGESTS, _NAME_SAID): text for text in NAME_SAYS.values()},
+    "The name says it deletes.": NAME_SAYS["deletes"],
+    "The description says it deletes.": DESCRIPTION_SAYS["deletes"],
+    "One of its actions deletes.": ACTIONS_SAY["deletes"],
+}
+
 _WITH_VALUES = (
     TAINTED,
     SAME_CALL,
@@ -173,8 +182,9 @@ _PATTERNS = tuple((template, build_pattern(template)) for template in _WITH_VALU
 
 
 def split_reason(text: str) -> tuple[str, Mapping[str, str]]:
-    """Return the template of a stored reason, and the values that were filled in. The reason of an
-    older version is its own template."""
+    """Return the template of a stored reason, and the values that were filled in. A reason that
+    this version does not know is its own template."""
+    text = _RENAMED.get(text, text)
     for template, pattern in _PATTERNS:
         if found := pattern.fullmatch(text):
             return template, found.groupdict()

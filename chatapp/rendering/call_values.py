@@ -140,7 +140,7 @@ def get_host(call: Call) -> str:
     if call.service is None:
         return ""
     address = urlsplit(call.service.url)
-    return _("built in") if address.scheme == "builtin" else address.netloc
+    return _("demo service") if address.scheme == "builtin" else address.netloc
 
 
 def describe_account(call: Call, name: str = "", *, names_person: bool = False) -> str:
@@ -226,7 +226,7 @@ def draw_arguments(
     required = _get_schema(call).get("required") or []
     values = _parse_arguments(call.arguments)
     if values is None:
-        return [_draw_argument(_("Arguments"), call.arguments, is_required=False)]
+        return [_draw_argument(_("Values"), call.arguments, is_required=False)]
     earlier = _parse_arguments(previous.arguments) if previous is not None else None
     return [
         replace(

@@ -19,8 +19,8 @@ FIELDS = {
     "name": gettext_lazy("Name"),
     "title": gettext_lazy("Title"),
     "description": gettext_lazy("Description"),
-    "input_schema": gettext_lazy("Arguments"),
-    "output_schema": gettext_lazy("Result"),
+    "input_schema": gettext_lazy("Values"),
+    "output_schema": gettext_lazy("Result format"),
     "annotations": gettext_lazy("Annotations from the service"),
 }
 

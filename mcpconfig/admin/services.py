@@ -32,13 +32,20 @@ from .service_pages import ServicePages
 from .tools import CurrentToolsInline, ToolSettingInline
 
 
+class AccessFilter(admin.ChoicesFieldListFilter):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.title = _("access")
+
+
 @admin.register(Service)
 class ServiceAdmin(ServicePages):
     empty_list = _lazy("No services yet. Add an MCP server to give the assistant tools.")
     form = ServiceForm
     list_display = ("name", "state", "title", "address", "seen_by", "tools", "is_enabled")
     list_filter = (
-        *("is_enabled", "authentication", "visibility"),
+        *("is_enabled", "authentication"),
+        ("visibility", AccessFilter),
         ("owner", admin.RelatedOnlyFieldListFilter),
     )
     search_fields = ("name", "title", "description", "url")
@@ -85,6 +92,11 @@ class ServiceAdmin(ServicePages):
     def get_fieldsets(self, request: HttpRequest, obj: Service | None = None) -> Any:
         """Leave out the state of a service that is being added."""
         return self.fieldsets if obj is not None else self.fieldsets[:-1]
+
+    def get_inlines(self, request: HttpRequest, obj: Service | None) -> Any:
+        """Leave out the tools of a service until they were fetched."""
+        has_tools = obj is not None and obj.definitions.filter(is_current=True).exists()
+        return self.inlines if has_tools else (ToolSettingInline,)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Service]:
         current = Count("definitions", filter=Q(definitions__is_current=True))

@@ -130,7 +130,7 @@ class Service(models.Model):
 
     class Visibility(models.TextChoices):
         PRIVATE = "private", _("Only the owner")
-        GROUPS = "groups", _("Members of these groups")
+        GROUPS = "groups", _("Members of certain groups")
         EVERYONE = "everyone", _("Every member")
 
     class NewTools(models.TextChoices):
@@ -157,7 +157,7 @@ class Service(models.Model):
         _("name"),
         max_length=60,
         unique=True,
-        help_text=_("Short name; prefixes its tools."),
+        help_text=_("Prefix for its tool names."),
     )
     title = models.CharField(
         _("title"), max_length=100, blank=True, help_text=_("The name that people see.")
@@ -190,7 +190,7 @@ class Service(models.Model):
         _("on by default"),
         default=True,
         help_text=_(
-            "For people who changed nothing. If off, its tools are used only when a "
+            "Unless a person changed it. If off, its tools are used only when a "
             "person turns them on or mentions them."
         ),
     )
@@ -238,8 +238,8 @@ class Service(models.Model):
         _("returns untrusted content"),
         default=False,
         help_text=_(
-            "Anyone may have written its results, as with web pages and mail. After "
-            "the assistant reads one, tools that do more than read need approval "
+            "Results may contain text from anyone, like web pages or email. After the "
+            "assistant reads such a result, tools that do more than read need approval "
             "again. So do calls that send data to an address or a recipient."
         ),
     )
@@ -303,7 +303,7 @@ class Service(models.Model):
         _("tools visible to others"),
         default=True,
         help_text=_(
-            "People who may use the service see its name and description. With this, "
+            "People who may use the service see its name and description. If on, "
             "they also see its tools. Only admins see the configuration."
         ),
     )

@@ -69,7 +69,7 @@ def fill_for_signer(name: str = "owner", requester: str = "stranger") -> list[To
             values | {"text": LONG},
             definition=tool,
             why="Needs approval because the risk is high.",
-            reasons=["The name says it deletes."],
+            reasons=["The tool's name suggests that it deletes data."],
             asked_arguments='{"title":"Another note"}',
         )
         _sign(call, four_eyes, other)
@@ -132,13 +132,19 @@ def _sign(call: ToolCall, second: SecondSignature, person: Member) -> None:
 
 def _add_call(turn: Turn, state: str, tool: ToolDefinition) -> None:
     values = {"title": f"Note {state}", "colour": "red", "times": 2}
-    told: dict[str, Any] = {"definition": tool, "reasons": ["The name says it deletes."]}
+    told: dict[str, Any] = {
+        "definition": tool,
+        "reasons": ["The tool's name suggests that it deletes data."],
+    }
     told["why"] = "Needs approval because the risk is high."
     match state:
         case State.AWAITING_APPROVAL:
             rows.question(turn, values | {"text": LONG}, **told)
             rows.question(
-                turn, {"title": "A\u202eB"}, binding="c" * 64, **told | {"risk": "medium"}
+                turn,
+                {"title": "A\u202eB"},
+                binding="c" * 64,
+                **told | {"risk": "medium", "why": "Needs approval because the risk is medium."},
             )
             _add_call_for_two(turn, values, told)
             return

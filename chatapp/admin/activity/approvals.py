@@ -9,6 +9,7 @@ from chatapp.models import Approval
 from mcpconfig.admin.read_only import ReadOnlyMixin
 
 from .chat_reasons import ReasonFirstMixin
+from .filters import ServiceFilter
 
 
 @admin.register(Approval)
@@ -26,7 +27,7 @@ class ApprovalAdmin(ReasonFirstMixin, ReadOnlyMixin, admin.ModelAdmin):
         "decided_at",
         "expires_at",
     )
-    list_filter = ("state", "tool_call__risk", "created_at", "tool_call__service")
+    list_filter = ("state", "tool_call__risk", "created_at", ("tool_call__service", ServiceFilter))
     list_select_related = (
         "tool_call__service",
         "tool_call__turn__conversation__owner",

@@ -1,7 +1,6 @@
 """The admin of the audit log, read-only."""
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 from django.contrib import admin
@@ -19,13 +18,7 @@ from chatapp.rendering.hidden_characters import draw_hidden
 from chatapp.rendering.pages.log import build_line
 from mcpconfig.admin.read_only import ReadOnlyMixin
 
-
-class NamedListFilter(admin.AllValuesFieldListFilter):
-    """A filter by name. Entries without a name get the label "no one"."""
-
-    def choices(self, changelist: Any) -> Iterator[Any]:
-        for choice in super().choices(changelist):
-            yield {**choice, "display": choice["display"] or _("no one")}
+from .filters import ActorFilter, ConcernedFilter, DateFilter
 
 
 @admin.register(LogEntry)
@@ -33,8 +26,13 @@ class LogAdmin(ReadOnlyMixin, admin.ModelAdmin):
     empty_list = _lazy(
         "No entries yet. Decisions, tool calls and changes by admins are recorded here."
     )
-    list_display = ("position", "time", "kind", "about", "sentence", "people")
-    list_filter = ("kind", "at", ("actor_name", NamedListFilter), ("person_name", NamedListFilter))
+    list_display = ("position", "time", "kind", "about", "sentence", "actor", "person")
+    list_filter = (
+        "kind",
+        ("at", DateFilter),
+        ("actor_name", ActorFilter),
+        ("person_name", ConcernedFilter),
+    )
     search_fields = ("data", "actor_name", "person_name", "=hash")
     date_hierarchy = "at"
     ordering = ("-position",)
@@ -60,10 +58,13 @@ class LogAdmin(ReadOnlyMixin, admin.ModelAdmin):
         time = f"{date_format(at, 'SHORT_DATETIME_FORMAT')}:{date_format(at, 's')}"
         return format_html('<span class="nowrap">{}</span>', time)
 
-    @admin.display(description=_lazy("By / for"), ordering="actor_name")
-    def people(self, entry: LogEntry) -> str:
-        names = dict.fromkeys((entry.actor_name or _("server"), entry.person_name))
-        return ", ".join(name for name in names if name)
+    @admin.display(description=_lazy("Done by"), ordering="actor_name")
+    def actor(self, entry: LogEntry) -> str:
+        return entry.actor_name or _("server")
+
+    @admin.display(description=_lazy("For"), ordering="person_name")
+    def person(self, entry: LogEntry) -> str:
+        return entry.person_name
 
     @admin.display(description=_lazy("About"))
     def about(self, entry: LogEntry) -> SafeString:

@@ -12,12 +12,13 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as _lazy
 
-from chatapp.admin.badges import EMPTY, describe_seconds, render_badge
+from chatapp.admin.badges import EMPTY, describe_seconds, render_badge, render_call_state
 from chatapp.models import Approval, Step, ToolCall, Turn
 from chatapp.permissions.reasons import translate_reason
 from mcpconfig.admin.read_only import ReadOnlyMixin
 
 from .chat_reasons import ReasonFirstMixin
+from .filters import CallStateFilter, ServiceFilter
 
 
 class StepInline(ReadOnlyMixin, admin.TabularInline):
@@ -59,7 +60,7 @@ class ToolCallInline(ReadOnlyMixin, admin.TabularInline):
 
     @admin.display(description=_lazy("State"))
     def state_badge(self, call: ToolCall) -> SafeString | str:
-        return render_badge(call.state, call.get_state_display())
+        return render_call_state(call)
 
     @admin.display(description=_lazy("Reason"))
     def policy_reason(self, call: ToolCall) -> str:
@@ -143,7 +144,7 @@ class ToolCallAdmin(ReasonFirstMixin, ReadOnlyMixin, admin.ModelAdmin):
         "decided_by",
         "sent_at",
     )
-    list_filter = ("state", "risk", "service")
+    list_filter = (CallStateFilter, "risk", ("service", ServiceFilter))
     list_select_related = ("service", "turn__conversation__owner", "approval__decided_by")
     search_fields = ("tool_id", "turn__conversation__owner__username")
     ordering = ("-turn__created_at", "step", "position")
@@ -184,7 +185,7 @@ class ToolCallAdmin(ReasonFirstMixin, ReadOnlyMixin, admin.ModelAdmin):
 
     @admin.display(description=_lazy("State"), ordering="state")
     def state_badge(self, call: ToolCall) -> SafeString | str:
-        return render_badge(call.state, call.get_state_display())
+        return render_call_state(call)
 
     @admin.display(description=_lazy("Decided by"))
     def decided_by(self, call: ToolCall) -> str:

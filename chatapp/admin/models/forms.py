@@ -45,15 +45,17 @@ class ProviderForm(forms.ModelForm):
         super().__init__(*args, **kwargs)
         if "key" not in self.fields:  # a person with view permission only
             return
-        now = describe_key_place(self.instance) if self.instance.pk else _("not set")
-        self.fields["key"].help_text = _(
-            "Now: %(state)s. Leave empty to keep it. It is never shown again."
-        ) % {"state": now}
+        self.fields["key"].help_text = (
+            _("Now: %(state)s. Leave empty to keep it. It is never shown again.")
+            % {"state": describe_key_place(self.instance)}
+            if self.instance.pk
+            else _("Stored encrypted and never shown again.")
+        )
         has_headers = bool(self.instance.pk and self.instance.sealed_headers)
         self.fields["headers"].help_text = (
             _("Sent with every request, one per line, as “Name: value”. Replaces stored headers.")
             if has_headers
-            else _("Sent with every request, one per line, as “Name: value”. None are stored.")
+            else _("Sent with every request, one per line, as “Name: value”. None saved yet.")
         )
 
     def clean_slug(self) -> str:

@@ -1,5 +1,6 @@
 """The admin of members: add, deactivate, and make sign-in links."""
 
+from datetime import datetime
 from typing import Any
 
 from django import forms
@@ -58,6 +59,25 @@ class MemberForm(UserChangeForm):
         help_texts = NewMemberForm.Meta.help_texts
 
 
+class StatusFilter(admin.SimpleListFilter):
+    """A filter of members by whether they can sign in."""
+
+    title = _lazy("status")
+    parameter_name = "is_active__exact"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [("1", _("Active")), ("0", _("Inactive"))]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Member]) -> QuerySet[Member]:
+        return queryset.filter(is_active=self.value() == "1") if self.value() else queryset
+
+
+class AdminFilter(admin.BooleanFieldListFilter):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.title = _("admin")
+
+
 @admin.register(Member)
 class MemberAdmin(TestedSavesMixin, UserAdmin):
     """Admins are superusers, so there are no permissions to assign one by one."""
@@ -81,9 +101,9 @@ class MemberAdmin(TestedSavesMixin, UserAdmin):
         "is_admin",
         "is_active",
         "has_password",
-        "last_login",
+        "last_sign_in",
     )
-    list_filter = ("is_active", "is_staff")
+    list_filter = (StatusFilter, ("is_staff", AdminFilter))
     autocomplete_fields = ("groups",)
     search_fields = ("username", "first_name", "last_name", "email")
     actions = ("make_sign_in_links",)
@@ -91,6 +111,10 @@ class MemberAdmin(TestedSavesMixin, UserAdmin):
     @admin.display(description=_lazy("Admin"), boolean=True, ordering="is_staff")
     def is_admin(self, member: Member) -> bool:
         return member.is_staff
+
+    @admin.display(description=_lazy("Last sign-in"), ordering="last_login")
+    def last_sign_in(self, member: Member) -> datetime | None:
+        return member.last_login
 
     @admin.display(description=_lazy("Password set"), boolean=True)
     def has_password(self, member: Member) -> bool:

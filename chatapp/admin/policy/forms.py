@@ -232,8 +232,8 @@ class HousePolicyForm(PolicyForm):
         }
         help_texts = {
             "medium_needs": _lazy(
-                "Also for high risks, unless they have their own. A permission does not replace "
-                "it, but a rule that allows does."
+                "Also for high risks, unless the next field names one. Still required when a "
+                "member allowed the tool in advance. A rule that allows removes it."
             ),
         }
 

@@ -147,7 +147,7 @@ class HousePolicyAdmin(PolicyAdmin):
 
     form = HousePolicyForm
     fieldsets = (
-        (_lazy("Runs without asking"), {"fields": ("asks_everything", "runs_up_to")}),
+        (_lazy("When to ask"), {"fields": ("asks_everything", "runs_up_to")}),
         (_lazy("Approval"), {"fields": ("types_high", "medium_needs", "high_needs")}),
         (
             _lazy("What people may allow in advance"),
@@ -159,8 +159,8 @@ class HousePolicyAdmin(PolicyAdmin):
                 "fields": ("allowed_hosts",),
                 "description": _lazy(
                     "After the assistant reads untrusted content, calls that send data to an "
-                    "address or a recipient need approval. Calls to these hosts do not, "
-                    "whatever they send."
+                    "address or a recipient need approval. Calls to the hosts "
+                    "below never need it."
                 ),
             },
         ),

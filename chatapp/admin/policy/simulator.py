@@ -34,7 +34,7 @@ def show_simulator(request: HttpRequest) -> tuple[str, dict[str, Any]]:
     query = request.GET if "days" in request.GET else None
     form = SimulationForm(stored if query is None else query, label_suffix="")
     rule = DraftedRuleForm(query, prefix="rule", label_suffix="")
-    context: dict[str, Any] = {"title": _("Simulator"), "form": form, "rule": rule}
+    context: dict[str, Any] = {"title": _("Test a call"), "form": form, "rule": rule}
     # A list, so that both forms are validated and show their errors.
     if query is not None and all([form.is_valid(), rule.is_valid()]):
         values = form.cleaned_data
@@ -91,5 +91,9 @@ def _build_limits(values: dict[str, Any]) -> list[ToolLimit]:
 def show_questions(request: HttpRequest) -> tuple[str, dict[str, Any]]:
     form = PeriodForm(request.GET if "days" in request.GET else {"days": 30}, label_suffix="")
     days = form.cleaned_data["days"] if form.is_valid() else 30
-    context = {"title": _("Questions to people"), "form": form, "found": measure_ask_rate(days)}
+    context = {
+        "title": _("How often people are asked"),
+        "form": form,
+        "found": measure_ask_rate(days),
+    }
     return "questions", context

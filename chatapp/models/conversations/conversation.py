@@ -48,8 +48,8 @@ class Conversation(models.Model):
     active_at = models.DateTimeField(_("active at"), auto_now_add=True)
 
     class Meta:
-        verbose_name = _("conversation")
-        verbose_name_plural = _("conversations")
+        verbose_name = _("chat")
+        verbose_name_plural = _("chats")
         indexes = [
             models.Index(fields=["owner", "-active_at"]),
             # Programs may begin thousands of chats; this index finds the few of the person among

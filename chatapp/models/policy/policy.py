@@ -141,13 +141,13 @@ class HousePolicy(models.Model):
     consents_to_high = models.BooleanField(
         _("also for high risks"),
         default=False,
-        help_text=_("If off, people can allow a high risk only once at a time."),
+        help_text=_("If off, people can allow a high risk for one call at a time."),
     )
     consent_days = models.PositiveIntegerField(
-        _("permissions expire after days"),
+        _("permissions expire after"),
         default=90,
         validators=[MinValueValidator(1)],
-        help_text=_("Days without use."),
+        help_text=_("Days without use"),
     )
     types_high = models.BooleanField(
         _("typed confirmation for high risks"),
@@ -186,7 +186,10 @@ class HousePolicy(models.Model):
         blank=True,
         related_name="+",
         verbose_name=_("second approval for medium risks"),
-        help_text=_("A permission does not replace it, but a rule that allows does."),
+        help_text=_(
+            "Still required when a member allowed the tool in advance. A rule that allows "
+            "removes it."
+        ),
     )
     high_needs = models.ForeignKey(
         SecondSignature,
@@ -195,7 +198,10 @@ class HousePolicy(models.Model):
         blank=True,
         related_name="+",
         verbose_name=_("second approval for high risks"),
-        help_text=_("A permission does not replace it, but a rule that allows does."),
+        help_text=_(
+            "Still required when a member allowed the tool in advance. A rule that allows "
+            "removes it."
+        ),
     )
 
     class Meta:

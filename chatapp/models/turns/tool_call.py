@@ -207,8 +207,8 @@ class Approval(models.Model):
     """
 
     class State(models.TextChoices):
-        OPEN = "open", _("open")
-        GRANTED = "granted", _("granted")
+        OPEN = "open", _("waiting for approval")
+        GRANTED = "granted", _("approved")
         DENIED = "denied", _("denied")
         EXPIRED = "expired", _("expired")
         WITHDRAWN = "withdrawn", _("withdrawn")

@@ -84,7 +84,7 @@ def explain_fixed_values(call: ToolCall) -> str:
     if find_definition(call) is None:
         return _("You cannot edit the values: the definition of this tool is not known.")
     if has_hidden(call.arguments):
-        return _("You cannot edit the values: they contain characters that a field does not show.")
+        return _("Values with hidden characters can’t be edited.")
     return ""
 
 

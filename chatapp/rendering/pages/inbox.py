@@ -15,7 +15,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from chatapp.models import Member, ToolCall
+from chatapp.models import Conversation, Member, ToolCall
 from chatapp.rendering import call_values, page_values
 from chatapp.rendering.hidden_characters import draw_hidden
 
@@ -167,8 +167,11 @@ def _build_line(waiting: WaitingCall) -> Line:
     # A second signer sees nothing else of the chat, and the call runs for somebody else.
     is_own = waiting.kind != "second"
     account = (
-        call_values.describe_account(call, names_person=waiting.names_person) if is_own else ""
+        call_values.describe_account(call, names_person=waiting.names_person)
+        if is_own and waiting.kind != "sign_in"
+        else ""
     )
+    age = _describe_age(waiting)
     places = (call_values.describe_service(call), call_values.get_host(call), account)
     return Line(
         element_id=page_values.waiting_id(call.pk),
@@ -179,13 +182,20 @@ def _build_line(waiting: WaitingCall) -> Line:
         badge=str(RISKS.get(call.risk) or _("Risk unknown")),
         places=tuple(draw_hidden(place) for place in places if place),
         state=str(STATES.get(waiting.kind) or call.get_state_display()),
-        of=_("in “%(chat)s”") % {"chat": chat}
-        if is_own
-        else _("for %(name)s") % {"name": chat.owner.display_name},
+        of=_describe_origin(chat, is_own=is_own, has_age=bool(age)),
         since=waiting.since,
-        age=_describe_age(waiting),
+        age=age,
         expires_at=waiting.expires_at,
     )
+
+
+def _describe_origin(chat: Conversation, *, is_own: bool, has_age: bool) -> str:
+    """Return for whom the call runs, or the chat in which it was made: the end of the sentence
+    with its age, or a sentence of its own."""
+    if not is_own:
+        return _("for %(name)s") % {"name": chat.owner.display_name}
+    text = _("in “%(chat)s”") if has_age else _("Asked in “%(chat)s”")
+    return text % {"chat": chat}
 
 
 def _describe_age(waiting: WaitingCall) -> str:

@@ -8,7 +8,7 @@ from bs4 import BeautifulSoup, Tag
 from django.test import Client
 
 from chatapp.audit import chat_access
-from chatapp.models import Approval, Member, ToolCall
+from chatapp.models import Approval, LogEntry, Member, ToolCall
 from tests.turns import rows
 
 
@@ -33,7 +33,7 @@ def test_the_overview_says_how_to_begin_and_what_the_words_mean(admin_client: Cl
     explained = {words(each) for each in page.select(".words dt")}
     listed = {words(each) for each in page.select("#content-main th[scope=row]")}
     # Everything listed is explained, but for what everybody knows.
-    plain = {"Conversations", "Members", "Groups"}
+    plain = {"Chats", "Members", "Groups"}
     assert {each.rstrip("s") for each in listed - plain} <= explained
 
 
@@ -84,3 +84,54 @@ def test_only_a_call_that_was_decided_names_a_decider(
     ToolCall.objects.update(**values)
     page = opened(admin_client, "/admin/chatapp/toolcall/")
     assert words(page.select_one("td.field-decided_by")) == decider
+
+
+# --- lists ---------------------------------------------------------------------------------------
+def test_calls_in_different_states_have_different_labels(
+    admin_client: Client, owner: Member
+) -> None:
+    turn = rows.turn(owner)
+    for state in ToolCall.State:
+        rows.call(turn, state=state)
+    page = opened(admin_client, "/admin/chatapp/toolcall/")
+    labels = {words(each) for each in page.select("#result_list .field-state_badge")}
+    offered = {words(each) for each in page.select("#changelist-filter li a")}
+    assert len(labels) == len(ToolCall.State)
+    assert labels <= offered
+    assert {"No service", "waiting for an answer"} <= offered
+
+
+def test_calls_are_filtered_by_state(admin_client: Client, owner: Member) -> None:
+    turn = rows.turn(owner)
+    rows.call(turn, state=ToolCall.State.APPROVED)
+    rows.call(turn, state=ToolCall.State.SENDING)
+    page = opened(admin_client, "/admin/chatapp/toolcall/?state__exact=approved")
+    assert [words(each) for each in page.select(".field-state_badge")] == ["approved"]
+
+
+def test_the_log_counts_entries_and_says_who_acted_and_for_whom(
+    admin_client: Client, owner: Member, admin: Member
+) -> None:
+    chat_access.open_chat(admin, rows.turn(owner).conversation_id, "A complaint")
+    page = opened(admin_client, "/admin/chatapp/logentry/")
+    count = LogEntry.objects.count()
+    assert words(page.select_one(".paginator")).startswith(f"{count} entr")
+    titles = [words(each) for each in page.select("#changelist-filter summary")]
+    assert titles == ["By kind", "By date", "By who acted", "By member concerned"]
+    heads = [words(each) for each in page.select("#result_list thead th")]
+    assert heads[-2:] == ["Done by", "For"]
+    newest = page.select_one("#result_list tbody tr")
+    assert newest is not None
+    assert words(newest.select_one(".field-actor")) == "admin"
+    assert words(newest.select_one(".field-person")) == "owner"
+
+
+def test_an_empty_list_of_usage_counts_entries(admin_client: Client) -> None:
+    page = opened(admin_client, "/admin/chatapp/usageofday/")
+    assert words(page.select_one(".paginator")) == "0 entries"
+
+
+def test_members_are_filtered_by_status(admin_client: Client, owner: Member) -> None:
+    Member.objects.filter(pk=owner.pk).update(is_active=False)
+    page = opened(admin_client, "/admin/chatapp/member/?is_active__exact=0")
+    assert [words(each) for each in page.select("#result_list tbody th")] == ["owner"]

@@ -109,7 +109,7 @@ async def test_the_requester_is_no_second_person_even_as_an_approver_or_as_a_sta
     await in_database(hours_pass, 5)
     assert not await in_database(find_waiting_calls(owner).exists)
     with pytest.raises(
-        Refused, match="already approved this. It waits for a second approval from “Oper"
+        Refused, match="already approved this. It still needs a second approval from “Oper"
     ):
         await in_database(sign, call, owner)
     assert (await get_only_call(turn)).state == State.AWAITING_APPROVAL

@@ -266,8 +266,9 @@ async def test_members_are_told_whom_to_ask_where_an_admin_signs_in_for_all(
     call = await parked(runtime, turn)
     await in_database(Service.objects.update, authentication="oauth_shared")
     shown = await in_database(card, owner, turn.conversation, call)
-    assert "An admin signs in once for everyone" in shown.text
-    assert shown.buttons() == ["Do not sign in"]
+    assert "It continues when an admin signs in" in shown.text
+    assert "you sign in" not in shown.text
+    assert shown.buttons() == ["Cancel call"]
 
 
 async def test_what_policy_says_by_then_counts_for_a_call_that_policy_allowed(

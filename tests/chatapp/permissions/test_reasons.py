@@ -68,3 +68,19 @@ def test_the_package_needs_no_settings() -> None:
     without = {key: value for key, value in os.environ.items() if key != "DJANGO_SETTINGS_MODULE"}
     ran = subprocess.run([sys.executable, "-c", program], env=without, capture_output=True)
     assert (ran.returncode, ran.stderr.decode()) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("stored", "shown"),
+    [
+        ("The name says it deletes.", reasons.NAME_SAYS["deletes"]),
+        ("The name says it moves money.", reasons.NAME_SAYS["money"]),
+        ("The description says it deletes.", reasons.DESCRIPTION_SAYS["deletes"]),
+        ("One of its actions deletes.", reasons.ACTIONS_SAY["deletes"]),
+    ],
+)
+def test_a_stored_reason_of_an_earlier_version_is_shown_in_the_words_of_today(
+    stored: str, shown: str
+) -> None:
+    assert split_reason(stored) == (shown, {})
+    assert translate_reason(stored) == shown

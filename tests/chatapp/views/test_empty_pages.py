@@ -19,7 +19,7 @@ def open_page(client: Client, address: str) -> Element:
     [
         ("/", "No chats yet."),
         ("/approvals/", "Nothing needs your answer."),
-        ("/consents/", "You haven't pre-approved anything."),
+        ("/consents/", "You haven't allowed anything in advance."),
         ("/memory/", "No memories yet."),
         ("/tokens/", "No access tokens yet."),
         ("/usage/", "No usage this month."),

@@ -13,7 +13,9 @@ from django.utils.translation import override
 from chatapp.models import Member
 from mcpconfig.models import Credential, Service
 from mcpconfig.secrets import credentials
+from mcpconfig.services import tool_definitions
 from mcpconfig.services.service_form import ServiceForm
+from mcpconfig.values.results import Tool
 from tests.peers.hostile import Hostile
 from tests.peers.serving import Served
 
@@ -260,7 +262,7 @@ def test_a_required_secret_that_is_missing_is_refused_in_every_language(
     ("fields", "shown"),
     [
         ({}, "Every member"),
-        ({"visibility": "groups"}, "Members of these groups"),
+        ({"visibility": "groups"}, "Members of certain groups"),
         ({"visibility": "private"}, "Admins"),
     ],
 )
@@ -271,3 +273,10 @@ def test_the_list_says_for_whom_a_service_is(
     page = admin_client.get(reverse("admin:mcpconfig_service_changelist")).content.decode()
     (cell,) = BeautifulSoup(page, "html.parser").select("td.field-seen_by")
     assert cell.text.strip() == shown
+
+
+def test_tools_are_listed_once_they_were_fetched(admin_client: Client) -> None:
+    service = a_service()
+    assert "Current tools" not in page_of(admin_client, service)
+    tool_definitions.store_tools(service, [Tool(name="find", input_schema={"type": "object"})])
+    assert "Current tools" in page_of(admin_client, service)

@@ -45,7 +45,7 @@ def health(name: str) -> Health:
 
 def rows(client: Client) -> dict[str, Element]:
     page = parse(client.get(PAGE).content.decode())
-    return {row.one("th", scope="row").text: row for row in page.one("tbody").all("tr")}
+    return {row.one("th", scope="row").one("a").text: row for row in page.one("tbody").all("tr")}
 
 
 def test_what_fails_comes_first_then_what_needs_somebody(admin: Member) -> None:
@@ -54,6 +54,13 @@ def test_what_fails_comes_first_then_what_needs_somebody(admin: Member) -> None:
     make("c", last_error=failed())
     assert [each.service.name for each in list_health()] == ["c", "b", "a"]
     assert [each.needs_attention for each in list_health()] == [True, True, False]
+
+
+def test_each_service_that_needs_somebody_is_marked(admin_client: Client) -> None:
+    make("a")
+    offers(make("b"), "look")
+    marked = {name: "Needs attention" in row.text for name, row in rows(admin_client).items()}
+    assert marked == {"a": False, "b": True}
 
 
 def test_tools_are_counted_as_they_are_now() -> None:

@@ -352,7 +352,7 @@ def test_a_model_says_for_whom_it_is_and_when_it_ends(
     shown = words(admin_client.get("/admin/chatapp/chatmodel/"))
     assert "team:gpt-4o" in shown
     assert "reads images, 128k context" in shown
-    assert "Members of these groups" in shown
+    assert "Members of certain groups" in shown
     assert "2027-01-14" in shown
 
 

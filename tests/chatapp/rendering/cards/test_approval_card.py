@@ -172,7 +172,7 @@ def test_full_width_characters_in_east_asian_text_are_left_alone(turn: Turn, wor
 def test_the_card_says_why_values_cannot_be_changed(turn: Turn) -> None:
     definition = rows.definition()
     hidden = render(rows.question(turn, {"to": "a\u200bb"}, definition=definition))
-    assert "a field does not show" in hidden.with_class("fixed")[0].text
+    assert "hidden characters" in hidden.with_class("fixed")[0].text
     unknown = render(rows.question(turn, {"to": "ab"}))
     assert "is not known" in unknown.with_class("fixed")[0].text
     plain = render(rows.question(turn, {"to": "ab"}, definition=definition))

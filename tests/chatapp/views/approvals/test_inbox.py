@@ -69,8 +69,16 @@ def test_a_lost_call_of_the_list_says_when_it_was_sent(owner_client: Client, own
     rows.call(rows.turn(owner), {}, State.UNKNOWN)
     lines = parse(owner_client.get("/approvals/").content.decode()).with_class("open-calls")[0]
     ages = [each.all("small")[1].text for each in lines.all("a")]
-    assert sorted(ages) == ["Sent 3 minutes ago in “Hello”", "in “Hello”"]
+    assert sorted(ages) == ["Asked in “Hello”", "Sent 3 minutes ago in “Hello”"]
     assert {each["data-risk"] for each in lines.all("a")} == {"high"}
+
+
+def test_a_sign_in_does_not_say_that_none_is_needed(owner_client: Client, owner: Member) -> None:
+    git = rows.service("git", title="Git", url="https://git.example/mcp")
+    rows.call(rows.turn(owner), state=State.AWAITING_SIGN_IN, service=git)
+    line = parse(owner_client.get("/approvals/").content.decode()).with_class("open-calls")[0]
+    assert "waiting for sign-in" in line.text
+    assert "no sign-in needed" not in line.text
 
 
 def test_a_line_counts_no_seconds(owner_client: Client, owner: Member) -> None:

@@ -58,7 +58,7 @@ def test_the_card_shows_the_result_and_that_nobody_has_seen_it(
 ) -> None:
     card = card_in(owner_client, call)
     assert card["role"] == "group"
-    assert card.one(class_="badge").text.strip() == "Done"
+    assert card.one(class_="badge").text.strip() == "Waiting for your review"
     assert "⟨U+202E⟩" in card.with_class("held")[0].text, "Hidden characters are drawn."
     assert "Plans" in card.one(class_="args").text
     assert card.choices() == ["decision=give", "decision=hold"]
@@ -68,7 +68,7 @@ def test_a_failure_says_so(owner_client: Client, owner: Member) -> None:
     error = {"kind": "rejected", "message": "No such note.", "hint": ""}
     made = rows.call(rows.turn(owner), state=ToolCall.State.FAILED, error=error)
     card = card_in(owner_client, reviewed_row(made))
-    assert card.one(class_="badge").text.strip() == "Failed"
+    assert card.one(class_="badge").text.strip() == "Waiting for your review"
     assert "No such note." in card.with_class("held")[0].text
 
 

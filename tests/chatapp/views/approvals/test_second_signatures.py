@@ -91,7 +91,7 @@ def test_the_card_has_all_that_the_requester_saw_of_the_call(
         "Reason shown to owner: “It is high.”",
         "Its name says delete.",
         "High risk",
-        "built in",
+        "demo service",
     ):
         assert said in card.text
     exact = [each.text for each in card.all("pre")]

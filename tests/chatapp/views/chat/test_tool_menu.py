@@ -58,7 +58,7 @@ def test_the_menu_lists_services_with_what_is_on_and_what_it_weighs(
 ) -> None:
     found = parse(owner_client.post("/tools/", headers=HTMX).content.decode())
     assert switches(found) == {"memos/": "true", "mail/": "true"}
-    assert re.match(r"3 of 3 .*\d+", found.one("p", class_="sum").text)
+    assert re.match(r"From services: 3 of 3 .*\d+", found.one("p", class_="sum").text)
     assert found.one("input", name="q")["id"] == "tools-q"
 
 

@@ -1,0 +1,61 @@
+"""The filters of lists of activity."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils.html import escape
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as _lazy
+
+from chatapp.admin.badges import CALL_STATES
+from chatapp.models import ToolCall
+
+
+class CallStateFilter(admin.SimpleListFilter):
+    """A filter of tool calls by state, in the words of their badges."""
+
+    title = _lazy("state")
+    parameter_name = "state__exact"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [(value, str(label)) for value, label in CALL_STATES.items()]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[ToolCall]) -> QuerySet[ToolCall]:
+        return queryset.filter(state=self.value()) if self.value() else queryset
+
+
+class ServiceFilter(admin.RelatedFieldListFilter):
+    """A filter by service. Calls without one get the label "No service"."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.empty_value_display = escape(_("No service"))
+
+
+class NamedListFilter(admin.AllValuesFieldListFilter):
+    """A filter by name. Entries without a name get the label "no one"."""
+
+    def choices(self, changelist: Any) -> Iterator[Any]:
+        for choice in super().choices(changelist):
+            yield {**choice, "display": choice["display"] or _("no one")}
+
+
+class ActorFilter(NamedListFilter):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.title = _("who acted")
+
+
+class ConcernedFilter(NamedListFilter):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.title = _("member concerned")
+
+
+class DateFilter(admin.DateFieldListFilter):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.title = _("date")
