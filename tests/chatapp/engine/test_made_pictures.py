@@ -155,12 +155,12 @@ async def test_a_picture_goes_back_to_its_model_and_is_named_to_others(
 ) -> None:
     scripted.scenes.append([TextDelta(text="Here:"), made(opaque=OPAQUE), END])
     await wait_for_rest(runtime, turn)
+    scripted.scenes.append([Pause(), END])  # the next answer does not begin
     following = await in_database(
         lambda: intake.receive(owner, turn.conversation, text="Bluer.", model=scripted.MODEL)
     )
     history = await in_database(build_history, following)
-    # The following answer may have begun already.
-    answer = next(item for item in history if isinstance(item, AssistantMessage))
+    (answer,) = [item for item in history if isinstance(item, AssistantMessage)]
     said = answer.parts[-1]
     assert isinstance(said, SaidText)
     assert said.picture is not None
