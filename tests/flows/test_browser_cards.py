@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.gate, pytest.mark.timeout(300)]
 PHONE = {"width": 390, "height": 844}
 TOLD = """
 - group /Approve.*things/:
-  - heading "things wants to run: Delete thing" [level=3]
+  - 'heading "things wants to run: Delete thing" [level=3]'
   - definition: told
   - group:
     - button "Allow once"
@@ -44,13 +44,15 @@ def test_every_state_says_its_word(visit: Visit, filled: str, size: dict[str, in
     tab.goto(filled)
     expect(region(tab)).to_contain_text(TITLE)
     said = region(tab).inner_text().lower()
-    ours = {"awaiting_approval", "proposed"}
+    # The call that succeeded waits for a review.
+    ours = {"awaiting_approval", "proposed", "succeeded"}
     for state in ToolCall.State:
         if state.value not in ours:
             assert str(state.label) in said, state
+    assert "waiting for your review" in said
     assert "nothing is sent until you decide" in said
     assert "needs two approvals" in said
-    assert "you approved this. it waits for a second approval" in said
+    assert "you approved this. waiting for a second approval" in said
     wide = tab.evaluate("() => document.documentElement.scrollWidth > window.innerWidth")
     assert not wide, "It scrolls sideways."
 

@@ -236,7 +236,7 @@ async def test_a_call_that_was_decided_by_what_is_not_so_any_more_asks_and_rests
     await in_database(raised_behind_every_mark)
     call = await asked_again(runtime, owner, READ)
     assert (call.state, call.risk, call.attempt) == (ToolCall.State.AWAITING_APPROVAL, "high", 0)
-    assert "its risk is high" in call.why
+    assert "risk is high" in call.why
     assert call.approval.state == Approval.State.OPEN
     await in_database(partial(allow, call, owner))
     await wait_for_rest(runtime, await in_database(lambda: call.turn))

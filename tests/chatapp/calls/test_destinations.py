@@ -107,9 +107,11 @@ async def test_without_a_strangers_page_it_runs(
 ) -> None:
     (fetch,) = await list_calls(runtime, turn, FETCH)
     assert fetch.state == State.SUCCEEDED
-    again = await ask_again(turn)
     await in_database(lambda: Service.objects.update(is_open=False))
-    _, fetch = await list_calls(runtime, again, READ, FETCH)
+    scripted.scenes[:] = [calls(READ), calls(FETCH), text("Done.")]
+    again = await ask_again(turn)
+    await wait_for_rest(runtime, again)
+    _, fetch = await reload(again)
     assert fetch.state == State.SUCCEEDED
     assert len(peer.fetched) == 2
 

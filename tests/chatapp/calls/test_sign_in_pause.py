@@ -93,8 +93,12 @@ async def only_call_of(turn: Turn) -> ToolCall:
     return await in_database(ToolCall.objects.select_related("service").get, turn=turn)
 
 
-async def parked(runtime: EngineRuntime, turn: Turn, asked: tuple[str, str] = WHOAMI) -> ToolCall:
-    scripted.scenes += [calls(asked), text("So it is.")]
+async def parked(runtime: EngineRuntime, turn: Turn) -> ToolCall:
+    scripted.scenes += [calls(WHOAMI), text("So it is.")]
+    return await wait_until_parked(runtime, turn)
+
+
+async def wait_until_parked(runtime: EngineRuntime, turn: Turn) -> ToolCall:
     await wait_for_rest(runtime, turn)
     call = await only_call_of(turn)
     assert call.state == State.AWAITING_SIGN_IN
@@ -147,10 +151,11 @@ async def test_a_tool_that_wants_more_rights_says_which_and_goes_on_with_them(
     call = await parked(runtime, turn)
     await in_database(sign_in, owner, call)
     await wait_for_rest(runtime, turn)
+    scripted.scenes += [calls(("vault_seal", "{}")), text("So it is.")]
     second = await in_database(
         lambda: intake.receive(owner, turn.conversation, text="And seal it", model=scripted.MODEL)
     )
-    sealing = await parked(runtime, second, ("vault_seal", "{}"))
+    sealing = await wait_until_parked(runtime, second)
     shown = await in_database(card, owner, turn.conversation, sealing)
     assert "more permissions" in shown.text and "admin" in [each.text for each in shown.all("code")]
     assert shown.buttons()[0] == "Connect again"
