@@ -29,7 +29,7 @@ def read_steps(client: Client) -> dict[str, bool]:
 
 
 def list_links(client: Client) -> list[str]:
-    return [str(link["href"]) for link in read_page(client).select(".setup a")]
+    return [str(link["href"]) for link in read_page(client).select(".setup li a")]
 
 
 def add_model() -> None:
