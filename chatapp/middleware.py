@@ -110,26 +110,29 @@ class NoStore(MiddlewareMixin):
 def use_language(get_response: Any) -> Callable[[HttpRequest], Any]:
     """Answer in the language of the browser, errors included; programs are answered in English."""
 
-    def choose(request: HttpRequest) -> str:
+    def choose(request: HttpRequest) -> str | None:
+        """Return the language of a browser, or None for a program."""
         is_of_program = request.path_info.startswith(FOR_PROGRAMS)
-        return languages.ENGLISH if is_of_program else languages.find_language(request)
+        return None if is_of_program else languages.find_language(request)
 
     def finish(request: HttpRequest, answer: HttpResponseBase, language: str) -> HttpResponseBase:
-        if not request.path_info.startswith(FOR_PROGRAMS):
-            patch_vary_headers(answer, ("Accept-Language",))
-            answer.headers.setdefault("Content-Language", language)
-            _keep_language(request, answer, language)
+        patch_vary_headers(answer, ("Accept-Language",))
+        answer.headers.setdefault("Content-Language", language)
+        _keep_language(request, answer, language)
         return answer
 
     def run_sync(request: HttpRequest) -> HttpResponseBase:
         language = choose(request)
         with languages.speaking(language):
-            return finish(request, get_response(request), language)
+            answer: HttpResponseBase = get_response(request)
+            return answer if language is None else finish(request, answer, language)
 
     async def run_async(request: HttpRequest) -> HttpResponseBase:
         language = choose(request)
         with languages.speaking(language):
-            answer = await get_response(request)
+            answer: HttpResponseBase = await get_response(request)
+            if language is None:
+                return answer
             return await sync_to_async(finish)(request, answer, language)
 
     return run_async if iscoroutinefunction(get_response) else run_sync

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from babel.messages.catalog import Catalog, Message
 
+from .catalogs import is_translated
 from .sources import FUNCTIONS, get_function_name, is_literal, list_calls
 
 # `%(name)s`, `%s`, `%%` and `{name}`. A percent sign before a space is text.
@@ -63,7 +64,7 @@ def find_missing(catalog: Catalog) -> list[str]:
     return [
         list_forms(message.id)[0]
         for message in catalog
-        if message.id and (message.fuzzy or not all(list_forms(message.string)))
+        if message.id and not is_translated(message)
     ]
 
 

@@ -34,19 +34,20 @@ from mcpconfig.values.acting import Acting
 from mcpconfig.values.errors import OperationError
 from mcpconfig.values.results import Progress, ToolResult, make_storable
 
+CHECK = gettext_lazy("Check in the service whether it took effect, then report it here.")
 STOPPED = {
     "kind": "stopped",
     "message": gettext_lazy(
         "You stopped it while it was running. It may or may not have taken effect."
     ),
-    "hint": gettext_lazy("Check in the service whether it took effect, then report it here."),
+    "hint": CHECK,
 }
 CANCELLED = {
     "kind": "cancelled",
     "message": gettext_lazy(
         "You cancelled it while it was running. It may or may not have taken effect."
     ),
-    "hint": gettext_lazy("Check in the service whether it took effect, then report it here."),
+    "hint": CHECK,
 }
 LOST = {
     "kind": "worker_died",
@@ -54,7 +55,7 @@ LOST = {
         "The server stopped or lost its connection to the database while this was running. "
         "It may or may not have taken effect."
     ),
-    "hint": gettext_lazy("Check in the service whether it took effect, then report it here."),
+    "hint": CHECK,
 }
 UNFORESEEN = {
     "kind": "internal",

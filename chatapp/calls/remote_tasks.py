@@ -14,7 +14,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from chatapp.calls.ledger import Outcome, build_stored_result, describe_error
+from chatapp.calls.ledger import CHECK, Outcome, build_stored_result, describe_error
 from chatapp.context.withheld_results import annotate_review, hold_result
 from chatapp.journal import journal
 from chatapp.journal.db_retry import run_uninterrupted
@@ -48,7 +48,6 @@ NO_SERVICE = gettext_lazy("The service was removed while this was running.")
 MOVED = gettext_lazy(
     "The address of the service changed while this was running, so the outcome is unknown."
 )
-CHECK = gettext_lazy("Check in the service whether it took effect, then report it here.")
 
 
 def has_planned_polls() -> bool:

@@ -37,9 +37,9 @@ COUNTED = (
         "The service asked more than %(count)d times in one call.",
     ),
 )
-# The end of a sentence, with the space before the next.
 # One of our messages has at most this many sentences.
 MAX_SENTENCES = 4
+# The end of a sentence, with the space before the next.
 _BREAK = re.compile(r"[.”] ")
 
 

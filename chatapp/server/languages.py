@@ -6,8 +6,7 @@ notice of the engine or a mail, has the language of the person who reads it. The
 log read English.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
@@ -65,11 +64,9 @@ def choose_known(*languages: str) -> str:
     return next((language for language in languages if language in known), ENGLISH)
 
 
-@contextmanager
-def speaking(language: str | None) -> Iterator[None]:
+def speaking(language: str | None) -> translation.override:
     """Use a language inside the block."""
-    with translation.override(language or ENGLISH):
-        yield
+    return translation.override(language or ENGLISH)
 
 
 def carry_language(work: Callable[P, R]) -> Callable[P, R]:
@@ -92,14 +89,14 @@ def in_english(work: Callable[P, R]) -> Callable[P, R]:
 
         @wraps(work)
         async def run_async(*args: P.args, **kwargs: P.kwargs) -> Any:
-            with translation.override(ENGLISH):
+            with speaking(ENGLISH):
                 return await work(*args, **kwargs)
 
         return run_async  # type: ignore[return-value]  # the same kind of function
 
     @wraps(work)
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
-        with translation.override(ENGLISH):
+        with speaking(ENGLISH):
             return work(*args, **kwargs)
 
     return run
@@ -107,5 +104,5 @@ def in_english(work: Callable[P, R]) -> Callable[P, R]:
 
 def write_in_english(sentence: "StrOrPromise") -> str:
     """Return a lazy sentence in English, to be stored."""
-    with translation.override(ENGLISH):
+    with speaking(ENGLISH):
         return str(sentence)

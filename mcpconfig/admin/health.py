@@ -5,16 +5,14 @@ from datetime import datetime
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
-from django.utils.formats import date_format
 from django.utils.safestring import SafeString
-from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 
 from mcpconfig.models import Service
 from mcpconfig.services.health import list_health
 from mcpconfig.values.errors import OperationError
 
-from .display import EMPTY, render_badge
+from .display import EMPTY, format_to_the_second, render_badge
 from .service_pages import ServicePages
 
 State = Service.State
@@ -77,5 +75,4 @@ def describe_next_try(service: Service) -> str:
 
 
 def _format_moment(at: datetime) -> str:
-    moment = localtime(at)
-    return f"{date_format(moment, 'DATETIME_FORMAT')}:{date_format(moment, 's')}"
+    return format_to_the_second(at, "DATETIME_FORMAT")

@@ -28,14 +28,13 @@ from mcpconfig.values.errors import OperationError
 
 from . import health, import_export, sign_ins
 from .display import EMPTY
+from .filters import HeadingMixin
 from .service_pages import ServicePages
 from .tools import CurrentToolsInline, ToolSettingInline
 
 
-class AccessFilter(admin.ChoicesFieldListFilter):
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.title = _("access")
+class AccessFilter(HeadingMixin, admin.ChoicesFieldListFilter):
+    heading = _lazy("access")
 
 
 @admin.register(Service)

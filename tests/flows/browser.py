@@ -224,7 +224,7 @@ def open_house(
             MCP_IDLE_SECONDS="5",
             LEASE_SECONDS="15",
             DEMO="1",
-            PSEUDO_LOCALES="1",  # for who asks for them, once a test has written them
+            PSEUDO_LOCALES="1",  # a test writes their catalogs before it asks for them
             **providers(model),
         )
         people = [["member", "add", *words, "--password-env", "PASSWORD"] for words in PEOPLE]

@@ -12,6 +12,7 @@ from django.utils.translation import gettext_lazy as _lazy
 
 from chatapp.admin.badges import CALL_STATES
 from chatapp.models import ToolCall
+from mcpconfig.admin.filters import HeadingMixin
 
 
 class CallStateFilter(admin.SimpleListFilter):
@@ -43,19 +44,13 @@ class NamedListFilter(admin.AllValuesFieldListFilter):
             yield {**choice, "display": choice["display"] or _("no one")}
 
 
-class ActorFilter(NamedListFilter):
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.title = _("who acted")
+class ActorFilter(HeadingMixin, NamedListFilter):
+    heading = _lazy("who acted")
 
 
-class ConcernedFilter(NamedListFilter):
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.title = _("member concerned")
+class ConcernedFilter(HeadingMixin, NamedListFilter):
+    heading = _lazy("member concerned")
 
 
-class DateFilter(admin.DateFieldListFilter):
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.title = _("date")
+class DateFilter(HeadingMixin, admin.DateFieldListFilter):
+    heading = _lazy("date")

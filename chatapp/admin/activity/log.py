@@ -5,10 +5,8 @@ from typing import Any
 
 from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
-from django.utils.formats import date_format
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
-from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as _lazy
 
@@ -16,6 +14,7 @@ from chatapp.audit import audit_log
 from chatapp.models import LogEntry
 from chatapp.rendering.hidden_characters import draw_hidden
 from chatapp.rendering.pages.log import build_line
+from mcpconfig.admin.display import format_to_the_second
 from mcpconfig.admin.read_only import ReadOnlyMixin
 
 from .filters import ActorFilter, ConcernedFilter, DateFilter
@@ -54,8 +53,7 @@ class LogAdmin(ReadOnlyMixin, admin.ModelAdmin):
 
     @admin.display(description=_lazy("At"), ordering="at")
     def time(self, entry: LogEntry) -> SafeString:
-        at = localtime(entry.at)
-        time = f"{date_format(at, 'SHORT_DATETIME_FORMAT')}:{date_format(at, 's')}"
+        time = format_to_the_second(entry.at, "SHORT_DATETIME_FORMAT")
         return format_html('<span class="nowrap">{}</span>', time)
 
     @admin.display(description=_lazy("Done by"), ordering="actor_name")

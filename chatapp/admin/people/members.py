@@ -18,6 +18,7 @@ from django.utils.translation import gettext_lazy as _lazy
 from chatapp.admin.policy.tested_saves import TestedSavesMixin
 from chatapp.models import Member
 from chatapp.people.sign_in_links import make_sign_in_link
+from mcpconfig.admin.filters import HeadingMixin
 
 IS_ADMIN = _lazy("Can change everything in this admin, and read all chats and decisions.")
 
@@ -72,10 +73,8 @@ class StatusFilter(admin.SimpleListFilter):
         return queryset.filter(is_active=self.value() == "1") if self.value() else queryset
 
 
-class AdminFilter(admin.BooleanFieldListFilter):
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.title = _("admin")
+class AdminFilter(HeadingMixin, admin.BooleanFieldListFilter):
+    heading = _lazy("admin")
 
 
 @admin.register(Member)

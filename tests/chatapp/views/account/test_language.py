@@ -84,7 +84,7 @@ def test_another_browser_has_the_choice_after_its_next_page(owner: Member) -> No
 def test_signing_in_brings_the_choice(owner: Member) -> None:
     Member.objects.filter(pk=owner.pk).update(language=RTL)
     client = Client()
-    client.cookies[COOKIE] = LONG  # of whoever used the browser before
+    client.cookies[COOKIE] = LONG  # left by the person who used this browser before
     client.post("/sign-in/", {"username": "owner", "password": PASSWORD})
     assert read_language(client) == (RTL, "rtl")
 
