@@ -143,8 +143,8 @@ async def test_nobody_ticks_the_plan_of_another_chat(runtime: EngineRuntime, tur
         stranger = Member.objects.create_user("stranger", password="stranger-password")
         return intake.receive(stranger, None, text="Tick it", model=scripted.MODEL)
 
-    theirs = await in_database(strangers)
     scripted.scenes[:] = [calls(asked_for("make-plan", done=[1])), text("Hm.")]
+    theirs = await in_database(strangers)
     await wait_for_rest(runtime, theirs)
     assert "There is no plan yet" in read_last_outcome()
     assert states(await in_database(Plan.objects.get)) == ["open"] * 3

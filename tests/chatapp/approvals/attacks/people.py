@@ -1,18 +1,15 @@
 """Approvals of other people, other entrances to the same right, and identities in parallel."""
 
 import asyncio
-from functools import partial
 
 from django.contrib.sessions.models import Session
 from django.test import Client
 
 from chatapp.approvals import decisions
-from chatapp.conversations import intake
 from chatapp.models import Member, ToolCall
 from chatapp.server.database import in_database
 from mcpconfig.models import Service
 from mcpconfig.secrets import credentials
-from tests import scripted
 from tests.commands import Ran
 from tests.conftest import signed_in
 from tests.turns.acts import wait_for_rest
@@ -119,11 +116,8 @@ async def two_people_at_once(world: World) -> None:
     other = await in_database(Member.objects.create_user, "other")
     with world.held():
         for person in (world.owner, other):
-            world.turn = await in_database(
-                partial(intake.receive, person, None, text="Go", model=scripted.MODEL)
-            )
             asked = [(DELETE[0], f'{{"name":"{person.username}","note":"{n}"}}') for n in range(6)]
-            for call in await world.asked(*asked):
+            for call in await world.asked_by(person, *asked):
                 binding = call.approval.binding
                 await attempt(decisions.grant, call, by=person, binding=binding, shown_at=None)
     turns = await in_database(lambda: list(ToolCall.objects.values_list("turn", flat=True)))

@@ -66,10 +66,16 @@ class World:
 
     async def asked_again(self, *wanted: tuple[str, str]) -> list[ToolCall]:
         """The same in a new chat of this person."""
+        return await self.asked_by(self.owner, *wanted)
+
+    async def asked_by(self, person: Member, *wanted: tuple[str, str]) -> list[ToolCall]:
+        """The same in a new chat of somebody. A new turn asks the model at once."""
+        scripted.scenes[:] = [calls(*wanted), text("So it is.")]
         self.turn = await in_database(
-            partial(intake.receive, self.owner, None, text="Again", model=scripted.MODEL)
+            partial(intake.receive, person, None, text="Again", model=scripted.MODEL)
         )
-        return await self.asked(*wanted)
+        await self.rest()
+        return await self.calls()
 
     async def rest(self) -> None:
         await wait_for_rest(self.runtime, self.turn)
