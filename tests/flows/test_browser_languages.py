@@ -1,6 +1,8 @@
 """Pages in every language fit the window: no text is cut off or lies over another, and no page
 scrolls sideways. Two languages are made by code: one is longer, one runs from right to left."""
 
+from collections.abc import Iterator
+
 import pytest
 from playwright.sync_api import Page
 
@@ -26,12 +28,28 @@ PEOPLE: dict[str, list[str]] = {
         "/admin/chatapp/usageofday/",
     ],
 }
-FILL = """
+# A service that fails has the longest row of the page of health.
+FAILING = "archive-of-letters-and-drawings"
+FILL = f"""
+from django.utils import timezone
+from mcpconfig.models import Service
 from tests.flows.all_states import fill
 from chatapp.models import ToolCall
 chat = fill("stranger")
 call = ToolCall.objects.filter(turn__conversation=chat, state="awaiting_approval").first()
+Service.objects.create(
+    name="{FAILING}", title="Archive of letters and drawings", url="https://archive.example/mcp",
+    last_error=dict(
+        kind="connection", message="No connection to the archive. " * 4, hint="Wait.",
+        at=timezone.now().isoformat(),
+    ),
+    next_retry_at=timezone.now() + timezone.timedelta(days=1),
+)
 print(chat.pk, call.pk)
+"""
+CLEAN = f"""
+from mcpconfig.models import Service
+Service.objects.filter(name="{FAILING}").delete()
 """
 # Text that a screen alone shows, line by line. What is drawn above the page, such as a menu, may
 # lie over text; what is there for screen readers, or scrolls on purpose, may be cut off.
@@ -102,11 +120,12 @@ FIND = """() => {
 
 
 @pytest.fixture(scope="module")
-def places(house: House) -> dict[str, str]:
+def places(house: House) -> Iterator[dict[str, str]]:
     """The addresses of a chat with a call in every state, and of a call that waits."""
     write_pseudo_locales(house.installation.folder / "pseudo_locales")
     chat, call = house.installation.manage("shell", "-v", "0", "-c", FILL).split()[-2:]
-    return {"chat": f"/c/{chat}/", "call": f"/approvals/{call}/"}
+    yield {"chat": f"/c/{chat}/", "call": f"/approvals/{call}/"}
+    house.installation.manage("shell", "-v", "0", "-c", CLEAN)
 
 
 def find_faults(tab: Page) -> dict[str, list[str]]:
