@@ -75,12 +75,14 @@
   METHODS["tools/call"] = async (app, { name, arguments: values }) => {
     const body = JSON.stringify({ name, arguments: values });
     const headers = { "X-CSRFToken": document.querySelector("[name=csrfmiddlewaretoken]").value };
+    let refusal;
     for (let tries = 0; tries < BUSY_TRIES && app.frame.isConnected; tries++) {
-      const { at } = await get(app.address + "call", { method: "POST", body, headers });
+      const { at, error } = await get(app.address + "call", { method: "POST", body, headers });
       if (at) return outcome(app, at);
+      refusal = error;
       await pause();
     }
-    throw new Wrong("The assistant is still working on this chat.");
+    throw new Wrong(refusal);
   };
 
   const outcome = async (app, at) => {
@@ -89,7 +91,7 @@
       if (result) return result;
       await pause();
     }
-    throw new Wrong("This call still waits for a decision.");
+    throw new Wrong(app.box.dataset.waits);
   };
 
   const isMessage = (data) => {
@@ -118,7 +120,7 @@
     try {
       answer = act ? { result: await act(app, params ?? {}) } : { error: { code: -32601, message: "Not supported." } };
     } catch (error) {
-      answer = { error: { code: -32000, message: error instanceof Wrong ? error.message : "That did not work." } };
+      answer = { error: { code: -32000, message: error instanceof Wrong ? error.message : app.box.dataset.failed } };
     }
     if (["string", "number"].includes(typeof id)) tell(app, { id, ...answer });
   };

@@ -146,3 +146,19 @@ def _find_unlabelled(source: str) -> list[str]:
         if is_field and not has_label and name not in UNLABELLED:
             found.append(name)
     return found
+
+
+# Two words or more in quotes, with an end of a sentence.
+SENTENCE_IN_SCRIPT = re.compile(r"""["'`][A-Z][a-z]+ [^"'`\n]*[.!?…]["'`]""")
+# An app's programmer reads this one: it belongs to JSON-RPC.
+PROTOCOL_MESSAGES = ['"Not supported."']
+
+
+def test_scripts_take_their_sentences_from_the_page() -> None:
+    scripts = {path.name: path.read_text() for path in (ROOT / "static/js").glob("*.js")}
+    assert len(scripts) > 5
+    found = {name: SENTENCE_IN_SCRIPT.findall(text) for name, text in scripts.items()}
+    assert {name: each for name, each in found.items() if each} == {
+        "app_frame.js": PROTOCOL_MESSAGES
+    }
+    assert SENTENCE_IN_SCRIPT.findall('note(app, "The app has stopped.");')
