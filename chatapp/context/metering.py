@@ -33,9 +33,15 @@ class Meter:
     rather too high than too low, so that Stop does not make it free.
     """
 
-    asked_tokens: int = 0
     words: list[str] = field(default_factory=list)
     reported: Usage = field(default_factory=Usage)
+    _request: ModelRequest | None = field(default=None, init=False)
+
+    @property
+    def asked_tokens(self) -> int:
+        """The tokens of the request by our estimate, which takes too long to make while a person
+        waits for the first text."""
+        return count_tokens(self._request) if self._request is not None else 0
 
     @property
     def used(self) -> Usage:
@@ -53,7 +59,7 @@ class Meter:
     ) -> AsyncGenerator[ModelEvent, None]:
         """Yield the same events. A request that failed before anything of its answer came used
         nothing."""
-        self.asked_tokens = count_tokens(request)
+        self._request = request
         has_received = False
         with observed:
             try:
@@ -74,5 +80,5 @@ class Meter:
                         yield event
             except ProviderError:
                 if not has_received:
-                    self.asked_tokens = 0
+                    self._request = None
                 raise

@@ -142,6 +142,8 @@ class Feed:
     async def _catch_up_in_language(self) -> None:
         try:
             while self._target > self.seq >= 0:  # the first join loads everything
+                # What is ready goes first, such as the request of a new turn to its model.
+                await asyncio.sleep(0)
                 await self._wait_for_more()
                 await self._advance()
         except Unresumable:

@@ -5,10 +5,12 @@ It is imported on first use, together with an SDK.
 
 import asyncio
 import contextlib
+import functools
+import json
 import math
 import weakref
 from asyncio import sleep
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import aiohttp
@@ -24,6 +26,7 @@ LIMITS = httpx2.Limits(max_connections=1000, max_keepalive_connections=100)
 # `read_events` has a deadline for each event, so that the client needs none for reads.
 TIMEOUT = httpx2.Timeout(None, connect=CONNECT_SECONDS, pool=CONNECT_SECONDS)
 MAX_HEADER_BYTES = 64 * 1024
+JSON_HEADERS = {"accept": "application/json", "content-type": "application/json"}
 # What aiohttp would add. A request has the headers that the SDK and `OwnHeaders` give it.
 ADDED_HEADERS = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
 # Text is stored and shown every tenth of a second.
@@ -45,6 +48,30 @@ def create_http_client(
         timeout=TIMEOUT,
         event_hooks={"request": list(request_hooks), "response": list(response_hooks)},
     )
+
+
+async def post_stream(
+    client: httpx2.AsyncClient, address: str, body: Mapping[str, Any], version: Mapping[str, str]
+) -> httpx2.Response:
+    """Post a JSON body and return the response, whose body is not read yet. `version` is what the
+    API needs beside the headers of the account.
+
+    The SDKs build each request anew. That takes longer than to send it, and a person waits.
+    """
+    words = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    request = httpx2.Request(
+        "POST",
+        _parse_address(address),
+        content=words.encode(),
+        headers={**client.headers, **JSON_HEADERS, **version},
+        extensions={"timeout": TIMEOUT.as_dict()},
+    )
+    return await client.send(request, stream=True)
+
+
+@functools.lru_cache(maxsize=256)
+def _parse_address(address: str) -> httpx2.URL:
+    return httpx2.URL(address)
 
 
 class _Client(Httpx2AiohttpClient):

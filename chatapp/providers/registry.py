@@ -54,7 +54,14 @@ class ProviderModule(Protocol):
         ...
 
 
+_loaded: dict[str, ProviderModule] = {}
+
+
 async def load_provider(kind: str) -> ProviderModule:
-    """Import the module of a provider in a thread: an SDK has hundreds of files."""
-    module = await asyncio.to_thread(importlib.import_module, PROVIDERS[kind].module)
-    return cast(ProviderModule, module)
+    """Import the module of a provider in a thread, as an SDK has hundreds of files. Later calls do
+    not wait for a thread."""
+    name = PROVIDERS[kind].module
+    if name not in _loaded:
+        module = await asyncio.to_thread(importlib.import_module, name)
+        _loaded[name] = cast(ProviderModule, module)
+    return _loaded[name]

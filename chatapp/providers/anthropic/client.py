@@ -12,12 +12,13 @@ from chatapp.providers.account import Account
 from chatapp.providers.connections import Clients, OwnHeaders
 from chatapp.providers.events import ProviderError
 from chatapp.providers.failures import classify, missing_key_error, provider_error, read_retry_after
-from chatapp.providers.http_client import TIMEOUT, create_http_client
+from chatapp.providers.http_client import TIMEOUT, create_http_client, post_stream
 from chatapp.providers.refusals import Simplify
 from chatapp.providers.server_sent_events import EventReader, SentEvent
 from chatapp.providers.stream_reading import read_events, refuse_document, run_step
 
 ANTHROPIC_URL = "https://api.anthropic.com"
+VERSION = {"anthropic-version": "2023-06-01"}
 DRAIN_SECONDS = 0.2
 LIST_SECONDS = 20.0
 MAX_PAGES = 10
@@ -27,7 +28,6 @@ MAX_PINGS = 60
 
 Body = dict[str, Any]
 Event = dict[str, Any]
-Stream = anthropic.AsyncStream[object]
 
 
 def _new_client(account: Account) -> anthropic.AsyncAnthropic:
@@ -74,13 +74,13 @@ class _Reader:
         self._account = account
         self._body = body
         self._simplify = simplify
-        self._stream: Stream | None = None
+        self._response: httpx2.Response | None = None
         self._source: EventReader | None = None
         self._pings = 0
 
     async def next(self) -> list[SentEvent]:
         if self._source is None:
-            self._source = EventReader((await self._open_stream()).response.aiter_bytes())
+            self._source = EventReader((await self._open_stream()).aiter_bytes())
         return await self._source.next()
 
     def parse(self, sent: SentEvent) -> Event | None:
@@ -96,27 +96,35 @@ class _Reader:
             raise provider_error("timeout", self._account.names, detail="nothing but pings")
         return None if self._pings else event
 
-    async def _open_stream(self) -> Stream:
-        client = _get_client(self._account)
-        while self._stream is None:
+    async def _open_stream(self) -> httpx2.Response:
+        while self._response is None:
             try:
-                self._stream = await client.post(
-                    "/v1/messages", body=self._body, cast_to=object, stream=True, stream_cls=Stream
-                )
+                self._response = await _post(self._account, self._body)
             except (anthropic.BadRequestError, anthropic.UnprocessableEntityError) as error:
                 smaller = self._simplify(self._body, _read_message(error))
                 if smaller is None:
                     raise
                 self._body = smaller
-        content_type = self._stream.response.headers.get("content-type", "")
-        refuse_document(content_type, self._account)
-        return self._stream
+        refuse_document(self._response.headers.get("content-type", ""), self._account)
+        return self._response
 
     async def aclose(self) -> None:
         if self._source is not None:
             await self._source.aclose()
-        if self._stream is not None:
-            await self._stream.close()
+        if self._response is not None:
+            await self._response.aclose()
+
+
+async def _post(account: Account, body: Body) -> httpx2.Response:
+    """Send a request whose answer is streamed. Raises the SDK's error for a status that is none of
+    success."""
+    client = _get_client(account)
+    address = f"{str(client.base_url).rstrip('/')}/v1/messages"
+    response = await post_stream(client._client, address, body, VERSION)
+    if not response.is_success:
+        await response.aread()
+        raise client._make_status_error_from_response(response)
+    return response
 
 
 async def fetch_models(account: Account) -> list[dict[str, Any]]:

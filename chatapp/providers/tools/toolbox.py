@@ -61,12 +61,11 @@ class Toolbox:
             self._add(dialect, spec)
 
     def _add(self, dialect: Dialect, spec: ToolSpec) -> None:
-        is_full = dialect.most_tools is not None and len(self.tools) >= dialect.most_tools
-        too_many = _("%(provider)s accepts at most %(count)s tools at once.") % {
-            "provider": dialect.label,
-            "count": dialect.most_tools,
-        }
-        reason = too_many if is_full else self._fit(dialect, spec)
+        if dialect.most_tools is not None and len(self.tools) >= dialect.most_tools:
+            sentence = _("%(provider)s accepts at most %(count)s tools at once.")
+            reason = sentence % {"provider": dialect.label, "count": dialect.most_tools}
+        else:
+            reason = self._fit(dialect, spec)
         if reason:
             self.left_out.append(ToolLeftOut(name=spec.name, reason=reason))
 

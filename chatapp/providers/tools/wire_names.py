@@ -1,5 +1,6 @@
 """Names of tools and ids of calls in the alphabet of a provider."""
 
+import functools
 import hashlib
 import re
 from collections.abc import Iterable, Iterator
@@ -19,8 +20,7 @@ class NameRule:
     first: str = ""
 
     def takes(self, name: str) -> bool:
-        begun = not self.first or re.match(f"[{self.first}]", name) is not None
-        return begun and re.fullmatch(f"[{self.letters}]{{1,{self.longest}}}", name) is not None
+        return _compile(self.letters, self.longest, self.first).fullmatch(name) is not None
 
     def hash_name(self, name: str, attempt: int) -> str:
         """Return a name that the rule allows and that is most probably unique."""
@@ -29,6 +29,13 @@ class NameRule:
         if self.first and not re.match(f"[{self.first}]", readable):
             readable = f"_{readable}"
         return f"{readable[: self.longest - HASH_LENGTH - 1]}_{digest[:HASH_LENGTH]}"
+
+
+@functools.cache
+def _compile(letters: str, longest: int, first: str) -> re.Pattern[str]:
+    """Return the pattern of a rule. Each request checks every name that it has."""
+    begin = f"(?=[{first}])" if first else ""
+    return re.compile(f"{begin}[{letters}]{{1,{longest}}}")
 
 
 class WireNames:
