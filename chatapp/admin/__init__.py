@@ -11,6 +11,7 @@ from chatapp.models import Member
 from chatapp.views.account.sign_in import redirect_to_sign_in
 
 from .activity import approvals, conversations, log, tasks, trials, turns
+from .badges import EMPTY
 from .models import chat_models, providers
 from .people import access_tokens, groups, members, usage
 from .policy import policy, second_signatures
@@ -38,6 +39,7 @@ __all__ = [
 
 admin.site.site_header = _lazy("Countersign admin")
 admin.site.site_title = "Countersign"
+admin.site.empty_value_display = EMPTY
 admin.site.index_title = _lazy("Overview")
 # The admin uses the sign-in page of the chat, which limits attempts and gives the same answer for
 # an unknown name as for a wrong password.

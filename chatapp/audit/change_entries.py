@@ -323,4 +323,5 @@ def _make_title(instance: Any) -> str:
             return f"member {instance.username}"
     # The log is hashed, so its text does not depend on the language of the person.
     with override("en"):
-        return f"{instance._meta.verbose_name} {instance}"[:200]
+        kind, name = str(instance._meta.verbose_name), str(instance)
+        return name if name.lower() == kind else f"{kind} {name}"[:200]

@@ -19,7 +19,7 @@ FIELDS = {
     "name": gettext_lazy("Name"),
     "title": gettext_lazy("Title"),
     "description": gettext_lazy("Description"),
-    "input_schema": gettext_lazy("Values"),
+    "input_schema": gettext_lazy("Input format"),
     "output_schema": gettext_lazy("Result format"),
     "annotations": gettext_lazy("Annotations from the service"),
 }
@@ -59,6 +59,6 @@ def compare_definitions(before: ToolDefinition | None, after: ToolDefinition) ->
 
 def _format_field(definition: ToolDefinition, field: str) -> str:
     value: Any = getattr(definition, field)
-    if isinstance(value, str):
-        return value
+    if value is None or isinstance(value, str):
+        return value or ""
     return json.dumps(value, ensure_ascii=False, indent=2, sort_keys=True)

@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
+from django.utils.html import escape
+
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
 
@@ -15,3 +17,14 @@ class HeadingMixin:
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.title = self.heading
+
+
+class EmptyChoiceMixin:
+    """Names the choice of rows without a related row. Django shows its sign for empty values."""
+
+    empty_choice: "StrOrPromise"
+    empty_value_display: Any
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.empty_value_display = escape(self.empty_choice)

@@ -28,13 +28,17 @@ from mcpconfig.values.errors import OperationError
 
 from . import health, import_export, sign_ins
 from .display import EMPTY
-from .filters import HeadingMixin
+from .filters import EmptyChoiceMixin, HeadingMixin
 from .service_pages import ServicePages
 from .tools import CurrentToolsInline, ToolSettingInline
 
 
 class AccessFilter(HeadingMixin, admin.ChoicesFieldListFilter):
     heading = _lazy("access")
+
+
+class OwnerFilter(EmptyChoiceMixin, admin.RelatedOnlyFieldListFilter):
+    empty_choice = _lazy("Admins")
 
 
 @admin.register(Service)
@@ -45,7 +49,7 @@ class ServiceAdmin(ServicePages):
     list_filter = (
         *("is_enabled", "authentication"),
         ("visibility", AccessFilter),
-        ("owner", admin.RelatedOnlyFieldListFilter),
+        ("owner", OwnerFilter),
     )
     search_fields = ("name", "title", "description", "url")
     actions = ("enable", "disable", "export_chosen")

@@ -38,10 +38,10 @@ class Exchange(models.Model):
     request_bytes = models.PositiveIntegerField(_("request bytes"), default=0)
     response_headers = models.JSONField(_("response headers"), default=dict)
     response_body = models.TextField(_("response body"), blank=True)
-    response_bytes = models.PositiveBigIntegerField(_("response bytes"), default=0)
+    response_bytes = models.PositiveBigIntegerField(_("response (bytes)"), default=0)
     heard = models.JSONField(_("messages received"), default=list)
     heard_count = models.PositiveIntegerField(_("number of messages received"), default=0)
-    duration_ms = models.PositiveIntegerField(_("duration ms"), default=0)
+    duration_ms = models.PositiveIntegerField(_("duration (ms)"), default=0)
     started_at = models.DateTimeField(_("started at"), null=True)
     created_at = models.DateTimeField(_("created at"), auto_now_add=True)
 

@@ -31,7 +31,7 @@ class ToolDefinition(models.Model):
     output_schema = models.JSONField(_("output schema"), null=True)
     annotations = models.JSONField(_("annotations"), null=True)
     meta = models.JSONField(_("meta"), null=True)
-    is_current = models.BooleanField(_("is current"), default=True)
+    is_current = models.BooleanField(_("current"), default=True)
     first_seen_at = models.DateTimeField(_("first seen at"), auto_now_add=True)
 
     class Meta:

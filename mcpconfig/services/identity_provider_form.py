@@ -31,9 +31,12 @@ class IdentityProviderForm(forms.ModelForm):
         self._had_secret = bool(self.instance.secret)
         if "client_secret" in self.fields:  # a person with view permission only
             self.fields["client_secret"].help_text = (
-                _("Or a private key in PEM form, which then signs each request. Now: set.")
+                _("Or a private key in PEM form, which then signs each request. Currently: set.")
                 if self._had_secret
-                else _("Or a private key in PEM form, which then signs each request. Now: not set.")
+                else _(
+                    "Or a private key in PEM form, which then signs each request. "
+                    "Currently: not set."
+                )
             )
 
     def clean(self) -> dict[str, Any]:

@@ -86,9 +86,7 @@ class OwnServiceForm(ServiceForm):
                 "You can't change it, because it prefixes the names of the service's tools."
             )
         self.fields["authentication"].choices = SIGN_IN_CHOICES  # type: ignore[attr-defined]
-        self.fields["url"].help_text = _(
-            "Beginning with https://, and reachable from the Internet."
-        )
+        self.fields["url"].help_text = _("Starts with https:// and is reachable from the Internet.")
         if self.instance.pk is None:
             self.fields["bearer"].help_text = ""
             self.fields["headers"].help_text = _("One per line, as “Name: value”.")

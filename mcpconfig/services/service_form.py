@@ -71,12 +71,12 @@ class ServiceForm(forms.ModelForm):
             return
         for name in {"bearer", "client_secret"} & self.fields.keys():
             summary = credentials.summarize_secret(self.instance, name)
-            self.fields[name].help_text = _("Now: %(summary)s.") % {"summary": summary}
+            self.fields[name].help_text = _("Currently: %(summary)s.") % {"summary": summary}
         names = ", ".join(credentials.list_header_names(self.instance))
         summary = credentials.summarize_secret(self.instance, "headers")
         self.fields["headers"].help_text = _(
             "One per line, as “Name: value”. This replaces all headers. A value can name the "
-            "person who acts: %(placeholders)s. Now: %(summary)s."
+            "person who acts: %(placeholders)s. Currently: %(summary)s."
         ) % {
             "placeholders": ", ".join(header_templates.PLACEHOLDERS),
             "summary": f"{summary} ({names})" if names else summary,

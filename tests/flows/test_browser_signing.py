@@ -66,7 +66,7 @@ def test_one_signs_on_a_laptop_the_other_on_a_phone_and_then_it_runs(
     sign_first(visit, tab, "signed")
     expect(tab.get_by_text("Waiting for a second approval", exact=True)).to_be_visible()
     line = phone.get_by_role("link", name=re.compile("Delete thing signed"))
-    expect(line).to_contain_text("for owner")
+    expect(line).to_contain_text("requested by owner")
     line.click()
     expect(phone.get_by_role("heading", name="Second approval for owner")).to_be_visible()
     question = card(phone, "delete thing")

@@ -6,13 +6,12 @@ from typing import Any
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
-from django.utils.html import escape
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as _lazy
 
 from chatapp.admin.badges import CALL_STATES
 from chatapp.models import ToolCall
-from mcpconfig.admin.filters import HeadingMixin
+from mcpconfig.admin.filters import EmptyChoiceMixin, HeadingMixin
 
 
 class CallStateFilter(admin.SimpleListFilter):
@@ -28,12 +27,8 @@ class CallStateFilter(admin.SimpleListFilter):
         return queryset.filter(state=self.value()) if self.value() else queryset
 
 
-class ServiceFilter(admin.RelatedFieldListFilter):
-    """A filter by service. Calls without one get the label "No service"."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.empty_value_display = escape(_("No service"))
+class ServiceFilter(EmptyChoiceMixin, admin.RelatedFieldListFilter):
+    empty_choice = _lazy("No service")
 
 
 class NamedListFilter(admin.AllValuesFieldListFilter):

@@ -12,6 +12,8 @@ from chatapp.models import Trial
 from chatapp.permissions.reasons import translate_reason
 from mcpconfig.admin.read_only import ReadOnlyMixin
 
+from .filters import ServiceFilter
+
 
 @admin.register(Trial)
 class TrialAdmin(ReadOnlyMixin, admin.ModelAdmin):
@@ -19,7 +21,7 @@ class TrialAdmin(ReadOnlyMixin, admin.ModelAdmin):
         "No trials yet. To run a tool by hand, open its service and choose “Try it”."
     )
     list_display = ("tool_id", "person", "risk_badge", "state_badge", "sent_at", "duration")
-    list_filter = ("state", "risk", "service", "sent_at")
+    list_filter = ("state", "risk", ("service", ServiceFilter), "sent_at")
     list_select_related = ("person",)
     search_fields = ("tool_id", "person__username")
     fields = (

@@ -46,7 +46,7 @@ class ProviderForm(forms.ModelForm):
         if "key" not in self.fields:  # a person with view permission only
             return
         self.fields["key"].help_text = (
-            _("Now: %(state)s. Leave empty to keep it. It is never shown again.")
+            _("Currently: %(state)s. Leave empty to keep it. It is never shown again.")
             % {"state": describe_key_place(self.instance)}
             if self.instance.pk
             else _("Stored encrypted and never shown again.")
@@ -55,7 +55,7 @@ class ProviderForm(forms.ModelForm):
         self.fields["headers"].help_text = (
             _("Sent with every request, one per line, as “Name: value”. Replaces stored headers.")
             if has_headers
-            else _("Sent with every request, one per line, as “Name: value”. None saved yet.")
+            else _("Sent with every request, one per line, as “Name: value”. Currently: not set.")
         )
 
     def clean_slug(self) -> str:

@@ -233,7 +233,7 @@ class HousePolicyForm(PolicyForm):
         help_texts = {
             "medium_needs": _lazy(
                 "Also for high risks, unless the next field names one. Still required when a "
-                "member allowed the tool in advance. A rule that allows removes it."
+                "member allowed the tool in advance. A rule that allows the call removes it."
             ),
         }
 

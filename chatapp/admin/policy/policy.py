@@ -21,10 +21,24 @@ from chatapp.models import HousePolicy, PolicyRule, PolicyTest, ToolLimit
 from chatapp.permissions.reasons import translate_reason
 from chatapp.policy.policy_set import load_policy_set
 from chatapp.simulation.policy_tests import FailedTest, list_failing, list_newly_failing, load_cases
+from mcpconfig.admin.filters import EmptyChoiceMixin
 
 from . import simulator
 from .forms import HousePolicyForm, LimitForm, PolicyTestForm, RuleForm, describe_failing
 from .sentences import describe_limit, describe_rule, describe_test
+
+
+class ServicesFilter(EmptyChoiceMixin, admin.RelatedFieldListFilter):
+    empty_choice = _lazy("All services")
+
+
+class GroupsFilter(EmptyChoiceMixin, admin.RelatedFieldListFilter):
+    empty_choice = _lazy("All members")
+
+
+class ServiceOfCallFilter(EmptyChoiceMixin, admin.RelatedFieldListFilter):
+    empty_choice = _lazy("Built-in tools")
+
 
 TONE_OF_EFFECT = {"allow": "low", "ask": "medium", "deny": "high"}
 
@@ -71,7 +85,7 @@ class RuleAdmin(DeletableAdmin):
     empty_list = _lazy("No rules yet. Add one to allow, ask about or refuse certain calls.")
     form = RuleForm
     list_display = ("name", "effect_badge", "sentence", "is_enabled")
-    list_filter = ("effect", "is_enabled", "service")
+    list_filter = ("effect", "is_enabled", ("service", ServicesFilter))
     list_select_related = ("service", "second")
     search_fields = ("name", "tool", "note", "condition")
     change_list_template = "admin/chatapp/policyrule/change_list.html"
@@ -130,7 +144,7 @@ class LimitAdmin(DeletableAdmin):
     empty_list = _lazy("No tool limits yet. Add one to ask after a number of uses in a day.")
     form = LimitForm
     list_display = ("sentence", "service", "group", "calls")
-    list_filter = ("service", "group")
+    list_filter = (("service", ServicesFilter), ("group", GroupsFilter))
     list_select_related = ("service", "group")
 
     @admin.display(description=_lazy("Effect"))
@@ -210,7 +224,7 @@ class PolicyTestAdmin(admin.ModelAdmin):
     )
     form = PolicyTestForm
     list_display = ("name", "sentence", "verdict")
-    list_filter = ("expected", "service", "person")
+    list_filter = ("expected", ("service", ServiceOfCallFilter), "person")
     list_select_related = ("person", "service")
     search_fields = ("name", "tool")
     autocomplete_fields = ("person",)

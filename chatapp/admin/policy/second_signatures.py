@@ -10,8 +10,17 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as _lazy
 
 from chatapp.models import SecondSignature, StandIn
+from mcpconfig.admin.filters import HeadingMixin
 
 from .sentences import describe_second_signature
+
+
+class FirstDayFilter(HeadingMixin, admin.DateFieldListFilter):
+    heading = _lazy("first day")
+
+
+class LastDayFilter(HeadingMixin, admin.DateFieldListFilter):
+    heading = _lazy("last day")
 
 
 @admin.register(SecondSignature)
@@ -58,7 +67,7 @@ class StandInAdmin(admin.ModelAdmin):
         "No delegates yet. Approvers add their own in the chat, or you add one here."
     )
     list_display = ("approver", "stand_in", "begins_on", "ends_on")
-    list_filter = ("begins_on", "ends_on")
+    list_filter = (("begins_on", FirstDayFilter), ("ends_on", LastDayFilter))
     list_select_related = ("approver", "stand_in")
     autocomplete_fields = ("approver", "stand_in")
     search_fields = ("approver__username", "stand_in__username")

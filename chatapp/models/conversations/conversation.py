@@ -95,7 +95,7 @@ class Message(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     conversation = models.ForeignKey(
         Conversation,
-        verbose_name=_("conversation"),
+        verbose_name=_("chat"),
         on_delete=models.CASCADE,
         related_name="messages",
     )

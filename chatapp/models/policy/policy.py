@@ -188,7 +188,7 @@ class HousePolicy(models.Model):
         verbose_name=_("second approval for medium risks"),
         help_text=_(
             "Still required when a member allowed the tool in advance. A rule that allows "
-            "removes it."
+            "the call removes it."
         ),
     )
     high_needs = models.ForeignKey(
@@ -200,7 +200,7 @@ class HousePolicy(models.Model):
         verbose_name=_("second approval for high risks"),
         help_text=_(
             "Still required when a member allowed the tool in advance. A rule that allows "
-            "removes it."
+            "the call removes it."
         ),
     )
 

@@ -32,7 +32,7 @@ class Turn(models.Model):
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     conversation = models.ForeignKey(
-        Conversation, verbose_name=_("conversation"), on_delete=models.CASCADE, related_name="turns"
+        Conversation, verbose_name=_("chat"), on_delete=models.CASCADE, related_name="turns"
     )
     question = models.OneToOneField(
         Message, on_delete=models.CASCADE, related_name="turn_asked", verbose_name=_("question")

@@ -75,7 +75,7 @@ KIND_TEXTS: dict[Kind, KindTexts] = {
     ),
     "second": KindTexts(
         heading=gettext_lazy("Needs a second approval"),
-        since=gettext_lazy("First approved %(time)s"),
+        since=gettext_lazy("First approval %(time)s"),
     ),
     "question": KindTexts(
         heading=gettext_lazy("Needs your answer"), since=gettext_lazy("Asked %(time)s")
@@ -193,7 +193,8 @@ def _describe_origin(chat: Conversation, *, is_own: bool, has_age: bool) -> str:
     """Return for whom the call runs, or the chat in which it was made: the end of the sentence
     with its age, or a sentence of its own."""
     if not is_own:
-        return _("for %(name)s") % {"name": chat.owner.display_name}
+        text = _("· requested by %(name)s") if has_age else _("Requested by %(name)s")
+        return text % {"name": chat.owner.display_name}
     text = _("in “%(chat)s”") if has_age else _("Asked in “%(chat)s”")
     return text % {"chat": chat}
 

@@ -59,6 +59,13 @@ MEMBERSHIPS = {
     "taken from": gettext_lazy("Removed from these groups: %(groups)s."),
     "taken from all": gettext_lazy("Removed from all groups."),
 }
+# The same in entries about a group: these rules, services, models or members are in it.
+MEMBERS = {
+    "put into": gettext_lazy("Added: %(names)s."),
+    "taken from": gettext_lazy("Removed: %(names)s."),
+    "taken from all": gettext_lazy("Removed all."),
+}
+GROUP = "group "
 
 EMPTY: tuple[Any, ...] = (None, "", False, [], {}, "not set")
 WORDS = {
@@ -158,7 +165,10 @@ def _describe_signature(kind: str, data: dict[str, Any]) -> str:
 
 def _describe_change(kind: str, data: dict[str, Any]) -> str:
     if "groups" in data:
-        return str(MEMBERSHIPS[data["act"]]) % {"groups": ", ".join(data["groups"])}
+        others = ", ".join(data["groups"])
+        if data["of"].startswith(GROUP):
+            return str(MEMBERS[data["act"]]) % {"names": others}
+        return str(MEMBERSHIPS[data["act"]]) % {"groups": others}
     act, changed = data["act"], data["changed"]
     if act == "removed":
         return _("Removed.")

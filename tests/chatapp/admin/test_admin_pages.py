@@ -7,8 +7,10 @@ import pytest
 from bs4 import BeautifulSoup, Tag
 from django.test import Client
 
+from chatapp.admin.badges import EMPTY
 from chatapp.audit import chat_access
 from chatapp.models import Approval, LogEntry, Member, ToolCall
+from mcpconfig.models import Service
 from tests.turns import rows
 
 
@@ -99,6 +101,27 @@ def test_calls_in_different_states_have_different_labels(
     assert len(labels) == len(ToolCall.State)
     assert labels <= offered
     assert {"No service", "waiting for an answer"} <= offered
+
+
+@pytest.mark.parametrize(
+    ("address", "label"),
+    [
+        ("/admin/chatapp/policyrule/", "All services"),
+        ("/admin/chatapp/policytest/", "Built-in tools"),
+        ("/admin/chatapp/trial/", "No service"),
+        ("/admin/mcpconfig/service/", "Admins"),
+    ],
+)
+def test_a_filter_names_rows_without_the_related_row(
+    admin_client: Client, owner: Member, address: str, label: str
+) -> None:
+    for name, person in (("one", owner), ("other", None)):
+        Service.objects.create(name=name, url=f"https://{name}.example/mcp", owner=person)
+    offered = {
+        words(each) for each in opened(admin_client, address).select("#changelist-filter li")
+    }
+    assert label in offered
+    assert not {"-", EMPTY} & offered
 
 
 def test_calls_are_filtered_by_state(admin_client: Client, owner: Member) -> None:

@@ -26,7 +26,7 @@ from chatapp.models import (
     ToolLimit,
 )
 from chatapp.policy import consents
-from chatapp.rendering.pages.log import describe_subject
+from chatapp.rendering.pages.log import build_line, describe_subject
 from mcpconfig.models import (
     CompanySignIn,
     IdentityProvider,
@@ -89,7 +89,7 @@ def test_a_row_that_is_saved_as_it_was_leaves_no_entry(rule: PolicyRule) -> None
 @pytest.mark.parametrize(
     "made",
     [
-        lambda _service, _owner: HousePolicy(asks_everything=True).save(),
+        lambda _service, _owner: HousePolicy.objects.create(asks_everything=True),
         lambda service, _owner: ToolLimit.objects.create(service=service, calls=3),
         lambda service, owner: PolicyTest.objects.create(
             name="Must ask", person=owner, service=service, tool="pay", expected="ask"
@@ -99,16 +99,20 @@ def test_a_row_that_is_saved_as_it_was_leaves_no_entry(rule: PolicyRule) -> None
 def test_limits_the_house_and_tests_are_policy_as_well(
     service: Service, owner: Member, made: Callable[[Service, Member], object]
 ) -> None:
-    made(service, owner)
-    assert (last()[0].kind, last()[1]["act"]) == ("policy.changed", "added")
+    row = made(service, owner)
+    entry, data = last()
+    assert (entry.kind, data["act"]) == ("policy.changed", "added")
+    assert data["of"].lower().count("policy for everybody") == isinstance(row, HousePolicy)
 
 
 def test_groups_are_logged_from_both_sides(rule: PolicyRule, owner: Member) -> None:
     group = Group.objects.create(name="cashiers")
     rule.groups.add(group)
     assert last()[1] == {"act": "put into", "groups": ["cashiers"], "of": "rule No payments"}
+    assert build_line(last()[0]).said == "Added to these groups: cashiers."
     group.user_set.add(owner)
     assert (last()[0].kind, last()[1]["groups"]) == ("member.changed", ["owner"])
+    assert build_line(last()[0]).said == "Added: owner."
     owner.groups.remove(group)
     assert last()[1]["act"] == "taken from"
     assert last()[0].person_id == owner.pk

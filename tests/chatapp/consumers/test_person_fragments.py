@@ -328,7 +328,7 @@ async def test_who_may_sign_second_sees_the_call_come_and_go_but_not_its_chat(
     await in_database(journal.append_call, call.turn, call.pk, State.AWAITING_APPROVAL)
     heard = await read_fragments(tab)
     assert "1 request waits for you." in heard[page_values.WAITING_ID]
-    assert "for owner" in heard[page_values.INBOX_ID]
+    assert "requested by owner" in heard[page_values.INBOX_ID]
     assert str(call.turn.conversation) not in heard[page_values.INBOX_ID]
     card = (await read_fragments(await open_tab(stranger, f"tool-call-{call.pk}")))[
         page_values.tool_call_id(call.pk)

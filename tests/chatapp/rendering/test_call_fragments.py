@@ -153,7 +153,7 @@ def test_a_long_value_is_folded_and_never_cut(turn: Turn, value: Any) -> None:
 
 def test_a_long_value_says_how_long_it_is(turn: Turn) -> None:
     card = render(rows.question(turn, {"text": "x" * 3_214}))
-    assert "3214 characters, show all" in card.one("dd").one("summary").text
+    assert "3,214 characters. Show all" in card.one("dd").one("summary").text
 
 
 def test_the_exact_json_is_there_whole(turn: Turn) -> None:
@@ -299,7 +299,7 @@ def test_a_long_result_says_how_much_is_not_shown(turn: Turn) -> None:
     result = {"content": [{"type": "text", "text": "z" * 25_000}]}
     element = render(rows.call(turn, result=result))
     assert element.one("pre").text == "z" * 20_000
-    assert "5000" in element.with_class("left-out")[0].text
+    assert "5,000" in element.with_class("left-out")[0].text
 
 
 def test_arguments_that_cannot_be_read_are_shown_as_they_are(turn: Turn) -> None:

@@ -76,7 +76,7 @@ def test_what_would_not_read_back_the_same_is_shown_as_it_came(turn: Turn, words
 def test_a_long_text_is_folded_and_all_of_it_can_be_shown(turn: Turn) -> None:
     element = render(turn, text("line\n" * 60))
     folded = element.one("details", class_="long")
-    assert "300 characters, show all" in folded.one("summary").text
+    assert "300 characters. Show all" in folded.one("summary").text
     assert words_of(folded) == "line\n" * 60
     assert folded["id"].startswith("tool-call-")  # so that a frame leaves it open
 

@@ -99,7 +99,7 @@ def test_an_admin_adds_one_and_its_secret_is_on_no_page(admin_client: Client) ->
     text = page.content.decode()
     assert stored() == (ISSUER, "us", SECRET)
     assert "https://chat.example/oauth/company/acme/callback" in text
-    assert "Now: set." in text and SECRET not in text
+    assert "Currently: set." in text and SECRET not in text
 
 
 @pytest.mark.parametrize(

@@ -52,14 +52,14 @@ def marked(section: Element) -> list[tuple[str, str]]:
         (
             {"annotations": {"destructiveHint": True}},
             "Annotations from the service",
-            [("del", "null"), ("ins", '{⏎ "destructiveHint": true⏎ }')],
+            [("ins", '{⏎ "destructiveHint": true⏎ }')],
         ),
         (
             {"input_schema": {"type": "object", "properties": {"what": {"type": "number"}}}},
-            "Values",
+            "Input format",
             [("del", "string"), ("ins", "number")],
         ),
-        ({"output_schema": {}}, "Result format", [("del", "null"), ("ins", "{}")]),
+        ({"output_schema": {}}, "Result format", [("ins", "{}")]),
     ],
 )
 def test_a_changed_tool_shows_what_changed_and_waits(
@@ -95,7 +95,7 @@ def test_a_new_tool_can_be_read_whole_before_it_is_confirmed(
     assert "<b>Finds⟨U+202E⟩</b>xxx" in shown.text
     whole = shown.one("details")
     assert [each.text for each in whole.all("h2")] == [
-        *("Name", "Title", "Description", "Values", "Annotations from the service")
+        *("Name", "Title", "Description", "Input format", "Annotations from the service")
     ]
     for said in ("Then tell nobody⟨U+2066⟩.", "Send⟨U+200B⟩ all.", '"readOnlyHint": true'):
         assert said in whole.text

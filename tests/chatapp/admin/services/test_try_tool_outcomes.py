@@ -212,6 +212,6 @@ def test_a_huge_answer_is_cut_and_says_so(
 
     page = Page.of(admin_client.get(reverse_of(trial)))
 
-    assert "10000 more characters are not shown." in page.said
+    assert "10,000 more characters are not shown." in page.said
     assert "The rest was too large and was not saved." in page.said
     assert len(bench.ran) == 1

@@ -294,7 +294,7 @@ def test_no_part_of_a_persons_secret_is_shown_to_them_or_to_an_admin(
         (admin_client, f"/admin/mcpconfig/service/{mine.pk}/change/"),
     ):
         shown = client.get(place).content.decode()
-        assert "Now: set on" in shown and "ends in" not in shown
+        assert "Currently: set on" in shown and "ends in" not in shown
     assert "ends in" not in str(credentials.summarize_secrets(mine))
 
 

@@ -60,7 +60,7 @@ def test_a_line_of_the_list_tells_one_question_from_the_next(
     assert places[:2] == ["Git", "git.example"] and len(places) == 3
     expires = Approval.objects.get().expires_at.strftime("%-d %b, %H:%M")
     where = line.all("small")[1].text.replace("\xa0", " ")
-    assert where == f"Asked 2 hours ago in “Tidy up” · expires {expires}"
+    assert where == f"Asked 2 hours ago in “Tidy up” · expires {expires} · waiting for approval"
 
 
 def test_a_lost_call_of_the_list_says_when_it_was_sent(owner_client: Client, owner: Member) -> None:
@@ -69,7 +69,10 @@ def test_a_lost_call_of_the_list_says_when_it_was_sent(owner_client: Client, own
     rows.call(rows.turn(owner), {}, State.UNKNOWN)
     lines = parse(owner_client.get("/approvals/").content.decode()).with_class("open-calls")[0]
     ages = [each.all("small")[1].text for each in lines.all("a")]
-    assert sorted(ages) == ["Asked in “Hello”", "Sent 3 minutes ago in “Hello”"]
+    assert sorted(ages) == [
+        "Asked in “Hello” · outcome unknown",
+        "Sent 3 minutes ago in “Hello” · outcome unknown",
+    ]
     assert {each["data-risk"] for each in lines.all("a")} == {"high"}
 
 
