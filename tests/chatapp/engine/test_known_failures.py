@@ -146,7 +146,7 @@ async def test_nothing_is_cut_without_saying_so(
     [call] = await asked(runtime, turn, wanted)
     card = await on_page(call)
     assert long in [value.text for value in card.with_class("value")]
-    assert f"{len(long)} characters" in card.with_class("more")[0].text
+    assert f"{len(long):,} characters" in card.with_class("more")[0].text
     assert long in card.one("pre").text
 
 
