@@ -11,7 +11,7 @@ import math
 import weakref
 from asyncio import sleep
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import aiohttp
 import httpx2
@@ -50,23 +50,40 @@ def create_http_client(
     )
 
 
-async def post_stream(
-    client: httpx2.AsyncClient, address: str, body: Mapping[str, Any], version: Mapping[str, str]
-) -> httpx2.Response:
-    """Post a JSON body and return the response, whose body is not read yet. `version` is what the
-    API needs beside the headers of the account.
+class StreamClient(Protocol):
+    """What the clients of OpenAI's and Anthropic's SDKs have in common."""
 
-    The SDKs build each request anew. That takes longer than to send it, and a person waits.
+    _client: httpx2.AsyncClient
+
+    @property
+    def base_url(self) -> httpx2.URL: ...
+
+    def _make_status_error_from_response(self, response: httpx2.Response) -> Exception: ...
+
+
+async def post_stream(
+    sdk: StreamClient, path: str, body: Mapping[str, Any], headers: Mapping[str, str]
+) -> httpx2.Response:
+    """Post a JSON body and return the response before its body is read. Raises the SDK's error
+    unless the status is 2xx. `headers` are those of the API, beside those of the account.
+
+    The SDKs rebuild the whole request each time, which takes longer than sending it and delays the
+    first text.
     """
-    words = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    client = sdk._client
+    text = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     request = httpx2.Request(
         "POST",
-        _parse_address(address),
-        content=words.encode(),
-        headers={**client.headers, **JSON_HEADERS, **version},
+        _parse_address(f"{str(sdk.base_url).rstrip('/')}{path}"),
+        content=text.encode(),
+        headers={**client.headers, **JSON_HEADERS, **headers},
         extensions={"timeout": TIMEOUT.as_dict()},
     )
-    return await client.send(request, stream=True)
+    response = await client.send(request, stream=True)
+    if not response.is_success:
+        await response.aread()
+        raise sdk._make_status_error_from_response(response)
+    return response
 
 
 @functools.lru_cache(maxsize=256)

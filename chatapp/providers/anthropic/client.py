@@ -97,9 +97,12 @@ class _Reader:
         return None if self._pings else event
 
     async def _open_stream(self) -> httpx2.Response:
+        client = _get_client(self._account)
         while self._response is None:
             try:
-                self._response = await _post(self._account, self._body)
+                self._response = await post_stream(
+                    client, "/v1/messages", self._body, headers=VERSION
+                )
             except (anthropic.BadRequestError, anthropic.UnprocessableEntityError) as error:
                 smaller = self._simplify(self._body, _read_message(error))
                 if smaller is None:
@@ -113,18 +116,6 @@ class _Reader:
             await self._source.aclose()
         if self._response is not None:
             await self._response.aclose()
-
-
-async def _post(account: Account, body: Body) -> httpx2.Response:
-    """Send a request whose answer is streamed. Raises the SDK's error for a status that is none of
-    success."""
-    client = _get_client(account)
-    address = f"{str(client.base_url).rstrip('/')}/v1/messages"
-    response = await post_stream(client._client, address, body, VERSION)
-    if not response.is_success:
-        await response.aread()
-        raise client._make_status_error_from_response(response)
-    return response
 
 
 async def fetch_models(account: Account) -> list[dict[str, Any]]:

@@ -63,8 +63,7 @@ def stream_events(
 class _Reader:
     """One request and the stream of its answer.
 
-    The errors are the SDK's. Its own reader makes an event cost twice as much, and its own sending
-    a request three times.
+    The errors are the SDK's. Its own reader makes an event cost twice as much.
     """
 
     def __init__(self, account: Account, path: str, body: Body, simplify: Simplify) -> None:
@@ -106,9 +105,10 @@ class _Reader:
                     pass
 
     async def _open_stream(self) -> httpx2.Response:
+        client = _clients.get(self._account)
         while self._response is None:
             try:
-                self._response = await _post(self._account, self._path, self._body)
+                self._response = await post_stream(client, self._path, self._body, headers={})
             except (
                 openai.BadRequestError,
                 openai.NotFoundError,
@@ -130,18 +130,6 @@ class _Reader:
             await self._source.aclose()
         if self._response is not None:
             await self._response.aclose()
-
-
-async def _post(account: Account, path: str, body: Body) -> httpx2.Response:
-    """Send a request whose answer is streamed. Raises the SDK's error for a status that is none of
-    success."""
-    client = _clients.get(account)
-    address = f"{str(client.base_url).rstrip('/')}{path}"
-    response = await post_stream(client._client, address, body, {})
-    if not response.is_success:
-        await response.aread()
-        raise client._make_status_error_from_response(response)
-    return response
 
 
 def is_refusal(status: int, complaint: str, account: Account) -> bool:
