@@ -38,9 +38,9 @@ class Meter:
     _request: ModelRequest | None = field(default=None, init=False)
 
     @property
-    def asked_tokens(self) -> int:
-        """The tokens of the request by our estimate, which takes too long to make while a person
-        waits for the first text."""
+    def request_tokens(self) -> int:
+        """The tokens of the request by our estimate. It is made when it is read, after the answer,
+        because it would delay the first text."""
         return count_tokens(self._request) if self._request is not None else 0
 
     @property
@@ -48,7 +48,7 @@ class Meter:
         if self.reported.input_tokens or self.reported.output_tokens:
             return self.reported
         return Usage(
-            input_tokens=self.asked_tokens, output_tokens=count_text_tokens("".join(self.words))
+            input_tokens=self.request_tokens, output_tokens=count_text_tokens("".join(self.words))
         )
 
     async def read(

@@ -319,7 +319,7 @@ async def _store_answer(
     reader.answer.usage = reader.meter.used
     reader.answer.close_sources()
     if reader.meter.reported.input_tokens:
-        reader.answer.estimated_tokens = reader.meter.asked_tokens
+        reader.answer.estimated_tokens = reader.meter.request_tokens
 
     if reader.answer.ends_turn:
         reach(FaultPoint.TURN_END_CHOSEN)

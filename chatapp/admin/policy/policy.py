@@ -27,6 +27,8 @@ from . import simulator
 from .forms import HousePolicyForm, LimitForm, PolicyTestForm, RuleForm, describe_failing
 from .sentences import describe_limit, describe_rule, describe_test
 
+TONE_OF_EFFECT = {"allow": "low", "ask": "medium", "deny": "high"}
+
 
 class ServicesFilter(EmptyChoiceMixin, admin.RelatedFieldListFilter):
     empty_choice = _lazy("All services")
@@ -38,9 +40,6 @@ class GroupsFilter(EmptyChoiceMixin, admin.RelatedFieldListFilter):
 
 class ServiceOfCallFilter(EmptyChoiceMixin, admin.RelatedFieldListFilter):
     empty_choice = _lazy("Built-in tools")
-
-
-TONE_OF_EFFECT = {"allow": "low", "ask": "medium", "deny": "high"}
 
 
 class PolicyAdmin(admin.ModelAdmin):
