@@ -314,7 +314,7 @@ def _make_readable(name: str, value: Any) -> Any:
 def _make_title(instance: Any) -> str:
     match instance:
         case ToolSetting():
-            return f"tool {instance.name} of {instance.service.name}"
+            return f"tool “{instance.name}” of {instance.service.name}"
         case Credential():
             return f"credentials of {instance.service.name}"
         case Service():

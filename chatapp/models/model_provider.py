@@ -41,7 +41,10 @@ class ModelProvider(models.Model):
         NONE = "none", _("No key needed")
 
     slug = models.SlugField(
-        _("short name"), max_length=40, unique=True, help_text=_("Prefixes the ids of its models.")
+        _("short name"),
+        max_length=40,
+        unique=True,
+        help_text=_("The first part of its model IDs, before the colon."),
     )
     kind = models.CharField(_("kind"), max_length=11, choices=Kind.choices)
     label = models.CharField(_("name"), max_length=80, help_text=_("The name that people see."))
@@ -78,8 +81,8 @@ class ModelProvider(models.Model):
         _("any model"),
         default=False,
         help_text=_(
-            "Members can also use unlisted models by name. This can bypass "
-            "restrictions on a model that has another name at the provider."
+            "Members may also use models that are not listed, by their ID. If a listed model "
+            "has a second ID at the provider, they can use it without its restrictions."
         ),
     )
 
@@ -211,7 +214,7 @@ class ChatModel(models.Model):
         help_text=_("Per million input tokens."),
     )
     cached_price = models.DecimalField(
-        _("cached price"),
+        _("cache read price"),
         max_digits=12,
         decimal_places=6,
         null=True,
@@ -228,7 +231,7 @@ class ChatModel(models.Model):
         blank=True,
         help_text=_(
             "Per million input tokens written to the provider’s cache. If empty, the "
-            "input price, plus a quarter for Claude."
+            "input price, or 1.25 times the input price for Claude."
         ),
     )
     output_price = models.DecimalField(
@@ -269,7 +272,7 @@ class ChatModel(models.Model):
     system_prompt = models.TextField(
         _("system prompt"),
         blank=True,
-        help_text=_("Added to the prompt of every conversation with this model."),
+        help_text=_("Added to the prompt of every chat with this model."),
     )
 
     objects = ChatModels.as_manager()

@@ -22,7 +22,7 @@ class UsageOfDay(models.Model):
 
     person = models.ForeignKey(
         settings.AUTH_USER_MODEL,
-        verbose_name=_("person"),
+        verbose_name=_("member"),
         on_delete=models.CASCADE,
         related_name="usage",
     )
@@ -66,7 +66,7 @@ class Allowance(models.Model):
 
     person = models.ForeignKey(
         settings.AUTH_USER_MODEL,
-        verbose_name=_("person"),
+        verbose_name=_("member"),
         on_delete=models.CASCADE,
         null=True,
         blank=True,

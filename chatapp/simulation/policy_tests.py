@@ -34,13 +34,13 @@ DECIDED = {
 # is typed (None: it does not matter).
 ASKS = {
     (0, None): gettext_lazy("needs approval"),
-    (0, True): gettext_lazy("needs approval with the typed name"),
-    (0, False): gettext_lazy("needs approval without the typed name"),
+    (0, True): gettext_lazy("needs approval with typed confirmation"),
+    (0, False): gettext_lazy("needs approval without typed confirmation"),
     (1, None): gettext_lazy("needs one approval"),
-    (1, True): gettext_lazy("needs one approval with the typed name"),
+    (1, True): gettext_lazy("needs one approval with typed confirmation"),
     (2, None): gettext_lazy("needs two approvals"),
-    (2, True): gettext_lazy("needs two approvals with the typed name"),
-    (2, False): gettext_lazy("needs two approvals without the typed name"),
+    (2, True): gettext_lazy("needs two approvals with typed confirmation"),
+    (2, False): gettext_lazy("needs two approvals without typed confirmation"),
 }
 # The source of the untrusted content of a test that says so.
 STRANGERS = "a service open to strangers"

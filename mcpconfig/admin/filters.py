@@ -2,7 +2,9 @@
 
 from typing import TYPE_CHECKING, Any
 
+from django.contrib import admin
 from django.utils.html import escape
+from django.utils.translation import gettext_lazy as _lazy
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
@@ -28,3 +30,7 @@ class EmptyChoiceMixin:
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.empty_value_display = escape(self.empty_choice)
+
+
+class AccessFilter(HeadingMixin, admin.ChoicesFieldListFilter):
+    heading = _lazy("access")

@@ -28,13 +28,9 @@ from mcpconfig.values.errors import OperationError
 
 from . import health, import_export, sign_ins
 from .display import EMPTY
-from .filters import EmptyChoiceMixin, HeadingMixin
+from .filters import AccessFilter, EmptyChoiceMixin
 from .service_pages import ServicePages
 from .tools import CurrentToolsInline, ToolSettingInline
-
-
-class AccessFilter(HeadingMixin, admin.ChoicesFieldListFilter):
-    heading = _lazy("access")
 
 
 class OwnerFilter(EmptyChoiceMixin, admin.RelatedOnlyFieldListFilter):
@@ -159,7 +155,7 @@ class ServiceAdmin(ServicePages):
             return str(service.owner or _("Admins"))
         return service.get_visibility_display()
 
-    @admin.display(description=_lazy("Next try"))
+    @admin.display(description=_lazy("Next retry"))
     def next_try(self, service: Service) -> str:
         return health.describe_next_try(service)
 

@@ -190,8 +190,8 @@ class Service(models.Model):
         _("on by default"),
         default=True,
         help_text=_(
-            "Unless a person changed it. If off, its tools are used only when a "
-            "person turns them on or mentions them."
+            "Each person can change this for themselves. If off, its tools are used only "
+            "when a person turns them on or mentions them."
         ),
     )
     url = models.CharField(_("URL"), max_length=2000)
@@ -232,7 +232,9 @@ class Service(models.Model):
         ),
     )
     is_trusted = models.BooleanField(
-        _("trusted"), default=False, help_text=_("Its own tool annotations may lower a risk.")
+        _("trusted"),
+        default=False,
+        help_text=_("What the service says about its tools may lower their risk."),
     )
     is_open = models.BooleanField(
         _("returns untrusted content"),
@@ -324,13 +326,13 @@ class Service(models.Model):
 
     sign_in_changed_at = models.DateTimeField(_("sign-in changed at"), null=True, editable=False)
     known_transport = models.CharField(
-        _("known transport"), max_length=15, blank=True, editable=False
+        _("detected transport"), max_length=15, blank=True, editable=False
     )
     known_era = models.CharField(_("MCP protocol"), max_length=20, blank=True, editable=False)
     discovery = models.JSONField(_("discovery"), null=True, editable=False)
     detected_at = models.DateTimeField(_("detected at"), null=True, editable=False)
     left_out = models.JSONField(_("tools left out"), default=list, editable=False)
-    tools_listed_at = models.DateTimeField(_("tools listed at"), null=True, editable=False)
+    tools_listed_at = models.DateTimeField(_("tools fetched at"), null=True, editable=False)
     tools_fresh_until = models.DateTimeField(_("tools fresh until"), null=True, editable=False)
     last_success_at = models.DateTimeField(_("last success at"), null=True, editable=False)
     last_error = models.JSONField(_("last error"), null=True, editable=False)

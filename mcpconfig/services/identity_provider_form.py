@@ -49,7 +49,7 @@ class IdentityProviderForm(forms.ModelForm):
             self.add_error("issuer", error.message)
         has_moved = bool({"issuer", "client_id"} & set(self.changed_data))
         if has_moved and self._had_secret and not cleaned.get("client_secret"):
-            text = _("Enter this again: a new issuer or client ID doesn't keep the stored secret.")
+            text = _("Enter this again: a new issuer or client ID doesn’t keep the stored secret.")
             self.add_error("client_secret", text)
         return cleaned
 

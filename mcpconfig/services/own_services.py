@@ -83,7 +83,7 @@ class OwnServiceForm(ServiceForm):
         if self.instance.pk is not None:
             self.fields["name"].disabled = True
             self.fields["name"].help_text = _(
-                "You can't change it, because it prefixes the names of the service's tools."
+                "You can’t change it, because it prefixes the names of the service’s tools."
             )
         self.fields["authentication"].choices = SIGN_IN_CHOICES  # type: ignore[attr-defined]
         self.fields["url"].help_text = _("Starts with https:// and is reachable from the Internet.")

@@ -75,8 +75,8 @@ class ServiceForm(forms.ModelForm):
         names = ", ".join(credentials.list_header_names(self.instance))
         summary = credentials.summarize_secret(self.instance, "headers")
         self.fields["headers"].help_text = _(
-            "One per line, as “Name: value”. This replaces all headers. A value can name the "
-            "person who acts: %(placeholders)s. Currently: %(summary)s."
+            "One per line, as “Name: value”. New headers replace all saved ones. Values may "
+            "contain %(placeholders)s. Currently: %(summary)s."
         ) % {
             "placeholders": ", ".join(header_templates.PLACEHOLDERS),
             "summary": f"{summary} ({names})" if names else summary,
@@ -108,7 +108,7 @@ class ServiceForm(forms.ModelForm):
             self.add_error("groups", _("Choose a group. Without one, nobody can use the service."))
         for field in _REQUIRED_FIELDS.get(cleaned.get("authentication", ""), ()):
             if not cleaned.get(field) and not self._keeps_secret(field):
-                text = _("Required. A service with a new URL doesn't keep its credentials.")
+                text = _("Required. A service with a new URL doesn’t keep its credentials.")
                 if field == "identity_provider":
                     text = _("Choose where people sign in. An admin sets up identity providers.")
                 self.add_error(field, text)
@@ -119,7 +119,7 @@ class ServiceForm(forms.ModelForm):
         url, owner = cleaned.get("url", ""), cleaned.get("owner")
         is_personal = owner is not None and not owner.is_staff
         if is_personal and cleaned.get("allows_private_addresses"):
-            text = _("Only an admin's service can use private addresses.")
+            text = _("Only an admin’s service can use private addresses.")
             self.add_error("allows_private_addresses", text)
         if is_personal and builtin.is_builtin(url):
             self.add_error("owner", _("Built-in services belong to the admins."))

@@ -49,3 +49,7 @@ class ConcernedFilter(HeadingMixin, NamedListFilter):
 
 class DateFilter(HeadingMixin, admin.DateFieldListFilter):
     heading = _lazy("date")
+
+
+class StateFilter(HeadingMixin, admin.ChoicesFieldListFilter):
+    heading = _lazy("state")

@@ -51,7 +51,7 @@ class LogAdmin(ReadOnlyMixin, admin.ModelAdmin):
     readonly_fields = ("sentence", "formatted_data")
     change_list_template = "admin/chatapp/logentry/change_list.html"
 
-    @admin.display(description=_lazy("At"), ordering="at")
+    @admin.display(description=_lazy("Time"), ordering="at")
     def time(self, entry: LogEntry) -> SafeString:
         time = format_to_the_second(entry.at, "SHORT_DATETIME_FORMAT")
         return format_html('<span class="nowrap">{}</span>', time)

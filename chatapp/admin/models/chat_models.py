@@ -10,6 +10,7 @@ from django.utils.translation import gettext_lazy as _lazy
 from chatapp.models import ChatModel
 from chatapp.providers.access.model_choice import describe_abilities
 from chatapp.providers.model_facts import find_end_date
+from mcpconfig.admin.filters import AccessFilter
 
 from .forms import ModelForm
 
@@ -19,7 +20,7 @@ class ChatModelAdmin(admin.ModelAdmin):
     empty_list = _lazy("No models yet. Open a provider and fetch its models, or add one here.")
     form = ModelForm
     list_display = ("__str__", "chat_id", "abilities", "seen_by", "ends", "is_enabled")
-    list_filter = ("provider", "is_enabled", "audience")
+    list_filter = ("provider", "is_enabled", ("audience", AccessFilter))
     list_select_related = ("provider",)
     search_fields = ("name", "label")
     actions = ("enable", "disable")

@@ -71,13 +71,15 @@ class AllowanceForm(forms.ModelForm):
         fields = ("person", "group", "is_shared", "tokens", "cost", "currency")
         help_texts = {  # noqa: RUF012  # as in the documentation of Django
             "person": _lazy("Leave this and the group empty to limit every member."),
-            "group": _lazy("Limits each member, or all members together."),
+            "group": _lazy(
+                "Limits each member of the group. If Shared is on, limits the group as a whole."
+            ),
         }
 
     def clean(self) -> dict[str, Any]:
         values = super().clean() or self.cleaned_data
         if values.get("person") and values.get("group"):
-            self.add_error("group", _("Choose a person or a group, not both."))
+            self.add_error("group", _("Choose a member or a group, not both."))
         if values.get("is_shared") and not values.get("group"):
             self.add_error("is_shared", _("Only a group can share an allowance."))
         has_errors = "tokens" in self.errors or "cost" in self.errors

@@ -63,8 +63,8 @@ class SimulationForm(PeriodForm):
     runs_up_to = forms.ChoiceField(
         label=_lazy("Runs without asking"), choices=HousePolicy.RunsUpTo.choices, required=False
     )
-    medium_needs = make_second_signature_field(_lazy("Second approval for medium risks"))
-    high_needs = make_second_signature_field(_lazy("Second approval for high risks"))
+    medium_needs = make_second_signature_field(_lazy("Second approval for medium-risk calls"))
+    high_needs = make_second_signature_field(_lazy("Second approval for high-risk calls"))
     asks_everything = forms.BooleanField(label=_lazy("Ask for everything"), required=False)
     rules = RulesField(
         PolicyRule.objects.select_related("service").prefetch_related("groups"),
@@ -96,7 +96,7 @@ class SimulationForm(PeriodForm):
     widest_consent = forms.ChoiceField(
         label=_lazy("People may allow"), choices=HousePolicy.WidestConsent.choices, required=False
     )
-    consents_to_high = forms.BooleanField(label=_lazy("Also for high risks"), required=False)
+    consents_to_high = forms.BooleanField(label=_lazy("Also high-risk calls"), required=False)
     allowed_hosts = forms.CharField(
         label=_lazy("Allowed hosts after untrusted content"),
         required=False,

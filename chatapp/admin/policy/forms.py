@@ -141,7 +141,7 @@ class RuleFieldsForm(ToolForm):
         choices=LEVEL_CHOICES,
         required=False,
         widget=forms.CheckboxSelectMultiple,
-        help_text=_lazy("If none is ticked, all."),
+        help_text=_lazy("If none is ticked, all risks."),
     )
 
     def clean_condition(self) -> str:
@@ -232,8 +232,9 @@ class HousePolicyForm(PolicyForm):
         }
         help_texts = {
             "medium_needs": _lazy(
-                "Also for high risks, unless the next field names one. Still required when a "
-                "member allowed the tool in advance. A rule that allows the call removes it."
+                "Also for high-risk calls, unless the next field names one. Still required when "
+                "a member allowed the tool in advance. A rule that allows the call removes "
+                "this requirement."
             ),
         }
 
@@ -276,7 +277,9 @@ class PolicyTestForm(ToolForm):
             "arguments": forms.Textarea(attrs={"rows": 3, "spellcheck": "false", "class": "code"}),
         }
         help_texts = {
-            "person": _lazy("The person whose call it is. Their permissions do not count."),
+            "person": _lazy(
+                "The member whose call it is. Permissions that they gave in advance are ignored."
+            ),
             "arguments": _lazy('The arguments of the call, such as {"amount": 120}'),
         }
 

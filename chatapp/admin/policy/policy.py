@@ -81,7 +81,9 @@ def _list_failing_without(row: Any) -> list[FailedTest]:
 
 @admin.register(PolicyRule)
 class RuleAdmin(DeletableAdmin):
-    empty_list = _lazy("No rules yet. Add one to allow, ask about or refuse certain calls.")
+    empty_list = _lazy(
+        "No rules yet. Add one to allow certain calls, to ask about them or to refuse them."
+    )
     form = RuleForm
     list_display = ("name", "effect_badge", "sentence", "is_enabled")
     list_filter = ("effect", "is_enabled", ("service", ServicesFilter))
@@ -98,9 +100,9 @@ class RuleAdmin(DeletableAdmin):
             {
                 "fields": ("condition",),
                 "description": _lazy(
-                    "A condition can't be checked if an argument is missing or has another "
-                    "type. Then a rule that asks or refuses applies, but a rule that allows does "
-                    "not."
+                    "If an argument is missing or has another type, the condition can’t be "
+                    "checked. A rule that asks or refuses then applies; a rule that allows "
+                    "does not."
                 ),
             },
         ),
@@ -140,7 +142,9 @@ class RuleAdmin(DeletableAdmin):
 
 @admin.register(ToolLimit)
 class LimitAdmin(DeletableAdmin):
-    empty_list = _lazy("No tool limits yet. Add one to ask after a number of uses in a day.")
+    empty_list = _lazy(
+        "No tool limits yet. Add one to require approval after a number of calls in a day."
+    )
     form = LimitForm
     list_display = ("sentence", "service", "group", "calls")
     list_filter = (("service", ServicesFilter), ("group", GroupsFilter))
@@ -218,7 +222,7 @@ class HousePolicyAdmin(PolicyAdmin):
 @admin.register(PolicyTest)
 class PolicyTestAdmin(admin.ModelAdmin):
     empty_list = _lazy(
-        "No policy tests yet. Add a call and its expected decision. A policy change that breaks a "
+        "No policy tests yet. Add a call and its expected decision. A policy change that fails a "
         "test is not saved."
     )
     form = PolicyTestForm

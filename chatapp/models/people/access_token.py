@@ -39,7 +39,7 @@ class AccessToken(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     person = models.ForeignKey(
         settings.AUTH_USER_MODEL,
-        verbose_name=_("person"),
+        verbose_name=_("member"),
         on_delete=models.CASCADE,
         related_name="access_tokens",
     )

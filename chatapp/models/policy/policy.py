@@ -49,7 +49,7 @@ class PolicyRule(models.Model):
         on_delete=models.CASCADE,
         null=True,
         blank=True,
-        help_text=_("If empty, all."),
+        help_text=_("If empty, all services."),
     )
     is_core = models.BooleanField(
         _("only built-in tools"), default=False, help_text=_("Tools that belong to no service.")
@@ -67,7 +67,9 @@ class PolicyRule(models.Model):
         help_text=_("If empty, everybody."),
         verbose_name=_("groups"),
     )
-    levels = models.JSONField(_("risks"), default=list, blank=True, help_text=_("If empty, all."))
+    levels = models.JSONField(
+        _("risks"), default=list, blank=True, help_text=_("If empty, all risks.")
+    )
     condition = models.CharField(
         _("condition"),
         max_length=1_000,
@@ -89,7 +91,7 @@ class PolicyRule(models.Model):
         blank=True,
         related_name="rules",
         verbose_name=_("second approval"),
-        help_text=_("For a rule that asks: a second person must also approve."),
+        help_text=_("A second person must also approve. Only for rules that ask."),
     )
     changed_at = models.DateTimeField(_("changed at"), auto_now=True)
 
@@ -122,7 +124,7 @@ class HousePolicy(models.Model):
     asks_everything = models.BooleanField(
         _("ask for everything"),
         default=False,
-        help_text=_("Ignores permissions that people gave in advance."),
+        help_text=_("Every call needs approval, even if a person allowed it in advance."),
     )
     runs_up_to = models.CharField(
         _("runs without asking"),
@@ -139,9 +141,9 @@ class HousePolicy(models.Model):
         default=WidestConsent.SERVICE,
     )
     consents_to_high = models.BooleanField(
-        _("also for high risks"),
+        _("also high-risk calls"),
         default=False,
-        help_text=_("If off, people can allow a high risk for one call at a time."),
+        help_text=_("If off, people can allow high-risk calls only one at a time."),
     )
     consent_days = models.PositiveIntegerField(
         _("permissions expire after"),
@@ -150,9 +152,9 @@ class HousePolicy(models.Model):
         help_text=_("Days without use"),
     )
     types_high = models.BooleanField(
-        _("typed confirmation for high risks"),
+        _("typed confirmation for high-risk calls"),
         default=False,
-        help_text=_("To allow a high risk, a person types the tool’s name."),
+        help_text=_("To allow a high-risk call, a person types the tool’s name."),
     )
     allowed_hosts = models.TextField(
         _("allowed hosts"),
@@ -177,7 +179,7 @@ class HousePolicy(models.Model):
         blank=True,
         related_name="+",
         verbose_name=_("groups that may add services"),
-        help_text=_("If none is ticked, every member."),
+        help_text=_("If none is ticked, every member may add services."),
     )
     medium_needs = models.ForeignKey(
         SecondSignature,
@@ -185,10 +187,10 @@ class HousePolicy(models.Model):
         null=True,
         blank=True,
         related_name="+",
-        verbose_name=_("second approval for medium risks"),
+        verbose_name=_("second approval for medium-risk calls"),
         help_text=_(
             "Still required when a member allowed the tool in advance. A rule that allows "
-            "the call removes it."
+            "the call removes this requirement."
         ),
     )
     high_needs = models.ForeignKey(
@@ -197,10 +199,10 @@ class HousePolicy(models.Model):
         null=True,
         blank=True,
         related_name="+",
-        verbose_name=_("second approval for high risks"),
+        verbose_name=_("second approval for high-risk calls"),
         help_text=_(
             "Still required when a member allowed the tool in advance. A rule that allows "
-            "the call removes it."
+            "the call removes this requirement."
         ),
     )
 
@@ -266,13 +268,16 @@ class ToolLimit(models.Model):
         on_delete=models.CASCADE,
         null=True,
         blank=True,
-        help_text=_("If empty, all."),
+        help_text=_("If empty, all services."),
     )
     is_core = models.BooleanField(
         _("only built-in tools"), default=False, help_text=_("Tools that belong to no service.")
     )
     tool = models.CharField(
-        _("tool"), max_length=255, blank=True, help_text=_("If empty, each tool.")
+        _("tool"),
+        max_length=255,
+        blank=True,
+        help_text=_("If empty, each tool is limited separately."),
     )
     group = models.ForeignKey(
         Group,
@@ -308,13 +313,13 @@ class PolicyTest(models.Model):
     class Expected(models.TextChoices):
         ALLOW = "allow", _("runs without asking")
         ASK = "ask", _("needs approval")
-        TYPE = "type", _("needs approval with the typed name")
+        TYPE = "type", _("needs approval with typed confirmation")
         TWO = "two", _("needs two approvals")
         DENY = "deny", _("is refused")
 
     name = models.CharField(_("name"), max_length=120)
     person = models.ForeignKey(
-        settings.AUTH_USER_MODEL, verbose_name=_("person"), on_delete=models.CASCADE
+        settings.AUTH_USER_MODEL, verbose_name=_("member"), on_delete=models.CASCADE
     )
     service = models.ForeignKey(
         Service,

@@ -25,7 +25,7 @@ class SecondSignature(models.Model):
         verbose_name=_("approvers"),
         on_delete=models.PROTECT,
         related_name="second_signatures",
-        help_text=_("Every member may approve, except for their own calls."),
+        help_text=_("Every member of this group may approve, except for their own calls."),
     )
     deadline_hours = models.PositiveIntegerField(
         _("hours to approve"),
@@ -43,7 +43,7 @@ class SecondSignature(models.Model):
         help_text=_("Its members may also approve after a delay. If empty, no one else can."),
     )
     escalates_after_hours = models.PositiveIntegerField(
-        _("escalates after hours"),
+        _("hours until escalation"),
         null=True,
         blank=True,
         help_text=_("Must be less than the hours to approve."),

@@ -24,7 +24,7 @@ class Trial(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     person = models.ForeignKey(
         settings.AUTH_USER_MODEL,
-        verbose_name=_("person"),
+        verbose_name=_("admin"),
         on_delete=models.SET_NULL,
         null=True,
         related_name="+",

@@ -139,7 +139,7 @@ def test_an_admins_word_on_a_tool_is_logged(service: Service) -> None:
     definition = ToolDefinition.objects.create(service=service, name="pay", hash="1" * 64)
     confirm_tools([definition])
     entry, data = last()
-    assert (entry.kind, data["of"]) == ("tool.changed", "tool pay of bank")
+    assert (entry.kind, data["of"]) == ("tool.changed", "tool “pay” of bank")
     assert data["changed"]["confirmed_hash"]["after"] == "1" * 64
     setting = ToolSetting.objects.get()
     setting.level = "high"
@@ -292,7 +292,7 @@ def test_tools_that_pass_by_themselves_are_confirmed_by_no_person(service: Servi
     with audit_log.acting_as(lambda: audit_log.Who(id=7, name="root")):
         store_tools(service, [LOOK])
         entry, data = last()
-        assert (entry.kind, data["of"]) == ("tool.changed", "tool look of bank")
+        assert (entry.kind, data["of"]) == ("tool.changed", "tool “look” of bank")
         assert (entry.actor_id, entry.actor_name) == (None, "Countersign, by the service’s setting")
         confirm_tools([ToolDefinition.objects.create(service=service, name="pay", hash="1")])
     assert last()[0].actor_name == "root"

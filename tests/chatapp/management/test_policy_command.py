@@ -146,14 +146,14 @@ def test_policy_tests_are_tried_and_a_failing_one_ends_with_1(
 @pytest.mark.parametrize(
     ("expected", "demands", "found", "words"),
     [
-        ("type", (), "ask", "Actual: needs approval without the typed name."),
-        ("type", ("second",), "two", "Actual: needs two approvals without the typed name."),
+        ("type", (), "ask", "Actual: needs approval without typed confirmation."),
+        ("type", ("second",), "two", "Actual: needs two approvals without typed confirmation."),
         ("two", (), "ask", "Actual: needs one approval."),
         (
             "two",
             ("wants_typing",),
             "type",
-            "Actual: needs one approval with the typed name.",
+            "Actual: needs one approval with typed confirmation.",
         ),
         ("deny", ("wants_typing", "second"), "type+two", "Actual: needs two approvals with"),
         ("allow", (), "ask", "Actual: needs approval."),

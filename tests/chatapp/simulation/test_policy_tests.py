@@ -181,9 +181,9 @@ def test_a_rule_about_our_own_tools_counts_in_a_test(owner: Member) -> None:
         (
             "type",
             "wants_typing",
-            "with the typed name. Actual: needs two approvals without the typed name",
+            "with typed confirmation. Actual: needs two approvals without typed confirmation",
         ),
-        ("two", "second", "two approvals. Actual: needs one approval with the typed name"),
+        ("two", "second", "two approvals. Actual: needs one approval with typed confirmation"),
     ],
 )
 def test_a_test_can_expect_more_than_a_click_of_one_person(
