@@ -66,11 +66,11 @@ def describe_next_try(service: Service) -> str:
     values = {"number": service.retries, "most": service.most_retries}
     if service.next_retry_at is not None:
         time = _format_moment(service.next_retry_at)
-        return _("%(time)s, %(number)s of %(most)s tries made") % {"time": time, **values}
+        return _("%(time)s, %(number)s of %(most)s retries made") % {"time": time, **values}
     if not service.last_error:
         return EMPTY
     if service.retries:
-        return _("No automatic retry: %(number)s of %(most)s tries made. Retry by hand.") % values
+        return _("No automatic retry: %(number)s of %(most)s retries made. Retry by hand.") % values
     return _("No automatic retry.")
 
 

@@ -169,7 +169,7 @@ def test_changing_what_the_service_is_keeps_its_secrets(admin_client: Client) ->
 def test_a_failing_service_shows_its_next_try_and_a_button(admin_client: Client) -> None:
     service = a_service(last_error=REFUSED, retries=2, next_retry_at=timezone.now())
     page = page_of(admin_client, service)
-    assert "2 of 5 tries made" in page
+    assert "2 of 5 retries made" in page
     assert "Nothing answers there. (21 Nov 2026, 20:00:00)" in page
     assert "Retry now" in page
 
@@ -177,7 +177,7 @@ def test_a_failing_service_shows_its_next_try_and_a_button(admin_client: Client)
 def test_a_service_that_is_given_up_says_that_a_person_must_retry(admin_client: Client) -> None:
     service = a_service(last_error=REFUSED, retries=5)
     page = page_of(admin_client, service)
-    assert "No automatic retry: 5 of 5 tries made. Retry by hand." in page
+    assert "No automatic retry: 5 of 5 retries made. Retry by hand." in page
     assert "No automatic retry." in page
 
 

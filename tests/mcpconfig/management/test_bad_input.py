@@ -71,7 +71,7 @@ WRONG: dict[tuple[str, ...], str] = {
     ("add", "one", URL, "--retries", "-1"): "most retries: ",
     ("add", "one", URL, "--owner", "nobody"): "no member “nobody”",
     ("add", "one", URL, "--group", "nobody"): "no group “nobody”",
-    ("add", "one", URL, "--owner", "stranger", "--allow-private"): "Only an admin's service",
+    ("add", "one", URL, "--owner", "stranger", "--allow-private"): "Only an admin’s service",
     ("add", "one", "builtin:notebook", "--owner", "stranger"): "belong to the admins",
     ("set", "box"): "Nothing to change",
     ("set", "box", "--title", "x" * 101): "title: ",
