@@ -267,9 +267,13 @@ def _describe_value(said: dict[str, Json], kind: Kind) -> list[str]:
     if kind == "json" and len(types) != 1:
         types = ["JSON"]
     about = [] if kind == "choice" else types
-    if "minimum" in said or "maximum" in said:
-        bounds = {"least": said.get("minimum", "…"), "most": said.get("maximum", "…")}
+    bounds = {"least": said.get("minimum"), "most": said.get("maximum")}
+    if None not in bounds.values():
         about = [*about, _("%(least)s to %(most)s") % bounds]
+    elif bounds["least"] is not None:
+        about = [*about, _("at least %(least)s") % bounds]
+    elif bounds["most"] is not None:
+        about = [*about, _("at most %(most)s") % bounds]
     if said.get("default") is not None:
         value = json.dumps(said["default"], ensure_ascii=False)[:80]
         about = [*about, _("default: %(value)s") % {"value": value}]

@@ -99,6 +99,8 @@ def test_bounds_and_defaults_are_told() -> None:
     made = field({"type": "integer", "minimum": 1, "maximum": 5, "default": 2})
     assert made.about == "whole number, 1 to 5, default: 2"
     assert made.attributes == (("min", "1"), ("max", "5"), ("step", "1"))
+    assert field({"type": "integer", "minimum": 1}).about == "whole number, at least 1"
+    assert field({"type": "number", "maximum": 5}).about == "number, at most 5"
     assert field({"type": "number", "minimum": "x"}).attributes == (("step", "any"),)
 
 
