@@ -78,7 +78,7 @@ class ModelProvider(models.Model):
     sealed_headers = SealedField(_("sealed headers"), default=b"")
     key_changed_at = models.DateTimeField(_("key changed at"), null=True, editable=False)
     offers_unlisted = models.BooleanField(
-        _("any model"),
+        _("allow unlisted models"),
         default=False,
         help_text=_(
             "Members may also use models that are not listed, by their ID. If a listed model "
