@@ -25,7 +25,8 @@ log = logging.getLogger(__name__)
 
 @require_safe
 @never_cache
-def liveness(request: HttpRequest) -> HttpResponse:
+async def liveness(request: HttpRequest) -> HttpResponse:
+    """Asynchronous, so that it is answered while all threads of pages wait for the database."""
     return HttpResponse("alive\n", content_type="text/plain")
 
 

@@ -29,6 +29,11 @@ PHONE_LISTS = [
     "/admin/chatapp/policyrule/",
     "/admin/mcpconfig/service/",
 ]
+# Calls in all states, because the longest names of states take the most space.
+FILL = """
+from tests.flows.all_states import fill
+fill("stranger")
+"""
 SIDEWAYS = """() => [document.documentElement, ...document.querySelectorAll(".results")]
   .filter((box) => box.scrollWidth > box.clientWidth)
   .map((box) => `${box.className || "page"}: ${box.scrollWidth - box.clientWidth}`)"""
@@ -59,6 +64,7 @@ def fails(visit: Visit) -> str:
 
 
 def test_no_list_of_the_admin_scrolls_sideways(visit: Visit) -> None:
+    visit.house.installation.manage("shell", "-v", "0", "-c", FILL)
     tab = visit.tab("admin", viewport=LAPTOP)
     long_name = "a-lamp-" * 20
     ask_in_new_chat(tab, deletes(visit, f"Delete {long_name}", long_name))
