@@ -325,7 +325,7 @@ def test_an_admin_may_say_what_tokens_cost_that_a_provider_keeps(transactional_d
     stated |= {"audience": "everyone", "currency": "USD", "cache_write_price": "3.6"}
     signed_in(admin).post("/admin/chatapp/chatmodel/add/", stated)
     assert ChatModel.objects.get(name="kept").cache_write_price == Decimal("3.6")
-    assert "plus a quarter for Claude" in page.text
+    assert "1.25 times the input price for Claude" in page.text
 
 
 @pytest.mark.parametrize(
