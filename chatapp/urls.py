@@ -19,6 +19,7 @@ from .views.api import openai, rest
 from .views.approvals import batches, consents, decisions, delegates, inbox, questions
 from .views.chat import (
     apps,
+    chat_list,
     conversations,
     mentions,
     messages,
@@ -41,6 +42,12 @@ urlpatterns = [
     path("c/<uuid:conversation_id>/mode", messages.switch_mode, name="mode"),
     path("c/<uuid:conversation_id>/again", messages.ask_again, name="ask-again"),
     path("c/<uuid:conversation_id>/go-on", messages.go_on, name="go-on"),
+    path("c/<uuid:conversation_id>/rename", chat_list.rename, name="rename-chat"),
+    path("c/<uuid:conversation_id>/pin", chat_list.pin, name="pin-chat"),
+    path("c/<uuid:conversation_id>/archive", chat_list.archive, name="archive-chat"),
+    path("c/<uuid:conversation_id>/delete", chat_list.delete, name="delete-chat"),
+    path("c/<uuid:conversation_id>/restore", chat_list.restore, name="restore-chat"),
+    path("archived/", chat_list.archived, name="archived-chats"),
     path("sidebar/", conversations.sidebar_list, name="sidebar"),
     path("approvals/", inbox.approvals, name="approvals"),
     path("approvals/decide", batches.decide_together, name="decide-together"),

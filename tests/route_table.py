@@ -119,6 +119,12 @@ ROUTES: dict[str, Route] = {
     "mode": own_button(ids=CHAT, form=sent(mode="plan")),
     "ask-again": own_button(ids={"conversation_id": "failed_chat"}, post=200),
     "go-on": own_button(ids={"conversation_id": "cut_chat"}, post=200),
+    "rename-chat": own_button(ids=CHAT, form=sent(title="Renamed")),
+    "pin-chat": own_button(ids=CHAT, form=sent(pin="yes")),
+    "archive-chat": own_button(ids=CHAT, form=sent(archive="yes")),
+    "delete-chat": own_button(ids={"conversation_id": "spare_chat"}),
+    "restore-chat": own_button(ids={"conversation_id": "deleted_chat"}),
+    "archived-chats": page(methods="GET"),
     "use-summary": own_button(ids={"summary_id": "summary"}),
     # Approvals
     "approvals": page(),

@@ -24,6 +24,7 @@ from chatapp.models import (
     Attachment,
     ChatModel,
     Consent,
+    Conversation,
     Guidance,
     HousePolicy,
     Member,
@@ -218,8 +219,12 @@ def _ids_of_chats(owner: Member) -> dict[str, Any]:
         hash="a" * 64,
         contents=[{"uri": "notes://1", "blob": PIXEL, "mimeType": "image/gif"}],
     )
+    spare, deleted = (rows.turn(owner, Turn.State.DONE, text=MARK) for _ in range(2))
+    Conversation.objects.filter(pk=deleted.conversation_id).update(deleted_at=timezone.now())
     return {
         "chat": chat.conversation_id,
+        "spare_chat": spare.conversation_id,
+        "deleted_chat": deleted.conversation_id,
         "failed_chat": failed.conversation_id,
         "running_chat": running.conversation_id,
         "cut_chat": cut.conversation_id,

@@ -165,7 +165,7 @@ def _find_free_chat(token: AccessToken, mode: "Mode") -> Conversation | None:
     """Return a chat of this token without a live turn. A chat that its person continued has a
     model and is no longer used."""
     mine = Conversation.objects.filter(
-        token=token, owner=token.person, model="", mode=_to_chat_mode(mode)
+        token=token, owner=token.person, model="", mode=_to_chat_mode(mode), deleted_at=None
     )
     counted = mine.annotate(
         count=Count("turns"), live=Count("turns", filter=Q(turns__state__in=Turn.LIVE))

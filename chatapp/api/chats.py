@@ -127,7 +127,9 @@ def _is_undelivered(asked: ChatRequest) -> Q:
 
 def _find_place(token: AccessToken, asked: ChatRequest, marks: RequestHashes) -> ChatPlace:
     if asked.conversation_id is not None:
-        chats = Conversation.objects.filter(token=token, owner=token.person).exclude(model="")
+        chats = Conversation.objects.filter(
+            token=token, owner=token.person, deleted_at=None
+        ).exclude(model="")
         found = chats.filter(pk=asked.conversation_id).first()
         if found is None:
             raise Refused(NO_CHAT, 404)

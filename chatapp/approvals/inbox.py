@@ -167,7 +167,9 @@ def _add_calls(
 
 
 def _filter_own(person: Member) -> QuerySet[ToolCall]:
-    return ToolCall.objects.filter(turn__conversation__owner=person)
+    return ToolCall.objects.filter(
+        turn__conversation__owner=person, turn__conversation__deleted_at=None
+    )
 
 
 def _filter_approvals(person: Member) -> QuerySet[ToolCall]:

@@ -12,6 +12,7 @@ from django_tasks import task
 
 from chatapp.approvals.reminders import remind_due
 from chatapp.audit import anchors, change_entries
+from chatapp.conversations import chat_list
 from chatapp.models import JournalEvent, Step
 from chatapp.people import signals
 from mcpconfig.trace import retention
@@ -68,6 +69,12 @@ def _filter_old_events() -> QuerySet[JournalEvent]:
     calling = Step.objects.filter(state=Step.State.CALLING).values("turn_id")
     old = JournalEvent.objects.filter(created_at__lt=Now() - EVENTS_KEPT)
     return old.exclude(turn_id__in=calling)
+
+
+@task
+def remove_deleted_chats() -> None:
+    """Remove the chats that were deleted a while ago and that nobody can restore any more."""
+    chat_list.remove_deleted()
 
 
 @task

@@ -178,9 +178,11 @@ def _use_again(conversation: Conversation, model: str) -> uuid.UUID | None:
     if a turn is running."""
     latest = lock_latest(conversation)
     now = conversation if latest is None else latest.conversation
-    if now.model != model or now.token_id is not None:
-        # A program's chat becomes the person's own when they write in it.
-        Conversation.objects.filter(pk=conversation.pk).update(model=model, token=None)
+    if now.model != model or now.token_id is not None or now.archived_at is not None:
+        # A program's chat becomes the person's own when they write in it, and an archived one comes
+        # back into the list.
+        rows = Conversation.objects.filter(pk=conversation.pk)
+        rows.update(model=model, token=None, archived_at=None)
     if latest is None:  # all messages came from a program
         messages = conversation.messages.order_by("created_seq")
         return messages.values_list("pk", flat=True).last()

@@ -295,23 +295,36 @@ DOTS: dict[str, Literal["", "running", "waiting"]] = {
 
 
 def load_sidebar(person: Member) -> list[SidebarGroup]:
-    """Return this person's latest conversations, grouped by when they were last active. Those that
-    programs started, which may be many, come last."""
-    chats = Conversation.objects.filter(owner=person).order_by("-active_at")
+    """Return this person's latest conversations without archived ones: first the pinned ones, then
+    the others by when they were last active. Those that programs started, which may be many, come
+    last."""
+    listed = Conversation.objects.filter(owner=person, archived_at=None, deleted_at=None)
+    pinned = listed.exclude(pinned_at=None).values("pk")
+    chats = listed.filter(pinned_at=None).order_by("-active_at")
     own = chats.filter(token=None).values("pk")[:SIDEBAR_LENGTH]
     of_programs = chats.exclude(token=None).values("pk")[:PROGRAMS_LENGTH]
     live = FilteredRelation("turns", condition=Q(turns__state__in=Turn.LIVE))
     rows = (
-        Conversation.objects.filter(Q(pk__in=own) | Q(pk__in=of_programs))
+        Conversation.objects.filter(Q(pk__in=pinned) | Q(pk__in=own) | Q(pk__in=of_programs))
         .select_related("token")
         .annotate(live=live, live_state=F("live__state"))
         .order_by("-active_at")
     )
     groups: dict[str, list[SidebarLink]] = defaultdict(list)
-    for row in sorted(rows, key=lambda row: row.token_id is not None):
+    for row in sorted(rows, key=_get_place):
         link = SidebarLink(conversation=row, dot=DOTS.get(row.live_state, ""))
-        groups[str(FROM_PROGRAMS) if row.token_id else _name_age(row)].append(link)
+        groups[_name_group(row)].append(link)
     return [SidebarGroup(label=label, links=tuple(links)) for label, links in groups.items()]
+
+
+def _get_place(conversation: Conversation) -> int:
+    return 0 if conversation.pinned_at else 2 if conversation.token_id else 1
+
+
+def _name_group(conversation: Conversation) -> str:
+    if conversation.pinned_at:
+        return _("Pinned")
+    return str(FROM_PROGRAMS) if conversation.token_id else _name_age(conversation)
 
 
 def _name_age(conversation: Conversation) -> str:

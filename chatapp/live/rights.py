@@ -26,7 +26,8 @@ class Watch:
 
 def load_watchers(wanted: Collection[Watch]) -> dict[Watch, Member]:
     """Return the person of each session that may watch this: an active member whose session has
-    not expired and was not revoked, and who owns the conversation. The others are left out."""
+    not expired and was not revoked, and who owns the conversation, which is not deleted. The
+    others are left out."""
     sessions = Session.objects.filter(
         session_key__in={watch.session_key for watch in wanted}, expire_date__gt=timezone.now()
     )
@@ -40,7 +41,8 @@ def load_watchers(wanted: Collection[Watch]) -> dict[Watch, Member]:
         if (person := members.get(str(each.get(SESSION_KEY, "")))) and _is_valid(each, person)
     }
     chats = {watch.conversation_id for watch in wanted if watch.conversation_id is not None}
-    owned = Conversation.objects.filter(pk__in=chats).values_list("pk", "owner_id")
+    kept = Conversation.objects.filter(pk__in=chats, deleted_at=None)
+    owned = kept.values_list("pk", "owner_id")
     owners: dict[uuid.UUID | None, int] = dict(owned) if chats and persons else {}
     return {
         watch: person

@@ -35,6 +35,7 @@ PAGES = [
     "/services/",
     "/tools/",
     "/memory/",
+    "/archived/",
     "/tokens/",
     "/stand-ins/",
     "/services/add/",

@@ -18,7 +18,7 @@ PEOPLE: dict[str, list[str]] = {
     "": ["/sign-in/", "/sign-in/late/"],
     "stranger": [
         *("/", "{chat}", "{call}", "/approvals/", "/consents/", "/usage/", "/log/", "/services/"),
-        *("/tools/", "/memory/", "/tokens/", "/language/", "/password/"),
+        *("/tools/", "/memory/", "/archived/", "/tokens/", "/language/", "/password/"),
     ],
     "admin": [
         *("/admin/", "/admin/chatapp/member/", "/admin/chatapp/policyrule/"),

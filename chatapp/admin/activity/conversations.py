@@ -57,7 +57,7 @@ class ConversationAdmin(ReasonFirstMixin, ReadOnlyMixin, admin.ModelAdmin):
     search_fields = ("title", "owner__username")
     ordering = ("-active_at",)
     date_hierarchy = "created_at"
-    fields = ("title", "owner", "model", "created_at", "active_at")
+    fields = ("title", "owner", "model", "created_at", "active_at", "archived_at", "deleted_at")
     inlines = (MessageInline,)
 
     def get_urls(self) -> list[URLPattern]:

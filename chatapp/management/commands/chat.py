@@ -62,7 +62,7 @@ def _find_conversation(person: Member, options: dict[str, Any]) -> Conversation 
     if conversation_id := options["conversation"]:
         try:
             conversation = Conversation.objects.filter(
-                owner=person, pk=uuid.UUID(conversation_id)
+                owner=person, pk=uuid.UUID(conversation_id), deleted_at=None
             ).first()
         except ValueError:
             conversation = None
@@ -73,7 +73,8 @@ def _find_conversation(person: Member, options: dict[str, Any]) -> Conversation 
             )
         return conversation
     if options["continues"]:
-        return Conversation.objects.filter(owner=person).order_by("-active_at").first()
+        mine = Conversation.objects.filter(owner=person, deleted_at=None)
+        return mine.order_by("-active_at").first()
     return None
 
 

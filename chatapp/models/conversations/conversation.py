@@ -1,6 +1,7 @@
 """Conversations: a tree of messages, each a list of typed parts."""
 
 import uuid
+from datetime import timedelta
 
 from django.conf import settings
 from django.db import models
@@ -11,9 +12,12 @@ from django.utils.translation import gettext_lazy as _
 from chatapp.models.people.member import Member
 from chatapp.server.compiled_queries import compiled
 
+# How long a deleted chat can be restored.
+RESTORABLE = timedelta(days=7)
+
 
 class Conversation(models.Model):
-    """One chat of one person.
+    """One chat of one person. A deleted chat exists until `RESTORABLE` is over.
 
     `last_seq` numbers the journal and the frames of every tab. A chat in plan mode offers and runs
     only tools that read. `effort` is how much the model reasons; empty leaves that to the model's
@@ -46,6 +50,9 @@ class Conversation(models.Model):
     last_seq = models.PositiveBigIntegerField(_("last seq"), default=0)
     created_at = models.DateTimeField(_("created at"), auto_now_add=True)
     active_at = models.DateTimeField(_("active at"), auto_now_add=True)
+    pinned_at = models.DateTimeField(_("pinned at"), null=True)
+    archived_at = models.DateTimeField(_("archived at"), null=True)
+    deleted_at = models.DateTimeField(_("deleted at"), null=True, db_index=True)
 
     class Meta:
         verbose_name = _("chat")
@@ -66,8 +73,8 @@ class Conversation(models.Model):
 
     @classmethod
     def of(cls, person: Member, conversation_id: uuid.UUID) -> "Conversation":
-        """Return this person's conversation, or raise 404: the only way in which an id from a
-        browser is read."""
+        """Return this person's conversation, or raise 404, also if it is deleted: the only way in
+        which an id from a browser is read."""
         found = _find_owned.first(person.pk, conversation_id)
         if found is None:
             raise Http404("No such conversation.")
@@ -77,7 +84,7 @@ class Conversation(models.Model):
 
 @compiled
 def _find_owned(person_id: int, conversation_id: uuid.UUID) -> models.QuerySet[Conversation]:
-    return Conversation.objects.filter(owner=person_id, pk=conversation_id)
+    return Conversation.objects.filter(owner=person_id, pk=conversation_id, deleted_at=None)
 
 
 class Message(models.Model):

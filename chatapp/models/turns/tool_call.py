@@ -159,10 +159,12 @@ class ToolCall(models.Model):
 
     @classmethod
     def of(cls, person: Member, call_id: uuid.UUID) -> Self:
-        """Return a tool call in a conversation of this person, or raise 404."""
+        """Return a tool call in a conversation of this person, or raise 404, also if the
+        conversation is deleted."""
         found = (
             cls.objects.select_related("turn__conversation", "service", "definition", "approval")
             .filter(pk=call_id, turn__conversation__owner=person)
+            .filter(turn__conversation__deleted_at=None)
             .first()
         )
         if found is None:

@@ -81,7 +81,7 @@ def read(context: Context, asked: Input) -> Output:
     words = list(dict.fromkeys(re.findall(r"\w+", asked.words.casefold())))[:MOST_WORDS]
     if not words:
         raise ToolError(field="words", message="Name at least one word.")
-    mine = Conversation.objects.filter(owner=context.person)
+    mine = Conversation.objects.filter(owner=context.person, deleted_at=None)
     if context.turn is not None:
         mine = mine.exclude(pk=context.turn.conversation_id)
     hits = sorted(

@@ -18,6 +18,7 @@ from django_htmx.http import HttpResponseClientRedirect
 
 from chatapp.approvals.inbox import read_person_facts
 from chatapp.context import summaries
+from chatapp.conversations import chat_list
 from chatapp.live.page_facts import load_gauge
 from chatapp.live.page_view import (
     find_later_part,
@@ -52,6 +53,14 @@ class Draft:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Renaming:
+    """A title that was refused, and why."""
+
+    title: str
+    problem: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Starter:
     """A first message that a new chat suggests."""
 
@@ -81,7 +90,17 @@ def new_chat(request: MemberRequest) -> HttpResponse:
     start = request.GET.get("start", "")
     starters = dict(enumerate(_list_starters(), start=1))
     chosen = starters.get(int(start)) if start.isdecimal() else None
-    return render_chat(request, None, Draft(text=chosen.text if chosen else ""))
+    draft = Draft(text=chosen.text if chosen else "")
+    return render_chat(request, None, draft, deleted=_find_deleted(request))
+
+
+def _find_deleted(request: MemberRequest) -> Conversation | None:
+    """Return the chat that was just deleted, which the page offers to restore."""
+    try:
+        given = uuid.UUID(request.GET.get("deleted", ""))
+    except ValueError:
+        return None
+    return chat_list.filter_deleted(request.user).filter(pk=given).first()
 
 
 @for_members("GET", "HEAD")
@@ -157,15 +176,20 @@ def render_chat(
     status: int = 200,
     *,
     view: ConversationView | None = None,
+    renaming: Renaming | None = None,
+    deleted: Conversation | None = None,
 ) -> HttpResponse:
     """Render the chat page: a conversation or an empty chat, with `draft` in the message box. The
-    view of the conversation is loaded if it is not given."""
+    view of the conversation is loaded if it is not given. `renaming` is shown in place of the
+    title, and `deleted` is a chat that the empty chat offers to restore."""
     token = get_token(request)
     chosen = draft.model or (conversation.model if conversation else "")
     pick = build_model_pick(request.user, chosen)
     context: dict[str, Any] = {
         "conversation": conversation,
         "draft": draft,
+        "renaming": renaming,
+        "deleted": deleted,
         "pick": pick,
         "efforts": list_efforts(draft.effort, conversation),
         "starters": _list_starters() if not conversation and pick.chosen.id == DEMO_MODEL else (),

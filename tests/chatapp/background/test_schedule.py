@@ -22,7 +22,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 PROCESSES = 4
 ALWAYS = {
     *("prune_events", "prune_traces", "prune_results"),
-    *("delete_expired_sessions", "log_lapsed_consents"),
+    *("delete_expired_sessions", "log_lapsed_consents", "remove_deleted_chats"),
 }
 
 

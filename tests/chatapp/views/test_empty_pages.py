@@ -21,6 +21,7 @@ def open_page(client: Client, address: str) -> Element:
         ("/approvals/", "Nothing needs your answer."),
         ("/consents/", "You haven't allowed anything in advance."),
         ("/memory/", "No memories yet."),
+        ("/archived/", "No archived chats."),
         ("/tokens/", "No access tokens yet."),
         ("/usage/", "No usage this month."),
         ("/services/", "You have no services yet."),

@@ -1,0 +1,125 @@
+"""What a person does with a whole chat: rename, pin, archive, delete and restore it.
+
+A deleted chat is out of reach at once and can be restored for `RESTORABLE`. After that a task
+removes its rows. The log keeps what happened in it.
+"""
+
+import uuid
+
+from django.db import transaction
+from django.db.models import QuerySet
+from django.db.models.functions import Now
+from django.http import Http404
+from django.utils.translation import gettext as _
+
+from chatapp.audit import audit_log
+from chatapp.audit.audit_log import SERVER, AuditEvent, Who
+from chatapp.models import Conversation, LogEntry, Member, Turn
+from chatapp.models.conversations.conversation import RESTORABLE
+from chatapp.people.refused import Refused
+
+from .intake import stop
+
+Kind = LogEntry.Kind
+TITLE_CHARACTERS = Conversation._meta.get_field("title").max_length or 0
+# Chats that one run of the task removes at most.
+REMOVED_AT_ONCE = 20
+
+
+def rename(conversation: Conversation, title: str) -> None:
+    """Give a chat another title, on one line. Raises Refused if it is empty or too long."""
+    title = " ".join(title.split())
+    if not title:
+        raise Refused(_("Enter a title."))
+    if len(title) > TITLE_CHARACTERS:
+        sentence = _("This title has %(count)s characters. The limit is %(most)s.")
+        raise Refused(sentence % {"count": len(title), "most": TITLE_CHARACTERS})
+    _update(conversation, title=title)
+
+
+def pin(conversation: Conversation, *, is_on: bool) -> None:
+    """Keep a chat at the top of the list. A pinned chat is not archived."""
+    if is_on:
+        _update(conversation, pinned_at=Now(), archived_at=None)
+    else:
+        _update(conversation, pinned_at=None)
+
+
+def archive(conversation: Conversation, *, is_on: bool) -> None:
+    """Take a chat out of the list, or put it back."""
+    if is_on:
+        _update(conversation, archived_at=Now(), pinned_at=None)
+    else:
+        _update(conversation, archived_at=None)
+
+
+def delete(conversation: Conversation) -> None:
+    """Stop the answer in a chat and put the chat out of reach. Its open requests end."""
+    stop(conversation)
+    _move(conversation, Kind.CHAT_DELETED, deleted_at=Now(), pinned_at=None)
+
+
+def restore(conversation: Conversation) -> None:
+    """Put a deleted chat back into the list."""
+    _move(conversation, Kind.CHAT_RESTORED, deleted_at=None, archived_at=None)
+
+
+def find_deleted(person: Member, conversation_id: uuid.UUID) -> Conversation:
+    """Return this person's deleted chat, or raise 404."""
+    found = filter_deleted(person).filter(pk=conversation_id).first()
+    if found is None:
+        raise Http404("No such deleted chat.")
+    return found
+
+
+def filter_deleted(person: Member) -> QuerySet[Conversation]:
+    """Return the deleted chats that this person can still restore, latest first."""
+    kept = Conversation.objects.filter(owner=person, deleted_at__gt=Now() - RESTORABLE)
+    return kept.order_by("-deleted_at")
+
+
+def filter_archived(person: Member) -> QuerySet[Conversation]:
+    archived = Conversation.objects.filter(owner=person, deleted_at=None, archived_at__isnull=False)
+    return archived.order_by("-archived_at")
+
+
+def filter_removable() -> QuerySet[Conversation]:
+    """Return the chats that nobody can restore any more and in which nothing runs."""
+    old = Conversation.objects.filter(deleted_at__lte=Now() - RESTORABLE)
+    return old.exclude(turns__state__in=Turn.LIVE)
+
+
+def remove_deleted() -> None:
+    """Remove the rows of chats that nobody can restore any more."""
+    for conversation in filter_removable().select_related("owner")[:REMOVED_AT_ONCE]:
+        with transaction.atomic():
+            entry = _build_entry(conversation, Kind.CHAT_REMOVED, SERVER)
+            removed, _rows = Conversation.objects.filter(
+                pk=conversation.pk, deleted_at__lte=Now() - RESTORABLE
+            ).delete()
+            if removed:
+                audit_log.append([entry])
+
+
+def _update(conversation: Conversation, **values: object) -> None:
+    Conversation.objects.filter(pk=conversation.pk).update(**values)
+
+
+@transaction.atomic
+def _move(conversation: Conversation, kind: LogEntry.Kind, **values: object) -> None:
+    """Delete or restore a chat, and log it once."""
+    is_deleted = kind == Kind.CHAT_DELETED
+    rows = Conversation.objects.filter(pk=conversation.pk, deleted_at__isnull=is_deleted)
+    if rows.update(**values):
+        audit_log.append([_build_entry(conversation, kind, Who.of(conversation.owner))])
+
+
+def _build_entry(conversation: Conversation, kind: LogEntry.Kind, actor: Who) -> AuditEvent:
+    """Return the entry, without the title: a deleted chat leaves no words."""
+    return AuditEvent(
+        kind=kind,
+        data={},
+        actor=actor,
+        person=Who.of(conversation.owner),
+        conversation_id=conversation.pk,
+    )

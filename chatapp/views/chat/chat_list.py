@@ -1,0 +1,98 @@
+"""Forms of a whole chat, and the page of archived and deleted chats."""
+
+import uuid
+
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.safestring import SafeString
+from django_htmx.http import reswap, retarget
+
+from chatapp.conversations import chat_list
+from chatapp.models import Conversation
+from chatapp.models.conversations.conversation import RESTORABLE
+from chatapp.people.refused import Refused
+from chatapp.rendering.pages import fragments
+from chatapp.views.access import MemberRequest, for_members
+
+from .conversations import Draft, Renaming, build_sidebar_context, render_chat
+
+# On the page of archived chats, of each kind.
+MAX_SHOWN = 200
+
+
+@for_members("POST")
+def rename(request: MemberRequest, conversation_id: uuid.UUID) -> HttpResponse:
+    conversation = Conversation.of(request.user, conversation_id)
+    title = request.POST.get("title", "")
+    try:
+        chat_list.rename(conversation, title)
+    except Refused as refused:
+        return _render_refused_title(request, conversation, title, refused)
+    return _render_change(request, conversation)
+
+
+@for_members("POST")
+def pin(request: MemberRequest, conversation_id: uuid.UUID) -> HttpResponse:
+    conversation = Conversation.of(request.user, conversation_id)
+    chat_list.pin(conversation, is_on=request.POST.get("pin") != "no")
+    return _render_change(request, conversation)
+
+
+@for_members("POST")
+def archive(request: MemberRequest, conversation_id: uuid.UUID) -> HttpResponse:
+    conversation = Conversation.of(request.user, conversation_id)
+    chat_list.archive(conversation, is_on=request.POST.get("archive") != "no")
+    return _render_change(request, conversation)
+
+
+@for_members("POST")
+def delete(request: MemberRequest, conversation_id: uuid.UUID) -> HttpResponse:
+    conversation = Conversation.of(request.user, conversation_id)
+    chat_list.delete(conversation)
+    response = redirect("home")
+    response["Location"] += f"?deleted={conversation.pk}"
+    return response
+
+
+@for_members("POST")
+def restore(request: MemberRequest, conversation_id: uuid.UUID) -> HttpResponse:
+    conversation = chat_list.find_deleted(request.user, conversation_id)
+    chat_list.restore(conversation)
+    return redirect("conversation", conversation.pk)
+
+
+@for_members("GET")
+def archived(request: MemberRequest) -> HttpResponse:
+    deleted = chat_list.filter_deleted(request.user)[:MAX_SHOWN]
+    context = {
+        "archived": chat_list.filter_archived(request.user)[:MAX_SHOWN],
+        "deleted": [(each, each.deleted_at + RESTORABLE) for each in deleted if each.deleted_at],
+        "days": RESTORABLE.days,
+        **build_sidebar_context(request.user, ""),
+    }
+    return render(request, "chat/archived.html", context)
+
+
+def _render_change(request: MemberRequest, conversation: Conversation) -> HttpResponse:
+    """Answer a form of the chat menu: with the changed heading and list, or without htmx with the
+    page of the chat."""
+    if not request.htmx:
+        return redirect("conversation", conversation.pk)
+    conversation.refresh_from_db()
+    context = {
+        "conversation": conversation,
+        "title": SafeString(fragments.render_title(conversation)),
+        **build_sidebar_context(request.user, str(conversation.pk)),
+    }
+    changed = render(request, "chat/_chat_head_changed.html", context)
+    return reswap(retarget(changed, "#chat-head"), "outerHTML")
+
+
+def _render_refused_title(
+    request: MemberRequest, conversation: Conversation, title: str, refused: Refused
+) -> HttpResponse:
+    renaming = Renaming(title=title, problem=refused.sentence)
+    if not request.htmx:
+        return render_chat(request, conversation, Draft(), refused.status, renaming=renaming)
+    context = {"conversation": conversation, "renaming": renaming}
+    return render(request, "chat/_rename.html", context, status=refused.status)

@@ -1,0 +1,90 @@
+"""The menu of a chat in a browser: the draft and the focus stay, and the list follows at once."""
+
+from typing import Any
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.wire.script import Answer
+
+from .browser import Visit, ask_in_new_chat, box, expect_over
+
+pytestmark = pytest.mark.gate
+PHONE = {"width": 390, "height": 844}
+
+
+def open_chat(visit: Visit, title: str, **options: Any) -> Page:
+    tab = visit.tab(**options)
+    ask_in_new_chat(tab, visit.house.model.answers(title, Answer(text="Noted.")))
+    expect_over(tab)
+    return tab
+
+
+def find_link(tab: Page, title: str) -> Locator:
+    """Return the link to a chat in the list."""
+    return tab.locator("#sidebar-list").get_by_role("link", name=title)
+
+
+def press(tab: Page, name: str) -> None:
+    """Press a button of the chat menu."""
+    tab.get_by_role("button", name="Chat menu").click()
+    tab.get_by_role("group", name="Chat menu").get_by_role("button", name=name).click()
+
+
+def rename(tab: Page, title: str) -> None:
+    tab.get_by_label("Title", exact=True).fill(title)
+    tab.keyboard.press("Enter")
+
+
+def test_a_chat_is_renamed_by_keyboard_and_the_draft_stays(visit: Visit) -> None:
+    visit.witness.excuse("status of 422")
+    tab = open_chat(visit, "A list of plants")
+    box(tab).fill("A draft")
+    menu = tab.get_by_role("button", name="Chat menu")
+    menu.focus()
+    tab.keyboard.press("Enter")
+    rename(tab, "x" * 81)
+    expect(tab.get_by_text("This title has 81 characters. The limit is 80.")).to_be_visible()
+    expect(tab.get_by_label("Title", exact=True)).to_have_value("x" * 81)
+    rename(tab, "Plants of the garden")
+    expect(tab.get_by_role("heading", name="Plants of the garden")).to_be_visible()
+    expect(find_link(tab, "Plants of the garden")).to_be_visible()
+    expect(menu).to_be_focused()
+    expect(box(tab)).to_have_value("A draft")
+
+
+def test_pinning_and_archiving_change_the_list_at_once(visit: Visit) -> None:
+    tab = open_chat(visit, "Handover of the shift")
+    link = find_link(tab, "Handover of the shift")
+    press(tab, "Pin")
+    expect(tab.get_by_role("heading", name="Pinned")).to_be_visible()
+    press(tab, "Archive")
+    expect(tab.get_by_text("Archived", exact=True)).to_be_visible()
+    expect(link).to_have_count(0)
+    press(tab, "Move back to the list")
+    expect(link).to_be_visible()
+
+
+@pytest.mark.parametrize("has_script", [True, False], ids=["script", "no script"])
+def test_a_deleted_chat_comes_back_by_undo(visit: Visit, has_script: bool) -> None:
+    title = f"To be deleted {has_script}"
+    address = open_chat(visit, title).url
+    tab = visit.tab(java_script_enabled=has_script, viewport=PHONE)
+    tab.goto(address)
+    press(tab, "Delete")
+    expect(tab.get_by_text(f"Chat deleted: {title}")).to_be_visible()
+    tab.get_by_role("button", name="Undo").click()
+    expect(tab.get_by_role("heading", name=title)).to_be_visible()
+    assert tab.url == address
+
+
+def test_without_script_a_refused_title_stays_in_its_place(visit: Visit) -> None:
+    visit.witness.excuse("status of 422")
+    address = open_chat(visit, "Without a script").url
+    tab = visit.tab(java_script_enabled=False)
+    tab.goto(address)
+    tab.get_by_role("button", name="Chat menu").click()
+    rename(tab, "x" * 81)
+    expect(tab.get_by_text("This title has 81 characters. The limit is 80.")).to_be_visible()
+    rename(tab, "A shorter one")
+    expect(tab.get_by_role("heading", name="A shorter one")).to_be_visible()
