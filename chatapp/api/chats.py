@@ -106,7 +106,9 @@ def _find_known_turn(token: AccessToken, asked: ChatRequest, marks: RequestHashe
         if turn is not None and turn.request_hash != marks.request:
             raise Refused(OTHER_REQUEST, 409)
         return mine.get(pk=turn.pk) if turn is not None else None
-    alike = mine.filter(model=asked.model, instructions=asked.instructions)
+    alike = mine.filter(
+        model=asked.model, instructions=asked.instructions, conversation__deleted_at=None
+    )
     if asked.conversation_id is None:
         alike = alike.filter(said_hash=marks.said)
     else:  # the program may send only its last message

@@ -73,8 +73,9 @@ def find_continued_turn(
     token: AccessToken, asked: ChatRequest, marks: RequestHashes
 ) -> Turn | None:
     """Return the turn that was asked everything except the last answer and message, and gave
-    that answer, if its chat has no later turn."""
+    that answer, if its chat has no later turn and is not deleted."""
     alike = Turn.objects.filter(token=token, said_hash=marks.before).exclude(model="")
+    alike = alike.filter(conversation__deleted_at=None)
     alike = alike.select_related("conversation__owner").order_by("-created_at")
     for turn in alike[:MAX_COMPARED]:
         if is_latest(turn) and _was_sent(turn, asked.said[-2].text):

@@ -23,7 +23,7 @@ from .intake import stop
 Kind = LogEntry.Kind
 TITLE_CHARACTERS = Conversation._meta.get_field("title").max_length or 0
 # Chats that one run of the task removes at most.
-REMOVED_AT_ONCE = 20
+REMOVED_AT_ONCE = 1_000
 
 
 def rename(conversation: Conversation, title: str) -> None:

@@ -79,8 +79,10 @@ class Attachment(models.Model):
 
     @classmethod
     def of(cls, person: Member, attachment_id: uuid.UUID) -> Self:
-        """Return an attachment of this person, or raise 404."""
-        found = cls.objects.filter(owner=person, pk=attachment_id).first()
+        """Return an attachment of this person, or raise 404, also if its conversation is
+        deleted."""
+        mine = cls.objects.filter(owner=person, part__message__conversation__deleted_at=None)
+        found = mine.filter(pk=attachment_id).first()
         if found is None:
             raise Http404("No such attachment.")
         return found

@@ -18,6 +18,7 @@ from chatapp.api.requests import (
     hash_request,
     import_history,
 )
+from chatapp.conversations import chat_list
 from chatapp.models import AccessToken, Conversation, Member, Message, Turn
 from chatapp.people.refused import Refused
 from tests.turns import rows
@@ -50,6 +51,16 @@ def test_the_chat_that_gave_this_answer_goes_on(token: AccessToken) -> None:
     meant = answered(token, marks, "Good morning.")
     answered(token, marks, "Hello.")
     assert find_continued_turn(token, whole, marks) == meant
+
+
+def test_a_deleted_chat_does_not_go_on(token: AccessToken) -> None:
+    whole = ask("Hello", "Good morning.", "And then?")
+    marks = hash_request(whole)
+    turn = answered(token, marks, "Good morning.")
+    chat_list.delete(turn.conversation)
+    assert find_continued_turn(token, whole, marks) is None
+    chat_list.restore(turn.conversation)
+    assert find_continued_turn(token, whole, marks) == turn
 
 
 def test_a_chat_that_went_on_since_is_not_meant(token: AccessToken) -> None:

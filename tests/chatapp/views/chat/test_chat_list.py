@@ -10,7 +10,7 @@ from django.test import Client
 from chatapp.approvals import inbox
 from chatapp.conversations import chat_list, intake
 from chatapp.live import page_view
-from chatapp.models import Approval, Conversation, LogEntry, Member, Turn
+from chatapp.models import Approval, Attachment, Conversation, LogEntry, Member, Part, Turn
 from chatapp.models.conversations.conversation import RESTORABLE
 from tests.dom_tree import Element, parse
 from tests.turns import rows
@@ -161,6 +161,17 @@ def test_an_unknown_outcome_in_a_deleted_chat_is_asked_about_after_undo_only(
     assert inbox.count_waiting(owner) == 1
 
 
+def test_a_file_in_a_deleted_chat_is_out_of_reach(owner_client: Client, owner: Member) -> None:
+    turn = rows.turn(owner, Turn.State.DONE)
+    part = rows.said(turn, "notes.txt", kind=Part.Kind.FILE)
+    contents = [{"uri": "notes://1", "text": "Hello"}]
+    values = {"service_name": "notes", "uri": "notes://1", "name": "Notes", "size": 5}
+    file = Attachment.objects.create(owner=owner, part=part, contents=contents, **values)
+    assert owner_client.get(f"/attachments/{file.pk}/").status_code == 200
+    chat_list.delete(turn.conversation)
+    assert owner_client.get(f"/attachments/{file.pk}/").status_code == 404
+
+
 def test_nobody_else_restores_or_sees_a_deleted_chat(
     stranger_client: Client, owner: Member
 ) -> None:
@@ -172,7 +183,7 @@ def test_nobody_else_restores_or_sees_a_deleted_chat(
     assert not read(stranger_client, "/archived/").all("form", action=f"/c/{chat.pk}/restore")
 
 
-@pytest.mark.parametrize("given", ["", "x", str(uuid.uuid4())])
+@pytest.mark.parametrize("given", ["", "x", str(uuid.UUID(int=1))])
 def test_an_unknown_id_offers_nothing_to_restore(owner_client: Client, given: str) -> None:
     assert not read(owner_client, f"/?deleted={given}").all("form", class_="deleted")
 
