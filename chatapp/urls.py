@@ -28,6 +28,7 @@ from .views.chat import (
     prompts,
     resources,
     results,
+    search,
     tool_menu,
 )
 
@@ -47,6 +48,8 @@ urlpatterns = [
     path("c/<uuid:conversation_id>/archive", chat_list.archive, name="archive-chat"),
     path("c/<uuid:conversation_id>/delete", chat_list.delete, name="delete-chat"),
     path("c/<uuid:conversation_id>/restore", chat_list.restore, name="restore-chat"),
+    path("search/", search.search, name="search"),
+    path("messages/<uuid:message_id>/", search.open_message, name="open-message"),
     path("archived/", chat_list.archived, name="archived-chats"),
     path("sidebar/", conversations.sidebar_list, name="sidebar"),
     path("approvals/", inbox.approvals, name="approvals"),

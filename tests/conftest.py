@@ -17,6 +17,7 @@ from django.test import Client
 from pytest_django import DjangoDbBlocker
 
 from chatapp.models import Member
+from chatapp.models.conversations import search_index
 from chatapp.models.policy import audit_log_guards
 from chatapp.server.runtime import Runtime, current_runtime, using_runtime
 from tests import migrated
@@ -63,6 +64,7 @@ def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -
     them back."""
     with django_db_blocker.unblock():
         audit_log_guards.remove(connection)
+        search_index.install(connection)  # the fast tests run no migrations
     post_migrate.disconnect(dispatch_uid="django.contrib.auth.management.create_permissions")
     post_migrate.disconnect(create_contenttypes)
     introspection: Any = connection.introspection

@@ -125,6 +125,8 @@ ROUTES: dict[str, Route] = {
     "delete-chat": own_button(ids={"conversation_id": "spare_chat"}),
     "restore-chat": own_button(ids={"conversation_id": "deleted_chat"}),
     "archived-chats": page(methods="GET"),
+    "search": page(methods="GET"),
+    "open-message": own_page(methods="GET", ids={"message_id": "message"}, get=302),
     "use-summary": own_button(ids={"summary_id": "summary"}),
     # Approvals
     "approvals": page(),

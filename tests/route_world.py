@@ -223,6 +223,7 @@ def _ids_of_chats(owner: Member) -> dict[str, Any]:
     Conversation.objects.filter(pk=deleted.conversation_id).update(deleted_at=timezone.now())
     return {
         "chat": chat.conversation_id,
+        "message": chat.question_id,
         "spare_chat": spare.conversation_id,
         "deleted_chat": deleted.conversation_id,
         "failed_chat": failed.conversation_id,

@@ -36,6 +36,8 @@ PAGES = [
     "/tools/",
     "/memory/",
     "/archived/",
+    "/search/?q=the",
+    "/search/?q=the",
     "/tokens/",
     "/stand-ins/",
     "/services/add/",

@@ -18,7 +18,15 @@ PEOPLE: dict[str, list[str]] = {
     "": ["/sign-in/", "/sign-in/late/"],
     "stranger": [
         *("/", "{chat}", "{call}", "/approvals/", "/consents/", "/usage/", "/log/", "/services/"),
-        *("/tools/", "/memory/", "/archived/", "/tokens/", "/language/", "/password/"),
+        *(
+            "/tools/",
+            "/memory/",
+            "/archived/",
+            "/search/?q=the",
+            "/tokens/",
+            "/language/",
+            "/password/",
+        ),
     ],
     "admin": [
         *("/admin/", "/admin/chatapp/member/", "/admin/chatapp/policyrule/"),

@@ -16,6 +16,7 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 RUNS = {
     "stopping": ("chatapp/engine/test_stopping.py",),
     "group_commit": ("chatapp/journal/test_group_commit.py", "chatapp/journal/test_journal.py"),
+    "search": ("chatapp/conversations/test_search.py",),
     "lease": ("chatapp/journal/test_lease.py",),
     "ledger": ("chatapp/calls/test_ledger.py",),
     "away": (

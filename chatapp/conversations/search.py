@@ -1,0 +1,136 @@
+"""Search in the chats of a person: titles, and the text of messages by the full-text index."""
+
+import uuid
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from django.db.models import F, Q, QuerySet
+from django.db.models.functions import Now, Substr
+
+from chatapp.models import Conversation, Member, Message, Part
+from chatapp.models.conversations.search_index import (
+    INDEXED_CHARACTERS,
+    match_words,
+    split_words,
+)
+
+# Limits of one page of results. The newest messages are found first.
+MOST_MESSAGES = 200
+MOST_CHATS = 30
+EXCERPTS_OF_A_CHAT = 3
+EXCERPT_CHARACTERS = 240
+CHARACTERS_BEFORE = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Search:
+    """What a person looks for. `days`: only messages that are no older; None: of any age. `role`
+    limits it to one side's messages; empty: both, and titles."""
+
+    text: str
+    is_archived: bool | None = None
+    role: str = ""
+    days: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Excerpt:
+    """A piece of a message around the first word that was looked for."""
+
+    message_id: uuid.UUID
+    role: str
+    text: str
+
+
+@dataclass(slots=True, kw_only=True)
+class FoundChat:
+    conversation: Conversation
+    excerpts: list[Excerpt] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """The chats with all words in their title or in one message, newest first. `words` are what
+    was looked for, and `has_more` says that the limits were reached."""
+
+    words: list[str]
+    chats: list[FoundChat]
+    has_more: bool = False
+
+
+def search_chats(person: Member, search: Search) -> Found:
+    words = split_words(search.text)
+    if not words:
+        return Found(words=words, chats=[])
+    mine = _filter_chats(person, search)
+    found = {
+        row.pk: FoundChat(conversation=row)
+        for row in _filter_titles(mine, words, search)[:MOST_CHATS]
+    }
+    messages = list(_filter_messages(mine, words, search)[:MOST_MESSAGES])
+    known = mine.in_bulk({chat_id for chat_id, *_ in messages})
+    for chat_id, message_id, role, text in messages:
+        if chat_id not in known:  # a chat may have been deleted meanwhile
+            continue
+        chat = found.setdefault(chat_id, FoundChat(conversation=known[chat_id]))
+        if len(chat.excerpts) < EXCERPTS_OF_A_CHAT:
+            excerpt = Excerpt(message_id=message_id, role=role, text=cut_excerpt(text, words))
+            chat.excerpts.append(excerpt)
+    chats = sorted(found.values(), key=lambda each: each.conversation.active_at, reverse=True)
+    has_more = len(messages) == MOST_MESSAGES or len(chats) > MOST_CHATS
+    return Found(words=words, chats=chats[:MOST_CHATS], has_more=has_more)
+
+
+def _filter_chats(person: Member, search: Search) -> QuerySet[Conversation]:
+    chats = Conversation.objects.filter(owner=person, deleted_at=None)
+    if search.is_archived is not None:
+        chats = chats.filter(archived_at__isnull=not search.is_archived)
+    return chats
+
+
+def _filter_titles(
+    chats: QuerySet[Conversation], words: Sequence[str], search: Search
+) -> QuerySet[Conversation]:
+    if search.role:
+        return chats.none()
+    titled = Q()
+    for word in words:
+        # SQLite ignores the case of ASCII letters only.
+        spellings = (word, word.upper(), word.capitalize())
+        titled &= Q(*(("title__icontains", each) for each in spellings), _connector=Q.OR)
+    if search.days is not None:
+        titled &= Q(active_at__gte=Now() - timedelta(days=search.days))
+    return chats.filter(titled).order_by("-active_at")
+
+
+def _filter_messages(
+    chats: QuerySet[Conversation], words: list[str], search: Search
+) -> QuerySet[Part, tuple[uuid.UUID, uuid.UUID, str, str]]:
+    parts = Part.objects.filter(match_words(words), message__conversation__in=chats)
+    if search.role:
+        parts = parts.filter(message__role=search.role)
+    if search.days is not None:
+        parts = parts.filter(message__created_at__gte=Now() - timedelta(days=search.days))
+    return (
+        parts.order_by("-message__created_at", "-pk")
+        .annotate(chat=F("message__conversation"), beginning=Substr("text", 1, INDEXED_CHARACTERS))
+        .values_list("chat", "message", "message__role", "beginning")
+    )
+
+
+def cut_excerpt(text: str, words: Iterable[str]) -> str:
+    """Return the text around the first of these words, on one line; its beginning if the text has
+    them with other accents only."""
+    plain = text.casefold()
+    places = [place for word in words if (place := plain.find(word)) >= 0]
+    start = max(0, min(places, default=0) - CHARACTERS_BEFORE)
+    end = start + EXCERPT_CHARACTERS
+    cut = " ".join(text[start:end].split())
+    return f"{'…' if start else ''}{cut}{'…' if end < len(text) else ''}"
+
+
+def find_message(person: Member, message_id: uuid.UUID) -> Message | None:
+    """Return a message in a chat of this person that is not deleted."""
+    mine = Message.objects.filter(conversation__owner=person, conversation__deleted_at=None)
+    return mine.filter(pk=message_id).first()
