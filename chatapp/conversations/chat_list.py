@@ -79,7 +79,7 @@ def filter_deleted(person: Member) -> QuerySet[Conversation]:
 
 
 def filter_archived(person: Member) -> QuerySet[Conversation]:
-    archived = Conversation.objects.filter(owner=person, deleted_at=None, archived_at__isnull=False)
+    archived = Conversation.filter_owned(person).filter(archived_at__isnull=False)
     return archived.order_by("-archived_at")
 
 

@@ -1,7 +1,7 @@
 """Search in the chats of a person: titles, and the text of messages by the full-text index."""
 
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -14,13 +14,13 @@ from chatapp.models.conversations.search_index import (
     match_words,
     split_words,
 )
+from chatapp.models.conversations.search_text import cut_excerpt, match_any
 
 # Limits of one page of results. The newest messages are found first.
 MOST_MESSAGES = 200
 MOST_CHATS = 30
 EXCERPTS_OF_A_CHAT = 3
 EXCERPT_CHARACTERS = 240
-CHARACTERS_BEFORE = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +75,9 @@ def search_chats(person: Member, search: Search) -> Found:
             continue
         chat = found.setdefault(chat_id, FoundChat(conversation=known[chat_id]))
         if len(chat.excerpts) < EXCERPTS_OF_A_CHAT:
-            excerpt = Excerpt(message_id=message_id, role=role, text=cut_excerpt(text, words))
+            excerpt = Excerpt(
+                message_id=message_id, role=role, text=cut_excerpt(text, words, EXCERPT_CHARACTERS)
+            )
             chat.excerpts.append(excerpt)
     chats = sorted(found.values(), key=lambda each: each.conversation.active_at, reverse=True)
     has_more = len(messages) == MOST_MESSAGES or len(chats) > MOST_CHATS
@@ -83,7 +85,7 @@ def search_chats(person: Member, search: Search) -> Found:
 
 
 def _filter_chats(person: Member, search: Search) -> QuerySet[Conversation]:
-    chats = Conversation.objects.filter(owner=person, deleted_at=None)
+    chats = Conversation.filter_owned(person)
     if search.is_archived is not None:
         chats = chats.filter(archived_at__isnull=not search.is_archived)
     return chats
@@ -96,9 +98,7 @@ def _filter_titles(
         return chats.none()
     titled = Q()
     for word in words:
-        # SQLite ignores the case of ASCII letters only.
-        spellings = (word, word.upper(), word.capitalize())
-        titled &= Q(*(("title__icontains", each) for each in spellings), _connector=Q.OR)
+        titled &= match_any("title", [word])
     if search.days is not None:
         titled &= Q(active_at__gte=Now() - timedelta(days=search.days))
     return chats.filter(titled).order_by("-active_at")
@@ -117,17 +117,6 @@ def _filter_messages(
         .annotate(chat=F("message__conversation"), beginning=Substr("text", 1, INDEXED_CHARACTERS))
         .values_list("chat", "message", "message__role", "beginning")
     )
-
-
-def cut_excerpt(text: str, words: Iterable[str]) -> str:
-    """Return the text around the first of these words, on one line; its beginning if the text has
-    them with other accents only."""
-    plain = text.casefold()
-    places = [place for word in words if (place := plain.find(word)) >= 0]
-    start = max(0, min(places, default=0) - CHARACTERS_BEFORE)
-    end = start + EXCERPT_CHARACTERS
-    cut = " ".join(text[start:end].split())
-    return f"{'…' if start else ''}{cut}{'…' if end < len(text) else ''}"
 
 
 def find_message(person: Member, message_id: uuid.UUID) -> Message | None:

@@ -61,9 +61,9 @@ class Command(OperatorCommand):
 def _find_conversation(person: Member, options: dict[str, Any]) -> Conversation | None:
     if conversation_id := options["conversation"]:
         try:
-            conversation = Conversation.objects.filter(
-                owner=person, pk=uuid.UUID(conversation_id), deleted_at=None
-            ).first()
+            conversation = (
+                Conversation.filter_owned(person).filter(pk=uuid.UUID(conversation_id)).first()
+            )
         except ValueError:
             conversation = None
         if conversation is None:
@@ -73,8 +73,7 @@ def _find_conversation(person: Member, options: dict[str, Any]) -> Conversation 
             )
         return conversation
     if options["continues"]:
-        mine = Conversation.objects.filter(owner=person, deleted_at=None)
-        return mine.order_by("-active_at").first()
+        return Conversation.filter_owned(person).order_by("-active_at").first()
     return None
 
 

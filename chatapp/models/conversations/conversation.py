@@ -72,6 +72,11 @@ class Conversation(models.Model):
         return self.title or gettext("New chat")
 
     @classmethod
+    def filter_owned(cls, person: Member) -> "models.QuerySet[Conversation]":
+        """Return the chats of this person that are not deleted."""
+        return cls.objects.filter(owner=person, deleted_at=None)
+
+    @classmethod
     def of(cls, person: Member, conversation_id: uuid.UUID) -> "Conversation":
         """Return this person's conversation, or raise 404, also if it is deleted: the only way in
         which an id from a browser is read."""

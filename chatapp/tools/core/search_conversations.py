@@ -5,15 +5,15 @@ import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from operator import or_
 from typing import Any
 
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django.db.models.functions import Substr
 from django.utils.translation import gettext_noop
 from pydantic import BaseModel, Field
 
 from chatapp.models import Conversation, Part
+from chatapp.models.conversations.search_text import cut_excerpt, match_any
 from chatapp.tools.blueprint import (
     EVERYWHERE,
     CoreTool,
@@ -31,7 +31,6 @@ MOST_WORDS = 8
 MESSAGES = 200
 CHARACTERS = 20_000
 EXCERPT = 200
-BEFORE = 60
 
 
 class Input(Strict):
@@ -74,14 +73,14 @@ class Hit:
         has = frozenset(word for word in words if word in text.casefold())
         self.words |= has
         if len(has) > len(self.best):
-            self.best, self.excerpt = has, cut_excerpt(text, has)
+            self.best, self.excerpt = has, cut_excerpt(text, has, EXCERPT)
 
 
 def read(context: Context, asked: Input) -> Output:
     words = list(dict.fromkeys(re.findall(r"\w+", asked.words.casefold())))[:MOST_WORDS]
     if not words:
         raise ToolError(field="words", message="Name at least one word.")
-    mine = Conversation.objects.filter(owner=context.person, deleted_at=None)
+    mine = Conversation.filter_owned(context.person)
     if context.turn is not None:
         mine = mine.exclude(pk=context.turn.conversation_id)
     hits = sorted(
@@ -97,7 +96,7 @@ def read(context: Context, asked: Input) -> Output:
 
 def _find_hits(mine: QuerySet[Conversation], words: Sequence[str]) -> Iterator[Hit]:
     """Yield the chats with one of the words, within the limits."""
-    titled = mine.filter(_match_any("title", words)).order_by("-active_at")[:MESSAGES]
+    titled = mine.filter(match_any("title", words)).order_by("-active_at")[:MESSAGES]
     hits = {row.pk: _build_hit(row) for row in titled}
     for conversation, text in _find_messages(mine, words):
         hits.setdefault(conversation.pk, _build_hit(conversation)).take(text, words)
@@ -111,7 +110,7 @@ def _find_messages(
     mine: QuerySet[Conversation], words: Sequence[str]
 ) -> Iterator[tuple[Conversation, str]]:
     said = Part.objects.filter(
-        _match_any("text", words), kind=Part.Kind.TEXT, message__conversation__in=mine
+        match_any("text", words), kind=Part.Kind.TEXT, message__conversation__in=mine
     )
     beginnings = said.annotate(beginning=Substr("text", 1, CHARACTERS)).order_by(
         "-message__created_at", "-pk"
@@ -124,27 +123,8 @@ def _find_messages(
             yield known[pk], text
 
 
-def _match_any(column: str, words: Sequence[str]) -> Q:
-    """Return a condition for all usual spellings, because SQLite compares non-ASCII letters
-    exactly."""
-    spelled = {way for word in words for way in (word, word.upper(), word.capitalize())}
-    found = Q(pk__in=())
-    for way in sorted(spelled):
-        found = or_(found, Q(**{f"{column}__icontains": way}))
-    return found
-
-
 def _build_hit(row: Conversation) -> Hit:
     return Hit(id=row.pk, title=str(row), active_at=row.active_at)
-
-
-def cut_excerpt(text: str, words: Iterable[str]) -> str:
-    """Return the text around the first of these words."""
-    plain = text.casefold()
-    first = min((plain.find(word) for word in words), default=0)
-    start = max(0, first - BEFORE)
-    cut = " ".join(text[start : start + EXCERPT].split())
-    return f"{'…' if start else ''}{cut}{'…' if start + EXCERPT < len(text) else ''}"
 
 
 def _build_found(hit: Hit, words: Sequence[str]) -> Found:

@@ -21,7 +21,7 @@ def log(request: MemberRequest) -> HttpResponse:
     if before.isdecimal() and len(before) <= MAX_DIGITS:
         mine = mine.filter(position__lt=int(before))
     lines = [build_line(entry) for entry in mine.order_by("-position")[: PAGE_LENGTH + 1]]
-    chats = Conversation.objects.filter(owner=request.user, deleted_at=None)
+    chats = Conversation.filter_owned(request.user)
     named = {line.conversation_id for line in lines if line.conversation_id}
     context = {
         "lines": lines[:PAGE_LENGTH],
