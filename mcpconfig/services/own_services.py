@@ -1,7 +1,7 @@
 """Services that members add for themselves: their form, fixed fields and limits."""
 
 from datetime import timedelta
-from typing import Any
+from typing import Any, ClassVar
 
 from django.contrib.auth.models import AbstractUser
 from django.core.exceptions import ValidationError
@@ -27,7 +27,7 @@ TOO_OFTEN = gettext_lazy("You have checked services too often. Wait a minute, th
 SIGN_IN_CHOICES = [
     (Authentication.NONE, gettext_lazy("No sign-in needed")),
     (Authentication.BEARER, gettext_lazy("Bearer token")),
-    (Authentication.HEADERS, gettext_lazy("Headers")),
+    (Authentication.HEADERS, gettext_lazy("HTTP headers")),
     (Authentication.OAUTH_USER, gettext_lazy("Sign in at the service (OAuth)")),
 ]
 # Set at each save, so that what an admin granted does not apply to another server.
@@ -75,7 +75,12 @@ class OwnServiceForm(ServiceForm):
 
     class Meta(ServiceForm.Meta):
         fields = ("name", "title", "description", "url", "authentication")  # type: ignore[assignment]
-        labels = {"authentication": gettext_lazy("Sign-in"), "url": gettext_lazy("Address (URL)")}
+        labels: ClassVar = {
+            "name": gettext_lazy("Short name"),
+            "title": gettext_lazy("Name"),
+            "authentication": gettext_lazy("Sign-in"),
+            "url": gettext_lazy("Address (URL)"),
+        }
 
     def __init__(self, *args: Any, owner: AbstractUser, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -86,7 +91,9 @@ class OwnServiceForm(ServiceForm):
                 "You can’t change it, because it prefixes the names of the service’s tools."
             )
         self.fields["authentication"].choices = SIGN_IN_CHOICES  # type: ignore[attr-defined]
-        self.fields["url"].help_text = _("Starts with https:// and is reachable from the Internet.")
+        self.fields["url"].help_text = _(
+            "Must start with https:// and be reachable from the internet."
+        )
         if self.instance.pk is None:
             self.fields["bearer"].help_text = ""
             self.fields["headers"].help_text = _("One per line, as “Name: value”.")

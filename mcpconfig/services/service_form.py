@@ -40,7 +40,7 @@ class ServiceForm(forms.ModelForm):
     bearer = _make_secret_field(gettext_lazy("Bearer token"))
     client_secret = _make_secret_field(gettext_lazy("Client secret"))
     headers = forms.CharField(
-        label=gettext_lazy("Headers"),
+        label=gettext_lazy("HTTP headers"),
         required=False,
         widget=forms.Textarea(attrs={"rows": 3, **_WRITE_ONLY}),
     )

@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.gate, pytest.mark.timeout(300)]
 PHONE = {"width": 390, "height": 844}
 TOLD = """
 - group /Approve.*things/:
-  - 'heading "things wants to run: Delete thing" [level=3]'
+  - 'heading "The assistant wants to run Delete thing in things" [level=3]'
   - definition: told
   - group:
     - button "Allow once"

@@ -28,7 +28,7 @@ def ask(house: House, token: str, path: str, arguments: dict[str, Any] | None = 
 
 def create_token(tab: Page, name: str) -> str:
     """A new token for the REST face, made by keyboard; its text."""
-    form = tab.get_by_role("form", name="New token")
+    form = tab.get_by_role("form", name="New access token")
     form.get_by_role("textbox", name="Name").fill(name)
     form.get_by_role("checkbox", name="Use tools over REST").focus()
     tab.keyboard.press("Space")

@@ -84,7 +84,10 @@ def explain_fixed_values(call: ToolCall) -> str:
     if find_definition(call) is None:
         return _("You cannot edit the values: the definition of this tool is not known.")
     if has_hidden(call.arguments):
-        return _("Values with hidden characters can’t be edited.")
+        return _(
+            "Values with hidden characters can’t be edited. To change them, deny the request and "
+            "tell the assistant why."
+        )
     return ""
 
 

@@ -147,7 +147,7 @@ def _explain_sign_in(sign_in: SignInFacts) -> str:
             return _("No one has signed in to this service yet.")
         return _("You have not signed in to this service yet.")
     if sign_in.wanted_scopes:
-        return _("This action needs more permissions than the sign-in gave.")
+        return _("This action needs more access than the sign-in gave.")
     return _("The sign-in has expired or is no longer accepted.")
 
 

@@ -152,6 +152,8 @@ def build_password_form(member: Member, data: QueryDict | None) -> "SetPasswordF
     """Return the form of Django with our texts. It asks for the old password if there is one."""
     form_class = PasswordChangeForm if member.has_usable_password() else SetPasswordForm
     form = form_class(member, data)
+    if "old_password" in form.fields:
+        form.fields["old_password"].label = _("Current password")
     form.fields["new_password1"].help_text = _("At least 8 characters, not a common password.")
     form.fields["new_password2"].label = _("Confirm new password")
     form.fields["new_password2"].help_text = ""

@@ -39,7 +39,7 @@ async def test_the_card_shows_the_page_and_the_call_goes_on_after_it(
     question = await asked(runtime, turn, CROSS)
     shown = await in_database(card, question)
     assert shown.one("a", target="_blank")["href"] == PAGE["url"]
-    assert shown.buttons() == ["Done", "Decline", "Cancel"]
+    assert shown.buttons() == ["Done", "Decline", "Close question"]
     assert not question.tool_call.may_have_run, "The service refused the call as a whole."
 
     gate.is_paid = True

@@ -140,10 +140,10 @@ async def test_the_card_names_who_asks_and_where_the_answer_goes(
     runtime: EngineRuntime, service: Service, turn: Turn
 ) -> None:
     shown = await in_database(card, await asked(runtime, turn))
-    assert "The asker asks a question" in shown.text
+    assert "The asker has a question about" in shown.text
     assert "Whom shall I greet?" in shown.text
     assert "Your answer goes to The asker. Never enter a password." in shown.text
-    assert shown.buttons() == ["Answer", "Decline", "Cancel"]
+    assert shown.buttons() == ["Answer", "Decline", "Close question"]
     field = shown.one("input", name="v0-name")
     assert (field["type"], field["minlength"], "required" in field) == ("text", "2", True)
     assert shown.one("label", for_=field["id"]).text == "Name required"
@@ -171,7 +171,7 @@ async def test_an_address_is_shown_whole_and_opened_by_the_person(
     assert (link["href"], link["rel"]) == ("https://pay.example/7", "noopener noreferrer")
     assert link.text == "Open pay.example"
     assert "https://pay.example/7" in shown.one("p", class_="leads").text
-    assert shown.buttons() == ["Done", "Decline", "Cancel"]
+    assert shown.buttons() == ["Done", "Decline", "Close question"]
 
 
 async def test_what_waits_is_said_by_the_command_and_listed_with_the_approvals(

@@ -157,7 +157,7 @@ async def test_a_tool_that_wants_more_rights_says_which_and_goes_on_with_them(
     )
     sealing = await wait_until_parked(runtime, second)
     shown = await in_database(card, owner, turn.conversation, sealing)
-    assert "more permissions" in shown.text and "admin" in [each.text for each in shown.all("code")]
+    assert "more access" in shown.text and "admin" in [each.text for each in shown.all("code")]
     assert shown.buttons()[0] == "Connect again"
 
     await in_database(sign_in, owner, sealing)
@@ -271,7 +271,7 @@ async def test_members_are_told_whom_to_ask_where_an_admin_signs_in_for_all(
     call = await parked(runtime, turn)
     await in_database(Service.objects.update, authentication="oauth_shared")
     shown = await in_database(card, owner, turn.conversation, call)
-    assert "It continues when an admin signs in" in shown.text
+    assert "It runs when an admin signs in" in shown.text
     assert "you sign in" not in shown.text
     assert shown.buttons() == ["Cancel call"]
 

@@ -56,7 +56,7 @@ def test_the_page_switches_the_mode_with_one_press(turn: Turn, owner: Member) ->
     client = signed_in(owner)
     address = f"/c/{turn.conversation_id}/"
     page = parse(client.get(address).content.decode())
-    assert page.button("Plan mode")["value"] == "plan"
+    assert page.button("Turn on plan mode")["value"] == "plan"
     assert client.post(f"{address}mode", {"mode": "plan"}).status_code == 302
     page = parse(client.get(address).content.decode())
     assert "Plan mode: only read-only tools run." in page.text

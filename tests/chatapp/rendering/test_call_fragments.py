@@ -58,9 +58,9 @@ def test_a_card_is_a_group_whose_name_begins_with_approve(turn: Turn) -> None:
 @pytest.mark.parametrize(
     ("title", "sentence"),
     [
-        ("Delete a note", "Demo notebook wants to run: Delete a note"),
-        ("GitHub search", "Demo notebook wants to run: GitHub search"),
-        ("", "Demo notebook wants to run: Delete note"),
+        ("Delete a note", "The assistant wants to run Delete a note in Demo notebook"),
+        ("GitHub search", "The assistant wants to run GitHub search in Demo notebook"),
+        ("", "The assistant wants to run Delete note in Demo notebook"),
     ],
 )
 def test_a_card_says_in_a_sentence_what_would_happen(turn: Turn, title: str, sentence: str) -> None:

@@ -130,7 +130,7 @@ def test_a_question_of_a_removed_service_leaves_no_gap_where_its_host_was(turn: 
     rows.service().delete()
     where = render(call).with_class("where")[0]
     assert len(where.all("span")) == 1 and where.all("span")[0].text
-    assert render(call).one("h3").all("b")[1].text == "Delete note"
+    assert render(call).one("h3").text == "The assistant wants to run Delete note"
 
 
 # --- outcomes that nobody knows ------------------------------------------------------------------

@@ -19,7 +19,7 @@ def open_page(client: Client, address: str) -> Element:
     [
         ("/", "No chats yet."),
         ("/approvals/", "Nothing needs your answer."),
-        ("/consents/", "You haven't allowed anything in advance."),
+        ("/consents/", "You haven’t allowed anything in advance."),
         ("/memory/", "No memories yet."),
         ("/archived/", "No archived chats."),
         ("/tokens/", "No access tokens yet."),

@@ -58,7 +58,7 @@ def test_a_person_reads_their_own_acts_and_nobody_elses(
         assert not any("delete_note" in entry for entry in entries(client))
     data = {"of": "rule 7", "act": "added", "changed": {}}
     audit_log.append([AuditEvent(kind=Kind.POLICY, data=data, actor=Who.of(stranger))])
-    assert "Policy changed by stranger : rule 7" in entries(stranger_client)[0]
+    assert "Policy changed : rule 7 · stranger" in entries(stranger_client)[0]
 
 
 def test_without_a_sign_in_there_is_no_log(client: Client) -> None:
