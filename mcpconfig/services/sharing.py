@@ -11,6 +11,7 @@ from django.db.models import Exists, OuterRef
 from django.utils.translation import gettext as _
 
 from mcpconfig.models import Service, ToolDefinition, ToolSetting
+from mcpconfig.values.tool_apps import is_for
 
 # Authentication methods with a sign-in by a person, instead of a secret that an admin stored.
 SIGNED_IN_BY_PEOPLE = (*Service.PERSONAL, Service.Authentication.OAUTH_SHARED)
@@ -101,7 +102,7 @@ def explain_refusal(service: Service, member: AbstractUser) -> str:
 
 
 def _list_offered_tools(services: Iterable[Service]) -> dict[int, list[str]]:
-    """Return the names of the enabled current tools by service id."""
+    """Return the names of the enabled current tools that the model may call, by service id."""
     names: dict[int, list[str]] = {service.pk: [] for service in services}
     disabled = ToolSetting.objects.filter(
         service=OuterRef("service"), name=OuterRef("name"), is_enabled=False
@@ -109,6 +110,7 @@ def _list_offered_tools(services: Iterable[Service]) -> dict[int, list[str]]:
     offered = ToolDefinition.objects.filter(
         ~Exists(disabled), service__in=list(names), is_current=True
     )
-    for service, name in offered.values_list("service", "name"):
-        names[service].append(name)
+    for service, name, meta in offered.values_list("service", "name", "meta"):
+        if is_for("model", meta):
+            names[service].append(name)
     return names

@@ -152,6 +152,8 @@ def _add_call(turn: Turn, state: str, tool: ToolDefinition) -> None:
             told["result"] = RESULT
         case State.FAILED:
             told["error"] = PROBLEM
+        case State.REFUSED:
+            told["why"] = "Refused because an admin rule forbids it."
         case State.UNKNOWN:
             told |= {"error": LOST, "attempt": 1}
     call = rows.call(turn, values, state, **told)
@@ -177,6 +179,7 @@ def _add_app(call: ToolCall, turn: Turn) -> None:
             paper |= {"reason": "Keep it until Friday."} | mine
             Approval.objects.create(state="denied", binding=rows.BINDING, **paper)
         case State.EXPIRED | State.WITHDRAWN:
+            paper["decided_at"] = timezone.now()
             Approval.objects.create(state=call.state, binding=rows.BINDING, **paper)
         case State.AWAITING_INPUT:
             Question.objects.create(round=1, requests=[form().to_json()], **paper)

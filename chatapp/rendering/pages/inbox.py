@@ -119,6 +119,7 @@ class Line:
     since: datetime | None
     age: str
     expires_at: datetime | None
+    is_review: bool
 
 
 def render_badge(count: int, *, says: bool = False) -> str:
@@ -186,6 +187,7 @@ def _build_line(waiting: WaitingCall) -> Line:
         since=waiting.since,
         age=age,
         expires_at=waiting.expires_at,
+        is_review=waiting.kind == "review",
     )
 
 

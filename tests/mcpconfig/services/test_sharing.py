@@ -56,6 +56,12 @@ def test_the_tools_that_are_offered_are_seen(stranger: Member) -> None:
     assert (seen.tools, seen.is_out_of_use) == (("look",), False)
 
 
+def test_tools_that_only_apps_call_are_not_offered(stranger: Member) -> None:
+    service = a_service()
+    ToolDefinition.objects.filter(name="look").update(meta={"ui": {"visibility": ["app"]}})
+    assert build_shared_view(service, stranger).tools == ()
+
+
 def test_what_is_not_shared_is_for_owner_and_admins(
     owner: Member, stranger: Member, admin: Member
 ) -> None:
