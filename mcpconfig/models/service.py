@@ -240,9 +240,9 @@ class Service(models.Model):
         _("returns untrusted content"),
         default=False,
         help_text=_(
-            "Results may contain text from anyone, like web pages or email. After the "
-            "assistant reads such a result, tools that do more than read need approval "
-            "again. So do calls that send data to an address or a recipient."
+            "Results may contain text from anyone, like web pages or email. After such a "
+            "result, tools that do more than read need approval, and so do calls that send data "
+            "to an address or a recipient."
         ),
     )
     new_tools = models.CharField(
@@ -314,7 +314,8 @@ class Service(models.Model):
         _("reconnect automatically"),
         default=True,
         help_text=_(
-            "After a failure, retries after 1, 2, 4, 8 and 16 seconds. Never retries a tool call."
+            "After a failure, retries after 1 second and doubles the wait each time, up to the "
+            "maximum retries. Never retries a tool call."
         ),
     )
     most_retries = models.PositiveSmallIntegerField(

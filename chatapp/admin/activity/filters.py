@@ -32,11 +32,11 @@ class ServiceFilter(EmptyChoiceMixin, admin.RelatedFieldListFilter):
 
 
 class NamedListFilter(admin.AllValuesFieldListFilter):
-    """A filter by name. Entries without a name get the label "no one"."""
+    """A filter by name. Entries without a name are those of the server, as in the list."""
 
     def choices(self, changelist: Any) -> Iterator[Any]:
         for choice in super().choices(changelist):
-            yield {**choice, "display": choice["display"] or _("no one")}
+            yield {**choice, "display": choice["display"] or _("server")}
 
 
 class ActorFilter(HeadingMixin, NamedListFilter):

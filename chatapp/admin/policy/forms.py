@@ -232,9 +232,9 @@ class HousePolicyForm(PolicyForm):
         }
         help_texts = {
             "medium_needs": _lazy(
-                "Also for high-risk calls, unless the next field names one. Still required when "
+                "Also applies to high-risk calls if the next field is empty. Still required when "
                 "a member allowed the tool in advance. A rule that allows the call removes "
-                "this requirement."
+                "this requirement, unless the call needs approval for another reason."
             ),
         }
 

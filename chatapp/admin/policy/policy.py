@@ -175,9 +175,9 @@ class HousePolicyAdmin(PolicyAdmin):
             {
                 "fields": ("allowed_hosts",),
                 "description": _lazy(
-                    "After the assistant reads untrusted content, calls that send data to an "
-                    "address or a recipient need approval. Calls to the hosts "
-                    "below never need it."
+                    "After the assistant reads untrusted content, tools that do more than read "
+                    "need approval. So do calls that send data to an address or a recipient. "
+                    "Sending to the hosts below does not, by itself, require approval."
                 ),
             },
         ),

@@ -170,8 +170,8 @@ class HousePolicy(models.Model):
         _("people may add their own services"),
         default=False,
         help_text=_(
-            "For themselves only, at public addresses. Their tools need approval. If "
-            "you switch this off, added services remain."
+            "For themselves only, at public addresses. Each tool needs approval every time "
+            "until an admin confirms it. If you switch this off, added services remain."
         ),
     )
     adding_groups = models.ManyToManyField(
@@ -190,7 +190,8 @@ class HousePolicy(models.Model):
         verbose_name=_("second approval for medium-risk calls"),
         help_text=_(
             "Still required when a member allowed the tool in advance. A rule that allows "
-            "the call removes this requirement."
+            "the call removes this requirement, unless the call needs approval for another "
+            "reason."
         ),
     )
     high_needs = models.ForeignKey(
@@ -202,7 +203,8 @@ class HousePolicy(models.Model):
         verbose_name=_("second approval for high-risk calls"),
         help_text=_(
             "Still required when a member allowed the tool in advance. A rule that allows "
-            "the call removes this requirement."
+            "the call removes this requirement, unless the call needs approval for another "
+            "reason."
         ),
     )
 

@@ -25,7 +25,7 @@ class SecondSignature(models.Model):
         verbose_name=_("approvers"),
         on_delete=models.PROTECT,
         related_name="second_signatures",
-        help_text=_("Every member of this group may approve, except for their own calls."),
+        help_text=_("Members of this group may approve any call except their own."),
     )
     deadline_hours = models.PositiveIntegerField(
         _("hours to approve"),
@@ -40,7 +40,10 @@ class SecondSignature(models.Model):
         null=True,
         blank=True,
         related_name="escalations",
-        help_text=_("Its members may also approve after a delay. If empty, no one else can."),
+        help_text=_(
+            "Its members may also approve after a delay. If empty, only the approvers and "
+            "their delegates can approve."
+        ),
     )
     escalates_after_hours = models.PositiveIntegerField(
         _("hours until escalation"),
