@@ -286,7 +286,7 @@ class Service(models.Model):
     # and is not its owner's to change.
     added_by = models.ForeignKey(
         project_settings.AUTH_USER_MODEL,
-        verbose_name=_("added by"),
+        verbose_name=_("creator"),
         on_delete=models.SET_NULL,
         null=True,
         editable=False,

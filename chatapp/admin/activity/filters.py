@@ -40,11 +40,11 @@ class NamedListFilter(admin.AllValuesFieldListFilter):
 
 
 class ActorFilter(HeadingMixin, NamedListFilter):
-    heading = _lazy("who acted")
+    heading = _lazy("actor")
 
 
 class ConcernedFilter(HeadingMixin, NamedListFilter):
-    heading = _lazy("member concerned")
+    heading = _lazy("member")
 
 
 class DateFilter(HeadingMixin, admin.DateFieldListFilter):
