@@ -70,7 +70,9 @@ class AllowanceForm(forms.ModelForm):
         model = Allowance
         fields = ("person", "group", "is_shared", "tokens", "cost", "currency")
         help_texts = {  # noqa: RUF012  # as in the documentation of Django
-            "person": _lazy("Leave this and the group empty to limit every member."),
+            "person": _lazy(
+                "If this and the group are empty, the allowance applies to each member separately."
+            ),
             "group": _lazy(
                 "Limits each member of the group. If Shared is on, limits the group as a whole."
             ),
@@ -94,6 +96,17 @@ class AllowanceAdmin(admin.ModelAdmin):
         "No allowances yet. Add one to limit what a member or a group can use in a month."
     )
     form = AllowanceForm
+    fieldsets = (
+        (
+            None,
+            {
+                "fields": ("person", "group", "is_shared", "tokens", "cost", "currency"),
+                "description": _lazy(
+                    "When an allowance is used up, no model answers until the next month (UTC)."
+                ),
+            },
+        ),
+    )
     list_display = ("__str__", "tokens", "money")
     list_select_related = ("person", "group")
     autocomplete_fields = ("person",)
