@@ -22,7 +22,7 @@ class SecondSignature(models.Model):
     )
     approvers = models.ForeignKey(
         Group,
-        verbose_name=_("approvers"),
+        verbose_name=_("approver group"),
         on_delete=models.PROTECT,
         related_name="second_signatures",
         help_text=_("Members of this group may approve any call except their own."),
@@ -53,8 +53,8 @@ class SecondSignature(models.Model):
     )
 
     class Meta:
-        verbose_name = _("second approval")
-        verbose_name_plural = _("second approvals")
+        verbose_name = _("second-approval requirement")
+        verbose_name_plural = _("second-approval requirements")
         ordering = ["name"]
 
     def __str__(self) -> str:
@@ -88,7 +88,9 @@ class StandIn(models.Model):
         related_name="stands_in_for",
     )
     begins_on = models.DateField(_("from"))
-    ends_on = models.DateField(_("until"), help_text=_("The last day."))
+    ends_on = models.DateField(
+        _("until"), help_text=_("The delegate may approve through the end of this day.")
+    )
 
     ENDS_TOO_EARLY = _("The last day is before the first day.")
     OWN_DELEGATE = _("An approver cannot be their own delegate. Choose someone else.")
