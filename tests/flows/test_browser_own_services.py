@@ -31,7 +31,7 @@ def allowed(chromium: Browser, house: House) -> Iterator[None]:
 def add(tab: Page, name: str, url: str, token: str = "") -> None:
     tab.goto("/services/")
     tab.get_by_role("link", name="Add your own service").click()
-    tab.get_by_label("Name", exact=True).fill(name)
+    tab.get_by_label("Short name", exact=True).fill(name)
     tab.get_by_label("Address (URL)").fill(url)
     if token:
         tab.get_by_label("Sign-in").select_option("Bearer token")
@@ -49,7 +49,7 @@ def test_a_service_is_added_tested_changed_and_removed(
     name = f"mine-{javascript}".lower()
     add(tab, name, "http://127.0.0.1:9/mcp")
     expect(tab.get_by_text("The URL must begin with https://.")).to_be_visible()
-    expect(tab.get_by_label("Name", exact=True)).to_have_value(name)
+    expect(tab.get_by_label("Short name", exact=True)).to_have_value(name)
 
     add(tab, name, "https://127.0.0.1:9/mcp", token="a-token-of-mine")
     expect(tab.get_by_role("heading", name=name).first).to_be_visible()
@@ -59,7 +59,7 @@ def test_a_service_is_added_tested_changed_and_removed(
     expect(tab.locator("#own-state")).to_contain_text("Ask an admin to add")
 
     tab.get_by_role("link", name="Edit", exact=True).click()
-    tab.get_by_label("Title").fill("My box")
+    tab.get_by_label("Name", exact=True).fill("My box")
     button(tab, "Save and test").click()
     expect(tab.get_by_role("heading", name="My box").first).to_be_visible()
 
@@ -116,7 +116,7 @@ def test_an_admin_imports_what_an_editor_keeps(visit: Visit, house: House) -> No
     expect(tab.get_by_text("Countersign starts no programs")).to_be_visible()
     expect(tab.get_by_role("checkbox", name="Add wiki")).to_be_checked()
     tab.get_by_label("Wiki key").fill("a-key-0123456789")
-    tab.get_by_label("Name", exact=True).fill("imported")
+    tab.get_by_label("Short name", exact=True).fill("imported")
     button(tab, "Add selected services").click()
     expect(tab.get_by_text("Added 1 service.")).to_be_visible()
     fill_house(house.installation, ["mcp", "remove", "imported"])
