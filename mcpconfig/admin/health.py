@@ -49,7 +49,7 @@ def redirect_after_retry(
 
 
 def render_state(service: Service) -> SafeString:
-    return render_badge(_TONES.get(service.state, "quiet"), capfirst(service.state.label))
+    return render_badge(_TONES.get(service.state, "quiet"), str(capfirst(service.state.label)))
 
 
 def describe_last_failure(service: Service) -> str:

@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy as _lazy
 
 from chatapp.admin.badges import CALL_STATES
 from chatapp.models import ToolCall
-from mcpconfig.admin.filters import EmptyChoiceMixin, HeadingMixin
+from mcpconfig.admin.filters import EmptyChoiceMixin, HeadingMixin, SeveralValuesFilter
 
 
 class CallStateFilter(admin.SimpleListFilter):
@@ -31,7 +31,7 @@ class ServiceFilter(EmptyChoiceMixin, admin.RelatedFieldListFilter):
     empty_choice = _lazy("No service")
 
 
-class NamedListFilter(admin.AllValuesFieldListFilter):
+class NamedListFilter(SeveralValuesFilter):
     """A filter by name. Entries without a name are those of the server, as in the list."""
 
     def choices(self, changelist: Any) -> Iterator[Any]:
@@ -49,6 +49,18 @@ class ConcernedFilter(HeadingMixin, NamedListFilter):
 
 class DateFilter(HeadingMixin, admin.DateFieldListFilter):
     heading = _lazy("date")
+
+
+class CreatedFilter(HeadingMixin, admin.DateFieldListFilter):
+    heading = _lazy("date created")
+
+
+class SentFilter(HeadingMixin, admin.DateFieldListFilter):
+    heading = _lazy("date sent")
+
+
+class LastActiveFilter(HeadingMixin, admin.DateFieldListFilter):
+    heading = _lazy("last activity")
 
 
 class StateFilter(HeadingMixin, admin.ChoicesFieldListFilter):

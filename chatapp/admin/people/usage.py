@@ -15,6 +15,7 @@ from django.utils.translation import gettext_lazy as _lazy
 
 from chatapp.admin.badges import EMPTY
 from chatapp.models import Allowance, UsageOfDay
+from mcpconfig.admin.filters import SeveralValuesFilter
 from mcpconfig.admin.read_only import ReadOnlyMixin
 
 
@@ -33,7 +34,7 @@ class UsageAdmin(ReadOnlyMixin, admin.ModelAdmin):
         "output_tokens",
         "money",
     )
-    list_filter = ("day", "model", "person")
+    list_filter = ("day", ("model", SeveralValuesFilter), "person")
     list_select_related = ("person",)
     date_hierarchy = "day"
     change_list_template = "admin/chatapp/usageofday/change_list.html"

@@ -10,7 +10,14 @@ from django.utils.translation import gettext_lazy as _lazy
 from chatapp.models import HousePolicy, Member, PolicyRule, SecondSignature, ToolLimit
 from mcpconfig.models import Service
 
-from .forms import SERVICE_OR_OWN, AnyToolInput, RuleFieldsForm, ToolInput, clean_hosts
+from .forms import (
+    SERVICE_OR_OWN,
+    AnyToolInput,
+    RuleFieldsForm,
+    ServiceChoiceField,
+    ToolInput,
+    clean_hosts,
+)
 from .sentences import describe_limit, describe_rule
 
 if TYPE_CHECKING:
@@ -60,7 +67,7 @@ class SimulationForm(PeriodForm):
         required=False,
         empty_label=ALL_MEMBERS,
     )
-    service = forms.ModelChoiceField(
+    service = ServiceChoiceField(
         Service.objects.all(), label=_lazy("Service"), required=False, empty_label=ALL_SERVICES
     )
     runs_up_to = forms.ChoiceField(
@@ -85,7 +92,7 @@ class SimulationForm(PeriodForm):
         label=_lazy("Calls per day (UTC)"), min_value=0, required=False
     )
     limit_tool = forms.CharField(label=_lazy("Tool"), widget=AnyToolInput, required=False)
-    limit_service = forms.ModelChoiceField(
+    limit_service = ServiceChoiceField(
         Service.objects.all(),
         label=_lazy("Service"),
         required=False,
@@ -107,7 +114,7 @@ class SimulationForm(PeriodForm):
         required=False,
         widget=forms.Textarea(attrs={"rows": 2, "spellcheck": "false", "class": "code"}),
     )
-    allowed_service = forms.ModelChoiceField(
+    allowed_service = ServiceChoiceField(
         Service.objects.all(),
         label=_lazy("Assume that every member allowed"),
         required=False,
@@ -138,7 +145,7 @@ class DraftedRuleForm(RuleFieldsForm):
     """A rule that is simulated before it is stored. Without an effect there is no rule."""
 
     effect = forms.ChoiceField(label=_lazy("Effect"), choices=EFFECT_CHOICES, required=False)
-    service = forms.ModelChoiceField(
+    service = ServiceChoiceField(
         Service.objects.all(), label=_lazy("Service"), required=False, empty_label=ALL_SERVICES
     )
     second = make_second_signature_field(_lazy("Second approval"))

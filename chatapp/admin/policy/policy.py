@@ -25,7 +25,14 @@ from mcpconfig.admin.filters import EmptyChoiceMixin
 
 from . import simulator
 from .draft_forms import ALL_MEMBERS, ALL_SERVICES, NO_SECOND_APPROVAL
-from .forms import HousePolicyForm, LimitForm, PolicyTestForm, RuleForm, describe_failing
+from .forms import (
+    HousePolicyForm,
+    LimitForm,
+    PolicyTestForm,
+    RuleForm,
+    ServiceChoiceField,
+    describe_failing,
+)
 from .sentences import describe_limit, describe_rule, describe_test
 
 if TYPE_CHECKING:
@@ -46,8 +53,8 @@ class ServiceOfCallFilter(EmptyChoiceMixin, admin.RelatedFieldListFilter):
     empty_choice = _lazy("Built-in tools")
 
 
-class EmptyChoicesMixin:
-    """Names the empty choice of a field. Django shows dashes."""
+class ChoicesMixin:
+    """Names the empty choice of a field, for which Django shows dashes, and each service."""
 
     # The labels by the name of the field.
     empty_choices: "ClassVar[dict[str, StrOrPromise]]" = {}
@@ -55,11 +62,13 @@ class EmptyChoicesMixin:
     def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
         if db_field.name in self.empty_choices:
             kwargs["empty_label"] = self.empty_choices[db_field.name]
+        if db_field.name == "service":
+            kwargs["form_class"] = ServiceChoiceField
         page: Any = super()
         return page.formfield_for_foreignkey(db_field, request, **kwargs)
 
 
-class PolicyAdmin(EmptyChoicesMixin, admin.ModelAdmin):
+class PolicyAdmin(ChoicesMixin, admin.ModelAdmin):
     """A part of the policy. There are no bulk actions, because policy tests run for each change."""
 
     actions = None
@@ -255,7 +264,7 @@ class HousePolicyAdmin(PolicyAdmin):
 
 
 @admin.register(PolicyTest)
-class PolicyTestAdmin(EmptyChoicesMixin, admin.ModelAdmin):
+class PolicyTestAdmin(ChoicesMixin, admin.ModelAdmin):
     empty_list = _lazy(
         "No policy tests yet. Add a call and its expected decision. A policy change that fails a "
         "test is not saved."
