@@ -104,7 +104,7 @@ class ToolSettingInline(admin.TabularInline):
         *("name", "is_enabled", "level", "is_safe_to_repeat", "wants_review"),
         *("guidance", "short_hash"),
     )
-    formfield_overrides: ClassVar = {TextField: {"widget": Textarea(attrs={"rows": 2, "cols": 24})}}
+    formfield_overrides: ClassVar = {TextField: {"widget": Textarea(attrs={"rows": 2, "cols": 20})}}
     readonly_fields = ("short_hash",)
     extra = 1
 
