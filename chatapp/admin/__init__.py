@@ -12,6 +12,7 @@ from chatapp.views.account.sign_in import redirect_to_sign_in
 
 from .activity import approvals, conversations, log, tasks, trials, turns
 from .badges import EMPTY
+from .glossary import list_terms
 from .models import chat_models, providers
 from .people import access_tokens, groups, members, usage
 from .policy import policy, second_signatures
@@ -51,9 +52,10 @@ _show_index = admin.site.index
 def show_overview(
     request: HttpRequest, extra_context: dict[str, Any] | None = None
 ) -> TemplateResponse:
-    """The index of the admin, with what a new installation still needs."""
+    """The index of the admin, with what a new installation still needs and a glossary."""
     setup = load_setup_checklist(cast(Member, request.user))
-    return _show_index(request, {"setup": setup, **(extra_context or {})})
+    context = {"setup": setup, "glossary": list_terms(), **(extra_context or {})}
+    return _show_index(request, context)
 
 
 admin.site.index = show_overview  # type: ignore[method-assign]

@@ -21,10 +21,10 @@ SERVICE = gettext_lazy("Add a service")
 SERVICE_HELP = gettext_lazy("An MCP server gives the assistant tools.")
 TOOLS = gettext_lazy("Confirm its tools")
 TOOLS_HELP = gettext_lazy("Unconfirmed tools need approval every time.")
-PEOPLE = gettext_lazy("Invite people")
+PEOPLE = gettext_lazy("Invite members")
 PEOPLE_HELP = gettext_lazy("Add a member, then send them their sign-in link.")
 APPROVAL = gettext_lazy("Try an approval")
-APPROVAL_HELP = gettext_lazy("In the chat, ask for something risky. Then allow or deny it.")
+APPROVAL_HELP = gettext_lazy("In the chat, ask for something risky. Then approve or deny it.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

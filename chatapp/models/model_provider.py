@@ -37,17 +37,17 @@ class ModelProvider(models.Model):
 
     class KeyPlace(models.TextChoices):
         STORED = "stored", _("Stored here, encrypted")
-        ENVIRONMENT = "environment", _("In the server’s environment, with the address")
+        ENVIRONMENT = "environment", _("In the server’s environment (key and address)")
         NONE = "none", _("No key needed")
 
     slug = models.SlugField(
         _("short name"),
         max_length=40,
         unique=True,
-        help_text=_("The first part of its model IDs, before the colon."),
+        help_text=_("Comes before the colon in model IDs, such as openai in openai:MODEL."),
     )
     kind = models.CharField(_("kind"), max_length=11, choices=Kind.choices)
-    label = models.CharField(_("name"), max_length=80, help_text=_("The name that people see."))
+    label = models.CharField(_("name"), max_length=80, help_text=_("The name that members see."))
     is_enabled = models.BooleanField(_("enabled"), default=True)
     position = models.PositiveSmallIntegerField(
         _("position"),
@@ -81,8 +81,9 @@ class ModelProvider(models.Model):
         _("allow unlisted models"),
         default=False,
         help_text=_(
-            "Members may also use models that are not listed, by their ID. If a listed model "
-            "has a second ID at the provider, they can use it without its restrictions."
+            "Members may also use models that are not listed, by their ID. Warning: a "
+            "restricted model may have another ID at the provider. Members can use that ID "
+            "without the restrictions."
         ),
     )
 
@@ -186,19 +187,23 @@ class ChatModel(models.Model):
     name = models.CharField(
         _("name"),
         max_length=150,
-        help_text=_("The provider’s name for the model. For Azure, the deployment."),
+        help_text=_("The provider’s name for the model. For Azure OpenAI, the deployment name."),
     )
     label = models.CharField(
         _("display name"), max_length=100, blank=True, help_text=_("Shown instead of the name.")
     )
     is_enabled = models.BooleanField(_("enabled"), default=True)
-    position = models.PositiveSmallIntegerField(_("position"), default=10)
+    position = models.PositiveSmallIntegerField(
+        _("position"),
+        default=10,
+        help_text=_("Lower numbers come first among the models of the provider."),
+    )
 
     context_tokens = models.PositiveIntegerField(
         _("context"), null=True, blank=True, help_text=_("Maximum tokens in one request.")
     )
     output_tokens = models.PositiveIntegerField(
-        _("longest answer"), null=True, blank=True, help_text=_("Maximum tokens in one answer.")
+        _("model’s maximum answer (tokens)"), null=True, blank=True
     )
     takes_pictures = models.BooleanField(_("accepts images"), null=True, blank=True)
     takes_documents = models.BooleanField(_("accepts PDF"), null=True, blank=True)
@@ -257,17 +262,18 @@ class ChatModel(models.Model):
         _("reasoning"), max_length=6, choices=Effort.choices, blank=True, default=""
     )
     asked_tokens = models.PositiveIntegerField(
-        _("answer limit"),
+        _("stop answers after (tokens)"),
         null=True,
         blank=True,
         validators=[MinValueValidator(1)],
-        help_text=_("An answer stops after this many tokens. If empty, the provider default."),
+        help_text=_("If empty, the provider default."),
     )
     temperature = models.FloatField(
         _("temperature"),
         null=True,
         blank=True,
         validators=[MinValueValidator(0.0), MaxValueValidator(2.0)],
+        help_text=_("How varied answers are, from 0 to 2. If empty, the provider default."),
     )
     system_prompt = models.TextField(
         _("system prompt"),

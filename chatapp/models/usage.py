@@ -77,14 +77,16 @@ class Allowance(models.Model):
     is_shared = models.BooleanField(
         _("shared"),
         default=False,
-        help_text=_("All members of the group share it. If off, each member has their own."),
+        help_text=_(
+            "The group has one allowance together. If off, each member has a separate one."
+        ),
     )
     tokens = models.PositiveBigIntegerField(
         _("tokens"),
         null=True,
         blank=True,
         validators=[MinValueValidator(1)],
-        help_text=_("Input and output tokens per month."),
+        help_text=_("Input and output tokens per month (UTC). If empty, tokens are not limited."),
     )
     cost = models.DecimalField(
         _("cost"),
@@ -93,7 +95,10 @@ class Allowance(models.Model):
         null=True,
         blank=True,
         validators=[MinValueValidator(Decimal("0.01"))],
-        help_text=_("Per month. Only models priced in this currency count."),
+        help_text=_(
+            "Per month (UTC), in the currency below. Only models priced in that currency count. "
+            "If empty, costs are not limited."
+        ),
     )
     currency = models.CharField(
         _("currency"), max_length=3, default="USD", validators=[check_currency]
@@ -122,4 +127,4 @@ class Allowance(models.Model):
                 else gettext("each member of %(group)s")
             )
             return text % {"group": self.group}
-        return str(self.person or gettext("everybody"))
+        return str(self.person or gettext("every member"))

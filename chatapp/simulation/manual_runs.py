@@ -53,7 +53,7 @@ logger = logging.getLogger(__name__)
 State = ToolCall.State
 
 TWO_SIGN = gettext_lazy(
-    "This needs two approvals, so you cannot try it here. Use the tool in a chat."
+    "This needs a second approval, so you cannot try it here. Use the tool in a chat."
 )
 CHANGED = gettext_lazy("The tool or its service changed, so it was not run. Review it again.")
 WORKER_DIED = {

@@ -38,9 +38,9 @@ ASKS = {
     (0, False): gettext_lazy("needs approval without typed confirmation"),
     (1, None): gettext_lazy("needs one approval"),
     (1, True): gettext_lazy("needs one approval with typed confirmation"),
-    (2, None): gettext_lazy("needs two approvals"),
-    (2, True): gettext_lazy("needs two approvals with typed confirmation"),
-    (2, False): gettext_lazy("needs two approvals without typed confirmation"),
+    (2, None): gettext_lazy("needs a second approval"),
+    (2, True): gettext_lazy("needs a second approval with typed confirmation"),
+    (2, False): gettext_lazy("needs a second approval without typed confirmation"),
 }
 # The source of the untrusted content of a test that says so.
 STRANGERS = "a service open to strangers"

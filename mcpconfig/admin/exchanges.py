@@ -15,6 +15,7 @@ from mcpconfig.models import Exchange
 from mcpconfig.trace.formatting import format_body
 
 from .display import EMPTY, render_json
+from .filters import SeveralValuesFilter
 from .read_only import ReadOnlyMixin
 
 
@@ -31,7 +32,10 @@ class ExchangeAdmin(ReadOnlyMixin, admin.ModelAdmin):
         "response_bytes",
         "duration_ms",
     )
-    list_filter = ("service", "operation", "status", "era", "kind")
+    list_filter = (
+        "service",
+        *((name, SeveralValuesFilter) for name in ("operation", "status", "era", "kind")),
+    )
     list_select_related = ("service",)
     search_fields = ("=operation_id", "=round_id", "rpc_method")
     date_hierarchy = "created_at"

@@ -32,5 +32,12 @@ class EmptyChoiceMixin:
         self.empty_value_display = escape(self.empty_choice)
 
 
+class SeveralValuesFilter(admin.AllValuesFieldListFilter):
+    """A filter by value. It is hidden while all rows have the same value."""
+
+    def has_output(self) -> bool:
+        return len(self.lookup_choices) > 1 or self.lookup_val is not None
+
+
 class AccessFilter(HeadingMixin, admin.ChoicesFieldListFilter):
     heading = _lazy("access")

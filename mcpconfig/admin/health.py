@@ -6,6 +6,7 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils.safestring import SafeString
+from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 
 from mcpconfig.models import Service
@@ -48,7 +49,7 @@ def redirect_after_retry(
 
 
 def render_state(service: Service) -> SafeString:
-    return render_badge(_TONES.get(service.state, "quiet"), str(service.state.label))
+    return render_badge(_TONES.get(service.state, "quiet"), str(capfirst(service.state.label)))
 
 
 def describe_last_failure(service: Service) -> str:

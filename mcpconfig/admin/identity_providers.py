@@ -14,13 +14,15 @@ from mcpconfig.models import IdentityProvider
 from mcpconfig.oauth.servers.client_metadata import build_company_redirect_uri
 from mcpconfig.services.identity_provider_form import IdentityProviderForm
 
-PUBLIC_URL_MISSING = _lazy("Set PUBLIC_URL first. The redirect URI begins with it.")
+PUBLIC_URL_MISSING = _lazy(
+    "Set PUBLIC_URL in the server’s environment first. The redirect URI begins with it."
+)
 
 
 @admin.register(IdentityProvider)
 class IdentityProviderAdmin(admin.ModelAdmin):
     empty_list = _lazy(
-        "No identity providers yet. Add one if people sign in to services with a company account."
+        "No identity providers yet. Add one if members sign in to services with a company account."
     )
     form = IdentityProviderForm
     list_display = ("name", "title", "issuer", "service_count", "people_count")
@@ -53,7 +55,7 @@ class IdentityProviderAdmin(admin.ModelAdmin):
             form.store()
         if change and {"issuer", "client_id"} & set(form.changed_data):
             text = _(
-                "Everybody must sign in again. The sign-ins of the old issuer or client are gone."
+                "All members must sign in again. The sign-ins of the old issuer or client are gone."
             )
             messages.warning(request, text)
 
@@ -64,13 +66,13 @@ class IdentityProviderAdmin(admin.ModelAdmin):
             return str(PUBLIC_URL_MISSING)
         if not provider.name:
             uri = f"{settings.PUBLIC_URL}/oauth/company/NAME/callback"
-            return _("%(uri)s, with NAME replaced by the name above") % {"uri": uri}
+            return _("%(uri)s, with NAME replaced by the short name above") % {"uri": uri}
         return build_company_redirect_uri(provider, settings.PUBLIC_URL)
 
     @admin.display(description=_lazy("Services"))
     def service_count(self, provider: IdentityProvider) -> int:
         return int(getattr(provider, "service_count", 0))
 
-    @admin.display(description=_lazy("People signed in"))
+    @admin.display(description=_lazy("Members signed in"))
     def people_count(self, provider: IdentityProvider) -> int:
         return int(getattr(provider, "people_count", 0))

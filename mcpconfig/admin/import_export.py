@@ -135,8 +135,8 @@ def _add_services(pages: ServicePages, request: HttpRequest) -> HttpResponse:
     for service in add_planned(plans.values()):
         pages.log_addition(request, service, _("Imported."))
     text = ngettext(
-        "Added %(number)s service. Test it and fetch its tools before people use it.",
-        "Added %(number)s services. Test them and fetch their tools before people use them.",
+        "Added %(number)s service. Test it and fetch its tools before members use it.",
+        "Added %(number)s services. Test them and fetch their tools before members use them.",
         len(plans),
     )
     messages.success(request, text % {"number": len(plans)})

@@ -55,7 +55,7 @@ class ServiceAdmin(ServicePages):
         "last_failure",
         "next_try",
         "last_success_at",
-        "known_transport",
+        "detected_transport",
         "known_era",
         "tools_listed_at",
         "left_out_tools",
@@ -167,9 +167,14 @@ class ServiceAdmin(ServicePages):
     def tools(self, service: Service) -> int:
         return int(getattr(service, "tool_count", 0))
 
-    @admin.display(description=_lazy("Tools left out"))
+    @admin.display(description=_lazy("Detected transport"))
+    def detected_transport(self, service: Service) -> str:
+        return str(dict(Service.Transport.choices).get(service.known_transport, EMPTY))
+
+    @admin.display(description=_lazy("Tools skipped when fetching"))
     def left_out_tools(self, service: Service) -> str:
-        return "; ".join(f"{tool['name']}: {tool['reason']}" for tool in service.left_out) or EMPTY
+        skipped = [f"{tool['name']}: {tool['reason']}" for tool in service.left_out]
+        return "; ".join(skipped) or _("none")
 
     @admin.action(description=_lazy("Enable selected services"), permissions=["change"])
     def enable(self, request: HttpRequest, chosen: QuerySet[Service]) -> None:

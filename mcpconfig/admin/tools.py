@@ -11,8 +11,10 @@ from django.utils.translation import gettext_lazy as _lazy
 from mcpconfig.models import ToolDefinition, ToolSetting
 from mcpconfig.services.tool_definitions import TOOL_STATES, describe_tool_state
 
-from .display import render_json
+from .display import EMPTY, render_json
 from .read_only import ReadOnlyMixin
+
+HASH_CHARACTERS = 8
 
 
 @admin.register(ToolDefinition)
@@ -100,8 +102,13 @@ class ToolSettingInline(admin.TabularInline):
     verbose_name_plural = _lazy("tool settings")
     fields = (
         *("name", "is_enabled", "level", "is_safe_to_repeat", "wants_review"),
-        *("guidance", "confirmed_hash"),
+        *("guidance", "short_hash"),
     )
-    formfield_overrides: ClassVar = {TextField: {"widget": Textarea(attrs={"rows": 2, "cols": 24})}}
-    readonly_fields = ("confirmed_hash",)
+    formfield_overrides: ClassVar = {TextField: {"widget": Textarea(attrs={"rows": 2, "cols": 20})}}
+    readonly_fields = ("short_hash",)
     extra = 1
+
+    @admin.display(description=_lazy("Confirmed hash"))
+    def short_hash(self, setting: ToolSetting) -> str:
+        """Return the beginning of the hash. The page of the definition has all of it."""
+        return setting.confirmed_hash[:HASH_CHARACTERS] or EMPTY

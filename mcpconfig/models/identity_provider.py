@@ -15,13 +15,16 @@ class IdentityProvider(models.Model):
     """Where the people of a company sign in, once for all services that are opened that way."""
 
     name = models.SlugField(
-        _("name"),
+        _("short name"),
         max_length=60,
         unique=True,
-        help_text=_("Short name; part of the redirect URI."),
+        help_text=_("Part of the redirect URI."),
     )
     title = models.CharField(
-        _("title"), max_length=100, blank=True, help_text=_("The name that people see.")
+        _("name"),
+        max_length=100,
+        blank=True,
+        help_text=_("The name that members see. If empty, the short name."),
     )
     issuer = models.CharField(
         _("issuer"),

@@ -123,10 +123,10 @@ class Service(models.Model):
         NONE = "none", _("None")
         BEARER = "bearer", _("Bearer token")
         HEADERS = "headers", _("Headers")
-        OAUTH_USER = "oauth_user", _("Each person signs in (OAuth)")
+        OAUTH_USER = "oauth_user", _("Each member signs in (OAuth)")
         OAUTH_SHARED = "oauth_shared", _("One sign-in for all (OAuth)")
         CLIENT_CREDENTIALS = "client_credentials", _("Client credentials (OAuth)")
-        COMPANY = "company", _("Company sign-in (each person)")
+        COMPANY = "company", _("Company sign-in (each member)")
 
     class Visibility(models.TextChoices):
         PRIVATE = "private", _("Only the owner")
@@ -135,7 +135,7 @@ class Service(models.Model):
 
     class NewTools(models.TextChoices):
         WAIT = "wait", _("wait for an admin")
-        PASS = "pass", _("confirmed automatically")
+        PASS = "pass", _("are confirmed automatically")
 
     class State(models.TextChoices):
         OFF = "off", _("off")
@@ -154,13 +154,16 @@ class Service(models.Model):
     PERSONAL = (Authentication.OAUTH_USER, Authentication.COMPANY)
 
     name = models.SlugField(
-        _("name"),
+        _("short name"),
         max_length=60,
         unique=True,
         help_text=_("Prefix for its tool names."),
     )
     title = models.CharField(
-        _("title"), max_length=100, blank=True, help_text=_("The name that people see.")
+        _("name"),
+        max_length=100,
+        blank=True,
+        help_text=_("The name that members see. If empty, the short name."),
     )
     description = models.TextField(_("description"), blank=True)
     icon = models.CharField(
@@ -168,7 +171,7 @@ class Service(models.Model):
         max_length=16,
         blank=True,
         validators=[check_icon],
-        help_text=_("An emoji or a letter. If empty, the first letter of the title."),
+        help_text=_("An emoji or a letter. If empty, the first letter of the name."),
     )
     colour = models.CharField(
         _("colour"),
@@ -190,8 +193,8 @@ class Service(models.Model):
         _("on by default"),
         default=True,
         help_text=_(
-            "Each person can change this for themselves. If off, its tools are used only "
-            "when a person turns them on or mentions them."
+            "Each member can change this for themselves. If off, its tools are used only "
+            "when a member turns them on or mentions them."
         ),
     )
     url = models.CharField(_("URL"), max_length=2000)
@@ -214,7 +217,7 @@ class Service(models.Model):
         null=True,
         blank=True,
         related_name="services",
-        help_text=_("For company sign-in. People sign in there once for all such services."),
+        help_text=_("For company sign-in. Members sign in there once for all such services."),
     )
     scopes = models.CharField(
         _("scopes"),
@@ -234,15 +237,17 @@ class Service(models.Model):
     is_trusted = models.BooleanField(
         _("trusted"),
         default=False,
-        help_text=_("What the service says about its tools may lower their risk."),
+        help_text=_(
+            "If on, the annotations that the service gives its tools may lower their risk."
+        ),
     )
     is_open = models.BooleanField(
         _("returns untrusted content"),
         default=False,
         help_text=_(
-            "Results may contain text from anyone, like web pages or email. After the "
-            "assistant reads such a result, tools that do more than read need approval "
-            "again. So do calls that send data to an address or a recipient."
+            "Results may contain text from anyone, like web pages or email. After such a "
+            "result, tools that do more than read need approval, and so do calls that send data "
+            "to an address or a recipient."
         ),
     )
     new_tools = models.CharField(
@@ -286,7 +291,7 @@ class Service(models.Model):
     # and is not its owner's to change.
     added_by = models.ForeignKey(
         project_settings.AUTH_USER_MODEL,
-        verbose_name=_("added by"),
+        verbose_name=_("creator"),
         on_delete=models.SET_NULL,
         null=True,
         editable=False,
@@ -302,10 +307,10 @@ class Service(models.Model):
         Group, blank=True, related_name="services", verbose_name=_("groups")
     )
     shares_tools = models.BooleanField(
-        _("tools visible to others"),
+        _("show tools to members"),
         default=True,
         help_text=_(
-            "People who may use the service see its name and description. If on, "
+            "Members who may use the service see its name and description. If on, "
             "they also see its tools. Only admins see the configuration."
         ),
     )
@@ -314,14 +319,15 @@ class Service(models.Model):
         _("reconnect automatically"),
         default=True,
         help_text=_(
-            "After a failure, retries after 1, 2, 4, 8 and 16 seconds. Never retries a tool call."
+            "After a failure, retries after 1 second and doubles the wait each time, up to the "
+            "maximum retries. Never retries a tool call."
         ),
     )
     most_retries = models.PositiveSmallIntegerField(
         _("maximum retries"),
         default=5,
         validators=[MaxValueValidator(10)],
-        help_text=_("After that, a person must retry by hand."),
+        help_text=_("After that, someone must retry by hand."),
     )
 
     sign_in_changed_at = models.DateTimeField(_("sign-in changed at"), null=True, editable=False)
@@ -331,7 +337,7 @@ class Service(models.Model):
     known_era = models.CharField(_("MCP protocol"), max_length=20, blank=True, editable=False)
     discovery = models.JSONField(_("discovery"), null=True, editable=False)
     detected_at = models.DateTimeField(_("detected at"), null=True, editable=False)
-    left_out = models.JSONField(_("tools left out"), default=list, editable=False)
+    left_out = models.JSONField(_("tools skipped when fetching"), default=list, editable=False)
     tools_listed_at = models.DateTimeField(_("tools fetched at"), null=True, editable=False)
     tools_fresh_until = models.DateTimeField(_("tools fresh until"), null=True, editable=False)
     last_success_at = models.DateTimeField(_("last success at"), null=True, editable=False)

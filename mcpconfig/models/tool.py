@@ -95,7 +95,7 @@ class ToolSetting(models.Model):
     wants_review = models.BooleanField(
         _("review results"),
         default=False,
-        help_text=_("A person reviews each result before the assistant sees it."),
+        help_text=_("The member reviews each result before the assistant sees it."),
     )
     guidance = models.TextField(_("instructions"), max_length=MAX_GUIDANCE_CHARACTERS, blank=True)
     mark = ChangeMark(_("change mark"), editable=False, default=0)

@@ -82,10 +82,10 @@ def _describe_needed_sign_ins(service: Service, sign_ins: list[SignIn]) -> str:
             return (
                 _("an admin needs to sign in again")
                 if ended
-                else _("an admin needs to sign in for everybody")
+                else _("an admin needs to sign in for all members")
             )
         case Authentication.OAUTH_USER | Authentication.COMPANY if ended:
-            return _("%(count)s of %(total)s people need to sign in again") % {
+            return _("%(count)s of %(total)s members need to sign in again") % {
                 "count": ended,
                 "total": len(sign_ins),
             }

@@ -31,10 +31,13 @@ class IdentityProviderForm(forms.ModelForm):
         self._had_secret = bool(self.instance.secret)
         if "client_secret" in self.fields:  # a person with view permission only
             self.fields["client_secret"].help_text = (
-                _("Or a private key in PEM form, which then signs each request. Currently: set.")
+                _(
+                    "A client secret, or a private key in PEM format that signs each request. "
+                    "Currently: set."
+                )
                 if self._had_secret
                 else _(
-                    "Or a private key in PEM form, which then signs each request. "
+                    "A client secret, or a private key in PEM format that signs each request. "
                     "Currently: not set."
                 )
             )

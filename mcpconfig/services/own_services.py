@@ -1,7 +1,7 @@
 """Services that members add for themselves: their form, fixed fields and limits."""
 
 from datetime import timedelta
-from typing import Any, ClassVar
+from typing import Any
 
 from django.contrib.auth.models import AbstractUser
 from django.core.exceptions import ValidationError
@@ -75,12 +75,7 @@ class OwnServiceForm(ServiceForm):
 
     class Meta(ServiceForm.Meta):
         fields = ("name", "title", "description", "url", "authentication")  # type: ignore[assignment]
-        labels: ClassVar = {
-            "name": gettext_lazy("Short name"),
-            "title": gettext_lazy("Name"),
-            "authentication": gettext_lazy("Sign-in"),
-            "url": gettext_lazy("Address (URL)"),
-        }
+        labels = {"authentication": gettext_lazy("Sign-in"), "url": gettext_lazy("Address (URL)")}
 
     def __init__(self, *args: Any, owner: AbstractUser, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

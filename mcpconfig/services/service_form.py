@@ -110,7 +110,7 @@ class ServiceForm(forms.ModelForm):
             if not cleaned.get(field) and not self._keeps_secret(field):
                 text = _("Required. A service with a new URL doesn’t keep its credentials.")
                 if field == "identity_provider":
-                    text = _("Choose where people sign in. An admin sets up identity providers.")
+                    text = _("Choose where members sign in. An admin sets up identity providers.")
                 self.add_error(field, text)
         return cleaned
 

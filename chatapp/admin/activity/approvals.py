@@ -6,10 +6,11 @@ from django.utils.translation import gettext_lazy as _lazy
 
 from chatapp.admin.badges import render_badge
 from chatapp.models import Approval
+from mcpconfig.admin.filters import SeveralValuesFilter
 from mcpconfig.admin.read_only import ReadOnlyMixin
 
 from .chat_reasons import ReasonFirstMixin
-from .filters import ServiceFilter
+from .filters import CreatedFilter, ServiceFilter
 
 
 @admin.register(Approval)
@@ -27,7 +28,12 @@ class ApprovalAdmin(ReasonFirstMixin, ReadOnlyMixin, admin.ModelAdmin):
         "decided_at",
         "expires_at",
     )
-    list_filter = ("state", "tool_call__risk", "created_at", ("tool_call__service", ServiceFilter))
+    list_filter = (
+        "state",
+        ("tool_call__risk", SeveralValuesFilter),
+        ("created_at", CreatedFilter),
+        ("tool_call__service", ServiceFilter),
+    )
     list_select_related = (
         "tool_call__service",
         "tool_call__turn__conversation__owner",

@@ -77,7 +77,7 @@ def open_chat(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
         return redirect(target)
     context = {
         **admin.site.each_context(request),
-        "title": _("Open another person’s chat"),
+        "title": _("Open another member’s chat"),
         "owner": owner.name,
         "form": form,
         "next": target,

@@ -14,9 +14,11 @@ from django.utils.translation import gettext_lazy as _lazy
 from chatapp.admin.badges import EMPTY
 from chatapp.audit import chat_access, evidence
 from chatapp.models import Conversation, Message, Part
+from mcpconfig.admin.filters import SeveralValuesFilter
 from mcpconfig.admin.read_only import ReadOnlyMixin
 
 from .chat_reasons import ReasonFirstMixin, ask_first, open_chat
+from .filters import LastActiveFilter
 
 
 class MessageInline(ReadOnlyMixin, admin.TabularInline):
@@ -52,7 +54,7 @@ class ConversationAdmin(ReasonFirstMixin, ReadOnlyMixin, admin.ModelAdmin):
     empty_list = _lazy("No chats yet. The chats of all members appear here.")
     conversation_path = "pk"
     list_display = ("title_or_new", "owner", "model", "message_count", "active_at", "created_at")
-    list_filter = ("active_at", "model")
+    list_filter = (("active_at", LastActiveFilter), ("model", SeveralValuesFilter))
     list_select_related = ("owner",)
     search_fields = ("title", "owner__username")
     ordering = ("-active_at",)

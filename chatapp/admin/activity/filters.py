@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy as _lazy
 
 from chatapp.admin.badges import CALL_STATES
 from chatapp.models import ToolCall
-from mcpconfig.admin.filters import EmptyChoiceMixin, HeadingMixin
+from mcpconfig.admin.filters import EmptyChoiceMixin, HeadingMixin, SeveralValuesFilter
 
 
 class CallStateFilter(admin.SimpleListFilter):
@@ -31,24 +31,36 @@ class ServiceFilter(EmptyChoiceMixin, admin.RelatedFieldListFilter):
     empty_choice = _lazy("No service")
 
 
-class NamedListFilter(admin.AllValuesFieldListFilter):
-    """A filter by name. Entries without a name get the label "no one"."""
+class NamedListFilter(SeveralValuesFilter):
+    """A filter by name. Entries without a name are those of the server, as in the list."""
 
     def choices(self, changelist: Any) -> Iterator[Any]:
         for choice in super().choices(changelist):
-            yield {**choice, "display": choice["display"] or _("no one")}
+            yield {**choice, "display": choice["display"] or _("server")}
 
 
 class ActorFilter(HeadingMixin, NamedListFilter):
-    heading = _lazy("who acted")
+    heading = _lazy("actor")
 
 
 class ConcernedFilter(HeadingMixin, NamedListFilter):
-    heading = _lazy("member concerned")
+    heading = _lazy("member")
 
 
 class DateFilter(HeadingMixin, admin.DateFieldListFilter):
     heading = _lazy("date")
+
+
+class CreatedFilter(HeadingMixin, admin.DateFieldListFilter):
+    heading = _lazy("date created")
+
+
+class SentFilter(HeadingMixin, admin.DateFieldListFilter):
+    heading = _lazy("date sent")
+
+
+class LastActiveFilter(HeadingMixin, admin.DateFieldListFilter):
+    heading = _lazy("last activity")
 
 
 class StateFilter(HeadingMixin, admin.ChoicesFieldListFilter):

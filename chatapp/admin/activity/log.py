@@ -25,7 +25,7 @@ class LogAdmin(ReadOnlyMixin, admin.ModelAdmin):
     empty_list = _lazy(
         "No entries yet. Decisions, tool calls and changes by admins are recorded here."
     )
-    list_display = ("position", "time", "kind", "about", "sentence", "actor", "person")
+    list_display = ("position", "time", "title", "about", "sentence", "actor", "person")
     list_filter = (
         "kind",
         ("at", DateFilter),
@@ -56,11 +56,15 @@ class LogAdmin(ReadOnlyMixin, admin.ModelAdmin):
         time = format_to_the_second(entry.at, "SHORT_DATETIME_FORMAT")
         return format_html('<span class="nowrap">{}</span>', time)
 
-    @admin.display(description=_lazy("Done by"), ordering="actor_name")
+    @admin.display(description=_lazy("Kind"), ordering="kind")
+    def title(self, entry: LogEntry) -> str:
+        return build_line(entry).title
+
+    @admin.display(description=_lazy("Actor"), ordering="actor_name")
     def actor(self, entry: LogEntry) -> str:
         return entry.actor_name or _("server")
 
-    @admin.display(description=_lazy("For"), ordering="person_name")
+    @admin.display(description=_lazy("Member"), ordering="person_name")
     def person(self, entry: LogEntry) -> str:
         return entry.person_name
 

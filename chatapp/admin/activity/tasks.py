@@ -13,7 +13,7 @@ from django_tasks_db.models import DBTaskResult, get_date_max
 from chatapp.admin.badges import EMPTY, render_badge
 from mcpconfig.admin.read_only import ReadOnlyMixin
 
-from .filters import StateFilter
+from .filters import DateFilter, StateFilter
 
 # Names of states whose colours the badges have.
 BADGES = {"READY": "queued", "RUNNING": "running", "FAILED": "failed", "SUCCESSFUL": "succeeded"}
@@ -24,7 +24,7 @@ admin.site.unregister(DBTaskResult)
 class TaskAdmin(ReadOnlyMixin, admin.ModelAdmin):
     empty_list = _lazy("No background tasks yet. Their runs and errors appear here.")
     list_display = ("name", "state", "failure", "attempts", "enqueued_at", "finished_at")
-    list_filter = (("status", StateFilter), "enqueued_at")
+    list_filter = (("status", StateFilter), ("enqueued_at", DateFilter))
     ordering = ("-enqueued_at",)
     # The queue and the priority are the same for all, and no task of ours returns anything.
     fields = (

@@ -10,9 +10,10 @@ from django.utils.translation import gettext_lazy as _lazy
 from chatapp.admin.badges import EMPTY, describe_seconds, render_badge
 from chatapp.models import Trial
 from chatapp.permissions.reasons import translate_reason
+from mcpconfig.admin.filters import SeveralValuesFilter
 from mcpconfig.admin.read_only import ReadOnlyMixin
 
-from .filters import ServiceFilter
+from .filters import SentFilter, ServiceFilter
 
 
 @admin.register(Trial)
@@ -21,7 +22,12 @@ class TrialAdmin(ReadOnlyMixin, admin.ModelAdmin):
         "No trials yet. To run a tool by hand, open its service and choose “Try it”."
     )
     list_display = ("tool_id", "person", "risk_badge", "state_badge", "sent_at", "duration")
-    list_filter = ("state", "risk", ("service", ServiceFilter), "sent_at")
+    list_filter = (
+        "state",
+        ("risk", SeveralValuesFilter),
+        ("service", ServiceFilter),
+        ("sent_at", SentFilter),
+    )
     list_select_related = ("person",)
     search_fields = ("tool_id", "person__username")
     fields = (

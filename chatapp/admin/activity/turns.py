@@ -15,10 +15,11 @@ from django.utils.translation import gettext_lazy as _lazy
 from chatapp.admin.badges import EMPTY, describe_seconds, render_badge, render_call_state
 from chatapp.models import Approval, Step, ToolCall, Turn
 from chatapp.permissions.reasons import translate_reason
+from mcpconfig.admin.filters import SeveralValuesFilter
 from mcpconfig.admin.read_only import ReadOnlyMixin
 
 from .chat_reasons import ReasonFirstMixin
-from .filters import CallStateFilter, ServiceFilter
+from .filters import CallStateFilter, CreatedFilter, ServiceFilter
 
 
 class StepInline(ReadOnlyMixin, admin.TabularInline):
@@ -98,7 +99,7 @@ class TurnAdmin(ReasonFirstMixin, ReadOnlyMixin, admin.ModelAdmin):
         "reason",
         "duration",
     )
-    list_filter = ("state", "created_at", "model")
+    list_filter = ("state", ("created_at", CreatedFilter), ("model", SeveralValuesFilter))
     list_select_related = ("conversation__owner",)
     search_fields = ("conversation__title", "conversation__owner__username", "model")
     ordering = ("-created_at",)
@@ -144,7 +145,7 @@ class ToolCallAdmin(ReasonFirstMixin, ReadOnlyMixin, admin.ModelAdmin):
         "decided_by",
         "sent_at",
     )
-    list_filter = (CallStateFilter, "risk", ("service", ServiceFilter))
+    list_filter = (CallStateFilter, ("risk", SeveralValuesFilter), ("service", ServiceFilter))
     list_select_related = ("service", "turn__conversation__owner", "approval__decided_by")
     search_fields = ("tool_id", "turn__conversation__owner__username")
     ordering = ("-turn__created_at", "step", "position")

@@ -171,5 +171,5 @@ class ModelForm(forms.ModelForm):
             self.add_error("groups", _("Choose a group. Otherwise no one can use the model."))
         limit, output_tokens = cleaned.get("asked_tokens"), cleaned.get("output_tokens")
         if limit and output_tokens and limit > output_tokens:
-            self.add_error("asked_tokens", _("This is more than the longest answer of the model."))
+            self.add_error("asked_tokens", _("This is more than the model’s maximum answer."))
         return cleaned

@@ -8,7 +8,16 @@ from django.utils.translation import ngettext
 
 from chatapp.api import access_tokens
 from chatapp.models import AccessToken
+from mcpconfig.admin.filters import HeadingMixin
 from mcpconfig.admin.read_only import ReadOnlyMixin
+
+
+class RevokedFilter(HeadingMixin, admin.DateFieldListFilter):
+    heading = _lazy("revocation date")
+
+
+class ExpiryFilter(HeadingMixin, admin.DateFieldListFilter):
+    heading = _lazy("expiry date")
 
 
 @admin.register(AccessToken)
@@ -27,7 +36,7 @@ class AccessTokenAdmin(ReadOnlyMixin, admin.ModelAdmin):
         "expires_at",
         "last_used_at",
     )
-    list_filter = ("revoked_at", "expires_at", "person")
+    list_filter = (("revoked_at", RevokedFilter), ("expires_at", ExpiryFilter), "person")
     list_select_related = ("person",)
     search_fields = ("name", "prefix", "person__username")
     fields = (

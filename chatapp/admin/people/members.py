@@ -31,7 +31,9 @@ class NewMemberForm(ModelForm):
         required=False,
         strip=False,
         widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
-        help_text=_lazy("Leave empty to get a sign-in link. The member then sets a password."),
+        help_text=_lazy(
+            "If empty, you get a sign-in link to send to the member, who then sets a password."
+        ),
     )
 
     class Meta:
@@ -89,7 +91,7 @@ class MemberAdmin(TestedSavesMixin, UserAdmin):
     )
     fieldsets = (
         (None, {"fields": ["username", "password"]}),
-        (_lazy("Person"), {"fields": ["first_name", "last_name", "email"]}),
+        (_lazy("Personal details"), {"fields": ["first_name", "last_name", "email"]}),
         (_lazy("Rights"), {"fields": ["is_active", "is_staff", "groups"]}),
         (_lazy("Dates"), {"fields": ["last_login", "date_joined"]}),
     )

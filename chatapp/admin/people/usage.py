@@ -15,6 +15,7 @@ from django.utils.translation import gettext_lazy as _lazy
 
 from chatapp.admin.badges import EMPTY
 from chatapp.models import Allowance, UsageOfDay
+from mcpconfig.admin.filters import SeveralValuesFilter
 from mcpconfig.admin.read_only import ReadOnlyMixin
 
 
@@ -33,7 +34,7 @@ class UsageAdmin(ReadOnlyMixin, admin.ModelAdmin):
         "output_tokens",
         "money",
     )
-    list_filter = ("day", "model", "person")
+    list_filter = ("day", ("model", SeveralValuesFilter), "person")
     list_select_related = ("person",)
     date_hierarchy = "day"
     change_list_template = "admin/chatapp/usageofday/change_list.html"
@@ -70,7 +71,9 @@ class AllowanceForm(forms.ModelForm):
         model = Allowance
         fields = ("person", "group", "is_shared", "tokens", "cost", "currency")
         help_texts = {  # noqa: RUF012  # as in the documentation of Django
-            "person": _lazy("Leave this and the group empty to limit every member."),
+            "person": _lazy(
+                "If this and the group are empty, the allowance applies to each member separately."
+            ),
             "group": _lazy(
                 "Limits each member of the group. If Shared is on, limits the group as a whole."
             ),
@@ -94,6 +97,17 @@ class AllowanceAdmin(admin.ModelAdmin):
         "No allowances yet. Add one to limit what a member or a group can use in a month."
     )
     form = AllowanceForm
+    fieldsets = (
+        (
+            None,
+            {
+                "fields": ("person", "group", "is_shared", "tokens", "cost", "currency"),
+                "description": _lazy(
+                    "When an allowance is used up, no model answers until the next month (UTC)."
+                ),
+            },
+        ),
+    )
     list_display = ("__str__", "tokens", "money")
     list_select_related = ("person", "group")
     autocomplete_fields = ("person",)

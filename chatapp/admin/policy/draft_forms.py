@@ -10,12 +10,22 @@ from django.utils.translation import gettext_lazy as _lazy
 from chatapp.models import HousePolicy, Member, PolicyRule, SecondSignature, ToolLimit
 from mcpconfig.models import Service
 
-from .forms import SERVICE_OR_OWN, AnyToolInput, RuleFieldsForm, ToolInput, clean_hosts
+from .forms import (
+    SERVICE_OR_OWN,
+    AnyToolInput,
+    RuleFieldsForm,
+    ServiceChoiceField,
+    ToolInput,
+    clean_hosts,
+)
 from .sentences import describe_limit, describe_rule
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
 
+ALL_SERVICES = _lazy("All services")
+ALL_MEMBERS = _lazy("All members")
+NO_SECOND_APPROVAL = _lazy("No second approval")
 EFFECT_CHOICES = [("", _lazy("no new rule")), *PolicyRule.Effect.choices]
 
 
@@ -28,7 +38,7 @@ class PeriodForm(forms.Form):
 def make_second_signature_field(label: "StrOrPromise") -> "forms.ModelChoiceField[SecondSignature]":
     signatures = SecondSignature.objects.all()
     return forms.ModelChoiceField(
-        signatures, required=False, label=label, empty_label=_lazy("no second approval")
+        signatures, required=False, label=label, empty_label=NO_SECOND_APPROVAL
     )
 
 
@@ -53,12 +63,12 @@ class SimulationForm(PeriodForm):
 
     person = forms.ModelChoiceField(
         Member.objects.all(),
-        label=_lazy("Person"),
+        label=_lazy("Member"),
         required=False,
-        empty_label=_lazy("everybody"),
+        empty_label=ALL_MEMBERS,
     )
-    service = forms.ModelChoiceField(
-        Service.objects.all(), label=_lazy("Service"), required=False, empty_label=_lazy("all")
+    service = ServiceChoiceField(
+        Service.objects.all(), label=_lazy("Service"), required=False, empty_label=ALL_SERVICES
     )
     runs_up_to = forms.ChoiceField(
         label=_lazy("Runs without asking"), choices=HousePolicy.RunsUpTo.choices, required=False
@@ -78,23 +88,25 @@ class SimulationForm(PeriodForm):
         widget=forms.CheckboxSelectMultiple,
         label=_lazy("Limits to apply"),
     )
-    limit_calls = forms.IntegerField(label=_lazy("Calls a day"), min_value=0, required=False)
+    limit_calls = forms.IntegerField(
+        label=_lazy("Calls per day (UTC)"), min_value=0, required=False
+    )
     limit_tool = forms.CharField(label=_lazy("Tool"), widget=AnyToolInput, required=False)
-    limit_service = forms.ModelChoiceField(
+    limit_service = ServiceChoiceField(
         Service.objects.all(),
         label=_lazy("Service"),
         required=False,
-        empty_label=_lazy("all"),
+        empty_label=ALL_SERVICES,
     )
     limit_is_core = forms.BooleanField(label=_lazy("Only built-in tools"), required=False)
     limit_group = forms.ModelChoiceField(
         Group.objects.all(),
         label=_lazy("Group"),
         required=False,
-        empty_label=_lazy("everybody"),
+        empty_label=ALL_MEMBERS,
     )
     widest_consent = forms.ChoiceField(
-        label=_lazy("People may allow"), choices=HousePolicy.WidestConsent.choices, required=False
+        label=_lazy("Members may allow"), choices=HousePolicy.WidestConsent.choices, required=False
     )
     consents_to_high = forms.BooleanField(label=_lazy("Also high-risk calls"), required=False)
     allowed_hosts = forms.CharField(
@@ -102,9 +114,9 @@ class SimulationForm(PeriodForm):
         required=False,
         widget=forms.Textarea(attrs={"rows": 2, "spellcheck": "false", "class": "code"}),
     )
-    allowed_service = forms.ModelChoiceField(
+    allowed_service = ServiceChoiceField(
         Service.objects.all(),
-        label=_lazy("Assume that everybody allowed"),
+        label=_lazy("Assume that every member allowed"),
         required=False,
         empty_label=_lazy("nothing else"),
     )
@@ -123,7 +135,7 @@ class SimulationForm(PeriodForm):
             cleaned.get(f"limit_{name}") for name in ("tool", "service", "is_core", "group")
         ]
         if any(narrowing) and cleaned.get("limit_calls") is None:
-            self.add_error("limit_calls", _("Enter the number of calls a day."))
+            self.add_error("limit_calls", _("Enter the number of calls per day."))
         if cleaned.get("limit_is_core") and cleaned.get("limit_service"):
             self.add_error("limit_is_core", str(SERVICE_OR_OWN))
         return cleaned
@@ -133,8 +145,8 @@ class DraftedRuleForm(RuleFieldsForm):
     """A rule that is simulated before it is stored. Without an effect there is no rule."""
 
     effect = forms.ChoiceField(label=_lazy("Effect"), choices=EFFECT_CHOICES, required=False)
-    service = forms.ModelChoiceField(
-        Service.objects.all(), label=_lazy("Service"), required=False, empty_label=_lazy("all")
+    service = ServiceChoiceField(
+        Service.objects.all(), label=_lazy("Service"), required=False, empty_label=ALL_SERVICES
     )
     second = make_second_signature_field(_lazy("Second approval"))
 

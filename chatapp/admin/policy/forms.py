@@ -29,6 +29,13 @@ MAX_SUGGESTIONS = 500
 SERVICE_OR_OWN = _lazy("Choose a service or the built-in tools, not both.")
 
 
+class ServiceChoiceField(forms.ModelChoiceField):
+    """A choice of a service. Names of services may be equal, so each has its short name too."""
+
+    def label_from_instance(self, service: Any) -> str:
+        return f"{service.title} ({service.name})" if service.title else str(service.name)
+
+
 class ToolInput(forms.TextInput):
     """A text field for the name of a tool, which suggests the tools that services offer."""
 
@@ -232,9 +239,9 @@ class HousePolicyForm(PolicyForm):
         }
         help_texts = {
             "medium_needs": _lazy(
-                "Also for high-risk calls, unless the next field names one. Still required when "
+                "Also applies to high-risk calls if the next field is empty. Still required when "
                 "a member allowed the tool in advance. A rule that allows the call removes "
-                "this requirement."
+                "this requirement, unless the call needs approval for another reason."
             ),
         }
 

@@ -1,6 +1,6 @@
 """The admin of the policy: rules, limits, the policy for everybody, policy tests, the simulator."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.contrib import admin, messages
 from django.contrib.admin.views.main import ChangeList
@@ -24,25 +24,51 @@ from chatapp.simulation.policy_tests import FailedTest, list_failing, list_newly
 from mcpconfig.admin.filters import EmptyChoiceMixin
 
 from . import simulator
-from .forms import HousePolicyForm, LimitForm, PolicyTestForm, RuleForm, describe_failing
+from .draft_forms import ALL_MEMBERS, ALL_SERVICES, NO_SECOND_APPROVAL
+from .forms import (
+    HousePolicyForm,
+    LimitForm,
+    PolicyTestForm,
+    RuleForm,
+    ServiceChoiceField,
+    describe_failing,
+)
 from .sentences import describe_limit, describe_rule, describe_test
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
 
 TONE_OF_EFFECT = {"allow": "low", "ask": "medium", "deny": "high"}
 
 
 class ServicesFilter(EmptyChoiceMixin, admin.RelatedFieldListFilter):
-    empty_choice = _lazy("All services")
+    empty_choice = ALL_SERVICES
 
 
 class GroupsFilter(EmptyChoiceMixin, admin.RelatedFieldListFilter):
-    empty_choice = _lazy("All members")
+    empty_choice = ALL_MEMBERS
 
 
 class ServiceOfCallFilter(EmptyChoiceMixin, admin.RelatedFieldListFilter):
     empty_choice = _lazy("Built-in tools")
 
 
-class PolicyAdmin(admin.ModelAdmin):
+class ChoicesMixin:
+    """Names the empty choice of a field, for which Django shows dashes, and each service."""
+
+    # The labels by the name of the field.
+    empty_choices: "ClassVar[dict[str, StrOrPromise]]" = {}
+
+    def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        if db_field.name in self.empty_choices:
+            kwargs["empty_label"] = self.empty_choices[db_field.name]
+        if db_field.name == "service":
+            kwargs["form_class"] = ServiceChoiceField
+        page: Any = super()
+        return page.formfield_for_foreignkey(db_field, request, **kwargs)
+
+
+class PolicyAdmin(ChoicesMixin, admin.ModelAdmin):
     """A part of the policy. There are no bulk actions, because policy tests run for each change."""
 
     actions = None
@@ -85,16 +111,32 @@ class RuleAdmin(DeletableAdmin):
         "No rules yet. Add one to allow certain calls, to ask about them or to refuse them."
     )
     form = RuleForm
+    empty_choices: ClassVar = {"service": ALL_SERVICES, "second": NO_SECOND_APPROVAL}
     list_display = ("name", "effect_badge", "sentence", "is_enabled")
     list_filter = ("effect", "is_enabled", ("service", ServicesFilter))
     list_select_related = ("service", "second")
     search_fields = ("name", "tool", "note", "condition")
     change_list_template = "admin/chatapp/policyrule/change_list.html"
     fieldsets = (
-        (_lazy("Effect"), {"fields": ("name", "effect", "note", "is_enabled")}),
-        (_lazy("Approval"), {"fields": ("wants_typing", "second")}),
+        (
+            _lazy("Effect"),
+            {
+                "fields": ("name", "effect", "note", "is_enabled"),
+                "description": _lazy(
+                    "A rule that refuses overrides rules that ask, and a rule that asks overrides "
+                    "rules that allow."
+                ),
+            },
+        ),
+        (
+            _lazy("Approval"),
+            {
+                "fields": ("wants_typing", "second"),
+                "description": _lazy("Only for rules that ask."),
+            },
+        ),
         (_lazy("Tools"), {"fields": ("service", "is_core", "tool", "levels")}),
-        (_lazy("People"), {"fields": ("groups",)}),
+        (_lazy("Members"), {"fields": ("groups",)}),
         (
             _lazy("Arguments"),
             {
@@ -143,9 +185,10 @@ class RuleAdmin(DeletableAdmin):
 @admin.register(ToolLimit)
 class LimitAdmin(DeletableAdmin):
     empty_list = _lazy(
-        "No tool limits yet. Add one to require approval after a number of calls in a day."
+        "No tool limits yet. Add one to require approval after a number of calls per day."
     )
     form = LimitForm
+    empty_choices: ClassVar = {"service": ALL_SERVICES, "group": ALL_MEMBERS}
     list_display = ("sentence", "service", "group", "calls")
     list_filter = (("service", ServicesFilter), ("group", GroupsFilter))
     list_select_related = ("service", "group")
@@ -163,11 +206,12 @@ class HousePolicyAdmin(PolicyAdmin):
     """
 
     form = HousePolicyForm
+    empty_choices: ClassVar = {"medium_needs": NO_SECOND_APPROVAL, "high_needs": NO_SECOND_APPROVAL}
     fieldsets = (
         (_lazy("When to ask"), {"fields": ("asks_everything", "runs_up_to")}),
         (_lazy("Approval"), {"fields": ("types_high", "medium_needs", "high_needs")}),
         (
-            _lazy("What people may allow in advance"),
+            _lazy("What members may allow in advance"),
             {"fields": ("widest_consent", "consents_to_high", "consent_days")},
         ),
         (
@@ -175,13 +219,13 @@ class HousePolicyAdmin(PolicyAdmin):
             {
                 "fields": ("allowed_hosts",),
                 "description": _lazy(
-                    "After the assistant reads untrusted content, calls that send data to an "
-                    "address or a recipient need approval. Calls to the hosts "
-                    "below never need it."
+                    "After the assistant reads untrusted content, tools that do more than read "
+                    "need approval. So do calls that send data to an address or a recipient. "
+                    "Sending to the hosts below does not, by itself, require approval."
                 ),
             },
         ),
-        (_lazy("Services that people add"), {"fields": ("lets_add_services", "adding_groups")}),
+        (_lazy("Services that members add"), {"fields": ("lets_add_services", "adding_groups")}),
     )
 
     def has_add_permission(self, request: HttpRequest) -> bool:
@@ -220,12 +264,13 @@ class HousePolicyAdmin(PolicyAdmin):
 
 
 @admin.register(PolicyTest)
-class PolicyTestAdmin(admin.ModelAdmin):
+class PolicyTestAdmin(ChoicesMixin, admin.ModelAdmin):
     empty_list = _lazy(
         "No policy tests yet. Add a call and its expected decision. A policy change that fails a "
         "test is not saved."
     )
     form = PolicyTestForm
+    empty_choices: ClassVar = {"service": _lazy("Built-in tools")}
     list_display = ("name", "sentence", "verdict")
     list_filter = ("expected", ("service", ServiceOfCallFilter), "person")
     list_select_related = ("person", "service")

@@ -26,7 +26,8 @@ class LastDayFilter(HeadingMixin, admin.DateFieldListFilter):
 @admin.register(SecondSignature)
 class SecondSignatureAdmin(admin.ModelAdmin):
     empty_list = _lazy(
-        "No second approvals yet. Add one, then choose it in a rule or in the policy for everybody."
+        "No second-approval requirements yet. Add one, then choose it in a rule or in the policy "
+        "for everybody."
     )
     list_display = ("name", "sentence", "people")
     list_select_related = ("approvers", "escalation")
@@ -56,7 +57,7 @@ class SecondSignatureAdmin(admin.ModelAdmin):
     def sentence(self, second: SecondSignature) -> str:
         return describe_second_signature(second)
 
-    @admin.display(description=_lazy("Approvers"))
+    @admin.display(description=_lazy("Number of approvers"))
     def people(self, second: Any) -> str:
         return str(second.size) if second.size else _("none: every such call expires")
 

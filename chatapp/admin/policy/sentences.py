@@ -1,4 +1,4 @@
-"""Descriptions of rules, limits, tests and second approvals, in short sentences."""
+"""Descriptions of rules, limits, tests and second-approval requirements, in short sentences."""
 
 import json
 from collections.abc import Iterable
@@ -33,7 +33,7 @@ def describe_rule(rule: PolicyRule) -> str:
     if rule.condition:
         sentences.append(_("Only if %(condition)s.") % {"condition": rule.condition})
     if rule.wants_typing:
-        sentences.append(_("To allow it, a person types the tool’s name."))
+        sentences.append(_("To approve it, the member types the tool’s name."))
     if rule.second:
         sentences.append(_("Needs a second approval: “%(name)s”.") % {"name": rule.second})
     return " ".join(sentences)
@@ -48,10 +48,11 @@ def describe_limit(limit: ToolLimit) -> str:
     }
     if limit.group:
         text = _(
-            "For each member of %(group)s, calls of %(tool)s need approval after %(number)s a day."
+            "For each member of %(group)s, calls of %(tool)s need approval after %(number)s "
+            "per day."
         )
     else:
-        text = _("For each person, calls of %(tool)s need approval after %(number)s a day.")
+        text = _("For each member, calls of %(tool)s need approval after %(number)s per day.")
     return text % values
 
 

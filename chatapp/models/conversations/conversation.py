@@ -49,7 +49,7 @@ class Conversation(models.Model):
     )
     last_seq = models.PositiveBigIntegerField(_("last seq"), default=0)
     created_at = models.DateTimeField(_("created at"), auto_now_add=True)
-    active_at = models.DateTimeField(_("active at"), auto_now_add=True)
+    active_at = models.DateTimeField(_("last active"), auto_now_add=True)
     pinned_at = models.DateTimeField(_("pinned at"), null=True)
     archived_at = models.DateTimeField(_("archived at"), null=True)
     deleted_at = models.DateTimeField(_("deleted at"), null=True, db_index=True)

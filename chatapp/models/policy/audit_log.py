@@ -1,4 +1,4 @@
-"""The audit log: who allowed what, and its outcome. Rows are only added.
+"""The audit log: who did, decided or changed what, and the outcomes. Rows are only added.
 
 Ids and names are stored as values, not as references, so that entries stay complete after people,
 chats and services are deleted.
@@ -40,13 +40,13 @@ class LogEntry(models.Model):
     """
 
     class Kind(models.TextChoices):
-        DECIDED = "call.decided", _("policy decided")
-        SENT = "call.sent", _("sent")
-        ENDED = "call.ended", _("outcome")
+        DECIDED = "call.decided", _("decided by policy")
+        SENT = "call.sent", _("call sent")
+        ENDED = "call.ended", _("call outcome")
         RESOLVED = "call.resolved", _("unknown outcome resolved")
         SIGNED = "approval.signed", _("approved, waiting for a second approval")
-        GRANTED = "approval.granted", _("allowed")
-        VALUES_CHANGED = "approval.changed", _("allowed with edited values")
+        GRANTED = "approval.granted", _("approved")
+        VALUES_CHANGED = "approval.changed", _("approved with edited values")
         DENIED = "approval.denied", _("denied")
         EXPIRED = "approval.expired", _("approval expired")
         WITHDRAWN = "approval.withdrawn", _("approval withdrawn")
@@ -63,12 +63,12 @@ class LogEntry(models.Model):
         TOOL = "tool.changed", _("tool settings changed")
         SERVICE = "service.changed", _("service changed")
         MODELS = "model.changed", _("models or allowances changed")
-        MEMBER = "member.changed", _("member’s rights changed")
+        MEMBER = "member.changed", _("member or group changed")
         MODE = "chat.mode", _("plan mode switched on or off")
         CHAT_OPENED = "chat.opened", _("chat opened in the admin")
         CHAT_DELETED = "chat.deleted", _("chat deleted")
         CHAT_RESTORED = "chat.restored", _("chat restored")
-        CHAT_REMOVED = "chat.removed", _("deleted chat removed for good")
+        CHAT_REMOVED = "chat.removed", _("deleted chat removed permanently")
         MEMORY = "memory.changed", _("memory changed")
         SIGNED_IN = "member.signed_in", _("signed in")
         SIGNED_OUT = "member.signed_out", _("signed out")
@@ -83,9 +83,9 @@ class LogEntry(models.Model):
     at = models.DateTimeField(_("time"), help_text=_("Time of the database server."))
     kind = models.CharField(_("kind"), max_length=40, choices=Kind.choices, db_index=True)
     actor_id = models.BigIntegerField(_("actor ID"), null=True, db_index=True)
-    actor_name = models.CharField(_("done by"), max_length=150, blank=True)
+    actor_name = models.CharField(_("actor"), max_length=150, blank=True)
     person_id = models.BigIntegerField(_("member ID"), null=True, db_index=True)
-    person_name = models.CharField(_("about"), max_length=150, blank=True)
+    person_name = models.CharField(_("member"), max_length=150, blank=True)
     conversation_id = models.UUIDField(_("chat"), null=True, db_index=True)
     turn_id = models.UUIDField(_("turn"), null=True)
     call_id = models.UUIDField(_("tool call"), null=True)

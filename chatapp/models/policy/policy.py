@@ -49,7 +49,6 @@ class PolicyRule(models.Model):
         on_delete=models.CASCADE,
         null=True,
         blank=True,
-        help_text=_("If empty, all services."),
     )
     is_core = models.BooleanField(
         _("only built-in tools"), default=False, help_text=_("Tools that belong to no service.")
@@ -64,7 +63,7 @@ class PolicyRule(models.Model):
         Group,
         blank=True,
         related_name="policy_rules",
-        help_text=_("If empty, everybody."),
+        help_text=_("If none is ticked, every member."),
         verbose_name=_("groups"),
     )
     levels = models.JSONField(
@@ -77,12 +76,12 @@ class PolicyRule(models.Model):
         help_text=_('A condition on the arguments, such as: amount < 100 and currency == "EUR"'),
     )
     note = models.CharField(
-        _("note"), max_length=500, blank=True, help_text=_("Shown to the person who uses the tool.")
+        _("note"), max_length=500, blank=True, help_text=_("Shown to the member who uses the tool.")
     )
     wants_typing = models.BooleanField(
         _("typed confirmation"),
         default=False,
-        help_text=_("To allow the call, a person types the tool’s name."),
+        help_text=_("To approve the call, the member types the tool’s name."),
     )
     second = models.ForeignKey(
         SecondSignature,
@@ -91,7 +90,7 @@ class PolicyRule(models.Model):
         blank=True,
         related_name="rules",
         verbose_name=_("second approval"),
-        help_text=_("A second person must also approve. Only for rules that ask."),
+        help_text=_("Someone else must also approve."),
     )
     changed_at = models.DateTimeField(_("changed at"), auto_now=True)
 
@@ -124,7 +123,7 @@ class HousePolicy(models.Model):
     asks_everything = models.BooleanField(
         _("ask for everything"),
         default=False,
-        help_text=_("Every call needs approval, even if a person allowed it in advance."),
+        help_text=_("Every call needs approval, even if a member allowed it in advance."),
     )
     runs_up_to = models.CharField(
         _("runs without asking"),
@@ -135,7 +134,7 @@ class HousePolicy(models.Model):
         help_text=_("Tools up to this risk, if an admin has confirmed them."),
     )
     widest_consent = models.CharField(
-        _("people may allow"),
+        _("members may allow"),
         max_length=12,
         choices=WidestConsent.choices,
         default=WidestConsent.SERVICE,
@@ -143,18 +142,17 @@ class HousePolicy(models.Model):
     consents_to_high = models.BooleanField(
         _("also high-risk calls"),
         default=False,
-        help_text=_("If off, people can allow high-risk calls only one at a time."),
+        help_text=_("If off, members approve each high-risk call separately."),
     )
     consent_days = models.PositiveIntegerField(
-        _("permissions expire after"),
+        _("permissions expire after (days without use)"),
         default=90,
         validators=[MinValueValidator(1)],
-        help_text=_("Days without use"),
     )
     types_high = models.BooleanField(
         _("typed confirmation for high-risk calls"),
         default=False,
-        help_text=_("To allow a high-risk call, a person types the tool’s name."),
+        help_text=_("To approve a high-risk call, the member types the tool’s name."),
     )
     allowed_hosts = models.TextField(
         _("allowed hosts"),
@@ -167,11 +165,11 @@ class HousePolicy(models.Model):
         ),
     )
     lets_add_services = models.BooleanField(
-        _("people may add their own services"),
+        _("members may add their own services"),
         default=False,
         help_text=_(
-            "For themselves only, at public addresses. Their tools need approval. If "
-            "you switch this off, added services remain."
+            "For themselves only, at public addresses. Each tool needs approval every time "
+            "until an admin confirms it. If you switch this off, added services remain."
         ),
     )
     adding_groups = models.ManyToManyField(
@@ -190,7 +188,8 @@ class HousePolicy(models.Model):
         verbose_name=_("second approval for medium-risk calls"),
         help_text=_(
             "Still required when a member allowed the tool in advance. A rule that allows "
-            "the call removes this requirement."
+            "the call removes this requirement, unless the call needs approval for another "
+            "reason."
         ),
     )
     high_needs = models.ForeignKey(
@@ -202,7 +201,8 @@ class HousePolicy(models.Model):
         verbose_name=_("second approval for high-risk calls"),
         help_text=_(
             "Still required when a member allowed the tool in advance. A rule that allows "
-            "the call removes this requirement."
+            "the call removes this requirement, unless the call needs approval for another "
+            "reason."
         ),
     )
 
@@ -268,7 +268,6 @@ class ToolLimit(models.Model):
         on_delete=models.CASCADE,
         null=True,
         blank=True,
-        help_text=_("If empty, all services."),
     )
     is_core = models.BooleanField(
         _("only built-in tools"), default=False, help_text=_("Tools that belong to no service.")
@@ -285,10 +284,9 @@ class ToolLimit(models.Model):
         on_delete=models.CASCADE,
         null=True,
         blank=True,
-        help_text=_("If empty, everybody."),
     )
     calls = models.PositiveIntegerField(
-        _("calls a day"), help_text=_("Per tool and person. Further calls need approval.")
+        _("calls per day (UTC)"), help_text=_("Per tool and member. Further calls need approval.")
     )
 
     class Meta:
@@ -299,22 +297,22 @@ class ToolLimit(models.Model):
     def __str__(self) -> str:
         values = {"calls": self.calls, "tool": self.tool}
         if self.tool:
-            return gettext("%(calls)s a day of %(tool)s") % values
-        return gettext("%(calls)s a day of each tool") % values
+            return gettext("%(tool)s: %(calls)s per day") % values
+        return gettext("each tool: %(calls)s per day") % values
 
 
 class PolicyTest(models.Model):
     """A call with an expected decision, checked whenever the policy is saved."""
 
     class Mode(models.TextChoices):
-        ACT = "act", _("act")
-        PLAN = "plan", _("plan")
+        ACT = "act", _("Act mode")
+        PLAN = "plan", _("Plan mode")
 
     class Expected(models.TextChoices):
         ALLOW = "allow", _("runs without asking")
         ASK = "ask", _("needs approval")
         TYPE = "type", _("needs approval with typed confirmation")
-        TWO = "two", _("needs two approvals")
+        TWO = "two", _("needs a second approval")
         DENY = "deny", _("is refused")
 
     name = models.CharField(_("name"), max_length=120)
@@ -327,11 +325,16 @@ class PolicyTest(models.Model):
         on_delete=models.CASCADE,
         null=True,
         blank=True,
-        help_text=_("If empty, built-in tools."),
     )
     tool = models.CharField(_("tool"), max_length=255)
     arguments = models.JSONField(_("arguments"), default=dict, blank=True)
-    mode = models.CharField(_("mode"), max_length=4, choices=Mode.choices, default=Mode.ACT)
+    mode = models.CharField(
+        _("mode"),
+        max_length=4,
+        choices=Mode.choices,
+        default=Mode.ACT,
+        help_text=_("In plan mode, only read-only tools run."),
+    )
     is_tainted = models.BooleanField(
         _("after untrusted content"),
         default=False,

@@ -22,10 +22,10 @@ class SecondSignature(models.Model):
     )
     approvers = models.ForeignKey(
         Group,
-        verbose_name=_("approvers"),
+        verbose_name=_("approver group"),
         on_delete=models.PROTECT,
         related_name="second_signatures",
-        help_text=_("Every member of this group may approve, except for their own calls."),
+        help_text=_("Members of this group may approve any call except their own."),
     )
     deadline_hours = models.PositiveIntegerField(
         _("hours to approve"),
@@ -40,7 +40,10 @@ class SecondSignature(models.Model):
         null=True,
         blank=True,
         related_name="escalations",
-        help_text=_("Its members may also approve after a delay. If empty, no one else can."),
+        help_text=_(
+            "Its members may also approve after a delay. If empty, only the approvers and "
+            "their delegates can approve."
+        ),
     )
     escalates_after_hours = models.PositiveIntegerField(
         _("hours until escalation"),
@@ -50,8 +53,8 @@ class SecondSignature(models.Model):
     )
 
     class Meta:
-        verbose_name = _("second approval")
-        verbose_name_plural = _("second approvals")
+        verbose_name = _("second-approval requirement")
+        verbose_name_plural = _("second-approval requirements")
         ordering = ["name"]
 
     def __str__(self) -> str:
@@ -85,7 +88,9 @@ class StandIn(models.Model):
         related_name="stands_in_for",
     )
     begins_on = models.DateField(_("from"))
-    ends_on = models.DateField(_("until"), help_text=_("The last day."))
+    ends_on = models.DateField(
+        _("until"), help_text=_("The delegate may approve through the end of this day.")
+    )
 
     ENDS_TOO_EARLY = _("The last day is before the first day.")
     OWN_DELEGATE = _("An approver cannot be their own delegate. Choose someone else.")

@@ -59,7 +59,7 @@ class ToolCall(models.Model):
     step = models.PositiveIntegerField(_("step"))
     position = models.PositiveIntegerField(_("position"))
     provider_call_id = models.CharField(_("provider call id"), max_length=200)
-    tool_id = models.CharField(_("tool ID"), max_length=128)
+    tool_id = models.CharField(_("tool"), max_length=128)
     service = models.ForeignKey(
         Service, verbose_name=_("service"), on_delete=models.SET_NULL, null=True
     )
@@ -99,7 +99,7 @@ class ToolCall(models.Model):
     asked_arguments = models.TextField(
         _("original arguments"),
         blank=True,
-        help_text=_("The model’s original arguments, if a person edited them."),
+        help_text=_("The model’s original arguments, if a member edited them."),
     )
     attempt = models.PositiveIntegerField(_("attempt"), default=0)
     pauses = models.PositiveIntegerField(

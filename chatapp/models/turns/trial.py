@@ -39,7 +39,7 @@ class Trial(models.Model):
     definition = models.ForeignKey(
         ToolDefinition, verbose_name=_("definition"), on_delete=models.SET_NULL, null=True
     )
-    tool_id = models.CharField(_("tool ID"), max_length=128)
+    tool_id = models.CharField(_("tool"), max_length=128)
     tool_name = models.CharField(_("tool name"), max_length=255)
     arguments = models.TextField(_("arguments"))
     risk = models.CharField(_("risk"), max_length=6)

@@ -95,7 +95,7 @@ class Turn(models.Model):
         help_text=_("Instructions from the program to the assistant."),
     )
     state = models.CharField(_("state"), max_length=8, choices=State.choices, default=State.QUEUED)
-    reason = models.CharField(_("reason"), max_length=12, blank=True)
+    reason = models.CharField(_("reason for ending"), max_length=12, blank=True)
     stop_requested = models.BooleanField(_("stop requested"), default=False)
     signals = models.PositiveIntegerField(_("signals"), default=0)
     fence = models.PositiveIntegerField(_("fence"), default=0)

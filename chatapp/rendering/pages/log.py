@@ -11,7 +11,7 @@ from django.db.models import Model
 from django.utils.safestring import SafeString
 from django.utils.text import capfirst
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, ngettext
 
 from chatapp.models import (
     Allowance,
@@ -51,7 +51,7 @@ ANSWERS = {
     "cancel": gettext_lazy("Cancelled."),
 }
 CHANGES = {
-    "added": gettext_lazy("Added: %(fields)s."),
+    "added": gettext_lazy("Created with: %(fields)s."),
     "changed": gettext_lazy("Changed: %(fields)s."),
 }
 MEMBERSHIPS = {
@@ -59,13 +59,22 @@ MEMBERSHIPS = {
     "taken from": gettext_lazy("Removed from these groups: %(groups)s."),
     "taken from all": gettext_lazy("Removed from all groups."),
 }
-# The same in entries about a group: these rules, services, models or members are in it.
+# The same in entries about a group: these rules, services or models are in it.
 MEMBERS = {
     "put into": gettext_lazy("Added: %(names)s."),
     "taken from": gettext_lazy("Removed: %(names)s."),
     "taken from all": gettext_lazy("Removed all."),
 }
 GROUP = "group "
+# The titles of entries about a new or a deleted row, by the first word of what they are about.
+TITLES = {
+    "service": {
+        "added": gettext_lazy("service added"),
+        "removed": gettext_lazy("service deleted"),
+    },
+    "member": {"added": gettext_lazy("member added"), "removed": gettext_lazy("member deleted")},
+    "group": {"added": gettext_lazy("group added"), "removed": gettext_lazy("group deleted")},
+}
 
 EMPTY: tuple[Any, ...] = (None, "", False, [], {}, "not set")
 WORDS = {
@@ -101,12 +110,18 @@ def build_line(entry: LogEntry) -> LogLine:
     return LogLine(
         position=entry.position,
         at=entry.at,
-        title=entry.get_kind_display(),
+        title=_name_event(entry, data),
         about=draw_hidden(describe_subject(data)),
         by=entry.actor_name,
         said=draw_hidden(_describe_outcome(entry.kind, data)),
         conversation_id=entry.conversation_id,
     )
+
+
+def _name_event(entry: LogEntry, data: dict[str, Any]) -> str:
+    kind_of_row = str(data.get("of", "")).partition(" ")[0]
+    title = TITLES.get(kind_of_row, {}).get(data.get("act", ""))
+    return str(title or entry.get_kind_display())
 
 
 def describe_subject(data: dict[str, Any]) -> str:
@@ -144,7 +159,7 @@ def _describe_grantor(granted_by: str) -> str:
     """Return who allowed a call: people, or `policy:` and the reason of its decision."""
     if granted_by.startswith("policy: "):
         return translate_reason(granted_by.removeprefix("policy: "))
-    return _("Allowed by %(reason)s") % {"reason": granted_by}
+    return _("Approved by %(reason)s") % {"reason": granted_by}
 
 
 def _describe_signature(kind: str, data: dict[str, Any]) -> str:
@@ -166,13 +181,15 @@ def _describe_signature(kind: str, data: dict[str, Any]) -> str:
 def _describe_change(kind: str, data: dict[str, Any]) -> str:
     if "groups" in data:
         others = ", ".join(data["groups"])
+        if data["of"].startswith(GROUP) and kind == Kind.MEMBER:
+            return _describe_members(data["act"], data["groups"])
         if data["of"].startswith(GROUP):
             return str(MEMBERS[data["act"]]) % {"names": others}
         return str(MEMBERSHIPS[data["act"]]) % {"groups": others}
     act, changed = data["act"], data["changed"]
     if act == "removed":
         return _("Removed.")
-    # Empty fields of a new row are not changes.
+    # Empty fields of a new row are left out.
     told = [
         name for name, each in changed.items() if act != "added" or each.get("after") not in EMPTY
     ]
@@ -180,6 +197,21 @@ def _describe_change(kind: str, data: dict[str, Any]) -> str:
     if names:
         return str(CHANGES[act]) % {"fields": ", ".join(names)}
     return _("Added.") if act == "added" else _("Changed.")
+
+
+def _describe_members(act: str, members: list[str]) -> str:
+    """Return who was added to a group or removed from it."""
+    named = {"names": ", ".join(members)}
+    match act:
+        case "put into":
+            text = ngettext("Member added: %(names)s.", "Members added: %(names)s.", len(members))
+        case "taken from":
+            text = ngettext(
+                "Member removed: %(names)s.", "Members removed: %(names)s.", len(members)
+            )
+        case _:
+            text = _("All members removed.")
+    return text % named
 
 
 def _name_field(kind: str, name: str) -> str:

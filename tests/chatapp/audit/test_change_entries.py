@@ -112,7 +112,7 @@ def test_groups_are_logged_from_both_sides(rule: PolicyRule, owner: Member) -> N
     assert build_line(last()[0]).said == "Added to these groups: cashiers."
     group.user_set.add(owner)
     assert (last()[0].kind, last()[1]["groups"]) == ("member.changed", ["owner"])
-    assert build_line(last()[0]).said == "Added: owner."
+    assert build_line(last()[0]).said == "Member added: owner."
     owner.groups.remove(group)
     assert last()[1]["act"] == "taken from"
     assert last()[0].person_id == owner.pk

@@ -147,7 +147,7 @@ def test_policy_tests_are_tried_and_a_failing_one_ends_with_1(
     ("expected", "demands", "found", "words"),
     [
         ("type", (), "ask", "Actual: needs approval without typed confirmation."),
-        ("type", ("second",), "two", "Actual: needs two approvals without typed confirmation."),
+        ("type", ("second",), "two", "Actual: needs a second approval without typed confirmation."),
         ("two", (), "ask", "Actual: needs one approval."),
         (
             "two",
@@ -155,7 +155,7 @@ def test_policy_tests_are_tried_and_a_failing_one_ends_with_1(
             "type",
             "Actual: needs one approval with typed confirmation.",
         ),
-        ("deny", ("wants_typing", "second"), "type+two", "Actual: needs two approvals with"),
+        ("deny", ("wants_typing", "second"), "type+two", "Actual: needs a second approval with"),
         ("allow", (), "ask", "Actual: needs approval."),
     ],
 )
@@ -299,7 +299,7 @@ def test_the_command_drafts_what_the_page_does(
         ("--rule deny --rule-group Nobody", "Not found: group “Nobody”."),
         ("--allowed-host https://a.test", "“https://a.test” is not a host."),
         ("--without-host a.test", "There is no allowed host “a.test”."),
-        ("--high-needs Nobody", "Not found: second approval “Nobody”."),
+        ("--high-needs Nobody", "Not found: second-approval requirement “Nobody”."),
     ],
 )
 def test_a_draft_that_cannot_be_is_refused_in_words(

@@ -181,9 +181,9 @@ def test_a_rule_about_our_own_tools_counts_in_a_test(owner: Member) -> None:
         (
             "type",
             "wants_typing",
-            "with typed confirmation. Actual: needs two approvals without typed confirmation",
+            "with typed confirmation. Actual: needs a second approval without typed confirmation",
         ),
-        ("two", "second", "two approvals. Actual: needs one approval with typed confirmation"),
+        ("two", "second", "a second approval. Actual: needs one approval with typed confirmation"),
     ],
 )
 def test_a_test_can_expect_more_than_a_click_of_one_person(

@@ -91,7 +91,9 @@ def test_the_secret_is_not_carried_to_another_issuer_or_client(option: tuple[str
 
 
 def test_an_admin_adds_one_and_its_secret_is_on_no_page(admin_client: Client) -> None:
-    assert "Set PUBLIC_URL first" in admin_client.get(ADD).content.decode()
+    assert (
+        "Set PUBLIC_URL in the server’s environment first" in admin_client.get(ADD).content.decode()
+    )
     with override_settings(PUBLIC_URL="https://chat.example"):
         assert admin_client.post(ADD, FORM).status_code == 302
         provider = IdentityProvider.objects.get()
@@ -125,7 +127,7 @@ def test_an_admin_who_names_another_client_is_told_what_goes(admin_client: Clien
     assert admin_client.post(page, FORM | {"client_secret": ""}).status_code == 302
     assert stored() == (ISSUER, "us", SECRET)
     answer = admin_client.post(page, FORM | {"client_id": "other"}, follow=True)
-    assert "Everybody must sign in again" in answer.content.decode()
+    assert "All members must sign in again" in answer.content.decode()
     assert stored() == (ISSUER, "other", SECRET)
 
 

@@ -329,7 +329,7 @@ def test_a_name_that_is_taken_gets_a_number(
     ("changed", "sentence"),
     [
         ({"audience": "groups"}, "Choose a group"),
-        ({"asked_tokens": "900", "output_tokens": "800"}, "more than the longest answer"),
+        ({"asked_tokens": "900", "output_tokens": "800"}, "more than the model’s maximum answer"),
         ({"temperature": "3"}, "less than or equal to 2"),
         ({"currency": "eur"}, "three-letter currency code"),
         ({"name": "a\u202eb"}, "invisible characters"),

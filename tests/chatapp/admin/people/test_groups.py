@@ -50,5 +50,5 @@ def test_a_group_that_a_rule_or_a_limit_names_cannot_be_removed(
         answered = signed_in(admin).post(address, values)
         said = answered.content.decode()
         assert ("The rule “Small sums” uses it." in said) == (group == ruled)
-        assert ("The limit “3 a day of each tool” uses it." in said) == (group == limited)
+        assert ("The limit “each tool: 3 per day” uses it." in said) == (group == limited)
     assert set(Group.objects.all()) == {ruled, limited}

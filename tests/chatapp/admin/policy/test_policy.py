@@ -126,7 +126,7 @@ def test_a_rule_and_a_limit_are_about_one_of_our_own_tools_alone(admin_client: C
     assert admin_client.post(f"{LIMITS}add/", ours | {"calls": 2}).status_code == 302
     assert "Refuses “remember” of Countersign." in said(admin_client.get(RULES))
     limits = said(admin_client.get(LIMITS))
-    assert "calls of “remember” of Countersign need approval after 2 a day" in limits
+    assert "calls of “remember” of Countersign need approval after 2 per day" in limits
     assert build_rule(PolicyRule.objects.get(), ()).service == OWN_TOOLS
     assert build_limit(ToolLimit.objects.get()).service == OWN_TOOLS
 
@@ -152,7 +152,7 @@ def test_a_rule_that_asks_and_the_house_may_want_the_name_typed(admin_client: Cl
     assert "Only a rule that asks can require a typed confirmation." in wrong
     assert admin_client.post(f"{RULES}add/", values | {"effect": "ask"}).status_code == 302
     assert build_rule(PolicyRule.objects.get(), ()).wants_typing
-    assert "runs. To allow it, a person types the tool’s name." in said(admin_client.get(RULES))
+    assert "runs. To approve it, the member types the tool’s name." in said(admin_client.get(RULES))
 
     for types_high in ({"types_high": "on"}, {}):
         assert admin_client.post(HOUSE, AS_IT_IS | types_high).status_code == 302
@@ -285,7 +285,7 @@ def test_a_limit_says_what_it_does(admin_client: Client, owner: Member) -> None:
     ToolLimit.objects.create(tool="send", calls=1)
     words = said(admin_client.get(LIMITS))
     assert "For each member of Finance, calls of each tool of Shop need approval after 3" in words
-    assert "For each person, calls of “send” of any service need approval after 1 a day." in words
+    assert "For each member, calls of “send” of any service need approval after 1 per day." in words
 
 
 def test_the_policy_for_everybody_is_one_page_without_a_list(admin_client: Client) -> None:

@@ -116,7 +116,7 @@ def test_in_a_policy_test_it_counts_as_asking(
     else:
         values = AS_IT_IS | {"runs_up_to": "medium", "medium_needs": second.pk}
         answer = admin_client.post(HOUSE, values)
-    assert "Expected: runs without asking. Actual: needs two approvals" in said(answer)
+    assert "Expected: runs without asking. Actual: needs a second approval" in said(answer)
     assert not PolicyRule.objects.exists()
     assert HousePolicy.current().medium_needs is None
 
@@ -155,5 +155,5 @@ def test_an_admin_alone_does_not_try_by_hand_what_two_must_sign(admin: Member) -
     service = shop()
     HousePolicy(high_needs=second_signature()).save()
     definition = ToolDefinition.objects.get(service=service, name="delete_label")
-    with pytest.raises(Refused, match="This needs two approvals"):
+    with pytest.raises(Refused, match="This needs a second approval"):
         manual_runs.propose(admin, definition, "{}", uuid.uuid4())

@@ -107,7 +107,7 @@ def test_a_draft_is_replayed_and_nothing_of_it_is_stored(
         "would run",
         reasons.ALLOWED_BY_RULE,
     ]
-    people = {row[0]: row[1:] for row in rows(page, "Questions per person")}
+    people = {row[0]: row[1:] for row in rows(page, "Questions per member")}
     assert set(people) == {"owner", "stranger"}
     draft.refresh_from_db()
     assert not draft.is_enabled
@@ -161,7 +161,7 @@ def test_the_page_of_questions_says_who_is_asked_how_often_and_how_they_answer(
         ["shop_change_label", "10"],
         ["shop_delete_label", "10"],
     ]
-    assert sum(int(row[1]) for row in rows(page, "By person")) == 20
+    assert sum(int(row[1]) for row in rows(page, "By member")) == 20
 
 
 def test_only_the_asked_for_time_counts_and_the_median_is_of_answers(service: Service) -> None:
@@ -244,7 +244,7 @@ def test_questions_of_services_and_looks_at_results_count_for_whoever_was_asked(
         ["Question", "4", "1", "2", "1", "0", "–"],
         ["Review of a result", "1", "0", "1", "0", "0", "–"],
     ]
-    assert [row[:2] for row in rows(page, "By person")] == [["owner", "5"]]
+    assert [row[:2] for row in rows(page, "By member")] == [["owner", "5"]]
 
 
 # --- drafts of limits and consents ---------------------------------------------------------------
@@ -256,7 +256,7 @@ def test_a_stored_limit_counts_while_it_is_ticked(admin_client: Client, service:
     page = opened(admin_client, SIMULATOR)
     assert "checked" in page.one("input", name="limits")
     assert (
-        "For each person, calls of “read_label” of any service need approval after 2 a day."
+        "For each member, calls of “read_label” of any service need approval after 2 per day."
         in page.text
     )
     query = {"days": 30, "runs_up_to": "low"}
@@ -322,7 +322,7 @@ def test_a_drafted_consent_is_to_tools_as_they_are_now(
     ("query", "sentence"),
     [
         ({"allowed_tool": "read_label"}, "Choose the service of this tool."),
-        ({"limit_tool": "read_label"}, "Enter the number of calls a day."),
+        ({"limit_tool": "read_label"}, "Enter the number of calls per day."),
         ({"limit_calls": "-1"}, "greater than or equal to 0"),
         ({"widest_consent": "all of it"}, "Select a valid choice"),
         ({"rule-tool": "read_label"}, "Choose the effect of the rule."),

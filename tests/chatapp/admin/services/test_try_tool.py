@@ -151,7 +151,7 @@ def test_what_asks_runs_only_after_a_yes_to_what_is_shown(
     assert bench.ran == ["delete_order A-17"]
     trial = Trial.objects.get()
     assert trial.was_confirmed and trial.state == State.SUCCEEDED
-    assert "admin allowed it" in Page.of(admin_client.get(done.location)).said
+    assert "admin approved it" in Page.of(admin_client.get(done.location)).said
 
 
 @pytest.mark.parametrize("off", ["tool", "service"])
