@@ -70,7 +70,7 @@ def check_encryption_keys(
         return []
     return [
         Error(
-            _("ENCRYPTION_KEYS has a key that can't encrypt credentials."),
+            _("ENCRYPTION_KEYS has a key that can’t encrypt credentials."),
             hint=_(
                 "Leave the variable unset to have a key created, or set keys made by "
                 "Fernet.generate_key()."
@@ -116,7 +116,7 @@ def check_log_anchors(
             "base64."
         )
         found.append(
-            Error(_("LOG_SIGNING_KEY can't be used as a key."), hint=hint, id="countersign.E007")
+            Error(_("LOG_SIGNING_KEY can’t be used as a key."), hint=hint, id="countersign.E007")
         )
     for place in settings.LOG_ANCHORS:
         if not is_place(place):

@@ -34,7 +34,7 @@ MAX_CALLS = 200
 MAX_CALLS_A_MINUTE = 20
 BUSY = gettext_lazy("The assistant is still working on this chat.")
 TOO_MANY = gettext_lazy("This app has asked for too many tools. Wait a minute.")
-NO_SUCH_TOOL = gettext_lazy("The app's service offers apps no tool with this name.")
+NO_SUCH_TOOL = gettext_lazy("The app’s service offers apps no tool with this name.")
 
 
 def find_call_with_app(person: Member, call_id: uuid.UUID) -> ToolCall:

@@ -92,7 +92,7 @@ def receive(
 
 def _canonicalise(arguments: Mapping[str, Any]) -> str:
     if make_storable(arguments) != arguments:
-        raise ToolError(message=_("The arguments have a character that can't be stored."))
+        raise ToolError(message=_("The arguments have a character that can’t be stored."))
     try:
         return canonical_arguments(json.dumps(arguments))
     except UnreadableArguments as problem:

@@ -112,7 +112,7 @@ def find_break(evidence: dict[str, Any], known: Iterable[Mark] = ()) -> Break | 
         if entry is not None and (entry["position"], entry["hash"]) != (position, last):
             return Break(position=position, why=_("The entry was changed or moved."))
         if marks.get(position, last) != last:
-            return Break(position=position, why=_("The entry's hash differs from the saved one."))
+            return Break(position=position, why=_("The entry’s hash differs from the saved one."))
     if (position, last) != (evidence["head"]["position"], evidence["head"]["hash"]):
         return Break(position=position, why=_("The chain does not lead to the named end."))
     return _find_broken_approval(evidence)
@@ -126,7 +126,7 @@ def _find_broken_approval(evidence: dict[str, Any]) -> Break | None:
     for call, entry in last.items():
         card = cards.get(call)
         if card and any(card[name] != entry["data"][name] for name in BOUND):
-            why = _("The entry's approval is not the one that was shown.")
+            why = _("The entry’s approval is not the one that was shown.")
             return Break(position=entry["position"], why=why)
     return None
 

@@ -128,7 +128,7 @@ def _explain_break(entry: Any, last: Mark, marks: dict[int, str]) -> str:
     if entry.hash != link_hash(last.hash, _try_digest(entry)):
         return _("The entry was changed.")
     if marks.get(entry.position, entry.hash) != entry.hash:
-        return _("The entry's hash differs from the saved one.")
+        return _("The entry’s hash differs from the saved one.")
     return ""
 
 

@@ -62,7 +62,7 @@ UNFORESEEN = {
     "message": gettext_lazy(
         "An internal error interrupted it. It may or may not have taken effect."
     ),
-    "hint": gettext_lazy("An admin can find the reason in the server's log."),
+    "hint": gettext_lazy("An admin can find the reason in the server’s log."),
 }
 FROZEN = {
     "kind": "not_sent",

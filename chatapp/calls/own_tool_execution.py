@@ -45,7 +45,7 @@ PREPARE_SECONDS = 90.0
 TOO_SLOW = gettext_lazy("The tool took too long, so it was cancelled. Nothing was done.")
 UNFORESEEN = gettext_lazy(
     "An internal error stopped the tool. Nothing was done. "
-    "An admin can find the reason in the server's log."
+    "An admin can find the reason in the server’s log."
 )
 
 

@@ -57,31 +57,31 @@ def _cannot_fit(sentence: "tuple[StrOrPromise, StrOrPromise]") -> CannotFit:
 
 
 ONE_QUESTION_TOO_LONG = (
-    gettext_lazy("The latest messages and tool results exceed the model's context."),
+    gettext_lazy("The latest messages and tool results exceed the model’s context."),
     gettext_lazy("Start a new chat, switch off tools, or choose a model with more context."),
 )
 STILL_TOO_LONG = (
-    gettext_lazy("This chat exceeds the model's context, even with a summary of its older part."),
+    gettext_lazy("This chat exceeds the model’s context, even with a summary of its older part."),
     gettext_lazy("Start a new chat, switch off tools, or choose a model with more context."),
 )
 NO_ROOM_TO_SUMMARISE = (
-    gettext_lazy("This chat exceeds the model's context, which is too small for a summary."),
+    gettext_lazy("This chat exceeds the model’s context, which is too small for a summary."),
     gettext_lazy("Start a new chat, or choose a model with more context."),
 )
 NOT_SUMMARISED = (
-    gettext_lazy("This chat exceeds the model's context, and the model wrote no summary."),
+    gettext_lazy("This chat exceeds the model’s context, and the model wrote no summary."),
     gettext_lazy("Try again, start a new chat, or choose another model."),
 )
 SUMMARY_CUT_OFF = (
-    gettext_lazy("This chat exceeds the model's context, and its summary was cut off."),
+    gettext_lazy("This chat exceeds the model’s context, and its summary was cut off."),
     gettext_lazy("Try again, start a new chat, or choose another model."),
 )
 NOT_ALL_YET = (
-    gettext_lazy("This chat far exceeds the model's context. Only a part is summarised so far."),
+    gettext_lazy("This chat far exceeds the model’s context. Only a part is summarised so far."),
     gettext_lazy("Try again to continue, or choose a model with more context."),
 )
 UNDONE = (
-    gettext_lazy("This chat exceeds the model's context, and you removed its summary."),
+    gettext_lazy("This chat exceeds the model’s context, and you removed its summary."),
     gettext_lazy("Use the summary again, start a new chat, or choose a model with more context."),
 )
 

@@ -14,7 +14,7 @@ from chatapp.server.compiled_queries import compiled
 from mcpconfig.values.results import make_storable
 
 NOTICE = gettext_lazy(
-    "This chat exceeds the model's context, so the model reads a summary of its older part. "
+    "This chat exceeds the model’s context, so the model reads a summary of its older part. "
     "You still see all messages."
 )
 

@@ -31,7 +31,7 @@ EMPTY_ANSWER = (
 SENTENCES = {
     "stopped": (gettext_lazy("You stopped this answer."), ""),
     "length": (
-        gettext_lazy("The answer reached the model's length limit."),
+        gettext_lazy("The answer reached the model’s length limit."),
         gettext_lazy("Send “go on” for the rest."),
     ),
     "refused": (
@@ -39,7 +39,7 @@ SENTENCES = {
         gettext_lazy("Rephrase your question, or choose another model."),
     ),
     "filtered": (
-        gettext_lazy("The provider's content filter stopped this answer."),
+        gettext_lazy("The provider’s content filter stopped this answer."),
         gettext_lazy("Rephrase your question, choose another model, or ask an admin."),
     ),
 }

@@ -68,10 +68,10 @@ PLAN_CHECK_SECONDS = 1.0
 PLANNING_KINDS = (Kind.TOOL_CALL, Kind.NOTICE)
 REFUSED = gettext_lazy(
     "The database refused this answer several times, so it was ended. "
-    "An admin can find the reason in the server's log."
+    "An admin can find the reason in the server’s log."
 )
 INTERNAL = gettext_lazy(
-    "An internal error ended this answer. An admin can find the reason in the server's log."
+    "An internal error ended this answer. An admin can find the reason in the server’s log."
 )
 
 

@@ -11,7 +11,7 @@ from .risk_vocabulary import Effect
 _OF_EFFECT: dict[Effect, str] = {
     "reads": gettext_noop("The assistant and its model provider receive what it reads."),
     "changes": gettext_noop("Overwritten data may be lost."),
-    "sends": gettext_noop("What it sends can't be taken back."),
+    "sends": gettext_noop("What it sends can’t be taken back."),
     "controls": gettext_noop("Something that others use may stop."),
     "removes": gettext_noop("Others may need what it removes."),
     "creates": gettext_noop("It may create something that others see or that costs money."),
@@ -52,7 +52,7 @@ _OF_REASON = {
     reasons.TAINTED_DESPITE_CONSENT: _NOT_YOU,
 }
 _OF_LEVEL = {
-    "high": gettext_noop("It may cause harm that can't be undone."),
+    "high": gettext_noop("It may cause harm that can’t be undone."),
     "medium": gettext_noop("It may change something or share information."),
     "low": _OF_EFFECT["reads"],
 }

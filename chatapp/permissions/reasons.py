@@ -19,17 +19,17 @@ def gettext_noop(message: str) -> str:
 
 # Evidence for a risk.
 NAME_SAYS: Mapping[Effect, str] = {
-    "reads": gettext_noop("The tool's name suggests that it only reads."),
-    "changes": gettext_noop("The tool's name suggests that it changes something."),
-    "sends": gettext_noop("The tool's name suggests that it sends something to others."),
-    "controls": gettext_noop("The tool's name suggests that it starts or stops something."),
-    "removes": gettext_noop("The tool's name suggests that it removes something."),
-    "creates": gettext_noop("The tool's name suggests that it creates something."),
-    "operates": gettext_noop("The tool's name suggests that it acts on a live system."),
-    "deletes": gettext_noop("The tool's name suggests that it deletes data."),
-    "runs": gettext_noop("The tool's name suggests that it runs or restarts something."),
-    "access": gettext_noop("The tool's name suggests that it changes access rights."),
-    "money": gettext_noop("The tool's name suggests that it moves money."),
+    "reads": gettext_noop("The tool’s name suggests that it only reads."),
+    "changes": gettext_noop("The tool’s name suggests that it changes something."),
+    "sends": gettext_noop("The tool’s name suggests that it sends something to others."),
+    "controls": gettext_noop("The tool’s name suggests that it starts or stops something."),
+    "removes": gettext_noop("The tool’s name suggests that it removes something."),
+    "creates": gettext_noop("The tool’s name suggests that it creates something."),
+    "operates": gettext_noop("The tool’s name suggests that it acts on a live system."),
+    "deletes": gettext_noop("The tool’s name suggests that it deletes data."),
+    "runs": gettext_noop("The tool’s name suggests that it runs or restarts something."),
+    "access": gettext_noop("The tool’s name suggests that it changes access rights."),
+    "money": gettext_noop("The tool’s name suggests that it moves money."),
 }
 DESCRIPTION_SAYS: Mapping[Effect, str] = {
     "reads": gettext_noop("The description says it only reads."),
@@ -57,7 +57,7 @@ ACTIONS_SAY: Mapping[Effect, str] = {
     "access": gettext_noop("One of its actions changes access rights."),
     "money": gettext_noop("One of its actions moves money."),
 }
-NAME_SAYS_NOTHING = gettext_noop("The name doesn't say what it does.")
+NAME_SAYS_NOTHING = gettext_noop("The name doesn’t say what it does.")
 NAME_MIXES_ALPHABETS = gettext_noop("The name mixes letters from different alphabets.")
 NAME_HOLDS_RISKY_VERB = gettext_noop("The name contains a risky verb.")
 NAME_IN_UNKNOWN_SCRIPT = gettext_noop("The name is in an unknown script.")
@@ -82,8 +82,8 @@ SERVICE_SAYS_CHANGES = gettext_noop("The service says it is not read-only.")
 TRUSTED_SERVICE_SAYS_READS = gettext_noop(
     "The service says it only reads, and an admin trusts this service."
 )
-UNREADABLE_SCHEMA = gettext_noop("Its input schema can't be read.")
-UNREADABLE_HINTS = gettext_noop("The tool's annotations can't be read.")
+UNREADABLE_SCHEMA = gettext_noop("Its input schema can’t be read.")
+UNREADABLE_HINTS = gettext_noop("The tool’s annotations can’t be read.")
 NOT_ASSESSED = gettext_noop("Its risk could not be assessed.")
 UNKNOWN_TOOL_IS_HIGH = gettext_noop("The tool is unknown, so its risk counts as high.")
 SET_BY_ADMIN = gettext_noop("An admin set this risk.")
@@ -96,14 +96,14 @@ NOT_IN_PLAN_MODE = gettext_noop(
     "Refused because plan mode is on and this tool does more than read."
 )
 FORBIDDEN_BY_RULE = gettext_noop("Refused because an admin rule forbids it.")
-PERSON_INACTIVE = gettext_noop("Refused because this person's account is not active.")
+PERSON_INACTIVE = gettext_noop("Refused because this person’s account is not active.")
 ONLY_FOR_ADMINS = gettext_noop("Refused because only admins can use this tool.")
 NO_POLICY = gettext_noop("Needs approval because the policy could not be applied.")
 ASKED_BY_RULE = gettext_noop("Needs approval because of an admin rule.")
 EVERYTHING_ASKS = gettext_noop(
     "Needs approval because an admin requires it for every tool at the moment."
 )
-UNREADABLE_ARGUMENTS = gettext_noop("Needs approval because the arguments can't be read.")
+UNREADABLE_ARGUMENTS = gettext_noop("Needs approval because the arguments can’t be read.")
 UNKNOWN_TOOL = gettext_noop("Needs approval because this tool is unknown.")
 UNCONFIRMED = gettext_noop(
     "Needs approval because no admin has confirmed the current version of this tool."
@@ -152,7 +152,7 @@ RUNS: Mapping[str, str] = {
 }
 
 # Sentences of an earlier version, which rows of that time still hold.
-_NAME_SUGGESTS, _NAME_SAID = "The tool's name suggests that it ", "The name says it "
+_NAME_SUGGESTS, _NAME_SAID = "The tool’s name suggests that it ", "The name says it "
 _RENAMED: Mapping[str, str] = {
     **{text.replace(_NAME_SUGGESTS, _NAME_SAID): text for text in NAME_SAYS.values()},
     "The name says it deletes.": NAME_SAYS["deletes"],
@@ -188,7 +188,8 @@ def split_reason(text: str) -> tuple[str, Mapping[str, str]]:
     for template, pattern in _PATTERNS:
         if found := pattern.fullmatch(text):
             return template, found.groupdict()
-    return text, {}
+    # Rows of an earlier version have straight apostrophes.
+    return text.replace("'", "’"), {}
 
 
 def translate_reason(text: str) -> str:

@@ -138,7 +138,7 @@ def _is_address(text: str) -> bool:
 def check_key(key: str, name: str) -> None:
     if not (key.isascii() and (key.isprintable() or not key)):
         raise _misconfigured(
-            "auth", _("%(variable)s has characters that a key can't have.") % {"variable": name}
+            "auth", _("%(variable)s has characters that a key can’t have.") % {"variable": name}
         )
 
 

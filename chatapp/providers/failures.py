@@ -114,7 +114,7 @@ SENTENCES: dict[ErrorKind, tuple["StrOrPromise", "StrOrPromise"]] = {
     ),
     "quota": (
         gettext_lazy("The account at %(label)s has used up its quota or credit."),
-        gettext_lazy("Choose another model. An admin can check the account's billing."),
+        gettext_lazy("Choose another model. An admin can check the account’s billing."),
     ),
     "rate_limit": (
         gettext_lazy("%(label)s is rate limiting requests."),

@@ -67,9 +67,11 @@ def translate_stored(sentence: object) -> str:
 
 
 def _find_translation(text: str) -> str | None:
-    """Return the translation of a text that is one of our messages, or None."""
-    if (translated := gettext(text)) != text:
-        return translated
+    """Return the translation of a text that is one of our messages, or None. Rows of an earlier
+    version have straight apostrophes."""
+    for written in (text, text.replace("'", "’")):
+        if (translated := gettext(written)) != written:
+            return translated
     for template, pattern in _PATTERNS:
         if found := pattern.fullmatch(text):
             return gettext(template) % found.groupdict()

@@ -72,7 +72,7 @@ def listen(host: str, port: int | None) -> socket.socket:
         try:
             return open_socket(host, candidate)
         except PermissionError as error:
-            what = _("This user can't listen on port %(port)s.") % {"port": candidate}
+            what = _("This user can’t listen on port %(port)s.") % {"port": candidate}
             raise CannotServe("address", what, _("Choose a port above 1023.")) from error
         except socket.gaierror as error:
             raise CannotServe(
@@ -86,7 +86,7 @@ def listen(host: str, port: int | None) -> socket.socket:
     if port is None:
         what = _("None of the ports %(first)s to %(last)s is free on %(host)s: %(reason)s.")
     else:
-        what = _("Can't listen on %(host)s port %(port)s: %(reason)s.")
+        what = _("Can’t listen on %(host)s port %(port)s: %(reason)s.")
     raise CannotServe("address", what % values, hint) from refusal
 
 

@@ -29,7 +29,7 @@ def add_identity_provider_verbs(add_verb: AddVerb) -> None:
     verb.add_argument(
         "--issuer", metavar="URL", help=_("its issuer; adds it together with --client-id")
     )
-    verb.add_argument("--client-id", metavar="ID", help=_("this application's client ID there"))
+    verb.add_argument("--client-id", metavar="ID", help=_("this application’s client ID there"))
     verb.add_argument(
         "--client-secret-env", metavar="VAR", help=_("the variable with the client secret")
     )

@@ -146,4 +146,4 @@ def _read_file(place: str) -> str:
         with Path(place).open(encoding="utf-8") as file:
             return file.read(MAX_BYTES + 1)
     except (OSError, UnicodeDecodeError) as error:
-        raise make_failure(_("“%(file)s” can't be read as text.") % {"file": place}) from error
+        raise make_failure(_("“%(file)s” can’t be read as text.") % {"file": place}) from error

@@ -32,7 +32,7 @@ def add_resource_verbs(add_verb: AddVerb) -> None:
     prompt.add_argument("prompt", help=_("its name at the service"))
     prompt.add_argument("arguments", nargs="?", default="{}", help=_("a JSON object of texts"))
     complete = add_verb("complete", _("suggest values for a prompt or template"))
-    complete.add_argument("ref", help=_("a prompt's name, or a template's URI"))
+    complete.add_argument("ref", help=_("a prompt’s name, or a template’s URI"))
     complete.add_argument("argument", help=_("the argument to complete"))
     complete.add_argument("value", help=_("the beginning of the value; may be empty"))
 

@@ -50,7 +50,7 @@ def add_upkeep_verbs(add_verb: AddVerb, add_acting_verb: AddVerb) -> None:
     )
     sign_ins = add_verb("sign-ins", _("who is signed in to it"))
     revoke = sign_ins.add_mutually_exclusive_group()
-    revoke.add_argument("--revoke", metavar="MEMBER", help=_("end this member's sign-in"))
+    revoke.add_argument("--revoke", metavar="MEMBER", help=_("end this member’s sign-in"))
     revoke.add_argument("--revoke-shared", action="store_true", help=_("end the shared sign-in"))
 
 

@@ -112,7 +112,7 @@ def get_acting(options: Options) -> Acting | None:
         raise make_failure(_("There is no member “%(name)s”.") % {"name": options["user"]})
     if not Service.objects.for_member(person).filter(name=options["name"]).exists():
         raise make_failure(
-            _("“%(name)s” can't use the service “%(service)s”.")
+            _("“%(name)s” can’t use the service “%(service)s”.")
             % {"name": options["user"], "service": options["name"]}
         )
     return Acting.of(person)

@@ -70,11 +70,11 @@ def check_url(url: str | httpx2.URL, *, allows_private: bool) -> httpx2.URL:
     try:
         parsed = url if isinstance(url, httpx2.URL) else _parse_url(url)
     except httpx2.InvalidURL as error:
-        raise _url_error(_("The URL can't be read.")) from error
+        raise _url_error(_("The URL can’t be read.")) from error
     if parsed.scheme not in ("http", "https") or not parsed.host:
         raise _url_error(_("The URL must begin with https:// and name a host."))
     if parsed.port is not None and not 0 < parsed.port < 65_536:
-        raise _url_error(_("The URL's port does not exist."))
+        raise _url_error(_("The URL’s port does not exist."))
     if parsed.userinfo:
         raise _url_error(_("The URL must not contain a user name or password."))
     if parsed.scheme == "http" and not allows_private:
@@ -104,7 +104,7 @@ async def resolve_vetted_addresses(host: str, port: int, *, allows_private: bool
         current_hooks().count_refused_connection("address")
         raise OperationError(
             kind="blocked_address",
-            message=_("The service's host leads to an address that is not allowed."),
+            message=_("The service’s host leads to an address that is not allowed."),
             hint=_(
                 "If the server is in your own network, allow private addresses in its settings."
             ),
@@ -129,7 +129,7 @@ async def _resolve_host(host: str, port: int) -> list[Address]:
     except (OSError, UnicodeError) as error:
         raise OperationError(
             kind="not_found",
-            message=_("The service's host name was not found."),
+            message=_("The service’s host name was not found."),
             hint=_("Check the URL for typos."),
         ) from error
     return [ipaddress.ip_address(str(entry[4][0])) for entry in found]

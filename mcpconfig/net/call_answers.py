@@ -153,7 +153,7 @@ class CallAnswerBody(LimitedBody):
     def _describe(self, scanner: AnswerScanner, verdict: str) -> dict[str, Any]:
         bound = _("more than %(bound)s") % {"bound": self._error.bound} if self._error else ""
         if verdict == "refused":
-            said = _("The tool's error is not kept because it has %(bound)s.") % {"bound": bound}
+            said = _("The tool’s error is not kept because it has %(bound)s.") % {"bound": bound}
             return {"error": {"code": scanner.code or -32603, "message": said}}
         is_error = verdict == "failed"
         content = build_withheld_content(is_error=is_error, bound=bound)

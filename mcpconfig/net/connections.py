@@ -289,5 +289,5 @@ def _head_too_large_error() -> OperationError:
     return OperationError(
         kind="too_large",
         message=_("The service sent too many headers, or too much around its response."),
-        hint=_("Report it to the service's operator."),
+        hint=_("Report it to the service’s operator."),
     )

@@ -98,7 +98,7 @@ def _redirect_error(response: httpx2.Response) -> OperationError:
         message=_("The service redirects to %(place)s, which is not followed.") % {"place": place}
         if place
         else _("The service redirects to another address, which is not followed."),
-        hint=_("If that is the intended server, use it as the service's URL."),
+        hint=_("If that is the intended server, use it as the service’s URL."),
     )
 
 

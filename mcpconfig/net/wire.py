@@ -225,7 +225,7 @@ def too_many_requests_error() -> OperationError:
     return OperationError(
         kind="too_large",
         message=_("The service required too many requests for one operation."),
-        hint=_("Report it to the service's operator."),
+        hint=_("Report it to the service’s operator."),
     )
 
 

@@ -55,7 +55,7 @@ async def begin(
     if service.authentication not in (Authentication.OAUTH_USER, Authentication.OAUTH_SHARED):
         raise sign_in_setup_error(
             _("This service needs no sign-in."),
-            _("See the service's settings for how it is opened."),
+            _("See the service’s settings for how it is opened."),
         )
     async with open_oauth_http(service, "begin_sign_in") as http:
         challenge = await get_challenge(http, service, get_holder_id(service, acting))

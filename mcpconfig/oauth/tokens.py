@@ -148,7 +148,7 @@ async def _discover_client(http: OAuthHttp, service: Service, grant: OAuthGrant)
     where its tokens come from and what they are for."""
     if not service.client_id:
         raise sign_in_setup_error(
-            _("The service's client ID is not set."), _("Enter it in its settings.")
+            _("The service’s client ID is not set."), _("Enter it in its settings.")
         )
     challenge = await get_challenge(http, service, grant.person_id)
     authority = await discover(http, challenge, await list_known_issuers(service))
@@ -204,9 +204,9 @@ def _translate_denial(service: Service, denied: TokenDenied) -> OperationError:
         )
     if service.authentication not in (Authentication.OAUTH_USER, Authentication.OAUTH_SHARED):
         return sign_in_setup_error(
-            _("The service's client was rejected. %(reason)s")
+            _("The service’s client was rejected. %(reason)s")
             % {"reason": describe_error_code(denied.code)},
-            _("Check the client ID, the secret and the scopes in the service's settings."),
+            _("Check the client ID, the secret and the scopes in the service’s settings."),
         )
     error = _missing_sign_in_error(service)
     error.message = _("The sign-in to %(service)s has ended.") % {"service": service}

@@ -77,7 +77,7 @@ async def _fetch_entries(
         raise
     found = [entry for page in pages for entry in entries(page)]
     if len(found) > LIMITS.entries:
-        raise _endless_list_error(_("The service's list is too long: too many entries."))
+        raise _endless_list_error(_("The service’s list is too long: too many entries."))
     return found
 
 
@@ -101,10 +101,10 @@ async def _fetch_pages(
             break
         cursors.add(cursor)
         if count > most:
-            raise _endless_list_error(_("The service's list is too long: too many entries."))
+            raise _endless_list_error(_("The service’s list is too long: too many entries."))
         if connection.wire.received_bytes > most_bytes:
-            raise _endless_list_error(_("The service's list is too long: too many bytes."))
-    raise _endless_list_error(_("The service's list is too long or endless: too many pages."))
+            raise _endless_list_error(_("The service’s list is too long: too many bytes."))
+    raise _endless_list_error(_("The service’s list is too long or endless: too many pages."))
 
 
 def _at(cursor: str | None) -> types.PaginatedRequestParams:
@@ -122,5 +122,5 @@ def _endless_list_error(message: str) -> OperationError:
     return OperationError(
         kind="too_large",
         message=message,
-        hint=_("Report it to the service's operator."),
+        hint=_("Report it to the service’s operator."),
     )

@@ -146,8 +146,8 @@ def _decode_bytes(offered: types.TextResourceContents | types.BlobResourceConten
     except (binascii.Error, ValueError) as error:
         raise OperationError(
             kind="protocol",
-            message=_("The service sent bytes that can't be decoded."),
-            hint=_("Report it to the service's operator. The trace shows the response."),
+            message=_("The service sent bytes that can’t be decoded."),
+            hint=_("Report it to the service’s operator. The trace shows the response."),
             is_definite=True,
         ) from error
 

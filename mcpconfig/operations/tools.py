@@ -240,7 +240,7 @@ def _parse_question(answer: types.InputRequiredResult, duration_ms: int) -> Inpu
         len(state) > LIMITS.state_characters or make_storable(state) != state
     ):
         raise unanswerable_error(
-            _("The service sent a state with its question that is too large or can't be stored.")
+            _("The service sent a state with its question that is too large or can’t be stored.")
         )
     asked = answer.model_dump(by_alias=True, mode="json").get("inputRequests")
     requests = parse_requests(asked)

@@ -110,13 +110,13 @@ def _decrypt_field(service: Service, credential: Credential | None, field: Field
     stored = bytes(getattr(credential, field)) if credential is not None else b""
     if not stored:
         raise _credentials_error(
-            _("The service's credentials are not set."), _("Enter them in the service's settings.")
+            _("The service’s credentials are not set."), _("Enter them in the service’s settings.")
         )
     try:
         return encryption.decrypt(stored, place=_build_place(service, field))
     except encryption.DecryptionError as error:
         raise _credentials_error(
-            _("The service's stored credentials can't be decrypted."),
+            _("The service’s stored credentials can’t be decrypted."),
             _("Restore the old key in ENCRYPTION_KEYS, or enter the credentials again."),
         ) from error
 

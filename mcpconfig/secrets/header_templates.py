@@ -30,7 +30,7 @@ def find_problem(headers: Mapping[str, str]) -> str:
     """Return why these headers cannot be stored, in a sentence; empty if they can."""
     for name, value in headers.items():
         if not _NAME.fullmatch(name):
-            return _("“%(name)s” can't be a header name.") % {"name": name[:60]}
+            return _("“%(name)s” can’t be a header name.") % {"name": name[:60]}
         if name.lower() in _RESERVED_NAMES or name.lower().startswith("mcp-"):
             return _("The protocol sets the header “%(name)s” itself.") % {"name": name}
         if not _is_safe(value):
@@ -78,11 +78,11 @@ def _get_value(placeholder: str, acting: Acting | None) -> str:
         raise _template_error(
             _("The service needs a value for %(placeholder)s, and there is none.")
             % {"placeholder": placeholder},
-            _("An admin can complete the member's page, or change the service's headers."),
+            _("An admin can complete the member’s page, or change the service’s headers."),
         )
     if not _is_safe(value):
         raise _template_error(
-            _("The value of %(placeholder)s has characters that a header can't carry.")
+            _("The value of %(placeholder)s has characters that a header can’t carry.")
             % {"placeholder": placeholder},
             _("An admin can use {user.id} instead."),
         )

@@ -105,7 +105,7 @@ def _decrypt(sealed: bytes, place: str) -> str:
     except encryption.DecryptionError as error:
         raise OperationError(
             kind="configuration",
-            message=_("The stored sign-in to the service can't be decrypted."),
+            message=_("The stored sign-in to the service can’t be decrypted."),
             hint=_("Restore the old key in ENCRYPTION_KEYS, or connect the service again."),
             was_sent=False,
             is_definite=True,

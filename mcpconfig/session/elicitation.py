@@ -109,7 +109,7 @@ def _parse_page(said: Any) -> tuple[str, dict[str, Any]]:
     match said:
         case {"elicitationId": str(key)}:
             return key, {"method": "elicitation/create", "params": {**said, "mode": "url"}}
-    raise unanswerable_error(_("The service names a page in a way that can't be read."))
+    raise unanswerable_error(_("The service names a page in a way that can’t be read."))
 
 
 def check_pages_opened(answers: Mapping[str, Answer]) -> None:

@@ -20,7 +20,7 @@ async def resolve(name: str) -> BuiltinAddress:
         raise OperationError(
             kind="not_found",
             message=_("There is no built-in service “%(name)s” here.") % {"name": name},
-            hint=_("Disable the service, or give it a server's URL."),
+            hint=_("Disable the service, or give it a server’s URL."),
             was_sent=False,
             is_definite=True,
         )

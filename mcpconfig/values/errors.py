@@ -113,7 +113,7 @@ def translate_transport_error(cause: BaseException) -> OperationError | None:
         case httpx2.UnsupportedProtocol() | httpx2.InvalidURL():
             return OperationError(
                 kind="configuration",
-                message=_("The service's URL can't be used."),
+                message=_("The service’s URL can’t be used."),
                 hint=_("Enter the whole URL, beginning with https://."),
             )
         case httpx2.HTTPStatusError():
@@ -152,7 +152,7 @@ def disconnect_error() -> OperationError:
     return OperationError(
         kind="server_error",
         message=_("The service closed the connection before it answered."),
-        hint=_("Check the service's own log."),
+        hint=_("Check the service’s own log."),
     )
 
 
@@ -169,18 +169,18 @@ def _translate_connect_error(cause: httpx2.ConnectError) -> OperationError:
     if any(isinstance(root, ssl.SSLError) for root in roots) or "SSL" in str(cause):
         return OperationError(
             kind="tls",
-            message=_("The service's certificate could not be verified, or it does not use TLS."),
-            hint=_("Check the host name in the URL and the certificate's date and chain."),
+            message=_("The service’s certificate could not be verified, or it does not use TLS."),
+            hint=_("Check the host name in the URL and the certificate’s date and chain."),
         )
     if any(isinstance(root, socket.gaierror) for root in roots):
         return OperationError(
             kind="not_found",
-            message=_("The service's host name was not found."),
+            message=_("The service’s host name was not found."),
             hint=_("Check the URL for typos."),
         )
     return OperationError(
         kind="refused",
-        message=_("Nothing answers at the service's address."),
+        message=_("Nothing answers at the service’s address."),
         hint=_("Check the port, and that the service is running."),
     )
 
@@ -209,7 +209,7 @@ def missing_capability_error(code: int, wanted: Collection[str]) -> OperationErr
     """`wanted` holds the protocol's names of the capabilities that the service requires."""
     if "elicitation" in wanted:
         return unsupported_question_error(code)
-    hint = _("Ask the service's operator whether it can work without this.")
+    hint = _("Ask the service’s operator whether it can work without this.")
     if not wanted or {"sampling", "roots"} & set(wanted):
         hint = _("Countersign does not share its models and folders with services.")
     return OperationError(
@@ -227,7 +227,7 @@ def unsupported_question_error(code: int | None = None) -> OperationError:
         message=_("The service needs to ask a question first, which is not supported here."),
         hint=_(
             "Services can ask questions during tool calls, but not for resources and "
-            "prompts. Give all values at once, or use one of the service's tools."
+            "prompts. Give all values at once, or use one of the service’s tools."
         ),
         is_definite=True,
         code=code,
@@ -252,7 +252,7 @@ def header_annotation_error() -> OperationError:
     return OperationError(
         kind="protocol",
         message=_("The tool asks for arguments in HTTP headers in an invalid way."),
-        hint=_("Report it to the service's operator: an x-mcp-header annotation is invalid."),
+        hint=_("Report it to the service’s operator: an x-mcp-header annotation is invalid."),
     )
 
 
@@ -277,7 +277,7 @@ def status_error(
 
 
 HOST_CHECK_HINT = gettext_lazy(
-    "The service does not accept the host name in its URL, or the request's "
+    "The service does not accept the host name in its URL, or the request’s "
     "origin. Add the host name to its allowed hosts (protection against DNS "
     "rebinding). Or use the URL that it expects."
 )
@@ -289,13 +289,13 @@ def _describe_status(status: int, *, has_credentials: bool) -> OperationError:
             return OperationError(
                 kind="sign_in_needed",
                 message=_("The service does not accept the stored credentials."),
-                hint=_("Check the token or the headers in the service's settings."),
+                hint=_("Check the token or the headers in the service’s settings."),
             )
         case 401:
             return OperationError(
                 kind="sign_in_needed",
                 message=_("The service requires sign-in, and no credentials are stored for it."),
-                hint=_("Choose how to sign in, or enter a token, in the service's settings."),
+                hint=_("Choose how to sign in, or enter a token, in the service’s settings."),
             )
         case 403 if has_credentials:
             return OperationError(
@@ -309,11 +309,11 @@ def _describe_status(status: int, *, has_credentials: bool) -> OperationError:
                 message=_("The service refused the request (HTTP %(status)s).")
                 % {"status": status},
                 hint=_(
-                    "Check the URL: it usually ends in /mcp or /sse. The service's own log may "
+                    "Check the URL: it usually ends in /mcp or /sse. The service’s own log may "
                     "say more."
                 )
                 if status == 400
-                else _("Ask its operator why. The service's own log may say more."),
+                else _("Ask its operator why. The service’s own log may say more."),
             )
         case 404 | 405:
             return OperationError(
@@ -331,5 +331,5 @@ def _describe_status(status: int, *, has_credentials: bool) -> OperationError:
     return OperationError(
         kind="server_error",
         message=_("The service returned an error (HTTP %(status)s).") % {"status": status},
-        hint=_("Check the service's own log."),
+        hint=_("Check the service’s own log."),
     )

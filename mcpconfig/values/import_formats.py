@@ -17,7 +17,7 @@ MAX_ENTRIES = 100
 MAX_PLACEHOLDERS = 200
 BRIDGE = gettext_lazy(
     "This is a program (stdio), and Countersign starts no programs. Run it "
-    "behind a bridge and add the bridge's address. See “A server that speaks "
+    "behind a bridge and add the bridge’s address. See “A server that speaks "
     "over stdio” in docs/services.md."
 )
 _TRANSPORTS = {

@@ -44,9 +44,9 @@ def unanswerable_error(why: str) -> OperationError:
     """Definite: the service has not continued the call, and will not."""
     return OperationError(
         kind="protocol",
-        message=_("The service asks for something that you can't answer here. %(reason)s")
+        message=_("The service asks for something that you can’t answer here. %(reason)s")
         % {"reason": why},
-        hint=_("Report it to the service's operator. The trace shows what it asked."),
+        hint=_("Report it to the service’s operator. The trace shows what it asked."),
         is_definite=True,
     )
 
@@ -162,7 +162,7 @@ def _parse_choice(said: Any) -> Json:
                 label, _MAX_NAME_CHARACTERS, least=0
             ):
                 return {"const": value, "title": label or value}
-    raise unanswerable_error(_("The form has a choice that can't be read."))
+    raise unanswerable_error(_("The form has a choice that can’t be read."))
 
 
 def _is_text(said: Any, characters: int, *, least: int = 1) -> bool:

@@ -124,6 +124,6 @@ def _app_error(message: str) -> OperationError:
     return OperationError(
         kind="protocol",
         message=message,
-        hint=_("The tool's own result is above. Report this to the service's operator."),
+        hint=_("The tool’s own result is above. Report this to the service’s operator."),
         is_definite=True,
     )

@@ -32,7 +32,7 @@ def list_required_variables(template: str) -> set[str]:
 def expand(template: str, values: Mapping[str, Value]) -> str:
     """Return the URI. As in the RFC, a variable without a value expands to nothing."""
     if not _is_readable(template):
-        raise _template_error(_("The service's URI template can't be read."))
+        raise _template_error(_("The service’s URI template can’t be read."))
     parsed = URITemplate(template)
     unknown = sorted(set(values) - set(parsed.variable_names))
     if unknown:

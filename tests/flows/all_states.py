@@ -69,7 +69,7 @@ def fill_for_signer(name: str = "owner", requester: str = "stranger") -> list[To
             values | {"text": LONG},
             definition=tool,
             why="Needs approval because the risk is high.",
-            reasons=["The tool's name suggests that it deletes data."],
+            reasons=["The tool’s name suggests that it deletes data."],
             asked_arguments='{"title":"Another note"}',
         )
         _sign(call, four_eyes, other)
@@ -134,7 +134,7 @@ def _add_call(turn: Turn, state: str, tool: ToolDefinition) -> None:
     values = {"title": f"Note {state}", "colour": "red", "times": 2}
     told: dict[str, Any] = {
         "definition": tool,
-        "reasons": ["The tool's name suggests that it deletes data."],
+        "reasons": ["The tool’s name suggests that it deletes data."],
     }
     told["why"] = "Needs approval because the risk is high."
     match state:

@@ -64,13 +64,13 @@ class Command(OperatorCommand):
         )
         approve.add_argument("--arguments", help=_("Other arguments to run it with, as JSON."))
         approve.add_argument(
-            "--typed", default="", help=_("The tool's name, where it is required.")
+            "--typed", default="", help=_("The tool’s name, where it is required.")
         )
         deny_parser = answers.add_parser("deny", parents=[common], help=_("Deny this call."))
         deny_parser.add_argument("id")
         deny_parser.add_argument("--reason", default="", help=_("A message to the assistant."))
         answer = answers.add_parser(
-            "answer", parents=[common], help=_("Answer a service's question.")
+            "answer", parents=[common], help=_("Answer a service’s question.")
         )
         answer.add_argument("id")
         answer.add_argument("values", nargs="?", default="{}", help=_("The fields, as JSON."))
@@ -82,7 +82,7 @@ class Command(OperatorCommand):
         )
         give.add_argument("id")
         hold_back = answers.add_parser(
-            "hold-back", parents=[common], help=_("Keep this call's result from the assistant.")
+            "hold-back", parents=[common], help=_("Keep this call’s result from the assistant.")
         )
         hold_back.add_argument("id")
         hold_back.add_argument("--reason", default="", help=_("A message to the assistant."))
@@ -92,7 +92,7 @@ class Command(OperatorCommand):
         resolve_parser.add_argument("id")
         resolve_parser.add_argument("verdict", choices=["worked", "did-not", "again"])
         resolve_parser.add_argument(
-            "--typed", default="", help=_("The tool's name, where it is required.")
+            "--typed", default="", help=_("The tool’s name, where it is required.")
         )
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -37,7 +37,7 @@ class Command(OperatorCommand):
             help=_("How much it reasons: default, off, low, medium or high."),
         )
         parser.add_argument(
-            "--service", action="append", help=_("Offer only this service's tools.")
+            "--service", action="append", help=_("Offer only this service’s tools.")
         )
         parser.add_argument("--conversation", help=_("Continue this conversation."))
         parser.add_argument("--continue", action="store_true", dest="continues")

@@ -37,7 +37,7 @@ class Command(OperatorCommand):
         verbs = parser.add_subparsers(dest="verb", required=True)
         verify = verbs.add_parser("verify", help=_("Verify the log, or a file of evidence."))
         verify.add_argument(
-            "--file", type=Path, help=_("a file of evidence, instead of this database's log")
+            "--file", type=Path, help=_("a file of evidence, instead of this database’s log")
         )
         verify.add_argument(
             "--head",
@@ -66,7 +66,7 @@ class Command(OperatorCommand):
         export.add_argument("--since", metavar="DATE", help=_("from this day or moment (UTC)"))
         export.add_argument("--conversation", metavar="ID")
         export.add_argument("--person", metavar="NAME", help=_("entries by or about this person"))
-        proof = verbs.add_parser("evidence", help=_("One conversation's entries, with proof."))
+        proof = verbs.add_parser("evidence", help=_("One conversation’s entries, with proof."))
         proof.add_argument("conversation", metavar="ID")
         verbs.add_parser("guard", help=_("Make the database refuse changes to the log again."))
 
@@ -179,13 +179,13 @@ def load_marks(options: dict[str, Any]) -> list[Mark]:
         except anchors.BadAnchor as error:
             hint = _(
                 "The file was changed, or another server signed it. In that case, pass that "
-                "server's key with --public-key."
+                "server’s key with --public-key."
             )
             raise Failure("bad_anchor", f"{file}: {error}", hint) from error
         except (OSError, UnicodeDecodeError) as error:
             raise Failure(
                 "refused",
-                _("%(file)s can't be read: %(reason)s.") % {"file": file, "reason": error},
+                _("%(file)s can’t be read: %(reason)s.") % {"file": file, "reason": error},
             ) from error
         if not found:
             raise Failure(

@@ -90,7 +90,7 @@ class Command(OperatorCommand):
                     self._classify(number, line)
         except UnicodeDecodeError as error:
             raise Failure(
-                "files", _("%(file)s can't be read: it is not UTF-8 text.") % {"file": file}
+                "files", _("%(file)s can’t be read: it is not UTF-8 text.") % {"file": file}
             ) from error
 
     def _classify(self, number: int, line: str) -> None:

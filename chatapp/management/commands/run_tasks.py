@@ -27,7 +27,7 @@ class Command(OperatorCommand):
                 "configuration",
                 _("The tasks are not in the database: TASKS_BACKEND is %(backend)s.")
                 % {"backend": settings.TASKS_BACKEND},
-                _("Start that backend's worker."),
+                _("Start that backend’s worker."),
             )
         if list_pending_migrations():
             raise Failure(

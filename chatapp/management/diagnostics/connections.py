@@ -24,7 +24,7 @@ GROUP = "doctor"
 LAYER_HINTS = {
     "Redis": gettext_lazy("Check REDIS_URL, and that Redis is running and reachable."),
     "PostgreSQL": gettext_lazy(
-        "A connection pooler in transaction mode can't LISTEN. Point DATABASE_URL to "
+        "A connection pooler in transaction mode can’t LISTEN. Point DATABASE_URL to "
         "PostgreSQL itself or to a pooler in session mode. Or set REDIS_URL."
     ),
 }

@@ -16,11 +16,11 @@ from mcpconfig.management.failures import get_first_line
 from .findings import Finding, report_doubtful, report_good, report_wrong
 
 SUBJECT = "database"
-WRITE_HINT = gettext_lazy("Check the disk, and this user's rights on the database and its folder.")
+WRITE_HINT = gettext_lazy("Check the disk, and this user’s rights on the database and its folder.")
 MAX_CLOCK_DIFFERENCE_SECONDS = 2
 SQLITE = {"journal_mode": "wal", "synchronous": 2}
 POSTGRESQL = {"transaction_isolation": "read committed", "fsync": "on", "full_page_writes": "on"}
-POSTGRESQL_HINT = gettext_lazy("Set it in the server's postgresql.conf, or for this role.")
+POSTGRESQL_HINT = gettext_lazy("Set it in the server’s postgresql.conf, or for this role.")
 
 
 def check_database() -> list[Finding]:

@@ -32,7 +32,7 @@ def check_server() -> list[Finding]:
         ]
     except OSError as error:  # includes the errors of smtplib
         hint = _("Check EMAIL_URL, and that the server is reachable.")
-        problem = _("%(server)s can't be used (%(error)s), so no mail is sent.") % {
+        problem = _("%(server)s can’t be used (%(error)s), so no mail is sent.") % {
             "server": server,
             "error": type(error).__name__,
         }

@@ -39,7 +39,7 @@ def check_models() -> list[Finding]:
         )
     ]
     if {model.id for model in offered} == {DEMO_MODEL}:
-        hint = _("Set a provider's key, such as OPENAI_API_KEY, or add a provider in the admin.")
+        hint = _("Set a provider’s key, such as OPENAI_API_KEY, or add a provider in the admin.")
         findings.append(report_doubtful(SUBJECT, _("Only the demo assistant is available."), hint))
     return [*findings, *_check_server(), *_check_providers(), *_check_end_dates(offered)]
 

@@ -89,7 +89,7 @@ def check_files() -> list[Finding]:
         return [
             report_wrong(
                 "files",
-                _("%(folder)s can't be written: %(reason)s.")
+                _("%(folder)s can’t be written: %(reason)s.")
                 % {"folder": folder, "reason": error.strerror},
                 hint,
             )

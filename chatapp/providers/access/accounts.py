@@ -76,7 +76,7 @@ def _read_secrets(provider: ModelProvider) -> tuple[str, dict[str, str]]:
     except DecryptionError as error:
         raise ProviderError(
             kind="auth",
-            message=_("The stored key of %(provider)s can't be decrypted.")
+            message=_("The stored key of %(provider)s can’t be decrypted.")
             % {"provider": provider.label},
             hint=_("An admin can restore the old key in ENCRYPTION_KEYS, or enter it again."),
             detail=str(error),

@@ -79,7 +79,7 @@ class Toolbox:
                 fitted[dialect] = _fit_schema(dialect, spec)
             except Exception:
                 log.exception("The arguments of the tool %s cannot be described.", spec.name)
-                return _("The description of its arguments can't be read.")
+                return _("The description of its arguments can’t be read.")
         schema, self._shapes[spec.name] = fitted[dialect]
         wire = self._names.to_wire(spec.name)
         self.tools.append(WireTool(name=wire, description=spec.description, schema=schema))

@@ -114,7 +114,7 @@ def _read_arguments(request: HttpRequest) -> dict[str, Any]:
     except (ValueError, RecursionError):
         arguments = None
     if not isinstance(arguments, dict):
-        message = _("The body must be one JSON object with the tool's arguments.")
+        message = _("The body must be one JSON object with the tool’s arguments.")
         raise Problem(status=400, kind="unreadable", message=message)
     return arguments
 

@@ -103,7 +103,7 @@ def company_refusal_error(message: str, denied: TokenDenied) -> OperationError:
     return OperationError(
         kind="forbidden",
         message=f"{message} {describe_error_code(denied.code)}",
-        hint=_("Ask the operator of your company's sign-in for access."),
+        hint=_("Ask the operator of your company’s sign-in for access."),
         was_sent=False,
         is_definite=True,
     )

@@ -59,7 +59,7 @@ def parse_id_token(
         or (subject and subject_claim != subject)
     ):
         raise _mismatch_error(
-            _("%(provider)s sent another person's identity, so it was not used.")
+            _("%(provider)s sent another person’s identity, so it was not used.")
             % {"provider": provider}
         )
     return IdToken(
@@ -99,7 +99,7 @@ def _parse_claims(
         opened = jwt.decode_complete(str(text), options={"verify_signature": False})
     except jwt.exceptions.InvalidTokenError:
         raise _mismatch_error(
-            _("%(provider)s sent a token that can't be read, so it was not used.")
+            _("%(provider)s sent a token that can’t be read, so it was not used.")
             % {"provider": provider}
         ) from None
     claims: dict[str, Any] = opened["payload"]

@@ -67,7 +67,7 @@ def claim(persons: QuerySet[OAuthAttempt], state: str, session_key: str) -> OAut
         )
     attempt = mine.select_related("service", "client__service", "identity_provider").get()
     if attempt.endpoint != attempt.service.endpoint:
-        raise unfinished_sign_in_error(_("The service's address has changed since."))
+        raise unfinished_sign_in_error(_("The service’s address has changed since."))
     return attempt
 
 

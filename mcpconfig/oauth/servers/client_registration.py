@@ -40,7 +40,7 @@ async def get_client(
             _("The service does not let Countersign register itself for sign-in."),
             _(
                 "An admin can register Countersign there and enter the client ID in the "
-                "service's settings."
+                "service’s settings."
             ),
         )
     return await _register(http, service, authority, redirect, scope)
@@ -77,7 +77,7 @@ def _require_new_secret(service: Service, bound: OAuthClient) -> None:
             "The service now names a different sign-in server. Its client ID belongs to "
             "the previous one, so it was not used."
         ),
-        _("If that is right, an admin can enter the new server's client ID and secret."),
+        _("If that is right, an admin can enter the new server’s client ID and secret."),
     )
 
 
@@ -168,10 +168,10 @@ def _registration_error(answer: HttpAnswer, authority: Authority) -> OperationEr
     if not authority.is_announced:
         return sign_in_setup_error(
             _("The service requires sign-in and does not say where."),
-            _("It may need a token instead: an admin can enter one in the service's settings."),
+            _("It may need a token instead: an admin can enter one in the service’s settings."),
         )
     hint = _(
-        "An admin can register Countersign there and enter the client ID in the service's settings."
+        "An admin can register Countersign there and enter the client ID in the service’s settings."
     )
     if answer.is_temporary:
         hint = _("Try again later.")

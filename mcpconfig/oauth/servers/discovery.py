@@ -24,7 +24,7 @@ from mcpconfig.values.errors import OperationError
 from .challenges import get_latest_challenge
 from .http import HttpAnswer, OAuthHttp, sign_in_setup_error
 
-_OPERATOR_HINT = gettext_lazy("Report it to the service's operator.")
+_OPERATOR_HINT = gettext_lazy("Report it to the service’s operator.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +79,7 @@ async def discover(http: OAuthHttp, challenge: Challenge, known_issuers: set[str
     found = await fetch_server_metadata(http, issuer, url)
     if found is None:
         raise sign_in_setup_error(
-            _("The service's sign-in server %(host)s does not say how to sign in.")
+            _("The service’s sign-in server %(host)s does not say how to sign in.")
             % {"host": _get_host(issuer)},
             _OPERATOR_HINT,
         )
@@ -148,7 +148,7 @@ def _check_resource(url: str, described: _Resource) -> _Resource:
     own = resource_url_from_server_url(url)
     if not check_resource_allowed(requested_resource=own, configured_resource=described.resource):
         raise sign_in_setup_error(
-            _("The service's sign-in metadata belongs to another service."), _OPERATOR_HINT
+            _("The service’s sign-in metadata belongs to another service."), _OPERATOR_HINT
         )
     return described
 
@@ -173,7 +173,7 @@ def _parse_metadata(answer: HttpAnswer, issuer: str) -> OAuthMetadata | None:
     # RFC 8414: a server with another issuer in its metadata may be posing as that server.
     if answer.body["issuer"] != issuer:
         raise sign_in_setup_error(
-            _("The service's sign-in server %(host)s uses a different name for itself.")
+            _("The service’s sign-in server %(host)s uses a different name for itself.")
             % {"host": _get_host(issuer)},
             _OPERATOR_HINT,
         )

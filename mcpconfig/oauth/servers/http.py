@@ -49,28 +49,28 @@ _TRACED_FIELDS = frozenset(
 )
 
 _FAILURES = {
-    "refused": gettext_lazy("Nothing answers at %(host)s, the service's sign-in server."),
-    "not_found": gettext_lazy("The service's sign-in server %(host)s was not found."),
+    "refused": gettext_lazy("Nothing answers at %(host)s, the service’s sign-in server."),
+    "not_found": gettext_lazy("The service’s sign-in server %(host)s was not found."),
     "tls": gettext_lazy(
-        "The certificate of the service's sign-in server %(host)s could not be verified."
+        "The certificate of the service’s sign-in server %(host)s could not be verified."
     ),
-    "timeout": gettext_lazy("The service's sign-in server %(host)s did not answer in time."),
+    "timeout": gettext_lazy("The service’s sign-in server %(host)s did not answer in time."),
     "too_large": gettext_lazy(
-        "The service's sign-in server %(host)s sent a response that is too large."
+        "The service’s sign-in server %(host)s sent a response that is too large."
     ),
     "blocked_address": gettext_lazy(
-        "The address of the service's sign-in server %(host)s is not allowed."
+        "The address of the service’s sign-in server %(host)s is not allowed."
     ),
     "configuration": gettext_lazy(
         "The service names a sign-in address at %(host)s that is not allowed."
     ),
     "protocol": gettext_lazy(
-        "The service's sign-in server %(host)s sent a response that is not accepted."
+        "The service’s sign-in server %(host)s sent a response that is not accepted."
     ),
 }
 _HINTS = {
     "blocked_address": gettext_lazy(
-        "It must be public, or the service's own host in your own network."
+        "It must be public, or the service’s own host in your own network."
     ),
     "configuration": gettext_lazy("Only https:// addresses without redirects are used."),
 }
@@ -227,7 +227,7 @@ def _translate_failure(error: Exception, url: httpx2.URL) -> OperationError:
         known or (timeout_error() if isinstance(error, TimeoutError) else disconnect_error())
     ).kind
     host = url.raw_host.decode("ascii")
-    message = _FAILURES.get(kind, _("The service's sign-in server %(host)s closed the connection."))
+    message = _FAILURES.get(kind, _("The service’s sign-in server %(host)s closed the connection."))
     return OperationError(
         kind=kind,
         message=message % {"host": host},

@@ -78,7 +78,7 @@ def _parse_token(answered: dict[str, Any], endpoint: str) -> OAuthToken:
         raise OperationError(
             kind="protocol",
             message=_("%(host)s sent a token of an unknown type.") % {"host": _get_host(endpoint)},
-            hint=_("Report it to the service's operator."),
+            hint=_("Report it to the service’s operator."),
             was_sent=False,
             is_definite=True,
         ) from None
@@ -116,7 +116,7 @@ async def _sign_assertion(client: Client) -> str:
         except (InvalidKeyError, TypeError, ValueError):
             continue
     raise sign_in_setup_error(
-        _("The private key of the service's client can't be used."),
+        _("The private key of the service’s client can’t be used."),
         _("Enter an unencrypted RSA, P-256 or Ed25519 key in PEM form."),
     )
 

@@ -112,7 +112,7 @@ def test_a_file_without_an_anchor_proves_nothing(kept: Path, text: str) -> None:
 
 def test_a_file_that_is_not_there_is_refused_in_words(written: None, tmp_path: Path) -> None:
     ran = Ran("log", "verify", "--anchor", str(tmp_path / "none"))
-    assert (ran.code, "can't be read" in ran.err) == (1, True)
+    assert (ran.code, "can’t be read" in ran.err) == (1, True)
 
 
 def test_anchors_are_found_among_the_lines_of_a_server_log(kept: Path) -> None:

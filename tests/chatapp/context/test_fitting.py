@@ -187,7 +187,7 @@ async def test_a_question_that_is_too_long_by_itself_says_so(
     turn = await in_database(lambda: intake.receive(owner, None, text=LONG, model=scripted.MODEL))
     done = await wait_for_rest(runtime, turn)
     assert done.state == Turn.State.FAILED
-    assert "exceed the model's context" in (await in_database(read_notices, done))[0]
+    assert "exceed the model’s context" in (await in_database(read_notices, done))[0]
     assert scripted.requests == []
 
 

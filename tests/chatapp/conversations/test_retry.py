@@ -160,7 +160,7 @@ def buttons(owner: Member, turn: Turn) -> list[str]:
 
 @pytest.mark.parametrize(
     ("reason", "sentence"),
-    [("refused", "The model refused to answer"), ("filtered", "The provider's content filter")],
+    [("refused", "The model refused to answer"), ("filtered", "The provider’s content filter")],
 )
 async def test_an_answer_that_was_refused_or_filtered_is_tried_again_by_another_model(
     runtime: EngineRuntime, turn: Turn, owner: Member, reason: FinishReason, sentence: str

@@ -147,7 +147,7 @@ def test_addresses_in_order_are_said_to_be_so(settings: Any, url: str) -> None:
 
 def test_a_folder_that_cannot_be_written_is_found(settings: Any, tmp_path: Path) -> None:
     settings.VAR_DIR = tmp_path / "nowhere"
-    assert "can't be written" in Ran("doctor").out
+    assert "can’t be written" in Ran("doctor").out
 
 
 def test_keys_that_others_can_read_are_found(tmp_path: Path) -> None:

@@ -75,6 +75,8 @@ def test_the_package_needs_no_settings() -> None:
     [
         ("The name says it deletes.", reasons.NAME_SAYS["deletes"]),
         ("The name says it moves money.", reasons.NAME_SAYS["money"]),
+        ("The tool's name suggests that it deletes data.", reasons.NAME_SAYS["deletes"]),
+        ("The name doesn't say what it does.", reasons.NAME_SAYS_NOTHING),
         ("The description says it deletes.", reasons.DESCRIPTION_SAYS["deletes"]),
         ("One of its actions deletes.", reasons.ACTIONS_SAY["deletes"]),
     ],

@@ -48,7 +48,7 @@ WRONG: dict[tuple[str, ...], str] = {
     ("add", "one", "http://one.example/mcp"): "must begin with https://",
     ("add", "one", "https://me:secret@one.example/mcp"): "user name or password",
     ("add", "one", "https://one.example:0/mcp"): "port does not exist",
-    ("add", "one", "https://[::1/mcp"): "can't be read",
+    ("add", "one", "https://[::1/mcp"): "can’t be read",
     ("add", "one", "https://one.example/" + "x" * 2000): "url: ",
     ("set", "box", "--url", "nonsense"): "must begin with https://",
     ("set", "box", "--url", "https://me:secret@one.example/"): "user name or password",
@@ -58,7 +58,7 @@ WRONG: dict[tuple[str, ...], str] = {
     ("identity-provider", "idp", "--issuer", "nonsense", "--client-id", "c"): "must begin with",
     ("identity-provider", "nobody", "--remove"): "no identity provider “nobody”",
     # a file of services
-    ("import", "nowhere.json"): "can't be read as text",
+    ("import", "nowhere.json"): "can’t be read as text",
     # the name
     ("add", "box", URL): "This name is taken.",
     ("add", "not a slug", URL): "name: ",

@@ -306,7 +306,7 @@ def test_a_blank_is_filled_only_from_the_variable_that_is_named(
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("nowhere.json",), "can't be read as text"),
+        (("nowhere.json",), "can’t be read as text"),
         (("{file}", "--value-env", "x=MEANT"), "There is no blank ${x} in the file."),
         (("{file}", "--value-env", "x"), "BLANK=VAR"),
     ],

@@ -48,7 +48,7 @@ def test_status_shows_why_it_fails_and_when_it_is_tried_again(hostile: Hostile) 
     assert status["next_retry_at"]
     said = Ran("status", "bad").out
     assert "server_error: The service returned an error (HTTP 500)." in said
-    assert "Check the service's own log." in said
+    assert "Check the service’s own log." in said
 
 
 # --- trying again --------------------------------------------------------------------------------

@@ -130,7 +130,7 @@ async def test_a_renewed_identity_must_be_the_same_persons(acme: AtCompany, ada:
     with pytest.raises(OperationError) as caught:
         await get_access_token(acme.vault, ada)
 
-    assert "another person's identity" in caught.value.message
+    assert "another person’s identity" in caught.value.message
     assert acme.company.grants("exchange") == 0
 
 

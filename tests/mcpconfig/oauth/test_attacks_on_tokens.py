@@ -53,7 +53,7 @@ async def test_a_grant_of_another_address_opens_nothing_even_where_it_stays(
     await OAuthGrant.objects.aupdate(endpoint=moved)
     with pytest.raises(OperationError) as caught:
         await get_access_token(service, ada)
-    assert "can't be decrypted" in caught.value.message
+    assert "can’t be decrypted" in caught.value.message
 
 
 async def test_two_services_of_one_issuer_do_not_share_a_token(

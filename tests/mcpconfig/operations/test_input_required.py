@@ -278,8 +278,8 @@ ASKING = {
     "asks_nested": "a field of an unknown type",
     "asks_inside": "an unsafe address",
     "asks_much": "too many questions at once",
-    "asks_with_a_nul": "can't be stored",
-    "asks_with_a_load": "can't be stored",
+    "asks_with_a_nul": "can’t be stored",
+    "asks_with_a_load": "can’t be stored",
 }
 
 

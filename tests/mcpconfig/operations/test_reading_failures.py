@@ -118,7 +118,7 @@ async def test_a_question_of_the_service_is_named_and_where_it_could_be_answered
     [
         ("needs_a_model", "Countersign does not share"),
         ("needs_oddly", "Countersign does not share"),
-        ("needs_more", "Ask the service's operator"),
+        ("needs_more", "Ask the service’s operator"),
     ],
 )
 async def test_what_else_a_service_cannot_do_without_has_a_hint_that_fits(

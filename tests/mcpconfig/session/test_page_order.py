@@ -96,8 +96,8 @@ async def test_after_a_no_the_call_is_not_sent_again(
         (None, "rpc_error", "Pay first."),
         ({"elicitations": []}, "rpc_error", "Pay first."),
         ({"elicitations": "all"}, "rpc_error", "Pay first."),
-        ({"elicitations": [7]}, "protocol", "can't be read"),
-        ({"elicitations": [{**PAGE, "elicitationId": ["x"]}]}, "protocol", "can't be read"),
+        ({"elicitations": [7]}, "protocol", "can’t be read"),
+        ({"elicitations": [{**PAGE, "elicitationId": ["x"]}]}, "protocol", "can’t be read"),
         ({"elicitations": [PAGE, PAGE]}, "protocol", "the same page twice"),
         ({"elicitations": [{**PAGE, "url": "http://10.0.0.1/"}]}, "protocol", "an unsafe address"),
         (

@@ -186,7 +186,7 @@ UNANSWERABLE: list[Any] = [
 
 @pytest.mark.parametrize("asked", UNANSWERABLE, ids=range(len(UNANSWERABLE)))
 def test_what_cannot_be_put_to_a_person_is_refused_in_words(asked: object) -> None:
-    assert refused(asked).startswith("The service asks for something that you can't answer here.")
+    assert refused(asked).startswith("The service asks for something that you can’t answer here.")
 
 
 @pytest.mark.parametrize(

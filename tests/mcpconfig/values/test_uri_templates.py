@@ -67,7 +67,7 @@ def test_a_value_cannot_leave_its_place() -> None:
 @pytest.mark.parametrize("template", ["a:{b", "a:b}", "a:{}", "a:{b c}", "a:{=b}", "a:{{b}}"])
 def test_a_broken_template_is_refused(template: str) -> None:
     assert list_variables(template) == []
-    with pytest.raises(OperationError, match="can't be read"):
+    with pytest.raises(OperationError, match="can’t be read"):
         expand(template, {})
 
 
@@ -77,7 +77,7 @@ def test_a_value_without_a_place_is_refused() -> None:
 
 
 def test_templates_and_uris_have_a_length() -> None:
-    with pytest.raises(OperationError, match="can't be read"):
+    with pytest.raises(OperationError, match="can’t be read"):
         expand("a" * (LIMITS.uri_characters + 1), {})
     with pytest.raises(OperationError, match="too long"):
         expand("a:{b}", {"b": "x" * LIMITS.uri_characters})

@@ -106,7 +106,7 @@ def test_a_template_is_filled_in_and_read(admin_client: Client, room: Service) -
             {"template": "room://{town}/{street}", "value-town": "Bern"},
             "Fill in these fields: street",
         ),
-        ({"template": "room://{town", "value-town": "Bern"}, "can't be read."),
+        ({"template": "room://{town", "value-town": "Bern"}, "can’t be read."),
         ({"uri": ""}, "The URI is empty"),
         ({"uri": "no such thing"}, "The URI is empty, too long, or has invalid characters"),
         ({"uri": "room://nowhere"}, "The service refused"),

@@ -113,7 +113,7 @@ def test_rows_come_in_the_order_that_admins_gave_them(owner: Member) -> None:
 def test_a_row_whose_key_is_gone_says_so(owner: Member, settings: Any) -> None:
     a_model(a_provider())
     settings.ENCRYPTION_KEYS = ["Zm9yIHRlc3RzIG9ubHksIG5vdCBhIHNlY3JldCBrZXk="]
-    with pytest.raises(ProviderError, match="can't be decrypted"):
+    with pytest.raises(ProviderError, match="can’t be decrypted"):
         choose_model("team:large", owner)
 
 

@@ -283,7 +283,7 @@ def test_a_tool_that_breaks_its_own_description_breaks_no_other(
     dialect = replace(OPENAI, simplify=simplify)
     bad = ToolSpec(name="bad", description="", input_schema={"description": "unheard of"})
     box = Toolbox(dialect, [bad, spec()])
-    reason = "The description of its arguments can't be read."
+    reason = "The description of its arguments can’t be read."
     assert [(left.name, left.reason) for left in box.left_out] == [("bad", reason)]
     assert [tool.name for tool in box.tools] == ["files_list"]
     assert "KeyError" in caplog.text

@@ -139,7 +139,7 @@ def test_a_missing_value_is_named_and_the_others_stay(
         ({"uri": "room://nowhere"}, ""),
         ({"uri": ""}, "The URI is empty"),
         ({"uri": "room://a b"}, "The URI is empty, too long, or has invalid characters"),
-        ({"template": "room://{a", "value-a": "1"}, "can't be read"),
+        ({"template": "room://{a", "value-a": "1"}, "can’t be read"),
         ({"template": ADDRESS, "value-town": "a", "value-street": "b", "value-x": "c"}, "“x”"),
     ],
 )
