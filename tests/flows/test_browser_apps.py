@@ -204,7 +204,7 @@ def test_an_app_gets_no_tool_of_another_service_or_of_the_models(
 ) -> None:
     things = list(visit.house.effects.lines)
     tab = open_app(visit, name)
-    expect_said(tab, "error: The app's service offers apps no tool with this name.")
+    expect_said(tab, "error: The app’s service offers apps no tool with this name.")
     assert "only_model" not in effects.lines
     assert visit.house.effects.lines == things
     visit.witness.excuse("403")

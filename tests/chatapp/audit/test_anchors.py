@@ -67,7 +67,7 @@ def test_a_chain_written_anew_is_found_also_with_the_anchors_of_the_new_one(kept
     audit_log.append([make_event(40 + number) for number in range(ENTRIES)])
     assert audit_log.verify()[1] == ""
     ran = Ran("log", "verify", "--anchor", str(kept))
-    assert (ran.code, f"Entry {ENTRIES}: The entry's hash differs" in ran.err) == (1, True)
+    assert (ran.code, f"Entry {ENTRIES}: The entry’s hash differs" in ran.err) == (1, True)
     Ran("log", "anchor")
     ran = Ran("log", "verify", "--anchor", str(kept))
     assert (ran.code, f"Entry {ENTRIES}: Two different hashes" in ran.err) == (1, True)

@@ -354,7 +354,7 @@ def test_a_service_that_does_not_answer_now_is_found() -> None:
     service("gone", "http://127.0.0.1:9/mcp", allows_private_addresses=True)
     ran = Ran("doctor", "--connect")
     assert ran.code == 1
-    assert "wrong     service gone: Nothing answers at the service's address." in ran.out
+    assert "wrong     service gone: Nothing answers at the service’s address." in ran.out
 
 
 # --- PostgreSQL --------------------------------------------------------------------------------

@@ -69,7 +69,7 @@ def test_nobody_acts_who_may_not_use_the_service(
 ) -> None:
     Ran("add", "box", modern.url, "--allow-private")
     Service.objects.update(owner=owner, visibility="private")
-    for name, said in (("stranger", "can't use"), ("nobody", "no member")):
+    for name, said in (("stranger", "can’t use"), ("nobody", "no member")):
         ran = Ran("test", "box", "--user", name)
         assert (ran.code, said in ran.err) == (1, True)
     assert modern.arrivals.seen == []

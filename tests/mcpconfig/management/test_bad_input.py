@@ -94,7 +94,7 @@ WRONG: dict[tuple[str, ...], str] = {
     # who acts
     ("call", "box", "echo", "--user", "nobody"): "no member “nobody”",
     ("test", "box", "--user", "nobody"): "no member “nobody”",
-    ("tools", "private", "--user", "owner"): "can't use the service “private”",
+    ("tools", "private", "--user", "owner"): "can’t use the service “private”",
     # tools and their arguments
     ("call", "box", "nothing"): "no tool “nothing”",
     ("confirm", "box", "nothing"): "no tool “nothing”",

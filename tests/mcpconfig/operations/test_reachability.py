@@ -151,7 +151,7 @@ async def test_an_address_that_leads_nowhere_is_the_first_step(service_at: MakeS
 
     assert error.tried[0] == (
         "Address",
-        "no-such-host.invalid: The service's host name was not found.",
+        "no-such-host.invalid: The service’s host name was not found.",
     )
 
 
