@@ -33,7 +33,7 @@ TERMS = (
     (
         gettext_lazy("Group"),
         gettext_lazy(
-            "Some members together. Services, models, rules and allowances can be for a group."
+            "A set of members. Services, models, rules and allowances can be for a group."
         ),
     ),
     (

@@ -37,7 +37,7 @@ class ModelProvider(models.Model):
 
     class KeyPlace(models.TextChoices):
         STORED = "stored", _("Stored here, encrypted")
-        ENVIRONMENT = "environment", _("In the server’s environment (key and address)")
+        ENVIRONMENT = "environment", _("From the server’s environment (key and address)")
         NONE = "none", _("No key needed")
 
     slug = models.SlugField(
@@ -59,7 +59,8 @@ class ModelProvider(models.Model):
         max_length=2000,
         blank=True,
         help_text=_(
-            "If empty, the provider’s own address. For a compatible server it usually ends in /v1."
+            "If empty, the usual address of this kind of provider. For a compatible server it "
+            "usually ends in /v1."
         ),
     )
     region = models.CharField(
@@ -206,7 +207,7 @@ class ChatModel(models.Model):
         _("model’s maximum answer (tokens)"), null=True, blank=True
     )
     takes_pictures = models.BooleanField(_("accepts images"), null=True, blank=True)
-    takes_documents = models.BooleanField(_("accepts PDF"), null=True, blank=True)
+    takes_documents = models.BooleanField(_("accepts PDFs"), null=True, blank=True)
     takes_tools = models.BooleanField(_("uses tools"), default=True)
     reasons = models.BooleanField(_("can reason"), null=True, blank=True)
 

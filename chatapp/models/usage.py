@@ -77,9 +77,7 @@ class Allowance(models.Model):
     is_shared = models.BooleanField(
         _("shared"),
         default=False,
-        help_text=_(
-            "The group has one allowance together. If off, each member has a separate one."
-        ),
+        help_text=_("The group shares one allowance. If off, each member has a separate one."),
     )
     tokens = models.PositiveBigIntegerField(
         _("tokens"),

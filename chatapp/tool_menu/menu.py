@@ -17,7 +17,9 @@ from chatapp.rendering.pages.fragments import render_tools_button
 from chatapp.tools.catalogue import Catalogue, CatalogueTool, load_known_catalogue
 from chatapp.tools.selection import Switches, list_switched_on
 from mcpconfig.models import Service, ToolSetting
+from mcpconfig.oauth.sign_in_status import get_sign_in_statuses
 from mcpconfig.services.sharing import Icon, build_icon
+from mcpconfig.values.acting import Acting
 
 from .offered_tools import calculate_tool_room, weigh_tool, weigh_tools
 from .paging import FoundTools, ShownTools, can_see_tools, list_opened, search_menu
@@ -59,7 +61,7 @@ class ToolLine:
 class ServiceLine:
     """`reason` says why the service cannot be used now. `tools` is None if it is collapsed;
     `hides`: its owner does not share its tools. `rest` counts the tools of an open service that
-    are not shown."""
+    are not shown. `needs_sign_in`: by the person or an admin, before a call can run."""
 
     name: str
     title: str
@@ -72,6 +74,7 @@ class ServiceLine:
     hides: bool
     tools: tuple[ToolLine, ...] | None
     rest: int = 0
+    needs_sign_in: bool = False
 
     @property
     def checked(self) -> str:
@@ -105,11 +108,14 @@ def build_menu(person: Member, wanted: MenuRequest) -> Menu:
     services = list(Service.objects.for_member(person).defer("discovery", "left_out"))
     found = _find_shown(services, tools, wanted, person, catalogue.forbidden)
     about = _ShownFacts(person, switches, on, found, dict(catalogue.missing))
+    statuses = get_sign_in_statuses(services, Acting.of(person))
     weight = weigh_tools(known[name] for name in on)
     return Menu(
         wanted=wanted,
         services=tuple(
-            _build_service_line(service, tools[service.name], about)
+            _build_service_line(
+                service, tools[service.name], about, needs_sign_in=statuses[service.pk].is_missing
+            )
             for service in services
             if not wanted.query or service.name in found.services
         ),
@@ -199,7 +205,7 @@ def _find_shown(
 
 
 def _build_service_line(
-    service: Service, tools: list[CatalogueTool], about: _ShownFacts
+    service: Service, tools: list[CatalogueTool], about: _ShownFacts, *, needs_sign_in: bool
 ) -> ServiceLine:
     on = [tool for tool in tools if tool.tool_id in about.on]
     hides = not can_see_tools(service, about.person)
@@ -216,6 +222,7 @@ def _build_service_line(
         hides=hides,
         tools=_build_tool_lines(service, shown, about) if shown else None,
         rest=shown.rest if shown else 0,
+        needs_sign_in=needs_sign_in,
     )
 
 

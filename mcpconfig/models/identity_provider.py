@@ -24,7 +24,7 @@ class IdentityProvider(models.Model):
         _("name"),
         max_length=100,
         blank=True,
-        help_text=_("The name that members see. If empty, the short name."),
+        help_text=_("The name shown to members. If empty, the short name is shown."),
     )
     issuer = models.CharField(
         _("issuer"),

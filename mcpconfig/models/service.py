@@ -163,7 +163,7 @@ class Service(models.Model):
         _("name"),
         max_length=100,
         blank=True,
-        help_text=_("The name that members see. If empty, the short name."),
+        help_text=_("The name shown to members. If empty, the short name is shown."),
     )
     description = models.TextField(_("description"), blank=True)
     icon = models.CharField(
@@ -246,7 +246,7 @@ class Service(models.Model):
         default=False,
         help_text=_(
             "Results may contain text from anyone, like web pages or email. After such a "
-            "result, tools that do more than read need approval, and so do calls that send data "
+            "result, any tool that is not read-only needs approval, and so do calls that send data "
             "to an address or a recipient."
         ),
     )
@@ -256,8 +256,8 @@ class Service(models.Model):
         choices=NewTools.choices,
         default=NewTools.WAIT,
         help_text=_(
-            "A tool needs approval every time until an admin confirms its current "
-            "definition. Automatic confirmation starts the next time tools are fetched."
+            "Every call needs approval until the tool’s current definition is confirmed. "
+            "Automatic confirmation starts the next time tools are fetched."
         ),
     )
     allows_apps = models.BooleanField(
@@ -320,7 +320,7 @@ class Service(models.Model):
         default=True,
         help_text=_(
             "After a failure, retries after 1 second and doubles the wait each time, up to the "
-            "maximum retries. Never retries a tool call."
+            "maximum number of retries. Never retries a tool call."
         ),
     )
     most_retries = models.PositiveSmallIntegerField(

@@ -62,6 +62,11 @@ class SignInStatus:
     def is_by_people(self) -> bool:
         return self.state != ConnectionState.READY
 
+    @property
+    def is_missing(self) -> bool:
+        """Whether someone has to sign in before a call can run."""
+        return self.state in (ConnectionState.NOT_CONNECTED, ConnectionState.CONNECT_AGAIN)
+
 
 def get_sign_in_status(service: Service, acting: Acting) -> SignInStatus:
     """Return the stored status; no server is asked."""

@@ -217,7 +217,7 @@ def test_a_service_that_answers_badly_leaves_the_outcome_to_a_person(
     call_of(visit, tab, service)
     question = tab.get_by_role("group", name="Outcome unknown: Act")
     expect(question).to_be_visible()
-    expect(question).to_contain_text("It is not sent again unless you ask.")
+    expect(question).to_contain_text("The call is never repeated automatically.")
     expect(question).to_contain_text(reason)
     tick_as_read(tab)
     button(question, "It did not").click()

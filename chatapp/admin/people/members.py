@@ -20,7 +20,7 @@ from chatapp.models import Member
 from chatapp.people.sign_in_links import make_sign_in_link
 from mcpconfig.admin.filters import HeadingMixin
 
-IS_ADMIN = _lazy("Can change everything in this admin, and read all chats and decisions.")
+IS_ADMIN = _lazy("Can change all settings, and read all chats and decisions.")
 
 
 class NewMemberForm(ModelForm):

@@ -23,8 +23,9 @@ from .sentences import describe_limit, describe_rule
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
 
-ALL_SERVICES = _lazy("All services")
+ALL_SERVICES = _lazy("All services and built-in tools")
 ALL_MEMBERS = _lazy("All members")
+AS_FOR_MEDIUM = _lazy("Same as for medium-risk calls")
 NO_SECOND_APPROVAL = _lazy("No second approval")
 EFFECT_CHOICES = [("", _lazy("no new rule")), *PolicyRule.Effect.choices]
 

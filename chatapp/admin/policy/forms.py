@@ -239,9 +239,9 @@ class HousePolicyForm(PolicyForm):
         }
         help_texts = {
             "medium_needs": _lazy(
-                "Also applies to high-risk calls if the next field is empty. Still required when "
-                "a member allowed the tool in advance. A rule that allows the call removes "
-                "this requirement, unless the call needs approval for another reason."
+                "Applies to high-risk calls too, unless you choose otherwise below. Also required "
+                "when a member allowed the tool in advance. Not required if a rule allows the "
+                "call, unless it needs approval for another reason."
             ),
         }
 

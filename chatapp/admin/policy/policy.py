@@ -24,7 +24,7 @@ from chatapp.simulation.policy_tests import FailedTest, list_failing, list_newly
 from mcpconfig.admin.filters import EmptyChoiceMixin
 
 from . import simulator
-from .draft_forms import ALL_MEMBERS, ALL_SERVICES, NO_SECOND_APPROVAL
+from .draft_forms import ALL_MEMBERS, ALL_SERVICES, AS_FOR_MEDIUM, NO_SECOND_APPROVAL
 from .forms import (
     HousePolicyForm,
     LimitForm,
@@ -42,7 +42,7 @@ TONE_OF_EFFECT = {"allow": "low", "ask": "medium", "deny": "high"}
 
 
 class ServicesFilter(EmptyChoiceMixin, admin.RelatedFieldListFilter):
-    empty_choice = ALL_SERVICES
+    empty_choice = _lazy("For all services")
 
 
 class GroupsFilter(EmptyChoiceMixin, admin.RelatedFieldListFilter):
@@ -108,7 +108,7 @@ def _list_failing_without(row: Any) -> list[FailedTest]:
 @admin.register(PolicyRule)
 class RuleAdmin(DeletableAdmin):
     empty_list = _lazy(
-        "No rules yet. Add one to allow certain calls, to ask about them or to refuse them."
+        "No rules yet. Add one to allow certain calls, require approval for them or refuse them."
     )
     form = RuleForm
     empty_choices: ClassVar = {"service": ALL_SERVICES, "second": NO_SECOND_APPROVAL}
@@ -206,7 +206,7 @@ class HousePolicyAdmin(PolicyAdmin):
     """
 
     form = HousePolicyForm
-    empty_choices: ClassVar = {"medium_needs": NO_SECOND_APPROVAL, "high_needs": NO_SECOND_APPROVAL}
+    empty_choices: ClassVar = {"medium_needs": NO_SECOND_APPROVAL, "high_needs": AS_FOR_MEDIUM}
     fieldsets = (
         (_lazy("When to ask"), {"fields": ("asks_everything", "runs_up_to")}),
         (_lazy("Approval"), {"fields": ("types_high", "medium_needs", "high_needs")}),
@@ -219,8 +219,8 @@ class HousePolicyAdmin(PolicyAdmin):
             {
                 "fields": ("allowed_hosts",),
                 "description": _lazy(
-                    "After the assistant reads untrusted content, tools that do more than read "
-                    "need approval. So do calls that send data to an address or a recipient. "
+                    "After the assistant reads untrusted content, any tool that is not read-only "
+                    "needs approval. So do calls that send data to an address or a recipient. "
                     "Sending to the hosts below does not, by itself, require approval."
                 ),
             },

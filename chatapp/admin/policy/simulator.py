@@ -92,7 +92,7 @@ def show_questions(request: HttpRequest) -> tuple[str, dict[str, Any]]:
     form = PeriodForm(request.GET if "days" in request.GET else {"days": 30}, label_suffix="")
     days = form.cleaned_data["days"] if form.is_valid() else 30
     context = {
-        "title": _("How often members are asked"),
+        "title": _("How often members are asked for approval"),
         "form": form,
         "found": measure_ask_rate(days),
     }

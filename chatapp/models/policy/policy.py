@@ -57,7 +57,9 @@ class PolicyRule(models.Model):
         _("tool"),
         max_length=255,
         blank=True,
-        help_text=_("The tool’s name at its service. If empty, all tools."),
+        help_text=_(
+            "The tool’s name without its service, such as delete_note. If empty, all tools."
+        ),
     )
     groups = models.ManyToManyField(
         Group,
@@ -114,27 +116,29 @@ class HousePolicy(models.Model):
         MEDIUM = "medium", _("low and medium")
 
     class WidestConsent(models.TextChoices):
-        ONCE = "once", _("once only")
-        CONVERSATION = "conversation", _("for one chat")
-        TOOL = "always", _("for a tool, always")
-        SERVICE = "service", _("for a whole service, always")
+        ONCE = "once", _("one call")
+        CONVERSATION = "conversation", _("one tool in one chat")
+        TOOL = "always", _("one tool in all chats")
+        SERVICE = "service", _("a whole service in all chats")
 
     id = models.PositiveSmallIntegerField(primary_key=True, default=1, editable=False)
     asks_everything = models.BooleanField(
         _("ask for everything"),
         default=False,
-        help_text=_("Every call needs approval, even if a member allowed it in advance."),
+        help_text=_(
+            "Every call needs approval, even if a rule or a member’s permission allows it."
+        ),
     )
     runs_up_to = models.CharField(
-        _("runs without asking"),
+        _("risk that runs without asking"),
         max_length=6,
         choices=RunsUpTo.choices,
         blank=True,
         default=RunsUpTo.LOW,
-        help_text=_("Tools up to this risk, if an admin has confirmed them."),
+        help_text=_("Confirmed tools up to this risk run without approval."),
     )
     widest_consent = models.CharField(
-        _("members may allow"),
+        _("widest permission members may give"),
         max_length=12,
         choices=WidestConsent.choices,
         default=WidestConsent.SERVICE,
@@ -187,9 +191,8 @@ class HousePolicy(models.Model):
         related_name="+",
         verbose_name=_("second approval for medium-risk calls"),
         help_text=_(
-            "Still required when a member allowed the tool in advance. A rule that allows "
-            "the call removes this requirement, unless the call needs approval for another "
-            "reason."
+            "Also required when a member allowed the tool in advance. Not required if a rule "
+            "allows the call, unless it needs approval for another reason."
         ),
     )
     high_needs = models.ForeignKey(
@@ -200,9 +203,8 @@ class HousePolicy(models.Model):
         related_name="+",
         verbose_name=_("second approval for high-risk calls"),
         help_text=_(
-            "Still required when a member allowed the tool in advance. A rule that allows "
-            "the call removes this requirement, unless the call needs approval for another "
-            "reason."
+            "Also required when a member allowed the tool in advance. Not required if a rule "
+            "allows the call, unless it needs approval for another reason."
         ),
     )
 
@@ -276,7 +278,7 @@ class ToolLimit(models.Model):
         _("tool"),
         max_length=255,
         blank=True,
-        help_text=_("If empty, each tool is limited separately."),
+        help_text=_("If empty, the limit applies to every tool, each counted separately."),
     )
     group = models.ForeignKey(
         Group,

@@ -25,13 +25,17 @@ class SecondSignature(models.Model):
         verbose_name=_("approver group"),
         on_delete=models.PROTECT,
         related_name="second_signatures",
-        help_text=_("Members of this group may approve any call except their own."),
+        help_text=_(
+            "Members of this group may give this second approval, except for their own calls."
+        ),
     )
     deadline_hours = models.PositiveIntegerField(
         _("hours to approve"),
         default=24,
         validators=[MinValueValidator(1), MaxValueValidator(MOST_HOURS)],
-        help_text=_("After that the call expires and nothing is sent."),
+        help_text=_(
+            "Counted from the first approval. After that the call expires and nothing is sent."
+        ),
     )
     escalation = models.ForeignKey(
         Group,
@@ -41,7 +45,7 @@ class SecondSignature(models.Model):
         blank=True,
         related_name="escalations",
         help_text=_(
-            "Its members may also approve after a delay. If empty, only the approvers and "
+            "Its members may also approve after the hours below. If empty, only the approvers and "
             "their delegates can approve."
         ),
     )

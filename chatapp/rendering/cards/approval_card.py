@@ -85,8 +85,8 @@ def explain_fixed_values(call: ToolCall) -> str:
         return _("You cannot edit the values: the definition of this tool is not known.")
     if has_hidden(call.arguments):
         return _(
-            "Values with hidden characters can’t be edited. To change them, deny the request and "
-            "tell the assistant why."
+            "Values with hidden characters can’t be edited. To change them, choose “Deny with a "
+            "reason”, and tell the assistant what to change."
         )
     return ""
 

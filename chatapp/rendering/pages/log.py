@@ -78,8 +78,8 @@ TITLES = {
 
 EMPTY: tuple[Any, ...] = (None, "", False, [], {}, "not set")
 WORDS = {
-    "is_active": gettext_lazy("can sign in"),
-    "is_staff": gettext_lazy("admin"),
+    "is_active": gettext_lazy("permission to sign in"),
+    "is_staff": gettext_lazy("admin rights"),
     "is_superuser": gettext_lazy("all permissions"),
 }
 # The models whose changes are entries of a kind. An entry has the names of their fields.

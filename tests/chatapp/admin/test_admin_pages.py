@@ -105,7 +105,7 @@ def test_calls_in_different_states_have_different_labels(
 @pytest.mark.parametrize(
     ("address", "label"),
     [
-        ("/admin/chatapp/policyrule/", "All services"),
+        ("/admin/chatapp/policyrule/", "For all services"),
         ("/admin/chatapp/policytest/", "Built-in tools"),
         ("/admin/chatapp/trial/", "No service"),
         ("/admin/mcpconfig/service/", "Admins"),

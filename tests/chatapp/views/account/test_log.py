@@ -162,10 +162,10 @@ def test_a_line_names_what_changed_and_of_something_new_what_was_set(owner: Memb
         return build_line(LogEntry.objects.latest("position")).said
 
     made = Member.objects.create_user("newcomer", password="a-long-password")
-    assert said() == "Created with: can sign in, password, username."
+    assert said() == "Created with: permission to sign in, password, username."
     made.is_staff = True
     made.save()
-    assert said() == "Changed: admin."
+    assert said() == "Changed: admin rights."
     made.delete()
     assert said() == "Removed."
 

@@ -53,6 +53,16 @@ def switches(found: Element) -> dict[str, str]:
     return {each["value"]: each["aria-checked"] for each in buttons}
 
 
+def test_a_service_that_waits_for_a_sign_in_says_so(
+    owner_client: Client, memos: Service, mail: Service
+) -> None:
+    mail.authentication = Service.Authentication.OAUTH_USER
+    mail.save()
+    found = parse(owner_client.post("/tools/", headers=HTMX).content.decode())
+    said = [each["id"] for each in found.all("li") if "sign-in needed" in each.text]
+    assert said == ["tools-of-mail"]
+
+
 def test_the_menu_lists_services_with_what_is_on_and_what_it_weighs(
     owner_client: Client, memos: Service, mail: Service
 ) -> None:
