@@ -50,7 +50,7 @@ def test_every_state_says_its_word(visit: Visit, filled: str, size: dict[str, in
         if state.value not in ours:
             assert str(state.label) in said, state
     assert "waiting for your review" in said
-    assert "nothing is sent until you decide" in said
+    assert "nothing is sent unless you allow it" in said
     assert "needs two approvals" in said
     assert "you approved this. waiting for a second approval" in said
     wide = tab.evaluate("() => document.documentElement.scrollWidth > window.innerWidth")

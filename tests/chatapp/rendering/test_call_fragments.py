@@ -249,6 +249,14 @@ def test_every_state_is_said_in_words(turn: Turn, state: str, words: str) -> Non
     assert "Old ideas" in element.text
 
 
+def test_a_call_that_is_being_cancelled_says_so(turn: Turn) -> None:
+    call = rows.call(turn, {"title": "x"}, ToolCall.State.SENDING)
+    assert [each.text for each in render(call).all("button")] == ["Cancel Delete note"]
+    ToolCall.objects.filter(pk=call.pk).update(cancel_requested=True)
+    (button,) = render(call).all("button")
+    assert button.text == "Cancelling…" and "disabled" in button
+
+
 def test_an_unknown_outcome_is_for_a_person_to_tell(turn: Turn) -> None:
     card = render(rows.call(turn, {}, State.UNKNOWN, definition=rows.definition()))
     assert card.choices() == ["verdict=worked", "verdict=did-not", "verdict=again"]
