@@ -66,7 +66,8 @@ MEMBERS = {
     "taken from all": gettext_lazy("Removed all."),
 }
 GROUP = "group "
-# The titles of entries about a new or a deleted row, by the first word of what they are about.
+# The titles of entries about a new or a deleted row, by the first word of what they are about,
+# which is then left out.
 TITLES = {
     "service": {
         "added": gettext_lazy("service added"),
@@ -107,21 +108,19 @@ class LogLine:
 
 def build_line(entry: LogEntry) -> LogLine:
     data = json.loads(entry.data)
+    title, about = entry.get_kind_display(), describe_subject(data)
+    kind_of_row, _space, name = about.partition(" ")
+    if event := TITLES.get(kind_of_row, {}).get(data.get("act", "")):
+        title, about = str(event), name
     return LogLine(
         position=entry.position,
         at=entry.at,
-        title=_name_event(entry, data),
-        about=draw_hidden(describe_subject(data)),
+        title=title,
+        about=draw_hidden(about),
         by=entry.actor_name,
         said=draw_hidden(_describe_outcome(entry.kind, data)),
         conversation_id=entry.conversation_id,
     )
-
-
-def _name_event(entry: LogEntry, data: dict[str, Any]) -> str:
-    kind_of_row = str(data.get("of", "")).partition(" ")[0]
-    title = TITLES.get(kind_of_row, {}).get(data.get("act", ""))
-    return str(title or entry.get_kind_display())
 
 
 def describe_subject(data: dict[str, Any]) -> str:
