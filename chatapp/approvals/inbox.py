@@ -18,6 +18,7 @@ from chatapp.rendering.pages.inbox import Kind, WaitingCall, WaitingGroup, Waiti
 from chatapp.server.database import from_now
 from mcpconfig.models import Service
 from mcpconfig.secrets.credentials import has_personal_headers
+from mcpconfig.services.sharing import can_sign_in
 
 from .reviews import filter_open_reviews
 
@@ -149,6 +150,11 @@ def _names_person(call: ToolCall) -> bool:
     return call.service is not None and has_personal_headers(call.service)
 
 
+def _needs_admin(call: ToolCall) -> bool:
+    person = call.turn.conversation.owner
+    return call.service is not None and not can_sign_in(call.service, person)
+
+
 def _add_calls(
     found: Sequence[WaitingItem], calls: dict[uuid.UUID, ToolCall]
 ) -> tuple[WaitingCall, ...]:
@@ -160,6 +166,7 @@ def _add_calls(
             expires_at=each.expires_at,
             call=calls[each.call_id],
             names_person=_names_person(calls[each.call_id]),
+            needs_admin=_needs_admin(calls[each.call_id]),
         )
         for each in found
         if each.call_id in calls

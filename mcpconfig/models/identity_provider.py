@@ -29,7 +29,10 @@ class IdentityProvider(models.Model):
     issuer = models.CharField(
         _("issuer"),
         max_length=2000,
-        help_text=_("The exact issuer identifier, which begins with https://."),
+        help_text=_(
+            "The exact issuer identifier. It begins with https:// unless private addresses are "
+            "allowed."
+        ),
     )
     client_id = models.CharField(_("client ID"), max_length=500)
     secret = SealedField(_("secret"), default=b"")

@@ -208,7 +208,10 @@ class Service(models.Model):
         _("client ID"),
         max_length=500,
         blank=True,
-        help_text=_("Only if the service does not support automatic registration."),
+        help_text=_(
+            "Required for client credentials and company sign-in. For other sign-ins, required "
+            "only if the service does not support automatic registration."
+        ),
     )
     identity_provider = models.ForeignKey(
         IdentityProvider,
@@ -311,7 +314,7 @@ class Service(models.Model):
         default=True,
         help_text=_(
             "Members who may use the service see its name and description. If on, "
-            "they also see its tools. Only admins see the configuration."
+            "they also see its tools. Only admins and the owner see the configuration."
         ),
     )
 

@@ -6,7 +6,7 @@ from typing import Any
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
-from django.utils.translation import gettext as _
+from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _lazy
 
 from chatapp.admin.badges import CALL_STATES
@@ -32,19 +32,23 @@ class ServiceFilter(EmptyChoiceMixin, admin.RelatedFieldListFilter):
 
 
 class NamedListFilter(SeveralValuesFilter):
-    """A filter by name. Entries without a name are those of the server, as in the list."""
+    """A filter by name, with a label for the entries that have none."""
+
+    unnamed: Promise
 
     def choices(self, changelist: Any) -> Iterator[Any]:
         for choice in super().choices(changelist):
-            yield {**choice, "display": choice["display"] or _("server")}
+            yield {**choice, "display": choice["display"] or self.unnamed}
 
 
 class ActorFilter(HeadingMixin, NamedListFilter):
     heading = _lazy("actor")
+    unnamed = _lazy("server")
 
 
 class ConcernedFilter(HeadingMixin, NamedListFilter):
     heading = _lazy("member")
+    unnamed = _lazy("No member")
 
 
 class DateFilter(HeadingMixin, admin.DateFieldListFilter):

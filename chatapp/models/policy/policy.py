@@ -92,7 +92,10 @@ class PolicyRule(models.Model):
         blank=True,
         related_name="rules",
         verbose_name=_("second approval"),
-        help_text=_("Someone else must also approve."),
+        help_text=_(
+            "Someone else must also approve. If empty, the second approval that the policy for "
+            "everybody requires still applies."
+        ),
     )
     changed_at = models.DateTimeField(_("changed at"), auto_now=True)
 
@@ -278,7 +281,10 @@ class ToolLimit(models.Model):
         _("tool"),
         max_length=255,
         blank=True,
-        help_text=_("If empty, the limit applies to every tool, each counted separately."),
+        help_text=_(
+            "The tool’s name without its service, such as delete_note. If empty, the limit "
+            "applies to every tool, each counted separately."
+        ),
     )
     group = models.ForeignKey(
         Group,
@@ -328,7 +334,11 @@ class PolicyTest(models.Model):
         null=True,
         blank=True,
     )
-    tool = models.CharField(_("tool"), max_length=255)
+    tool = models.CharField(
+        _("tool"),
+        max_length=255,
+        help_text=_("The tool’s name without its service, such as delete_note."),
+    )
     arguments = models.JSONField(_("arguments"), default=dict, blank=True)
     mode = models.CharField(
         _("mode"),

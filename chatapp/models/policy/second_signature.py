@@ -53,7 +53,7 @@ class SecondSignature(models.Model):
         _("hours until escalation"),
         null=True,
         blank=True,
-        help_text=_("Must be less than the hours to approve."),
+        help_text=_("Counted from the first approval. Must be less than the hours to approve."),
     )
 
     class Meta:

@@ -42,10 +42,12 @@ class WaitingItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingCall(WaitingItem):
-    """A waiting item with its call. `names_person`: the service of the call learns who acts."""
+    """A waiting item with its call. `names_person`: the service of the call learns who acts.
+    `needs_admin`: the person cannot sign in to the service, an admin has to."""
 
     call: ToolCall
     names_person: bool = False
+    needs_admin: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,13 +184,19 @@ def _build_line(waiting: WaitingCall) -> Line:
         risk=call.risk or "medium",
         badge=str(RISKS.get(call.risk) or _("Risk unknown")),
         places=tuple(draw_hidden(place) for place in places if place),
-        state=str(STATES.get(waiting.kind) or call.get_state_display()),
+        state=_describe_state(waiting),
         of=_describe_origin(chat, is_own=is_own, has_age=bool(age)),
         since=waiting.since,
         age=age,
         expires_at=waiting.expires_at,
         is_review=waiting.kind == "review",
     )
+
+
+def _describe_state(waiting: WaitingCall) -> str:
+    if waiting.kind == "sign_in" and waiting.needs_admin:
+        return _("waiting for an admin to sign in")
+    return str(STATES.get(waiting.kind) or waiting.call.get_state_display())
 
 
 def _describe_origin(chat: Conversation, *, is_own: bool, has_age: bool) -> str:

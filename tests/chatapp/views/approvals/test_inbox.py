@@ -9,6 +9,7 @@ from django.utils import timezone
 from chatapp.approvals.inbox import MAX_SHOWN, OUTCOMES_KEPT
 from chatapp.models import Approval, Member, ToolCall
 from chatapp.rendering import page_values
+from mcpconfig.models import Service
 from tests.dom_tree import Element, parse
 from tests.turns import rows
 
@@ -77,11 +78,31 @@ def test_a_lost_call_of_the_list_says_when_it_was_sent(owner_client: Client, own
 
 
 def test_a_sign_in_does_not_say_that_none_is_needed(owner_client: Client, owner: Member) -> None:
-    git = rows.service("git", title="Git", url="https://git.example/mcp")
+    git = rows.service(
+        "git",
+        title="Git",
+        url="https://git.example/mcp",
+        authentication=Service.Authentication.OAUTH_USER,
+    )
     rows.call(rows.turn(owner), state=State.AWAITING_SIGN_IN, service=git)
     line = parse(owner_client.get("/approvals/").content.decode()).with_class("open-calls")[0]
     assert "waiting for sign-in" in line.text
     assert "no sign-in needed" not in line.text
+
+
+@pytest.mark.parametrize("is_admin", [False, True])
+def test_a_shared_sign_in_waits_for_an_admin(
+    owner_client: Client, owner: Member, is_admin: bool
+) -> None:
+    Member.objects.filter(pk=owner.pk).update(is_staff=is_admin)
+    git = rows.service(
+        "git",
+        url="https://git.example/mcp",
+        authentication=Service.Authentication.OAUTH_SHARED,
+    )
+    rows.call(rows.turn(owner), state=State.AWAITING_SIGN_IN, service=git)
+    line = parse(owner_client.get("/approvals/").content.decode()).with_class("open-calls")[0]
+    assert ("waiting for an admin" in line.text) is not is_admin
 
 
 def test_a_line_counts_no_seconds(owner_client: Client, owner: Member) -> None:
