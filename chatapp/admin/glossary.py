@@ -92,7 +92,7 @@ TERMS = (
         gettext_lazy("Tool definition"),
         gettext_lazy(
             "How a service describes one tool. When the definition changes, the tool needs "
-            "approval every time until an admin confirms the new definition."
+            "approval every time until the new definition is confirmed."
         ),
     ),
     (

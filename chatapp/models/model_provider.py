@@ -82,9 +82,9 @@ class ModelProvider(models.Model):
         _("allow unlisted models"),
         default=False,
         help_text=_(
-            "Members may also use models that are not listed, by their ID. Warning: a "
-            "restricted model may have another ID at the provider. Members can use that ID "
-            "without the restrictions."
+            "Members may also enter the ID of a model that is not listed. Warning: if the provider "
+            "offers a restricted model under another ID, members can use it there without the "
+            "restrictions."
         ),
     )
 

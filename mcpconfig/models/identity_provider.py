@@ -24,7 +24,7 @@ class IdentityProvider(models.Model):
         _("name"),
         max_length=100,
         blank=True,
-        help_text=_("The name shown to members. If empty, the short name is shown."),
+        help_text=_("The name shown in Countersign. If empty, the short name is shown."),
     )
     issuer = models.CharField(
         _("issuer"),

@@ -139,7 +139,7 @@ class Service(models.Model):
 
     class State(models.TextChoices):
         OFF = "off", _("off")
-        CONFIGURED = "configured", _("configured")
+        CONFIGURED = "configured", _("not used yet")
         CONNECTED = "connected", _("connected")
         SIGN_IN_NEEDED = "sign-in needed", _("sign-in needed")
         FAILING = "failing", _("failing")
@@ -163,7 +163,7 @@ class Service(models.Model):
         _("name"),
         max_length=100,
         blank=True,
-        help_text=_("The name shown to members. If empty, the short name is shown."),
+        help_text=_("The name shown in Countersign. If empty, the short name is shown."),
     )
     description = models.TextField(_("description"), blank=True)
     icon = models.CharField(
@@ -209,8 +209,8 @@ class Service(models.Model):
         max_length=500,
         blank=True,
         help_text=_(
-            "Required for client credentials and company sign-in. For other sign-ins, required "
-            "only if the service does not support automatic registration."
+            "Required for client credentials and company sign-in. For the other OAuth sign-ins, "
+            "required only if the service does not support automatic registration."
         ),
     )
     identity_provider = models.ForeignKey(
@@ -226,7 +226,9 @@ class Service(models.Model):
         _("scopes"),
         max_length=1000,
         blank=True,
-        help_text=_("Separated by spaces. If empty, the scopes that the service requests."),
+        help_text=_(
+            "Separated by spaces. If empty, Countersign requests the scopes that the service names."
+        ),
     )
     is_enabled = models.BooleanField(_("enabled"), default=True)
     allows_private_addresses = models.BooleanField(
@@ -249,8 +251,8 @@ class Service(models.Model):
         default=False,
         help_text=_(
             "Results may contain text from anyone, like web pages or email. After such a "
-            "result, any tool that is not read-only needs approval, and so do calls that send data "
-            "to an address or a recipient."
+            "result, any tool that is not read-only needs approval. So do calls that send data to "
+            "an address or a recipient outside the allowed hosts."
         ),
     )
     new_tools = models.CharField(

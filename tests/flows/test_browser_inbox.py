@@ -62,9 +62,9 @@ def test_tabs_of_one_person_follow_each_other(visit: Visit, ida: str) -> None:
     expect(question).to_be_visible()
     expect(line(inbox(watching))).to_contain_text("followed")
     for tab in (watching, chat):
-        expect(badge(tab, "Inbox 1 request waits for you")).to_be_visible()
+        expect(badge(tab, "Inbox 1 request is waiting for you")).to_be_visible()
         expect(tab).to_have_title(re.compile(r"^\(1\) "))
-    expect(watching.locator("[data-announcements]")).to_have_text("1 request waits for you.")
+    expect(watching.locator("[data-announcements]")).to_have_text("1 request is waiting for you.")
     tick_as_read(chat)
     button(question, "Allow once").click()
     expect(inbox(watching)).to_contain_text(EMPTY)
@@ -83,7 +83,7 @@ def test_another_person_sees_nothing_of_it(visit: Visit, ida: str) -> None:
     before = other.title()
     chat = visit.tab(ida)
     ask_in_new_chat(chat, deletion(visit, "hers"))
-    expect(badge(chat, "Inbox 1 request waits for you")).to_be_visible()
+    expect(badge(chat, "Inbox 1 request is waiting for you")).to_be_visible()
     other.reload()
     assert other.title() == before
     expect(other.get_by_text("hers")).to_have_count(0)

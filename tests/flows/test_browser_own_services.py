@@ -82,7 +82,7 @@ def test_a_stranger_sees_nothing_of_it(visit: Visit, allowed: None) -> None:
 def test_a_person_tells_the_assistant_about_a_service(visit: Visit) -> None:
     tab = visit.tab(viewport={"width": 390, "height": 844})
     tab.goto("/services/")
-    tab.get_by_role("link", name="Your instructions for things").click()
+    tab.get_by_role("link", name="Instructions for the assistant about things").click()
     words = tab.get_by_label("For all tools of things")
     words.fill("Only what is on the shelf.")
     button(tab, "Save for the service").click()

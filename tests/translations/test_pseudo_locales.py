@@ -15,7 +15,7 @@ def test_every_message_has_a_translation_that_fits(language: str) -> None:
 
 
 def test_a_text_is_forty_percent_longer() -> None:
-    text = "These requests wait for you in Countersign."
+    text = "These requests are waiting for you in Countersign."
     assert len(lengthen(text)) / len(text) == pytest.approx(1.4, abs=0.05)
 
 

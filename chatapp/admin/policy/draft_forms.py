@@ -27,6 +27,7 @@ ALL_SERVICES = _lazy("All services and built-in tools")
 ALL_MEMBERS = _lazy("All members")
 AS_FOR_MEDIUM = _lazy("Same as for medium-risk calls")
 NO_SECOND_APPROVAL = _lazy("No second approval")
+AS_IN_POLICY = _lazy("As in the policy for everybody")
 EFFECT_CHOICES = [("", _lazy("no new rule")), *PolicyRule.Effect.choices]
 
 
@@ -72,7 +73,9 @@ class SimulationForm(PeriodForm):
         Service.objects.all(), label=_lazy("Service"), required=False, empty_label=ALL_SERVICES
     )
     runs_up_to = forms.ChoiceField(
-        label=_lazy("Runs without asking"), choices=HousePolicy.RunsUpTo.choices, required=False
+        label=_lazy("Tools that run without approval"),
+        choices=HousePolicy.RunsUpTo.choices,
+        required=False,
     )
     medium_needs = make_second_signature_field(_lazy("Second approval for medium-risk calls"))
     high_needs = make_second_signature_field(_lazy("Second approval for high-risk calls"))

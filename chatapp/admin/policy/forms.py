@@ -239,9 +239,10 @@ class HousePolicyForm(PolicyForm):
         }
         help_texts = {
             "medium_needs": _lazy(
-                "Applies to high-risk calls too, unless you choose otherwise below. Also required "
-                "when a member allowed the tool in advance. Not required if a rule allows the "
-                "call, unless it needs approval for another reason."
+                "Applies to high-risk calls too, unless you choose otherwise below. Required "
+                "even if the member has allowed the tool in advance. If a rule allows the call, "
+                "required only if the call needs approval for another reason, such as untrusted "
+                "content."
             ),
         }
 

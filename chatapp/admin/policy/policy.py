@@ -24,7 +24,13 @@ from chatapp.simulation.policy_tests import FailedTest, list_failing, list_newly
 from mcpconfig.admin.filters import EmptyChoiceMixin
 
 from . import simulator
-from .draft_forms import ALL_MEMBERS, ALL_SERVICES, AS_FOR_MEDIUM, NO_SECOND_APPROVAL
+from .draft_forms import (
+    ALL_MEMBERS,
+    ALL_SERVICES,
+    AS_FOR_MEDIUM,
+    AS_IN_POLICY,
+    NO_SECOND_APPROVAL,
+)
 from .forms import (
     HousePolicyForm,
     LimitForm,
@@ -111,7 +117,7 @@ class RuleAdmin(DeletableAdmin):
         "No rules yet. Add one to allow certain calls, require approval for them or refuse them."
     )
     form = RuleForm
-    empty_choices: ClassVar = {"service": ALL_SERVICES, "second": NO_SECOND_APPROVAL}
+    empty_choices: ClassVar = {"service": ALL_SERVICES, "second": AS_IN_POLICY}
     list_display = ("name", "effect_badge", "sentence", "is_enabled")
     list_filter = ("effect", "is_enabled", ("service", ServicesFilter))
     list_select_related = ("service", "second")
@@ -142,7 +148,7 @@ class RuleAdmin(DeletableAdmin):
             {
                 "fields": ("condition",),
                 "description": _lazy(
-                    "If an argument is missing or has another type, the condition can’t be "
+                    "If an argument is missing or its type does not fit, the condition can’t be "
                     "checked. A rule that asks or refuses then applies; a rule that allows "
                     "does not."
                 ),

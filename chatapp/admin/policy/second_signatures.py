@@ -34,7 +34,15 @@ class SecondSignatureAdmin(admin.ModelAdmin):
     search_fields = ("name", "approvers__name")
     actions = None
     fieldsets = (
-        (None, {"fields": ("name",)}),
+        (
+            None,
+            {
+                "fields": ("name",),
+                "description": _lazy(
+                    "Has no effect until a rule or the policy for everybody uses it."
+                ),
+            },
+        ),
         (_lazy("Approvers"), {"fields": ("approvers", "deadline_hours")}),
         (_lazy("Escalation"), {"fields": ("escalation", "escalates_after_hours")}),
     )

@@ -51,7 +51,9 @@ class PolicyRule(models.Model):
         blank=True,
     )
     is_core = models.BooleanField(
-        _("only built-in tools"), default=False, help_text=_("Tools that belong to no service.")
+        _("only built-in tools"),
+        default=False,
+        help_text=_("Tools of no service. Choose no service then."),
     )
     tool = models.CharField(
         _("tool"),
@@ -92,10 +94,7 @@ class PolicyRule(models.Model):
         blank=True,
         related_name="rules",
         verbose_name=_("second approval"),
-        help_text=_(
-            "Someone else must also approve. If empty, the second approval that the policy for "
-            "everybody requires still applies."
-        ),
+        help_text=_("Someone else must also approve."),
     )
     changed_at = models.DateTimeField(_("changed at"), auto_now=True)
 
@@ -114,12 +113,12 @@ class HousePolicy(models.Model):
     """The policy for everybody: one row."""
 
     class RunsUpTo(models.TextChoices):
-        NOTHING = "", _("nothing")
-        LOW = "low", _("low")
-        MEDIUM = "medium", _("low and medium")
+        NOTHING = "", _("no tools")
+        LOW = "low", _("low-risk tools")
+        MEDIUM = "medium", _("low- and medium-risk tools")
 
     class WidestConsent(models.TextChoices):
-        ONCE = "once", _("one call")
+        ONCE = "once", _("none: each call is approved separately")
         CONVERSATION = "conversation", _("one tool in one chat")
         TOOL = "always", _("one tool in all chats")
         SERVICE = "service", _("a whole service in all chats")
@@ -133,12 +132,12 @@ class HousePolicy(models.Model):
         ),
     )
     runs_up_to = models.CharField(
-        _("risk that runs without asking"),
+        _("tools that run without approval"),
         max_length=6,
         choices=RunsUpTo.choices,
         blank=True,
         default=RunsUpTo.LOW,
-        help_text=_("Confirmed tools up to this risk run without approval."),
+        help_text=_("Only if they are confirmed."),
     )
     widest_consent = models.CharField(
         _("widest permission members may give"),
@@ -176,7 +175,8 @@ class HousePolicy(models.Model):
         default=False,
         help_text=_(
             "For themselves only, at public addresses. Each tool needs approval every time "
-            "until an admin confirms it. If you switch this off, added services remain."
+            "until an admin confirms it. If you switch this off, services that members have added "
+            "stay available to them."
         ),
     )
     adding_groups = models.ManyToManyField(
@@ -194,8 +194,9 @@ class HousePolicy(models.Model):
         related_name="+",
         verbose_name=_("second approval for medium-risk calls"),
         help_text=_(
-            "Also required when a member allowed the tool in advance. Not required if a rule "
-            "allows the call, unless it needs approval for another reason."
+            "Required even if the member has allowed the tool in advance. If a rule allows the "
+            "call, required only if the call needs approval for another reason, such as untrusted "
+            "content."
         ),
     )
     high_needs = models.ForeignKey(
@@ -206,8 +207,9 @@ class HousePolicy(models.Model):
         related_name="+",
         verbose_name=_("second approval for high-risk calls"),
         help_text=_(
-            "Also required when a member allowed the tool in advance. Not required if a rule "
-            "allows the call, unless it needs approval for another reason."
+            "Required even if the member has allowed the tool in advance. If a rule allows the "
+            "call, required only if the call needs approval for another reason, such as untrusted "
+            "content."
         ),
     )
 
@@ -275,7 +277,9 @@ class ToolLimit(models.Model):
         blank=True,
     )
     is_core = models.BooleanField(
-        _("only built-in tools"), default=False, help_text=_("Tools that belong to no service.")
+        _("only built-in tools"),
+        default=False,
+        help_text=_("Tools of no service. Choose no service then."),
     )
     tool = models.CharField(
         _("tool"),

@@ -95,7 +95,7 @@ KIND_TEXTS: dict[Kind, KindTexts] = {
 # Texts for kinds that the state of the call does not describe.
 STATES: "dict[Kind, StrOrPromise]" = {
     "second": gettext_lazy("waiting for a second approval"),
-    "review": gettext_lazy("not shared with the assistant yet"),
+    "review": gettext_lazy("waiting for your review"),
 }
 
 RISKS = {
@@ -241,8 +241,8 @@ def render_mail(person: Member, items: Sequence[Item], home: str) -> tuple[str, 
     """Return the subject and the text."""
     count = len(items)
     subject = ngettext(
-        "%(count)d request waits for you in Countersign",
-        "%(count)d requests wait for you in Countersign",
+        "%(count)d request is waiting for you in Countersign",
+        "%(count)d requests are waiting for you in Countersign",
         count,
     )
     context = {"person": person, "items": items, "home": home}

@@ -51,7 +51,7 @@ ANSWERS = {
     "cancel": gettext_lazy("Cancelled."),
 }
 CHANGES = {
-    "added": gettext_lazy("Created with: %(fields)s."),
+    "added": gettext_lazy("Fields set: %(fields)s."),
     "changed": gettext_lazy("Changed: %(fields)s."),
 }
 MEMBERSHIPS = {

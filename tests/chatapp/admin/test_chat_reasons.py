@@ -104,7 +104,7 @@ def test_the_owner_sees_who_opened_the_chat_and_why(
     asking = admin_client.get(pages(call)["conversation"])["Location"]
     give(admin_client, asking, REASON + " <b>\u202e")
     entry = parse(owner_client.get("/log/").content.decode()).with_class("entry")[0]
-    assert "Chat opened in the admin · admin" in " ".join(entry.text.split())
+    assert "Chat opened in the admin · by admin" in " ".join(entry.text.split())
     assert f"{REASON} <b>⟨U+202E⟩" in entry.text
     assert entry.one("a")["href"] == f"/c/{call.turn.conversation_id}/"
     assert REASON not in stranger_client.get("/log/").content.decode()

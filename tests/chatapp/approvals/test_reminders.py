@@ -71,7 +71,7 @@ async def test_who_has_not_answered_for_minutes_is_told_once(
     await remind_due()
     (mail,) = office.mails
     assert (mail["To"], mail["From"]) == ("owner@chat.example", "countersign@chat.example")
-    assert mail["Subject"] == "1 request waits for you in Countersign"
+    assert mail["Subject"] == "1 request is waiting for you in Countersign"
     await in_database(later)
     await remind_due()
     assert len(office.mails) == 1
@@ -142,7 +142,7 @@ async def test_several_things_are_one_mail_and_the_next_comes_minutes_later(
     for _ in range(3):
         await in_database(waits, owner)
     await remind_due()
-    assert office.mails[0]["Subject"] == "3 requests wait for you in Countersign"
+    assert office.mails[0]["Subject"] == "3 requests are waiting for you in Countersign"
     assert len(set(links_in(office.mails[0]))) == 3
     await in_database(waits, owner)
     await remind_due()

@@ -257,7 +257,7 @@ async def test_what_waits_is_shown_at_once_and_whenever_it_changes(owner: Member
     assert "1<span" in second[page_values.WAITING_ID]
     assert page_values.waiting_id(call.pk) in second[page_values.INBOX_ID]
     await create_waiting_call(owner)
-    assert "2 requests wait for you." in (await read_fragments(tab))[page_values.WAITING_ID]
+    assert "2 requests are waiting for you." in (await read_fragments(tab))[page_values.WAITING_ID]
     await tab.leave()
 
 
@@ -315,7 +315,7 @@ async def test_many_signals_at_once_are_one_frame(owner: Member) -> None:
                 journal.append_call(call.turn, call.pk, State.AWAITING_APPROVAL)
 
     await in_database(ask_often)
-    assert "10 requests wait for you." in (await read_fragments(tab))[page_values.WAITING_ID]
+    assert "10 requests are waiting for you." in (await read_fragments(tab))[page_values.WAITING_ID]
     assert await tab.receives_nothing()
 
 
@@ -327,7 +327,7 @@ async def test_who_may_sign_second_sees_the_call_come_and_go_but_not_its_chat(
     call = await in_database(signed_first, owner, stranger)
     await in_database(journal.append_call, call.turn, call.pk, State.AWAITING_APPROVAL)
     heard = await read_fragments(tab)
-    assert "1 request waits for you." in heard[page_values.WAITING_ID]
+    assert "1 request is waiting for you." in heard[page_values.WAITING_ID]
     assert "requested by owner" in heard[page_values.INBOX_ID]
     assert str(call.turn.conversation) not in heard[page_values.INBOX_ID]
     card = (await read_fragments(await open_tab(stranger, f"tool-call-{call.pk}")))[

@@ -153,7 +153,7 @@ def test_the_page_of_questions_says_who_is_asked_how_often_and_how_they_answer(
     for state, seconds, count in (("granted", 2, 3), ("denied", 8, 2), ("expired", 900, 4)):
         answer(state, seconds, count)
     page = opened(admin_client, QUESTIONS)
-    assert "20 questions. Messages: 3. Questions per message: 6.67." in page.text
+    assert "20 questions. Messages from members: 3. Questions per message: 6.67." in page.text
     (day,) = rows(page, "By day")
     today = timezone.localtime().date().isoformat()
     assert day == [today, "20", "3", "2", "4", "11", "2.0 s"]
@@ -241,7 +241,7 @@ def test_questions_of_services_and_looks_at_results_count_for_whoever_was_asked(
     Review.objects.create(tool_call=call, binding="b", state="held_back", expires_at=due)
     page = opened(admin_client, QUESTIONS)
     assert rows(page, "By kind") == [
-        ["Question", "4", "1", "2", "1", "0", "–"],
+        ["Question of a service", "4", "1", "2", "1", "0", "–"],
         ["Review of a result", "1", "0", "1", "0", "0", "–"],
     ]
     assert [row[:2] for row in rows(page, "By member")] == [["owner", "5"]]

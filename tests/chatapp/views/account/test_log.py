@@ -58,7 +58,7 @@ def test_a_person_reads_their_own_acts_and_nobody_elses(
         assert not any("delete_note" in entry for entry in entries(client))
     data = {"of": "rule 7", "act": "added", "changed": {}}
     audit_log.append([AuditEvent(kind=Kind.POLICY, data=data, actor=Who.of(stranger))])
-    assert "Policy changed : rule 7 · stranger" in entries(stranger_client)[0]
+    assert "Policy change : rule 7 · by stranger" in entries(stranger_client)[0]
 
 
 def test_without_a_sign_in_there_is_no_log(client: Client) -> None:
@@ -162,7 +162,7 @@ def test_a_line_names_what_changed_and_of_something_new_what_was_set(owner: Memb
         return build_line(LogEntry.objects.latest("position")).said
 
     made = Member.objects.create_user("newcomer", password="a-long-password")
-    assert said() == "Created with: permission to sign in, password, username."
+    assert said() == "Fields set: permission to sign in, password, username."
     made.is_staff = True
     made.save()
     assert said() == "Changed: admin rights."

@@ -161,7 +161,7 @@ def test_what_the_page_holds_is_a_signature(ada_client: Client, call: ToolCall) 
 def test_the_requester_is_told_that_it_takes_two(owner: Member, owner_client: Client) -> None:
     card = open_call_page(owner_client, make_unsigned_call(owner)).one(role="group")
     assert (
-        "someone from “Operations” must approve within 24 hours"
+        "someone from “Operations” has 24 hours to approve it too"
         in card.with_class("because")[0].text
     )
     assert card.choices()[:2] == ["decision=run", "decision=deny"]
