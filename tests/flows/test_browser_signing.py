@@ -49,7 +49,7 @@ def two_sign(visit: Visit) -> Iterator[None]:
 def sign_first(visit: Visit, tab: Page, name: str) -> None:
     ask_in_new_chat(tab, deletion(visit, name))
     question = card(tab, "delete thing")
-    expect(question).to_contain_text("someone from “Operations” must approve")
+    expect(question).to_contain_text("someone from “Operations” has 24 hours")
     tick_as_read(tab)
     button(question, "Allow once").click()
     waiting = tab.get_by_role("group", name=re.compile("^Waiting for a second approval"))
@@ -68,7 +68,7 @@ def test_one_signs_on_a_laptop_the_other_on_a_phone_and_then_it_runs(
     line = phone.get_by_role("link", name=re.compile("Delete thing signed"))
     expect(line).to_contain_text("requested by owner")
     line.click()
-    expect(phone.get_by_role("heading", name="Second approval for owner")).to_be_visible()
+    expect(phone.get_by_role("heading", name="Second approval of a request by owner")).to_be_visible()
     question = card(phone, "delete thing")
     expect(question).to_contain_text("signed")
     assert phone.evaluate(SIDEWAYS) == []
