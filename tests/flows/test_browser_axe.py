@@ -176,7 +176,8 @@ def test_every_state_of_a_second_signature_is(
     found = {}
     for address in signed:
         tab.goto(address)
-        expect(tab.get_by_role("heading", name="Second approval of a request by stranger")).to_be_visible()
+        name = "Second approval of a request by stranger"
+        expect(tab.get_by_role("heading", name=name)).to_be_visible()
         found[address] = objections(tab, axe)
     assert {address: words for address, words in found.items() if words} == {}
 
