@@ -76,7 +76,7 @@ TERMS = (
     ),
     (
         gettext_lazy("Service"),
-        gettext_lazy("An MCP server that offers tools, with its address and credentials."),
+        gettext_lazy("A connected MCP server that offers tools, with its address and credentials."),
     ),
     (
         gettext_lazy("Task Result"),

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 State = Approval.State
 TO_RUN, SECOND = gettext_lazy("Approval"), gettext_lazy("Second approval")
-ANSWER, RESULT = gettext_lazy("Question of a service"), gettext_lazy("Review of a result")
+ANSWER, RESULT = gettext_lazy("Question from a service"), gettext_lazy("Review of a result")
 STATES: dict[str, str] = {
     Question.State.ANSWERED: State.GRANTED,
     Question.State.DECLINED: State.DENIED,

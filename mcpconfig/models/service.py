@@ -227,7 +227,8 @@ class Service(models.Model):
         max_length=1000,
         blank=True,
         help_text=_(
-            "Separated by spaces. If empty, Countersign requests the scopes that the service names."
+            "Separated by spaces. If empty, Countersign requests the scopes that the service "
+            "asks for."
         ),
     )
     is_enabled = models.BooleanField(_("enabled"), default=True)
@@ -242,9 +243,7 @@ class Service(models.Model):
     is_trusted = models.BooleanField(
         _("trusted"),
         default=False,
-        help_text=_(
-            "If on, the annotations that the service gives its tools may lower their risk."
-        ),
+        help_text=_("If on, what the service says about its tools may lower their risk."),
     )
     is_open = models.BooleanField(
         _("returns untrusted content"),

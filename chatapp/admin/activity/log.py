@@ -37,7 +37,7 @@ class LogAdmin(ReadOnlyMixin, admin.ModelAdmin):
     ordering = ("-position",)
     show_full_result_count = False
     fields = (
-        *("position", "at", "kind", "actor_name", "actor_id", "person_name", "person_id"),
+        *("position", "at", "title", "actor_name", "actor_id", "person_name", "person_id"),
         *(
             "conversation_id",
             "turn_id",
@@ -48,7 +48,7 @@ class LogAdmin(ReadOnlyMixin, admin.ModelAdmin):
             "hash",
         ),
     )
-    readonly_fields = ("sentence", "formatted_data")
+    readonly_fields = ("title", "sentence", "formatted_data")
     change_list_template = "admin/chatapp/logentry/change_list.html"
 
     @admin.display(description=_lazy("Time"), ordering="at")

@@ -64,9 +64,7 @@ class ModelsInline(ReadOnlyMixin, admin.TabularInline):
 
 @admin.register(ModelProvider)
 class ModelProviderAdmin(admin.ModelAdmin):
-    empty_list = _lazy(
-        "No providers added in the admin yet. Add one with its key, then fetch its models."
-    )
+    empty_list = _lazy("No providers added here yet. Add one with its key, then fetch its models.")
     form = ProviderForm
     list_display = ("label", "slug", "kind", "address", "key_is", "model_count", "is_enabled")
     list_filter = ("is_enabled", "kind")

@@ -103,8 +103,8 @@ class AllowanceAdmin(admin.ModelAdmin):
             {
                 "fields": ("person", "group", "is_shared", "tokens", "cost", "currency"),
                 "description": _lazy(
-                    "When an allowance is used up, no model answers its members until the next "
-                    "month (UTC)."
+                    "When an allowance is used up, the members it is for get no answers until the "
+                    "next month (UTC)."
                 ),
             },
         ),

@@ -34,7 +34,7 @@ EFFECT_CHOICES = [("", _lazy("no new rule")), *PolicyRule.Effect.choices]
 class PeriodForm(forms.Form):
     """The period of past calls that a page covers."""
 
-    days = forms.IntegerField(label=_lazy("Days"), min_value=1, max_value=365, initial=30)
+    days = forms.IntegerField(label=_lazy("Past days"), min_value=1, max_value=365, initial=30)
 
 
 def make_second_signature_field(label: "StrOrPromise") -> "forms.ModelChoiceField[SecondSignature]":
@@ -120,9 +120,9 @@ class SimulationForm(PeriodForm):
     )
     allowed_service = ServiceChoiceField(
         Service.objects.all(),
-        label=_lazy("Assume that every member allowed"),
+        label=_lazy("Assume that every member has also allowed"),
         required=False,
-        empty_label=_lazy("nothing else"),
+        empty_label=_lazy("nothing more"),
     )
     allowed_tool = forms.CharField(
         label=_lazy("Tool of this service"), widget=ToolInput, required=False

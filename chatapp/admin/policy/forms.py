@@ -241,8 +241,8 @@ class HousePolicyForm(PolicyForm):
             "medium_needs": _lazy(
                 "Applies to high-risk calls too, unless you choose otherwise below. Required "
                 "even if the member has allowed the tool in advance. If a rule allows the call, "
-                "required only if the call needs approval for another reason, such as untrusted "
-                "content."
+                "a second approval is required only when something else makes the call need "
+                "approval, such as untrusted content."
             ),
         }
 

@@ -34,7 +34,7 @@ def show_simulator(request: HttpRequest) -> tuple[str, dict[str, Any]]:
     query = request.GET if "days" in request.GET else None
     form = SimulationForm(stored if query is None else query, label_suffix="")
     rule = DraftedRuleForm(query, prefix="rule", label_suffix="")
-    context: dict[str, Any] = {"title": _("Test a call"), "form": form, "rule": rule}
+    context: dict[str, Any] = {"title": _("Try a policy on past calls"), "form": form, "rule": rule}
     # A list, so that both forms are validated and show their errors.
     if query is not None and all([form.is_valid(), rule.is_valid()]):
         values = form.cleaned_data

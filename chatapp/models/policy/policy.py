@@ -53,7 +53,7 @@ class PolicyRule(models.Model):
     is_core = models.BooleanField(
         _("only built-in tools"),
         default=False,
-        help_text=_("Tools of no service. Choose no service then."),
+        help_text=_("Countersign’s own tools. Leave the service unset."),
     )
     tool = models.CharField(
         _("tool"),
@@ -94,7 +94,7 @@ class PolicyRule(models.Model):
         blank=True,
         related_name="rules",
         verbose_name=_("second approval"),
-        help_text=_("Someone else must also approve."),
+        help_text=_("Who must also approve the call."),
     )
     changed_at = models.DateTimeField(_("changed at"), auto_now=True)
 
@@ -195,8 +195,8 @@ class HousePolicy(models.Model):
         verbose_name=_("second approval for medium-risk calls"),
         help_text=_(
             "Required even if the member has allowed the tool in advance. If a rule allows the "
-            "call, required only if the call needs approval for another reason, such as untrusted "
-            "content."
+            "call, a second approval is required only when something else makes the call need "
+            "approval, such as untrusted content."
         ),
     )
     high_needs = models.ForeignKey(
@@ -208,8 +208,8 @@ class HousePolicy(models.Model):
         verbose_name=_("second approval for high-risk calls"),
         help_text=_(
             "Required even if the member has allowed the tool in advance. If a rule allows the "
-            "call, required only if the call needs approval for another reason, such as untrusted "
-            "content."
+            "call, a second approval is required only when something else makes the call need "
+            "approval, such as untrusted content."
         ),
     )
 
@@ -279,7 +279,7 @@ class ToolLimit(models.Model):
     is_core = models.BooleanField(
         _("only built-in tools"),
         default=False,
-        help_text=_("Tools of no service. Choose no service then."),
+        help_text=_("Countersign’s own tools. Leave the service unset."),
     )
     tool = models.CharField(
         _("tool"),

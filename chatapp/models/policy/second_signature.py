@@ -34,7 +34,8 @@ class SecondSignature(models.Model):
         default=24,
         validators=[MinValueValidator(1), MaxValueValidator(MOST_HOURS)],
         help_text=_(
-            "Counted from the first approval. After that the call expires and nothing is sent."
+            "Counted from the first approval. When the time is up, the call expires and nothing "
+            "is sent."
         ),
     )
     escalation = models.ForeignKey(

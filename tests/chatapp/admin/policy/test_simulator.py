@@ -241,7 +241,7 @@ def test_questions_of_services_and_looks_at_results_count_for_whoever_was_asked(
     Review.objects.create(tool_call=call, binding="b", state="held_back", expires_at=due)
     page = opened(admin_client, QUESTIONS)
     assert rows(page, "By kind") == [
-        ["Question of a service", "4", "1", "2", "1", "0", "–"],
+        ["Question from a service", "4", "1", "2", "1", "0", "–"],
         ["Review of a result", "1", "0", "1", "0", "0", "–"],
     ]
     assert [row[:2] for row in rows(page, "By member")] == [["owner", "5"]]

@@ -91,7 +91,7 @@ def test_cards_are_numbered_and_none_is_ticked(
     found = thread(owner_client, waiting)
     lines = found.with_class("batch-line")
     numbers = [each.with_class("num")[0].text for each in lines]
-    assert numbers == ["Action 1 of 3", "Action 2 of 3", "Action 3 of 3"]
+    assert numbers == ["1 of 3 waiting for you", "2 of 3 waiting for you", "3 of 3 waiting for you"]
     assert [len(each.all("label")) for each in lines] == [1, 1, 0]
     boxes = found.with_class("batch-pick")
     assert [box["value"] for box in boxes] == [str(call.pk) for call in calls[:2]]
@@ -127,9 +127,9 @@ def test_numbers_stay_while_others_are_answered(
     post(owner_client, calls, run=calls[:1])
     Turn.objects.update(state=Turn.State.WAITING)
     found = thread(owner_client, waiting)
-    assert [each.text[:13] for each in found.with_class("batch-line")] == [
-        "Action 2 of 3",
-        "Action 3 of 3",
+    assert [each.text[:6] for each in found.with_class("batch-line")] == [
+        "2 of 3",
+        "3 of 3",
     ]
     assert found.one("form", id="batch")["data-count"] == "2"
 
