@@ -66,7 +66,7 @@ def search_chats(person: Member, search: Search) -> Found:
     mine = _filter_chats(person, search)
     found = {
         row.pk: FoundChat(conversation=row)
-        for row in _filter_titles(mine, words, search)[:MOST_CHATS]
+        for row in _filter_titles(mine, words, search)[: MOST_CHATS + 1]
     }
     messages = list(_filter_messages(mine, words, search)[:MOST_MESSAGES])
     known = mine.in_bulk({chat_id for chat_id, *_ in messages})

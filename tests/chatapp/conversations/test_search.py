@@ -107,11 +107,12 @@ def test_many_different_words_do_not_keep_a_message_from_being_stored(owner: Mem
     assert set(find(owner, "w1y")) == {"Words"}
 
 
-def test_the_limits_are_told(owner: Member, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("word", ["pool", "chat"], ids=["in messages", "in titles"])
+def test_the_limits_are_told(owner: Member, monkeypatch: pytest.MonkeyPatch, word: str) -> None:
     monkeypatch.setattr(search, "MOST_CHATS", 2)
     for number in range(3):
         add_chat(owner, f"Chat {number}", "The pool.")
-    found = search_chats(owner, Search(text="pool"))
+    found = search_chats(owner, Search(text=word))
     assert (len(found.chats), found.has_more) == (2, True)
 
 
