@@ -35,6 +35,7 @@ REAL = {
     "LEASE_SECONDS": "15",
     "SWEEP_SECONDS": "5",
     "SOCKETS_PER_PERSON": "1000",  # all tabs are those of one person
+    "TITLE_MODEL": "none",  # the first answer of a chat costs what the others do
 }
 START_SECONDS = 300  # the first time Chainlit is installed
 # How many pages are opened at the same time before a round.

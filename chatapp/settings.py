@@ -239,6 +239,8 @@ DATA_UPLOAD_MAX_NUMBER_FIELDS = 1_100
 # --- models --------------------------------------------------------------------------------
 DEMO = env.bool("DEMO", default=True)
 DEFAULT_MODEL = env.str("DEFAULT_MODEL", default="")
+# Empty: the model of the chat; "none": the first words of a chat stay its title.
+TITLE_MODEL = env.str("TITLE_MODEL", default="")
 MESSAGE_MAX_CHARACTERS = env.int("MESSAGE_MAX_CHARACTERS", default=100_000)
 # The size of a form's text in bytes. A browser sends at most twelve bytes for a character, so more
 # than this is too long for a message.

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from chatapp.context import attachments as attaching
-from chatapp.conversations import intake
 from chatapp.conversations.uploads import Upload
+from chatapp.engine.titles import shorten_to_title
 from chatapp.models import AccessToken, Conversation, Message, Part, Turn
 
 from .outcomes import build_turn_url
@@ -100,7 +100,7 @@ def import_history(
     before = asked.said[:-1]
     conversation = Conversation.objects.create(
         owner=token.person,
-        title=intake.make_title(before[0].text),
+        title=shorten_to_title(before[0].text),
         model=asked.model,
         token=token,
         last_seq=len(before),

@@ -34,7 +34,7 @@ def rename(conversation: Conversation, title: str) -> None:
     if len(title) > TITLE_CHARACTERS:
         sentence = _("This title has %(count)s characters. The limit is %(most)s.")
         raise Refused(sentence % {"count": len(title), "most": TITLE_CHARACTERS})
-    _update(conversation, title=title)
+    _update(conversation, title=title, title_is_draft=False)
 
 
 def pin(conversation: Conversation, *, is_on: bool) -> None:

@@ -15,6 +15,7 @@ from chatapp.audit.audit_log import AuditEvent, Who
 from chatapp.calls.transitions import Actor
 from chatapp.context import attachments as attaching
 from chatapp.engine.ending import end_turn
+from chatapp.engine.titles import shorten_to_title
 from chatapp.journal import journal
 from chatapp.journal.fault_points import FaultPoint, reach
 from chatapp.journal.journal import wake
@@ -27,7 +28,6 @@ from chatapp.providers.request import DEFAULT_EFFORT, EFFORTS, read_effort
 from chatapp.server.compiled_queries import compiled, insert_rows
 from mcpconfig.models import Service
 
-TITLE_CHARACTERS = 60
 STILL_WORKING = gettext_lazy(
     "The assistant is still working on this chat. Stop it, or wait for its answer."
 )
@@ -133,7 +133,8 @@ def _create_conversation(
     known = mode if mode in Conversation.Mode.values else Conversation.Mode.ACT
     return Conversation.objects.create(
         owner=person,
-        title=make_title(text),
+        title=shorten_to_title(text),
+        title_is_draft=True,
         model=model,
         mode=known,
         uses_tools=tools != "off",
@@ -224,14 +225,6 @@ def _store_messages(
     insert_rows([question, answer])
     insert_rows([Part(message=question, position=0, kind=Part.Kind.TEXT, text=text)])
     return question, answer
-
-
-def make_title(text: str) -> str:
-    """Return a conversation's title: the first words of its first message, on one line."""
-    words = " ".join(text.split())
-    if len(words) <= TITLE_CHARACTERS:
-        return words
-    return f"{words[:TITLE_CHARACTERS].rsplit(' ', 1)[0]}…"
 
 
 def stop(conversation: Conversation) -> None:

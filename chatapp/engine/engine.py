@@ -53,6 +53,7 @@ from .model_request import PreparedRequest, load_catalogue, prepare_request
 from .next_action import CallModel, Decide, Execute, Finish, Reason, Wait, next_action
 from .notices import note_missing
 from .step_opening import BegunTurn, Opened, add_request, begin_step, begin_turn, take_and_open
+from .titles import title_chat, wants_title
 from .turn_state import read_turn
 
 log = logging.getLogger(__name__)
@@ -112,10 +113,13 @@ class Engine:
         self._waits_at_shutdown = True
         self._was_database_away = False
         self._plan_changes = 0
+        self._titles_chats = False
 
     # --- life ------------------------------------------------------------------------------
     def start(self, *, sweeps: bool = True) -> None:
-        """Start the background tasks. The engine of a command does not sweep."""
+        """Start the background tasks. The engine of a command neither sweeps nor titles chats: it
+        ends with its turn."""
+        self._titles_chats = sweeps
         self._runtime.is_closing = False
         self._runtime.wake_listeners.append(self.wake)
         self._runtime.begin_new_turn = self.begin_new
@@ -304,6 +308,7 @@ class Engine:
                         opened = await _open_step(run.lease, turn, number, is_new)
                     ended = await self._call_model(run, turn, opened)
                     if ended is not None:
+                        self._title_soon(turn, ended)
                         return span.set({"countersign.turn.end": ended})
                 case Decide(calls=calls):
                     # The catalogue as it is now, and not as it was offered to the model: a level
@@ -329,10 +334,16 @@ class Engine:
                     reach(FaultPoint.TURN_END_CHOSEN)
                     words = (sentence, hint)
                     if await in_database(finish_turn, run.lease, turn.signals, reason, *words):
+                        self._title_soon(turn, reason)
                         span.set({"countersign.turn.end": reason})
                         return None
                 case _:
                     assert_never(action)
+
+    def _title_soon(self, turn: Turn, reason: Reason) -> None:
+        """Have the chat of a turn that has ended titled, if it has no title of its own yet."""
+        if self._titles_chats and reason == "complete" and wants_title(turn):
+            self._spawn(title_chat, turn)
 
     async def _begin_calls(self, run: Run, turn: Turn, step: int, offered: Catalogue) -> None:
         """Decide about the calls of this step and run those that are allowed, if nothing that

@@ -376,6 +376,11 @@ def turn_entry(turn: Turn, state: str, reason: str = "") -> Entry:
     )
 
 
+def title_entry(turn: Turn) -> Entry:
+    """An entry for the title that was made after this turn, or for the tokens that it took."""
+    return Entry(kind=Kind.TITLE, data={"message": str(turn.answer_id)})
+
+
 def append_call(turn: Turn, call_id: uuid.UUID, state: str) -> None:
     """Append the state of a call of this turn, inside the caller's transaction."""
     append(turn.conversation_id, turn.pk, [call_entry(call_id, turn.answer_id, state)])

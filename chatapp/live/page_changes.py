@@ -134,6 +134,8 @@ def render_changes(event: Event, turns: CurrentTurns) -> list[Op]:
             return [("o", *_render_current_call(event))]
         case Kind.NOTICE:
             return _render_notice(event, message)
+        case Kind.TITLE:
+            return _render_new_title(message, turns)
         case _:
             return _render_turn(message, turns)
 
@@ -191,8 +193,27 @@ def _render_turn(message: uuid.UUID, turns: CurrentTurns) -> list[Op]:
     return [*ops, *_render_controls(turn.conversation, live)]
 
 
+def _render_new_title(message: uuid.UUID, turns: CurrentTurns) -> list[Op]:
+    """Render the title and what the tokens that it took are part of."""
+    turn = turns.find_of_message(message)
+    if turn is None:
+        raise Turn.DoesNotExist
+    return [*_render_title(turn.conversation), *_render_turn(message, turns)]
+
+
 def _render_surroundings(conversation: Conversation, live: Turn | None) -> list[Op]:
-    return [_render_gauge(conversation), *_render_controls(conversation, live)]
+    return [
+        *_render_title(conversation),
+        _render_gauge(conversation),
+        *_render_controls(conversation, live),
+    ]
+
+
+def _render_title(conversation: Conversation) -> list[Op]:
+    return [
+        ("o", page_values.TITLE_ID, fragments.render_title(conversation)),
+        ("o", page_values.RENAME_ID, fragments.render_rename_form(conversation)),
+    ]
 
 
 def _render_gauge(conversation: Conversation) -> Op:

@@ -232,6 +232,7 @@ def _round_cost(cost: Decimal) -> Decimal:
 THREAD_ID = "thread"
 COMPOSER_ID = "composer-actions"
 TITLE_ID = "conversation-title"
+RENAME_ID = "rename-chat"
 GAUGE_ID = "gauge"
 MODE_ID = "mode"
 WAITING_ID = "waiting"

@@ -7,13 +7,13 @@ onOpen(() => {
 
   const parse = (html) => Object.assign(document.createElement("template"), { innerHTML: html }).content;
   const byId = (id) => document.getElementById(id);
-  const focus = (element) => element.focus({ preventScroll: true });
+  const focus = (at) => at.focus({ preventScroll: true });
 
   // Open details, the focus and what was typed stay.
   const replace = (old, html) => {
     const fresh = parse(html).firstElementChild, active = document.activeElement;
-    const { keep } = fresh.dataset;
-    if (keep && keep === old.dataset.keep) return;
+    const { keep, typed } = fresh.dataset;
+    if (keep ? keep === old.dataset.keep : typed && old.contains(active)) return;
     for (const card of fresh.querySelectorAll("[data-keep]")) {
       const same = byId(card.id);
       if (same?.dataset.keep === card.dataset.keep) card.replaceWith(same);
@@ -49,7 +49,7 @@ onOpen(() => {
     follow();
   };
 
-  // To the end, or once to the oldest open card.
+  // To the end; once to the oldest open card.
   const follow = () => {
     const card = box.querySelector("[data-card]");
     if (!follows || (card && card.id === asked)) return;
@@ -70,7 +70,7 @@ onOpen(() => {
     else if (by && near(80)) follows = true;
   };
   box.addEventListener("wheel", ({ deltaY }) => turn(box.scrollTop && deltaY), { passive: true });
-  // Not the reader: `follow`, or less text.
+  // By `follow`, or by less text.
   box.addEventListener("scroll", () => {
     const by = box.scrollTop - top;
     top += by;

@@ -145,6 +145,7 @@ class Installation:
             "STRIKE_FILE": str(folder / "none"),
             "PYTHONUNBUFFERED": "1",
             "DEMO": "0",
+            "TITLE_MODEL": "none",
             "OPENAI_API_KEY": "a-key-for-loopback",
             "PASSWORD": self.password,
             # One person has all tabs of a test.

@@ -11,6 +11,12 @@ from .browser import Visit, ask_in_new_chat, box, expect_over
 
 pytestmark = pytest.mark.gate
 PHONE = {"width": 390, "height": 844}
+TITLE = """
+from chatapp.engine.titles import store_title
+from chatapp.models import Conversation, Turn
+Conversation.objects.filter(pk="{chat}").update(title_is_draft=True)
+store_title(Turn.objects.get(conversation="{chat}"), "{title}")
+"""
 
 
 def open_chat(visit: Visit, title: str, **options: Any) -> Page:
@@ -51,6 +57,29 @@ def test_a_chat_is_renamed_by_keyboard_and_the_draft_stays(visit: Visit) -> None
     expect(find_link(tab, "Plants of the garden")).to_be_visible()
     expect(menu).to_be_focused()
     expect(box(tab)).to_have_value("A draft")
+
+
+def make_title(visit: Visit, tab: Page, title: str) -> None:
+    """Store what a model made as the title of the chat in this tab, in another process."""
+    chat = tab.url.rstrip("/").rpartition("/")[2]
+    visit.house.installation.manage("shell", "-v", "0", "-c", TITLE.format(chat=chat, title=title))
+
+
+def test_a_title_of_the_model_appears_and_a_title_that_is_being_typed_stays(visit: Visit) -> None:
+    tab = open_chat(visit, "A list of trees")
+    make_title(visit, tab, "Trees <of> the garden")
+    expect(tab.get_by_role("heading", name="Trees <of> the garden")).to_be_visible()
+    expect(find_link(tab, "Trees <of> the garden")).to_be_visible()
+    tab.get_by_role("button", name="Chat menu").click()
+    field = tab.get_by_label("Title", exact=True)
+    expect(field).to_have_value("Trees <of> the garden")
+    field.fill("My own")
+    make_title(visit, tab, "Another title")
+    expect(tab.get_by_role("heading", name="Another title")).to_be_visible()
+    expect(field).to_have_value("My own")
+    expect(field).to_be_focused()
+    tab.keyboard.press("Enter")
+    expect(tab.get_by_role("heading", name="My own")).to_be_visible()
 
 
 def test_pinning_and_archiving_change_the_list_at_once(visit: Visit) -> None:

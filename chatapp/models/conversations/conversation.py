@@ -19,6 +19,7 @@ RESTORABLE = timedelta(days=7)
 class Conversation(models.Model):
     """One chat of one person. A deleted chat exists until `RESTORABLE` is over.
 
+    A title is a draft until a model or the person has given the chat another one.
     `last_seq` numbers the journal and the frames of every tab. A chat in plan mode offers and runs
     only tools that read. `effort` is how much the model reasons; empty leaves that to the model's
     settings. `token` is the access token of the program that began it.
@@ -36,6 +37,7 @@ class Conversation(models.Model):
         related_name="conversations",
     )
     title = models.CharField(_("title"), max_length=80, blank=True)
+    title_is_draft = models.BooleanField(_("title is a draft"), default=False, db_default=False)
     model = models.CharField(_("model"), max_length=200, blank=True)
     mode = models.CharField(_("mode"), max_length=4, choices=Mode.choices, default=Mode.ACT)
     uses_tools = models.BooleanField(_("uses tools"), default=True, db_default=True)

@@ -197,7 +197,9 @@ class Step(models.Model):
     summary_input_tokens = models.PositiveIntegerField(
         _("summary input tokens"),
         default=0,
-        help_text=_("Input tokens to summarise older turns before this call."),
+        help_text=_(
+            "Input tokens to summarise older turns before this call and to title the chat after it."
+        ),
     )
     summary_output_tokens = models.PositiveIntegerField(_("summary output tokens"), default=0)
     estimated_tokens = models.PositiveIntegerField(
@@ -257,6 +259,7 @@ class JournalEvent(models.Model):
         NOTICE = "notice", _("notice")
         PLAN = "plan", _("plan")
         TURN = "turn", _("turn")
+        TITLE = "title", _("title")
 
     conversation = models.ForeignKey(Conversation, on_delete=models.CASCADE, related_name="journal")
     seq = models.PositiveBigIntegerField()

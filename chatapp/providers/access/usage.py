@@ -101,7 +101,23 @@ def _add_to_day(
 
 def add_summary_usage(turn_id: UUID, used: Usage, price: Price | None) -> None:
     """Add the usage of a summary to the step of this turn that needs it."""
-    Step.objects.filter(turn=turn_id, state=Step.State.CALLING).update(
+    calling = Step.objects.filter(turn=turn_id, state=Step.State.CALLING)
+    _add_extra_usage(calling, used, price)
+
+
+def add_title_usage(turn_id: UUID, used: Usage, price: Price | None) -> None:
+    """Add the usage of a chat's title to the last step of the turn that it was made after. Its cost
+    is left out if that step was paid in another currency: a step has one."""
+    last = Step.objects.filter(turn=turn_id).last()
+    if last is None:
+        return
+    if price is not None and last.currency not in ("", price.currency):
+        price = None
+    _add_extra_usage(Step.objects.filter(pk=last.pk), used, price)
+
+
+def _add_extra_usage(steps: QuerySet[Step], used: Usage, price: Price | None) -> None:
+    steps.update(
         summary_input_tokens=F("summary_input_tokens") + used.input_tokens,
         summary_output_tokens=F("summary_output_tokens") + used.output_tokens,
         **_build_cost_update(price, used),

@@ -323,6 +323,11 @@ def render_title(conversation: Conversation) -> str:
     )
 
 
+def render_rename_form(conversation: Conversation) -> str:
+    """Return the form in the chat menu that renames a chat."""
+    return render_to_string("chat/_rename.html", {"conversation": conversation})
+
+
 def render_tools_button(
     count: int, keep: str, *, is_new: bool, is_off: bool, is_live: bool = False
 ) -> str:

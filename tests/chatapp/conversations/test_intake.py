@@ -11,6 +11,7 @@ from django.db import connection
 from django.http import HttpResponse
 
 from chatapp.conversations import intake
+from chatapp.engine import titles
 from chatapp.models import Conversation, JournalEvent, Member, Message, Part, ToolCall, Turn
 from chatapp.people.refused import Refused
 from tests import scripted
@@ -29,7 +30,7 @@ def test_the_title_is_the_beginning_of_the_first_message(owner: Member) -> None:
     turn = send(owner, "Please find out\n why the checkout was slow on Tuesday afternoon, will you")
     title = turn.conversation.title
     assert title.startswith("Please find out why the checkout")
-    assert len(title) <= intake.TITLE_CHARACTERS + 1
+    assert len(title) <= titles.TITLE_CHARACTERS + 1
     assert "\n" not in title
 
 
