@@ -182,8 +182,10 @@ def _begin_turn(
         said_hash=marks.said,
         instructions=asked.instructions,
     )
-    # Without a token the chat would be listed as one that the person began.
-    Conversation.objects.filter(pk=turn.conversation_id).update(token=token)
+    # Without a token the chat would be listed as one that the person began, and a model would title
+    # it.
+    chats = Conversation.objects.filter(pk=turn.conversation_id)
+    chats.update(token=token, title_is_draft=False)
     return filter_turns(token).get(pk=turn.pk)
 
 

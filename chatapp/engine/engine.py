@@ -114,6 +114,7 @@ class Engine:
         self._was_database_away = False
         self._plan_changes = 0
         self._titles_chats = False
+        self._titling: set[uuid.UUID] = set()  # chats
 
     # --- life ------------------------------------------------------------------------------
     def start(self, *, sweeps: bool = True) -> None:
@@ -342,8 +343,22 @@ class Engine:
 
     def _title_soon(self, turn: Turn, reason: Reason) -> None:
         """Have the chat of a turn that has ended titled, if it has no title of its own yet."""
-        if self._titles_chats and reason == "complete" and wants_title(turn):
-            self._spawn(title_chat, turn)
+        may_begin = self._titles_chats and not self.is_shutting_down
+        if may_begin and reason == "complete" and wants_title(turn):
+            self._spawn(self._title, turn)
+
+    async def _title(self, turn: Turn) -> None:
+        """Title a chat, unless this has begun after an earlier turn."""
+        chat = turn.conversation_id
+        if chat in self._titling:
+            return
+        self._titling.add(chat)
+        try:
+            await title_chat(turn)
+        except Exception:
+            log.exception("The chat of turn %s could not be titled", turn.pk)
+        finally:
+            self._titling.discard(chat)
 
     async def _begin_calls(self, run: Run, turn: Turn, step: int, offered: Catalogue) -> None:
         """Decide about the calls of this step and run those that are allowed, if nothing that

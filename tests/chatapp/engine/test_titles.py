@@ -2,12 +2,14 @@
 
 import asyncio
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pytest
 
+from chatapp.api import access_tokens
 from chatapp.conversations import chat_list, intake
-from chatapp.engine.runtime import EngineRuntime, close_engine_runtime
+from chatapp.engine.runtime import EngineRuntime, close_engine_runtime, open_engine_runtime
 from chatapp.engine.titles import ANSWER_TOKENS, INSTRUCTIONS, clean_title, store_title
 from chatapp.models import Allowance, Conversation, Member, Step, Turn, UsageOfDay
 from chatapp.providers.events import ProviderError, TextDelta
@@ -23,6 +25,7 @@ from tests.turns.tabs import assert_as_reloaded, caught_up, told, watched, whole
 
 pytestmark = pytest.mark.django_db(transaction=True)
 FIRST_WORDS = "Tidy up, please"
+NO_KEY = ProviderError(kind="auth", message="The key is wrong.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +104,7 @@ async def test_a_failure_that_may_pass_is_followed_by_another_try(
     ],
     ids=["refused by the provider", "empty", "refused by the model", "cut off"],
 )
-async def test_without_a_title_the_first_words_stay_for_good(
+async def test_without_a_title_the_first_words_stay(
     titling: Titling, turn: Turn, scene: Any
 ) -> None:
     scripted.scenes += [text("Done."), scene, text("Again.")]
@@ -109,6 +112,67 @@ async def test_without_a_title_the_first_words_stay_for_good(
     assert (chat.title, chat.title_is_draft) == (FIRST_WORDS, False)
     await titling.answer(await in_database(ask_again, turn))
     assert len(scripted.requests) == 3
+
+
+async def test_a_wrong_key_or_model_costs_the_title_only_until_it_is_mended(
+    titling: Titling, turn: Turn, settings: Any
+) -> None:
+    settings.TITLE_MODEL = "unknown:model"
+    scripted.scenes += [text("Done."), text("Again."), [NO_KEY], text("Still."), text("A title")]
+    assert (await titling.answer(turn)).title_is_draft
+    settings.TITLE_MODEL = ""
+    assert (await titling.answer(await in_database(ask_again, turn))).title_is_draft
+    assert (await titling.answer(await in_database(ask_again, turn))).title == "A title"
+
+
+async def test_a_chat_that_is_renamed_during_the_answer_costs_no_request(
+    titling: Titling, turn: Turn
+) -> None:
+    pause = Pause()
+    scripted.scenes.append([pause, *text("Done.")])
+    running = asyncio.create_task(titling.answer(turn))
+    await pause.reached.wait()
+    await in_database(chat_list.rename, turn.conversation, "My own")
+    pause.ended.set()
+    assert (await running).title == "My own"
+    assert len(scripted.requests) == 1
+
+
+async def test_two_answers_are_followed_by_one_request(titling: Titling, turn: Turn) -> None:
+    pause = Pause()
+    scripted.scenes += [text("Done."), [pause, *text("A title")], text("Again.")]
+    await wait_for_rest(titling.runtime, turn)
+    await pause.reached.wait()
+    await wait_for_rest(titling.runtime, await in_database(ask_again, turn))
+    pause.ended.set()
+    assert (await titling.answer(turn)).title == "A title"
+    assert len(scripted.requests) == 3
+
+
+async def test_a_server_titles_chats_and_a_command_does_not(turn: Turn, settings: Any) -> None:
+    settings.TITLE_MODEL = ""
+    scripted.scenes += [text("Done."), text("Again."), text("A title")]
+    command = await open_engine_runtime(sweeps=False)
+    await wait_for_rest(command, turn)
+    await close_engine_runtime(command)
+    server = await open_engine_runtime()
+    try:
+        await wait_for_rest(server, await in_database(ask_again, turn))
+        await wait_until(lambda: len(scripted.requests) == 3 and not server.engine._titling)
+    finally:
+        await close_engine_runtime(server)
+    chat = await in_database(Conversation.objects.get, pk=turn.conversation_id)
+    assert chat.title == "A title"
+
+
+async def test_a_chat_of_a_program_keeps_its_first_words(
+    titling: Titling, turn: Turn, owner: Member
+) -> None:
+    create = partial(access_tokens.create, owner, name="Night job", scopes=["tools"], days=7)
+    token, _secret = await in_database(create)
+    await in_database(partial(Turn.objects.filter(pk=turn.pk).update, token=token))
+    assert (await titling.answer(turn)).title == FIRST_WORDS
+    assert len(scripted.requests) == 1
 
 
 async def test_no_model_is_asked_where_titles_are_switched_off(

@@ -138,6 +138,7 @@ async def test_a_chat_that_its_person_went_on_with_is_left_to_them(
     scripted.scenes += [text("One."), text("Mine."), text("Two.")]
     first = await program.ask()
     chat = await in_database(Conversation.objects.get)
+    assert not chat.title_is_draft  # no model titles it
     turn = await in_database(partial(intake.receive, owner, chat, text="I", model=scripted.MODEL))
     await wait_for_rest(runtime, turn)
     history = [*HELLO, {"role": "assistant", "content": get_text(first)}]
