@@ -14,9 +14,11 @@ from markdown_it.rules_core import StateCore, text_join
 from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 
+from .addresses import link_addresses
 from .code_colours import colour_code
 from .formulas import add_formulas, render_mathml
 from .sanitiser import ALIGNMENT_CLASSES, sanitise
+from .tasks_and_footnotes import add_footnotes, mark_tasks, render_mark, split_footnotes
 
 MAX_NESTING: Final = 100
 MAX_BRACKET_DEPTH: Final = 20
@@ -57,6 +59,11 @@ class _Renderer(RendererHTML):
         mathml = render_mathml(token.content, is_display=token.meta["is_display"])
         return f"<p>{mathml}</p>\n" if token.block else mathml
 
+    def footnote_mark(
+        self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType
+    ) -> str:
+        return render_mark(tokens[idx].content)
+
     def image(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         """Render a link instead of the image: loading it would reveal to its host who reads
         when."""
@@ -95,6 +102,7 @@ def make_parser() -> MarkdownIt:
     parser = _Parser("commonmark", options)
     parser.enable(["table", "strikethrough"])
     add_formulas(parser)
+    add_footnotes(parser)
     return parser
 
 
@@ -104,9 +112,12 @@ _RENDERER: Final = _Renderer()
 
 def render_tokens(tokens: list[Token], env: EnvType) -> str:
     """Return sanitised HTML of one block."""
+    tokens = split_footnotes(tokens)
+    mark_tasks(tokens)
     for token in tokens:
         if token.type == "inline":
-            token.children = [Token("ready", "", 0, content=_render_inline(token.content, env))]
+            html = token.meta.get("before", "") + _render_inline(token.content, env)
+            token.children = [Token("ready", "", 0, content=html)]
     return sanitise(_RENDERER.render(tokens, PARSER.options, env))
 
 
@@ -141,7 +152,7 @@ def _render_inline_cached(content: str) -> str:
 
 def _parse_and_render_inline(content: str, env: EnvType) -> str:
     line = Token("inline", "", 0, content=content)
-    line.children = PARSER.inline.parse(content, PARSER, env, [])
+    line.children = link_addresses(PARSER, PARSER.inline.parse(content, PARSER, env, []))
     text_join(StateCore("", PARSER, env, [line]))
     _mark_linked_images(line.children)
     return _RENDERER.renderInline(line.children, PARSER.options, env)

@@ -11,7 +11,7 @@ COLOUR_CLASSES: Final = frozenset({"k", "s", "c", "m", "nf", "gi", "gd"})
 ALIGNMENT_CLASSES: Final = frozenset({"left", "center", "right"})
 
 _PROSE: Final = (
-    "p h1 h2 h3 h4 h5 h6 ul ol li blockquote hr br em strong s a code pre span "
+    "p h1 h2 h3 h4 h5 h6 ul ol li blockquote hr br em strong s sup a code pre span "
     "div figure header table thead tbody tr th td"
 )
 _MATHML: Final = (
@@ -44,7 +44,9 @@ ALLOWED_ATTRIBUTES: Final[dict[str, set[str]]] = {
 ALLOWED_CLASSES: Final[dict[str, set[str]]] = {
     "figure": {"code"},
     "div": {"table"},
-    "span": {*COLOUR_CLASSES, "image"},
+    "p": {"footnote"},
+    "li": {"task"},
+    "span": {*COLOUR_CLASSES, "image", "box"},
     "a": {"image"},
     "th": set(ALIGNMENT_CLASSES),
     "td": set(ALIGNMENT_CLASSES),

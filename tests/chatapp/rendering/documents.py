@@ -10,6 +10,11 @@ _CODE_END: Final = "</code></pre></figure>\n"
 
 SNIPPETS: Final = (
     *(
+        "[x] ",
+        "[^1]",
+        "[^1]: ",
+        "https://a.example",
+        "me@example.org",
         "a",
         "word ",
         "é",
@@ -36,7 +41,7 @@ DEFINITIONS: Final = ("[x]", "[x]: https://e.example\n", "]:", '"t', "[x]: /u\n"
 
 def nasty_document(seed: int, *, length: int = 18, with_definitions: bool = False) -> str:
     random = Random(seed)  # noqa: S311
-    choices = SNIPPETS + DEFINITIONS if with_definitions else SNIPPETS
+    choices = SNIPPETS + 4 * DEFINITIONS if with_definitions else SNIPPETS
     return "".join(random.choices(choices, k=random.randint(1, length)))
 
 

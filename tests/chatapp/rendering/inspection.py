@@ -3,18 +3,18 @@
 from html.parser import HTMLParser
 
 _TAGS = """
-    p h1 h2 h3 h4 h5 h6 ul ol li blockquote hr br em strong s a code pre span div figure header
+    p h1 h2 h3 h4 h5 h6 ul ol li blockquote hr br em strong s sup a code pre span div figure header
     table thead tbody tr th td
     math mrow mi mn mo ms mtext mspace mfrac msqrt mroot msub msup msubsup munder mover munderover
     mmultiscripts mprescripts mtable mtr mtd mstyle mpadded mphantom merror"""
 TAGS = set(_TAGS.split())
-_CLASSES = "code table image left center right k s c m nf gi gd"
+_CLASSES = "code table image left center right k s c m nf gi gd task box footnote"
 CLASSES = set(_CLASSES.split())
 ATTRIBUTES = {
     "a": {"href", "title", "target", "rel", "class"},
     "ol": {"start"},
     "pre": {"tabindex"},
-    **dict.fromkeys(["figure", "div", "span", "th", "td", "mtd"], {"class"}),
+    **dict.fromkeys(["figure", "div", "span", "th", "td", "mtd", "p", "li"], {"class"}),
 }
 _OF_FORMULAS = """
     display displaystyle scriptlevel accent accentunder mathvariant linethickness stretchy form

@@ -47,6 +47,90 @@ def test_the_usual_markdown(source: str, html: str) -> None:
     assert render_markdown(source) == html
 
 
+@pytest.mark.parametrize(
+    ("source", "addresses"),
+    [
+        (
+            "See https://a.example/b?c=d, or (http://e.example/f).",
+            ["https://a.example/b?c=d", "http://e.example/f"],
+        ),
+        ("https://a.example/Wiki_(page)", ["https://a.example/Wiki_(page)"]),
+        ("Mail to me@example.org, or clone git@host.example:a/b.git.", []),
+        ("*https://a.example/b_c_d*", ["https://a.example/b_c_d"]),
+        ("xhttps://a.example, https://a.example_b, https://a.example|b", ["https://a.example"]),
+        ("https://a.example:8080/ä?b=ö#ü", ["https://a.example:8080/%C3%A4?b=%C3%B6#%C3%BC"]),
+        (
+            "- https://a.example\n- **https://b.example**",
+            ["https://a.example", "https://b.example"],
+        ),
+        ("[https://a.example](https://b.example)", ["https://b.example"]),
+        ("<https://a.example>", ["https://a.example"]),
+        ("`https://a.example`", []),
+        ("run.sh and www.a.example and 10.0.0.1", []),
+        ("ftp://a.example //a.example file:///etc", []),
+        ("https://me@a.example/ and https://a:b@c.example", []),
+        (r"https\://a.example", []),
+        ("![https://a.example](https://b.example/c.png)", ["https://b.example/c.png"]),
+    ],
+)
+def test_whole_addresses_in_text_are_links(source: str, addresses: list[str]) -> None:
+    found = [link["href"] for link in Inspection(render_markdown(source)).links]
+    assert found == addresses
+
+
+BOX = '<li class="task"><span class="box">'
+
+
+@pytest.mark.parametrize(
+    ("source", "html"),
+    [
+        (
+            "- [ ] a\n- [x] *b*\n- [X] c\n- d",
+            f"<ul>\n{BOX}☐</span>a</li>\n{BOX}☑</span><em>b</em></li>\n"
+            f"{BOX}☑</span>c</li>\n<li>d</li>\n</ul>\n",
+        ),
+        (
+            "1. [ ] a\n\n   b",
+            '<ol>\n<li class="task">\n<p><span class="box">☐</span>a</p>\n<p>b</p>\n</li>\n</ol>\n',
+        ),
+        ("- [ ]\n- []  a\n- [y] b", "<ul>\n<li>[ ]</li>\n<li>[]  a</li>\n<li>[y] b</li>\n</ul>\n"),
+        ("[x] a", "<p>[x] a</p>\n"),
+    ],
+    ids=["list", "loose list", "no boxes", "no list"],
+)
+def test_items_of_a_task_list_have_boxes(source: str, html: str) -> None:
+    assert render_markdown(source) == html
+
+
+@pytest.mark.parametrize(
+    ("source", "html"),
+    [
+        ("A.[^1] B[^12], c.", "<p>A.<sup>1</sup> B<sup>12</sup>, c.</p>\n"),
+        (
+            "[^1]: One *a*\nb\n[^2]: Two\n\nEnd",
+            '<p class="footnote"><sup>1</sup> One <em>a</em>\nb</p>\n'
+            '<p class="footnote"><sup>2</sup> Two</p>\n<p>End</p>\n',
+        ),
+        ("Use [^a-z], [^] and `[^1]`.", "<p>Use [^a-z], [^] and <code>[^1]</code>.</p>\n"),
+        ("\\[^1]", "<p>[^1]</p>\n"),
+    ],
+    ids=["marks", "texts", "regular expressions", "escaped"],
+)
+def test_footnotes_have_numbers(source: str, html: str) -> None:
+    assert render_markdown(source) == html
+
+
+def test_a_footnote_in_a_quotation_loses_nothing_and_no_definition_after_one_is_lost() -> None:
+    assert "https://e.example" in Inspection(render_markdown("> [^1]: https://e.example")).text
+    shown = Inspection(render_markdown("[d]\n\n[^1]: A\n\n[d]: https://e.example"))
+    assert [link["href"] for link in shown.links] == ["https://e.example"]
+
+
+def test_a_footnote_that_is_an_address_is_no_definition_of_a_link() -> None:
+    shown = Inspection(render_markdown("A.[^1]\n\n[^1]: https://e.example"))
+    assert shown.tags == ["p", "sup", "p", "sup", "a"]
+
+
 def test_a_definition_may_stand_before_or_after_its_use() -> None:
     for source in ("[x]\n\n[x]: https://e.example", "[x]: https://e.example\n\n[x]"):
         assert [link["href"] for link in Inspection(render_markdown(source)).links] == [

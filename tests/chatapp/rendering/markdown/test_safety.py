@@ -81,6 +81,23 @@ def test_an_address_that_is_not_whole_and_plain_is_no_link(address: str) -> None
     assert address in shown.text
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("https://xn--80ak6aa92e.com/login", "https://xn--80ak6aa92e.com/login"),
+        ("https://а.example/", None),
+        ("https://a.example/%E2%80%AEfdp.exe", "https://a.example/%E2%80%AEfdp.exe"),
+        ("https://a.example/\u202efdp.exe", "https://a.example/"),
+        ("https://bank.example@evil.example/", None),
+        ("https://bank.example:pass@evil.example/", None),
+    ],
+)
+def test_an_address_in_text_is_linked_as_it_is_written(text: str, shown: str | None) -> None:
+    inspected = Inspection(render_markdown(text))
+    assert inspected.text.strip() == text
+    assert [link["href"] for link in inspected.links] == [shown] * (shown is not None)
+
+
 def test_a_link_says_where_it_leads_and_tells_that_place_nothing() -> None:
     [link] = Inspection(render_markdown('[my bank](https://evil.example/a "my bank")')).links
     assert link["title"] == link["href"] == "https://evil.example/a"
