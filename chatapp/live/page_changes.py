@@ -129,7 +129,7 @@ def render_changes(event: Event, turns: CurrentTurns) -> list[Op]:
         case Kind.MESSAGE:
             return _render_message(message, turns)
         case Kind.TOOL_CALL:
-            return _render_call_change(event, message)
+            return _render_call_change(event, message, turns)
         case Kind.PLAN:
             return [("o", *_render_current_call(event))]
         case Kind.NOTICE:
@@ -151,11 +151,12 @@ def _render_message(message: uuid.UUID, turns: CurrentTurns) -> list[Op]:
     return [("a", page_values.THREAD_ID, fragments.render_message(view))]
 
 
-def _render_call_change(event: Event, message: uuid.UUID) -> list[Op]:
+def _render_call_change(event: Event, message: uuid.UUID, turns: CurrentTurns) -> list[Op]:
+    """Render a call. A change may have ended the wait of its turn, which has no event."""
     element_id, html = _render_current_call(event)
     if event.data["is_new"]:
         return [("a", page_values.parts_id(message), html)]
-    return [("o", element_id, html)]
+    return [("o", element_id, html), *_render_turn(message, turns)]
 
 
 def _render_current_call(event: Event) -> tuple[str, str]:

@@ -4,6 +4,7 @@ Views and the socket use them, so nothing here needs a request. A form contains 
 one is given (for browsers without JavaScript); htmx always sends it as a header.
 """
 
+import hashlib
 import re
 import time
 import uuid
@@ -249,17 +250,29 @@ def read_shown_at(call_id: uuid.UUID, signed: str) -> float:
 
 def render_status(message_id: uuid.UUID, turn: Turn, facts: TurnFacts, csrf_token: str = "") -> str:
     """Return the line that says what an answer does now, or how it ended."""
+    is_waiting = turn.state == Turn.State.WAITING
+    is_busy = turn.is_live and not is_waiting
+    shown = {
+        "batch": facts.batch,
+        "waits_for": _describe_wait(facts) if is_waiting else "",
+        "waits_because": facts.waits_because,
+        "is_working": is_busy and not (turn.stop_requested or facts.waits_because),
+        "figures": facts.figures,
+        "may_go_on": facts.may_go_on,
+    }
     context = {
         "element_id": page_values.status_id(message_id),
         "turn": turn,
         "csrf_token": csrf_token,
-        "batch": facts.batch,
-        "waits_for": _describe_wait(facts) if turn.state == Turn.State.WAITING else "",
-        "waits_because": facts.waits_because,
-        "figures": facts.figures,
-        "may_go_on": facts.may_go_on,
+        # A page keeps the line, with its focus and what is ticked, until it says something else.
+        "keep": "working" if shown["is_working"] else _hash(turn.state, turn.stop_requested, shown),
+        **shown,
     }
     return render_to_string("chat/_status.html", context)
+
+
+def _hash(*shown: object) -> str:
+    return hashlib.sha256(repr(shown).encode()).hexdigest()[:12]
 
 
 def _describe_wait(facts: TurnFacts) -> str:
@@ -284,6 +297,7 @@ def render_composer_actions(
         "conversation": conversation,
         "is_working": state in {Turn.State.QUEUED, Turn.State.RUNNING},
         "is_waiting": state == Turn.State.WAITING,
+        "keep": "waiting" if state == Turn.State.WAITING else "working" if state else "over",
         "csrf_token": csrf_token,
     }
     return render_to_string("chat/_composer_actions.html", context)
@@ -301,6 +315,7 @@ def render_mode(conversation: Conversation | None, csrf_token: str = "", chosen:
         "element_id": page_values.MODE_ID,
         "conversation": conversation,
         "plans": current == Conversation.Mode.PLAN,
+        "keep": current,
         "csrf_token": csrf_token,
     }
     return render_to_string("chat/_mode.html", context)
