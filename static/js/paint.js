@@ -1,4 +1,4 @@
-// Applies changes once per frame, and follows the end.
+// Applies changes each frame, follows the end.
 onOpen(() => {
   const box = document.querySelector("[data-stream]");
   if (!box) return;
@@ -88,5 +88,5 @@ onOpen(() => {
       box.querySelector("li").dispatchEvent(new Event("painted", { bubbles: true }));
     }, { once: true });
   });
-  location.hash ? follows = near(80) : follow();
+  location.hash[7] ? follows = near(80) : follow();
 });

@@ -1,0 +1,107 @@
+"""Reading a long chat in a browser: the page follows new text until a person scrolls up, and a
+button leads back."""
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.wire.script import Answer
+
+from .browser import Visit, ask, ask_in_new_chat, expect_over
+
+pytestmark = pytest.mark.gate
+LONG = "\n\n".join(f"Paragraph {number} of a long answer." for number in range(60))
+# The distance to the end, in CSS pixels.
+LEFT = """() => {
+  const box = document.querySelector("[data-stream]");
+  return Math.round(box.scrollHeight - box.clientHeight - box.scrollTop);
+}"""
+PLACE = "() => document.querySelector('[data-stream]').scrollTop"
+AT_END = f"() => ({LEFT})() <= 1"
+
+
+DRAWN = """```diff
+-a = 1
+-b = 2
++a = 2
+ c = 3
+```
+
+$$
+\\begin{aligned} f(x) &= 1 \\\\ &= 2 \\end{aligned}
+$$
+
+- [ ] one
+  - [x] two
+"""
+# The upper edges of the lines of a diff, and the left edges of the signs of a formula and of boxes.
+EDGES = """() => {
+  const range = document.createRange(), tops = [], code = document.querySelector(".code code");
+  const walker = document.createTreeWalker(code, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    range.selectNodeContents(walker.currentNode);
+    const lines = [...range.getClientRects()].filter((each) => each.width > 1);
+    tops.push(...lines.map((each) => each.top));
+  }
+  const lefts = (css) => [...document.querySelectorAll(css)].map((each) =>
+    Math.round(each.getBoundingClientRect().left));
+  const signs = lefts(".prose mtd > mo:first-child");
+  return { tops: new Set(tops).size, signs, boxes: lefts(".box") };
+}"""
+
+
+def find_link(tab: Page) -> Locator:
+    return tab.get_by_role("link", name="Jump to latest")
+
+
+def scroll_up(tab: Page, pixels: int) -> None:
+    tab.get_by_text("Paragraph 50 of").hover()
+    tab.mouse.wheel(0, -pixels)
+    tab.wait_for_function(f"() => ({LEFT})() >= {pixels - 1}")
+
+
+@pytest.mark.parametrize("size", [(1280, 800), (390, 844)], ids=["laptop", "phone"])
+def test_a_button_leads_back_to_the_latest_text(visit: Visit, size: tuple[int, int]) -> None:
+    tab = visit.tab(viewport={"width": size[0], "height": size[1]})
+    ask_in_new_chat(tab, visit.house.model.answers(f"Tell me much {size}", Answer(text=LONG)))
+    expect_over(tab)
+    tab.wait_for_function(AT_END)
+    expect(find_link(tab)).not_to_be_visible()
+    scroll_up(tab, 300)
+    expect(find_link(tab)).to_be_visible()
+    find_link(tab).focus()
+    tab.keyboard.press("Enter")
+    tab.wait_for_function(AT_END)
+    expect(find_link(tab)).not_to_be_visible()
+    ask(tab, visit.house.model.answers(f"More {size}", Answer(text=LONG)))
+    expect_over(tab)
+    tab.wait_for_function(AT_END)
+
+
+def test_lines_of_a_diff_signs_of_a_formula_and_boxes_of_tasks_stand_in_order(
+    visit: Visit,
+) -> None:
+    tab = visit.tab()
+    ask_in_new_chat(tab, visit.house.model.answers("Draw it", Answer(text=DRAWN)))
+    expect_over(tab)
+    edges = tab.evaluate(EDGES)
+    assert edges["tops"] == 4
+    first, second = edges["signs"]
+    assert first == second
+    outer, inner = edges["boxes"]
+    assert inner > outer + 10
+
+
+def test_a_person_who_scrolled_up_is_left_where_they_read(visit: Visit) -> None:
+    tab = visit.tab()
+    ask_in_new_chat(tab, visit.house.model.answers("Tell me all", Answer(text=LONG)))
+    expect_over(tab)
+    more = visit.house.model.answers("Go on slowly", Answer(text=LONG, delay_ms=5))
+    ask(tab, more)
+    expect(tab.get_by_text("Paragraph 1 of").nth(1)).to_be_visible()
+    tab.get_by_text("Paragraph 50 of").first.hover()
+    place = tab.evaluate(PLACE)
+    tab.mouse.wheel(0, -3)
+    expect_over(tab)
+    assert abs(tab.evaluate(PLACE) - place) < 300
+    assert tab.evaluate(LEFT) > 1_000
+    expect(find_link(tab)).to_be_visible()
