@@ -13,7 +13,7 @@ onOpen(() => {
   const replace = (old, html) => {
     const fresh = parse(html).firstElementChild, active = document.activeElement;
     const { keep, typed } = fresh.dataset;
-    if (keep ? keep === old.dataset.keep : typed && old.contains(active)) return;
+    if (keep && keep === old.dataset.keep || typed && old.contains(active)) return;
     for (const card of fresh.querySelectorAll("[data-keep]")) {
       const same = byId(card.id);
       if (same?.dataset.keep === card.dataset.keep) card.replaceWith(same);
