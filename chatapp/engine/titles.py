@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import QuerySet
 
 from chatapp.context.metering import Meter
 from chatapp.context.observed_calls import ObservedCall
@@ -115,10 +116,7 @@ async def title_chat(turn: Turn) -> None:
 
 def _prepare_question(turn: Turn) -> _Question | None:
     """Build the request, or return None if nothing is to be asked now. Raises ProviderError."""
-    drafts = Conversation.objects.filter(
-        pk=turn.conversation_id, title_is_draft=True, deleted_at=None
-    )
-    if not drafts.exists():  # renamed or deleted during the answer
+    if not _filter_draft(turn).exists():  # renamed or deleted during the answer
         return None
     owner = turn.conversation.owner
     model_id = settings.TITLE_MODEL or turn.model
@@ -137,6 +135,12 @@ def _prepare_question(turn: Turn) -> _Question | None:
         parameters=replace(model.parameters, output_tokens=ANSWER_TOKENS, effort="off"),
     )
     return _Question(model=model, model_id=model_id, request=request)
+
+
+def _filter_draft(turn: Turn) -> QuerySet[Conversation]:
+    """Return the chat of this turn if its title is still a draft and it is not deleted."""
+    chats = Conversation.objects.filter(pk=turn.conversation_id, deleted_at=None)
+    return chats.filter(title_is_draft=True)
 
 
 def _read_text(message_id: uuid.UUID) -> str:
@@ -186,8 +190,5 @@ def _lock_turn(turn: Turn) -> None:
 def _set_title(turn: Turn, title: str) -> bool:
     """Return whether the chat has this title now. Without one, the draft is its title from now
     on."""
-    drafts = Conversation.objects.filter(
-        pk=turn.conversation_id, title_is_draft=True, deleted_at=None
-    )
     changes = {"title": title} if title else {}
-    return drafts.update(title_is_draft=False, **changes) == 1 and bool(title)
+    return _filter_draft(turn).update(title_is_draft=False, **changes) == 1 and bool(title)
