@@ -174,14 +174,6 @@ def _store_outcome(turn: Turn, question: _Question, used: Usage, outcome: _Outco
         journal.append(turn.conversation_id, turn.pk, [journal.title_entry(turn)])
 
 
-@transaction.atomic
-def store_title(turn: Turn, title: str) -> None:
-    """Store the title that a model made, unless the person has renamed the chat meanwhile."""
-    _lock_turn(turn)
-    if _set_title(turn, title):
-        journal.append(turn.conversation_id, turn.pk, [journal.title_entry(turn)])
-
-
 def _lock_turn(turn: Turn) -> None:
     """Lock the turn, as everywhere before its chat and before the usage of its owner."""
     Turn.objects.select_for_update().only("pk").get(pk=turn.pk)

@@ -12,10 +12,11 @@ from .browser import Visit, ask_in_new_chat, box, expect_over
 pytestmark = pytest.mark.gate
 PHONE = {"width": 390, "height": 844}
 TITLE = """
-from chatapp.engine.titles import store_title
+from chatapp.journal import journal
 from chatapp.models import Conversation, Turn
-Conversation.objects.filter(pk="{chat}").update(title_is_draft=True)
-store_title(Turn.objects.get(conversation="{chat}"), "{title}")
+Conversation.objects.filter(pk="{chat}").update(title="{title}")
+turn = Turn.objects.get(conversation="{chat}")
+journal.append(turn.conversation_id, turn.pk, [journal.title_entry(turn)])
 """
 
 

@@ -10,7 +10,7 @@ import pytest
 from chatapp.api import access_tokens
 from chatapp.conversations import chat_list, intake
 from chatapp.engine.runtime import EngineRuntime, close_engine_runtime, open_engine_runtime
-from chatapp.engine.titles import ANSWER_TOKENS, INSTRUCTIONS, clean_title, store_title
+from chatapp.engine.titles import ANSWER_TOKENS, INSTRUCTIONS, clean_title
 from chatapp.models import Allowance, Conversation, Member, Step, Turn, UsageOfDay
 from chatapp.providers.events import ProviderError, TextDelta
 from chatapp.providers.request import UserMessage
@@ -282,7 +282,11 @@ def test_a_title_is_one_clean_line(said: str, title: str) -> None:
 
 
 async def test_a_deleted_chat_gets_no_title(titling: Titling, turn: Turn) -> None:
+    pause = Pause()
+    scripted.scenes += [text("Done."), [pause, *text("Another title")]]
+    await wait_for_rest(titling.runtime, turn)
+    await pause.reached.wait()
     await in_database(chat_list.delete, turn.conversation)
-    await in_database(store_title, turn, "Another title")
-    chat = await in_database(Conversation.objects.get, pk=turn.conversation_id)
+    pause.ended.set()
+    chat = await titling.answer(turn)
     assert (chat.title, chat.title_is_draft) == (FIRST_WORDS, True)

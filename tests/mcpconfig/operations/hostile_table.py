@@ -116,7 +116,7 @@ stream_retry_far timeout protocol-misuse
 stream_retry_absurd protocol protocol-misuse
 task_without_an_id protocol protocol-misuse
 task_in_no_state protocol protocol-misuse
-stream_id_heavy timeout slow-or-endless-stream
+stream_id_heavy server_error slow-or-endless-stream
 """
 DEFINITE = """
 h401 sign_in_needed resend-after-sign-in

@@ -31,9 +31,11 @@ Act = Callable[[Service], Awaitable[object]]
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 
-TOTAL_SECONDS = 1.5
-MOST_LAG_SECONDS = 0.1
-MOST_EXTRA_BYTES = 30 * 1024 * 1024
+# The SDK gives up a stream that ends again and again after two seconds, and a slow machine takes
+# more than one second to refuse the largest answers.
+TOTAL_SECONDS = 4.0
+MOST_LAG_SECONDS = 0.4
+MOST_EXTRA_BYTES = 48 * 1024 * 1024
 TRIES = 3
 ACT = {"name": "act", "input_schema": {"type": "object"}}
 # Answers that cannot be one. The SDK's transport waits for another until the deadline.
