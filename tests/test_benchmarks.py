@@ -17,7 +17,13 @@ FIGURE = re.compile(r"^  \S.*  +-?\d[\d,.]* \S+", re.MULTILINE)
 pytestmark = [pytest.mark.gate, pytest.mark.timeout(300)]
 
 
-@pytest.mark.parametrize("name", BENCHMARKS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        "relay",
+        *(pytest.param(each, marks=pytest.mark.long) for each in BENCHMARKS if each != "relay"),
+    ],
+)
 def test_a_benchmark_prints_figures(name: str) -> None:
     command = [sys.executable, "-m", f"benchmarks.{name}", "--smoke"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=240)

@@ -24,7 +24,7 @@ from .browser import (
     tick_as_read,
 )
 
-pytestmark = [pytest.mark.gate, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 
 ALLOW = (
     "from mcpconfig.models import Service; "
@@ -115,7 +115,6 @@ def test_an_app_is_told_its_call_and_looks_the_same_after_a_reload(visit: Visit)
         tab.reload()
 
 
-@pytest.mark.long
 def test_the_tools_own_words_are_there_beside_its_app(visit: Visit) -> None:
     tab = open_app(visit, "nothing")
     tab.locator("details.tool > summary").click()
@@ -135,7 +134,6 @@ def test_without_javascript_the_result_is_there_and_the_app_says_why_it_is_not(
     assert len(tab.frames) == 1 or tab.frames[1].url == "about:blank"
 
 
-@pytest.mark.long
 def test_an_app_may_say_how_high_it_is_within_bounds(visit: Visit) -> None:
     tab = open_app(visit, "size")
     expect_said(tab, "acted")
@@ -220,7 +218,6 @@ def test_an_app_reads_nothing_of_the_page_around_it(visit: Visit) -> None:
     excuse(visit)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "blocked"),
     [
@@ -272,7 +269,6 @@ def test_an_app_reaches_what_it_asked_for_once_an_admin_allows_it(
     excuse(visit)
 
 
-@pytest.mark.long
 def test_an_app_opens_no_dialog(visit: Visit) -> None:
     tab = open_app(visit, "dialog")
     expect_said(tab, "asked")
@@ -295,7 +291,6 @@ def test_what_is_no_message_of_the_protocol_is_not_heard(visit: Visit) -> None:
     assert "answered" not in find_in_app(tab).locator("#out").inner_text()
 
 
-@pytest.mark.long
 def test_an_app_that_is_too_large_is_not_shown_and_says_so(visit: Visit) -> None:
     tab = open_app(visit, "huge")
     expect(find_in_app(tab).locator("body")).to_contain_text("The app cannot be shown.")

@@ -44,7 +44,7 @@ def attach_notice(tab: Page) -> None:
     expect(tab.get_by_role("checkbox", name="Notice")).to_be_focused()
 
 
-@pytest.mark.parametrize("javascript", [True, False])
+@pytest.mark.parametrize("javascript", [pytest.param(True, marks=pytest.mark.long), False])
 def test_a_resource_is_attached_and_sent_with_what_was_written(
     visit: Visit, house: House, room: None, javascript: bool
 ) -> None:
@@ -85,6 +85,7 @@ def test_an_attachment_that_is_unticked_stays_here(visit: Visit, house: House, r
     expect(tab.locator(".turn .attachments")).to_have_count(0)
 
 
+@pytest.mark.long
 def test_a_prompt_is_found_by_a_slash_filled_in_and_sent_by_the_person(
     visit: Visit, house: House, room: None
 ) -> None:

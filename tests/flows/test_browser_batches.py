@@ -125,7 +125,7 @@ def look_at(tab: Page) -> Locator:
 
 
 @pytest.mark.usefixtures("reviewed")
-@pytest.mark.parametrize("gives", [True, False])
+@pytest.mark.parametrize("gives", [pytest.param(True, marks=pytest.mark.long), False])
 def test_a_result_is_looked_at_before_the_assistant_sees_it(visit: Visit, gives: bool) -> None:
     name = f"seen-{gives}"
     call = Tool(name="things_read_thing", arguments={"name": name}, id="c1")

@@ -50,6 +50,7 @@ def test_a_form_is_answered_and_the_answer_goes_on_with_it(visit: Visit) -> None
     expect_over(tab)
 
 
+@pytest.mark.long
 def test_a_plan_is_a_checklist_that_is_ticked_where_it_stands(visit: Visit) -> None:
     tab = visit.tab()
     made = step("make-plan", steps=["Collect", "Compare"], doing=1)
@@ -66,6 +67,7 @@ def test_a_plan_is_a_checklist_that_is_ticked_where_it_stands(visit: Visit) -> N
     expect(plan).to_contain_text("1 of 2 done")
 
 
+@pytest.mark.long
 def test_a_fact_is_allowed_once_with_other_words_and_stands_on_its_page(visit: Visit) -> None:
     tab = visit.tab()
     keep = step("remember", text="Reports go out on Sundays.")

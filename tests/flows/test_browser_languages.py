@@ -145,7 +145,9 @@ def find_faults(tab: Page) -> dict[str, list[str]]:
     return {width: faults for width, faults in found.items() if faults}
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize(
+    "language", ["en", *(pytest.param(each, marks=pytest.mark.long) for each in [*LANGUAGES][1:])]
+)
 def test_pages_fit_the_window(visit: Visit, places: dict[str, str], language: str) -> None:
     visit.witness.excuse("status of 410")
     found = {}

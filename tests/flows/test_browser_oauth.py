@@ -31,7 +31,7 @@ from .browser import (
 from .model_server import answering
 from .server import Installation, Server, database
 
-pytestmark = [pytest.mark.gate, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 
 MAKE_SERVICE = """
 from mcpconfig.models import Service
@@ -104,7 +104,7 @@ def start_town(folder: Path, kind: str) -> Iterator[Town]:
             installation.close()
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.long)])
+@pytest.fixture(params=["sqlite", "postgresql"])
 def town(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Town]:
     with start_town(tmp_path, request.param) as made:
         yield made
@@ -136,7 +136,6 @@ def go_through(tab: Page, town: Town) -> None:
     tab.wait_for_url(f"{town.second.address}/**")
 
 
-@pytest.mark.long
 def test_a_sign_in_is_begun_at_one_server_finished_at_another_and_renewed_unseen(
     tab: Page, town: Town
 ) -> None:

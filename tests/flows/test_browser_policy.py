@@ -12,7 +12,7 @@ from tests.peers.serving import Served
 from .browser import Visit, button, fill_house
 from .test_browser_looks import LAPTOP, PHONE, SIDEWAYS
 
-pytestmark = [pytest.mark.gate, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 
 
 @pytest.fixture
@@ -64,7 +64,6 @@ def test_a_rule_that_would_break_a_test_is_held_back_and_then_tried_as_a_draft(
     expect(tab.get_by_role("region", name="Changes")).to_be_visible()
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("size", [PHONE, LAPTOP], ids=["phone", "laptop"])
 def test_no_page_of_policy_scrolls_sideways(visit: Visit, shop: None, size: dict[str, int]) -> None:
     tab = visit.tab("admin", viewport=size)

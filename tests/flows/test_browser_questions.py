@@ -39,6 +39,7 @@ def question(tab: Page) -> Locator:
     return tab.get_by_role("group", name="Question: cross · The gate")
 
 
+@pytest.mark.long
 def test_a_page_is_opened_first_and_the_call_goes_on_from_another_device(
     visit: Visit, house: House, gate: Tollgate
 ) -> None:

@@ -13,7 +13,7 @@ from tests.peers.serving import Served
 from .browser import Visit, button, fill_house, tick_as_read
 from .test_browser_looks import LAPTOP, PHONE, SIDEWAYS
 
-pytestmark = [pytest.mark.gate, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +84,6 @@ def test_a_button_that_is_pressed_twice_runs_once(visit: Visit, shop: Bench) -> 
     assert len(shop.ran) == 1
 
 
-@pytest.mark.long
 def test_proposals_come_as_one_types(visit: Visit) -> None:
     with Served(at_room(ReadSwitch())) as served:
         add = ["mcp", "add", "study", served.url, "--allow-private"]
@@ -103,7 +102,6 @@ def test_proposals_come_as_one_types(visit: Visit) -> None:
         fill_house(visit.house.installation, ["mcp", "remove", "study"])
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("size", [PHONE, LAPTOP], ids=["phone", "laptop"])
 def test_no_page_of_the_workbench_scrolls_sideways(
     visit: Visit, shop: Bench, size: dict[str, int]

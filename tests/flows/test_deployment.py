@@ -28,7 +28,7 @@ from .person import THREAD, Person, find_card, find_conversation_id, states
 from .server import ROOT, Installation, Server, eventually
 from .story import World, world
 
-pytestmark = [pytest.mark.gate, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 MODEL = "openai-chat:scripted"
 
 
@@ -85,7 +85,7 @@ class Chats:
         assert self.asking.executions == 1
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.long)])
+@pytest.fixture(params=["sqlite", "postgresql"])
 def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

@@ -86,6 +86,7 @@ def test_a_program_that_goes_away_stops_nothing_and_may_come_back(
     assert parties.model.asked_about(name) == 1
 
 
+@pytest.mark.long
 def test_a_server_killed_in_a_stream_gives_the_whole_answer_to_who_asks_again(
     home: Any, name: str
 ) -> None:

@@ -13,7 +13,7 @@ from .person import THREAD, Person, find_card, find_conversation_id, states
 from .server import REDIS, Server, eventually
 from .story import World, world
 
-pytestmark = [pytest.mark.gate, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 WAIT = {"SHUTDOWN_SECONDS": "60"}
 
 
@@ -45,7 +45,7 @@ class Place:
     scope="module",
     params=[
         "sqlite",
-        pytest.param("postgresql", marks=pytest.mark.long),
+        "postgresql",
     ],
 )
 def place(
@@ -64,7 +64,7 @@ def place(
         yield Place(world=parties, person=person, server=server)
 
 
-@pytest.mark.parametrize("lengths", [(2,), pytest.param((1, 4, 9), marks=pytest.mark.long)])
+@pytest.mark.parametrize("lengths", [(2,), (1, 4, 9)])
 def test_calls_that_end_in_time_keep_their_outcome(
     place: Place, monkeypatch: pytest.MonkeyPatch, lengths: tuple[int, ...]
 ) -> None:
@@ -82,7 +82,6 @@ def test_calls_that_end_in_time_keep_their_outcome(
         assert ("unknown" in journey.saw, journey.executions) == (False, 1), journey.saw
 
 
-@pytest.mark.long
 def test_a_call_that_takes_longer_than_the_wait_is_unknown(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -101,7 +100,6 @@ def test_a_call_that_takes_longer_than_the_wait_is_unknown(
     assert (journey.verdicts, journey.executions) == (["worked"], 1)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)  # a terminal interrupts workers itself
 def test_a_second_interrupt_ends_the_wait(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tests.flows.story.HELD_SECONDS", 25)

@@ -16,7 +16,7 @@ from .person import THREAD, Person
 from .server import Server, eventually
 from .story import World, world
 
-pytestmark = [pytest.mark.gate, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 LIMIT = 262_144
 TOO_BIG = 1009
 

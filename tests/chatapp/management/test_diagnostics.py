@@ -265,7 +265,7 @@ def test_a_silent_layer_is_found(settings: Any) -> None:
     assert "REDIS_URL" in found.hint
 
 
-@pytest.mark.gate
+@pytest.mark.long
 def test_redis_is_heard(settings: Any) -> None:
     layer = {
         "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
@@ -278,7 +278,7 @@ def test_redis_is_heard(settings: Any) -> None:
     ]
 
 
-@pytest.mark.gate
+@pytest.mark.long
 def test_postgresql_is_heard(settings: Any) -> None:
     backend = "chatapp.server.postgresql.channel_layer.NotifyChannelLayer"
     url = make_postgresql()

@@ -16,7 +16,7 @@ from tests.migrated import (
 pytestmark = [pytest.mark.gate, pytest.mark.timeout(300)]
 
 
-@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+@pytest.mark.parametrize("kind", ["sqlite", pytest.param("postgresql", marks=pytest.mark.long)])
 def test_servers_that_start_together_set_the_database_up_once(tmp_path: Path, kind: str) -> None:
     with contextlib.ExitStack() as stack:
         url = f"sqlite:///{tmp_path}/new.sqlite3"

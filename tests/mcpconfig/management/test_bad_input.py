@@ -15,7 +15,7 @@ from tests.peers import questioner as questioning_server
 from tests.peers.questioner import QuestionLog
 from tests.peers.serving import Served
 
-pytestmark = [pytest.mark.gate, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 
 URL = "https://one.example/mcp"
 NEEDS_A_SERVICE = (

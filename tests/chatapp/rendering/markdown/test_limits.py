@@ -57,7 +57,7 @@ def test_the_worst_input_takes_bounded_time(name: str) -> None:
     assert len(html) < 12 * SIZE
 
 
-@pytest.mark.gate
+@pytest.mark.long
 @pytest.mark.parametrize("name", WORST)
 def test_the_worst_input_takes_bounded_time_while_it_streams(name: str) -> None:
     text = WORST[name][:10_000]
@@ -121,7 +121,7 @@ def test_a_fence_that_is_too_long_is_plain_text_and_loses_nothing() -> None:
     assert_streams_to_the_same(text)
 
 
-@pytest.mark.gate
+@pytest.mark.long
 def test_a_fence_that_becomes_too_long_goes_on_as_plain_text() -> None:
     stream = MarkdownStream()
     stream.feed("```\nx = 1\n")
