@@ -47,6 +47,13 @@ class MessageForm(forms.Form):
     effort = forms.CharField(required=False)
 
 
+class EditForm(forms.Form):
+    """Another version of a message. `client_id` is created with the form, as in `MessageForm`."""
+
+    text = TypedField(required=False, strip=False)
+    client_id = forms.UUIDField(required=False)
+
+
 class GuidanceForm(forms.Form):
     """A person's guidance about a service, or about the named tool."""
 

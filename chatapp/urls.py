@@ -30,6 +30,7 @@ from .views.chat import (
     results,
     search,
     tool_menu,
+    versions,
 )
 
 handler500 = "chatapp.views.errors.answer_error"
@@ -43,6 +44,17 @@ urlpatterns = [
     path("c/<uuid:conversation_id>/mode", messages.switch_mode, name="mode"),
     path("c/<uuid:conversation_id>/again", messages.ask_again, name="ask-again"),
     path("c/<uuid:conversation_id>/go-on", messages.go_on, name="go-on"),
+    path(
+        "c/<uuid:conversation_id>/messages/<uuid:message_id>/edit",
+        versions.edit,
+        name="edit-message",
+    ),
+    path(
+        "c/<uuid:conversation_id>/messages/<uuid:message_id>/answer",
+        versions.answer_again,
+        name="answer-again",
+    ),
+    path("c/<uuid:conversation_id>/version", versions.show, name="show-version"),
     path("c/<uuid:conversation_id>/rename", chat_list.rename, name="rename-chat"),
     path("c/<uuid:conversation_id>/pin", chat_list.pin, name="pin-chat"),
     path("c/<uuid:conversation_id>/archive", chat_list.archive, name="archive-chat"),

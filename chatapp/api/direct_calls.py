@@ -47,7 +47,8 @@ def begin_turn(
 
 
 def _create_turn(conversation: Conversation, words: str, values: dict[str, Any]) -> Turn:
-    latest = conversation.messages.order_by("created_seq").last()
+    shown = conversation.messages.filter(is_shown=True)
+    latest = shown.order_by("created_seq").last()
     question = Message.objects.create(
         conversation=conversation, parent=latest, role=Message.Role.USER
     )

@@ -14,7 +14,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from chatapp.models import Attachment, Member, Message, Part
+from chatapp.models import Attachment, File, Member, Message, Part
 from chatapp.people.refused import Refused
 from chatapp.rendering.results import decode_text
 from mcpconfig.models import Service
@@ -87,6 +87,20 @@ def attach_to_message(message: Message, files: Sequence[Attachment]) -> None:
         part = Part.objects.create(message=message, position=position, kind=Part.Kind.FILE)
         if not Attachment.objects.filter(pk=file.pk, part=None).update(part=part):
             raise Refused(_("An attachment was sent with another message. Attach it again."))
+
+
+def copy_attachments(message: Message) -> list[Attachment]:
+    """Return copies of what is attached to a message, as drafts of its person."""
+    copies = []
+    for attachment in Attachment.objects.filter(part__message=message).order_by("part__position"):
+        file = File.objects.filter(attachment=attachment).first()
+        attachment.pk, attachment.part = uuid.uuid4(), None
+        attachment.save(force_insert=True)
+        if file is not None:
+            file.attachment = attachment
+            file.save(force_insert=True)
+        copies.append(attachment)
+    return copies
 
 
 def _encode_part(part: ResourcePart) -> dict[str, Any]:

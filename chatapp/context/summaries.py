@@ -33,7 +33,10 @@ def was_undone(conversation: Conversation) -> bool:
 
 @compiled
 def _load_widest(conversation_id: uuid.UUID) -> QuerySet[Summary]:
-    summaries = Summary.objects.filter(conversation_id=conversation_id)
+    # That of another branch has messages that this one does not have.
+    summaries = Summary.objects.filter(
+        conversation_id=conversation_id, part__message__is_shown=True
+    )
     return summaries.select_related("part").reverse()[:1]
 
 

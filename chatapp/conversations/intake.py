@@ -18,7 +18,7 @@ from chatapp.engine.ending import end_turn
 from chatapp.engine.titles import shorten_to_title
 from chatapp.journal import journal
 from chatapp.journal.fault_points import FaultPoint, reach
-from chatapp.journal.journal import wake
+from chatapp.journal.journal import Entry, wake
 from chatapp.models import Attachment, Conversation, LogEntry, Member, Message, Part, Turn
 from chatapp.people.refused import Refused
 from chatapp.providers.access import usage
@@ -27,6 +27,8 @@ from chatapp.providers.events import ProviderError
 from chatapp.providers.request import DEFAULT_EFFORT, EFFORTS, read_effort
 from chatapp.server.compiled_queries import compiled, insert_rows
 from mcpconfig.models import Service
+
+from . import branches
 
 STILL_WORKING = gettext_lazy(
     "The assistant is still working on this chat. Stop it, or wait for its answer."
@@ -45,13 +47,15 @@ def receive(
     mode: str = "",
     tools: str = "",
     effort: str = "",
+    edited: Message | None = None,
 ) -> Turn:
     """Accept a message and queue its turn. Without a conversation, create one. Raises Refused.
 
     A `client_id` that was accepted before returns the turn of that message. A turn that waits for a
     person is ended: its open questions are withdrawn, and the model is told so. `mode` and `tools`
     (“off” for none) apply to a new conversation. `effort` is how much the model reasons in this
-    conversation from now on, “default” what the model's settings say; empty changes nothing.
+    conversation from now on, “default” what the model's settings say; empty changes nothing. The
+    message is another version of `edited`, with its attachments, if that is given.
     """
     try:
         check_text(text)
@@ -61,7 +65,10 @@ def receive(
         with transaction.atomic():
             begun = conversation or _create_conversation(person, text, model, mode, tools)
             _set_effort(begun, effort)
-            turn = _accept(begun, text, model, client_id, services, files, conversation is None)
+            if edited is None:
+                turn = _accept(begun, text, model, client_id, services, files, conversation is None)
+            else:
+                turn = _accept_edited(edited, text, model, client_id)
             if conversation is None:
                 log_first_mode(begun)
     except (IntegrityError, Refused) as problem:
@@ -160,16 +167,64 @@ def _accept(
         model=model,
         services=services,
     )
+    return _queue(turn, [journal.message_entry(question)])
+
+
+def _accept_edited(edited: Message, text: str, model: str, client_id: uuid.UUID | None) -> Turn:
+    """Accept another version of a message."""
+    conversation = edited.conversation
+    _use_again(conversation, model)
+    hidden = branches.hide_branch(edited, with_message=True)
+    question, answer = _store_messages(conversation, edited.parent_id, text, client_id)
+    attaching.attach_to_message(question, attaching.copy_attachments(edited))
+    turn = Turn(
+        conversation=conversation,
+        question=question,
+        answer=answer,
+        model=model,
+        services=_find_services(edited),
+    )
+    _queue(turn, [hidden, journal.message_entry(question)])
+    branches.mark_branched(conversation.pk)
+    return turn
+
+
+def accept_other_answer(question: Message, model: str) -> Turn:
+    """Accept the request for another answer to a message, inside a transaction. Raises Refused."""
+    conversation = question.conversation
+    _use_again(conversation, model)
+    hidden = branches.hide_branch(question, with_message=False)
+    answer = Message(conversation=conversation, parent=question, role=Message.Role.ASSISTANT)
+    insert_rows([answer])
+    turn = Turn(
+        conversation=conversation,
+        question=question,
+        answer=answer,
+        model=model,
+        services=_find_services(question),
+    )
+    _queue(turn, [hidden])
+    branches.mark_branched(conversation.pk)
+    return turn
+
+
+def _find_services(question: Message) -> list[str] | None:
+    """Return the services that the first answer to a message was limited to, or None."""
+    return question.turns_asked.order_by("created_at").values_list("services", flat=True)[0]
+
+
+def _queue(turn: Turn, entries: list[Entry]) -> Turn:
+    """Store a new turn, and these entries before its own."""
     insert_rows([turn])
     entries = [
-        journal.message_entry(question),
-        journal.message_entry(answer),
+        *entries,
+        journal.message_entry(turn.answer),
         journal.turn_entry(turn, Turn.State.QUEUED),
     ]
     # Before the events: what waits for the commit runs in this order, and a model should be asked
     # before pages are rendered.
     journal.begin(turn.pk)
-    journal.append(conversation.pk, turn.pk, entries, is_activity=True)
+    journal.append(turn.conversation_id, turn.pk, entries, is_activity=True)
     reach(FaultPoint.MESSAGE_STORED_UNCOMMITTED)
     return turn
 
@@ -185,7 +240,7 @@ def _use_again(conversation: Conversation, model: str) -> uuid.UUID | None:
         rows = Conversation.objects.filter(pk=conversation.pk)
         rows.update(model=model, token=None, archived_at=None)
     if latest is None:  # all messages came from a program
-        messages = conversation.messages.order_by("created_seq")
+        messages = conversation.messages.filter(is_shown=True).order_by("created_seq")
         return messages.values_list("pk", flat=True).last()
     # A live turn is the latest, as no other begins before it is over.
     if latest.is_live:
@@ -194,14 +249,17 @@ def _use_again(conversation: Conversation, model: str) -> uuid.UUID | None:
 
 
 def lock_latest(conversation: Conversation) -> Turn | None:
-    """Lock the latest turn until the caller's commit and return it, so that what a person does to a
-    chat happens one after another. Like everywhere, the turn is locked before the conversation."""
+    """Lock the latest turn on the branch that is shown until the caller's commit and return it, so
+    that what a person does to a chat happens one after another. Like everywhere, the turn is locked
+    before the conversation."""
     return _lock_latest.first(conversation.pk)
 
 
 @compiled
 def _lock_latest(conversation_id: uuid.UUID) -> QuerySet[Turn]:
-    turns = Turn.objects.select_for_update(of=("self",)).filter(conversation=conversation_id)
+    turns = Turn.objects.select_for_update(of=("self",)).filter(
+        conversation=conversation_id, answer__is_shown=True
+    )
     return turns.select_related("conversation").order_by("-created_at")[:1]
 
 

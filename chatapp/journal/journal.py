@@ -376,6 +376,11 @@ def turn_entry(turn: Turn, state: str, reason: str = "") -> Entry:
     )
 
 
+def branch_entry(message_id: uuid.UUID) -> Entry:
+    """An entry for another branch of a chat, from this message on."""
+    return Entry(kind=Kind.BRANCH, data={"message": str(message_id)})
+
+
 def title_entry(turn: Turn) -> Entry:
     """An entry for the title that was made after this turn, or for the tokens that it took."""
     return Entry(kind=Kind.TITLE, data={"message": str(turn.answer_id)})

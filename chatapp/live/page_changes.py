@@ -1,6 +1,7 @@
 """The changes of a page: the operations of one event, or of everything since a frame."""
 
 import uuid
+from dataclasses import replace
 from typing import Any
 
 from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
@@ -11,6 +12,7 @@ from chatapp.live.page_facts import (
     count_figures,
     load_gauge,
     load_turn_facts,
+    load_version,
     render_call,
 )
 from chatapp.models import Conversation, Part, Step, ToolCall, Turn
@@ -20,12 +22,17 @@ from chatapp.rendering.pages import fragments
 from chatapp.server.compiled_queries import compiled
 
 from .frames import Op
-from .page_view import build_part_view, get_dot, load_person_message
+from .page_view import build_part_view, get_dot, load_branch_view, load_person_message
 
 
 def render_changes_since(view: ConversationView, seen: int) -> list[Op]:
     """Render each message that came or changed after frame `seen`, and what depends on the live
     turn."""
+    if view.is_whole:
+        return [
+            _render_thread(view),
+            *_render_surroundings(view.conversation, view.live_turn),
+        ]
     ops: list[Op] = []
     for message in view.messages:
         is_live = view.live_turn is not None and view.live_turn.answer_id == message.id
@@ -110,6 +117,11 @@ def _find_turn_of_message(message_id: uuid.UUID) -> QuerySet[Turn]:
 
 def _load_facts(turn: Any) -> TurnFacts:
     """Read what the status of a turn of `_find_turn_of_message` shows."""
+    facts = _load_own_facts(turn)
+    return replace(facts, version=load_version(turn.conversation, turn.answer_id))
+
+
+def _load_own_facts(turn: Any) -> TurnFacts:
     if turn.state == Turn.State.RUNNING:
         return TurnFacts(waits_because=turn.waits_because or "")
     if turn.is_live or turn.has_calls:
@@ -134,10 +146,16 @@ def render_changes(event: Event, turns: CurrentTurns) -> list[Op]:
             return [("o", *_render_current_call(event))]
         case Kind.NOTICE:
             return _render_notice(event, message)
+        case Kind.BRANCH:
+            return [_render_thread(load_branch_view(event.conversation_id, before=event.seq))]
         case Kind.TITLE:
             return _render_new_title(message, turns)
         case _:
             return _render_turn(message, turns)
+
+
+def _render_thread(view: ConversationView) -> Op:
+    return "o", page_values.THREAD_ID, fragments.render_thread(view)
 
 
 def _render_message(message: uuid.UUID, turns: CurrentTurns) -> list[Op]:

@@ -7,13 +7,14 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from django.db.models import Exists, F, OuterRef, QuerySet, Subquery, Sum
+from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery, Sum
 from django.db.models.functions import Coalesce
 
 from chatapp.models import (
     Approval,
     Conversation,
     HousePolicy,
+    Message,
     Part,
     Plan,
     Question,
@@ -35,6 +36,7 @@ from chatapp.rendering.page_values import (
     Gauge,
     SignInFacts,
     TurnFacts,
+    Version,
     round_costs,
 )
 from chatapp.rendering.pages import fragments
@@ -302,6 +304,44 @@ def load_note(call: ToolCall) -> str:
         message=call.turn.answer_id, step=call.step, position__lt=call.position, kind=Part.Kind.TEXT
     )
     return "\n\n".join(part.text for part in texts if part.text.strip())
+
+
+def load_versions(
+    conversation: Conversation, messages: Iterable[Message]
+) -> dict[uuid.UUID, Version]:
+    """Return the places of those of these messages that have other versions."""
+    if not conversation.branched_seq:
+        return {}
+    rows = conversation.messages.filter(
+        Q(parent=None) | Q(parent__in={m.parent_id for m in messages})
+    )
+    siblings: dict[uuid.UUID | None, list[uuid.UUID]] = defaultdict(list)
+    for parent, pk in rows.order_by("created_seq").values_list("parent_id", "pk"):
+        siblings[parent].append(pk)
+    return {
+        message.pk: _find_place(message, same)
+        for message in messages
+        if len(same := siblings[message.parent_id]) > 1
+    }
+
+
+def _find_place(message: Message, versions: Sequence[uuid.UUID]) -> Version:
+    place = versions.index(message.pk)
+    return Version(
+        group=str(message.parent_id or "first"),
+        number=place + 1,
+        count=len(versions),
+        earlier=versions[place - 1],
+        later=versions[(place + 1) % len(versions)],
+    )
+
+
+def load_version(conversation: Conversation, message_id: uuid.UUID) -> Version | None:
+    """Return the place of a message among its versions, or None if there is only this one."""
+    if not conversation.branched_seq:
+        return None
+    messages = Message.objects.filter(pk=message_id)
+    return load_versions(conversation, messages).get(message_id)
 
 
 def load_turn_facts(

@@ -12,12 +12,20 @@ from datetime import timedelta
 from typing import Literal
 
 from django.db.models import F, FilteredRelation, Q, QuerySet
+from django.http import Http404
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from chatapp.live.page_facts import count_figures, load_facts_of_calls, load_turn_facts
+from chatapp.live.page_facts import (
+    count_figures,
+    load_facts_of_calls,
+    load_turn_facts,
+    load_version,
+    load_versions,
+)
 from chatapp.models import Attachment, Conversation, Member, Message, Part, Summary, Turn
+from chatapp.models.conversations.message_tree import find_branch
 from chatapp.rendering.markdown.stream import render_markdown
 from chatapp.rendering.page_values import (
     CallFacts,
@@ -31,6 +39,8 @@ from chatapp.rendering.page_values import (
     SourcesView,
     TextView,
     ToolCallView,
+    TurnFacts,
+    Version,
 )
 from chatapp.server.compiled_queries import compiled
 from chatapp.server.database import snapshot
@@ -68,14 +78,19 @@ def _refresh(conversation: Conversation) -> None:
 
 
 def _load_part(conversation: Conversation, before: int | None) -> ConversationView:
+    return _load_part_and_open_parts(conversation, before)[0]
+
+
+def _load_part_and_open_parts(
+    conversation: Conversation, before: int | None
+) -> tuple[ConversationView, list[OpenPart]]:
     newest = _select_messages(conversation).order_by("-created_seq")
     if before is not None:
         newest = newest.filter(created_seq__lt=before)
     rows = [*newest[: PART_LENGTH + 1]]
-    view, _open_parts = _build_view(conversation, rows[PART_LENGTH - 1 :: -1])
-    return replace(
-        view, earlier=rows[PART_LENGTH - 1].created_seq if len(rows) > PART_LENGTH else None
-    )
+    view, open_parts = _build_view(conversation, rows[PART_LENGTH - 1 :: -1])
+    earlier = rows[PART_LENGTH - 1].created_seq if len(rows) > PART_LENGTH else None
+    return replace(view, earlier=earlier), open_parts
 
 
 def load_changes_and_open_parts(
@@ -83,25 +98,51 @@ def load_changes_and_open_parts(
 ) -> tuple[ConversationView, list[OpenPart]]:
     """Return the messages that came or changed after frame `seen`, the live answer, and its open
     parts, as of the same frame. A page may show any part of the older messages, so each that
-    changed is included."""
+    changed is included. If another branch is shown since, return its newest messages."""
     with snapshot():
         _refresh(conversation)
+        if conversation.branched_seq > seen:
+            return _load_part_and_open_parts(conversation, None)
         changed = Q(created_seq__gt=seen) | Q(touched_seq__gt=seen)
         is_live = Q(turn_answered__state__in=Turn.LIVE)
         rows = _select_messages(conversation).filter(changed | is_live).order_by("created_seq")
-        return _build_view(conversation, list(rows))
+        view, open_parts = _build_view(conversation, list(rows))
+        return replace(view, is_whole=False), open_parts
+
+
+def open_version(
+    person: Member, conversation_id: uuid.UUID, message_id: uuid.UUID
+) -> ConversationView:
+    """Return the view of this message, which may be hidden, and of those before it on its branch.
+    Raise 404."""
+    with snapshot():
+        conversation = Conversation.of(person, conversation_id)
+        message = conversation.messages.filter(pk=message_id).first()
+        if message is None:
+            raise Http404("No such message.")
+        branch = find_branch(conversation.pk, message.pk)
+        rows = _join_turns(conversation.messages.filter(pk__in=branch))
+        newest = rows.filter(created_seq__lte=message.created_seq).order_by("-created_seq")
+        return _build_view(conversation, [*newest[:PART_LENGTH]][::-1])[0]
+
+
+def load_branch_view(conversation_id: uuid.UUID, before: int) -> ConversationView:
+    """Return the newest of the shown messages that were created before this frame."""
+    with snapshot():
+        return _load_part(Conversation.objects.get(pk=conversation_id), before)
 
 
 def find_part(message: Message) -> int | None:
     """Return the `before` of a part with this message, or None if the newest part has it."""
-    later = message.conversation.messages.filter(created_seq__gt=message.created_seq)
+    later = message.conversation.messages.filter(created_seq__gt=message.created_seq, is_shown=True)
     return _get_start(later, PART_LENGTH - 1) and message.created_seq + 1
 
 
 def find_later_part(conversation: Conversation, before: int) -> int | None:
     """Return the `before` of the part after the one before this frame, or None if the newest part
     follows."""
-    return _get_start(conversation.messages.filter(created_seq__gte=before), PART_LENGTH)
+    later = conversation.messages.filter(created_seq__gte=before, is_shown=True)
+    return _get_start(later, PART_LENGTH)
 
 
 def _get_start(messages: QuerySet[Message], place: int) -> int | None:
@@ -110,22 +151,28 @@ def _get_start(messages: QuerySet[Message], place: int) -> int | None:
 
 
 def _select_messages(conversation: Conversation) -> QuerySet[Message]:
-    return conversation.messages.select_related("turn_asked", "turn_answered")
+    return _join_turns(conversation.messages.filter(is_shown=True))
+
+
+def _join_turns(messages: QuerySet[Message]) -> QuerySet[Message]:
+    return messages.select_related("turn_answered").prefetch_related("turns_asked")
 
 
 def _build_view(
     conversation: Conversation, messages: list[Message]
 ) -> tuple[ConversationView, list[OpenPart]]:
     """Build the view of these messages. Called inside a snapshot."""
-    turns = [turn for message in messages if (turn := _get_turn(message, "turn_answered"))]
+    turns = [turn for message in messages if (turn := _get_turn(message))]
     for turn in turns:
         turn.conversation = conversation
     live = next((turn for turn in turns if turn.is_live), None)
+    versions = load_versions(conversation, messages)
     parts = _load_parts(messages, {turn.pk: turn for turn in turns})
     calls = [part.tool_call for part in parts if part.tool_call]
     loaded = _PartFacts(
         figures=count_figures(turns, calls),
         calls=load_facts_of_calls(calls),
+        versions=versions,
         open_parts=fold(live) if live else [],
     )
     by_message: dict[uuid.UUID, list[Part]] = defaultdict(list)
@@ -140,15 +187,17 @@ def _build_view(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _PartFacts:
-    """What is loaded for all messages of a part at once: figures by turn, facts by call."""
+    """What is loaded for all messages of a part at once: figures by turn, facts by call, places
+    among versions by message."""
 
     figures: dict[uuid.UUID, Figures]
     calls: dict[uuid.UUID, CallFacts]
+    versions: dict[uuid.UUID, Version]
     open_parts: list[OpenPart]
 
 
-def _get_turn(message: Message, role: Literal["turn_asked", "turn_answered"]) -> Turn | None:
-    turn: Turn | None = getattr(message, role, None)
+def _get_turn(message: Message) -> Turn | None:
+    turn: Turn | None = getattr(message, "turn_answered", None)
     return turn
 
 
@@ -156,7 +205,13 @@ def _add_asker(view: MessageView, turn: Turn | None) -> MessageView:
     """Add who asked. A question that no turn answers belongs to the history that a program sent."""
     if turn is None:
         return replace(view, is_of_program=True)
-    return replace(view, is_of_program=turn.is_of_program, instructions=turn.instructions)
+    return replace(
+        view,
+        conversation_id=turn.conversation_id,
+        is_of_program=turn.is_of_program,
+        may_edit=not turn.is_of_program,
+        instructions=turn.instructions,
+    )
 
 
 def _load_parts(messages: list[Message], turns: dict[uuid.UUID, Turn]) -> list[Part]:
@@ -190,9 +245,11 @@ def _build_message_view(message: Message, parts: list[Part], loaded: _PartFacts)
             attachments=get_attachments(parts),
             created_seq=message.created_seq,
             touched_seq=message.touched_seq,
+            version=loaded.versions.get(message.pk),
         )
-        return _add_asker(question, _get_turn(message, "turn_asked"))
-    turn = _get_turn(message, "turn_answered")
+        # Each of its turns was asked by the same person or program.
+        return _add_asker(question, next(iter(message.turns_asked.all()), None))
+    turn = _get_turn(message)
     views = [view for part in parts if (view := build_part_view(part, loaded.calls)) is not None]
     has_text = any(part.kind == Part.Kind.TEXT and part.text for part in parts)
     if turn is not None and turn.is_live:
@@ -202,10 +259,15 @@ def _build_message_view(message: Message, parts: list[Part], loaded: _PartFacts)
         role="assistant",
         parts=tuple(views),
         turn=turn,
-        facts=load_turn_facts(turn, loaded.figures[turn.pk], has_text) if turn else None,
+        facts=_load_facts(turn, has_text, loaded) if turn else None,
         created_seq=message.created_seq,
         touched_seq=message.touched_seq,
     )
+
+
+def _load_facts(turn: Turn, has_text: bool, loaded: _PartFacts) -> TurnFacts:
+    facts = load_turn_facts(turn, loaded.figures[turn.pk], has_text)
+    return replace(facts, version=loaded.versions.get(turn.answer_id))
 
 
 def load_person_message(message_id: uuid.UUID, turn: Turn | None) -> MessageView:
@@ -217,6 +279,7 @@ def load_person_message(message_id: uuid.UUID, turn: Turn | None) -> MessageView
         role="user",
         text="\n\n".join(words),
         attachments=get_attachments(parts),
+        version=load_version(turn.conversation, message_id) if turn else None,
     )
     return _add_asker(view, turn)
 

@@ -144,11 +144,24 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Version:
+    """The place of a message among its versions, and the ids of those before and after it. The
+    first follows the last. `group` is the same for all of them."""
+
+    group: str
+    number: int
+    count: int
+    earlier: uuid.UUID
+    later: uuid.UUID
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TurnFacts:
     """What the steps and calls of a turn add to the status of its answer.
 
     `needs_second` says that each open approval waits for a second signature; `waits_because` is
-    the reason why a running turn pauses. `may_go_on`: the answer can be continued.
+    the reason why a running turn pauses. `may_go_on`: the answer can be continued. `version` is set
+    if there are other answers to the same message.
     """
 
     figures: Figures | None = None
@@ -158,6 +171,7 @@ class TurnFacts:
     has_open_review: bool = False
     waits_because: str = ""
     may_go_on: bool = False
+    version: Version | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,7 +203,8 @@ class MessageView:
     `attachments`.
 
     `is_of_program` says that a program or an app wrote the message; `instructions` are those of
-    the program. `created_seq` and `touched_seq` are the frames that created and last changed it.
+    the program. `may_edit`: the person can send another version; `version` is set if there are
+    some already. `created_seq` and `touched_seq` are the frames that created and last changed it.
     """
 
     id: uuid.UUID
@@ -198,6 +213,9 @@ class MessageView:
     attachments: tuple[Attachment, ...] = ()
     is_of_program: bool = False
     instructions: str = ""
+    conversation_id: uuid.UUID | None = None
+    may_edit: bool = False
+    version: Version | None = None
     parts: tuple[PartView, ...] = ()
     turn: Turn | None = None
     facts: TurnFacts | None = None
@@ -208,13 +226,14 @@ class MessageView:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversationView:
     """A part of a conversation as of frame `seq`. Messages that were created before frame `earlier`
-    are not in it."""
+    are not in it. `is_whole`: it has all that a page shows, not only what has changed."""
 
     conversation: Conversation
     seq: int
     messages: tuple[MessageView, ...] = field(default_factory=tuple)
     live_turn: Turn | None = None
     earlier: int | None = None
+    is_whole: bool = True
 
 
 def round_costs(spent: Mapping[str, Decimal]) -> tuple[tuple[Decimal, str], ...]:

@@ -28,9 +28,8 @@ WORDS = "# Title\n\nSome *words* and `code`.\n\n- one\n- two\n\n```python\nx = 1
 def whole_page(conversation: Conversation) -> Tab:
     """A tab that loads the page now."""
     view = load_conversation_view(conversation)
-    messages = "".join(fragments.render_message(message) for message in view.messages)
     actions = fragments.render_composer_actions(conversation, view.live_turn)
-    return Tab(f'<ol id="{page_values.THREAD_ID}">{messages}</ol>{actions}', view.seq)
+    return Tab(f"{fragments.render_thread(view)}{actions}", view.seq)
 
 
 async def loaded(conversation: Conversation) -> Tab:

@@ -83,7 +83,12 @@ def _choose_turn(
     """Return the turn to follow and the sequence number of the last event before it."""
     last_seq = conversation.last_seq if conversation else 0
     if options["continues"]:
-        turn = conversation.turns.order_by("created_at").last() if conversation else None
+        shown = (
+            conversation.turns.filter(answer__is_shown=True)
+            if conversation
+            else Turn.objects.none()
+        )
+        turn = shown.order_by("created_at").last()
         if turn is None:
             raise Refused(_("There is no turn to continue."))
         return turn, last_seq

@@ -22,7 +22,8 @@ class Conversation(models.Model):
     A title is a draft until a model or the person has given the chat another one.
     `last_seq` numbers the journal and the frames of every tab. A chat in plan mode offers and runs
     only tools that read. `effort` is how much the model reasons; empty leaves that to the model's
-    settings. `token` is the access token of the program that began it.
+    settings. `token` is the access token of the program that began it. `branched_seq` is the latest
+    frame that brought another branch of the chat, 0 while it has only one.
     """
 
     class Mode(models.TextChoices):
@@ -50,6 +51,7 @@ class Conversation(models.Model):
         related_name="conversations",
     )
     last_seq = models.PositiveBigIntegerField(_("last seq"), default=0)
+    branched_seq = models.PositiveBigIntegerField(_("branched seq"), default=0, db_default=0)
     created_at = models.DateTimeField(_("created at"), auto_now_add=True)
     active_at = models.DateTimeField(_("last active"), auto_now_add=True)
     pinned_at = models.DateTimeField(_("pinned at"), null=True)
@@ -98,8 +100,10 @@ class Message(models.Model):
     """A message of one side. An assistant's message holds all steps of one turn, and stays open
     until the turn ends.
 
-    `client_id` comes from the page, so that a message that is sent twice is accepted once.
-    `created_seq` and `touched_seq` are the frames that created it and last changed it.
+    Messages with the same parent are versions of each other. Pages show one branch of the tree:
+    the messages with `is_shown`. `client_id` comes from the page, so that a message that is sent
+    twice is accepted once. `created_seq` and `touched_seq` are the frames that created it and last
+    changed it.
     """
 
     class Role(models.TextChoices):
@@ -121,6 +125,7 @@ class Message(models.Model):
         related_name="children",
     )
     role = models.CharField(_("role"), max_length=10, choices=Role.choices)
+    is_shown = models.BooleanField(_("is shown"), default=True, db_default=True)
     client_id = models.UUIDField(_("client id"), null=True, unique=True)
     created_seq = models.PositiveBigIntegerField(_("created seq"), default=0)
     touched_seq = models.PositiveBigIntegerField(_("touched seq"), default=0)

@@ -45,8 +45,9 @@ class Summary(models.Model):
 
     @classmethod
     def find_widest(cls, conversation_id: uuid.UUID) -> Self | None:
-        """Return the summary that counts."""
-        return cls.objects.filter(conversation_id=conversation_id).last()
+        """Return the summary that counts on the branch that is shown."""
+        shown = cls.objects.filter(part__message__is_shown=True)
+        return shown.filter(conversation_id=conversation_id).last()
 
     @classmethod
     def of(cls, person: Member, summary_id: int) -> Self:

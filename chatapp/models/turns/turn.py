@@ -10,7 +10,7 @@ from chatapp.models.conversations.conversation import Conversation, Message, Par
 
 
 class Turn(models.Model):
-    """The work that follows one user message. The holder of the lease advances it; `fence` rises
+    """The work for one answer to a user message. The holder of the lease advances it; `fence` rises
     with each lease.
 
     `signals` rises with each outside event (a decision, Stop), so that a worker that is about to
@@ -34,8 +34,8 @@ class Turn(models.Model):
     conversation = models.ForeignKey(
         Conversation, verbose_name=_("chat"), on_delete=models.CASCADE, related_name="turns"
     )
-    question = models.OneToOneField(
-        Message, on_delete=models.CASCADE, related_name="turn_asked", verbose_name=_("question")
+    question = models.ForeignKey(
+        Message, on_delete=models.CASCADE, related_name="turns_asked", verbose_name=_("question")
     )
     answer = models.OneToOneField(
         Message, on_delete=models.CASCADE, related_name="turn_answered", verbose_name=_("answer")
@@ -260,6 +260,7 @@ class JournalEvent(models.Model):
         PLAN = "plan", _("plan")
         TURN = "turn", _("turn")
         TITLE = "title", _("title")
+        BRANCH = "branch", _("branch")
 
     conversation = models.ForeignKey(Conversation, on_delete=models.CASCADE, related_name="journal")
     seq = models.PositiveBigIntegerField()

@@ -32,6 +32,7 @@ from chatapp.rendering.hidden_characters import (
 )
 from chatapp.rendering.page_values import (
     CallFacts,
+    ConversationView,
     Gauge,
     MessageView,
     NoticeView,
@@ -61,6 +62,7 @@ def render_message(view: MessageView, csrf_token: str = "") -> str:
     """Return a whole message with its parts and its status."""
     context = {
         "view": view,
+        "csrf_token": csrf_token,
         "element_id": page_values.message_id(view.id),
         "parts_id": page_values.parts_id(view.id),
         "parts": SafeString("".join(render_part(view.id, item, csrf_token) for item in view.parts)),
@@ -71,6 +73,13 @@ def render_message(view: MessageView, csrf_token: str = "") -> str:
             render_status(view.id, view.turn, view.facts or TurnFacts(), csrf_token)
         )
     return render_to_string("chat/_message.html", context)
+
+
+def render_thread(view: ConversationView) -> str:
+    """Return the newest messages of a chat, of which another branch is shown."""
+    messages = SafeString("".join(render_message(each) for each in view.messages))
+    context = {"conversation": view.conversation, "view": view, "messages": messages}
+    return render_to_string("chat/_thread.html", context | {"thread_id": page_values.THREAD_ID})
 
 
 def render_part(message_id: uuid.UUID, view: PartView, csrf_token: str = "") -> str:
@@ -259,6 +268,7 @@ def render_status(message_id: uuid.UUID, turn: Turn, facts: TurnFacts, csrf_toke
         "is_working": is_busy and not (turn.stop_requested or facts.waits_because),
         "figures": facts.figures,
         "may_go_on": facts.may_go_on,
+        "version": facts.version,
     }
     context = {
         "element_id": page_values.status_id(message_id),

@@ -50,7 +50,7 @@ class Output(BaseModel):
 
 def read(context: Context, asked: Input) -> Output:
     conversation = _find_conversation(context, asked.conversation)
-    rows = conversation.messages.order_by("created_seq", "created_at")
+    rows = conversation.messages.filter(is_shown=True).order_by("created_seq", "created_at")
     start = asked.first - 1
     said = _take_fitting(_load_messages(list(rows[start : start + MESSAGES]), asked.first))
     following = asked.first + len(said)

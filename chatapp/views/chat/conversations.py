@@ -26,8 +26,9 @@ from chatapp.live.page_view import (
     load_conversation_view,
     load_sidebar,
     open_conversation,
+    open_version,
 )
-from chatapp.models import Attachment, Conversation, Member, Summary, ToolCall
+from chatapp.models import Attachment, Conversation, Member, Message, Summary, ToolCall
 from chatapp.providers.registry import DEMO_MODEL
 from chatapp.rendering import page_values
 from chatapp.rendering.page_values import ConversationView
@@ -107,7 +108,10 @@ def _find_deleted(request: MemberRequest) -> Conversation | None:
 @frames_apps
 def conversation(request: MemberRequest, conversation_id: uuid.UUID) -> HttpResponse:
     """Render the newest messages, or with `before` an older part of the conversation: the whole
-    page, or for htmx its messages alone."""
+    page, or for htmx its messages alone. With `version`, render a message that may be hidden, and
+    what is before it."""
+    if version := request.GET.get("version"):
+        return _render_version(request, conversation_id, version)
     given = request.GET.get("before", "")
     before = int(given) if given.isdecimal() and len(given) <= MAX_DIGITS else None
     view = open_conversation(request.user, conversation_id, before)
@@ -157,12 +161,36 @@ def _render_older_part(request: MemberRequest, view: ConversationView, before: i
     return render(request, "chat/older.html", context)
 
 
+def _render_version(request: MemberRequest, conversation_id: uuid.UUID, given: str) -> HttpResponse:
+    try:
+        message_id = uuid.UUID(given)
+    except ValueError:
+        raise Http404("No such message.") from None
+    view = open_version(request.user, conversation_id, message_id)
+    context: dict[str, Any] = {
+        "conversation": view.conversation,
+        "view": view,
+        "version_of": message_id,
+        "messages": _render_messages(view, get_token(request)),
+        "title": SafeString(fragments.render_title(view.conversation)),
+        **build_sidebar_context(request.user, str(conversation_id)),
+    }
+    return render(request, "chat/older.html", context)
+
+
 def build_call_address(call: ToolCall) -> str:
     """Return the address of a call in its conversation, in whichever part it is."""
-    answer = call.turn.answer
-    before = find_part(answer)
-    part = f"?before={before}" if before else ""
-    return f"/c/{answer.conversation_id}/{part}#{page_values.tool_call_id(call.pk)}"
+    return build_message_address(call.turn.answer, page_values.tool_call_id(call.pk))
+
+
+def build_message_address(message: Message, element_id: str) -> str:
+    """Return the address of an element of this message, in whichever part or version it is."""
+    if not message.is_shown:
+        part = f"?version={message.pk}"
+    else:
+        before = find_part(message)
+        part = f"?before={before}" if before else ""
+    return f"/c/{message.conversation_id}/{part}#{element_id}"
 
 
 def _render_messages(view: ConversationView, token: str) -> SafeString:

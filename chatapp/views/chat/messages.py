@@ -10,7 +10,7 @@ from django_htmx.http import HttpResponseClientRedirect
 
 from chatapp.conversations import intake, retry
 from chatapp.forms import MessageForm
-from chatapp.models import Attachment, Conversation, Turn
+from chatapp.models import Attachment, Conversation
 from chatapp.people.refused import Refused
 from chatapp.views.access import MemberRequest, for_members
 
@@ -71,7 +71,7 @@ def ask_again(request: MemberRequest, conversation_id: uuid.UUID) -> HttpRespons
     """Retry an answer that failed or was stopped. The message box keeps its content."""
     conversation = Conversation.of(request.user, conversation_id)
     model = request.POST.get("model") or conversation.model
-    return _perform(
+    return perform(
         request, conversation, lambda: retry.ask_again(conversation, request.user, model)
     )
 
@@ -82,15 +82,15 @@ def go_on(request: MemberRequest, conversation_id: uuid.UUID) -> HttpResponse:
     conversation = Conversation.of(request.user, conversation_id)
     model = request.POST.get("model") or conversation.model
     text = retry.GO_ON
-    return _perform(
+    return perform(
         request,
         conversation,
         lambda: intake.receive(request.user, conversation, text=text, model=model),
     )
 
 
-def _perform(
-    request: MemberRequest, conversation: Conversation, act: Callable[[], Turn]
+def perform(
+    request: MemberRequest, conversation: Conversation, act: Callable[[], object]
 ) -> HttpResponse:
     _, problem = ([], None) if request.htmx else keep_files(request)
     try:

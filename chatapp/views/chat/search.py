@@ -6,18 +6,16 @@ from dataclasses import dataclass
 from django import forms
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
-from django.urls import reverse
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy
 
 from chatapp.conversations.search import FoundChat, Search, find_message, search_chats
-from chatapp.live.page_view import find_part
 from chatapp.models import Conversation, Message
 from chatapp.rendering import page_values
 from chatapp.rendering.highlights import mark_words
 from chatapp.views.access import MemberRequest, for_members
 
-from .conversations import build_sidebar_context
+from .conversations import build_message_address, build_sidebar_context
 
 ARCHIVED = {"": None, "no": False, "yes": True}
 SIDES = {
@@ -94,14 +92,11 @@ def search(request: MemberRequest) -> HttpResponse:
 
 @for_members("GET")
 def open_message(request: MemberRequest, message_id: uuid.UUID) -> HttpResponse:
-    """Redirect to a message in its chat, in whichever part of the chat it is."""
+    """Redirect to a message in its chat, in whichever part or version of the chat it is."""
     message = find_message(request.user, message_id)
     if message is None:
         raise Http404("No such message.")
-    before = find_part(message)
-    part = f"?before={before}" if before else ""
-    address = reverse("conversation", args=[message.conversation_id])
-    return redirect(f"{address}{part}#{page_values.message_id(message.pk)}")
+    return redirect(build_message_address(message, page_values.message_id(message.pk)))
 
 
 def _build_line(chat: FoundChat, words: list[str]) -> FoundLine:

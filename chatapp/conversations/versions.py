@@ -1,0 +1,87 @@
+"""Versions of messages: a person edits a message or asks for another answer, and the earlier
+version stays."""
+
+import uuid
+
+from django.db import IntegrityError, transaction
+from django.http import Http404
+from django.utils.translation import gettext_lazy
+
+from chatapp.models import Conversation, Member, Message, Part, ToolCall, Turn
+from chatapp.people.refused import Refused
+
+from . import branches, intake
+
+STILL_ANSWERING = gettext_lazy(
+    "The assistant is still working on this chat. Stop it, or wait for its answer. Then switch "
+    "versions."
+)
+
+
+def find_message(person: Member, conversation_id: uuid.UUID, message_id: uuid.UUID) -> Message:
+    """Return a message that this person wrote in this chat of theirs, or raise 404."""
+    conversation = Conversation.of(person, conversation_id)
+    turns = Turn.objects.filter(conversation=conversation, question=message_id)
+    turn = turns.select_related("question").first()
+    if turn is None or turn.is_of_program:
+        raise Http404("No such message.")
+    turn.question.conversation = conversation
+    return turn.question
+
+
+def read_text(message: Message) -> str:
+    parts = message.parts.filter(kind=Part.Kind.TEXT)
+    return "\n\n".join(parts.values_list("text", flat=True))
+
+
+def count_sent_calls(message: Message) -> int:
+    """Return how many tool calls the shown answers from this message on have sent."""
+    return ToolCall.objects.filter(
+        turn__conversation=message.conversation_id,
+        turn__answer__is_shown=True,
+        turn__answer__created_seq__gt=message.created_seq,
+        sent_at__isnull=False,
+    ).count()
+
+
+def edit_message(
+    person: Member, message: Message, *, text: str, model: str, client_id: uuid.UUID | None = None
+) -> Turn:
+    """Send another version of a message, with the same attachments, and queue its turn. Raises
+    Refused.
+
+    What followed the message stays with its earlier version. A turn that waits for the person is
+    ended, as by a new message.
+    """
+    return intake.receive(
+        person, message.conversation, text=text, model=model, client_id=client_id, edited=message
+    )
+
+
+def answer_again(person: Member, message: Message, model: str) -> Turn:
+    """Queue another answer to a message. Raises Refused.
+
+    The earlier answer and what followed it stay as a version. A turn that waits for the person is
+    ended, as by a new message.
+    """
+    intake.check_may_ask(person, model)
+    try:
+        with transaction.atomic():
+            return intake.accept_other_answer(message, model)
+    except IntegrityError:  # a message was accepted at this moment
+        raise Refused(intake.STILL_WORKING, 409) from None
+
+
+def show_version(conversation: Conversation, message_id: uuid.UUID) -> None:
+    """Show the branch with this message and with the newest of what followed it. Raises Refused or
+    404."""
+    with transaction.atomic():
+        latest = intake.lock_latest(conversation)
+        if latest is None:
+            raise Http404("No such message.")
+        if latest.is_live:
+            raise Refused(STILL_ANSWERING, 409)
+        try:
+            branches.show_branch(conversation, message_id, latest.pk)
+        except Message.DoesNotExist:
+            raise Http404("No such message.") from None

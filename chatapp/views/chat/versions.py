@@ -1,0 +1,93 @@
+"""Versions of messages: a person edits a message, asks for another answer, and switches between
+them."""
+
+import uuid
+from typing import Any
+
+from django.http import Http404, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
+
+from chatapp.conversations import versions
+from chatapp.forms import EditForm
+from chatapp.live.page_view import load_person_message
+from chatapp.models import Conversation, Message
+from chatapp.people.refused import Refused
+from chatapp.views.access import MemberRequest, for_members
+
+from .conversations import build_sidebar_context
+from .messages import perform
+
+
+@for_members("GET", "POST")
+def edit(request: MemberRequest, conversation_id: uuid.UUID, message_id: uuid.UUID) -> HttpResponse:
+    """Show the form to edit a message, or with `show` the message again; send the new version."""
+    message = versions.find_message(request.user, conversation_id, message_id)
+    if request.method == "GET" and "show" in request.GET:
+        return _render_message(request, message)
+    if request.method == "GET":
+        return _render_form(request, message, versions.read_text(message), uuid.uuid4())
+    form = EditForm(request.POST)
+    try:
+        if not form.is_valid():
+            raise Refused(_("This message is not valid. Reload the page, then send it again."))
+        model = message.conversation.model
+        versions.edit_message(request.user, message, model=model, **form.cleaned_data)
+    except Refused as refused:
+        text, client_id = form.data.get("text", ""), form.data.get("client_id", "")
+        return refused.set_retry(_render_form(request, message, text, client_id, refused))
+    if request.htmx:
+        return HttpResponse(status=204)
+    return redirect("conversation", conversation_id)
+
+
+@for_members("POST")
+def answer_again(
+    request: MemberRequest, conversation_id: uuid.UUID, message_id: uuid.UUID
+) -> HttpResponse:
+    """Ask for another answer to a message. The message box keeps its content."""
+    message = versions.find_message(request.user, conversation_id, message_id)
+    model = request.POST.get("model") or message.conversation.model
+    return perform(
+        request,
+        message.conversation,
+        lambda: versions.answer_again(request.user, message, model),
+    )
+
+
+@for_members("POST")
+def show(request: MemberRequest, conversation_id: uuid.UUID) -> HttpResponse:
+    """Switch to the version with this message."""
+    conversation = Conversation.of(request.user, conversation_id)
+    try:
+        message_id = uuid.UUID(request.POST.get("message", ""))
+    except ValueError:
+        raise Http404("No such message.") from None
+    return perform(request, conversation, lambda: versions.show_version(conversation, message_id))
+
+
+def _render_message(request: MemberRequest, message: Message) -> HttpResponse:
+    turn = message.turns_asked.select_related("conversation").first()
+    view = load_person_message(message.pk, turn)
+    return render(request, "chat/_said.html", {"view": view, "is_back": True})
+
+
+def _render_form(
+    request: MemberRequest,
+    message: Message,
+    text: str,
+    client_id: uuid.UUID | str,
+    refused: Refused | None = None,
+) -> HttpResponse:
+    context: dict[str, Any] = {
+        "message": message,
+        "text": text,
+        "client_id": client_id,
+        "refusal": refused.sentence if refused else "",
+        "sent_calls": versions.count_sent_calls(message),
+    }
+    status = refused.status if refused else 200
+    if request.htmx:
+        return render(request, "chat/_edit.html", context, status=status)
+    context |= build_sidebar_context(request.user, str(message.conversation_id))
+    return render(request, "chat/edit.html", context, status=status)
