@@ -118,6 +118,19 @@ ROUTES: dict[str, Route] = {
     "stop": own_button(ids={"conversation_id": "running_chat"}),
     "mode": own_button(ids=CHAT, form=sent(mode="plan")),
     "ask-again": own_button(ids={"conversation_id": "failed_chat"}, post=200),
+    "edit-message": own_page(
+        methods="GET POST",
+        ids={"conversation_id": "edited_chat", "message_id": "edited_message"},
+        form=sent(text="Hello"),
+    ),
+    "answer-again": own_button(
+        ids={"conversation_id": "answered_chat", "message_id": "answered_message"}, post=200
+    ),
+    "show-version": own_button(
+        ids={"conversation_id": "switched_chat"},
+        form_ids={"message": "switched_message"},
+        post=200,
+    ),
     "go-on": own_button(ids={"conversation_id": "cut_chat"}, post=200),
     "rename-chat": own_button(ids=CHAT, form=sent(title="Renamed")),
     "pin-chat": own_button(ids=CHAT, form=sent(pin="yes")),

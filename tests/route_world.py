@@ -219,11 +219,19 @@ def _ids_of_chats(owner: Member) -> dict[str, Any]:
         hash="a" * 64,
         contents=[{"uri": "notes://1", "blob": PIXEL, "mimeType": "image/gif"}],
     )
-    spare, deleted = (rows.turn(owner, Turn.State.DONE, text=MARK) for _ in range(2))
+    spare, deleted, edited, answered, switched = (
+        rows.turn(owner, Turn.State.DONE, text=MARK) for _ in range(5)
+    )
     Conversation.objects.filter(pk=deleted.conversation_id).update(deleted_at=timezone.now())
     return {
         "chat": chat.conversation_id,
         "message": chat.question_id,
+        "edited_chat": edited.conversation_id,
+        "edited_message": edited.question_id,
+        "answered_chat": answered.conversation_id,
+        "answered_message": answered.question_id,
+        "switched_chat": switched.conversation_id,
+        "switched_message": switched.question_id,
         "spare_chat": spare.conversation_id,
         "deleted_chat": deleted.conversation_id,
         "failed_chat": failed.conversation_id,
