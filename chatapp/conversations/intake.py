@@ -252,7 +252,15 @@ def lock_latest(conversation: Conversation) -> Turn | None:
     """Lock the latest turn on the branch that is shown until the caller's commit and return it, so
     that what a person does to a chat happens one after another. Like everywhere, the turn is locked
     before the conversation."""
-    return _lock_latest.first(conversation.pk)
+    latest = _lock_latest.first(conversation.pk)
+    # Another version may have been shown while this waited for the lock.
+    while latest is not None and latest.conversation.branched_seq and not _is_shown(latest):
+        latest = _lock_latest.first(conversation.pk)
+    return latest
+
+
+def _is_shown(turn: Turn) -> bool:
+    return Message.objects.filter(pk=turn.answer_id, is_shown=True).exists()
 
 
 @compiled

@@ -17,6 +17,8 @@ RUNS = {
     "stopping": ("chatapp/engine/test_stopping.py",),
     "group_commit": ("chatapp/journal/test_group_commit.py", "chatapp/journal/test_journal.py"),
     "search": ("chatapp/conversations/test_search.py",),
+    "versions": ("chatapp/conversations/test_versions.py",),
+    "titles": ("chatapp/engine/test_titles.py",),
     "lease": ("chatapp/journal/test_lease.py",),
     "ledger": ("chatapp/calls/test_ledger.py",),
     "away": (

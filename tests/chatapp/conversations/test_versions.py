@@ -1,12 +1,16 @@
 """Versions of messages: editing, other answers, and switching between branches of a chat."""
 
 import asyncio
+import contextlib
 import random
 import uuid
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.http import Http404
 
 from chatapp.api import access_tokens
@@ -315,6 +319,51 @@ async def test_the_form_says_how_many_calls_have_run_and_a_hidden_call_is_found(
     assert "Listed." in html
     assert "Fine." not in html
     assert parse(html).button("Switch to this version")["value"] == str(turn.answer_id)
+
+
+# --- at the same moment ----------------------------------------------------------------------
+async def test_a_message_and_a_switch_at_the_same_moment_leave_one_branch(
+    runtime: EngineRuntime, turn: Turn
+) -> None:
+    await answer(runtime, turn, "First answer")
+    await answer(runtime, edit(turn, "Tidy the garden"), "Garden answer")
+
+    def race(number: int) -> None:
+        shown = Message.objects.filter(
+            conversation=turn.conversation_id, parent=None, is_shown=True
+        )
+        other = Message.objects.filter(conversation=turn.conversation_id, parent=None).exclude(
+            pk__in=shown.values("pk")
+        )
+        together = Barrier(2)
+
+        def switch() -> None:
+            together.wait(60)
+            with contextlib.suppress(Refused):  # the message was first
+                versions.show_version(turn.conversation, other.get().pk)
+
+        def write() -> None:
+            together.wait(60)
+            owner, chat = turn.conversation.owner, turn.conversation
+            intake.receive(owner, chat, text=f"Words {number}", model=scripted.MODEL)
+
+        with ThreadPoolExecutor(2) as pool:
+            for done in [pool.submit(_close_after, act) for act in (switch, write)]:
+                done.result(60)
+
+    for number in range(20):
+        await in_database(race, number)
+        await in_database(assert_one_branch, turn.conversation_id)
+        made = await in_database(Turn.objects.order_by("-created_at").first)
+        assert made is not None
+        await answer(runtime, made, f"Answer {number}")
+
+
+def _close_after(act: Callable[[], None]) -> None:
+    try:
+        act()
+    finally:
+        connection.close()
 
 
 # --- what is refused -------------------------------------------------------------------------
