@@ -147,7 +147,8 @@ def render_changes(event: Event, turns: CurrentTurns) -> list[Op]:
         case Kind.NOTICE:
             return _render_notice(event, message)
         case Kind.BRANCH:
-            return [_render_thread(load_branch_view(event.conversation_id, before=event.seq))]
+            view = load_branch_view(event.conversation_id, before=event.seq)
+            return [_render_thread(view), _render_gauge(view.conversation)]
         case Kind.TITLE:
             return _render_new_title(message, turns)
         case _:

@@ -75,9 +75,10 @@ def _sum_spent(
     conversation_id: uuid.UUID,
 ) -> QuerySet[Step, tuple[str, Decimal | None, int, int | None, int | None]]:
     """Return for each currency: cost, tokens, and the size and the saved tokens of the last call
-    of the chat."""
+    on the branch that is shown."""
     steps = Step.objects.filter(turn__conversation=conversation_id).order_by()
-    last = steps.filter(input_tokens__gt=0).order_by("-started_at")
+    shown = steps.filter(input_tokens__gt=0, turn__answer__is_shown=True)
+    last = shown.order_by("-started_at")
     return steps.values_list("currency").annotate(
         cost=Sum("cost"),
         tokens=Sum(ALL_TOKENS),

@@ -17,6 +17,7 @@ from chatapp.api import access_tokens
 from chatapp.context import attachments, summaries
 from chatapp.conversations import intake, retry, uploads, versions
 from chatapp.engine.runtime import EngineRuntime
+from chatapp.live.page_facts import load_gauge
 from chatapp.models import (
     Approval,
     Attachment,
@@ -28,6 +29,7 @@ from chatapp.models import (
     Turn,
 )
 from chatapp.people.refused import Refused
+from chatapp.providers.events import Finished, TextDelta, Usage
 from chatapp.providers.request import AssistantMessage, SaidText, UserMessage
 from chatapp.server.database import in_database
 from chatapp.views.chat.conversations import build_call_address
@@ -181,6 +183,23 @@ async def test_try_again_is_for_the_answer_that_is_shown(
     owner, chat = turn.conversation.owner, turn.conversation
     restarted = await in_database(retry.ask_again, chat, owner, scripted.MODEL)
     assert restarted.pk == turn.pk
+
+
+async def test_the_gauge_is_about_the_branch_that_is_shown(
+    runtime: EngineRuntime, turn: Turn
+) -> None:
+    async def ask(asked: Turn | Awaitable[Turn], tokens: int) -> None:
+        used = [TextDelta(text="Done"), Usage(input_tokens=tokens), Finished(reason="stop")]
+        scripted.scenes.append([*used])
+        await wait_for_rest(runtime, asked if isinstance(asked, Turn) else await asked)
+
+    await ask(turn, 700)
+    await ask(edit(turn, "Tidy the garden"), 300)
+    gauge = await in_database(load_gauge, turn.conversation)
+    assert (gauge.tokens, gauge.total_tokens) == (300, 1000)
+    await show(turn, turn.question_id)
+    gauge = await in_database(load_gauge, turn.conversation)
+    assert (gauge.tokens, gauge.total_tokens) == (700, 1000)
 
 
 # --- attachments -----------------------------------------------------------------------------
