@@ -62,6 +62,7 @@ urlpatterns = [
     path("c/<uuid:conversation_id>/restore", chat_list.restore, name="restore-chat"),
     path("search/", search.search, name="search"),
     path("messages/<uuid:message_id>/", search.open_message, name="open-message"),
+    path("messages/<uuid:message_id>/text", search.read_message, name="message-text"),
     path("archived/", chat_list.archived, name="archived-chats"),
     path("sidebar/", conversations.sidebar_list, name="sidebar"),
     path("approvals/", inbox.approvals, name="approvals"),

@@ -140,6 +140,7 @@ ROUTES: dict[str, Route] = {
     "archived-chats": page(methods="GET"),
     "search": page(methods="GET"),
     "open-message": own_page(methods="GET", ids={"message_id": "message"}, get=302),
+    "message-text": own_page(methods="GET", ids={"message_id": "message"}),
     "use-summary": own_button(ids={"summary_id": "summary"}),
     # Approvals
     "approvals": page(),

@@ -123,3 +123,9 @@ def find_message(person: Member, message_id: uuid.UUID) -> Message | None:
     """Return a message in a chat of this person that is not deleted."""
     mine = Message.objects.filter(conversation__owner=person, conversation__deleted_at=None)
     return mine.filter(pk=message_id).first()
+
+
+def read_text(message: Message) -> str:
+    """Return the text of a message as it was written, without its calls and attachments."""
+    parts = message.parts.filter(kind=Part.Kind.TEXT).exclude(text="")
+    return "\n\n".join(parts.values_list("text", flat=True))

@@ -7,7 +7,7 @@ from django.db import IntegrityError, transaction
 from django.http import Http404
 from django.utils.translation import gettext_lazy
 
-from chatapp.models import Conversation, Member, Message, Part, ToolCall, Turn
+from chatapp.models import Conversation, Member, Message, ToolCall, Turn
 from chatapp.people.refused import Refused
 
 from . import branches, intake
@@ -27,11 +27,6 @@ def find_message(person: Member, conversation_id: uuid.UUID, message_id: uuid.UU
         raise Http404("No such message.")
     turn.question.conversation = conversation
     return turn.question
-
-
-def read_text(message: Message) -> str:
-    parts = message.parts.filter(kind=Part.Kind.TEXT)
-    return "\n\n".join(parts.values_list("text", flat=True))
 
 
 def count_sent_calls(message: Message) -> int:

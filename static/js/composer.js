@@ -21,7 +21,7 @@ const onOpen = (begin) => (document.addEventListener("opened", begin), begin());
     const at = offers.indexOf(event.target), step = { ArrowDown: 1, ArrowUp: -1 }[key];
     if (at < 0 || event.shiftKey || event.keyCode === 229) return;
     if (offers[1] && step) offers.at((at + step) % offers.length).focus();
-    else if (key === "Escape") leave();
+    else if (key === "Escape" && picker().firstElementChild) leave();
     else if (offers[1] && !at && word() && /Enter|Tab/.test(key)) offers[1].click();
     else if (!at && key === "Enter") form.requestSubmit();
     else return;

@@ -9,15 +9,13 @@
     }
   };
 
-  const textOf = (button) => {
-    if (button.dataset.copy === "code") return button.closest("figure").querySelector("code").textContent;
-    return Array.from(button.closest(".turn").querySelectorAll(".prose"), (part) => part.innerText).join("\n\n");
-  };
+  // Of a message, or of the code below.
+  const textOf = async (button) => button.value ? (await fetch(button.value)).text() : button.closest("figure").querySelector("code").textContent;
 
-  document.addEventListener("click", async ({ target }) => {
+  addEventListener("click", async ({ target }) => {
     const button = target.closest("[data-copy]");
     if (!button) return;
-    await navigator.clipboard.writeText(textOf(button));
+    await navigator.clipboard.writeText(await textOf(button));
     button.dataset.copied = "";
     const place = document.querySelector("[data-announcements]");
     place.textContent = place.dataset.copyDone;

@@ -3,7 +3,7 @@
   document.addEventListener("keydown", (event) => {
     const keys = (event.ctrlKey || event.metaKey ? "ctrl+" : "") + (event.altKey ? "alt+" : "") + event.code;
     const element = document.querySelector(`[data-shortcut="${keys}"]`);
-    if (!element) return;
+    if (!element || event.defaultPrevented || document.querySelector(":popover-open")) return;
     event.preventDefault();
     element.matches("button") ? element.click() : element.focus();
   });

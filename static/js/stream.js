@@ -23,7 +23,7 @@
     box.dispatchEvent(new CustomEvent("changes", { detail: f }));
   };
 
-  // A silently lost connection never closes by itself.
+  // A lost connection never closes by itself.
   const guard = () => {
     heard = Date.now();
     clearTimeout(watch);
@@ -45,7 +45,7 @@
     again = setTimeout(connect, Math.random() * Math.min(3e4, 500 * 2 ** tries++));
   };
 
-  // Signed out, or too far behind. Not right after a load.
+  // Not right after a load.
   const reload = () => again = setTimeout(() => location.reload(), Math.max(0, 1e4 - performance.now()));
 
   const wake = () => {

@@ -1,12 +1,14 @@
 """Reading a long chat in a browser: the page follows new text until a person scrolls up, and a
 button leads back."""
 
+import json
+
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.wire.script import Answer
 
-from .browser import Visit, ask, ask_in_new_chat, expect_over
+from .browser import Visit, ask, ask_in_new_chat, box, expect_over
 
 pytestmark = pytest.mark.gate
 LONG = "\n\n".join(f"Paragraph {number} of a long answer." for number in range(60))
@@ -105,3 +107,38 @@ def test_a_person_who_scrolled_up_is_left_where_they_read(visit: Visit) -> None:
     assert abs(tab.evaluate(PLACE) - place) < 300
     assert tab.evaluate(LEFT) > 1_000
     expect(find_link(tab)).to_be_visible()
+
+
+def test_escape_stops_the_answer_but_first_closes_what_is_open(visit: Visit) -> None:
+    tab = visit.tab()
+    ask_in_new_chat(
+        tab, visit.house.model.answers("Tell it slowly", Answer(text=LONG, delay_ms=40))
+    )
+    expect(tab.get_by_text("Paragraph 1 of")).to_be_visible()
+    tab.get_by_role("button", name="Chat menu").click()
+    tab.keyboard.press("Escape")
+    expect(tab.get_by_role("group", name="Chat menu")).not_to_be_visible()
+    box(tab).fill("@no")
+    expect(tab.locator("#picker > *")).not_to_have_count(0)
+    tab.keyboard.press("Escape")
+    expect(tab.locator("#picker > *")).to_have_count(0)
+    expect(tab.get_by_role("button", name="Stop")).to_be_visible()
+    tab.keyboard.press("Escape")
+    expect(tab.locator(".status").last).to_contain_text("Stopped")
+    expect(box(tab)).to_have_value("@no")
+
+
+def test_messages_are_copied_as_they_were_written(visit: Visit) -> None:
+    tab = visit.tab(permissions=["clipboard-read", "clipboard-write"])
+    said = "Some **bold** words.\n\n- one\n- two\n\n```python\nx = 1\n```"
+    ask_in_new_chat(tab, visit.house.model.answers("Write *something*", Answer(text=said)))
+    expect_over(tab)
+    for name, text in (
+        ("Copy answer", said),
+        ("Copy message", "Write *something*"),
+        ("Copy", "x = 1\n"),
+    ):
+        tab.get_by_role("button", name=name, exact=True).click()
+        tab.wait_for_function(
+            f"async () => (await navigator.clipboard.readText()) === {json.dumps(text)}"
+        )

@@ -9,7 +9,13 @@ from django.shortcuts import redirect, render
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy
 
-from chatapp.conversations.search import FoundChat, Search, find_message, search_chats
+from chatapp.conversations.search import (
+    FoundChat,
+    Search,
+    find_message,
+    read_text,
+    search_chats,
+)
 from chatapp.models import Conversation, Message
 from chatapp.rendering import page_values
 from chatapp.rendering.highlights import mark_words
@@ -97,6 +103,15 @@ def open_message(request: MemberRequest, message_id: uuid.UUID) -> HttpResponse:
     if message is None:
         raise Http404("No such message.")
     return redirect(build_message_address(message, page_values.message_id(message.pk)))
+
+
+@for_members("GET")
+def read_message(request: MemberRequest, message_id: uuid.UUID) -> HttpResponse:
+    """Return the text of a message as it was written, in Markdown, to copy it."""
+    message = find_message(request.user, message_id)
+    if message is None:
+        raise Http404("No such message.")
+    return HttpResponse(read_text(message), content_type="text/plain; charset=utf-8")
 
 
 def _build_line(chat: FoundChat, words: list[str]) -> FoundLine:

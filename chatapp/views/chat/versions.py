@@ -9,6 +9,7 @@ from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 
 from chatapp.conversations import versions
+from chatapp.conversations.search import read_text
 from chatapp.forms import EditForm
 from chatapp.live.page_view import load_person_message
 from chatapp.models import Conversation, Message
@@ -26,7 +27,7 @@ def edit(request: MemberRequest, conversation_id: uuid.UUID, message_id: uuid.UU
     if request.method == "GET" and "show" in request.GET:
         return _render_message(request, message)
     if request.method == "GET":
-        return _render_form(request, message, versions.read_text(message), uuid.uuid4())
+        return _render_form(request, message, read_text(message), uuid.uuid4())
     form = EditForm(request.POST)
     try:
         if not form.is_valid():
