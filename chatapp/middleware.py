@@ -32,7 +32,7 @@ from .server.database import release_connection
 from .telemetry import log_ids
 from .views import health, metrics
 from .views.account import sign_in
-from .views.chat import messages
+from .views.chat import messages, versions
 
 # Paths that only programs read.
 FOR_PROGRAMS = ("/api/", "/v1/", "/metrics", "/healthz", "/readyz")
@@ -177,7 +177,8 @@ class FormTextLimit(MiddlewareMixin):
         except UnreadablePostError:
             return None
         except RequestDataTooBig:
-            sentence = intake.explain_too_long() if view is messages.send else str(self.WORDS)
+            is_message = view in (messages.send, versions.edit)
+            sentence = intake.explain_too_long() if is_message else str(self.WORDS)
             return self._answer(request, sentence)
         return None
 

@@ -129,7 +129,6 @@ ROUTES: dict[str, Route] = {
     "show-version": own_button(
         ids={"conversation_id": "switched_chat"},
         form_ids={"message": "switched_message"},
-        post=200,
     ),
     "go-on": own_button(ids={"conversation_id": "cut_chat"}, post=200),
     "rename-chat": own_button(ids=CHAT, form=sent(title="Renamed")),

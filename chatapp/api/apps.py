@@ -18,7 +18,7 @@ from django.utils.translation import gettext_lazy
 
 from chatapp.context.withheld_results import describe_withheld, is_visible_to_model
 from chatapp.conversations.intake import lock_latest
-from chatapp.models import App, AppContents, Conversation, Member, ToolCall, Turn
+from chatapp.models import App, AppContents, Conversation, Member, Message, ToolCall, Turn
 from chatapp.people.refused import Refused
 from chatapp.permissions.binding import UnreadableArguments, canonical_arguments
 from chatapp.rendering.call_values import find_app_uri
@@ -34,6 +34,7 @@ MAX_CALLS = 200
 MAX_CALLS_A_MINUTE = 20
 BUSY = gettext_lazy("The assistant is still working on this chat.")
 TOO_MANY = gettext_lazy("This app has asked for too many tools. Wait a minute.")
+HIDDEN = gettext_lazy("The chat shows another version now. Switch to this one to use its app.")
 NO_SUCH_TOOL = gettext_lazy("The app’s service offers apps no tool with this name.")
 
 
@@ -122,6 +123,8 @@ def _accept(
     person: Member, shown: ToolCall, definition: ToolDefinition, arguments: str
 ) -> ToolCall:
     lock_latest(shown.turn.conversation)
+    if not Message.objects.filter(pk=shown.turn.answer_id, is_shown=True).exists():
+        raise Refused(HIDDEN, 409)
     conversation = Conversation.objects.select_for_update().get(pk=shown.turn.conversation_id)
     _check_pace(shown)
     # Unlike a person's message, an app's request ends no open question.

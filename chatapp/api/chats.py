@@ -112,8 +112,7 @@ def _find_known_turn(token: AccessToken, asked: ChatRequest, marks: RequestHashe
     if asked.conversation_id is None:
         alike = alike.filter(said_hash=marks.said)
     else:  # the program may send only its last message
-        latest = mine.filter(conversation=asked.conversation_id, answer__is_shown=True)
-        latest = latest.order_by("-created_at")[:1]
+        latest = mine.filter(conversation=asked.conversation_id).order_by("-created_at")[:1]
         same_words = Q(question__parts__text=asked.said[-1].text, question__parts__position=0)
         alike = alike.filter(same_words, pk__in=list(latest.values_list("pk", flat=True)))
     return alike.filter(_is_undelivered(asked)).order_by("-created_at").first()

@@ -75,7 +75,7 @@ def find_continued_turn(
     """Return the turn that was asked everything except the last answer and message, and gave
     that answer, if its chat has no later turn and is not deleted."""
     alike = Turn.objects.filter(token=token, said_hash=marks.before).exclude(model="")
-    alike = alike.filter(conversation__deleted_at=None, answer__is_shown=True)
+    alike = alike.filter(conversation__deleted_at=None)
     alike = alike.select_related("conversation__owner").order_by("-created_at")
     for turn in alike[:MAX_COMPARED]:
         if is_latest(turn) and _was_sent(turn, asked.said[-2].text):
@@ -84,8 +84,7 @@ def find_continued_turn(
 
 
 def is_latest(turn: Turn) -> bool:
-    later = turn.conversation.turns.filter(created_at__gt=turn.created_at)
-    return not later.filter(answer__is_shown=True).exists()
+    return not turn.conversation.turns.filter(created_at__gt=turn.created_at).exists()
 
 
 def _was_sent(turn: Turn, words: str) -> bool:

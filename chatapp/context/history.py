@@ -7,7 +7,7 @@ expired or unknown.
 import json
 import uuid
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from itertools import chain
 from typing import Any
@@ -45,9 +45,9 @@ MessageRow = tuple[uuid.UUID, uuid.UUID | None, str, bool]
 def build_history(turn: Turn) -> tuple[HistoryItem, ...]:
     """Return everything from the start of the conversation to the latest finished step of
     `turn`."""
-    parts = _load_parts(turn)
-    messages = _list_messages(turn.conversation_id)
+    messages = list(_list_messages(turn.conversation_id))
     path = _find_path(turn, messages)
+    parts = _load_parts(turn, path if len(path) < len(messages) else ())
     has_abandoned = any(has_interrupted for *_, has_interrupted in messages)
     left_behind = list_abandoned_steps(turn) if has_abandoned else set()
     told = {
@@ -96,17 +96,23 @@ def _list_messages(conversation_id: uuid.UUID) -> QuerySet[Message, MessageRow]:
     return rows.values_list("pk", "parent_id", "role", Exists(cut_off))
 
 
-def _load_parts(turn: Turn) -> dict[uuid.UUID, list[Part]]:
-    """Return the parts of the whole conversation by message, in order."""
+def _load_parts(turn: Turn, path: Collection[uuid.UUID]) -> dict[uuid.UUID, list[Part]]:
+    """Return the parts of the conversation by message, in order: of all messages, or of those in
+    `path` if there are others."""
     parts: dict[uuid.UUID, list[Part]] = defaultdict(list)
-    for part in _list_parts(turn.conversation_id):
+    rows = _join_parts(message__in=path) if path else _list_parts(turn.conversation_id)
+    for part in rows:
         parts[part.message_id].append(part)
     return parts
 
 
 @compiled
 def _list_parts(conversation_id: uuid.UUID) -> QuerySet[Part]:
-    rows = Part.objects.filter(message__conversation_id=conversation_id)
+    return _join_parts(message__conversation_id=conversation_id)
+
+
+def _join_parts(**which: object) -> QuerySet[Part]:
+    rows = Part.objects.filter(**which)
     rows = rows.select_related("tool_call__approval", "tool_call__review", "attachment__file")
     return rows.defer("attachment__file__data")
 

@@ -26,9 +26,12 @@ def load_summary(conversation: Conversation) -> Summary | None:
 
 
 def was_undone(conversation: Conversation) -> bool:
-    """Return whether the person undid the summary. No other one is made then."""
+    """Return whether the person undid the summary, also one of another version of an answer. No
+    other one is made then."""
     widest = _load_widest.first(conversation.pk)
-    return widest is not None and not widest.is_used
+    if widest is not None:
+        return not widest.is_used
+    return Summary.objects.filter(conversation=conversation, is_used=False).exists()
 
 
 @compiled

@@ -61,7 +61,8 @@ def describe_unsupported(
 
 def _was_told_before(turn: Turn) -> bool:
     """Return whether an earlier notice of this model covers the older messages."""
-    earlier = Turn.objects.filter(conversation_id=turn.conversation_id).exclude(pk=turn.pk)
+    shown = Turn.objects.filter(conversation_id=turn.conversation_id, answer__is_shown=True)
+    earlier = shown.exclude(pk=turn.pk)
     return not earlier.exists() or earlier.filter(model=turn.model).exists()
 
 

@@ -13,7 +13,7 @@ from chatapp.models.conversations.message_tree import find_branch
 from chatapp.people.refused import Refused
 
 CHANGED_MEANWHILE = gettext_lazy(
-    "This chat shows another version of this message now. Reload the page."
+    "Another version of this message is shown now. Copy what you typed, then reload the page."
 )
 
 
@@ -21,8 +21,10 @@ def hide_branch(message: Message, *, with_message: bool) -> Entry:
     """Hide what follows this message, or with it the message itself, for another version that the
     caller stores next. Return the entry that goes before those of that version. Raises Refused.
 
-    Called inside a transaction that has locked the latest turn.
+    Called inside a transaction that has locked the latest turn. Like everywhere, the conversation
+    is locked before its messages.
     """
+    journal.lock_conversation(message.conversation_id)
     shown = Message.objects.filter(conversation=message.conversation_id, is_shown=True)
     if not shown.filter(pk=message.pk).exists():
         raise Refused(CHANGED_MEANWHILE, 409)
@@ -37,6 +39,7 @@ def show_branch(conversation: Conversation, message_id: uuid.UUID, turn_id: uuid
 
     Called inside a transaction that has locked the latest turn of the chat, `turn_id`.
     """
+    journal.lock_conversation(conversation.pk)
     messages = Message.objects.filter(conversation=conversation.pk)
     branch = find_branch(conversation.pk, message_id)
     shown = set(messages.filter(is_shown=True).values_list("pk", flat=True))

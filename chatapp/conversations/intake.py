@@ -30,6 +30,7 @@ from mcpconfig.models import Service
 
 from . import branches
 
+OPEN_REQUEST = gettext_lazy("Answer or stop the open request first.")
 STILL_WORKING = gettext_lazy(
     "The assistant is still working on this chat. Stop it, or wait for its answer."
 )
@@ -173,7 +174,7 @@ def _accept(
 def _accept_edited(edited: Message, text: str, model: str, client_id: uuid.UUID | None) -> Turn:
     """Accept another version of a message."""
     conversation = edited.conversation
-    _use_again(conversation, model)
+    _use_again(conversation, model, _("You edited a message, so the open request was cancelled."))
     hidden = branches.hide_branch(edited, with_message=True)
     question, answer = _store_messages(conversation, edited.parent_id, text, client_id)
     attaching.attach_to_message(question, attaching.copy_attachments(edited))
@@ -190,8 +191,10 @@ def _accept_edited(edited: Message, text: str, model: str, client_id: uuid.UUID 
 
 
 def accept_other_answer(question: Message, model: str) -> Turn:
-    """Accept the request for another answer to a message, inside a transaction. Raises Refused."""
+    """Accept the request for another answer to a message, inside a transaction. Raises Refused,
+    also while a request is open: one button should not cancel it."""
     conversation = question.conversation
+    refuse_while_live(lock_latest(conversation))
     _use_again(conversation, model)
     hidden = branches.hide_branch(question, with_message=False)
     answer = Message(conversation=conversation, parent=question, role=Message.Role.ASSISTANT)
@@ -229,9 +232,16 @@ def _queue(turn: Turn, entries: list[Entry]) -> Turn:
     return turn
 
 
-def _use_again(conversation: Conversation, model: str) -> uuid.UUID | None:
+def refuse_while_live(turn: Turn | None) -> None:
+    """Raise Refused if this turn runs or waits."""
+    if turn is not None and turn.is_live:
+        raise Refused(OPEN_REQUEST if turn.state == Turn.State.WAITING else STILL_WORKING, 409)
+
+
+def _use_again(conversation: Conversation, model: str, why: str = "") -> uuid.UUID | None:
     """Let a new message follow in this chat. Return the id of the latest message. Raises Refused
-    if a turn is running."""
+    if a turn is running. A turn that waits for this person is ended; `why` is the notice about
+    it."""
     latest = lock_latest(conversation)
     now = conversation if latest is None else latest.conversation
     if now.model != model or now.token_id is not None or now.archived_at is not None:
@@ -244,7 +254,9 @@ def _use_again(conversation: Conversation, model: str) -> uuid.UUID | None:
         return messages.values_list("pk", flat=True).last()
     # A live turn is the latest, as no other begins before it is over.
     if latest.is_live:
-        _end_waiting_turn(latest)
+        _end_waiting_turn(
+            latest, why or _("You sent a new message, so the open request was cancelled.")
+        )
     return latest.answer_id
 
 
@@ -271,13 +283,11 @@ def _lock_latest(conversation_id: uuid.UUID) -> QuerySet[Turn]:
     return turns.select_related("conversation").order_by("-created_at")[:1]
 
 
-def _end_waiting_turn(turn: Turn) -> None:
-    """End a turn that waits for this person, who has sent a new message. Raises Refused if it is
-    running."""
+def _end_waiting_turn(turn: Turn, why: str) -> None:
+    """End a turn that waits for this person. Raises Refused if it is running."""
     if turn.state != Turn.State.WAITING:
         raise Refused(STILL_WORKING, 409)
-    sentence = _("You sent a new message, so the open request was cancelled.")
-    end_turn(turn, "stopped", sentence, by=Actor.PERSON)
+    end_turn(turn, "stopped", why, by=Actor.PERSON)
 
 
 def _store_messages(

@@ -5,17 +5,11 @@ import uuid
 
 from django.db import IntegrityError, transaction
 from django.http import Http404
-from django.utils.translation import gettext_lazy
 
 from chatapp.models import Conversation, Member, Message, ToolCall, Turn
 from chatapp.people.refused import Refused
 
 from . import branches, intake
-
-STILL_ANSWERING = gettext_lazy(
-    "The assistant is still working on this chat. Stop it, or wait for its answer. Then switch "
-    "versions."
-)
 
 
 def find_message(person: Member, conversation_id: uuid.UUID, message_id: uuid.UUID) -> Message:
@@ -39,6 +33,12 @@ def count_sent_calls(message: Message) -> int:
     ).count()
 
 
+def has_open_request(message: Message) -> bool:
+    """Return whether a turn of the chat waits for the person, which an edit ends."""
+    turns = Turn.objects.filter(conversation=message.conversation_id, state=Turn.State.WAITING)
+    return turns.exists()
+
+
 def edit_message(
     person: Member, message: Message, *, text: str, model: str, client_id: uuid.UUID | None = None
 ) -> Turn:
@@ -56,8 +56,7 @@ def edit_message(
 def answer_again(person: Member, message: Message, model: str) -> Turn:
     """Queue another answer to a message. Raises Refused.
 
-    The earlier answer and what followed it stay as a version. A turn that waits for the person is
-    ended, as by a new message.
+    The earlier answer and what followed it stay as a version.
     """
     intake.check_may_ask(person, model)
     try:
@@ -74,8 +73,7 @@ def show_version(conversation: Conversation, message_id: uuid.UUID) -> None:
         latest = intake.lock_latest(conversation)
         if latest is None:
             raise Http404("No such message.")
-        if latest.is_live:
-            raise Refused(STILL_ANSWERING, 409)
+        intake.refuse_while_live(latest)
         try:
             branches.show_branch(conversation, message_id, latest.pk)
         except Message.DoesNotExist:

@@ -123,13 +123,23 @@ def open_version(
         branch = find_branch(conversation.pk, message.pk)
         rows = _join_turns(conversation.messages.filter(pk__in=branch))
         newest = rows.filter(created_seq__lte=message.created_seq).order_by("-created_seq")
-        return _build_view(conversation, [*newest[:PART_LENGTH]][::-1])[0]
+        found = [*newest[: PART_LENGTH + 1]]
+        view, _open_parts = _build_view(conversation, found[PART_LENGTH - 1 :: -1])
+        return replace(view, is_whole=len(found) <= PART_LENGTH)
+
+
+class BranchMovedOn(Exception):
+    """An answer on the branch has begun again, so its later frames would bring parts twice."""
 
 
 def load_branch_view(conversation_id: uuid.UUID, before: int) -> ConversationView:
-    """Return the newest of the shown messages that were created before this frame."""
+    """Return the newest of the shown messages that were created before this frame. Raises
+    BranchMovedOn."""
     with snapshot():
-        return _load_part(Conversation.objects.get(pk=conversation_id), before)
+        view = _load_part(Conversation.objects.get(pk=conversation_id), before)
+    if view.live_turn is not None:
+        raise BranchMovedOn
+    return view
 
 
 def find_part(message: Message) -> int | None:
@@ -248,7 +258,8 @@ def _build_message_view(message: Message, parts: list[Part], loaded: _PartFacts)
             version=loaded.versions.get(message.pk),
         )
         # Each of its turns was asked by the same person or program.
-        return _add_asker(question, next(iter(message.turns_asked.all()), None))
+        asked = _add_asker(question, next(iter(message.turns_asked.all()), None))
+        return replace(asked, may_edit=asked.may_edit and message.is_shown)
     turn = _get_turn(message)
     views = [view for part in parts if (view := build_part_view(part, loaded.calls)) is not None]
     has_text = any(part.kind == Part.Kind.TEXT and part.text for part in parts)

@@ -67,7 +67,7 @@ def test_by_keyboard_alone_a_message_is_edited_and_its_first_version_comes_back(
     expect(box(tab)).to_have_value("A draft")
 
 
-def test_an_answer_is_made_anew_and_a_new_message_follows_the_one_that_is_shown(
+def test_an_answer_is_regenerated_and_a_new_message_follows_the_one_that_is_shown(
     visit: Visit,
 ) -> None:
     tab = begin(visit, "Name a river", "The Elbe")

@@ -23,7 +23,7 @@ from .filters import LastActiveFilter
 
 class MessageInline(ReadOnlyMixin, admin.TabularInline):
     model = Message
-    fields = ("created_at", "role", "content")
+    fields = ("created_at", "role", "is_shown", "content")
     readonly_fields = fields
     ordering = ("created_at",)
     extra = 0

@@ -8,8 +8,8 @@ from .conversation import Conversation
 
 
 class Plan(models.Model):
-    """The steps that one call created, shown at that call. The latest plan of a conversation is the
-    one that is ticked; earlier ones stay unchanged.
+    """The steps that one call created, shown at that call. The latest plan on the branch that is
+    shown is the one that is ticked; earlier ones stay unchanged.
 
     `steps` is a list of `{"text": …, "state": "open" | "doing" | "done"}`.
     """

@@ -61,9 +61,10 @@ def handle(context: Context, asked: Input) -> Output:
 
 
 def _load_latest(turn: Turn) -> Plan:
-    """Return the latest plan. The caller holds the lease of the turn, so no other turn of this
-    chat changes it."""
-    mine = Plan.objects.filter(conversation=turn.conversation_id)
+    """Return the latest plan on the branch that is shown. The caller holds the lease of the turn,
+    so no other turn of this chat changes it."""
+    shown = Plan.objects.filter(call__turn__answer__is_shown=True)
+    mine = shown.filter(conversation=turn.conversation_id)
     found = mine.select_related("call__turn").last()
     if found is None:
         raise ToolError(field="steps", message="There is no plan yet: give its steps first.")

@@ -110,7 +110,10 @@ def _find_messages(
     mine: QuerySet[Conversation], words: Sequence[str]
 ) -> Iterator[tuple[Conversation, str]]:
     said = Part.objects.filter(
-        match_any("text", words), kind=Part.Kind.TEXT, message__conversation__in=mine
+        match_any("text", words),
+        kind=Part.Kind.TEXT,
+        message__conversation__in=mine,
+        message__is_shown=True,
     )
     beginnings = said.annotate(beginning=Substr("text", 1, CHARACTERS)).order_by(
         "-message__created_at", "-pk"

@@ -167,6 +167,9 @@ def _render_version(request: MemberRequest, conversation_id: uuid.UUID, given: s
     except ValueError:
         raise Http404("No such message.") from None
     view = open_version(request.user, conversation_id, message_id)
+    message = view.conversation.messages.get(pk=message_id)
+    if message.is_shown:
+        return redirect(build_message_address(message, page_values.message_id(message_id)))
     context: dict[str, Any] = {
         "conversation": view.conversation,
         "view": view,

@@ -2,11 +2,14 @@
 them."""
 
 import uuid
+from http import HTTPStatus
 from typing import Any
 
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils.translation import gettext as _
+from django_htmx.http import HttpResponseClientRedirect
 
 from chatapp.conversations import versions
 from chatapp.conversations.search import read_text
@@ -32,14 +35,18 @@ def edit(request: MemberRequest, conversation_id: uuid.UUID, message_id: uuid.UU
     try:
         if not form.is_valid():
             raise Refused(_("This message is not valid. Reload the page, then send it again."))
-        model = message.conversation.model
+        model = request.POST.get("model") or message.conversation.model
         versions.edit_message(request.user, message, model=model, **form.cleaned_data)
     except Refused as refused:
         text, client_id = form.data.get("text", ""), form.data.get("client_id", "")
         return refused.set_retry(_render_form(request, message, text, client_id, refused))
-    if request.htmx:
-        return HttpResponse(status=204)
-    return redirect("conversation", conversation_id)
+    address = reverse("conversation", args=[conversation_id])
+    if not request.htmx:
+        return redirect(address)
+    # A page of an older part has no place for the new messages.
+    if request.htmx.current_url_abs_path != address:
+        return HttpResponseClientRedirect(address)
+    return HttpResponse(status=204)
 
 
 @for_members("POST")
@@ -64,7 +71,11 @@ def show(request: MemberRequest, conversation_id: uuid.UUID) -> HttpResponse:
         message_id = uuid.UUID(request.POST.get("message", ""))
     except ValueError:
         raise Http404("No such message.") from None
-    return perform(request, conversation, lambda: versions.show_version(conversation, message_id))
+    answer = perform(request, conversation, lambda: versions.show_version(conversation, message_id))
+    # A page without a message box has nothing to keep.
+    has_draft = request.htmx or "text" in request.POST
+    is_switched = answer.status_code == HTTPStatus.OK and not has_draft
+    return redirect("conversation", conversation_id) if is_switched else answer
 
 
 def _render_message(request: MemberRequest, message: Message) -> HttpResponse:
@@ -86,6 +97,8 @@ def _render_form(
         "client_id": client_id,
         "refusal": refused.sentence if refused else "",
         "sent_calls": versions.count_sent_calls(message),
+        "ends_request": versions.has_open_request(message),
+        "in_place": request.htmx,
     }
     status = refused.status if refused else 200
     if request.htmx:

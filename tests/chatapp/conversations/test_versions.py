@@ -10,20 +10,23 @@ from threading import Barrier
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from django.http import Http404
 
-from chatapp.api import access_tokens
+from chatapp.api import access_tokens, apps, direct_calls
 from chatapp.context import attachments, summaries
 from chatapp.conversations import intake, retry, uploads, versions
+from chatapp.conversations.search import Search, search_chats
 from chatapp.engine.runtime import EngineRuntime
 from chatapp.live.page_facts import load_gauge
+from chatapp.live.page_view import PART_LENGTH, find_later_part, find_part
 from chatapp.models import (
     Approval,
     Attachment,
     Conversation,
     Member,
     Message,
+    Plan,
     Summary,
     ToolCall,
     Turn,
@@ -32,16 +35,26 @@ from chatapp.people.refused import Refused
 from chatapp.providers.events import Finished, TextDelta, Usage
 from chatapp.providers.request import AssistantMessage, SaidText, UserMessage
 from chatapp.server.database import in_database
+from chatapp.tools.catalogue import Catalogue
+from chatapp.tools.context import Context
+from chatapp.tools.core import read_conversation, search_conversations
 from chatapp.views.chat.conversations import build_call_address
-from mcpconfig.models import Service
+from mcpconfig.models import Service, ToolDefinition
 from mcpconfig.values.results import ResourceContents, ResourcePart
 from tests import scripted
 from tests.conftest import signed_in
 from tests.dom_tree import parse
 from tests.scripted import Pause, calls, text
 from tests.turns import rows
-from tests.turns.acts import DELETE, get_only_call, wait_for_rest
-from tests.turns.tabs import assert_as_reloaded, caught_up, told, watched, whole_page
+from tests.turns.acts import (
+    DELETE,
+    get_only_call,
+    read_last_outcome,
+    read_notices,
+    wait_for_rest,
+)
+from tests.turns.own_tool_turns import asked_for
+from tests.turns.tabs import assert_as_reloaded, caught_up, gone, told, watched, whole_page
 
 pytestmark = pytest.mark.django_db(transaction=True)
 FIRST = "Tidy up, please"
@@ -319,6 +332,25 @@ async def test_an_edit_withdraws_the_open_approval_and_the_call_does_not_run(
     assert await page(turn) == ["Never mind 2/2", "Fine."]
 
 
+async def test_one_button_does_not_cancel_an_open_approval(
+    runtime: EngineRuntime, turn: Turn, notebook: Service
+) -> None:
+    await answer(runtime, turn, "First answer")
+    scripted.scenes.append(calls(DELETE))
+    waiting = await wait_for_rest(runtime, await send(turn, "Delete it"))
+    for act in (answer_again(turn), show(turn, turn.answer_id)):
+        with pytest.raises(Refused, match="open request") as refused:
+            await act
+        assert refused.value.status == 409
+    assert await in_database(lambda: versions.has_open_request(find(turn)))
+    call = await get_only_call(waiting)
+    assert call.approval.state == Approval.State.OPEN
+    await answer(runtime, edit(turn, "Never mind"), "Fine.")
+    assert await in_database(read_notices, waiting) == [
+        "You edited a message, so the open request was cancelled."
+    ]
+
+
 async def test_the_form_says_how_many_calls_have_run_and_a_hidden_call_is_found(
     runtime: EngineRuntime, turn: Turn, notebook: Service
 ) -> None:
@@ -338,6 +370,159 @@ async def test_the_form_says_how_many_calls_have_run_and_a_hidden_call_is_found(
     assert "Listed." in html
     assert "Fine." not in html
     assert parse(html).button("Switch to this version")["value"] == str(turn.answer_id)
+    assert "Edit message" not in html
+
+
+async def test_a_version_opens_for_its_person_and_in_its_chat_only(
+    runtime: EngineRuntime, turn: Turn, stranger: Member
+) -> None:
+    await answer(runtime, turn, "First answer")
+    await answer(runtime, edit(turn, "Tidy the garden"), "Garden answer")
+
+    def status(person: Member, chat: uuid.UUID, message: object) -> int:
+        return signed_in(person).get(f"/c/{chat}/?version={message}").status_code
+
+    def check() -> None:
+        owner, chat, hidden = turn.conversation.owner, turn.conversation_id, turn.answer_id
+        other = rows.turn(owner, Turn.State.DONE)
+        shown = Message.objects.get(conversation=chat, is_shown=True, role="assistant")
+        assert status(owner, chat, hidden) == 200
+        assert status(stranger, chat, hidden) == 404
+        assert status(owner, other.conversation_id, hidden) == 404
+        assert status(owner, chat, uuid.uuid4()) == 404
+        assert status(owner, chat, "no-id") == 404
+        assert status(owner, chat, shown.pk) == 302  # it is on the page of the chat
+        switched = signed_in(owner).post(f"/c/{chat}/version", {"message": str(hidden)})
+        assert (switched.status_code, switched["location"]) == (302, f"/c/{chat}/")
+
+    await in_database(check)
+
+
+async def test_parts_of_a_long_chat_are_counted_on_the_branch_that_is_shown(
+    runtime: EngineRuntime, turn: Turn
+) -> None:
+    await answer(runtime, turn, "First answer")
+
+    def hide_many() -> None:
+        for number in range(PART_LENGTH):
+            hidden = rows.turn(turn.conversation.owner, Turn.State.DONE, text=f"Hidden {number}")
+            for message in (hidden.question, hidden.answer):
+                seq = 1_000 + number
+                Message.objects.filter(pk=message.pk).update(
+                    conversation=turn.conversation, is_shown=False, created_seq=seq
+                )
+        first = Message.objects.get(pk=turn.question_id)
+        assert find_part(first) is None
+        assert find_later_part(turn.conversation, first.created_seq) is None
+
+    await in_database(hide_many)
+
+
+# --- what reads a chat -----------------------------------------------------------------------
+async def test_a_plan_of_another_version_is_not_ticked(runtime: EngineRuntime, turn: Turn) -> None:
+    scripted.scenes += [calls(asked_for("make-plan", steps=["Dig", "Plant"])), text("Planned.")]
+    await wait_for_rest(runtime, turn)
+    scripted.scenes += [calls(asked_for("make-plan", done=[1])), text("No plan.")]
+    await wait_for_rest(runtime, await edit(turn, "Tidy the garden"))
+    plan = await in_database(Plan.objects.get)
+    assert [step["state"] for step in plan.steps] == ["open", "open"]
+    assert "no plan yet" in read_last_outcome()
+
+
+async def test_tools_and_links_find_what_is_shown(runtime: EngineRuntime, turn: Turn) -> None:
+    await answer(runtime, turn, "An orange bicycle")
+    await answer(runtime, edit(turn, "Tidy the garden"), "A green bicycle")
+
+    def read() -> None:
+        here = rows.turn(turn.conversation.owner, Turn.State.DONE)
+        context = Context(person=turn.conversation.owner, catalogue=Catalogue(), turn=here)
+        asked = read_conversation.Input(conversation=str(turn.conversation_id))
+        said = [each.text for each in read_conversation.read(context, asked).messages]
+        assert said == ["Tidy the garden", "A green bicycle"]
+        for words, count in (("orange", 0), ("green", 1)):
+            asked_words = search_conversations.Input(words=words)
+            assert len(search_conversations.read(context, asked_words).found) == count
+            found = search_chats(turn.conversation.owner, Search(text=words))
+            assert len(found.chats) == 1  # the person finds both
+
+    await in_database(read)
+
+
+async def test_an_undone_summary_stays_undone_for_another_answer(
+    runtime: EngineRuntime, turn: Turn
+) -> None:
+    await answer(runtime, turn, "First answer")
+    chat = turn.conversation
+
+    def undo() -> None:
+        notice = rows.said(turn, "A summary is used.", kind="notice", notice_kind="summary")
+        Summary.objects.create(
+            conversation=chat, part=notice, turns=1, text="Notes", model="m", is_used=False
+        )
+
+    await in_database(undo)
+    await answer(runtime, answer_again(turn), "Second answer")
+    assert await in_database(summaries.was_undone, chat)
+
+
+async def test_what_an_app_of_a_hidden_version_asks_is_refused(
+    runtime: EngineRuntime, turn: Turn, notebook: Service
+) -> None:
+    scripted.scenes += [calls(("notebook_list_notes", "{}")), text("Listed.")]
+    await wait_for_rest(runtime, turn)
+    call = await get_only_call(turn)
+    await answer(runtime, edit(turn, "Never mind"), "Fine.")
+
+    def ask() -> None:
+        shown = ToolCall.objects.select_related("turn__conversation").get(pk=call.pk)
+        definition = ToolDefinition.objects.get(name="list_notes")
+        apps._accept(turn.conversation.owner, shown, definition, "{}")
+
+    with pytest.raises(Refused, match="another version"):
+        await in_database(ask)
+    assert await in_database(ToolCall.objects.count) == 1
+
+
+async def test_what_begins_without_a_model_follows_the_version_that_is_shown(
+    runtime: EngineRuntime, turn: Turn
+) -> None:
+    await answer(runtime, turn, "First answer")
+    await answer(runtime, edit(turn, "Tidy the garden"), "Garden answer")
+    await show(turn, turn.question_id)
+
+    def begin() -> ToolCall:
+        with transaction.atomic():
+            return direct_calls.begin_turn(
+                turn.conversation,
+                words="An app asks.",
+                turn={"model": scripted.MODEL},
+                call={"tool_id": "current-time", "tool_name": "current-time", "arguments": "{}"},
+            )
+
+    call = await in_database(begin)
+    assert call.turn.question.parent_id == turn.answer_id
+    await in_database(assert_one_branch, turn.conversation_id)
+
+
+async def test_a_late_frame_of_another_branch_makes_pages_load_the_state(
+    runtime: EngineRuntime, turn: Turn
+) -> None:
+    """Another process renders the event when the answer on the branch has begun again."""
+    await answer(runtime, turn, "First answer")
+    await answer(runtime, edit(turn, "Tidy the garden"), "Garden answer")
+    feed, tab = await watched(turn, gone(await in_database(whole_page, turn.conversation)))
+    try:
+        await show(turn, turn.answer_id)
+        await in_database(Turn.objects.filter(pk=turn.pk).update, state=Turn.State.RUNNING)
+        await told(feed, turn)
+        async with asyncio.timeout(60):
+            while not tab.drops:
+                tab.moved.clear()
+                await tab.moved.wait()
+        await feed.join(tab, tab.last)
+        await assert_as_reloaded(tab, turn.conversation)
+    finally:
+        feed.close()
 
 
 # --- at the same moment ----------------------------------------------------------------------
@@ -422,7 +607,7 @@ async def test_a_message_that_another_tab_has_edited_is_not_edited_again(
     await answer(runtime, turn, "First answer")
     await answer(runtime, edit(turn, "Tidy the garden"), "Garden answer")
     for act in (edit(turn, "Tidy the shed"), answer_again(turn)):
-        with pytest.raises(Refused, match="Reload the page") as refused:
+        with pytest.raises(Refused, match="reload the page") as refused:
             await act
         assert refused.value.status == 409
     assert await page(turn) == ["Tidy the garden 2/2", "Garden answer"]
@@ -483,6 +668,17 @@ def test_the_form_works_without_a_script_and_keeps_what_was_typed(
     accepted = client.post(f"{address}edit", sent)
     assert (accepted.status_code, accepted["location"]) == (302, f"/c/{turn.conversation_id}/")
     assert "Tidy the garden" in client.get(accepted["location"]).content.decode()
+
+
+def test_a_page_without_a_place_for_the_new_messages_is_left(turn: Turn, owner: Member) -> None:
+    Turn.objects.update(state=Turn.State.DONE)
+    chat = f"/c/{turn.conversation_id}/"
+    address, sent = f"{chat}messages/{turn.question_id}/edit", {"text": "Tidy the garden"}
+    older = {"HX-Request": "true", "HX-Current-URL": f"http://testserver{chat}?before=9"}
+    accepted = signed_in(owner).post(address, sent, headers=older)
+    assert (accepted.status_code, accepted["HX-Redirect"]) == (200, chat)
+    form = parse(signed_in(owner).get(address).content.decode()).one("form", class_="edit")
+    assert not [name for name in form.attributes if name.startswith("hx-")]
 
 
 def test_a_closed_form_shows_the_message_again(turn: Turn, owner: Member) -> None:
