@@ -117,10 +117,10 @@ def test_a_waiting_answer_says_what_it_waits_for(owner: Member) -> None:
 @pytest.mark.parametrize(
     ("state", "reason", "word", "ways_on"),
     [
-        (Turn.State.DONE, "complete", "demo", []),
-        (Turn.State.DONE, "length", "demo", ["Continue"]),
-        (Turn.State.STOPPED, "stopped", "Stopped", ["Try again", "Continue"]),
-        (Turn.State.FAILED, "failed", "Interrupted", ["Try again"]),
+        (Turn.State.DONE, "complete", "demo", ["Copy answer", "Regenerate answer"]),
+        (Turn.State.DONE, "length", "demo", ["Continue", "Copy answer", "Regenerate answer"]),
+        (Turn.State.STOPPED, "stopped", "Stopped", ["Try again", "Continue", "Copy answer"]),
+        (Turn.State.FAILED, "failed", "Interrupted", ["Try again", "Copy answer"]),
     ],
 )
 def test_a_finished_answer_says_how_it_ended_and_what_it_took(
@@ -133,7 +133,7 @@ def test_a_finished_answer_says_how_it_ended_and_what_it_took(
     (figures,) = status.with_class("num")
     assert figures.text.startswith(word)
     assert figures.text.endswith("40 tokens")
-    assert status.buttons() == [*ways_on, "Copy answer"]
+    assert status.buttons() == ways_on
 
 
 def test_a_status_is_the_same_whoever_counted_its_tokens(owner: Member) -> None:
