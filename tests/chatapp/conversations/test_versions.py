@@ -202,8 +202,8 @@ async def test_the_gauge_is_about_the_branch_that_is_shown(
     runtime: EngineRuntime, turn: Turn
 ) -> None:
     async def ask(asked: Turn | Awaitable[Turn], tokens: int) -> None:
-        used = [TextDelta(text="Done"), Usage(input_tokens=tokens), Finished(reason="stop")]
-        scripted.scenes.append([*used])
+        used = Usage(input_tokens=tokens)
+        scripted.scenes.append([TextDelta(text="Done"), used, Finished(reason="stop")])
         await wait_for_rest(runtime, asked if isinstance(asked, Turn) else await asked)
 
     await ask(turn, 700)
@@ -510,7 +510,8 @@ async def test_a_late_frame_of_another_branch_makes_pages_load_the_state(
     """Another process renders the event when the answer on the branch has begun again."""
     await answer(runtime, turn, "First answer")
     await answer(runtime, edit(turn, "Tidy the garden"), "Garden answer")
-    feed, tab = await watched(turn, gone(await in_database(whole_page, turn.conversation)))
+    tab = gone(await in_database(whole_page, turn.conversation))
+    feed, _tab = await watched(turn, tab)
     try:
         await show(turn, turn.answer_id)
         await in_database(Turn.objects.filter(pk=turn.pk).update, state=Turn.State.RUNNING)
