@@ -115,7 +115,7 @@ def test_who_is_signed_out_is_shown_the_door(client: Client, owner: Member) -> N
 def test_an_attachment_that_was_sent_leads_back_to_its_chat(
     owner_client: Client, owner: Member
 ) -> None:
-    message = Message.objects.get(turn_asked=rows.turn(owner))
+    message = Message.objects.get(turns_asked=rows.turn(owner))
     part = Part.objects.create(message=message, position=1, kind=Part.Kind.FILE)
     file = keep_attachment(owner, {"uri": "room://a", "text": "<b>Hello</b>"}, part=part)
     page = parse(owner_client.get(f"/attachments/{file.pk}/").content.decode())
