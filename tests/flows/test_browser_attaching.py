@@ -11,7 +11,7 @@ from tests.wire.script import Answer, Tool
 
 from .browser import House, Visit, ask_in_new_chat, box, button, fill_house, write
 
-pytestmark = [pytest.mark.gate, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 TYPED = "**/attach/typed"
 
 
@@ -44,7 +44,7 @@ def attach_notice(tab: Page) -> None:
     expect(tab.get_by_role("checkbox", name="Notice")).to_be_focused()
 
 
-@pytest.mark.parametrize("javascript", [pytest.param(True, marks=pytest.mark.long), False])
+@pytest.mark.parametrize("javascript", [True, False])
 def test_a_resource_is_attached_and_sent_with_what_was_written(
     visit: Visit, house: House, room: None, javascript: bool
 ) -> None:
@@ -85,7 +85,6 @@ def test_an_attachment_that_is_unticked_stays_here(visit: Visit, house: House, r
     expect(tab.locator(".turn .attachments")).to_have_count(0)
 
 
-@pytest.mark.long
 def test_a_prompt_is_found_by_a_slash_filled_in_and_sent_by_the_person(
     visit: Visit, house: House, room: None
 ) -> None:
@@ -152,7 +151,6 @@ def test_a_list_that_comes_after_the_form_does_not_replace_it(visit: Visit, room
     expect(tab.locator("#picker")).to_be_empty()
 
 
-@pytest.mark.long
 def test_what_a_tool_shows_is_drawn_and_its_link_opened_here(
     visit: Visit, house: House, room: None
 ) -> None:

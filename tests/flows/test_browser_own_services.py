@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from .browser import House, Visit, button, fill_house
 
-pytestmark = [pytest.mark.gate, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 
 ALLOW = "\n".join(
     [
@@ -101,7 +101,6 @@ def test_a_person_tells_the_assistant_about_a_service(visit: Visit) -> None:
         expect(tab.get_by_role("heading", name="Your instructions")).to_be_visible()
 
 
-@pytest.mark.long
 def test_an_admin_imports_what_an_editor_keeps(visit: Visit, house: House) -> None:
     entries = {
         "wiki": {"url": "https://wiki.example/mcp", "headers": {"X-Key": "${input:key}"}},

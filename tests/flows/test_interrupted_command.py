@@ -14,7 +14,7 @@ from .model_server import answering
 from .server import ROOT, Installation
 from .story import Storyteller
 
-pytestmark = pytest.mark.gate
+pytestmark = pytest.mark.long
 
 
 def test_an_interrupted_chat_is_quiet_and_its_turn_goes_on(tmp_path: Path) -> None:

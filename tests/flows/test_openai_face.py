@@ -16,7 +16,7 @@ from .journey import installation
 from .server import Installation, Server, eventually
 from .story import World, build_story, last_word, world
 
-pytestmark = [pytest.mark.gate, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 MODEL = "openai:gpt-5"
 
 
@@ -66,7 +66,6 @@ def name() -> str:
     return f"thing{uuid.uuid4().hex[:10]}"
 
 
-@pytest.mark.long
 def test_a_long_answer_comes_in_pieces_and_whole(home: Any, name: str) -> None:
     _, _, program = home
     chunks = list(program.ask(f"Tell {name}", stream=True))
@@ -75,7 +74,6 @@ def test_a_long_answer_comes_in_pieces_and_whole(home: Any, name: str) -> None:
     assert sum(map(bool, pieces)) > 5
 
 
-@pytest.mark.long
 def test_a_program_that_goes_away_stops_nothing_and_may_come_back(
     home: Any, parties: World, name: str
 ) -> None:
@@ -86,7 +84,6 @@ def test_a_program_that_goes_away_stops_nothing_and_may_come_back(
     assert parties.model.asked_about(name) == 1
 
 
-@pytest.mark.long
 def test_a_server_killed_in_a_stream_gives_the_whole_answer_to_who_asks_again(
     home: Any, name: str
 ) -> None:
@@ -112,7 +109,6 @@ def test_what_a_person_approves_elsewhere_runs_once(home: Any, parties: World, n
     assert parties.executions(name) == 1
 
 
-@pytest.mark.long
 def test_a_denied_call_is_told_to_the_model_and_the_turn_ends(
     home: Any, parties: World, name: str
 ) -> None:

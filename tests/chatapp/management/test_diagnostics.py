@@ -358,20 +358,14 @@ def test_a_service_that_does_not_answer_now_is_found() -> None:
 
 
 # --- PostgreSQL --------------------------------------------------------------------------------
-@pytest.mark.gate
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("setting", "fault"),
     [
         ("", ""),
         ("synchronous_commit = off", "synchronous_commit is off"),
-        pytest.param(
-            "default_transaction_isolation = serializable",
-            "transaction_isolation is serializable",
-            marks=pytest.mark.long,
-        ),
-        pytest.param(
-            "default_transaction_read_only = on", "It refuses writes", marks=pytest.mark.long
-        ),
+        ("default_transaction_isolation = serializable", "transaction_isolation is serializable"),
+        ("default_transaction_read_only = on", "It refuses writes"),
     ],
 )
 def test_postgresql_is_looked_at_too(tmp_path: Path, setting: str, fault: str) -> None:
