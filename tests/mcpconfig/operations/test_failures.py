@@ -24,7 +24,7 @@ ACT = {"name": "act", "input_schema": {"type": "object"}}
 
 @pytest.fixture(autouse=True)
 def _short_waits(settings: LazySettings) -> None:
-    settings.MCP_TOTAL_SECONDS = 5  # a slow machine takes two to refuse a flood
+    settings.MCP_TOTAL_SECONDS = 10  # a busy machine takes four to refuse a flood
     settings.MCP_IDLE_SECONDS = 0.5
 
 
