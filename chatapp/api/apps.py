@@ -17,8 +17,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from chatapp.context.withheld_results import describe_withheld, is_visible_to_model
-from chatapp.conversations.intake import lock_latest
-from chatapp.models import App, AppContents, Conversation, Member, Message, ToolCall, Turn
+from chatapp.conversations.intake import is_shown, lock_latest
+from chatapp.models import App, AppContents, Conversation, Member, ToolCall, Turn
 from chatapp.people.refused import Refused
 from chatapp.permissions.binding import UnreadableArguments, canonical_arguments
 from chatapp.rendering.call_values import find_app_uri
@@ -123,7 +123,7 @@ def _accept(
     person: Member, shown: ToolCall, definition: ToolDefinition, arguments: str
 ) -> ToolCall:
     lock_latest(shown.turn.conversation)
-    if not Message.objects.filter(pk=shown.turn.answer_id, is_shown=True).exists():
+    if not is_shown(shown.turn):
         raise Refused(HIDDEN, 409)
     conversation = Conversation.objects.select_for_update().get(pk=shown.turn.conversation_id)
     _check_pace(shown)

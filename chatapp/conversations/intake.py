@@ -178,16 +178,8 @@ def _accept_edited(edited: Message, text: str, model: str, client_id: uuid.UUID 
     hidden = branches.hide_branch(edited, with_message=True)
     question, answer = _store_messages(conversation, edited.parent_id, text, client_id)
     attaching.attach_to_message(question, attaching.copy_attachments(edited))
-    turn = Turn(
-        conversation=conversation,
-        question=question,
-        answer=answer,
-        model=model,
-        services=_find_services(edited),
-    )
-    _queue(turn, [hidden, journal.message_entry(question)])
-    branches.mark_branched(conversation.pk)
-    return turn
+    entries = [hidden, journal.message_entry(question)]
+    return _queue_version(answer, model, _find_services(edited), entries)
 
 
 def accept_other_answer(question: Message, model: str) -> Turn:
@@ -199,15 +191,22 @@ def accept_other_answer(question: Message, model: str) -> Turn:
     hidden = branches.hide_branch(question, with_message=False)
     answer = Message(conversation=conversation, parent=question, role=Message.Role.ASSISTANT)
     insert_rows([answer])
+    return _queue_version(answer, model, _find_services(question), [hidden])
+
+
+def _queue_version(
+    answer: Message, model: str, services: list[str] | None, entries: list[Entry]
+) -> Turn:
+    """Store the turn of a new version, and these entries before its own."""
     turn = Turn(
-        conversation=conversation,
-        question=question,
+        conversation=answer.conversation,
+        question=answer.parent,
         answer=answer,
         model=model,
-        services=_find_services(question),
+        services=services,
     )
-    _queue(turn, [hidden])
-    branches.mark_branched(conversation.pk)
+    _queue(turn, entries)
+    branches.mark_branched(answer.conversation_id)
     return turn
 
 
@@ -266,12 +265,13 @@ def lock_latest(conversation: Conversation) -> Turn | None:
     before the conversation."""
     latest = _lock_latest.first(conversation.pk)
     # Another version may have been shown while this waited for the lock.
-    while latest is not None and latest.conversation.branched_seq and not _is_shown(latest):
+    while latest is not None and latest.conversation.branched_seq and not is_shown(latest):
         latest = _lock_latest.first(conversation.pk)
     return latest
 
 
-def _is_shown(turn: Turn) -> bool:
+def is_shown(turn: Turn) -> bool:
+    """Return whether pages show the answer of this turn, as the database has it now."""
     return Message.objects.filter(pk=turn.answer_id, is_shown=True).exists()
 
 
