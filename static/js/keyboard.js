@@ -8,15 +8,15 @@
     element.matches("button") ? element.click() : element.focus();
   });
 
-  // What replaces a decided card gets its focus.
-  let decided = "";
-  document.addEventListener("htmx:config:request", ({ target }) => {
-    decided = target.closest("[data-card]:focus-within")?.id || "";
+  // Focus what replaces a decided card.
+  let decided;
+  document.addEventListener("htmx:config:request", ({ target: at, detail }) => {
+    if (at.closest("[data-card]:focus-within")) decided = detail.ctx;
   });
-  const goOn = ({ type }) => {
-    const place = document.getElementById(decided), asks = place?.matches("[data-card]");
-    if (!place || (asks && type === "painted")) return;
-    decided = "";
+  const goOn = ({ detail }) => {
+    const place = document.getElementById(decided?.target?.id), asks = place?.matches("[data-card]");
+    if (!place || asks && detail?.ctx !== decided) return;
+    decided = 0;
     const next = asks ? place : document.querySelector("[data-card]") || place.querySelector("summary");
     if (document.activeElement === document.body) next?.focus();
   };

@@ -1,7 +1,11 @@
 """What may decide in a browser, and who: nothing quick, nothing by accident, nobody else."""
 
+import time
+from urllib.parse import parse_qsl, urlencode
+
 import pytest
-from playwright.sync_api import expect
+from django.core.signing import Signer
+from playwright.sync_api import Route, expect
 
 from tests.wire.script import Answer, Tool
 
@@ -34,12 +38,23 @@ def deletion(visit: Visit, name: str) -> str:
     )
 
 
-@pytest.mark.long  # on a busy machine the click comes later
+def send_as_just_rendered(route: Route, visit: Visit) -> None:
+    """Send a decision whose card was rendered now: a busy machine brings cards late."""
+    fields = dict(parse_qsl(route.request.post_data or ""))
+    secret = (visit.house.installation.folder / "secret_key").read_text().strip()
+    signer = Signer(key=secret, salt="chatapp.approval.shown_at")
+    call, _, _ = signer.unsign(fields["shown_at"]).partition(":")
+    fields["shown_at"] = signer.sign(f"{call}:{time.time():.3f}")
+    route.continue_(post_data=urlencode(fields))
+
+
+@pytest.mark.long
 def test_a_click_100_ms_after_the_card_appeared_runs_nothing_and_says_why(visit: Visit) -> None:
     visit.witness.excuse("status of 409")
     tab = visit.tab()
     ask_in_new_chat(tab, visit.house.model.answers("Good day", Answer(text="Good day to you.")))
     expect_over(tab)
+    tab.route("**/decide", lambda route: send_as_just_rendered(route, visit), times=1)
     tab.evaluate(CLICK_AFTER_100_MS)
     ask(tab, deletion(visit, "hasty"))
     expect(tab.locator("body[data-clicked]")).to_have_count(1)
@@ -79,6 +94,28 @@ def test_a_double_click_on_run_once_runs_it_once(visit: Visit) -> None:
     expect(region(tab)).to_contain_text("All is done with twice.")
     expect_over(tab)
     assert visit.executions("twice") == 1
+
+
+@pytest.mark.long
+def test_the_focus_goes_on_although_the_sidebar_is_asked_for_before_the_decision_is_answered(
+    visit: Visit,
+) -> None:
+    tab = visit.tab()
+    ask_in_new_chat(tab, deletion(visit, "focus"))
+    question = card(tab, "delete thing")
+    expect(question).to_be_visible()
+    tick_as_read(tab)
+    held: list[Route] = []
+    tab.route("**/decide", lambda route: held.append(route))
+    with tab.expect_request("**/decide"):
+        button(question, "Allow once").press("Enter")
+    with tab.expect_response("**/sidebar/"):
+        tab.evaluate("htmx.trigger('#sidebar-list', 'refresh')")
+    expect(tab.locator("#sidebar-list.htmx-request")).to_have_count(0)
+    expect(question).to_be_visible()
+    held.pop().continue_()
+    expect(region(tab)).to_contain_text("All is done with focus.")
+    expect(tab.locator("details.tool > summary")).to_be_focused()
 
 
 def test_another_member_finds_neither_the_conversation_nor_its_approval(visit: Visit) -> None:

@@ -28,14 +28,14 @@ SELECT = """() => {
 }"""
 
 
-def tale(visit: Visit, name: str, paragraphs: int = PARAGRAPHS) -> str:
+def tale(visit: Visit, name: str, paragraphs: int = PARAGRAPHS, delay_ms: float = 8) -> str:
     """A question with a long answer, whose paragraphs come over some seconds."""
     text = "\n\n".join(
         f"Paragraph {number} of the tale of *{name}* with `code {number}`, a [link]"
         f"(https://example.org/{number}) and a list:\n\n- one\n- two"
         for number in range(1, paragraphs + 1)
     )
-    answer = Answer(text=f"{text}\n\nThe tale of {name} is over.", chunk=12, delay_ms=8)
+    answer = Answer(text=f"{text}\n\nThe tale of {name} is over.", chunk=12, delay_ms=delay_ms)
     return visit.house.model.answers(f"Tell {name}", answer)
 
 
@@ -59,7 +59,7 @@ def assert_streaming(tab: Page) -> None:
 @pytest.mark.long
 def test_a_reload_in_the_middle_gives_the_bytes_of_a_tab_that_never_left(visit: Visit) -> None:
     stays, leaves = visit.tab(), visit.tab()
-    ask_in_new_chat(stays, tale(visit, "reload"))
+    ask_in_new_chat(stays, tale(visit, "reload", delay_ms=30))
     leaves.goto(stays.url)
     for number in (3, 8, 16):
         has_come_to(leaves, number)
@@ -75,7 +75,7 @@ def test_a_reload_in_the_middle_gives_the_bytes_of_a_tab_that_never_left(visit: 
 @pytest.mark.long
 def test_a_tab_in_the_background_ends_with_the_same_text(visit: Visit) -> None:
     front, back = visit.tab(), visit.tab()
-    ask_in_new_chat(front, tale(visit, "background"))
+    ask_in_new_chat(front, tale(visit, "background", delay_ms=30))
     back.goto(front.url)
     has_come_to(back, 3)
     back.evaluate(HIDE)

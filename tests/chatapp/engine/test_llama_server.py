@@ -36,7 +36,7 @@ from tests.turns.acts import read_text, wait_for_rest
 pytestmark = [
     pytest.mark.long,
     pytest.mark.django_db(transaction=True),
-    pytest.mark.timeout(600),
+    pytest.mark.timeout(900),
 ]
 TOOL, ARGUMENTS = "add", '{"a": 2, "b": 3}'
 NUMBERS = {"a": {"type": "integer"}, "b": {"type": "integer"}}
@@ -55,7 +55,7 @@ def llama(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     subprocess.run(
         [str(python), str(FOLDER.parent / "pair_weights.py"), str(weights), TOOL, ARGUMENTS],
         check=True,
-        timeout=120,
+        timeout=300,
     )
     programs = next(python.parents[1].glob("lib/python*/site-packages/skulk_llama_server_*/bin"))
     program = programs / "llama-server"
@@ -81,7 +81,7 @@ def llama(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def wait_for_health(address: str, server: "subprocess.Popen[bytes]", log: Path) -> None:
-    until = time.monotonic() + 120
+    until = time.monotonic() + 300
     while time.monotonic() < until:
         assert server.poll() is None, log.read_text()[-2_000:]
         try:
