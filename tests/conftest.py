@@ -3,8 +3,9 @@
 import gc
 import json
 import os
+import re
 import signal
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -74,9 +75,28 @@ def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -
     ]
 
 
+# What `make test-gate`, `make test-long` and `make test` ask for. A file is searched for its marks
+# before it is imported: importing all files takes half a minute in each process.
+ALL_SLOW = re.compile(r"^pytestmark = (?:\[[^\]]*)?pytest\.mark\.(?:gate|long)\b", re.MULTILINE)
+LANES: dict[str, Callable[[str], bool]] = {
+    "gate and not long": lambda text: "mark.gate" in text,
+    "long": lambda text: "mark.long" in text,
+    "not gate and not long": lambda text: not ALL_SLOW.search(text),
+}
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out files without a test of the lane that is run."""
+    holds_tests = LANES.get(config.option.markexpr)
+    if not holds_tests or not collection_path.match("test_*.py"):
+        return None
+    return not holds_tests(collection_path.read_text()) or None
+
+
 DURATIONS = Path(__file__).with_name("durations.json")
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Begin with the files that take longest, so that no process is left with one at the end.
 
@@ -84,6 +104,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """
     seconds: dict[str, float] = json.loads(DURATIONS.read_text())
     root = config.rootpath
+    texts = {item.path: item.path.read_text() for item in items if item.path.suffix == ".py"}
+    for item in items:
+        for lane in ("gate", "long"):
+            if item.get_closest_marker(lane) and f"mark.{lane}" not in texts[item.path]:
+                raise pytest.UsageError(f"{item.path} must name pytest.mark.{lane} itself.")
     items.sort(key=lambda item: -seconds.get(item.path.relative_to(root).as_posix(), 1.0))
 
 

@@ -14,16 +14,10 @@ BENCHMARKS = sorted(
 # As `benchmarks.report` prints it: two spaces, what it is, a number and its unit.
 FIGURE = re.compile(r"^  \S.*  +-?\d[\d,.]* \S+", re.MULTILINE)
 
-pytestmark = [pytest.mark.gate, pytest.mark.timeout(300)]
 
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "relay",
-        *(pytest.param(each, marks=pytest.mark.long) for each in BENCHMARKS if each != "relay"),
-    ],
-)
+@pytest.mark.long
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("name", BENCHMARKS)
 def test_a_benchmark_prints_figures(name: str) -> None:
     command = [sys.executable, "-m", f"benchmarks.{name}", "--smoke"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=240)

@@ -38,7 +38,10 @@ def tab_to(tab: Page, wanted: Locator) -> None:
     raise AssertionError("It cannot be reached by keyboard.")
 
 
-@pytest.mark.parametrize("size", [None, PHONE], ids=["laptop", "phone"])
+@pytest.mark.parametrize(
+    "size",
+    [pytest.param(None, id="laptop"), pytest.param(PHONE, id="phone", marks=pytest.mark.long)],
+)
 def test_every_state_says_its_word(visit: Visit, filled: str, size: dict[str, int] | None) -> None:
     tab = visit.tab(viewport=size) if size else visit.tab()
     tab.goto(filled)
@@ -117,6 +120,7 @@ def test_the_buttons_of_a_long_card_stay_in_reach_on_a_phone(visit: Visit) -> No
     assert visit.executions("reached") == 0
 
 
+@pytest.mark.long
 def test_two_pages_follow_one_decision(visit: Visit) -> None:
     first = visit.tab()
     ask_in_new_chat(first, deletion(visit, "shared"))

@@ -93,6 +93,7 @@ def test_a_fact_is_allowed_once_with_other_words_and_stands_on_its_page(visit: V
     expect(fact).to_have_count(0)
 
 
+@pytest.mark.long
 def test_a_tool_is_allowed_for_the_chat_by_keyboard_alone(visit: Visit) -> None:
     def slow(name: str) -> str:
         call = step("things_slow_thing", name=name, seconds=0)

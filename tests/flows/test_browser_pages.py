@@ -111,6 +111,7 @@ def test_what_streams_into_a_page_keeps_the_policy(visit: Visit) -> None:
         expect(tab.locator(f".prose {selector}").first).to_be_visible()
 
 
+@pytest.mark.long
 def test_the_door_and_its_refusals_keep_the_policy(visit: Visit) -> None:
     visit.witness.excuse("status of 4")
     tab = visit.tab("")

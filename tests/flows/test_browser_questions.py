@@ -13,7 +13,7 @@ from tests.wire.script import Answer, Tool
 from .browser import House, Visit, ask_in_new_chat, button, fill_house
 from .server import eventually
 
-pytestmark = [pytest.mark.gate, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 CROSS = Answer(tools=(Tool(name="gate_cross", arguments={"who": "Ada"}),))
 
 
@@ -39,7 +39,6 @@ def question(tab: Page) -> Locator:
     return tab.get_by_role("group", name="Question: cross · The gate")
 
 
-@pytest.mark.long
 def test_a_page_is_opened_first_and_the_call_goes_on_from_another_device(
     visit: Visit, house: House, gate: Tollgate
 ) -> None:

@@ -22,7 +22,7 @@ VERBS = ("Delete", "Read")
 SIDE_BY_SIDE = {"REDIS_URL": f"{REDIS}/11"}
 
 # Where the process is killed, what was asked, and whether the person is asked about the outcome.
-# The gate has the points beside a commit and beside the network; the long lane has all.
+# The gate has points beside a commit and before the network; the long lane has all.
 POINTS = [
     (FaultPoint.MESSAGE_STORED_UNCOMMITTED, 1, "Delete", False),
     pytest.param(FaultPoint.TURN_FOUND, 1, "Delete", False, marks=pytest.mark.long),
@@ -36,7 +36,7 @@ POINTS = [
     pytest.param(FaultPoint.APPROVAL_ANSWERED, 1, "Delete", False, marks=pytest.mark.long),
     (FaultPoint.CALL_STORED_AS_SENDING, 1, "Delete", True),
     pytest.param(FaultPoint.CALL_STORED_AS_SENDING, 1, "Read", True, marks=pytest.mark.long),
-    (FaultPoint.CALL_ANSWERED, 1, "Delete", True),
+    pytest.param(FaultPoint.CALL_ANSWERED, 1, "Delete", True, marks=pytest.mark.long),
     pytest.param(FaultPoint.CALL_ANSWERED, 1, "Read", True, marks=pytest.mark.long),
     pytest.param(FaultPoint.NEXT_STEP_CHOSEN, 1, "Delete", False, marks=pytest.mark.long),
     pytest.param(
@@ -109,6 +109,7 @@ def test_a_server_killed_while_the_service_works_shows_an_unknown_outcome(place:
     assert_well_ended(place, journey, page, is_asked=True)
 
 
+@pytest.mark.long
 def test_only_a_persons_word_sends_a_call_again(place: Place) -> None:
     place.server.strike(FaultPoint.CALL_ANSWERED)
     journey = place.journey("Read")

@@ -234,7 +234,7 @@ def notify_layer(layer_named: str, settings: Any) -> Iterator[None]:
     drop_postgresql(url)
 
 
-@pytest.mark.gate
+@pytest.mark.long
 async def test_hints_of_postgresql_alone_bring_another_process_up_to_date(
     notify_layer: None, without_poll: None, runtime: EngineRuntime, other: Hub, turn: Turn
 ) -> None:

@@ -13,10 +13,10 @@ from tests.migrated import (
     run_on_postgresql,
 )
 
-pytestmark = [pytest.mark.gate, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 
 
-@pytest.mark.parametrize("kind", ["sqlite", pytest.param("postgresql", marks=pytest.mark.long)])
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
 def test_servers_that_start_together_set_the_database_up_once(tmp_path: Path, kind: str) -> None:
     with contextlib.ExitStack() as stack:
         url = f"sqlite:///{tmp_path}/new.sqlite3"

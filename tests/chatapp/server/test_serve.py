@@ -148,6 +148,7 @@ def test_sigterm_ends_the_server_as_done(first_start: tuple[Served, int, dict[st
     assert first_start[1] == 0
 
 
+@pytest.mark.long
 @pytest.mark.gate
 def test_a_warm_start_is_quick_and_prints_a_new_link_until_a_password_is_set(
     place: Path, first_start: tuple[Served, int, dict[str, int]]
@@ -226,6 +227,7 @@ def test_a_port_or_a_number_of_workers_that_cannot_be_is_wrong_usage(
     assert "Traceback" not in result.stderr
 
 
+@pytest.mark.long
 @pytest.mark.gate
 @pytest.mark.usefixtures("first_start")
 def test_two_workers_serve_one_port(place: Path) -> None:
@@ -247,6 +249,7 @@ def is_running(pid: str) -> bool:
         return False
 
 
+@pytest.mark.long
 @pytest.mark.gate
 @pytest.mark.usefixtures("first_start")
 def test_a_killed_parent_takes_its_workers_with_it(place: Path) -> None:

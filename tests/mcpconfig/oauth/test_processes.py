@@ -24,7 +24,7 @@ from mcpconfig.values.acting import Acting
 
 from .conftest import Browser, Peers, browse
 
-pytestmark = [pytest.mark.gate, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -99,7 +99,6 @@ async def make_due() -> None:
     await OAuthGrant.objects.aupdate(renew_at=past, expires_at=past)
 
 
-@pytest.mark.long
 async def test_twenty_calls_of_four_processes_ask_for_one_new_token(
     service: Service, ada: Acting, browser: Browser, peers: Peers, workers: Workers
 ) -> None:
@@ -133,7 +132,6 @@ async def test_a_sign_in_that_one_process_began_is_finished_by_another(
     assert await asyncio.to_thread(second.hear) == {"error": "sign_in_needed"}
 
 
-@pytest.mark.long
 async def test_a_process_that_is_killed_while_it_renews_does_not_end_the_sign_in(
     service: Service, ada: Acting, browser: Browser, peers: Peers, workers: Workers
 ) -> None:

@@ -285,7 +285,7 @@ async def test_what_waits_is_bounded(
     assert await Exchange.objects.filter(rpc_method="tools/list").acount() == 3
 
 
-@pytest.mark.gate
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_a_command_that_ends_at_once_leaves_its_trace(modern: Served, tmp_path: Path) -> None:
     environment = {**os.environ, "VAR_DIR": str(tmp_path), "TRACE_DELAY_SECONDS": "30"}
