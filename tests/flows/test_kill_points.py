@@ -89,7 +89,7 @@ def test_a_server_killed_anywhere_loses_nothing_and_sends_nothing_twice(
     page = journey.to_the_end()
     assert_well_ended(place, journey, page, is_asked=is_asked)
     is_accepted = point != FaultPoint.MESSAGE_STORED_UNCOMMITTED
-    assert is_accepted or journey.messages_sent == 2, "It died before it had accepted anything."
+    assert is_accepted or journey.messages_sent > 1, "It died before it had accepted anything."
 
 
 @pytest.mark.long

@@ -34,7 +34,7 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 # The SDK gives up a stream that ends again and again after two seconds, and a busy machine takes
 # four to refuse a flood.
 TOTAL_SECONDS = 10.0
-MOST_LAG_SECONDS = 0.4
+MOST_LAG_SECONDS = 1.0
 MOST_EXTRA_BYTES = 48 * 1024 * 1024
 TRIES = 3
 ACT = {"name": "act", "input_schema": {"type": "object"}}
