@@ -93,6 +93,15 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return not holds_tests(collection_path.read_text()) or None
 
 
+def refuse_unnamed_lanes(items: list[pytest.Item]) -> None:
+    """Raise UsageError for a test whose file does not name its mark, and so would be left out."""
+    texts = {path: path.read_text() for path in {item.path for item in items}}
+    for item in items:
+        for lane in ("gate", "long"):
+            if item.get_closest_marker(lane) and f"mark.{lane}" not in texts[item.path]:
+                raise pytest.UsageError(f"{item.path} must name pytest.mark.{lane} itself.")
+
+
 DURATIONS = Path(__file__).with_name("durations.json")
 
 
@@ -102,13 +111,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     `tests/durations.json` has the seconds of each file; a file that is not in it takes a second.
     """
+    refuse_unnamed_lanes(items)
     seconds: dict[str, float] = json.loads(DURATIONS.read_text())
     root = config.rootpath
-    texts = {item.path: item.path.read_text() for item in items if item.path.suffix == ".py"}
-    for item in items:
-        for lane in ("gate", "long"):
-            if item.get_closest_marker(lane) and f"mark.{lane}" not in texts[item.path]:
-                raise pytest.UsageError(f"{item.path} must name pytest.mark.{lane} itself.")
     items.sort(key=lambda item: -seconds.get(item.path.relative_to(root).as_posix(), 1.0))
 
 
