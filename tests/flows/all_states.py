@@ -49,7 +49,7 @@ def fill(name: str = "owner") -> Conversation:
     person = Member.objects.get(username=name)
     turn = rows.turn(person, Turn.State.DONE, text=TITLE)
     rows.said(turn, "Each of these calls stands **somewhere else**.")
-    tool = rows.definition(properties=FIELDS, required=["title"])
+    tool = _add_tool()
     for state in State:
         _add_call(turn, state, tool)
     return turn.conversation
@@ -60,7 +60,7 @@ def fill_for_signer(name: str = "owner", requester: str = "stranger") -> list[To
     signer, other = (Member.objects.get(username=each) for each in (name, requester))
     four_eyes = _make_second_rule(signer)
     turn = rows.turn(other, Turn.State.DONE, text=TITLE)
-    tool = rows.definition(properties=FIELDS, required=["title"])
+    tool = _add_tool()
     calls = []
     for state in Approval.State:
         values = {"title": f"Note {state}", "colour": "red", "times": 2}
@@ -123,6 +123,14 @@ def _make_second_rule(approver: Member) -> SecondSignature:
     group, _ = Group.objects.get_or_create(name="Operations")
     group.user_set.add(approver)
     return SecondSignature.objects.get_or_create(name="Operations", approvers=group)[0]
+
+
+def _add_tool() -> ToolDefinition:
+    """A tool as the notebook once described it. It is not the current description: other flows in
+    the same house use the tool of this name."""
+    tool = rows.definition(properties=FIELDS, required=["title"])
+    ToolDefinition.objects.filter(pk=tool.pk).update(is_current=False)
+    return tool
 
 
 def _sign(call: ToolCall, second: SecondSignature, person: Member) -> None:
