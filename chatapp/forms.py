@@ -47,6 +47,15 @@ class MessageForm(forms.Form):
     effort = forms.CharField(required=False)
 
 
+class DraftForm(forms.Form):
+    """A message that is not sent yet, and its chat, if it has one."""
+
+    text = TypedField(required=False, strip=False)
+    attachments = IdsField(required=False)
+    client_id = forms.UUIDField(required=False)
+    chat = forms.UUIDField(required=False)
+
+
 class EditForm(forms.Form):
     """Another version of a message. `client_id` is created with the form, as in `MessageForm`."""
 

@@ -131,6 +131,7 @@ ROUTES: dict[str, Route] = {
         form_ids={"message": "switched_message"},
     ),
     "go-on": own_button(ids={"conversation_id": "cut_chat"}, post=200),
+    "draft": own_button(form_ids={"chat": "chat"}, form=sent(text="Hello"), post=204),
     "rename-chat": own_button(ids=CHAT, form=sent(title="Renamed")),
     "pin-chat": own_button(ids=CHAT, form=sent(pin="yes")),
     "archive-chat": own_button(ids=CHAT, form=sent(archive="yes")),

@@ -85,6 +85,12 @@ def receive(
 def check_text(text: str) -> None:
     if not text.strip():
         raise Refused(_("Enter a message."))
+    check_characters(text)
+
+
+def check_characters(text: str) -> None:
+    """Raise Refused if the text is too long to be sent, or has a character that cannot be
+    stored."""
     if len(text) > settings.MESSAGE_MAX_CHARACTERS:
         raise Refused(explain_too_long(intcomma(len(text))))
     if "\x00" in text:

@@ -9,6 +9,7 @@ from .conversations.attachment import Attachment, File
 from .conversations.conversation import Conversation, Message, Part
 from .conversations.guidance import Guidance
 from .conversations.memory import Memory
+from .conversations.message_draft import MessageDraft
 from .conversations.notebook import Note
 from .conversations.plan import Plan
 from .conversations.summary import Summary
@@ -47,6 +48,7 @@ __all__ = [
     "Member",
     "Memory",
     "Message",
+    "MessageDraft",
     "ModelProvider",
     "Note",
     "Part",

@@ -14,7 +14,7 @@ from chatapp.people.refused import Refused
 from chatapp.rendering.pages import fragments
 from chatapp.views.access import MemberRequest, for_members
 
-from .conversations import Draft, Renaming, build_sidebar_context, render_chat
+from .conversations import Renaming, build_sidebar_context, open_draft, render_chat
 
 # On the page of archived chats, of each kind.
 MAX_SHOWN = 200
@@ -93,6 +93,7 @@ def _render_refused_title(
 ) -> HttpResponse:
     renaming = Renaming(title=title, problem=refused.sentence)
     if not request.htmx:
-        return render_chat(request, conversation, Draft(), refused.status, renaming=renaming)
+        draft = open_draft(request.user, conversation)
+        return render_chat(request, conversation, draft, refused.status, renaming=renaming)
     context = {"conversation": conversation, "renaming": renaming}
     return render(request, "chat/_rename.html", context, status=refused.status)

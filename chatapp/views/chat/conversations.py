@@ -17,8 +17,9 @@ from django.utils.translation import gettext_lazy
 from django_htmx.http import HttpResponseClientRedirect
 
 from chatapp.approvals.inbox import read_person_facts
+from chatapp.context import attachments as attaching
 from chatapp.context import summaries
-from chatapp.conversations import chat_list
+from chatapp.conversations import chat_list, drafts
 from chatapp.live.page_facts import load_gauge
 from chatapp.live.page_view import (
     find_later_part,
@@ -91,8 +92,17 @@ def new_chat(request: MemberRequest) -> HttpResponse:
     start = request.GET.get("start", "")
     starters = dict(enumerate(_list_starters(), start=1))
     chosen = starters.get(int(start)) if start.isdecimal() else None
-    draft = Draft(text=chosen.text if chosen else "")
+    draft = Draft(text=chosen.text) if chosen else open_draft(request.user, None)
     return render_chat(request, None, draft, deleted=_find_deleted(request))
+
+
+def open_draft(person: Member, conversation: Conversation | None) -> Draft:
+    """Return what this person has begun to write in this chat, or in a new one."""
+    kept = drafts.find_draft(person, conversation)
+    if kept is None:
+        return Draft()
+    files = attaching.find_drafts(person, [uuid.UUID(each) for each in kept.attachments])
+    return Draft(text=kept.text, attachments=tuple(files))
 
 
 def _find_deleted(request: MemberRequest) -> Conversation | None:
@@ -120,7 +130,8 @@ def conversation(request: MemberRequest, conversation_id: uuid.UUID) -> HttpResp
     if request.htmx and read_person_facts(request.user).has_apps:
         # A page that was loaded without apps has neither their script nor their policy.
         return HttpResponseClientRedirect(request.get_full_path())
-    return render_chat(request, view.conversation, Draft(), view=view)
+    draft = open_draft(request.user, view.conversation)
+    return render_chat(request, view.conversation, draft, view=view)
 
 
 @for_members("GET")

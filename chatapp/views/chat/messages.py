@@ -8,7 +8,7 @@ from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 from django_htmx.http import HttpResponseClientRedirect
 
-from chatapp.conversations import intake, retry
+from chatapp.conversations import drafts, intake, retry
 from chatapp.forms import MessageForm
 from chatapp.models import Attachment, Conversation
 from chatapp.people.refused import Refused
@@ -36,6 +36,7 @@ def send(request: MemberRequest, conversation_id: uuid.UUID | None = None) -> Ht
         turn = intake.receive(request.user, conversation, **form.cleaned_data)
     except Refused as refused:
         return _render_refusal(request, conversation, refused, kept)
+    drafts.delete_draft(request.user, conversation)
     if request.htmx and conversation is not None and turn.conversation_id == conversation.pk:
         context = {"client_id": uuid.uuid4(), "had_files": form.cleaned_data["attachments"]}
         return render(request, "chat/_sent.html", context)

@@ -15,6 +15,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django_htmx.http import retarget
 
+from chatapp.context import attachments as attaching
 from chatapp.forms import IdsField
 from chatapp.models import Attachment, Conversation
 from chatapp.views.access import MemberRequest, for_members
@@ -170,8 +171,7 @@ def find_drafts(request: MemberRequest, ids: list[str]) -> list[Attachment]:
     """Return the drafts of this person with these ids, without missing ones."""
     field = IdsField(required=False)
     known = field.to_python(ids) if all(map(_is_id, ids)) else []
-    drafts = Attachment.objects.filter(owner=request.user, part=None, pk__in=known)
-    return list(drafts.defer("contents"))
+    return attaching.find_drafts(request.user, known)
 
 
 def find_service(request: MemberRequest) -> Service:

@@ -1,0 +1,35 @@
+"""The message that a person has begun in a chat and not sent yet."""
+
+from django.conf import settings
+from django.db import models
+
+from .conversation import Conversation
+
+
+class MessageDraft(models.Model):
+    """The content of a message box: of a chat, or of the page of a new chat if `conversation` is
+    empty. `attachments` are ids of unsent attachments as text. `client_id` is the id that the
+    message will have, by which a draft that was sent meanwhile is told apart."""
+
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="message_drafts"
+    )
+    conversation = models.OneToOneField(
+        Conversation, on_delete=models.CASCADE, null=True, related_name="message_draft"
+    )
+    text = models.TextField(blank=True)
+    attachments = models.JSONField(default=list)
+    client_id = models.UUIDField(null=True)
+    saved_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["owner"],
+                condition=models.Q(conversation=None),
+                name="one_draft_of_a_new_chat",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.text[:80]
