@@ -19,10 +19,12 @@ from starlette.types import Receive, Scope, Send  # noqa: E402
 
 from .background.worker import BackgroundWorker  # noqa: E402
 from .consumers import ConversationConsumer, NoSocket, PersonConsumer  # noqa: E402
+from .conversations.queue_sender import QueueSender  # noqa: E402
 from .demo import application as demo  # noqa: E402
 from .engine.runtime import close_engine_runtime, open_engine_runtime  # noqa: E402
 from .server.page_handler import PageHandler  # noqa: E402
 from .server.request_bodies import limit_request_body  # noqa: E402
+from .server.runtime import current_runtime  # noqa: E402
 from .server.shutdown import end_with_parent, on_end_signals  # noqa: E402
 from .telemetry.http_requests import watch_requests  # noqa: E402
 from .views.api import mcp  # noqa: E402
@@ -64,6 +66,8 @@ application = watch_requests(dispatch)
 async def lifespan(receive: Receive, send: Send) -> None:
     await receive()
     runtime = await open_engine_runtime()
+    sender = QueueSender(current_runtime())
+    sender.start()
     gc.collect()
     gc.set_threshold(GARBAGE_OBJECTS)
     gc.freeze()  # a search through the objects of the start would stop every stream for 0.1 s
@@ -78,6 +82,7 @@ async def lifespan(receive: Receive, send: Send) -> None:
 
     with on_end_signals(begin_shutdown):
         await receive()
+        await sender.close()
         await asyncio.gather(
             close_engine_runtime(runtime, wait_seconds=settings.SHUTDOWN_SECONDS),
             worker.close(wait_seconds=settings.SHUTDOWN_SECONDS),

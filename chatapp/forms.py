@@ -45,6 +45,7 @@ class MessageForm(forms.Form):
         choices=[("on", gettext_lazy("On")), ("off", gettext_lazy("Off"))], required=False
     )
     effort = forms.CharField(required=False)
+    queue = forms.CharField(required=False)
 
 
 class DraftForm(forms.Form):

@@ -47,6 +47,8 @@ class Route:
     post: int = 302
     stranger: int = 404
     unknown: int = 404
+    # Statuses for rows that may be gone when a button is pressed: a sentence beside the form.
+    gone: Mapping[str, int] = field(default_factory=dict)
 
 
 def page(*, methods: str = "GET HEAD", **more: Any) -> Route:
@@ -129,6 +131,20 @@ ROUTES: dict[str, Route] = {
     "show-version": own_button(
         ids={"conversation_id": "switched_chat"},
         form_ids={"message": "switched_message"},
+    ),
+    "send-queued": own_button(
+        ids={"conversation_id": "running_chat", "message_id": "queued_message"},
+        post=200,
+        gone={"queued_message": 409},
+    ),
+    "edit-queued": own_button(
+        ids={"conversation_id": "running_chat", "message_id": "taken_message"},
+        gone={"taken_message": 409},
+    ),
+    "remove-queued": own_button(
+        ids={"conversation_id": "running_chat", "message_id": "removed_message"},
+        post=200,
+        gone={"removed_message": 409},
     ),
     "go-on": own_button(ids={"conversation_id": "cut_chat"}, post=200),
     "draft": own_button(form_ids={"chat": "chat"}, form=sent(text="Hello"), post=204),

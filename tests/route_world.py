@@ -222,6 +222,9 @@ def _ids_of_chats(owner: Member) -> dict[str, Any]:
     spare, deleted, edited, answered, switched = (
         rows.turn(owner, Turn.State.DONE, text=MARK) for _ in range(5)
     )
+    waiting, taken, removed = (
+        running.conversation.queued_messages.create(text=MARK, model=rows.MODEL) for _ in range(3)
+    )
     Conversation.objects.filter(pk=deleted.conversation_id).update(deleted_at=timezone.now())
     return {
         "chat": chat.conversation_id,
@@ -236,6 +239,9 @@ def _ids_of_chats(owner: Member) -> dict[str, Any]:
         "deleted_chat": deleted.conversation_id,
         "failed_chat": failed.conversation_id,
         "running_chat": running.conversation_id,
+        "queued_message": waiting.pk,
+        "taken_message": taken.pk,
+        "removed_message": removed.pk,
         "cut_chat": cut.conversation_id,
         "summary": summary.pk,
         "attachment": attachment.pk,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from django.db.models import Exists, OuterRef
 
 from chatapp.context.attachments import check_number
-from chatapp.models import Conversation, Member, Message, MessageDraft
+from chatapp.models import Conversation, Member, Message, MessageDraft, QueuedMessage
 
 from .intake import check_characters
 
@@ -40,10 +40,11 @@ def keep_draft(
 
 def find_draft(person: Member, conversation: Conversation | None) -> MessageDraft | None:
     """Return what this person has begun to write in their chat, or in a new one. A draft that was
-    saved after its message was sent does not count."""
-    sent = Message.objects.filter(client_id=OuterRef("client_id"), conversation__owner=person)
+    saved after its message was sent or queued does not count."""
+    same = {"client_id": OuterRef("client_id"), "conversation__owner": person}
+    sent, queued = Message.objects.filter(**same), QueuedMessage.objects.filter(**same)
     drafts = MessageDraft.objects.filter(owner=person, conversation=conversation)
-    return drafts.exclude(Exists(sent)).first()
+    return drafts.exclude(Exists(sent)).exclude(Exists(queued)).first()
 
 
 def delete_draft(person: Member, conversation: Conversation | None) -> None:

@@ -36,6 +36,13 @@ STILL_WORKING = gettext_lazy(
 )
 
 
+class StillWorking(Refused):
+    """The assistant is still answering, so that no message can follow yet."""
+
+    def __init__(self) -> None:
+        super().__init__(STILL_WORKING, 409)
+
+
 def receive(
     person: Member,
     conversation: Conversation | None,
@@ -78,7 +85,7 @@ def receive(
             return known
         if isinstance(problem, Refused):
             raise
-        raise Refused(STILL_WORKING, 409) from None
+        raise StillWorking from None
     return turn
 
 
@@ -292,7 +299,7 @@ def _lock_latest(conversation_id: uuid.UUID) -> QuerySet[Turn]:
 def _end_waiting_turn(turn: Turn, why: str) -> None:
     """End a turn that waits for this person. Raises Refused if it is running."""
     if turn.state != Turn.State.WAITING:
-        raise Refused(STILL_WORKING, 409)
+        raise StillWorking
     end_turn(turn, "stopped", why, by=Actor.PERSON)
 
 

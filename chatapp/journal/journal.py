@@ -381,6 +381,11 @@ def branch_entry(message_id: uuid.UUID) -> Entry:
     return Entry(kind=Kind.BRANCH, data={"message": str(message_id)})
 
 
+def queue_entry() -> Entry:
+    """An entry for another queue of messages. It belongs to no message and no turn."""
+    return Entry(kind=Kind.QUEUE, data={})
+
+
 def title_entry(turn: Turn) -> Entry:
     """An entry for the title that was made after this turn, or for the tokens that it took."""
     return Entry(kind=Kind.TITLE, data={"message": str(turn.answer_id)})
@@ -396,8 +401,8 @@ def _touch(events: Sequence[Event]) -> None:
     made: dict[str, int] = {}
     touched: dict[str, int] = {}
     for event in events:
-        if event.kind in (Kind.TEXT, Kind.REASONING):
-            continue  # an open message always counts as changed
+        if event.kind in (Kind.TEXT, Kind.REASONING, Kind.QUEUE):
+            continue  # an open message always counts as changed, and a queue has none
         message: str = event.data["message"]
         touched[message] = event.seq
         if event.kind == Kind.MESSAGE:

@@ -11,6 +11,7 @@ from chatapp.live.page_facts import (
     annotate_question,
     count_figures,
     load_gauge,
+    load_queue,
     load_turn_facts,
     load_version,
     render_call,
@@ -136,6 +137,8 @@ def _find_live_turn(conversation_id: uuid.UUID) -> QuerySet[Turn]:
 
 def render_changes(event: Event, turns: CurrentTurns) -> list[Op]:
     """Render an event from the rows as they are now."""
+    if event.kind == Kind.QUEUE:
+        return [_render_queue(Conversation.objects.get(pk=event.conversation_id))]
     message = uuid.UUID(event.data["message"])
     match event.kind:
         case Kind.MESSAGE:
@@ -225,6 +228,7 @@ def _render_surroundings(conversation: Conversation, live: Turn | None) -> list[
     return [
         *_render_title(conversation),
         _render_gauge(conversation),
+        _render_queue(conversation),
         *_render_controls(conversation, live),
     ]
 
@@ -238,6 +242,11 @@ def _render_title(conversation: Conversation) -> list[Op]:
 
 def _render_gauge(conversation: Conversation) -> Op:
     return "o", page_values.GAUGE_ID, fragments.render_gauge(load_gauge(conversation))
+
+
+def _render_queue(conversation: Conversation) -> Op:
+    queued = load_queue(conversation.pk)
+    return "o", page_values.QUEUE_ID, fragments.render_queue(conversation, queued)
 
 
 def _render_controls(conversation: Conversation, live: Turn | None) -> list[Op]:

@@ -18,6 +18,7 @@ from chatapp.models import (
     Part,
     Plan,
     Question,
+    QueuedMessage,
     RemoteTask,
     Review,
     Step,
@@ -93,6 +94,12 @@ def _find_context_tokens(conversation: Conversation) -> int | None:
         return choose_model(conversation.model, conversation.owner).context_tokens
     except ProviderError:
         return None
+
+
+@compiled
+def load_queue(conversation_id: uuid.UUID) -> QuerySet[QueuedMessage]:
+    queue = QueuedMessage.objects.filter(conversation=conversation_id)
+    return queue.order_by("-is_urgent", "pk")
 
 
 State = ToolCall.State

@@ -12,6 +12,7 @@ from .conversations.memory import Memory
 from .conversations.message_draft import MessageDraft
 from .conversations.notebook import Note
 from .conversations.plan import Plan
+from .conversations.queued_message import QueuedMessage
 from .conversations.summary import Summary
 from .model_provider import ChatModel, ModelProvider
 from .people.access_token import AccessToken
@@ -58,6 +59,7 @@ __all__ = [
     "PolicyRule",
     "PolicyTest",
     "Question",
+    "QueuedMessage",
     "Reminder",
     "RemoteTask",
     "Review",

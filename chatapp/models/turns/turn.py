@@ -261,6 +261,7 @@ class JournalEvent(models.Model):
         TURN = "turn", _("turn")
         TITLE = "title", _("title")
         BRANCH = "branch", _("branch")
+        QUEUE = "queue", _("queue")
 
     conversation = models.ForeignKey(Conversation, on_delete=models.CASCADE, related_name="journal")
     seq = models.PositiveBigIntegerField()

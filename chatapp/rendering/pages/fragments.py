@@ -8,6 +8,7 @@ import hashlib
 import re
 import time
 import uuid
+from collections.abc import Sequence
 from typing import Any, assert_never
 from urllib.parse import urlsplit
 
@@ -19,7 +20,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from chatapp.models import Approval, Conversation, ToolCall, Turn
+from chatapp.models import Approval, Conversation, QueuedMessage, ToolCall, Turn
 from chatapp.permissions.reasons import translate_reason
 from chatapp.rendering import call_values, page_values, results
 from chatapp.rendering.call_values import find_app_uri
@@ -311,6 +312,17 @@ def render_composer_actions(
         "csrf_token": csrf_token,
     }
     return render_to_string("chat/_composer_actions.html", context)
+
+
+def render_queue(conversation: Conversation, queued: Sequence[QueuedMessage]) -> str:
+    """Return the messages that wait for the answer in progress; empty and hidden if none do."""
+    context = {
+        "element_id": page_values.QUEUE_ID,
+        "conversation": conversation,
+        "queued": queued,
+        "keep": _hash(*((each.pk, each.problem, each.is_urgent) for each in queued)),
+    }
+    return render_to_string("chat/_queue.html", context)
 
 
 def render_gauge(view: Gauge) -> str:

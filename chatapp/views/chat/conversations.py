@@ -20,7 +20,7 @@ from chatapp.approvals.inbox import read_person_facts
 from chatapp.context import attachments as attaching
 from chatapp.context import summaries
 from chatapp.conversations import chat_list, drafts
-from chatapp.live.page_facts import load_gauge
+from chatapp.live.page_facts import load_gauge, load_queue
 from chatapp.live.page_view import (
     find_later_part,
     find_part,
@@ -251,6 +251,7 @@ def render_chat(
         "send_to": reverse("send", args=[conversation.pk]),
         "title": SafeString(fragments.render_title(conversation)),
         "messages": _render_messages(view, token),
+        "queue": SafeString(fragments.render_queue(conversation, load_queue(conversation.pk))),
         "actions": SafeString(
             fragments.render_composer_actions(conversation, view.live_turn, token)
         ),

@@ -2,15 +2,16 @@
 
 import uuid
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 from django_htmx.http import HttpResponseClientRedirect
 
-from chatapp.conversations import drafts, intake, retry
+from chatapp.conversations import drafts, intake, message_queue, retry
 from chatapp.forms import MessageForm
-from chatapp.models import Attachment, Conversation
+from chatapp.models import Attachment, Conversation, Member, QueuedMessage, Turn
 from chatapp.people.refused import Refused
 from chatapp.views.access import MemberRequest, for_members
 
@@ -33,16 +34,31 @@ def send(request: MemberRequest, conversation_id: uuid.UUID | None = None) -> Ht
             raise Refused(_("This message is not valid. Reload the page, then send it again."))
         if problem:
             raise problem
-        turn = intake.receive(request.user, conversation, **form.cleaned_data)
+        sent = _send(request.user, conversation, **form.cleaned_data)
     except Refused as refused:
-        return _render_refusal(request, conversation, refused, kept)
+        return render_refusal(request, conversation, refused, kept)
     drafts.delete_draft(request.user, conversation)
-    if request.htmx and conversation is not None and turn.conversation_id == conversation.pk:
+    if request.htmx and conversation is not None and sent.conversation_id == conversation.pk:
         context = {"client_id": uuid.uuid4(), "had_files": form.cleaned_data["attachments"]}
         return render(request, "chat/_sent.html", context)
     if request.htmx:
-        return HttpResponseClientRedirect(f"/c/{turn.conversation_id}/")
-    return redirect("conversation", turn.conversation_id)
+        return HttpResponseClientRedirect(f"/c/{sent.conversation_id}/")
+    return redirect("conversation", sent.conversation_id)
+
+
+def _send(
+    person: Member,
+    conversation: Conversation | None,
+    *,
+    queue: str,
+    mode: str,
+    tools: str,
+    **said: Any,
+) -> Turn | QueuedMessage:
+    """Start a chat with this message, or send or queue it in the chat that is open."""
+    if conversation is None:
+        return intake.receive(person, None, mode=mode, tools=tools, **said)
+    return message_queue.send_or_queue(person, conversation, waits=bool(queue), **said)
 
 
 @for_members("POST")
@@ -61,7 +77,7 @@ def switch_mode(request: MemberRequest, conversation_id: uuid.UUID) -> HttpRespo
     try:
         intake.switch_mode(conversation, request.POST.get("mode", ""))
     except Refused as refused:
-        return _render_refusal(request, conversation, refused)
+        return render_refusal(request, conversation, refused)
     if request.htmx:
         return HttpResponse(status=204)
     return redirect("conversation", conversation.pk)
@@ -97,7 +113,7 @@ def perform(
     try:
         act()
     except Refused as refused:
-        return _render_refusal(request, conversation, refused)
+        return render_refusal(request, conversation, refused)
     if request.htmx:
         return HttpResponse(status=204)
     conversation.refresh_from_db()
@@ -105,7 +121,7 @@ def perform(
     return render_chat(request, conversation, read_draft(request, refusal))
 
 
-def _render_refusal(
+def render_refusal(
     request: MemberRequest,
     conversation: Conversation | None,
     refused: Refused,

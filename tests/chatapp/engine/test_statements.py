@@ -7,12 +7,14 @@ import pytest
 from asgiref.sync import sync_to_async
 from django.test import Client
 
+from chatapp.conversations.queue_sender import QueueSender
 from chatapp.engine.runtime import EngineRuntime
 from chatapp.live.hub import current_hub
 from chatapp.models import Member, Turn
 from chatapp.providers.account import Account
 from chatapp.providers.events import Finished, ModelEvent, TextDelta, Usage
 from chatapp.providers.request import ModelRequest
+from chatapp.server.runtime import current_runtime
 from tests import scripted
 from tests.chatapp.telemetry.reading import Increase
 from tests.turns.acts import wait_for_rest, wait_until
@@ -32,6 +34,8 @@ async def test_a_turn_with_an_open_page_takes_few_statements_and_each_commit_two
     client = Client()
     await sync_to_async(client.force_login)(owner)
     viewer = await current_hub().join(turn.conversation_id, 0)
+    sender = QueueSender(current_runtime())
+    sender.start()
     increase = Increase()
 
     async def stream(_request: ModelRequest, _account: Account) -> AsyncGenerator[ModelEvent, None]:
@@ -53,6 +57,7 @@ async def test_a_turn_with_an_open_page_takes_few_statements_and_each_commit_two
         await wait_until(lambda: feed.seq == feed._target)
     finally:
         current_hub().leave(turn.conversation_id, viewer)
+        await sender.close()
     sent = increase.of("database_statements_total")
     assert increase.of("commit_seconds_count") == COMMITS
     assert sent <= OF_A_TURN + COMMITS * OF_A_COMMIT

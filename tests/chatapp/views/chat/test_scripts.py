@@ -12,6 +12,7 @@ from django.conf import LazySettings
 from django.test import Client
 from playwright.sync_api import Browser, Locator, Page, WebSocketRoute, expect, sync_playwright
 
+from chatapp.conversations.message_queue import MAX_QUEUED
 from chatapp.live.page_facts import render_call
 from chatapp.models import Approval, Conversation, Member, Message, ToolCall, Turn
 from chatapp.rendering import page_values
@@ -362,10 +363,13 @@ def test_enter_sends_and_shift_enter_makes_a_line(tab: Page, owner: Member) -> N
 
 
 def test_what_was_refused_stays_in_the_box(tab: Page, line: Line, owner: Member) -> None:
-    show(tab, rows.turn(owner, Turn.State.RUNNING))
+    turn = rows.turn(owner, Turn.State.RUNNING)
+    for number in range(MAX_QUEUED):
+        turn.conversation.queued_messages.create(text=f"Message {number}", model=rows.MODEL)
+    show(tab, turn)
     box(tab).fill("And now?")
     box(tab).press("Enter")
-    expect(tab.locator("#composer-notice")).to_contain_text("still working")
+    expect(tab.locator("#composer-notice")).to_contain_text("10 queued messages")
     expect(box(tab)).to_have_value("And now?")
 
 
