@@ -326,7 +326,7 @@ async def test_a_message_is_taken_back_before_what_is_in_the_box(
     file = await in_database(keep_file, owner, Upload(name="a.txt", size=2, data=b"Hi"))
     queued = await in_database(queue, conversation, "Queued", attachments=[file.pk])
     assert isinstance(queued, QueuedMessage)
-    box = {"text": "In the box", "attachments": [file.pk]}
+    box: dict[str, Any] = {"text": "In the box", "attachments": [file.pk]}
     await in_database(message_queue.take_back, owner, conversation, queued.pk, **box)
     draft = await in_database(drafts.find_draft, owner, conversation)
     assert draft is not None
