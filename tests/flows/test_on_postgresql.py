@@ -18,6 +18,10 @@ RUNS = {
     "group_commit": ("chatapp/journal/test_group_commit.py", "chatapp/journal/test_journal.py"),
     "search": ("chatapp/conversations/test_search.py",),
     "versions": ("chatapp/conversations/test_versions.py",),
+    "queue": (
+        "chatapp/conversations/test_message_queue.py",
+        "chatapp/views/chat/test_drafts.py",
+    ),
     "titles": ("chatapp/engine/test_titles.py",),
     "lease": ("chatapp/journal/test_lease.py",),
     "ledger": ("chatapp/calls/test_ledger.py",),
