@@ -12,6 +12,7 @@ from mcpconfig.models.service import MAX_GUIDANCE_CHARACTERS
 
 from .approvals.decisions import REASON_CHARACTERS
 from .models import AccessToken, Consent, Conversation
+from .models.conversations.answer_feedback import FEEDBACK_CHARACTERS
 
 
 class IdsField(forms.Field):
@@ -62,6 +63,31 @@ class EditForm(forms.Form):
 
     text = TypedField(required=False, strip=False)
     client_id = forms.UUIDField(required=False)
+
+
+class FeedbackForm(forms.Form):
+    """A rating of an answer with its comment, or no rating any more."""
+
+    rating = forms.ChoiceField(
+        choices=[
+            ("good", gettext_lazy("Good answer")),
+            ("bad", gettext_lazy("Bad answer")),
+            ("none", gettext_lazy("No rating")),
+        ],
+        error_messages={
+            "required": gettext_lazy("Choose a rating."),
+            "invalid_choice": gettext_lazy("Choose a rating."),
+        },
+    )
+    comment = TypedField(
+        required=False,
+        max_length=FEEDBACK_CHARACTERS,
+        error_messages={
+            "max_length": gettext_lazy(
+                "This comment has %(show_value)d characters. The limit is %(limit_value)d."
+            )
+        },
+    )
 
 
 class GuidanceForm(forms.Form):

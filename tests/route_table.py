@@ -128,6 +128,10 @@ ROUTES: dict[str, Route] = {
     "answer-again": own_button(
         ids={"conversation_id": "answered_chat", "message_id": "answered_message"}, post=200
     ),
+    "rate-answer": own_button(
+        ids={"conversation_id": "chat", "message_id": "rated_answer"},
+        form=sent(rating="bad", comment="Too long."),
+    ),
     "show-version": own_button(
         ids={"conversation_id": "switched_chat"},
         form_ids={"message": "switched_message"},

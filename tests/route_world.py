@@ -19,6 +19,7 @@ from chatapp.context import withheld_results
 from chatapp.models import (
     AccessToken,
     Allowance,
+    AnswerFeedback,
     App,
     AppContents,
     Attachment,
@@ -206,6 +207,7 @@ def _ids_of_chats(owner: Member) -> dict[str, Any]:
     cut = rows.turn(owner, Turn.State.DONE, text=MARK, reason="length")
     for turn in (chat, failed, cut):
         rows.said(turn, f"The answer about {MARK}.")
+    AnswerFeedback.objects.create(message=chat.answer, is_good=True, comment=MARK, model=rows.MODEL)
     notice = rows.said(chat, MARK, kind=Part.Kind.NOTICE, notice_kind=Part.NoticeKind.SUMMARY)
     summary = Summary.objects.create(
         conversation=chat.conversation, part=notice, turns=1, text=MARK, model=rows.MODEL
@@ -229,6 +231,7 @@ def _ids_of_chats(owner: Member) -> dict[str, Any]:
     return {
         "chat": chat.conversation_id,
         "message": chat.question_id,
+        "rated_answer": chat.answer_id,
         "edited_chat": edited.conversation_id,
         "edited_message": edited.question_id,
         "answered_chat": answered.conversation_id,

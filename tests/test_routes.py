@@ -28,6 +28,7 @@ from chatapp import urls
 from chatapp.audit import chat_access
 from chatapp.models import (
     AccessToken,
+    AnswerFeedback,
     Attachment,
     ChatModel,
     Conversation,
@@ -521,6 +522,7 @@ def make_texts_hostile() -> None:
         (AccessToken, "name"),
         (Member, "first_name", "last_name"),
         (Memory, "text"),
+        (AnswerFeedback, "comment"),
         (Guidance, "text"),
         (Part, "text"),
         (PolicyRule, "name"),

@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy as _lazy
 from chatapp.models import Member
 from chatapp.views.account.sign_in import redirect_to_sign_in
 
-from .activity import approvals, conversations, log, tasks, trials, turns
+from .activity import approvals, conversations, feedback, log, tasks, trials, turns
 from .badges import EMPTY
 from .glossary import list_terms
 from .models import chat_models, providers
@@ -24,6 +24,7 @@ __all__ = [
     "approvals",
     "chat_models",
     "conversations",
+    "feedback",
     "groups",
     "log",
     "members",

@@ -31,6 +31,8 @@ TONES: dict[str, str] = {
     ToolCall.State.SUCCEEDED: "good",
     ToolCall.State.FAILED: "bad",
     ToolCall.State.UNKNOWN: "bad",
+    "good": "good",
+    "bad": "bad",
     Approval.State.OPEN: "warn",
     Approval.State.GRANTED: "good",
 }

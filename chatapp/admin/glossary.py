@@ -31,6 +31,10 @@ TERMS = (
         gettext_lazy("One request to a service and its response, kept for troubleshooting."),
     ),
     (
+        gettext_lazy("Feedback"),
+        gettext_lazy("How members rate answers, with their comments."),
+    ),
+    (
         gettext_lazy("Group"),
         gettext_lazy(
             "A set of members. Services, models, rules and allowances can be for a group."

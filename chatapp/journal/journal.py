@@ -391,6 +391,11 @@ def title_entry(turn: Turn) -> Entry:
     return Entry(kind=Kind.TITLE, data={"message": str(turn.answer_id)})
 
 
+def feedback_entry(turn: Turn) -> Entry:
+    """An entry for a rating of the answer, or for one that was taken back."""
+    return Entry(kind=Kind.FEEDBACK, data={"message": str(turn.answer_id)})
+
+
 def append_call(turn: Turn, call_id: uuid.UUID, state: str) -> None:
     """Append the state of a call of this turn, inside the caller's transaction."""
     append(turn.conversation_id, turn.pk, [call_entry(call_id, turn.answer_id, state)])

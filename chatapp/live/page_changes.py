@@ -10,6 +10,7 @@ from chatapp.journal.journal import Event, Kind
 from chatapp.live.page_facts import (
     annotate_question,
     count_figures,
+    get_feedback,
     load_gauge,
     load_queue,
     load_turn_facts,
@@ -107,7 +108,7 @@ def _find_turn_of_message(message_id: uuid.UUID) -> QuerySet[Turn]:
     live = Turn.objects.filter(conversation=OuterRef("conversation"), state__in=Turn.LIVE)
     return (
         Turn.objects.filter(is_of_turn)
-        .select_related("conversation__owner")
+        .select_related("conversation__owner", "answer__feedback")
         .annotate(
             waits_because=Subquery(calling.values("waits_because")[:1]),
             has_calls=Exists(ToolCall.objects.filter(turn=OuterRef("pk"))),
@@ -119,7 +120,8 @@ def _find_turn_of_message(message_id: uuid.UUID) -> QuerySet[Turn]:
 def _load_facts(turn: Any) -> TurnFacts:
     """Read what the status of a turn of `_find_turn_of_message` shows."""
     facts = _load_own_facts(turn)
-    return replace(facts, version=load_version(turn.conversation, turn.answer_id))
+    version = load_version(turn.conversation, turn.answer_id)
+    return replace(facts, version=version, feedback=get_feedback(turn.answer))
 
 
 def _load_own_facts(turn: Any) -> TurnFacts:
@@ -152,6 +154,8 @@ def render_changes(event: Event, turns: CurrentTurns) -> list[Op]:
         case Kind.BRANCH:
             view = load_branch_view(event.conversation_id, before=event.seq)
             return [_render_thread(view), _render_gauge(view.conversation)]
+        case Kind.FEEDBACK:
+            return _render_feedback(message, turns)
         case Kind.TITLE:
             return _render_new_title(message, turns)
         case _:
@@ -214,6 +218,14 @@ def _render_turn(message: uuid.UUID, turns: CurrentTurns) -> list[Op]:
     if turn.state not in (Turn.State.QUEUED, Turn.State.RUNNING):
         ops.append(_render_gauge(turn.conversation))
     return [*ops, *_render_controls(turn.conversation, live)]
+
+
+def _render_feedback(message: uuid.UUID, turns: CurrentTurns) -> list[Op]:
+    turn = turns.find_of_message(message)
+    if turn is None:
+        raise Turn.DoesNotExist
+    html = fragments.render_feedback(turn, get_feedback(turn.answer))
+    return [("o", page_values.rating_id(message), html)]
 
 
 def _render_new_title(message: uuid.UUID, turns: CurrentTurns) -> list[Op]:

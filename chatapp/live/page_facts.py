@@ -11,6 +11,7 @@ from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery, Sum
 from django.db.models.functions import Coalesce
 
 from chatapp.models import (
+    AnswerFeedback,
     Approval,
     Conversation,
     HousePolicy,
@@ -33,6 +34,7 @@ from chatapp.rendering.page_values import (
     Batch,
     CallFacts,
     CallNumber,
+    Feedback,
     Figures,
     Gauge,
     SignInFacts,
@@ -350,6 +352,12 @@ def load_version(conversation: Conversation, message_id: uuid.UUID) -> Version |
         return None
     messages = Message.objects.filter(pk=message_id)
     return load_versions(conversation, messages).get(message_id)
+
+
+def get_feedback(answer: Message) -> Feedback | None:
+    """Return how this answer is rated. The caller has selected the row with the message."""
+    row: AnswerFeedback | None = getattr(answer, "feedback", None)
+    return Feedback(is_good=row.is_good, comment=row.comment) if row else None
 
 
 def load_turn_facts(

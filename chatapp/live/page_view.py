@@ -19,6 +19,7 @@ from django.utils.translation import gettext_lazy
 
 from chatapp.live.page_facts import (
     count_figures,
+    get_feedback,
     load_facts_of_calls,
     load_turn_facts,
     load_version,
@@ -165,7 +166,7 @@ def _select_messages(conversation: Conversation) -> QuerySet[Message]:
 
 
 def _join_turns(messages: QuerySet[Message]) -> QuerySet[Message]:
-    return messages.select_related("turn_answered").prefetch_related("turns_asked")
+    return messages.select_related("turn_answered", "feedback").prefetch_related("turns_asked")
 
 
 def _build_view(
@@ -270,15 +271,16 @@ def _build_message_view(message: Message, parts: list[Part], loaded: _PartFacts)
         role="assistant",
         parts=tuple(views),
         turn=turn,
-        facts=_load_facts(turn, has_text, loaded) if turn else None,
+        facts=_load_facts(turn, message, has_text, loaded) if turn else None,
         created_seq=message.created_seq,
         touched_seq=message.touched_seq,
     )
 
 
-def _load_facts(turn: Turn, has_text: bool, loaded: _PartFacts) -> TurnFacts:
+def _load_facts(turn: Turn, answer: Message, has_text: bool, loaded: _PartFacts) -> TurnFacts:
     facts = load_turn_facts(turn, loaded.figures[turn.pk], has_text)
-    return replace(facts, version=loaded.versions.get(turn.answer_id))
+    version = loaded.versions.get(turn.answer_id)
+    return replace(facts, version=version, feedback=get_feedback(answer))
 
 
 def load_person_message(message_id: uuid.UUID, turn: Turn | None) -> MessageView:

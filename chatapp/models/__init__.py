@@ -4,6 +4,7 @@ check and compute; what happens to them is in the rooms above."""
 from chatapp.models.people.member import Member, PersonSignal, SignInLink
 from chatapp.models.turns.tool_call import Approval, Permit, RemoteTask, Review, ToolCall
 
+from .conversations.answer_feedback import AnswerFeedback
 from .conversations.app import App, AppContents
 from .conversations.attachment import Attachment, File
 from .conversations.conversation import Conversation, Message, Part
@@ -31,6 +32,7 @@ from .write_probe import WriteProbe
 __all__ = [
     "AccessToken",
     "Allowance",
+    "AnswerFeedback",
     "App",
     "AppContents",
     "AppendOnly",

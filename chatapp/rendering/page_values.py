@@ -156,12 +156,21 @@ class Version:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Feedback:
+    """What the person thinks of an answer. `problem` says why `comment` was not saved."""
+
+    is_good: bool
+    comment: str = ""
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TurnFacts:
     """What the steps and calls of a turn add to the status of its answer.
 
     `needs_second` says that each open approval waits for a second signature; `waits_because` is
     the reason why a running turn pauses. `may_go_on`: the answer can be continued. `version` is set
-    if there are other answers to the same message.
+    if there are other answers to the same message, `feedback` if the answer is rated.
     """
 
     figures: Figures | None = None
@@ -172,6 +181,7 @@ class TurnFacts:
     waits_because: str = ""
     may_go_on: bool = False
     version: Version | None = None
+    feedback: Feedback | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -303,6 +313,20 @@ def pick_id(call: uuid.UUID) -> str:
 def status_id(message: uuid.UUID) -> str:
     """Return the id of the line that says whether an answer works, waits or is over."""
     return f"status-{message}"
+
+
+def feedback_id(message: uuid.UUID) -> str:
+    """Return the id of the place of the rating of an answer."""
+    return f"feedback-{message}"
+
+
+def rating_id(message: uuid.UUID) -> str:
+    """Return the id of the buttons to rate an answer and of the comment, in that place."""
+    return f"rating-{message}"
+
+
+def comment_id(message: uuid.UUID) -> str:
+    return f"comment-{message}"
 
 
 def link_id(conversation: uuid.UUID) -> str:

@@ -1,1 +1,2 @@
-"""Admin pages of past activity: conversations, turns, approvals, manual runs, tasks and the log."""
+"""Admin pages of past activity: conversations, feedback, turns, approvals, manual runs, tasks, the
+log."""

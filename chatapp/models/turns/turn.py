@@ -152,6 +152,11 @@ class Turn(models.Model):
     def is_unanswered(self) -> bool:
         return self.state == self.State.DONE and self.reason in self.UNANSWERED
 
+    @property
+    def may_be_rated(self) -> bool:
+        """Whether it is over and its answer is final. Another attempt replaces one that is not."""
+        return self.state == self.State.DONE and not self.is_unanswered and not self.is_direct
+
     def may_go_on(self, has_text: bool | None = None) -> bool:
         """Whether it was cut short after some text, so that the model can continue. None: it is
         not known whether there is text."""
@@ -262,6 +267,7 @@ class JournalEvent(models.Model):
         TITLE = "title", _("title")
         BRANCH = "branch", _("branch")
         QUEUE = "queue", _("queue")
+        FEEDBACK = "feedback", _("feedback")
 
     conversation = models.ForeignKey(Conversation, on_delete=models.CASCADE, related_name="journal")
     seq = models.PositiveBigIntegerField()

@@ -34,6 +34,7 @@ from chatapp.rendering.hidden_characters import (
 from chatapp.rendering.page_values import (
     CallFacts,
     ConversationView,
+    Feedback,
     Gauge,
     MessageView,
     NoticeView,
@@ -270,7 +271,9 @@ def render_status(message_id: uuid.UUID, turn: Turn, facts: TurnFacts, csrf_toke
         "figures": facts.figures,
         "may_go_on": facts.may_go_on,
         "version": facts.version,
+        "feedback": facts.feedback,
     }
+    rating = render_feedback(turn, facts.feedback, csrf_token) if turn.may_be_rated else ""
     context = {
         "element_id": page_values.status_id(message_id),
         "turn": turn,
@@ -278,8 +281,39 @@ def render_status(message_id: uuid.UUID, turn: Turn, facts: TurnFacts, csrf_toke
         # A page keeps the line, with its focus and what is ticked, until it says something else.
         "keep": "working" if shown["is_working"] else _hash(turn.state, turn.stop_requested, shown),
         **shown,
+        "rating_place": page_values.feedback_id(message_id),
+        "rating": SafeString(rating),
     }
     return render_to_string("chat/_status.html", context)
+
+
+def render_feedback(
+    turn: Turn,
+    feedback: Feedback | None,
+    csrf_token: str = "",
+    *,
+    typed: Feedback | None = None,
+    is_open: bool = False,
+    is_saved: bool = False,
+) -> str:
+    """Return the buttons that rate an answer, and the form of the comment once it is rated. `typed`
+    is a refused comment, `is_open` unfolds the form, and `is_saved` says that the comment is
+    saved."""
+    shown = typed or feedback
+    context = {
+        "turn": turn,
+        "element_id": page_values.rating_id(turn.answer_id),
+        "place_id": page_values.feedback_id(turn.answer_id),
+        "comment_id": page_values.comment_id(turn.answer_id),
+        "keep": _hash(feedback),
+        "keep_comment": _hash(feedback.comment if feedback else ""),
+        "feedback": feedback,
+        "shown": shown,
+        "is_open": is_open or typed is not None,
+        "is_saved": is_saved,
+        "csrf_token": csrf_token,
+    }
+    return render_to_string("chat/_feedback.html", context)
 
 
 def _hash(*shown: object) -> str:

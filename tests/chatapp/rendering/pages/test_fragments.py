@@ -114,11 +114,19 @@ def test_a_waiting_answer_says_what_it_waits_for(owner: Member) -> None:
     assert all(status_of(each)["data-state"] == "waiting" for each in (asks, does_not_know))
 
 
+RATINGS = ["Good answer", "Bad answer"]
+
+
 @pytest.mark.parametrize(
     ("state", "reason", "word", "ways_on"),
     [
-        (Turn.State.DONE, "complete", "demo", ["Copy answer", "Regenerate answer"]),
-        (Turn.State.DONE, "length", "demo", ["Continue", "Copy answer", "Regenerate answer"]),
+        (Turn.State.DONE, "complete", "demo", ["Copy answer", "Regenerate answer", *RATINGS]),
+        (
+            Turn.State.DONE,
+            "length",
+            "demo",
+            ["Continue", "Copy answer", "Regenerate answer", *RATINGS],
+        ),
         (Turn.State.STOPPED, "stopped", "Stopped", ["Try again", "Continue", "Copy answer"]),
         (Turn.State.FAILED, "failed", "Interrupted", ["Try again", "Copy answer"]),
     ],
