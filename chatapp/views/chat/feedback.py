@@ -56,7 +56,7 @@ def _render_refusal(
     typed = Feedback(
         is_good=wanted == "good" if wanted else before is None or before.is_good,
         comment=form.data.get("comment", ""),
-        problem=next(iter(form.errors.values()))[0],
+        problem=str(next(iter(form.errors.values()))[0]),
     )
     rating = fragments.render_feedback(turn, before, get_token(request), typed=typed)
     context = {"rating": SafeString(rating)}
