@@ -45,7 +45,10 @@ def rate(request: MemberRequest, conversation_id: uuid.UUID, message_id: uuid.UU
         turn, after, get_token(request), is_open=True, is_saved=is_saved
     )
     context = {"rating": SafeString(rating), "is_saved": is_saved}
-    return render(request, "chat/_feedback_saved.html", context)
+    response = render(request, "chat/_feedback_saved.html", context)
+    # The form makes the page longer. One that shows its end goes on to do so, as after a frame.
+    response["HX-Trigger"] = '{"changes": []}'
+    return response
 
 
 def _render_refusal(
