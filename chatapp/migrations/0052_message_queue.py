@@ -7,7 +7,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("chatapp", "0050_message_drafts")]
+    dependencies = [("chatapp", "0051_answer_feedback")]
 
     operations = [
         migrations.CreateModel(
