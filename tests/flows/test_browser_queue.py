@@ -1,5 +1,5 @@
-"""Messages that are written while the assistant works: sent in turn, sent now, edited and removed, in
-a browser."""
+"""Messages that are written while the assistant works: sent in turn, sent now, edited and removed,
+in a browser."""
 
 import pytest
 from playwright.sync_api import Page, expect
