@@ -22,9 +22,9 @@ pytestmark = pytest.mark.gate
 PHONE = {"width": 390, "height": 844}
 
 
-def begin(visit: Visit, text: str, **options: object) -> Page:
+def begin(visit: Visit, text: str) -> Page:
     """Open a chat whose answer does not end by itself."""
-    tab = visit.tab(**options)
+    tab = visit.tab()
     endless = Answer(text="Let me think about this.", cut="hang", cut_after=6)
     ask_in_new_chat(tab, visit.house.model.answers(text, endless))
     expect(tab.get_by_text("Let me think")).to_be_visible()
