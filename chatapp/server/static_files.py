@@ -39,9 +39,10 @@ BUNDLES = {
     "css/workbench.css": ["css/results.css", "css/bench.css"],
     "js/countersign.js": [
         "js/composer.js",
-        "js/copy.js",
+        "js/copy_buttons.js",
         "js/keyboard.js",
         "js/announce.js",
+        "js/modules.js",
         "js/paint.js",
         "js/stream.js",
         "js/open.js",

@@ -432,6 +432,51 @@ def test_a_person_decides_without_javascript(
     assert Approval.objects.get().reason == "Not today"
 
 
+# --- modules that load when they are needed --------------------------------------------------
+def copy_button(tab: Page) -> Locator:
+    return tab.get_by_role("button", name="Copy", exact=True)
+
+
+def test_a_module_is_loaded_once_and_does_what_its_first_press_asked(
+    tab: Page, line: Line, owner: Member
+) -> None:
+    turn = rows.turn(owner, Turn.State.DONE)
+    rows.said(turn, "```\nfirst\n```")
+    tab.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    asked: list[str] = []
+    tab.on("request", lambda request: asked.append(request.url))
+    show(tab, turn)
+    expect(copy_button(tab)).to_be_visible()
+    assert not [url for url in asked if "/js/copy" in url]
+    copy_button(tab).click()
+    expect(copy_button(tab)).to_have_attribute("data-copied", "")
+    assert tab.evaluate("navigator.clipboard.readText()") == "first\n"
+    # One that came later.
+    second = '<figure class="code"><header></header><pre><code>second</code></pre></figure>'
+    place = page_values.parts_id(turn.answer_id)
+    line.send(8, ("a", place, f'<div class="prose"><div class="blocks">{second}</div></div>'))
+    expect(copy_button(tab)).to_have_count(2)
+    copy_button(tab).last.click()
+    expect(copy_button(tab).last).to_have_attribute("data-copied", "")
+    assert tab.evaluate("navigator.clipboard.readText()") == "second"
+    assert len([url for url in asked if "/js/copy" in url]) == 1
+
+
+def test_a_module_that_did_not_come_is_asked_for_again(
+    tab: Page, line: Line, owner: Member
+) -> None:
+    turn = rows.turn(owner, Turn.State.DONE)
+    rows.said(turn, "```\ncode\n```")
+    tab.context.grant_permissions(["clipboard-write"])
+    show(tab, turn)
+    tab.route("**/js/copy*.js", lambda route: route.abort())
+    copy_button(tab).click()
+    expect(tab.locator("#composer-notice")).to_contain_text("cannot be reached")
+    tab.unroute("**/js/copy*.js")
+    copy_button(tab).click()
+    expect(copy_button(tab)).to_have_attribute("data-copied", "")
+
+
 # --- another chat --------------------------------------------------------------------------
 def open_from_list(tab: Page, words: str) -> None:
     tab.get_by_role("navigation", name="Chats").get_by_role("link", name=words).click()

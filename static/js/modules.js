@@ -1,0 +1,7 @@
+// Loads a module when its element is used.
+const use = (at, event) => {
+  if (!at) return;
+  event.preventDefault();
+  import(at.dataset.module).then((it) => it.default(at, event), () => tell());
+};
+addEventListener("click", (event) => use(event.target.closest("[data-module]"), event));
