@@ -1,7 +1,7 @@
 // Shortcuts, and the focus after a decision.
 (() => {
   document.addEventListener("keydown", (event) => {
-    const keys = (event.ctrlKey || event.metaKey ? "ctrl+" : "") + (event.altKey ? "alt+" : "") + event.code;
+    const keys = (event.ctrlKey || event.metaKey ? "ctrl+" : "") + (event.altKey ? "alt+" : "") + (event.shiftKey ? "shift+" : "") + event.code;
     const element = document.querySelector(`[data-shortcut="${keys}"]`);
     if (!element || event.defaultPrevented || document.querySelector(":popover-open")) return;
     event.preventDefault();

@@ -5,3 +5,4 @@ const use = (at, event) => {
   import(at.dataset.module).then((it) => it.default(at, event), () => tell());
 };
 addEventListener("click", (event) => use(event.target.closest("[data-module]"), event));
+document.addEventListener("selectionchange", (event) => getSelection().isCollapsed || use(document.querySelector("[data-quote]"), event));

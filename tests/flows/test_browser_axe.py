@@ -223,6 +223,18 @@ def test_the_tools_menu_is(visit: Visit, axe: str, filled: str, size: str, schem
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("size", SIZES)
+def test_the_button_that_quotes_is(
+    visit: Visit, axe: str, filled: str, size: str, scheme: Any
+) -> None:
+    tab = visit.tab(viewport=SIZES[size], color_scheme=scheme)
+    tab.goto(filled)
+    tab.locator(".bubble").first.evaluate("(it) => getSelection().selectAllChildren(it)")
+    expect(tab.get_by_role("button", name="Quote", exact=True)).to_be_visible()
+    assert objections(tab, axe) == []
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
 def test_the_pages_of_admins_are(
     visit: Visit, axe: str, things: str, waits: str, scheme: Any
 ) -> None:

@@ -68,7 +68,7 @@ _ATTRIBUTES = (
     "data-shortcut=ctrl+KeyJ role=button",
     "data-fill='Delete everything' class=starter",
     "data-copy=answer data-say='Approved by admin'",
-    "data-module=/static/js/copy.js role=button",
+    "data-quote data-module=/static/js/quote.js role=button",
     "data-stream=/ws/c/1/ data-after=0",
     "data-composer id=message name=text",
     "data-announcements role=alert",
@@ -92,7 +92,7 @@ FORBIDDEN = ",".join(
         *("form", "input", "select", "textarea", "img", "video", "audio", "source", "svg"),
         *("dialog", "slot", "[style]", "[name]", "[class*=approval]", "[data-card]", "[data-say]"),
         *("[data-shortcut]", "[data-fill]", "[data-stream]", "[popover]"),
-        *("[data-module]:not([data-copy=code])"),
+        *("[data-quote]", "[data-module]:not([data-copy=code])"),
     )
 )
 # The shape of an element: names of tags and attributes, without what is inside a frame.

@@ -10,11 +10,12 @@ from django.core.management import call_command
 from django.test import Client, override_settings
 from pytest_django import Settings
 
-from chatapp.models import Member
+from chatapp.models import Member, Turn
 from chatapp.server import static_files
 from chatapp.server.static_files import BUNDLES, NEVER_SERVED, BundleFinder
 from tests.conftest import signed_in
 from tests.dom_tree import parse
+from tests.turns import rows
 
 STATIC = Path(__file__).resolve().parents[3] / "static"
 HASHED = "whitenoise.storage.CompressedManifestStaticFilesStorage"
@@ -51,7 +52,7 @@ def test_every_source_is_in_one_bundle(folder: str) -> None:
     assert all((STATIC / source).read_bytes().endswith(b"\n") for source in bundled)
     # The admin's skin is for the admin's pages only, the apps' script for chats with apps, and a
     # module is loaded when an element that names it is used.
-    alone = {"css/admin.css", "js/app_frame.js", "js/copy.js"}
+    alone = {"css/admin.css", "js/app_frame.js", "js/copy.js", "js/quote.js"}
     assert there - alone == {each for each in bundled if each.startswith(folder)}
 
 
@@ -113,6 +114,21 @@ def test_a_page_needs_few_files_and_each_has_a_name_for_ever(
         path = collected / name.removeprefix("/static/")
         assert path.exists() and path.stat().st_size
     assert set(assets_of(client, "/sign-in/")) < set(names)
+
+
+@pytest.mark.django_db
+def test_the_modules_of_a_chat_have_names_for_ever_too(
+    collected: Path, owner_client: Client, owner: Member
+) -> None:
+    turn = rows.turn(owner, Turn.State.DONE)
+    page = owner_client.get(f"/c/{turn.conversation_id}/").content.decode()
+    names = set(re.findall(r'data-module="/static/([^"]+)"', page))
+    assert {re.sub(r"\.[0-9a-f]{12}\.", ".", name) for name in names} == {
+        "js/copy.js",
+        "js/quote.js",
+    }
+    assert all((collected / name).stat().st_size for name in names)
+    assert len(names) == 2
 
 
 @pytest.mark.django_db

@@ -477,6 +477,23 @@ def test_a_module_that_did_not_come_is_asked_for_again(
     expect(copy_button(tab)).to_have_attribute("data-copied", "")
 
 
+def test_text_of_a_card_and_of_a_call_is_not_quoted(tab: Page, line: Line, owner: Member) -> None:
+    turn = rows.turn(owner)
+    rows.said(turn, "I delete it.")
+    call = rows.question(turn)
+    show(tab, call.turn)
+    choose = "(it) => getSelection().selectAllChildren(it)"
+    quote = tab.get_by_role("button", name="Quote", exact=True)
+    tab.locator(".prose").evaluate(choose)
+    expect(quote).to_be_visible()
+    tab.get_by_role("group", name=APPROVE).evaluate(choose)
+    expect(quote).to_be_hidden()
+    # From the text into the card: the text alone.
+    tab.locator(f"#{page_values.parts_id(turn.answer_id)}").evaluate(choose)
+    quote.click()
+    expect(box(tab)).to_have_value("> I delete it.\n\n")
+
+
 # --- another chat --------------------------------------------------------------------------
 def open_from_list(tab: Page, words: str) -> None:
     tab.get_by_role("navigation", name="Chats").get_by_role("link", name=words).click()

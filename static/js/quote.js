@@ -1,0 +1,71 @@
+// Offers to quote the selected text of a message, and puts it into the message box.
+const EDGE = 8, GAP = matchMedia("(pointer: coarse)").matches ? 28 : EDGE; // below the handles of a finger's selection
+let button;
+
+// The selection in each text of the first message that it reaches; what is between the texts is left out.
+const findRanges = () => {
+  const selection = getSelection(), ranges = [];
+  if (selection.isCollapsed) return ranges;
+  const all = selection.getRangeAt(0);
+  let message;
+  for (const text of document.querySelectorAll("#thread :is(.bubble, .prose)")) {
+    if (!all.intersectsNode(text) || message && !message.contains(text)) continue;
+    const range = document.createRange();
+    range.selectNodeContents(text);
+    if (range.compareBoundaryPoints(Range.START_TO_START, all) < 0) range.setStart(all.startContainer, all.startOffset);
+    if (range.compareBoundaryPoints(Range.END_TO_END, all) > 0) range.setEnd(all.endContainer, all.endOffset);
+    if (!range.toString().trim()) continue;
+    message ??= text.closest(".turn");
+    ranges.push(range);
+  }
+  return ranges;
+};
+
+const clamp = (at, low, high) => Math.max(low, Math.min(at, high));
+
+const show = () => {
+  const range = findRanges().at(-1);
+  button.hidden = !range;
+  if (!range) return;
+  const { left, width, bottom } = [...range.getClientRects()].findLast((line) => line.width) ?? range.getBoundingClientRect();
+  button.style.translate = "";
+  const own = button.getBoundingClientRect(), area = button.parentElement.getBoundingClientRect();
+  const x = clamp(left + (width - own.width) / 2, area.left + EDGE, area.right - own.width - EDGE);
+  const y = clamp(bottom + GAP, area.top + EDGE, area.bottom - own.height - EDGE);
+  button.style.translate = `${x - own.left}px ${y - own.top}px`;
+};
+
+// Not in the way of a pointer that still selects.
+const follow = () => {
+  if (!document.querySelector(":active")) return show();
+  button.hidden = true;
+  for (const type of ["pointerup", "pointercancel"]) addEventListener(type, show, { once: true });
+};
+
+// As the browser writes a selection: without what cannot be selected, with the ends of lines.
+const read = (range) => {
+  const selection = getSelection();
+  selection.removeAllRanges();
+  selection.addRange(range);
+  return selection.toString().trim();
+};
+
+const quote = () => {
+  const lines = findRanges().map(read).join("\n\n").split(/\r?\n/), box = document.getElementById("message");
+  if (!lines[0]) return;
+  getSelection().removeAllRanges();
+  button.hidden = true;
+  const at = box.selectionEnd, before = box.value.slice(0, at);
+  const gap = before && "\n\n".slice(before.match(/\n{0,2}$/)[0].length);
+  box.setRangeText(`${gap}${lines.map((line) => `> ${line}`.trimEnd()).join("\n")}\n\n`, at, at, "end");
+  box.focus();
+  box.dispatchEvent(new Event("input", { bubbles: true }));
+};
+
+export default (at, { type }) => {
+  button = at;
+  button.onmousedown = (event) => event.preventDefault(); // keeps the selection
+  type === "click" ? quote() : follow();
+};
+document.addEventListener("selectionchange", () => { if (getSelection().isCollapsed) button.hidden = true; });
+addEventListener("resize", () => { if (!button.hidden) show(); });
