@@ -51,15 +51,22 @@ const read = (range) => {
 };
 
 const quote = () => {
-  const lines = findRanges().map(read).join("\n\n").split(/\r?\n/), box = document.getElementById("message");
+  const thread = document.getElementById("thread"), box = document.getElementById("message");
+  thread.dataset.read = ""; // formulas are one line meanwhile
+  const lines = findRanges().map(read).join("\n\n").split(/\r?\n/);
+  delete thread.dataset.read;
   if (!lines[0]) return;
   getSelection().removeAllRanges();
   button.hidden = true;
-  const at = box.selectionEnd, before = box.value.slice(0, at);
-  const gap = before && "\n\n".slice(before.match(/\n{0,2}$/)[0].length);
-  box.setRangeText(`${gap}${lines.map((line) => `> ${line}`.trimEnd()).join("\n")}\n\n`, at, at, "end");
+  // A box that kept the focus lost its caret to the selection.
+  const at = document.activeElement === box ? box.value.length : box.selectionEnd;
+  const gap = "\n\n".slice(box.value.slice(0, at).match(/\n{0,2}$/)[0].length);
   box.focus();
-  box.dispatchEvent(new Event("input", { bubbles: true }));
+  box.setSelectionRange(at, at);
+  // As if it was typed, so that it can be undone.
+  document.execCommand("insertText", false, `${at ? gap : ""}${lines.map((line) => `> ${line}`.trimEnd()).join("\n")}\n\n`);
+  box.blur();
+  box.focus(); // scrolls to the caret
 };
 
 export default (at, { type }) => {

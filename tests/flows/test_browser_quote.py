@@ -41,6 +41,10 @@ SELECTION = """() => {
   const { left, right, bottom } = getSelection().getRangeAt(0).getBoundingClientRect();
   return { left, right, bottom };
 }"""
+CARET_IN_SIGHT = """() => {
+  const box = document.getElementById("message");
+  return box.scrollHeight - box.clientHeight - box.scrollTop < 30;
+}"""
 HAS_SELECTION = "() => !getSelection().isCollapsed"
 
 
@@ -81,10 +85,15 @@ def test_a_quote_is_put_where_the_caret_is_and_replaces_nothing(visit: Visit) ->
     tab = begin(visit, "Are the stairs open")
     box(tab).fill("before after")
     box(tab).evaluate("(it) => it.setSelectionRange(0, 7)")
+    region(tab).focus()
     select(tab, "The stairs are open")
     offer(tab).click()
+    expect(box(tab)).to_be_focused()
     tab.keyboard.type("between ")
     expect(box(tab)).to_have_value("before \n\n> The stairs are open\n\nbetween after")
+    tab.keyboard.press("Control+Z")
+    tab.keyboard.press("Control+Z")
+    expect(box(tab)).to_have_value("before after")
 
 
 def test_a_quote_is_made_with_the_keyboard_alone(visit: Visit) -> None:
@@ -96,6 +105,7 @@ def test_a_quote_is_made_with_the_keyboard_alone(visit: Visit) -> None:
     expect(box(tab)).to_have_value("> Is there a keyboard\n\n")
     expect(box(tab)).to_be_focused()
     # As a caret in the text leaves it, which some browsers and screen readers have.
+    region(tab).focus()
     select(tab, "stairs")
     tab.keyboard.press("Shift+End")
     tab.keyboard.press("Control+Shift+Period")
@@ -146,7 +156,7 @@ def test_every_line_of_code_and_a_formula_is_quoted_as_plain_text(visit: Visit) 
         f"> {LIFT}\n"
         ">\n> The stairs are open, and they lead to all floors of the house but the cellar.\n"
         ">\n> for floor in floors:\n>     climb(floor)\n"
-        ">\n> There are n+1 floors.\n\n"
+        "> There are 𝑛+1 floors.\n\n"
     )
 
 
@@ -207,4 +217,4 @@ def test_a_selection_that_ends_below_the_window_has_its_button_in_the_window(vis
     quoted = "\n".join(f"> {line}".strip() for line in long.split("\n"))
     expect(box(tab)).to_have_value(f"{quoted}\n\n")
     # The caret is in sight, below the quote.
-    assert box(tab).evaluate("(it) => it.scrollHeight - it.clientHeight - it.scrollTop") < 30
+    tab.wait_for_function(CARET_IN_SIGHT)
