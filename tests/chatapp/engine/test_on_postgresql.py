@@ -21,7 +21,7 @@ CHOSEN = [
     "conversations/test_intake.py::test_the_same_message_sent_ten_times_at_once_is_one_turn",
     "conversations/test_intake.py::test_the_same_post_from_eight_tabs_begins_one_chat_and_none_is_refused",
     "conversations/test_intake.py::test_the_same_post_to_an_open_chat_is_stored_once_and_none_is_refused",
-    "conversations/test_intake.py::test_of_different_messages_at_once_one_is_taken_and_the_others_are_told",
+    "conversations/test_intake.py::test_of_different_messages_at_once_one_is_sent_and_the_others_are_queued",
     "conversations/test_intake.py::test_chats_that_begin_at_once_are_all_whole",
     "journal/test_journal.py::test_what_was_written_is_read_as_it_was[text]",
     "journal/test_journal.py::test_an_event_may_belong_to_no_turn",

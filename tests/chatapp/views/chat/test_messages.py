@@ -10,7 +10,7 @@ from django.http import HttpResponse
 from django.test import Client
 from django.test.client import MULTIPART_CONTENT
 
-from chatapp.models import Conversation, Member, Message, Turn
+from chatapp.models import Conversation, Member, Message, QueuedMessage, Turn
 from tests.dom_tree import parse
 from tests.turns import rows
 
@@ -189,13 +189,14 @@ def test_htmx_gets_the_reason_alone(owner_client: Client) -> None:
 
 
 @pytest.mark.parametrize("state", [Turn.State.QUEUED, Turn.State.RUNNING])
-def test_a_message_while_the_assistant_works_is_refused(
+def test_a_message_while_the_assistant_works_begins_no_other_turn(
     owner_client: Client, owner: Member, state: str
 ) -> None:
     conversation = rows.turn(owner, state).conversation
     answer = send(owner_client, str(conversation.pk), htmx=True)
-    assert answer.status_code == 409
+    assert answer.status_code == 200
     assert conversation.turns.count() == 1
+    assert QueuedMessage.objects.get(conversation=conversation).text == "Hello"
 
 
 def test_markup_in_a_message_comes_back_as_words(owner_client: Client) -> None:
