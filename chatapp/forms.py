@@ -47,14 +47,17 @@ class MessageForm(forms.Form):
     )
     effort = forms.CharField(required=False)
     queue = forms.CharField(required=False)
+    draft = forms.UUIDField(required=False)
 
 
 class DraftForm(forms.Form):
-    """A message that is not sent yet, and its chat, if it has one."""
+    """A message that is not sent yet, and its chat, if it has one. `draft` is the id of the draft
+    that its page was loaded with."""
 
     text = TypedField(required=False, strip=False)
     attachments = IdsField(required=False)
     client_id = forms.UUIDField(required=False)
+    draft = forms.UUIDField(required=False)
     chat = forms.UUIDField(required=False)
 
 

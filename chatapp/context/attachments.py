@@ -14,7 +14,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from chatapp.models import Attachment, File, Member, Message, Part
+from chatapp.models import Attachment, File, Member, Message, Part, QueuedMessage
 from chatapp.people.refused import Refused
 from chatapp.rendering.results import decode_text
 from mcpconfig.models import Service
@@ -125,14 +125,31 @@ def _measure_part(part: ResourcePart) -> int:
 
 def delete_old_drafts(person: Member, coming: int) -> None:
     """Delete unsent drafts that are too old, too many, or too large together with the `coming`
-    bytes, oldest first."""
-    drafts = Attachment.objects.filter(owner=person, part=None)
+    bytes, oldest first. Those of queued messages stay: they will be sent."""
+    unsent = Attachment.objects.filter(owner=person, part=None)
+    drafts = unsent.exclude(pk__in=_find_queued(person))
     drafts.filter(created_at__lt=timezone.now() - timedelta(days=DRAFT_DAYS)).delete()
     kept, weight = 0, coming
     for pk, size in drafts.order_by("-created_at").values_list("pk", "size"):
         kept, weight = kept + 1, weight + size
         if kept >= MAX_DRAFTS or weight > settings.DRAFTS_MAX_BYTES:
             drafts.filter(pk=pk).delete()
+
+
+def check_room_for_queued(person: Member, ids: Sequence[uuid.UUID]) -> None:
+    """Raise Refused if the queued messages of this person would have more attachments together with
+    these than a person may keep unsent."""
+    sizes = Attachment.objects.filter(pk__in=_find_queued(person) | set(ids)).values_list("size")
+    if len(sizes) > MAX_DRAFTS or sum(size for (size,) in sizes) > settings.DRAFTS_MAX_BYTES:
+        sentence = _("Your queued messages have too many attachments. Wait until one is sent.")
+        raise Refused(sentence, 409)
+
+
+def _find_queued(person: Member) -> set[uuid.UUID]:
+    """Return the ids of the attachments of this person's queued messages."""
+    queued = QueuedMessage.objects.filter(conversation__owner=person).exclude(attachments=[])
+    lists = queued.values_list("attachments", flat=True)
+    return {uuid.UUID(each) for ids in lists for each in ids}
 
 
 def format_size(size: int) -> str:

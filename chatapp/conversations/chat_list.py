@@ -56,6 +56,8 @@ def archive(conversation: Conversation, *, is_on: bool) -> None:
 def delete(conversation: Conversation) -> None:
     """Stop the answer in a chat and put the chat out of reach. Its open requests end."""
     stop(conversation)
+    # A restored chat sends nothing by itself.
+    conversation.queued_messages.filter(is_urgent=True).update(is_urgent=False)
     _move(conversation, Kind.CHAT_DELETED, deleted_at=Now(), pinned_at=None)
 
 

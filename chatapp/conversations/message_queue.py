@@ -9,9 +9,9 @@ import uuid
 from collections.abc import Sequence
 
 from django.db import transaction
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import Exists, OuterRef, QuerySet, Subquery
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import gettext_lazy, ngettext
 
 from chatapp.context import attachments as attaching
 from chatapp.journal import journal
@@ -23,6 +23,7 @@ from . import drafts, intake
 from .intake import StillWorking, lock_latest
 
 MAX_QUEUED = 10
+NOT_VALID = gettext_lazy("This message is not valid. Reload the page, then send it again.")
 
 
 def send_or_queue(
@@ -78,19 +79,21 @@ def take_back(
     *,
     text: str,
     attachments: Sequence[uuid.UUID],
+    client_id: uuid.UUID | None = None,
 ) -> None:
     """Move a queued message into the message box, before the `text` that is there now. The result
-    is the draft of the chat. Raises Refused."""
+    is the draft of the chat, and the box with this `client_id` saves nothing any more. Raises
+    Refused."""
     with transaction.atomic():
         lock_latest(conversation)
         message = _find(conversation, message_id)
         ids = [*map(uuid.UUID, message.attachments), *attachments]
         texts = [each for each in (message.text, text) if each.strip()]
-        drafts.keep_draft(
-            person,
-            conversation,
-            text="\n\n".join(texts),
-            attachments=list(dict.fromkeys(ids)),
+        whole, files = "\n\n".join(texts), list(dict.fromkeys(ids))
+        intake.check_characters(whole)
+        attaching.check_number(len(files))
+        drafts.store_draft(
+            person, conversation, whole, files, client_id=uuid.uuid4(), replaced_id=client_id
         )
         message.delete()
         _announce(conversation)
@@ -122,11 +125,15 @@ def find_sendable() -> list[uuid.UUID]:
     """Return chats with a queued message that nothing holds back, because the process that should
     have sent it has ended or was busy elsewhere."""
     live = Turn.objects.filter(conversation=OuterRef("conversation"), state__in=Turn.LIVE)
+    queue = QueuedMessage.objects.filter(conversation=OuterRef("conversation"))
     waiting = QueuedMessage.objects.filter(
-        problem="", conversation__deleted_at=None, conversation__owner__is_active=True
+        pk=Subquery(queue.values("pk")[:1]),
+        problem="",
+        conversation__deleted_at=None,
+        conversation__owner__is_active=True,
     )
-    chats = waiting.exclude(Exists(live)).order_by().values_list("conversation", flat=True)
-    return list(chats.distinct()[:100])
+    chats = waiting.exclude(Exists(live)).order_by("pk").values_list("conversation", flat=True)
+    return list(chats[:100])
 
 
 @transaction.atomic
@@ -135,14 +142,21 @@ def _send_first(conversation: Conversation) -> None:
     message = _filter_queue(conversation).first()
     if latest is None or latest.is_live or message is None or message.problem:
         return
+    if latest.conversation.deleted_at is not None:
+        return
     problem = ""
-    if latest.state != Turn.State.DONE and not message.is_urgent:
-        problem = _("Not sent, because the last answer did not finish.")
+    if not (latest.is_complete or message.is_urgent):
+        problem = _(
+            "Not sent, because the last answer is not complete. Send it now, edit it, or remove it."
+        )
     else:
         try:
             with transaction.atomic():
                 _send(conversation.owner, message)
                 message.delete()
+        except StillWorking:
+            # A turn has begun while this waited for the lock of the one before.
+            return
         except Refused as refused:
             problem = refused.sentence
     if problem:
@@ -172,26 +186,30 @@ def _queue(person: Member, message: QueuedMessage) -> QueuedMessage | None:
     conversation = message.conversation
     with transaction.atomic():
         latest = lock_latest(conversation)
-        queue = _filter_queue(conversation)
-        if known := queue.filter(client_id=message.client_id).first():
+        if known := QueuedMessage.objects.filter(client_id=message.client_id).first():
+            if known.conversation_id != conversation.pk:
+                raise Refused(NOT_VALID)
             return known
         was_sent = Message.objects.filter(client_id=message.client_id).exists()
         if was_sent or latest is None or not latest.is_live:
             return None
-        _check_room(queue.count())
+        _check_room(conversation, message)
         message.save()
         _announce(conversation)
     return message
 
 
-def _check_room(count: int) -> None:
-    if count >= MAX_QUEUED:
+def _check_room(conversation: Conversation, message: QueuedMessage) -> None:
+    if _filter_queue(conversation).count() >= MAX_QUEUED:
         sentence = ngettext(
             "A chat can have %(count)d queued message. Wait, or remove it.",
             "A chat can have %(count)d queued messages. Wait, or remove one.",
             MAX_QUEUED,
         )
         raise Refused(sentence % {"count": MAX_QUEUED}, 409)
+    if message.attachments:
+        ids = [uuid.UUID(each) for each in message.attachments]
+        attaching.check_room_for_queued(conversation.owner, ids)
 
 
 def _find(conversation: Conversation, message_id: int) -> QueuedMessage:

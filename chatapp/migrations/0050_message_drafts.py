@@ -21,6 +21,7 @@ class Migration(migrations.Migration):
                 ("text", models.TextField(blank=True)),
                 ("attachments", models.JSONField(default=list)),
                 ("client_id", models.UUIDField(null=True)),
+                ("replaced_id", models.UUIDField(null=True)),
                 ("saved_at", models.DateTimeField(auto_now=True)),
                 (
                     "conversation",

@@ -21,7 +21,7 @@ onOpen(() => {
     const opened = [old, ...old.querySelectorAll("[open]")], focused = old.contains(active);
     old.replaceWith(fresh);
     for (const { id, open } of opened) if (open) byId(id)?.setAttribute("open", "");
-    if (focused) focus(byId(active.id) || fresh.querySelector(":scope > summary") || fresh);
+    if (focused) focus(byId(active.id) || fresh.querySelector(":scope > summary") || byId(fresh.dataset.then) || fresh);
     return fresh;
   };
 

@@ -84,6 +84,7 @@ def test_by_keyboard_alone_a_message_is_queued_edited_and_sent_now(visit: Visit)
         expect_messages(page, "Plan the move", "Ask Mara today")
         expect_queue(page)
     expect_over(tab)
+    expect(box(tab)).to_be_focused()
 
 
 def test_a_stopped_answer_holds_the_queue_until_its_person_sends_or_removes(visit: Visit) -> None:
@@ -93,11 +94,12 @@ def test_a_stopped_answer_holds_the_queue_until_its_person_sends_or_removes(visi
     write(tab, "Order the cake")
     expect_queue(tab, "Invite everyone", "Order the cake")
     button(tab, "Stop").click()
-    expect(tab.get_by_role("alert").filter(has_text="did not finish")).to_be_visible()
+    expect(tab.get_by_role("alert").filter(has_text="not complete")).to_be_visible()
     tab.reload()
     expect_queue(tab, "Invite everyone", "Order the cake")
     tab.get_by_role("button", name="Remove queued message").nth(1).click()
     expect_queue(tab, "Invite everyone")
+    expect(tab.get_by_role("button", name="Edit queued message")).to_be_focused()
     button(tab, "Send now").click()
     expect(region(tab)).to_contain_text("All are invited.")
     expect_queue(tab)

@@ -8,8 +8,12 @@ from .conversation import Conversation
 
 class MessageDraft(models.Model):
     """The content of a message box: of a chat, or of the page of a new chat if `conversation` is
-    empty. `attachments` are ids of unsent attachments as text. `client_id` is the id that the
-    message will have, by which a draft that was sent meanwhile is told apart."""
+    empty. `attachments` are ids of unsent attachments as text.
+
+    `client_id` is the id that the message will have: it tells whether the draft was sent, and a
+    page that shows the draft sends it back. `replaced_id` is the id of a page whose content the
+    server changed, so that what this page still saves does not count.
+    """
 
     owner = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="message_drafts"
@@ -20,6 +24,7 @@ class MessageDraft(models.Model):
     text = models.TextField(blank=True)
     attachments = models.JSONField(default=list)
     client_id = models.UUIDField(null=True)
+    replaced_id = models.UUIDField(null=True)
     saved_at = models.DateTimeField(auto_now=True)
 
     class Meta:

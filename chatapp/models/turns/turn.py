@@ -153,6 +153,11 @@ class Turn(models.Model):
         return self.state == self.State.DONE and self.reason in self.UNANSWERED
 
     @property
+    def is_complete(self) -> bool:
+        """Whether it is over and its answer is whole."""
+        return self.state == self.State.DONE and not self.is_unanswered and not self.may_go_on()
+
+    @property
     def may_be_rated(self) -> bool:
         """Whether it is over and its answer is final. Another attempt replaces one that is not."""
         return self.state == self.State.DONE and not self.is_unanswered and not self.is_direct

@@ -42,7 +42,8 @@ from .model_button import build_model_pick, list_efforts
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """The content of the message box. `refusal` says why it was not sent."""
+    """The content of the message box. `refusal` says why it was not sent, and `draft_id` is the id
+    of the stored draft that it was loaded with."""
 
     text: str = ""
     model: str = ""
@@ -52,6 +53,7 @@ class Draft:
     refusal: str = ""
     attachments: tuple[Attachment, ...] = ()
     client_id: uuid.UUID = field(default_factory=uuid.uuid4)
+    draft_id: uuid.UUID | str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +104,7 @@ def open_draft(person: Member, conversation: Conversation | None) -> Draft:
     if kept is None:
         return Draft()
     files = attaching.find_drafts(person, [uuid.UUID(each) for each in kept.attachments])
-    return Draft(text=kept.text, attachments=tuple(files))
+    return Draft(text=kept.text, attachments=tuple(files), draft_id=kept.client_id)
 
 
 def _find_deleted(request: MemberRequest) -> Conversation | None:

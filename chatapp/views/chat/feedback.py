@@ -31,9 +31,10 @@ def rate(request: MemberRequest, conversation_id: uuid.UUID, message_id: uuid.UU
     if form.cleaned_data["rating"] == "none":
         feedback.take_back(turn)
     else:
-        after = Feedback(
-            is_good=form.cleaned_data["rating"] == "good", comment=form.cleaned_data["comment"]
-        )
+        comment = form.cleaned_data["comment"]
+        if before is not None and "comment" not in request.POST:
+            comment = before.comment  # the page was loaded before the rating, so it has no field
+        after = Feedback(is_good=form.cleaned_data["rating"] == "good", comment=comment)
         feedback.rate(turn, is_good=after.is_good, comment=after.comment)
     if not request.htmx:
         # The browser unfolds the form that has the comment.

@@ -4,7 +4,6 @@ import uuid
 
 from django.http import HttpResponse
 from django.shortcuts import redirect
-from django.utils.translation import gettext as _
 from django_htmx.http import HttpResponseClientRedirect
 
 from chatapp.conversations import message_queue
@@ -36,10 +35,10 @@ def edit(request: MemberRequest, conversation_id: uuid.UUID, message_id: int) ->
     form = DraftForm(request.POST)
     try:
         if not form.is_valid():
-            raise Refused(_("This message is not valid. Reload the page, then send it again."))
+            raise Refused(message_queue.NOT_VALID)
         if problem:
             raise problem
-        box = {name: form.cleaned_data[name] for name in ("text", "attachments")}
+        box = {name: form.cleaned_data[name] for name in ("text", "attachments", "client_id")}
         message_queue.take_back(request.user, conversation, message_id, **box)
     except Refused as refused:
         return render_refusal(request, conversation, refused, kept)

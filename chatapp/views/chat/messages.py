@@ -34,10 +34,12 @@ def send(request: MemberRequest, conversation_id: uuid.UUID | None = None) -> Ht
             raise Refused(_("This message is not valid. Reload the page, then send it again."))
         if problem:
             raise problem
-        sent = _send(request.user, conversation, **form.cleaned_data)
+        said = dict(form.cleaned_data)
+        draft_id = said.pop("draft")
+        sent = _send(request.user, conversation, **said)
     except Refused as refused:
         return render_refusal(request, conversation, refused, kept)
-    drafts.delete_draft(request.user, conversation)
+    drafts.delete_draft(request.user, conversation, said["client_id"], draft_id)
     if request.htmx and conversation is not None and sent.conversation_id == conversation.pk:
         context = {"client_id": uuid.uuid4(), "had_files": form.cleaned_data["attachments"]}
         return render(request, "chat/_sent.html", context)

@@ -29,7 +29,7 @@ from mcpconfig.values.results import make_storable
 from .conversations import Draft, build_sidebar_context, render_chat
 from .uploads import keep_files
 
-CARRIED = ("chat", "client_id", "effort", "mode", "model", "text", "tools")
+CARRIED = ("chat", "client_id", "draft", "effort", "mode", "model", "text", "tools")
 VALUE_PREFIX = "value-"
 VALUE_CHARACTERS = 4_000
 
@@ -157,6 +157,7 @@ def read_draft(request: MemberRequest, refusal: str = "", text: str | None = Non
         tools=request.POST.get("tools", ""),
         effort=request.POST.get("effort", ""),
         refusal=refusal,
+        draft_id=request.POST.get("draft", ""),
         attachments=tuple(find_drafts(request, request.POST.getlist("attachments"))),
     )
 

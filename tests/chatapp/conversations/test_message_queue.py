@@ -11,11 +11,13 @@ import pytest
 import pytest_asyncio
 from django.db import connection
 
+from chatapp.context import attachments
 from chatapp.conversations import chat_list, drafts, intake, message_queue
 from chatapp.conversations.queue_sender import QueueSender
 from chatapp.conversations.uploads import Upload, keep_file
 from chatapp.engine.runtime import EngineRuntime
 from chatapp.models import (
+    Attachment,
     Conversation,
     Member,
     Message,
@@ -30,6 +32,7 @@ from chatapp.server.database import in_database
 from chatapp.server.runtime import current_runtime
 from tests import scripted
 from tests.scripted import Pause, calls, text
+from tests.turns import rows
 from tests.turns.acts import DELETE, wait_for_rest
 from tests.turns.tabs import caught_up, told, watched
 
@@ -142,6 +145,7 @@ async def test_two_senders_send_a_message_once(
 ) -> None:
     await wait_for_rest(runtime, turn)
     await in_database(lambda: _leave(conversation, "Only once"))
+    await in_database(lambda: _leave(conversation, "After it"))
     both = Barrier(2)
 
     def send() -> None:
@@ -155,7 +159,8 @@ async def test_two_senders_send_a_message_once(
         futures = [asyncio.wrap_future(pool.submit(send)) for _ in range(2)]
         await asyncio.gather(*futures)
     assert (await in_database(list_sent, conversation)).count("Only once") == 1
-    assert await in_database(list_queue, conversation) == []
+    assert await in_database(list_queue, conversation) == ["After it"]
+    assert await in_database(read_problem, conversation) == ""
 
 
 async def test_without_an_answer_in_progress_a_message_is_sent(
@@ -219,7 +224,7 @@ async def test_after_an_answer_that_was_stopped_a_message_waits_for_its_person(
     await in_database(queue, conversation, "Held", waits=True)
     await in_database(intake.stop, conversation)
     await wait_in_database(lambda: bool(read_problem(conversation)))
-    assert "did not finish" in await in_database(read_problem, conversation)
+    assert "not complete" in await in_database(read_problem, conversation)
     assert await in_database(message_queue.find_sendable) == []
     await in_database(message_queue.send_next, conversation.pk)
     assert await in_database(list_queue, conversation) == ["Held"]
@@ -239,8 +244,67 @@ async def test_a_message_whose_model_was_taken_away_waits_with_the_reason(
     assert held is not None
     assert held.text == "Another model"
     assert held.problem
+    assert await in_database(message_queue.find_sendable) == []
     await in_database(message_queue.send_next, conversation.pk)
     assert await in_database(list_queue, conversation) == ["Another model", "Behind it"]
+
+
+@pytest.mark.parametrize("reason", ["length", "refused", "filtered", "budget"])
+async def test_an_answer_that_is_not_whole_holds_the_queue(
+    runtime: EngineRuntime, turn: Turn, conversation: Conversation, reason: str
+) -> None:
+    await wait_for_rest(runtime, turn)
+    await in_database(Turn.objects.update, reason=reason)
+    await in_database(lambda: _leave(conversation, "For the whole answer"))
+    await in_database(message_queue.send_next, conversation.pk)
+    assert "not complete" in await in_database(read_problem, conversation)
+
+
+async def test_a_chat_that_is_restored_sends_nothing_by_itself(
+    runtime: EngineRuntime, turn: Turn, conversation: Conversation, owner: Member
+) -> None:
+    await begin_answer(runtime, turn)
+    queued = await in_database(queue, conversation, "Now")
+    assert isinstance(queued, QueuedMessage)
+    await in_database(message_queue.send_now, owner, conversation, queued.pk)
+    await in_database(chat_list.delete, conversation)
+    await wait_in_database(lambda: not conversation.turns.filter(state__in=Turn.LIVE).exists())
+    await in_database(chat_list.restore, conversation)
+    await in_database(message_queue.send_next, conversation.pk)
+    assert "not complete" in await in_database(read_problem, conversation)
+
+
+async def test_files_of_queued_messages_make_no_room_for_others(
+    runtime: EngineRuntime,
+    turn: Turn,
+    conversation: Conversation,
+    owner: Member,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    await begin_answer(runtime, turn)
+    monkeypatch.setattr(attachments, "MAX_DRAFTS", 2)
+
+    def add_file() -> uuid.UUID:
+        return keep_file(owner, Upload(name="a.txt", size=2, data=b"Hi")).pk
+
+    first, second = await in_database(add_file), await in_database(add_file)
+    await in_database(queue, conversation, "With files", attachments=[first, second])
+    third = await in_database(add_file)
+    kept = await in_database(lambda: set(Attachment.objects.values_list("pk", flat=True)))
+    assert kept == {first, second, third}
+    with pytest.raises(Refused, match="too many attachments"):
+        await in_database(queue, conversation, "One more", attachments=[third])
+
+
+async def test_the_id_of_a_message_of_another_chat_is_refused(
+    runtime: EngineRuntime, turn: Turn, conversation: Conversation, owner: Member
+) -> None:
+    await begin_answer(runtime, turn)
+    client_id = uuid.uuid4()
+    other = await in_database(lambda: rows.turn(owner, State.RUNNING).conversation)
+    await in_database(queue, other, "There", client_id=client_id)
+    with pytest.raises(Refused):
+        await in_database(queue, conversation, "Here", client_id=client_id)
 
 
 @pytest.mark.parametrize("what", ["deleted chat", "disabled person"])
@@ -385,6 +449,7 @@ async def test_open_pages_show_the_queue_as_it_is(
         assert read_texts() == ["Then this"]
         pause.ended.set()
         await wait_in_database(lambda: "Then this" in list_sent(conversation))
+        await wait_in_database(lambda: not conversation.turns.filter(state__in=Turn.LIVE).exists())
         await told(feed, turn)
         await caught_up(tab, conversation)
         assert read_texts() == []

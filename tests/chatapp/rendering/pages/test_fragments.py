@@ -154,9 +154,9 @@ def test_a_status_is_the_same_whoever_counted_its_tokens(owner: Member) -> None:
 @pytest.mark.parametrize(
     ("state", "buttons"),
     [
-        ("queued", ["Stop"]),
-        ("running", ["Stop"]),
-        ("waiting", ["Stop", "Send"]),
+        ("queued", ["Queue", "Stop"]),
+        ("running", ["Queue", "Stop"]),
+        ("waiting", ["Queue", "Stop", "Send"]),
         ("done", ["Send"]),
     ],
 )

@@ -23,8 +23,12 @@ def add_chat(owner: Member, title: str = "Checkout") -> Conversation:
     return rows.turn(owner, Turn.State.DONE, title).conversation
 
 
+# Of the page that tests type in, unless they say otherwise.
+BOX = "5d0c1ad0-7a8e-4cf6-8f0c-c5f5f0a6b1de"
+
+
 def save(client: Client, chat: Conversation | None, text: str, **values: Any) -> int:
-    data = {"chat": str(chat.pk) if chat else "", "text": text, **values}
+    data = {"chat": str(chat.pk) if chat else "", "text": text, "client_id": BOX, **values}
     return client.post("/draft/", data).status_code
 
 
@@ -78,10 +82,48 @@ def test_a_sent_message_leaves_no_draft_in_its_chat_and_keeps_the_others(
 ) -> None:
     chat, other = (add_chat(owner), None) if in_a_chat else (None, add_chat(owner))
     save(owner_client, chat, "Send me")
-    save(owner_client, other, "Keep me")
-    assert send(owner_client, chat, "Send me").status_code == 302
+    save(owner_client, other, "Keep me", client_id=uuid.uuid4())
+    assert send(owner_client, chat, "Send me", client_id=BOX).status_code == 302
     assert read_box(owner_client, chat) == ""
     assert read_box(owner_client, other) == "Keep me"
+
+
+def test_a_message_that_goes_on_a_draft_of_another_device_leaves_none(
+    owner_client: Client, owner: Member
+) -> None:
+    chat = add_chat(owner)
+    save(owner_client, chat, "Begun at the desk")
+    loaded = open_page(owner_client, chat).one("input", name="draft")["value"]
+    assert loaded == BOX
+    said = {"client_id": uuid.uuid4(), "draft": loaded}
+    assert send(owner_client, chat, "Begun at the desk, sent on the way", **said).status_code == 302
+    assert MessageDraft.objects.count() == 0
+
+
+@pytest.mark.parametrize("does", ["empties its box", "sends something else"])
+def test_a_page_that_never_showed_a_draft_does_not_delete_it(
+    owner_client: Client, owner: Member, does: str
+) -> None:
+    chat, other = add_chat(owner), uuid.uuid4()
+    save(owner_client, chat, "Written elsewhere")
+    if does == "empties its box":
+        assert save(owner_client, chat, "", client_id=other) == 204
+    else:
+        assert send(owner_client, chat, "Quick question", client_id=other).status_code == 302
+    assert read_box(owner_client, chat) == "Written elsewhere"
+
+
+def test_a_page_whose_box_was_changed_by_the_server_saves_nothing_any_more(
+    owner_client: Client, owner: Member
+) -> None:
+    chat = add_chat(owner)
+    queued = chat.queued_messages.create(text="Queued", model=rows.MODEL)
+    box = {"text": "In the box", "model": rows.MODEL, "client_id": BOX}
+    owner_client.post(f"/c/{chat.pk}/queue/{queued.pk}/edit", box)
+    assert save(owner_client, chat, "In the box") == 204
+    assert read_box(owner_client, chat).split() == ["Queued", "In", "the", "box"]
+    save(owner_client, chat, "From the page that was loaded since", client_id=uuid.uuid4())
+    assert read_box(owner_client, chat) == "From the page that was loaded since"
 
 
 def test_a_refused_message_keeps_its_draft(owner_client: Client, owner: Member) -> None:

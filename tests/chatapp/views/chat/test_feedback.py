@@ -135,6 +135,13 @@ def test_the_other_rating_replaces_the_first_and_keeps_the_comment(
     assert list_pressed(page) == [BAD]
 
 
+def test_a_page_without_the_field_keeps_the_comment(owner_client: Client, turn: Turn) -> None:
+    rate(owner_client, turn, "good", "Clear and short")
+    owner_client.post(address(turn), {"rating": "bad"})
+    row = AnswerFeedback.objects.get()
+    assert (row.is_good, row.comment) == (False, "Clear and short")
+
+
 def test_a_saved_comment_is_announced(owner_client: Client, turn: Turn) -> None:
     assert "Saved" not in read(rate(owner_client, turn, "good", **HTMX)).text
     assert "Comment saved." in read(rate(owner_client, turn, "good", "Short", **HTMX)).text

@@ -50,8 +50,10 @@ def test_a_message_to_a_chat_whose_answer_goes_on_is_queued_and_shown(
     owner_client: Client, owner: Member, htmx: bool
 ) -> None:
     chat = add_chat(owner)
-    owner_client.post("/draft/", {"chat": str(chat.pk), "text": "Then this"})
-    assert send(owner_client, chat, "Then this", htmx=htmx).status_code == (200 if htmx else 302)
+    form = str(uuid.uuid4())
+    owner_client.post("/draft/", {"chat": str(chat.pk), "text": "Then this", "client_id": form})
+    answer = send(owner_client, chat, "Then this", htmx=htmx, client_id=form)
+    assert answer.status_code == (200 if htmx else 302)
     assert read_queue(owner_client, chat) == ["Then this"]
     page = read(owner_client.get(f"/c/{chat.pk}/"))
     assert page.one("textarea", id="message").text == ""
@@ -93,9 +95,9 @@ def test_a_full_queue_refuses_with_a_sentence_and_keeps_the_box(
 
 def test_why_a_message_was_not_sent_stands_beside_it(owner_client: Client, owner: Member) -> None:
     chat = add_chat(owner, Turn.State.STOPPED)
-    add_message(chat, problem="Not sent, because the last answer did not finish.")
+    add_message(chat, problem="Not sent, because the last answer is not complete.")
     page = read(owner_client.get(f"/c/{chat.pk}/"))
-    assert "did not finish" in page.one(id="queue").one(role="alert").text
+    assert "not complete" in page.one(id="queue").one(role="alert").text
 
 
 def test_a_message_goes_back_into_the_box_before_what_is_there(
@@ -131,7 +133,7 @@ def test_sent_now_while_the_assistant_works_a_message_says_that_the_answer_is_st
 
 def test_sent_now_after_an_answer_a_message_is_sent(owner_client: Client, owner: Member) -> None:
     chat = add_chat(owner, Turn.State.STOPPED)
-    held = add_message(chat, problem="Not sent, because the last answer did not finish.")
+    held = add_message(chat, problem="Not sent, because the last answer is not complete.")
     assert press(owner_client, held, "send", htmx=True).status_code == 204
     assert chat.messages.filter(role="user").count() == 2
     assert read_queue(owner_client, chat) == []
