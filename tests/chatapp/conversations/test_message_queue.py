@@ -144,6 +144,7 @@ async def test_two_senders_send_a_message_once(
     runtime: EngineRuntime, turn: Turn, conversation: Conversation
 ) -> None:
     await wait_for_rest(runtime, turn)
+    scripted.scenes.append([Pause()])  # the answer does not end meanwhile
     await in_database(lambda: _leave(conversation, "Only once"))
     await in_database(lambda: _leave(conversation, "After it"))
     both = Barrier(2)
