@@ -45,6 +45,7 @@ const onOpen = (begin) => (document.addEventListener("opened", begin), begin());
     form.addEventListener("htmx:after:request", ({ detail: { ctx } }) => {
       if (ctx.response.raw.ok) text.value = text.value.replace(sent, "");
     });
+    text.selectionStart = 1e9;
     if (matchMedia("(hover: hover)").matches && !location.hash) text.focus();
   });
 })();

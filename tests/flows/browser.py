@@ -3,9 +3,10 @@
 import asyncio
 import re
 import shutil
+import sqlite3
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -47,6 +48,7 @@ WHOLE_ANSWER_MS = 120_000  # the longest of the demo assistant took 15 s on a bu
 READING_MS = 500  # longer than the 400 ms in which no card may be answered
 MODEL = "openai-chat:scripted"
 DEMO_MODEL = "demo:assistant"
+DATABASE = "house.sqlite3"
 VIOLATION = "Broken rule of the page: "
 REPORT_VIOLATIONS = f"""
 addEventListener("securitypolicyviolation", (event) =>
@@ -176,6 +178,12 @@ class House:
     effects: Effects
     states: dict[str, StorageState] = field(default_factory=dict)
 
+    def clear_drafts(self) -> None:
+        """Empty the message boxes of new chats, in which earlier tests may have left something."""
+        path = self.installation.folder / DATABASE
+        with closing(sqlite3.connect(path, timeout=SLOWEST_MS / 1_000)) as database, database:
+            database.execute("DELETE FROM chatapp_messagedraft WHERE conversation_id IS NULL")
+
     def signed_in(self, chromium: Browser, name: str) -> StorageState:
         """The cookies of this person, who signed in on the page once."""
         if name not in self.states:
@@ -218,7 +226,7 @@ def open_house(
         installation = Installation(
             folder,
             DJANGO_SETTINGS_MODULE="chatapp.settings",
-            DATABASE_URL=make_sqlite(folder / "house.sqlite3"),
+            DATABASE_URL=make_sqlite(folder / DATABASE),
             DEFAULT_MODEL=MODEL,
             SIGN_IN_FAILURE_LIMIT="3",
             MCP_IDLE_SECONDS="5",
@@ -265,6 +273,7 @@ def visit(chromium: Browser, house: House) -> Iterator[Visit]:
     """Tabs that may do nothing wrong: at the end there was no error, no broken rule of the content
     policy, no dialog, and no request to another host."""
     assert house.server.is_alive, f"It ended with {house.server.code}. {house.server.log[-2_000:]}"
+    house.clear_drafts()
     made = Visit(chromium, house, Witness(urlsplit(house.server.address).netloc))
     yield made
     made.close()
