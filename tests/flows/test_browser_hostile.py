@@ -99,7 +99,9 @@ FORBIDDEN = ",".join(
 LOOK = """(forbidden) => {
   const shape = (element) => {
     const names = element.getAttributeNames().filter((name) => name !== "open").sort();
-    const inside = element.hasAttribute("hx-ignore") ? [] : [...element.children];
+    // Forms that a frame brought have no token: htmx sends it as a header.
+    const children = [...element.children].filter((each) => each.name !== "csrfmiddlewaretoken");
+    const inside = element.hasAttribute("hx-ignore") ? [] : children;
     return `${element.localName}[${names}](${inside.map(shape).join("")})`;
   };
   const thread = document.getElementById("thread");

@@ -12,6 +12,8 @@ TABS = 10
 PARAGRAPHS = 40
 BYTES = """() => {
   const thread = document.getElementById("thread").cloneNode(true);
+  // Forms that a frame brought have no token: htmx sends it as a header.
+  for (const token of thread.querySelectorAll("[name=csrfmiddlewaretoken]")) token.remove();
   thread.normalize();
   const texts = document.createTreeWalker(thread, NodeFilter.SHOW_TEXT), idle = [];
   while (texts.nextNode()) {
