@@ -9,9 +9,9 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Literal
+from typing import Any, Literal
 
-from django.db.models import F, FilteredRelation, Q, QuerySet
+from django.db.models import Exists, F, FilteredRelation, OuterRef, Q, QuerySet
 from django.http import Http404
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -25,7 +25,17 @@ from chatapp.live.page_facts import (
     load_version,
     load_versions,
 )
-from chatapp.models import Attachment, Conversation, Member, Message, Part, Summary, Turn
+from chatapp.models import (
+    Attachment,
+    Conversation,
+    Member,
+    Message,
+    MessageDraft,
+    Part,
+    QueuedMessage,
+    Summary,
+    Turn,
+)
 from chatapp.models.conversations.message_tree import find_branch
 from chatapp.rendering.markdown.stream import render_markdown
 from chatapp.rendering.page_values import (
@@ -59,7 +69,22 @@ def open_conversation(
 ) -> ConversationView:
     """Return the view of this person's conversation, or raise 404."""
     with snapshot():
-        return _load_part(Conversation.of(person, conversation_id), before)
+        conversation = _find_opened.first(person.pk, conversation_id)
+        if conversation is None:
+            raise Http404("No such conversation.")
+        conversation.owner = person
+        has_draft, has_queue = conversation.has_draft, conversation.has_queue
+        return replace(_load_part(conversation, before), has_draft=has_draft, has_queue=has_queue)
+
+
+@compiled
+def _find_opened(person_id: int, conversation_id: uuid.UUID) -> QuerySet[Conversation, Any]:
+    """Select a conversation as `Conversation.of` does, and whether its page must ask for a draft
+    and for queued messages: most have neither."""
+    owned = Conversation.objects.filter(owner=person_id, pk=conversation_id, deleted_at=None)
+    drafts = MessageDraft.objects.filter(owner=person_id, conversation=OuterRef("pk"))
+    queue = QueuedMessage.objects.filter(conversation=OuterRef("pk"))
+    return owned.annotate(has_draft=Exists(drafts), has_queue=Exists(queue))
 
 
 def load_conversation_view(
@@ -166,7 +191,7 @@ def _select_messages(conversation: Conversation) -> QuerySet[Message]:
 
 
 def _join_turns(messages: QuerySet[Message]) -> QuerySet[Message]:
-    return messages.select_related("turn_answered", "feedback").prefetch_related("turns_asked")
+    return messages.select_related("turn_answered", "feedback")
 
 
 def _build_view(
@@ -184,6 +209,7 @@ def _build_view(
         figures=count_figures(turns, calls),
         calls=load_facts_of_calls(calls),
         versions=versions,
+        asked=_load_turns_asked(messages, turns),
         open_parts=fold(live) if live else [],
     )
     by_message: dict[uuid.UUID, list[Part]] = defaultdict(list)
@@ -199,17 +225,29 @@ def _build_view(
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _PartFacts:
     """What is loaded for all messages of a part at once: figures by turn, facts by call, places
-    among versions by message."""
+    among versions by message, a turn of each question by its message."""
 
     figures: dict[uuid.UUID, Figures]
     calls: dict[uuid.UUID, CallFacts]
     versions: dict[uuid.UUID, Version]
+    asked: dict[uuid.UUID, Turn]
     open_parts: list[OpenPart]
 
 
 def _get_turn(message: Message) -> Turn | None:
     turn: Turn | None = getattr(message, "turn_answered", None)
     return turn
+
+
+def _load_turns_asked(messages: list[Message], turns: list[Turn]) -> dict[uuid.UUID, Turn]:
+    """Return one turn of each question. Most questions stand beside their answer; the others are
+    looked up."""
+    asked = {turn.question_id: turn for turn in turns}
+    questions = [each.pk for each in messages if each.role == Message.Role.USER]
+    others = [each for each in questions if each not in asked]
+    if others:
+        asked |= {turn.question_id: turn for turn in Turn.objects.filter(question__in=others)}
+    return asked
 
 
 def _add_asker(view: MessageView, turn: Turn | None) -> MessageView:
@@ -259,7 +297,7 @@ def _build_message_view(message: Message, parts: list[Part], loaded: _PartFacts)
             version=loaded.versions.get(message.pk),
         )
         # Each of its turns was asked by the same person or program.
-        asked = _add_asker(question, next(iter(message.turns_asked.all()), None))
+        asked = _add_asker(question, loaded.asked.get(message.pk))
         return replace(asked, may_edit=asked.may_edit and message.is_shown)
     turn = _get_turn(message)
     views = [view for part in parts if (view := build_part_view(part, loaded.calls)) is not None]

@@ -236,7 +236,8 @@ class MessageView:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversationView:
     """A part of a conversation as of frame `seq`. Messages that were created before frame `earlier`
-    are not in it. `is_whole`: it has all that a page shows, not only what has changed."""
+    are not in it. `is_whole`: it has all that a page shows, not only what has changed. Without
+    `has_draft` and `has_queue` there is certainly no draft and no queued message."""
 
     conversation: Conversation
     seq: int
@@ -244,6 +245,8 @@ class ConversationView:
     live_turn: Turn | None = None
     earlier: int | None = None
     is_whole: bool = True
+    has_draft: bool = True
+    has_queue: bool = True
 
 
 def round_costs(spent: Mapping[str, Decimal]) -> tuple[tuple[Decimal, str], ...]:

@@ -82,8 +82,8 @@ class Conversation(models.Model):
 
     @classmethod
     def of(cls, person: Member, conversation_id: uuid.UUID) -> "Conversation":
-        """Return this person's conversation, or raise 404, also if it is deleted: the only way in
-        which an id from a browser is read."""
+        """Return this person's conversation, or raise 404, also if it is deleted. Every view that
+        gets an id from a browser reads it so, or as `open_conversation` does."""
         found = _find_owned.first(person.pk, conversation_id)
         if found is None:
             raise Http404("No such conversation.")

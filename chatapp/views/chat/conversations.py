@@ -132,7 +132,7 @@ def conversation(request: MemberRequest, conversation_id: uuid.UUID) -> HttpResp
     if request.htmx and read_person_facts(request.user).has_apps:
         # A page that was loaded without apps has neither their script nor their policy.
         return HttpResponseClientRedirect(request.get_full_path())
-    draft = open_draft(request.user, view.conversation)
+    draft = open_draft(request.user, view.conversation) if view.has_draft else Draft()
     return render_chat(request, view.conversation, draft, view=view)
 
 
@@ -248,12 +248,13 @@ def render_chat(
         context["actions"] = SafeString(fragments.render_composer_actions(None, None))
         return render(request, "chat/page.html", context, status=status)
     view = view or load_conversation_view(conversation)
+    queued = load_queue(conversation.pk) if view.has_queue else ()
     context |= {
         "view": view,
         "send_to": reverse("send", args=[conversation.pk]),
         "title": SafeString(fragments.render_title(conversation)),
         "messages": _render_messages(view, token),
-        "queue": SafeString(fragments.render_queue(conversation, load_queue(conversation.pk))),
+        "queue": SafeString(fragments.render_queue(conversation, queued)),
         "actions": SafeString(
             fragments.render_composer_actions(conversation, view.live_turn, token)
         ),

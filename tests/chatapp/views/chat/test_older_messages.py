@@ -140,6 +140,17 @@ def fill(turns: list[Turn]) -> Conversation:
     return turns[0].conversation
 
 
+def test_a_page_of_a_finished_conversation_takes_twelve_statements(
+    owner_client: Client, owner: Member
+) -> None:
+    turn = rows.turn(owner, state=Turn.State.DONE)
+    rows.said(turn, "Hello.")
+    for _ in range(2):  # the first page compiles and caches
+        with counted() as statements:
+            assert owner_client.get(f"/c/{turn.conversation_id}/").status_code == 200
+    assert len(statements) == 12
+
+
 def test_the_statements_of_a_page_do_not_grow_with_the_conversation(
     owner_client: Client, owner: Member
 ) -> None:
