@@ -24,7 +24,7 @@ def find_rateable(person: Member, conversation_id: uuid.UUID, message_id: uuid.U
 def rate(turn: Turn, *, is_good: bool, comment: str) -> AnswerFeedback:
     """Store the rating of an answer in place of the one before."""
     with transaction.atomic():
-        _lock(turn)
+        journal.lock_turn(turn.pk)
         values = {"is_good": is_good, "comment": comment, "model": turn.model}
         row, _ = AnswerFeedback.objects.update_or_create(message=turn.answer, defaults=values)
         _tell_pages(turn)
@@ -34,14 +34,9 @@ def rate(turn: Turn, *, is_good: bool, comment: str) -> AnswerFeedback:
 def take_back(turn: Turn) -> None:
     """Delete the rating of an answer with its comment."""
     with transaction.atomic():
-        _lock(turn)
+        journal.lock_turn(turn.pk)
         AnswerFeedback.objects.filter(message=turn.answer_id).delete()
         _tell_pages(turn)
-
-
-def _lock(turn: Turn) -> None:
-    """Lock the turn before the conversation, as everywhere."""
-    list(Turn.objects.select_for_update().filter(pk=turn.pk).only("pk"))
 
 
 def _tell_pages(turn: Turn) -> None:

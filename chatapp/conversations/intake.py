@@ -30,6 +30,7 @@ from mcpconfig.models import Service
 
 from . import branches
 
+NOT_VALID = gettext_lazy("This message is not valid. Reload the page, then send it again.")
 OPEN_REQUEST = gettext_lazy("Answer or stop the open request first.")
 STILL_WORKING = gettext_lazy(
     "The assistant is still working on this chat. Stop it, or wait for its answer."

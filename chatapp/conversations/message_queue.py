@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet, Subquery
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext
+from django.utils.translation import ngettext
 
 from chatapp.context import attachments as attaching
 from chatapp.journal import journal
@@ -23,7 +23,6 @@ from . import drafts, intake
 from .intake import StillWorking, lock_latest
 
 MAX_QUEUED = 10
-NOT_VALID = gettext_lazy("This message is not valid. Reload the page, then send it again.")
 
 
 def send_or_queue(
@@ -52,7 +51,7 @@ def send_or_queue(
     try:
         return _send(person, message)
     except StillWorking:
-        # The answer may be over by now.
+        # The answer may have ended since the attempt to send.
         return _queue(person, message) or _send(person, message)
 
 
@@ -188,7 +187,7 @@ def _queue(person: Member, message: QueuedMessage) -> QueuedMessage | None:
         latest = lock_latest(conversation)
         if known := QueuedMessage.objects.filter(client_id=message.client_id).first():
             if known.conversation_id != conversation.pk:
-                raise Refused(NOT_VALID)
+                raise Refused(intake.NOT_VALID)
             return known
         was_sent = Message.objects.filter(client_id=message.client_id).exists()
         if was_sent or latest is None or not latest.is_live:

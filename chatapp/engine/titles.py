@@ -163,7 +163,7 @@ async def _ask(question: _Question, meter: Meter) -> str:
 @transaction.atomic
 def _store_outcome(turn: Turn, question: _Question, used: Usage, outcome: _Outcome) -> None:
     """Count the tokens and store the title. Its tokens are those of the last step of the turn."""
-    _lock_turn(turn)
+    journal.lock_turn(turn.pk)
     has_used = bool(used.input_tokens or used.output_tokens)
     if has_used:
         price = usage.find_price(question.model.facts)
@@ -172,11 +172,6 @@ def _store_outcome(turn: Turn, question: _Question, used: Usage, outcome: _Outco
     is_titled = outcome.is_final and _set_title(turn, outcome.title)
     if has_used or is_titled:
         journal.append(turn.conversation_id, turn.pk, [journal.title_entry(turn)])
-
-
-def _lock_turn(turn: Turn) -> None:
-    """Lock the turn, as everywhere before its chat and before the usage of its owner."""
-    Turn.objects.select_for_update().only("pk").get(pk=turn.pk)
 
 
 def _set_title(turn: Turn, title: str) -> bool:

@@ -181,6 +181,11 @@ def _notify_people(events: Sequence[Event]) -> None:
         signals.notify(*find_people_concerned(calls))
 
 
+def lock_turn(turn_id: uuid.UUID) -> None:
+    """Lock a turn, as everywhere before its conversation and before the usage of its owner."""
+    list(Turn.objects.select_for_update().filter(pk=turn_id).only("pk"))
+
+
 def lock_conversation(conversation_id: uuid.UUID) -> None:
     """Lock the row that `append` writes to. Called before anything is logged: a transaction that
     has locked the end of the log must not wait for another lock."""

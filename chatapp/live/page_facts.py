@@ -100,8 +100,7 @@ def _find_context_tokens(conversation: Conversation) -> int | None:
 
 @compiled
 def load_queue(conversation_id: uuid.UUID) -> QuerySet[QueuedMessage]:
-    queue = QueuedMessage.objects.filter(conversation=conversation_id)
-    return queue.order_by("-is_urgent", "pk")
+    return QueuedMessage.objects.filter(conversation=conversation_id)
 
 
 State = ToolCall.State

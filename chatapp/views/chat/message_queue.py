@@ -6,7 +6,7 @@ from django.http import HttpResponse
 from django.shortcuts import redirect
 from django_htmx.http import HttpResponseClientRedirect
 
-from chatapp.conversations import message_queue
+from chatapp.conversations import intake, message_queue
 from chatapp.forms import DraftForm
 from chatapp.models import Conversation
 from chatapp.people.refused import Refused
@@ -35,7 +35,7 @@ def edit(request: MemberRequest, conversation_id: uuid.UUID, message_id: int) ->
     form = DraftForm(request.POST)
     try:
         if not form.is_valid():
-            raise Refused(message_queue.NOT_VALID)
+            raise Refused(intake.NOT_VALID)
         if problem:
             raise problem
         box = {name: form.cleaned_data[name] for name in ("text", "attachments", "client_id")}

@@ -6,7 +6,6 @@ from typing import Any
 
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
-from django.utils.translation import gettext as _
 from django_htmx.http import HttpResponseClientRedirect
 
 from chatapp.conversations import drafts, intake, message_queue, retry
@@ -31,7 +30,7 @@ def send(request: MemberRequest, conversation_id: uuid.UUID | None = None) -> Ht
         return prompts.render_form(request, *wanted)
     try:
         if not form.is_valid():
-            raise Refused(_("This message is not valid. Reload the page, then send it again."))
+            raise Refused(intake.NOT_VALID)
         if problem:
             raise problem
         said = dict(form.cleaned_data)

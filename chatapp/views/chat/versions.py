@@ -8,10 +8,9 @@ from typing import Any
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.utils.translation import gettext as _
 from django_htmx.http import HttpResponseClientRedirect
 
-from chatapp.conversations import versions
+from chatapp.conversations import intake, versions
 from chatapp.conversations.search import read_text
 from chatapp.forms import EditForm
 from chatapp.live.page_view import load_person_message
@@ -34,7 +33,7 @@ def edit(request: MemberRequest, conversation_id: uuid.UUID, message_id: uuid.UU
     form = EditForm(request.POST)
     try:
         if not form.is_valid():
-            raise Refused(_("This message is not valid. Reload the page, then send it again."))
+            raise Refused(intake.NOT_VALID)
         model = request.POST.get("model") or message.conversation.model
         versions.edit_message(request.user, message, model=model, **form.cleaned_data)
     except Refused as refused:

@@ -161,3 +161,14 @@ def test_a_message_that_is_gone_is_told_and_the_box_keeps_its_text(
     assert answer.status_code == 409
     assert "no longer in the queue" in read(answer).one(id="composer-notice").text
     assert read(answer).one("textarea", id="message").text == "Typed"
+
+
+def test_a_box_with_an_id_that_no_page_makes_is_refused_and_keeps_its_text(
+    owner_client: Client, owner: Member
+) -> None:
+    chat = add_chat(owner)
+    answer = press(owner_client, add_message(chat), "edit", text="Typed", client_id="no id")
+    assert answer.status_code == 422
+    assert "not valid" in read(answer).one(id="composer-notice").text
+    assert read(answer).one("textarea", id="message").text == "Typed"
+    assert read_queue(owner_client, chat) == ["Then this"]
