@@ -23,6 +23,7 @@ from .views.chat import (
     conversations,
     drafts,
     feedback,
+    forks,
     mentions,
     message_queue,
     messages,
@@ -56,6 +57,11 @@ urlpatterns = [
         "c/<uuid:conversation_id>/messages/<uuid:message_id>/answer",
         versions.answer_again,
         name="answer-again",
+    ),
+    path(
+        "c/<uuid:conversation_id>/messages/<uuid:message_id>/fork",
+        forks.fork,
+        name="fork-chat",
     ),
     path(
         "c/<uuid:conversation_id>/queue/<int:message_id>/send",
