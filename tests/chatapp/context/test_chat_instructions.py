@@ -1,5 +1,5 @@
-"""What a person tells the assistant in one chat: last in the prompt, marked as theirs, from the next
-request on, and not in what a program sends."""
+"""What a person tells the assistant in one chat: last in the prompt, marked as theirs, from the
+next request on, and not in what a program sends."""
 
 import pytest
 
