@@ -5,6 +5,7 @@ from collections.abc import Collection
 from typing import Any
 
 from django import forms
+from django.contrib.humanize.templatetags.humanize import intcomma
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -13,6 +14,7 @@ from mcpconfig.models.service import MAX_GUIDANCE_CHARACTERS
 from .approvals.decisions import REASON_CHARACTERS
 from .models import AccessToken, Consent, Conversation
 from .models.conversations.answer_feedback import FEEDBACK_CHARACTERS
+from .models.conversations.conversation import MAX_INSTRUCTIONS_CHARACTERS
 
 
 class IdsField(forms.Field):
@@ -117,6 +119,20 @@ class GuidanceForm(forms.Form):
         if tool and tool not in self.tools and self.cleaned_data.get("text") != "":
             raise forms.ValidationError(_("The service has no tool with this name."))
         return tool
+
+
+class InstructionsForm(forms.Form):
+    """A person's instructions for a chat."""
+
+    text = TypedField(required=False)
+
+    def clean_text(self) -> str:
+        text: str = self.cleaned_data["text"]
+        if len(text) > MAX_INSTRUCTIONS_CHARACTERS:
+            sentence = _("These instructions have %(count)s characters. The limit is %(most)s.")
+            most = intcomma(MAX_INSTRUCTIONS_CHARACTERS)
+            raise forms.ValidationError(sentence % {"count": intcomma(len(text)), "most": most})
+        return text
 
 
 class DecisionForm(forms.Form):

@@ -85,6 +85,7 @@ urlpatterns = [
     ),
     path("c/<uuid:conversation_id>/version", versions.show, name="show-version"),
     path("c/<uuid:conversation_id>/rename", chat_list.rename, name="rename-chat"),
+    path("c/<uuid:conversation_id>/instructions", chat_list.instructions, name="chat-instructions"),
     path("c/<uuid:conversation_id>/pin", chat_list.pin, name="pin-chat"),
     path("c/<uuid:conversation_id>/archive", chat_list.archive, name="archive-chat"),
     path("c/<uuid:conversation_id>/delete", chat_list.delete, name="delete-chat"),

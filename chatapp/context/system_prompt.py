@@ -1,5 +1,5 @@
-"""The system prompt: the base text, the mode, and what admins and the person wrote about services
-and tools.
+"""The system prompt: the base text, the mode, what admins and the person wrote about services and
+tools, and what the person wrote for the chat.
 
 Text of a service never comes here; it is in the descriptions of tools, which the model treats as
 data.
@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from chatapp.models import Guidance, Member
+from chatapp.models.conversations.conversation import MAX_INSTRUCTIONS_CHARACTERS
 from chatapp.tools.catalogue import Catalogue, CatalogueTool, strip_hidden
 from mcpconfig.models import Service, ToolSetting
 from mcpconfig.models.service import MAX_GUIDANCE_CHARACTERS
@@ -28,10 +29,26 @@ PLANNING = (
 )
 
 
-def build_system_prompt(catalogue: Catalogue, *more: str) -> str:
+CHAT_HEADING = (
+    "What follows was written by the person whom you help, as instructions for this chat. Where "
+    "they differ from what admins wrote, the admins' word counts."
+)
+
+
+def build_system_prompt(catalogue: Catalogue, *more: str, of_chat: str = "") -> str:
     """Return the system prompt. `more` are texts that people wrote and notes on how tools are
-    found. It names the services that could not be reached."""
-    return "\n\n".join(filter(None, [BASE, *more, *catalogue.notices]))
+    found. It names the services that could not be reached, and ends with the person's instructions
+    `of_chat`."""
+    last = _render_chat_instructions(of_chat)
+    return "\n\n".join(filter(None, [BASE, *more, *catalogue.notices, last]))
+
+
+def _render_chat_instructions(text: str) -> str:
+    """Return the text with its heading. Its lines are indented, so that none looks like a text of
+    somebody else."""
+    lines = strip_hidden(text.strip())[:MAX_INSTRUCTIONS_CHARACTERS].splitlines()
+    indented = "\n".join(f"    {line}".rstrip() for line in lines)
+    return f"{CHAT_HEADING}\n{indented}" if indented.strip() else ""
 
 
 MAX_CHARACTERS = 16_000

@@ -1,4 +1,4 @@
-"""What a person does with a whole chat: rename, pin, archive, delete and restore it.
+"""What a person does with a whole chat: rename, instruct, pin, archive, delete and restore it.
 
 A deleted chat is out of reach at once and can be restored for `RESTORABLE`. After that a task
 removes its rows. The log keeps what happened in it.
@@ -35,6 +35,12 @@ def rename(conversation: Conversation, title: str) -> None:
         sentence = _("This title has %(count)s characters. The limit is %(most)s.")
         raise Refused(sentence % {"count": len(title), "most": TITLE_CHARACTERS})
     _update(conversation, title=title, title_is_draft=False)
+
+
+def set_instructions(conversation: Conversation, text: str) -> None:
+    """Save what the person tells the assistant in this chat, from its next request to the model
+    on. An empty text removes it."""
+    _update(conversation, instructions=text)
 
 
 def pin(conversation: Conversation, *, is_on: bool) -> None:

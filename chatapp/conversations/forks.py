@@ -57,7 +57,7 @@ def find_answer(person: Member, conversation_id: uuid.UUID, message_id: uuid.UUI
 
 def fork_chat(turn: Turn) -> Conversation:
     """Return a new chat with copies of the messages up to the answer of this turn, and with the
-    model, the mode and the tools of its chat. Raises Refused.
+    model, the mode, the tools and the instructions of its chat. Raises Refused.
 
     Consents that count only in the old chat do not count in the new one.
     """
@@ -111,6 +111,7 @@ def _create_fork(turn: Turn, length: int) -> Conversation:
         mode=source.mode,
         uses_tools=source.uses_tools,
         effort=source.effort,
+        instructions=source.instructions,
         forked_from=turn.answer_id,
         tainted_by=find_taint_of_chats([source.pk]),
         last_seq=length,

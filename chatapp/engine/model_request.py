@@ -105,6 +105,7 @@ def _build_call(turn: Turn, catalogue: Catalogue) -> ModelCall:
                 turn.conversation.owner,
                 (catalogue[spec.name] for spec in offer.tools if spec.name in catalogue),
             ),
+            of_chat=_get_chat_instructions(turn),
         ),
         history=replace_unsupported(model.abilities, history),
         tools=offer.tools,
@@ -124,3 +125,8 @@ def _build_call(turn: Turn, catalogue: Catalogue) -> ModelCall:
 
 def _get_mode_instructions(turn: Turn) -> str:
     return "" if turn.conversation.mode == Conversation.Mode.ACT else PLANNING
+
+
+def _get_chat_instructions(turn: Turn) -> str:
+    """Return what the person wrote for this chat. A program brings its own instructions."""
+    return "" if turn.is_of_program else turn.conversation.instructions

@@ -443,6 +443,7 @@ def load_sidebar(person: Member) -> list[SidebarGroup]:
     rows = (
         Conversation.objects.filter(Q(pk__in=pinned) | Q(pk__in=own) | Q(pk__in=of_programs))
         .select_related("token")
+        .defer("instructions")
         .annotate(live=live, live_state=F("live__state"))
         .order_by("-active_at")
     )

@@ -196,11 +196,11 @@ def test_words_for_screen_readers_do_not_make_the_page_longer_than_the_window(
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.usefixtures("signed", "own_service")
 def test_the_pages_of_members_are(
-    visit: Visit, axe: str, own_pages: list[str], scheme: Any
+    visit: Visit, axe: str, filled: str, own_pages: list[str], scheme: Any
 ) -> None:
     tab = visit.tab(viewport=SIZES["laptop"], color_scheme=scheme)
     found = {}
-    for address in (*PAGES, *own_pages):
+    for address in (*PAGES, f"{filled}instructions", *own_pages):
         answer = tab.goto(address)
         assert answer is not None and answer.ok, address
         found[address] = objections(tab, axe)

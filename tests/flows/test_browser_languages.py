@@ -17,7 +17,8 @@ LANGUAGES = {"en": "ltr", "de": "ltr", LONG: "ltr", RTL: "rtl"}
 PEOPLE: dict[str, list[str]] = {
     "": ["/sign-in/", "/sign-in/late/"],
     "stranger": [
-        *("/", "{chat}", "{call}", "/approvals/", "/consents/", "/usage/", "/log/", "/services/"),
+        *("/", "{chat}", "{chat}instructions", "{call}"),
+        *("/approvals/", "/consents/", "/usage/", "/log/", "/services/"),
         *(
             "/tools/",
             "/memory/",

@@ -14,6 +14,7 @@ from chatapp.server.compiled_queries import compiled
 
 # How long a deleted chat can be restored.
 RESTORABLE = timedelta(days=7)
+MAX_INSTRUCTIONS_CHARACTERS = 8_000
 
 
 class Conversation(models.Model):
@@ -22,10 +23,11 @@ class Conversation(models.Model):
     A title is a draft until a model or the person has given the chat another one.
     `last_seq` numbers the journal and the frames of every tab. A chat in plan mode offers and runs
     only tools that read. `effort` is how much the model reasons; empty leaves that to the model's
-    settings. `token` is the access token of the program that began it. `branched_seq` is the latest
-    frame that brought another branch of the chat, 0 while it has only one. `forked_from` is the
-    answer in another chat up to which a fork has copies, and `tainted_by` names the service whose
-    untrusted content is in them.
+    settings. `instructions` are what the person tells the assistant in this chat only. `token` is
+    the access token of the program that began it. `branched_seq` is the latest frame that brought
+    another branch of the chat, 0 while it has only one. `forked_from` is the answer in another chat
+    up to which a fork has copies, and `tainted_by` names the service whose untrusted content is in
+    them.
     """
 
     class Mode(models.TextChoices):
@@ -45,6 +47,13 @@ class Conversation(models.Model):
     mode = models.CharField(_("mode"), max_length=4, choices=Mode.choices, default=Mode.ACT)
     uses_tools = models.BooleanField(_("uses tools"), default=True, db_default=True)
     effort = models.CharField(_("effort"), max_length=6, blank=True, default="", db_default="")
+    instructions = models.TextField(
+        _("instructions"),
+        max_length=MAX_INSTRUCTIONS_CHARACTERS,
+        blank=True,
+        default="",
+        db_default="",
+    )
     token = models.ForeignKey(
         "chatapp.AccessToken",
         verbose_name=_("access token"),

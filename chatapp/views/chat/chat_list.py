@@ -1,4 +1,4 @@
-"""Forms of a whole chat, and the page of archived and deleted chats."""
+"""Forms of a whole chat, and the pages of its instructions and of archived and deleted chats."""
 
 import uuid
 
@@ -8,6 +8,7 @@ from django.utils.safestring import SafeString
 from django_htmx.http import reswap, retarget
 
 from chatapp.conversations import chat_list
+from chatapp.forms import InstructionsForm
 from chatapp.models import Conversation
 from chatapp.models.conversations.conversation import RESTORABLE
 from chatapp.people.refused import Refused
@@ -29,6 +30,25 @@ def rename(request: MemberRequest, conversation_id: uuid.UUID) -> HttpResponse:
     except Refused as refused:
         return _render_refused_title(request, conversation, title, refused)
     return _render_change(request, conversation)
+
+
+@for_members("GET", "HEAD", "POST")
+def instructions(request: MemberRequest, conversation_id: uuid.UUID) -> HttpResponse:
+    """Show the instructions for a chat; a POST saves them."""
+    conversation = Conversation.of(request.user, conversation_id)
+    if request.method == "POST":
+        form = InstructionsForm(request.POST)
+        if form.is_valid():
+            chat_list.set_instructions(conversation, form.cleaned_data["text"])
+            return redirect("conversation", conversation.pk)
+    else:
+        form = InstructionsForm(initial={"text": conversation.instructions})
+    context = {
+        "conversation": conversation,
+        "form": form,
+        **build_sidebar_context(request.user, str(conversation.pk)),
+    }
+    return render(request, "chat/instructions.html", context, status=422 if form.errors else 200)
 
 
 @for_members("POST")
