@@ -1,4 +1,4 @@
-"""What a person does with a whole chat: rename, pin, archive, delete and restore it.
+"""What a person does with a whole chat: read, rename, pin, archive, delete and restore it.
 
 A deleted chat is out of reach at once and can be restored for `RESTORABLE`. After that a task
 removes its rows. The log keeps what happened in it.
@@ -7,7 +7,7 @@ removes its rows. The log keeps what happened in it.
 import uuid
 
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 from django.http import Http404
 from django.utils.translation import gettext as _
@@ -43,6 +43,16 @@ def pin(conversation: Conversation, *, is_on: bool) -> None:
         _update(conversation, pinned_at=Now(), archived_at=None)
     else:
         _update(conversation, pinned_at=None)
+
+
+def mark_read(conversation: Conversation) -> None:
+    """Store that the person has seen this chat as it was read from the database. Most of the time
+    there is nothing new, and nothing is written."""
+    if conversation.read_at is None or conversation.has_news:
+        seen = conversation.active_at
+        unseen = Conversation.objects.filter(Q(read_at=None) | Q(read_at__lt=seen))
+        unseen.filter(pk=conversation.pk).update(read_at=seen)
+        conversation.read_at = seen
 
 
 def archive(conversation: Conversation, *, is_on: bool) -> None:

@@ -7,6 +7,7 @@ from django.conf import settings
 from django.contrib.humanize.templatetags.humanize import intcomma
 from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
+from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -160,6 +161,7 @@ def _create_conversation(
         model=model,
         mode=known,
         uses_tools=tools != "off",
+        read_at=timezone.now(),
     )
 
 
