@@ -155,6 +155,7 @@ ROUTES: dict[str, Route] = {
     "rename-chat": own_button(ids=CHAT, form=sent(title="Renamed")),
     "pin-chat": own_button(ids=CHAT, form=sent(pin="yes")),
     "archive-chat": own_button(ids=CHAT, form=sent(archive="yes")),
+    "keep-chat": own_button(ids=CHAT),
     "delete-chat": own_button(ids={"conversation_id": "spare_chat"}),
     "restore-chat": own_button(ids={"conversation_id": "deleted_chat"}),
     "archived-chats": page(methods="GET"),

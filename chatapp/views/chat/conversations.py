@@ -54,6 +54,7 @@ class Draft:
     model: str = ""
     mode: str = ""
     tools: str = ""
+    is_temporary: bool = False
     effort: str = ""
     refusal: str = ""
     attachments: tuple[Attachment, ...] = ()
