@@ -47,6 +47,7 @@ class MessageForm(forms.Form):
     tools = forms.ChoiceField(
         choices=[("on", gettext_lazy("On")), ("off", gettext_lazy("Off"))], required=False
     )
+    temporary = forms.BooleanField(required=False)
     effort = forms.CharField(required=False)
     queue = forms.CharField(required=False)
     draft = forms.UUIDField(required=False)

@@ -88,6 +88,7 @@ urlpatterns = [
     path("c/<uuid:conversation_id>/instructions", chat_list.instructions, name="chat-instructions"),
     path("c/<uuid:conversation_id>/pin", chat_list.pin, name="pin-chat"),
     path("c/<uuid:conversation_id>/archive", chat_list.archive, name="archive-chat"),
+    path("c/<uuid:conversation_id>/keep", chat_list.keep, name="keep-chat"),
     path("c/<uuid:conversation_id>/delete", chat_list.delete, name="delete-chat"),
     path("c/<uuid:conversation_id>/restore", chat_list.restore, name="restore-chat"),
     path("search/", search.search, name="search"),

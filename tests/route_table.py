@@ -159,6 +159,7 @@ ROUTES: dict[str, Route] = {
     ),
     "pin-chat": own_button(ids=CHAT, form=sent(pin="yes")),
     "archive-chat": own_button(ids=CHAT, form=sent(archive="yes")),
+    "keep-chat": own_button(ids=CHAT),
     "delete-chat": own_button(ids={"conversation_id": "spare_chat"}),
     "restore-chat": own_button(ids={"conversation_id": "deleted_chat"}),
     "archived-chats": page(methods="GET"),

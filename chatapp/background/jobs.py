@@ -73,8 +73,9 @@ def _filter_old_events() -> QuerySet[JournalEvent]:
 
 @task
 def remove_deleted_chats() -> None:
-    """Remove the chats that were deleted a while ago and that nobody can restore any more."""
-    chat_list.remove_deleted()
+    """Remove the chats that were deleted a while ago and that nobody can restore any more, and the
+    temporary ones whose time is over."""
+    chat_list.remove_old()
 
 
 @task

@@ -1,26 +1,29 @@
-"""What a person does with a whole chat: rename, instruct, pin, archive, delete and restore it.
+"""What a person does with a whole chat: read, rename, instruct, pin, archive, keep, delete and
+restore it.
 
 A deleted chat is out of reach at once and can be restored for `RESTORABLE`. After that a task
-removes its rows. The log keeps what happened in it.
+removes its rows, and also those of temporary chats. The log keeps what happened in them.
 """
 
 import uuid
 
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.db.models.functions import Now
 from django.http import Http404
 from django.utils.translation import gettext as _
 
+from chatapp.approvals.inbox import KEPT_SINCE
 from chatapp.audit import audit_log
 from chatapp.audit.audit_log import SERVER, AuditEvent, Who
-from chatapp.models import Conversation, LogEntry, Member, Turn
-from chatapp.models.conversations.conversation import RESTORABLE
+from chatapp.models import Conversation, LogEntry, Member, ToolCall, Turn
+from chatapp.models.conversations.conversation import RESTORABLE, TEMPORARY_KEPT
 from chatapp.people.refused import Refused
 
 from .intake import stop
 
 Kind = LogEntry.Kind
+CallState = ToolCall.State
 TITLE_CHARACTERS = Conversation._meta.get_field("title").max_length or 0
 # Chats that one run of the task removes at most.
 REMOVED_AT_ONCE = 1_000
@@ -44,19 +47,34 @@ def set_instructions(conversation: Conversation, text: str) -> None:
 
 
 def pin(conversation: Conversation, *, is_on: bool) -> None:
-    """Keep a chat at the top of the list. A pinned chat is not archived."""
+    """Keep a chat at the top of the list. A pinned chat is neither archived nor temporary."""
     if is_on:
-        _update(conversation, pinned_at=Now(), archived_at=None)
+        _update(conversation, pinned_at=Now(), archived_at=None, is_temporary=False)
     else:
         _update(conversation, pinned_at=None)
 
 
+def mark_read(conversation: Conversation) -> None:
+    """Store that the person has seen this chat as it was read from the database. Most of the time
+    there is nothing new, and nothing is written."""
+    if conversation.read_at is None or conversation.has_news:
+        seen = conversation.active_at
+        unseen = Conversation.objects.filter(Q(read_at=None) | Q(read_at__lt=seen))
+        unseen.filter(pk=conversation.pk).update(read_at=seen)
+        conversation.read_at = seen
+
+
 def archive(conversation: Conversation, *, is_on: bool) -> None:
-    """Take a chat out of the list, or put it back."""
+    """Take a chat out of the list, or put it back. An archived chat is not temporary."""
     if is_on:
-        _update(conversation, archived_at=Now(), pinned_at=None)
+        _update(conversation, archived_at=Now(), pinned_at=None, is_temporary=False)
     else:
         _update(conversation, archived_at=None)
+
+
+def keep(conversation: Conversation) -> None:
+    """Make an ordinary chat of a temporary one."""
+    _update(conversation, is_temporary=False)
 
 
 def delete(conversation: Conversation) -> None:
@@ -92,21 +110,31 @@ def filter_archived(person: Member) -> QuerySet[Conversation]:
 
 
 def filter_removable() -> QuerySet[Conversation]:
-    """Return the chats that nobody can restore any more and in which nothing runs."""
-    old = Conversation.objects.filter(deleted_at__lte=Now() - RESTORABLE)
-    return old.exclude(turns__state__in=Turn.LIVE)
+    """Return the chats that nobody can restore any more, and the temporary ones whose time is over
+    and in which no outcome waits for the person's word, all without those in which something runs
+    or waits."""
+    is_deleted = Q(deleted_at__lte=Now() - RESTORABLE)
+    unknown = ToolCall.objects.filter(turn__conversation=OuterRef("pk"), state=CallState.UNKNOWN)
+    is_open = Exists(unknown.filter(sent_at__gte=KEPT_SINCE))
+    is_over = Q(is_temporary=True, active_at__lte=Now() - TEMPORARY_KEPT) & ~is_open
+    return Conversation.objects.filter(is_deleted | is_over).exclude(turns__state__in=Turn.LIVE)
 
 
-def remove_deleted() -> None:
-    """Remove the rows of chats that nobody can restore any more."""
+def remove_old() -> None:
+    """Remove the rows of the chats that are removable."""
     for conversation in filter_removable().select_related("owner")[:REMOVED_AT_ONCE]:
-        with transaction.atomic():
-            entry = _build_entry(conversation, Kind.CHAT_REMOVED, SERVER)
-            removed, _rows = Conversation.objects.filter(
-                pk=conversation.pk, deleted_at__lte=Now() - RESTORABLE
-            ).delete()
-            if removed:
-                audit_log.append([entry])
+        _remove(conversation)
+
+
+@transaction.atomic
+def _remove(conversation: Conversation) -> None:
+    """Remove a chat unless it was kept or has gone on meanwhile. While its row is locked, no
+    message can be stored in it."""
+    list(Conversation.objects.select_for_update().filter(pk=conversation.pk).only("pk"))
+    if filter_removable().filter(pk=conversation.pk).exists():
+        entry = _build_entry(conversation, Kind.CHAT_REMOVED, SERVER)
+        Conversation.objects.filter(pk=conversation.pk).delete()
+        audit_log.append([entry])
 
 
 def _update(conversation: Conversation, **values: object) -> None:

@@ -8,6 +8,7 @@ import uuid
 
 from django.db import transaction
 from django.http import Http404
+from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from chatapp.context.attachments import copy_attachment
@@ -112,6 +113,8 @@ def _create_fork(turn: Turn, length: int) -> Conversation:
         uses_tools=source.uses_tools,
         effort=source.effort,
         instructions=source.instructions,
+        is_temporary=source.is_temporary,
+        read_at=timezone.now(),
         forked_from=turn.answer_id,
         tainted_by=find_taint_of_chats([source.pk]),
         last_seq=length,

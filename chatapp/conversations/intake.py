@@ -7,6 +7,7 @@ from django.conf import settings
 from django.contrib.humanize.templatetags.humanize import intcomma
 from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
+from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -56,15 +57,16 @@ def receive(
     mode: str = "",
     tools: str = "",
     effort: str = "",
+    is_temporary: bool = False,
     edited: Message | None = None,
 ) -> Turn:
     """Accept a message and queue its turn. Without a conversation, create one. Raises Refused.
 
     A `client_id` that was accepted before returns the turn of that message. A turn that waits for a
-    person is ended: its open questions are withdrawn, and the model is told so. `mode` and `tools`
-    (“off” for none) apply to a new conversation. `effort` is how much the model reasons in this
-    conversation from now on, “default” what the model's settings say; empty changes nothing. The
-    message is another version of `edited`, with its attachments, if that is given.
+    person is ended: its open questions are withdrawn, and the model is told so. `mode`, `tools`
+    (“off” for none) and `is_temporary` apply to a new conversation. `effort` is how much the model
+    reasons in this conversation from now on, “default” what the model's settings say; empty changes
+    nothing. The message is another version of `edited`, with its attachments, if that is given.
     """
     try:
         check_text(text)
@@ -72,7 +74,9 @@ def receive(
         check_may_ask(person, model)
         files = attaching.load_drafts(person, attachments)
         with transaction.atomic():
-            begun = conversation or _create_conversation(person, text, model, mode, tools)
+            begun = conversation or _create_conversation(
+                person, text, model, mode, tools, is_temporary
+            )
             _set_effort(begun, effort)
             if edited is None:
                 turn = _accept(begun, text, model, client_id, services, files, conversation is None)
@@ -150,7 +154,7 @@ def _find_accepted(person: Member, client_id: uuid.UUID) -> Turn | None:
 
 
 def _create_conversation(
-    person: Member, text: str, model: str, mode: str, tools: str
+    person: Member, text: str, model: str, mode: str, tools: str, is_temporary: bool
 ) -> Conversation:
     known = mode if mode in Conversation.Mode.values else Conversation.Mode.ACT
     return Conversation.objects.create(
@@ -160,6 +164,8 @@ def _create_conversation(
         model=model,
         mode=known,
         uses_tools=tools != "off",
+        read_at=timezone.now(),
+        is_temporary=is_temporary,
     )
 
 

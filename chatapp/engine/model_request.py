@@ -16,7 +16,7 @@ from chatapp.providers.request import ModelRequest
 from chatapp.tool_menu.offered_tools import offer_tools
 from chatapp.tool_menu.turn_selection import choose_tools
 from chatapp.tools.catalogue import Catalogue, build_catalogue, load_fresh_catalogue
-from chatapp.tools.core_catalogue import add_core_tools
+from chatapp.tools.core_catalogue import add_core_tools, remove_memory_tools
 from mcpconfig.values.tool_apps import Audience
 
 
@@ -76,10 +76,12 @@ async def load_catalogue(turn: Turn) -> Catalogue:
 
 
 def complete_catalogue(turn: Turn, found: Catalogue) -> Catalogue:
-    """Return the catalogue of services with the core tools, which apps do not use."""
+    """Return the catalogue of services with the core tools, which apps do not use. A temporary chat
+    neither reads nor changes the memory."""
     if turn.app_of_id is not None:
         return found
-    return add_core_tools(found, turn.conversation.owner)
+    complete = add_core_tools(found, turn.conversation.owner)
+    return remove_memory_tools(complete) if turn.conversation.is_temporary else complete
 
 
 def get_audience(turn: Turn) -> Audience:

@@ -85,7 +85,9 @@ def clean_title(text: str) -> str:
 def wants_title(turn: Turn) -> bool:
     """Return whether a model should title the chat of this turn, whose answer is complete."""
     is_of_person = turn.token_id is None and turn.app_of_id is None
-    return settings.TITLE_MODEL != NO_MODEL and is_of_person and turn.conversation.title_is_draft
+    chat = turn.conversation
+    is_wanted = chat.title_is_draft and not chat.is_temporary
+    return settings.TITLE_MODEL != NO_MODEL and is_of_person and is_wanted
 
 
 async def title_chat(turn: Turn) -> None:

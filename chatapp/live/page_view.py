@@ -11,7 +11,17 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, Literal
 
-from django.db.models import Exists, F, FilteredRelation, OuterRef, Q, QuerySet
+from django.db.models import (
+    Case,
+    Exists,
+    F,
+    FilteredRelation,
+    OuterRef,
+    Q,
+    QuerySet,
+    Subquery,
+    When,
+)
 from django.http import Http404
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -406,13 +416,16 @@ def build_part_view(part: Part, calls: Mapping[uuid.UUID, CallFacts] = EMPTY) ->
             return None
 
 
+Dot = Literal["", "running", "waiting", "unread", "failed"]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SidebarLink:
-    """One conversation in the sidebar. `dot` says whether it is running or waits for this
-    person."""
+    """One conversation in the sidebar. `dot` says whether it is running or waits for this person,
+    or how its last answer ended if they have not seen that."""
 
     conversation: Conversation
-    dot: Literal["", "running", "waiting"]
+    dot: Dot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -423,33 +436,39 @@ class SidebarGroup:
 
 SIDEBAR_LENGTH = 100
 FROM_PROGRAMS, PROGRAMS_LENGTH = gettext_lazy("From programs"), 20
-DOTS: dict[str, Literal["", "running", "waiting"]] = {
+DOTS: dict[str, Dot] = {
     Turn.State.QUEUED: "running",
     Turn.State.RUNNING: "running",
     Turn.State.WAITING: "waiting",
+    Turn.State.DONE: "unread",
+    Turn.State.FAILED: "failed",
 }
 
 
 def load_sidebar(person: Member) -> list[SidebarGroup]:
-    """Return this person's latest conversations without archived ones: first the pinned ones, then
-    the others by when they were last active. Those that programs started, which may be many, come
-    last."""
-    listed = Conversation.filter_owned(person).filter(archived_at=None)
+    """Return this person's latest conversations without archived and temporary ones: first the
+    pinned ones, then the others by when they were last active. Those that programs started, which
+    may be many, come last."""
+    listed = Conversation.filter_owned(person).filter(archived_at=None, is_temporary=False)
     pinned = listed.exclude(pinned_at=None).values("pk")
     chats = listed.filter(pinned_at=None).order_by("-active_at")
     own = chats.filter(token=None).values("pk")[:SIDEBAR_LENGTH]
     of_programs = chats.exclude(token=None).values("pk")[:PROGRAMS_LENGTH]
     live = FilteredRelation("turns", condition=Q(turns__state__in=Turn.LIVE))
+    last = Turn.objects.filter(conversation=OuterRef("pk")).order_by("-created_at")
+    # Only of the few chats with news, as a chat may have many turns.
+    unseen = Case(When(active_at__gt=F("read_at"), then=Subquery(last.values("state")[:1])))
     rows = (
         Conversation.objects.filter(Q(pk__in=pinned) | Q(pk__in=own) | Q(pk__in=of_programs))
         .select_related("token")
         .defer("instructions")
-        .annotate(live=live, live_state=F("live__state"))
+        .annotate(live=live, live_state=F("live__state"), unseen_state=unseen)
         .order_by("-active_at")
     )
     groups: dict[str, list[SidebarLink]] = defaultdict(list)
     for row in sorted(rows, key=_get_place):
-        link = SidebarLink(conversation=row, dot=DOTS.get(row.live_state, ""))
+        state = row.live_state or (row.unseen_state if row.has_news else "")
+        link = SidebarLink(conversation=row, dot=DOTS.get(state, ""))
         groups[_name_group(row)].append(link)
     return [SidebarGroup(label=label, links=tuple(links)) for label, links in groups.items()]
 
@@ -476,6 +495,6 @@ def _name_age(conversation: Conversation) -> str:
     return _("Earlier")
 
 
-def get_dot(live: Turn | None) -> Literal["", "running", "waiting"]:
+def get_dot(live: Turn | None) -> Dot:
     """Return the sidebar's dot for a conversation with this live turn."""
     return DOTS.get(live.state, "") if live else ""

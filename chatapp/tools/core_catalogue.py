@@ -13,6 +13,8 @@ from .core import FIND_TOOLS, core_tool, core_tools
 if TYPE_CHECKING:
     from .blueprint import CoreTool, Mode
 
+MEMORY_TOOLS = frozenset(("recall", "remember", "forget"))
+
 
 def add_core_tools(catalogue: Catalogue, person: Member, mode: "Mode" = "chat") -> Catalogue:
     """Return the catalogue with the core tools that this person may use in this mode. The tool
@@ -23,6 +25,11 @@ def add_core_tools(catalogue: Catalogue, person: Member, mode: "Mode" = "chat") 
         if mode in tool.modes and tool.name != FIND_TOOLS and may_use(person, tool)
     }
     return replace(catalogue, tools=mine | dict(catalogue.tools))
+
+
+def remove_memory_tools(catalogue: Catalogue) -> Catalogue:
+    kept = {name: tool for name, tool in catalogue.tools.items() if name not in MEMORY_TOOLS}
+    return replace(catalogue, tools=kept)
 
 
 def may_use(person: Member, tool: "CoreTool") -> bool:

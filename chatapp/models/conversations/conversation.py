@@ -14,6 +14,8 @@ from chatapp.server.compiled_queries import compiled
 
 # How long a deleted chat can be restored.
 RESTORABLE = timedelta(days=7)
+# How long a temporary chat is kept after it was last active.
+TEMPORARY_KEPT = timedelta(hours=24)
 MAX_INSTRUCTIONS_CHARACTERS = 8_000
 
 
@@ -27,7 +29,9 @@ class Conversation(models.Model):
     the access token of the program that began it. `branched_seq` is the latest frame that brought
     another branch of the chat, 0 while it has only one. `forked_from` is the answer in another chat
     up to which a fork has copies, and `tainted_by` names the service whose untrusted content is in
-    them.
+    them. `read_at` is the `active_at` that its person has seen, None if they have never opened it.
+    A temporary chat is in no list and no search, and a task removes it `TEMPORARY_KEPT` after it
+    was last active.
     """
 
     class Mode(models.TextChoices):
@@ -70,6 +74,8 @@ class Conversation(models.Model):
     branched_seq = models.PositiveBigIntegerField(_("branched seq"), default=0, db_default=0)
     created_at = models.DateTimeField(_("created at"), auto_now_add=True)
     active_at = models.DateTimeField(_("last active"), auto_now_add=True)
+    read_at = models.DateTimeField(_("read at"), null=True)
+    is_temporary = models.BooleanField(_("is temporary"), default=False, db_default=False)
     pinned_at = models.DateTimeField(_("pinned at"), null=True)
     archived_at = models.DateTimeField(_("archived at"), null=True)
     deleted_at = models.DateTimeField(_("deleted at"), null=True, db_index=True)
@@ -86,10 +92,20 @@ class Conversation(models.Model):
                 condition=models.Q(token=None),
                 name="chats_that_people_began",
             ),
+            models.Index(
+                fields=["active_at"],
+                condition=models.Q(is_temporary=True),
+                name="temporary_chats",
+            ),
         ]
 
     def __str__(self) -> str:
         return self.title or gettext("New chat")
+
+    @property
+    def has_news(self) -> bool:
+        """Whether it went on since its person saw it last."""
+        return self.read_at is not None and self.active_at > self.read_at
 
     @classmethod
     def filter_owned(cls, person: Member) -> "models.QuerySet[Conversation]":

@@ -63,11 +63,15 @@ def read(context: Context, asked: Input) -> Output:
 
 
 def _find_conversation(context: Context, text: str) -> Conversation:
-    """Return the chat. A missing one and somebody else's are refused in the same words."""
+    """Return the chat. A missing one, a temporary one and somebody else's are refused in the same
+    words."""
     try:
-        return Conversation.of(context.person, uuid.UUID(text))
+        found = Conversation.of(context.person, uuid.UUID(text))
     except (ValueError, Http404):
         raise ToolError(field="conversation", message=UNKNOWN) from None
+    if found.is_temporary:
+        raise ToolError(field="conversation", message=UNKNOWN)
+    return found
 
 
 def _load_messages(messages: list[Message], first: int) -> list[Said]:

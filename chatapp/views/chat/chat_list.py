@@ -66,6 +66,14 @@ def archive(request: MemberRequest, conversation_id: uuid.UUID) -> HttpResponse:
 
 
 @for_members("POST")
+def keep(request: MemberRequest, conversation_id: uuid.UUID) -> HttpResponse:
+    """Make an ordinary chat of a temporary one."""
+    conversation = Conversation.of(request.user, conversation_id)
+    chat_list.keep(conversation)
+    return _render_change(request, conversation, is_kept=True)
+
+
+@for_members("POST")
 def delete(request: MemberRequest, conversation_id: uuid.UUID) -> HttpResponse:
     conversation = Conversation.of(request.user, conversation_id)
     chat_list.delete(conversation)
@@ -83,7 +91,7 @@ def restore(request: MemberRequest, conversation_id: uuid.UUID) -> HttpResponse:
 
 @for_members("GET")
 def archived(request: MemberRequest) -> HttpResponse:
-    deleted = chat_list.filter_deleted(request.user)[:MAX_SHOWN]
+    deleted = chat_list.filter_deleted(request.user).filter(is_temporary=False)[:MAX_SHOWN]
     context = {
         "archived": chat_list.filter_archived(request.user)[:MAX_SHOWN],
         "deleted": [(each, each.deleted_at + RESTORABLE) for each in deleted if each.deleted_at],
@@ -93,7 +101,9 @@ def archived(request: MemberRequest) -> HttpResponse:
     return render(request, "chat/archived.html", context)
 
 
-def _render_change(request: MemberRequest, conversation: Conversation) -> HttpResponse:
+def _render_change(
+    request: MemberRequest, conversation: Conversation, *, is_kept: bool = False
+) -> HttpResponse:
     """Answer a form of the chat menu: with the changed heading and list, or without htmx with the
     page of the chat."""
     if not request.htmx:
@@ -102,6 +112,7 @@ def _render_change(request: MemberRequest, conversation: Conversation) -> HttpRe
     context = {
         "conversation": conversation,
         "title": SafeString(fragments.render_title(conversation)),
+        "is_kept": is_kept,
         **build_sidebar_context(request.user, str(conversation.pk)),
     }
     changed = render(request, "chat/_chat_head_changed.html", context)

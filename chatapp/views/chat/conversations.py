@@ -1,5 +1,6 @@
 """The pages of the chat: a new chat, a conversation, and the list of conversations beside them."""
 
+import logging
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -8,6 +9,7 @@ from typing import Any, cast
 from csp.constants import SELF
 from csp.decorators import csp_update
 from django.conf import settings
+from django.db import DatabaseError
 from django.http import Http404, HttpResponse
 from django.middleware.csrf import get_token
 from django.shortcuts import redirect, render
@@ -22,6 +24,7 @@ from chatapp.context import summaries
 from chatapp.conversations import chat_list, drafts
 from chatapp.live.page_facts import load_gauge, load_queue
 from chatapp.live.page_view import (
+    SidebarLink,
     find_later_part,
     find_part,
     load_conversation_view,
@@ -39,6 +42,8 @@ from chatapp.views.access import MemberRequest, for_members
 
 from .model_button import build_model_pick, list_efforts
 
+log = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
@@ -49,6 +54,7 @@ class Draft:
     model: str = ""
     mode: str = ""
     tools: str = ""
+    is_temporary: bool = False
     effort: str = ""
     refusal: str = ""
     attachments: tuple[Attachment, ...] = ()
@@ -263,21 +269,11 @@ def render_chat(
 
 
 def build_sidebar_context(person: Member, current: str) -> dict[str, Any]:
-    """Return the context of the sidebar; `current` is the id of the open conversation."""
+    """Return the context of the sidebar; `current` is the id of the open conversation, which counts
+    as read."""
     groups = load_sidebar(person)
     links = [
-        (
-            group.label,
-            [
-                SafeString(
-                    fragments.render_conversation_link(
-                        link.conversation, link.dot, str(link.conversation.pk) == current
-                    )
-                )
-                for link in group.links
-            ],
-        )
-        for group in groups
+        (group.label, [_render_link(link, current) for link in group.links]) for group in groups
     ]
     counts = read_person_facts(person)
     return {
@@ -287,6 +283,22 @@ def build_sidebar_context(person: Member, current: str) -> dict[str, Any]:
         "is_approver": counts.is_approver,
         "shows_apps": counts.has_apps,
     }
+
+
+def _render_link(link: SidebarLink, current: str) -> SafeString:
+    dot, is_current = link.dot, str(link.conversation.pk) == current
+    if is_current:
+        _mark_read(link.conversation)
+        dot = "" if dot in ("unread", "failed") else dot
+    return SafeString(fragments.render_conversation_link(link.conversation, dot, is_current))
+
+
+def _mark_read(conversation: Conversation) -> None:
+    """Mark a chat as read. Its page is also shown while the database accepts no writes."""
+    try:
+        chat_list.mark_read(conversation)
+    except DatabaseError:
+        log.warning("The chat %s could not be marked as read", conversation.pk, exc_info=True)
 
 
 def _list_starters() -> tuple[Starter, ...]:

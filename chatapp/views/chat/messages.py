@@ -54,11 +54,12 @@ def _send(
     queue: str,
     mode: str,
     tools: str,
+    temporary: bool,
     **said: Any,
 ) -> Turn | QueuedMessage:
     """Start a chat with this message, or send or queue it in the chat that is open."""
     if conversation is None:
-        return intake.receive(person, None, mode=mode, tools=tools, **said)
+        return intake.receive(person, None, mode=mode, tools=tools, is_temporary=temporary, **said)
     return message_queue.send_or_queue(person, conversation, waits=bool(queue), **said)
 
 

@@ -29,7 +29,7 @@ from mcpconfig.values.results import make_storable
 from .conversations import Draft, build_sidebar_context, render_chat
 from .uploads import keep_files
 
-CARRIED = ("chat", "client_id", "draft", "effort", "mode", "model", "text", "tools")
+CARRIED = ("chat", "client_id", "draft", "effort", "mode", "model", "temporary", "text", "tools")
 VALUE_PREFIX = "value-"
 VALUE_CHARACTERS = 4_000
 
@@ -155,6 +155,7 @@ def read_draft(request: MemberRequest, refusal: str = "", text: str | None = Non
         model=request.POST.get("model", ""),
         mode=request.POST.get("mode", ""),
         tools=request.POST.get("tools", ""),
+        is_temporary=bool(request.POST.get("temporary")),
         effort=request.POST.get("effort", ""),
         refusal=refusal,
         draft_id=request.POST.get("draft", ""),

@@ -112,7 +112,7 @@ def test_the_model_the_mode_the_effort_and_the_switches_are_those_of_the_chat(
 ) -> None:
     turn = rows.turn(owner, "done")
     values = {"mode": "plan", "uses_tools": False, "effort": "high", "model": "demo:other"}
-    values["instructions"] = "Be brief."
+    values |= {"instructions": "Be brief.", "is_temporary": True}
     Conversation.objects.filter(pk=turn.conversation_id).update(**values)
     ToolSwitch.objects.create(
         person=owner, conversation=turn.conversation, service=rows.service(), is_on=False

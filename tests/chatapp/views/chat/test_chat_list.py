@@ -198,7 +198,7 @@ def test_a_chat_is_removed_for_good_when_nobody_can_restore_it_any_more(
     Conversation.objects.filter(pk=old.pk).update(deleted_at=Now() - RESTORABLE)
     assert owner_client.post(f"/c/{old.pk}/restore").status_code == 404
     for _ in range(2):
-        chat_list.remove_deleted()
+        chat_list.remove_old()
     assert set(Conversation.objects.all()) == {young, kept}
     assert not Turn.objects.filter(conversation=old.pk).exists()
     assert get_kinds(old) == [Kind.CHAT_DELETED, Kind.CHAT_REMOVED]
@@ -210,5 +210,5 @@ def test_a_chat_in_which_something_runs_is_not_removed(owner: Member) -> None:
     Conversation.objects.update(deleted_at=Now() - RESTORABLE)
     assert not chat_list.filter_removable().exists()
     Turn.objects.update(state=Turn.State.DONE, finished_at=Now())
-    chat_list.remove_deleted()
+    chat_list.remove_old()
     assert not Conversation.objects.exists()
