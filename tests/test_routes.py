@@ -570,9 +570,9 @@ def test_a_page_that_forgets_whose_row_it_is_is_reported(
 ) -> None:
     anybodys = classmethod(lambda cls, _person, pk: cls.objects.get(pk=pk))
     monkeypatch.setattr(Conversation, "of", anybodys)
-    found = failures_of_others(world, ("conversation", "mode"))
-    assert "GET conversation by a stranger: 200 instead of 404" in found
-    assert "GET conversation by an admin: shows something of the owner's" in found
+    found = failures_of_others(world, ("chat-instructions", "mode"))
+    assert "GET chat-instructions by a stranger: 200 instead of 404" in found
+    assert "GET chat-instructions by an admin: shows something of the owner's" in found
     assert any(each.startswith("POST mode by a stranger: changes ") for each in found)
 
 
