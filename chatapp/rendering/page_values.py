@@ -342,6 +342,16 @@ def waiting_id(call: uuid.UUID) -> str:
     return f"waiting-{call}"
 
 
+def inbox_id(opened: uuid.UUID | None) -> str:
+    """Return the id of the inbox, in which the card of one call may be open."""
+    return f"{INBOX_ID}-{opened}" if opened else INBOX_ID
+
+
+def opened_id(call: uuid.UUID) -> str:
+    """Return the id of the place of the open card of a call in the inbox."""
+    return f"opened-{call}"
+
+
 def next_id(call: uuid.UUID) -> str:
     """Return the id of the link to the next waiting call, on the page of this call."""
     return f"next-{call}"
