@@ -28,7 +28,7 @@ State = ToolCall.State
 def call(owner: Member) -> ToolCall:
     made = rows.turn(owner, text="Tidy up")
     rows.said(made, "I will delete it.")
-    values = {"title": "Old\u202e ideas", "text": "long " * 400}
+    values = {"title": "Old\u202e ideas", "text": "long " * 500}
     return rows.question(made, values, definition=rows.definition())
 
 
