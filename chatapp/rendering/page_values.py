@@ -206,6 +206,10 @@ class Gauge:
             return None
         return min(100, -(-100 * self.tokens // self.context_tokens))
 
+    @property
+    def is_nearly_full(self) -> bool:
+        return (self.percent or 0) > 80
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageView:
