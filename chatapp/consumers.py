@@ -25,7 +25,13 @@ from django.utils.translation import activate, get_language, gettext_lazy
 from chatapp.live.page_facts import load_call_facts, render_call
 from chatapp.rendering.pages import inbox
 
-from .approvals.inbox import count_old_outcomes, count_waiting, list_others, list_waiting
+from .approvals.inbox import (
+    count_old_outcomes,
+    count_waiting,
+    get_opened,
+    list_others,
+    list_waiting,
+)
 from .live.feed import Unresumable
 from .live.frames import build_frame, build_state_frame, parse_number
 from .live.hub import Viewer, current_hub
@@ -109,7 +115,10 @@ def _render_badge(page: Page) -> str:
 
 
 def _render_inbox(page: Page) -> str:
-    return inbox.render_inbox(list_waiting(page.person), count_old_outcomes(page.person))
+    opened = get_opened(page.person, page.row_id) if page.row_id else None
+    return inbox.render_inbox(
+        list_waiting(page.person, opened), count_old_outcomes(page.person), page.row_id
+    )
 
 
 def _render_next(page: Page) -> str:

@@ -10,10 +10,11 @@ from typing import Any
 from django.db import connection
 from django.db.models import DateTimeField, F, OuterRef, QuerySet, Subquery, Value
 from django.db.models.expressions import Combinable
+from django.http import Http404
 from django.utils import timezone
 
-from chatapp.models import Member, Question, ToolCall
-from chatapp.people.second_signers import filter_signing, find_waiting_calls
+from chatapp.models import Approval, Member, Question, ToolCall
+from chatapp.people.second_signers import filter_signing, find_waiting_calls, get_call
 from chatapp.rendering.pages.inbox import Kind, WaitingCall, WaitingGroup, WaitingItem
 from chatapp.server.database import from_now
 from mcpconfig.models import Service
@@ -34,9 +35,41 @@ NOBODY = -1
 OPEN = Question.objects.filter(state=Question.State.OPEN)
 
 
-def list_waiting(person: Member) -> list[WaitingGroup]:
-    """Return what waits for this person by kind: the oldest calls, and the number of all."""
-    return _build_piles(person, MAX_SHOWN, besides=None)
+def list_waiting(person: Member, opened: ToolCall | None = None) -> list[WaitingGroup]:
+    """Return what waits for this person by kind: the oldest calls, and the number of all. The call
+    whose card is open stays in its place after its approval is answered."""
+    piles = _build_piles(person, MAX_SHOWN, besides=None)
+    if opened is None or any(opened.pk == each.call_id for pile in piles for each in pile.waiting):
+        return piles
+    approval: Approval | None = getattr(opened, "approval", None)
+    return _add_opened(piles, person, opened, approval) if approval else piles
+
+
+def _add_opened(
+    piles: list[WaitingGroup], person: Member, opened: ToolCall, approval: Approval
+) -> list[WaitingGroup]:
+    is_own = opened.turn.conversation.owner_id == person.pk
+    item = WaitingItem(
+        kind="approval" if is_own else "second",
+        call_id=opened.pk,
+        since=approval.created_at if is_own else approval.first_at,
+        expires_at=None,
+    )
+    found = {pile.kind: pile for pile in piles}
+    group = found.get(item.kind) or WaitingGroup(kind=item.kind, waiting=(), count=0)
+    rows = [*group.waiting, *_add_calls([item], _load_calls([opened.pk]))]
+    rows.sort(key=lambda each: each.since or timezone.now())
+    found[item.kind] = WaitingGroup(kind=item.kind, waiting=tuple(rows), count=group.count + 1)
+    return [found[kind] for kind in SOURCES if kind in found]
+
+
+def get_opened(person: Member, call_id: uuid.UUID) -> ToolCall:
+    """Return a call whose card this person can open in the inbox, answered or not. Raises
+    Http404."""
+    call = get_call(person, call_id)
+    if getattr(call, "approval", None) is None:
+        raise Http404("Nobody was asked about this call.")
+    return call
 
 
 def list_others(person: Member, call_id: uuid.UUID) -> list[WaitingGroup]:

@@ -224,6 +224,10 @@ class Gauge:
             return None
         return min(100, -(-100 * self.tokens // self.context_tokens))
 
+    @property
+    def is_nearly_full(self) -> bool:
+        return (self.percent or 0) > 80
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageView:
@@ -369,6 +373,16 @@ def link_id(conversation: uuid.UUID) -> str:
 def waiting_id(call: uuid.UUID) -> str:
     """Return the id of the call in the inbox."""
     return f"waiting-{call}"
+
+
+def inbox_id(opened: uuid.UUID | None) -> str:
+    """Return the id of the inbox, in which the card of one call may be open."""
+    return f"{INBOX_ID}-{opened}" if opened else INBOX_ID
+
+
+def opened_id(call: uuid.UUID) -> str:
+    """Return the id of the place of the open card of a call in the inbox."""
+    return f"opened-{call}"
 
 
 def next_id(call: uuid.UUID) -> str:

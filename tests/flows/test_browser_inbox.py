@@ -34,7 +34,7 @@ def ida(house: House) -> Iterator[str]:
 
 
 def inbox(tab: Page) -> Locator:
-    return tab.locator("#inbox")
+    return tab.locator(".inbox")
 
 
 def badge(tab: Page, words: str) -> Locator:
@@ -90,19 +90,25 @@ def test_another_person_sees_nothing_of_it(visit: Visit, ida: str) -> None:
 
 
 @pytest.mark.long
-def test_a_card_on_its_own_page_follows_what_another_tab_decides(visit: Visit, ida: str) -> None:
+@pytest.mark.parametrize("place", ["its own page", "its row"])
+def test_a_card_outside_of_the_chat_follows_what_another_tab_decides(
+    visit: Visit, ida: str, place: str
+) -> None:
     context = visit.context(ida)
     chat, alone = context.new_page(), context.new_page()
     ask_in_new_chat(chat, deletion(visit, "elsewhere"))
     expect(card(chat, "delete thing")).to_be_visible()
-    alone.goto("/approvals/")
-    line(inbox(alone)).click()
+    if place == "its row":
+        alone.goto("/approvals/")
+        line(inbox(alone)).click()
+    else:
+        name = card(chat, "delete thing").get_attribute("id") or ""
+        alone.goto(f"/approvals/{name.removeprefix('tool-call-')}/")
     button(card(alone, "delete thing"), "Allow once").hover()
     tick_as_read(chat)
     button(card(chat, "delete thing"), "Deny").click()
     expect(card(alone, "delete thing")).to_have_count(0)
-    expect(alone.get_by_role("main")).to_contain_text("denied")
-    expect(alone.get_by_text("Nothing else needs your answer.")).to_be_visible()
+    expect(alone.get_by_role("main")).to_contain_text("denied by")
 
 
 def test_the_keyboard_alone_goes_from_one_to_the_next(visit: Visit, ida: str) -> None:
@@ -112,13 +118,16 @@ def test_the_keyboard_alone_goes_from_one_to_the_next(visit: Visit, ida: str) ->
         expect(card(tab, "delete thing")).to_be_visible()
     tab.goto("/approvals/")
     for name in ("first", "second"):
-        _press_on(tab, line(tab.get_by_role("main")), "Enter")
+        _press_on(tab, line(inbox(tab), f"delete thing.*{name}"), "Enter")
         question = card(tab, "delete thing")
         expect(question).to_contain_text(name)
+        expect(
+            tab.get_by_role("group", name=re.compile(f"^delete thing.*{name}", re.I))
+        ).to_be_focused()
         tick_as_read(tab)
         _press_on(tab, button(question, "Deny"), "Space")
         expect(question).to_have_count(0)
-    expect(tab.get_by_text("Nothing else needs your answer.")).to_be_visible()
+        expect(tab.locator("summary:focus")).to_contain_text("denied by")
     assert visit.executions("first") == visit.executions("second") == 0
 
 
@@ -151,12 +160,13 @@ def test_on_a_phone_one_answers_with_the_thumb(visit: Visit, ida: str) -> None:
     tick_as_read(phone)
     button(question, "Allow once").tap()
     expect(question).to_have_count(0)
-    expect(phone.get_by_text("Nothing else needs your answer.")).to_be_visible()
+    expect(inbox(phone)).to_contain_text("Delete thing")
+    assert fits(phone)
     expect(region(asking)).to_contain_text("All is done with thumbed.")
 
 
 @pytest.mark.long
-def test_without_javascript_the_next_one_is_offered_too(visit: Visit, ida: str) -> None:
+def test_without_javascript_one_answers_in_the_row(visit: Visit, ida: str) -> None:
     tab = visit.tab(ida)
     for name in ("plain", "simple"):
         ask_in_new_chat(tab, deletion(visit, name))
@@ -164,8 +174,41 @@ def test_without_javascript_the_next_one_is_offered_too(visit: Visit, ida: str) 
     bare = visit.tab(ida, java_script_enabled=False)
     bare.goto("/approvals/")
     line(inbox(bare)).first.click()
+    expect(line(inbox(bare))).to_have_count(2)
     tick_as_read(bare)
     button(card(bare, "delete thing"), "Deny").click()
-    expect(bare.get_by_role("navigation", name="Next request")).to_contain_text("simple")
-    bare.get_by_role("navigation", name="Next request").get_by_role("link").click()
+    expect(bare).to_have_url(re.compile(r"/approvals/\?open="))
+    expect(inbox(bare)).to_contain_text("denied by")
+    line(inbox(bare), "delete thing.*simple").click()
     expect(card(bare, "delete thing")).to_contain_text("simple")
+    expect(line(inbox(bare))).to_have_count(1)
+
+
+def test_a_card_in_the_inbox_is_answered_there_while_the_list_changes(
+    visit: Visit, ida: str
+) -> None:
+    context = visit.context(ida)
+    chat, list_tab = context.new_page(), context.new_page()
+    ask_in_new_chat(chat, deletion(visit, "early"))
+    expect(card(chat, "delete thing")).to_be_visible()
+    list_tab.goto("/approvals/")
+    line(inbox(list_tab)).click()
+    question = card(list_tab, "delete thing")
+    question.get_by_text("Deny with a reason").click()
+    reason = question.get_by_label("Tell the assistant why")
+    reason.fill("Keep it")
+    ask_in_new_chat(chat, deletion(visit, "late"))
+    expect(line(inbox(list_tab))).to_have_count(2)
+    expect(reason).to_have_value("Keep it")
+    expect(reason).to_be_focused()
+    tick_as_read(list_tab)
+    button(question, "Deny").click()
+    expect(question).to_have_count(0)
+    expect(list_tab.locator("summary:focus")).to_contain_text("Keep it")
+    expect(inbox(list_tab)).to_contain_text("denied by")
+    expect(line(inbox(list_tab))).to_have_count(2)
+    expect(badge(list_tab, "Inbox 1 request is waiting for you")).to_be_visible()
+    list_tab.get_by_role("link", name="Close").click()
+    expect(line(inbox(list_tab))).to_have_count(1)
+    expect(line(inbox(list_tab))).to_contain_text("late")
+    assert visit.executions("early") == visit.executions("late") == 0

@@ -377,7 +377,7 @@ def render_queue(conversation: Conversation, queued: Sequence[QueuedMessage]) ->
 
 
 def render_gauge(view: Gauge) -> str:
-    """Return the gauge below the message box."""
+    """Return the gauge in the message box."""
     return render_to_string("chat/_gauge.html", {"element_id": page_values.GAUGE_ID, "gauge": view})
 
 

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Literal
 
 from django.contrib.humanize.templatetags.humanize import naturaltime
 from django.template.loader import render_to_string
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from chatapp.models import Conversation, Member, ToolCall
+from chatapp.models import Approval, Conversation, Member, ToolCall
 from chatapp.rendering import call_values, page_values
 from chatapp.rendering.hidden_characters import draw_hidden
 
@@ -97,6 +98,8 @@ STATES: "dict[Kind, StrOrPromise]" = {
     "second": gettext_lazy("waiting for a second approval"),
     "review": gettext_lazy("waiting for your review"),
 }
+# The kinds whose cards open in their rows.
+OPENED_IN_ROW: tuple[Kind, ...] = ("approval", "second")
 
 RISKS = {
     "low": gettext_lazy("Low risk"),
@@ -111,6 +114,8 @@ class Line:
 
     element_id: str
     call_id: uuid.UUID
+    link: str
+    opens_here: bool
     title: SafeString
     brief: SafeString | str
     risk: str
@@ -124,6 +129,21 @@ class Line:
     is_review: bool
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenedCard:
+    """The card of a call as its chat shows it, with the text of the assistant before it. A second
+    signer has neither that text nor the chat."""
+
+    html: SafeString
+    note: SafeString | str = ""
+    chat: Conversation | None = None
+
+
+def build_inbox_address(opened: uuid.UUID) -> str:
+    """Return the address of the inbox with the card of this call open in its row."""
+    return f"{reverse('approvals')}?open={opened}#{page_values.opened_id(opened)}"
+
+
 def render_badge(count: int, *, says: bool = False) -> str:
     """Return the link to the inbox with the number of waiting calls, for the sidebar of every page.
     `says`: screen readers announce the number."""
@@ -131,17 +151,34 @@ def render_badge(count: int, *, says: bool = False) -> str:
     return render_to_string("chat/_waiting.html", context)
 
 
-def render_inbox(piles: Sequence[WaitingGroup], old_outcomes: int) -> str:
-    """Return the list by kind. `old_outcomes` counts the old calls that only the log lists."""
+def render_inbox(
+    piles: Sequence[WaitingGroup],
+    old_outcomes: int,
+    opened: uuid.UUID | None = None,
+    card: OpenedCard | None = None,
+) -> str:
+    """Return the list by kind. `old_outcomes` counts the old calls that only the log lists.
+
+    `opened` is the call whose card is open in its row. A live frame has no `card`: the page keeps
+    the one that it shows, which is a live fragment of its own.
+    """
     groups = [
-        (KIND_TEXTS[pile.kind], [_build_line(each) for each in pile.waiting], pile.more)
+        (
+            KIND_TEXTS[pile.kind],
+            [_build_line(each, in_inbox=True) for each in pile.waiting],
+            pile.more,
+        )
         for pile in piles
     ]
     context = {
-        "element_id": page_values.INBOX_ID,
+        "element_id": page_values.inbox_id(opened),
         "groups": groups,
         "old_outcomes": old_outcomes,
         "keep": _hash_shown([groups, old_outcomes]),
+        "opened": opened,
+        "opened_id": page_values.opened_id(opened) if opened else "",
+        "answer_id": f"{page_values.tool_call_id(opened)}-answer" if opened else "",
+        "card": card,
     }
     return render_to_string("chat/_inbox.html", context)
 
@@ -164,7 +201,9 @@ def _hash_shown(shown: object) -> str:
     return hashlib.sha256(repr(shown).encode()).hexdigest()[:16]
 
 
-def _build_line(waiting: WaitingCall) -> Line:
+def _build_line(waiting: WaitingCall, *, in_inbox: bool = False) -> Line:
+    """Return the line of a call. `in_inbox`: its card opens in its row, and not on a page of its
+    own."""
     call = waiting.call
     chat = call.turn.conversation
     # A second signer sees nothing else of the chat, and the call runs for somebody else.
@@ -175,10 +214,13 @@ def _build_line(waiting: WaitingCall) -> Line:
         else ""
     )
     age = _describe_age(waiting)
+    opens_here = in_inbox and waiting.kind in OPENED_IN_ROW
     places = (call_values.describe_service(call), call_values.get_host(call), account)
     return Line(
         element_id=page_values.waiting_id(call.pk),
         call_id=call.pk,
+        link=build_inbox_address(call.pk) if opens_here else reverse("approval", args=[call.pk]),
+        opens_here=opens_here,
         title=draw_hidden(call_values.get_title(call)),
         brief=call_values.draw_brief(call),
         risk=call.risk or "medium",
@@ -196,6 +238,13 @@ def _build_line(waiting: WaitingCall) -> Line:
 def _describe_state(waiting: WaitingCall) -> str:
     if waiting.kind == "sign_in" and waiting.needs_admin:
         return _("waiting for an admin to sign in")
+    # The row of an open card stays when its approval is answered.
+    if waiting.kind in OPENED_IN_ROW:
+        approval: Approval = waiting.call.approval
+        if approval.waits_for_second:
+            return str(STATES["second"])
+        decided = approval if waiting.kind == "second" else waiting.call
+        return str(decided.get_state_display())
     return str(STATES.get(waiting.kind) or waiting.call.get_state_display())
 
 

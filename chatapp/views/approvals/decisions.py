@@ -31,6 +31,7 @@ from chatapp.rendering.pages import fragments, inbox
 from chatapp.views.access import MemberRequest, for_members, is_from_a_page
 from chatapp.views.chat.conversations import build_call_address, build_sidebar_context
 
+from .inbox import answer_in_inbox, is_from_inbox
 from .second_signature import is_own_call, render_answer, render_signing_page
 
 UNREADABLE = gettext_lazy("This form is not valid. Reload the page, then decide again.")
@@ -193,6 +194,8 @@ def _answer_call(request: MemberRequest, call: ToolCall, act: Callable[[], None]
         problems = refused.problems if isinstance(refused, UnreadableArguments) else {}
         changed = approval_card.RefusedValues(values=request.POST.dict(), problems=problems)
     call = get_call(request.user, call.pk)
+    if is_from_inbox(request) and not request.htmx:
+        return answer_in_inbox(request, call, refusal, status, changed)
     if not is_own_call(request, call):
         return render_answer(request, call, refusal, status, changed)
     if request.htmx:

@@ -1,32 +1,91 @@
 """The inbox: the list of what waits for a person, and the mail that reminds them of it."""
 
+import uuid
 from math import ceil
 from typing import Any
 
 from django.conf import settings
-from django.http import HttpResponse
+from django.http import Http404, HttpResponse
+from django.middleware.csrf import get_token
 from django.shortcuts import redirect, render
 from django.utils.safestring import SafeString
 from django.utils.translation import ngettext
 
 from chatapp.approvals import reminders
-from chatapp.approvals.inbox import count_old_outcomes, list_waiting
-from chatapp.models import Member
+from chatapp.approvals.inbox import count_old_outcomes, get_opened, list_waiting
+from chatapp.live.page_facts import load_call_facts, load_note, render_call
+from chatapp.models import Member, ToolCall
 from chatapp.people.refused import Refused
-from chatapp.rendering.pages import inbox
+from chatapp.rendering import page_values
+from chatapp.rendering.cards import approval_card
+from chatapp.rendering.hidden_characters import draw_hidden
+from chatapp.rendering.pages import inbox, second_signature
 from chatapp.views.access import MemberRequest, for_members
 from chatapp.views.chat.conversations import build_sidebar_context
 
 
 @for_members("GET", "HEAD")
 def approvals(request: MemberRequest) -> HttpResponse:
-    return render(request, "chat/approvals.html", build_inbox_context(request.user))
+    """Show the list, with the card of one call open in its row if the address names it."""
+    if "open" not in request.GET:
+        return render(request, "chat/approvals.html", build_inbox_context(request.user))
+    try:
+        call_id = uuid.UUID(request.GET["open"])
+    except ValueError:
+        raise Http404("This is no id of a call.") from None
+    return render_opened(request, get_opened(request.user, call_id))
 
 
-def build_inbox_context(person: Member) -> dict[str, Any]:
+def is_from_inbox(request: MemberRequest) -> bool:
+    """Return whether an answer was given on a card in the inbox."""
+    return request.POST.get("back") == "inbox"
+
+
+def answer_in_inbox(
+    request: MemberRequest,
+    call: ToolCall,
+    refusal: str,
+    status: int,
+    said: approval_card.RefusedValues | None,
+) -> HttpResponse:
+    """Return the inbox after an answer without scripts."""
+    if refusal:
+        return render_opened(request, call, refusal, status, said)
+    return redirect(inbox.build_inbox_address(call.pk))
+
+
+def render_opened(
+    request: MemberRequest,
+    call: ToolCall,
+    refusal: str = "",
+    status: int = 200,
+    said: approval_card.RefusedValues | None = None,
+) -> HttpResponse:
+    """Render the inbox with the card of this call in its row, as its chat or the page of a second
+    signer shows it."""
+    token, chat = get_token(request), call.turn.conversation
+    if chat.owner_id == request.user.pk:
+        html = render_call(call, token, refusal, changed=said)
+        card = inbox.OpenedCard(html=SafeString(html), note=draw_hidden(load_note(call)), chat=chat)
+    else:
+        html = second_signature.render_card(call, load_call_facts(call), token, refusal, said)
+        card = inbox.OpenedCard(html=SafeString(html))
+    context = build_inbox_context(request.user, call, card)
+    return render(request, "chat/approvals.html", context, status=status)
+
+
+def build_inbox_context(
+    person: Member, opened: ToolCall | None = None, card: inbox.OpenedCard | None = None
+) -> dict[str, Any]:
     minutes = settings.MAIL_AFTER_MINUTES
+    opened_id = opened.pk if opened else None
+    waiting, old_outcomes = list_waiting(person, opened), count_old_outcomes(person)
+    shows = [page_values.inbox_id(opened_id)]
+    if opened_id:
+        shows.append(page_values.tool_call_id(opened_id))
     return {
-        "inbox": SafeString(inbox.render_inbox(list_waiting(person), count_old_outcomes(person))),
+        "inbox": SafeString(inbox.render_inbox(waiting, old_outcomes, opened_id, card)),
+        "shows": ",".join(shows),
         "sends_mail": settings.SENDS_MAIL,
         "has_mail": reminders.is_on(person),
         "is_given_up": reminders.is_given_up(person),

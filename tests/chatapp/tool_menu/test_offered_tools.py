@@ -55,7 +55,7 @@ async def test_a_tool_is_found_loaded_and_called(
     page = await in_database(
         lambda: parse(signed_in(owner).get(f"/c/{turn.conversation_id}/").content.decode())
     )
-    assert "tool search saves about" in page.one("p", id="gauge").text
+    assert "tool search saves about" in page.one("details", id="gauge").text
 
 
 async def test_the_order_of_loading_stays_from_step_to_step(

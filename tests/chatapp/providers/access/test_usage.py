@@ -25,6 +25,7 @@ from chatapp.providers.events import (
     ToolsLeftOut,
     Usage,
 )
+from chatapp.rendering.page_values import Gauge
 from chatapp.rendering.pages import fragments
 from chatapp.server.database import in_database
 from tests import scripted
@@ -164,11 +165,11 @@ def test_a_page_says_what_an_answer_cost_and_how_full_the_chat_is(
     costs = {"cost": Decimal("0.01239"), "currency": "EUR"}
     closed_step(turn, input_tokens=3_000, output_tokens=401, **costs)
     page = parse(signed_in(owner).get(f"/c/{turn.conversation_id}/").content.decode())
-    gauge = page.one("p", id="gauge")
-    assert gauge.one("meter")["value"] == "35"
-    assert "35 % of context used" in gauge.text
-    exact = "3,401 of 10,000 tokens"
-    assert exact in gauge.all("span")[0]["title"] and exact in gauge.one("meter")["aria-label"]
+    gauge = page.one("details", id="gauge")
+    assert gauge.one("circle", class_="used")["stroke-dasharray"] == "35 100"
+    assert gauge.one("summary").text.strip() == "35 % of context used"
+    assert "data-full" not in gauge
+    assert "3,401 of 10,000 tokens" in gauge.text
     assert "3,401 tokens in total" in gauge.text
     assert "0.012 EUR" in gauge.text
     assert page.one("div", id=f"status-{turn.answer_id}").text.endswith("401 tokens · 0.012 EUR")
@@ -178,7 +179,8 @@ def test_a_chat_whose_model_has_no_known_size_says_how_many_tokens_it_reads(turn
     closed_step(turn, input_tokens=1_230, output_tokens=4)
     gauge = load_gauge(turn.conversation)
     assert (gauge.percent, gauge.tokens, gauge.costs) == (None, 1_234, ())
-    shown = parse(fragments.render_gauge(gauge)).one("p")
+    shown = parse(fragments.render_gauge(gauge)).one("details")
+    assert not shown.all("circle", class_="used")
     assert "Context: 1,234 tokens" in shown.text
 
 
@@ -187,8 +189,20 @@ def test_a_chat_whose_model_has_no_price_says_how_much_it_took_in_all(turn: Turn
     closed_step(turn, number=2, input_tokens=1_500, output_tokens=300, summary_input_tokens=4_000)
     gauge = load_gauge(turn.conversation)
     assert (gauge.tokens, gauge.total_tokens, gauge.costs) == (1_800, 7_000, ())
-    shown = parse(fragments.render_gauge(gauge)).one("p")
+    shown = parse(fragments.render_gauge(gauge)).one("details")
     assert "7,000 tokens in total" in shown.text
+
+
+@pytest.mark.parametrize(("tokens", "is_full"), [(8_000, False), (8_001, True), (20_000, True)])
+def test_a_ring_that_is_nearly_full_looks_so(tokens: int, is_full: bool) -> None:
+    gauge = Gauge(tokens=tokens, total_tokens=tokens, context_tokens=10_000)
+    shown = parse(fragments.render_gauge(gauge)).one("details")
+    assert ("data-full" in shown) is is_full
+
+
+def test_a_chat_that_used_nothing_has_no_ring() -> None:
+    shown = parse(fragments.render_gauge(Gauge())).one("details", id="gauge")
+    assert "hidden" in shown and not shown.all()
 
 
 # --- allowances ----------------------------------------------------------------------------

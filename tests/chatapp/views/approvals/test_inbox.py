@@ -9,6 +9,7 @@ from django.utils import timezone
 from chatapp.approvals.inbox import MAX_SHOWN, OUTCOMES_KEPT
 from chatapp.models import Approval, Member, ToolCall
 from chatapp.rendering import page_values
+from chatapp.rendering.pages.inbox import build_inbox_address
 from mcpconfig.models import Service
 from tests.dom_tree import Element, parse
 from tests.turns import rows
@@ -39,8 +40,8 @@ def test_the_list_has_what_waits_for_this_person_by_what_is_wanted_oldest_first(
     assert len(inbox.all("h2")) == 2
     asked, unknown = inbox.with_class("open-calls")
     assert [each["href"] for each in asked.all("a")] == [
-        f"/approvals/{first.pk}/",
-        f"/approvals/{second.pk}/",
+        build_inbox_address(first.pk),
+        build_inbox_address(second.pk),
     ]
     assert asked.all("li")[1].one("b").text == "Delete a note"
     assert unknown.one("a")["href"] == f"/approvals/{lost.pk}/"

@@ -10,6 +10,7 @@ from django.utils import timezone
 from chatapp.approvals import reminders
 from chatapp.models import MailPreference, Member, Reminder, ToolCall
 from chatapp.rendering import page_values
+from chatapp.rendering.pages.inbox import build_inbox_address
 from tests.dom_tree import Element, parse
 from tests.turns import rows
 
@@ -116,10 +117,11 @@ def test_a_used_an_old_and_a_changed_link_lead_to_the_inbox(
     old = owner_client.get(link)
     changed = owner_client.get(link[:-3] + "xx/")
     assert [each.status_code for each in (used, old, changed)] == [410, 410, 404]
+    address = build_inbox_address(call.pk)
     for answer, word in [(used, "already used"), (old, "has expired"), (changed, "incomplete")]:
         main = parse(answer.content.decode()).one("main")
         assert word in main.one(role="alert").text
-        assert main.one("a", id=page_values.waiting_id(call.pk))["href"] == f"/approvals/{call.pk}/"
+        assert main.one("a", id=page_values.waiting_id(call.pk))["href"] == address
 
 
 def test_an_address_that_was_given_up_is_said_to_be_and_can_be_tried_again(
