@@ -43,7 +43,8 @@ _SENTINEL = "x"
 # Only a fence or HTML can reach beyond a blank line and a line without indentation.
 _MAY_STAY_OPEN = re.compile(r"```|~~~|<")
 _BACKTICKS = re.compile(r"`+")
-_MARKUP = re.compile(r"([\\`*_\[\]<>&#|~!$])")
+# What would be markup, or the beginning of an address that some programs make a link.
+_MARKUP = re.compile(r"([\\`*_\[\]<>&#|~!$]|:(?=//)|(?<=www)\.)", re.IGNORECASE)
 
 
 def write_markdown(chat: ExportedChat) -> str:
@@ -124,7 +125,7 @@ def _write_notice(part: NoticePart) -> Iterator[str]:
 
 def _write_call(call: CallPart, address: str) -> Iterator[str]:
     named = f"{quote_code(call.title)} ({quote_code(call.tool_id)}, {quote_code(call.service)})"
-    lines = [f"**{_('Tool call')}** {named}", *(f"- {quote_code(each)}" for each in call.lines)]
+    lines = [f"**{_('Tool call')}** {named}", *(f"- {_write_plain(each)}" for each in call.lines)]
     yield "\n".join([lines[0], "", *lines[1:]])
     if call.values is not None:
         yield from _write_values(call.values, address)
@@ -149,7 +150,7 @@ def _fence_json(text: str) -> str:
 
 
 def _write_piece(piece: Piece, address: str) -> Iterator[str]:
-    label = quote_code(piece.label)
+    label = _write_plain(piece.label)
     if piece.kind not in ("text", "json"):
         about = f"{label} {quote_code(piece.about)}"
         yield f"{about} <{address}{piece.path}>" if piece.path else about
@@ -198,13 +199,19 @@ def close_open_block(text: str) -> str:
     """Return the Markdown so that a paragraph after it is outside of every block of it."""
     if not _MAY_STAY_OPEN.search(text) or _is_closed(text):
         return text
-    last = _BLOCKS.parse(text)[-1]
-    if last.type == "fence" and _is_closed(closed := f"{text}\n{last.markup}"):
-        return closed
+    last = _BLOCKS.parse(text)[-1:]
+    if last and last[0].type == "fence":
+        closed = f"{text}\n{last[0].markup}"
+        if _is_closed(closed):
+            return closed
     return fence(text, "markdown")
 
 
 def _is_closed(text: str) -> bool:
-    *_before, opening, inline, _closing = _BLOCKS.parse(f"{text}\n\n{_SENTINEL}")
-    is_paragraph = opening.type == "paragraph_open" and opening.level == 0
-    return is_paragraph and inline.content == _SENTINEL
+    end = _BLOCKS.parse(f"{text}\n\n{_SENTINEL}")[-3:]
+    found = [(token.type, token.level, token.content) for token in end]
+    return found == [
+        ("paragraph_open", 0, ""),
+        ("inline", 1, _SENTINEL),
+        ("paragraph_close", 0, ""),
+    ]
