@@ -98,7 +98,6 @@ def call(text: str = "", **values: Any) -> CallPart:
         Piece(kind="text", label=text, text=text),
         Piece(kind="image", label="Image", about=text, path="/calls/1/content/0"),
     )
-    known = {"arguments": text, "pieces": pieces, "error": text}
     return CallPart(
         **{
             "id": uuid.uuid4(),
@@ -113,7 +112,7 @@ def call(text: str = "", **values: Any) -> CallPart:
             "sent_at": NOW,
             "finished_at": NOW,
             "lines": (text,) if text else ("done",),
-            "values": CallValues(**known),
+            "values": CallValues(arguments=text, pieces=pieces, error=text),
             **values,
         }
     )

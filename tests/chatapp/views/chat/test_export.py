@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from django.db.models.functions import Now
-from django.http import HttpResponse
 from django.test import Client
 from django.utils import timezone
 
@@ -41,14 +40,14 @@ DETAILS = ("none", "outcomes", "full")
 
 def fetch(
     client: Client, chat: Conversation, kind: str, tools: str = "full", status: int = 200
-) -> HttpResponse:
+) -> Any:
     answer = client.get(f"/c/{chat.pk}/export", {"format": kind, "tools": tools})
     assert answer.status_code == status
     return answer
 
 
 def read_markdown(client: Client, chat: Conversation, tools: str = "full") -> str:
-    return fetch(client, chat, "markdown", tools).content.decode()
+    return str(fetch(client, chat, "markdown", tools).content.decode())
 
 
 def read_json(client: Client, chat: Conversation, tools: str = "full") -> dict[str, Any]:
