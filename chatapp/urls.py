@@ -24,6 +24,7 @@ from .views.chat import (
     drafts,
     export,
     feedback,
+    forks,
     mentions,
     message_queue,
     messages,
@@ -57,6 +58,11 @@ urlpatterns = [
         "c/<uuid:conversation_id>/messages/<uuid:message_id>/answer",
         versions.answer_again,
         name="answer-again",
+    ),
+    path(
+        "c/<uuid:conversation_id>/messages/<uuid:message_id>/fork",
+        forks.fork,
+        name="fork-chat",
     ),
     path(
         "c/<uuid:conversation_id>/queue/<int:message_id>/send",

@@ -99,16 +99,20 @@ def attach_to_message(message: Message, files: Sequence[Attachment]) -> None:
 
 def copy_attachments(message: Message) -> list[Attachment]:
     """Return copies of what is attached to a message, as drafts of its person."""
-    copies = []
-    for attachment in Attachment.objects.filter(part__message=message).order_by("part__position"):
-        file = File.objects.filter(attachment=attachment).first()
-        attachment.pk, attachment.part = uuid.uuid4(), None
-        attachment.save(force_insert=True)
-        if file is not None:
-            file.attachment = attachment
-            file.save(force_insert=True)
-        copies.append(attachment)
-    return copies
+    attachments = Attachment.objects.filter(part__message=message).order_by("part__position")
+    return [copy_attachment(each, None) for each in attachments]
+
+
+def copy_attachment(attachment: Attachment, part: Part | None) -> Attachment:
+    """Make `attachment` a stored copy of itself that belongs to this part, or to none, and return
+    it."""
+    file = File.objects.filter(attachment=attachment).first()
+    attachment.pk, attachment.part = uuid.uuid4(), part
+    attachment.save(force_insert=True)
+    if file is not None:
+        file.attachment = attachment
+        file.save(force_insert=True)
+    return attachment
 
 
 def _encode_part(part: ResourcePart) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from typing import Any
 from django.db.models import Exists, OuterRef, QuerySet
 
 from chatapp.models import Message, Part, Step, ToolCall, Turn
+from chatapp.models.conversations.copied_call import CopiedCall
 from chatapp.providers.request import (
     AskedTool,
     AssistantMessage,
@@ -145,12 +146,14 @@ def _build_step_items(parts: list[Part], files: ModelFiles) -> Iterator[HistoryI
     for part in parts:
         if part.tool_call is not None:
             yield replace(build_outcome(part.tool_call), media=files.list_media(part))
+        elif part.kind == Part.Kind.COPIED_CALL:
+            yield _build_copied_outcome(CopiedCall.read(part.copied_call))
 
 
 def _build_sort_key(part: Part) -> tuple[int, bool, int]:
     """Return the position of the part in the model's answer: calls between texts, which pages
     show after them."""
-    is_call = part.kind == Part.Kind.TOOL_CALL
+    is_call = part.kind in (Part.Kind.TOOL_CALL, Part.Kind.COPIED_CALL)
     place = part.position if part.place is None else part.place
     return place, not is_call, part.position
 
@@ -168,7 +171,15 @@ def _build_part(part: Part, files: ModelFiles) -> AssistantPart | None:
             return AskedTool(
                 call_id=call.provider_call_id,
                 name=call.tool_id,
-                arguments=_read_asked_arguments(call),
+                arguments=read_asked_arguments(call),
+                opaque=part.opaque,
+            )
+        case Part.Kind.COPIED_CALL:
+            copied = CopiedCall.read(part.copied_call)
+            return AskedTool(
+                call_id=copied.call_id,
+                name=copied.tool_id,
+                arguments=copied.arguments,
                 opaque=part.opaque,
             )
         case _:
@@ -183,7 +194,7 @@ def _build_picture(part: Part, files: ModelFiles) -> SaidText:
     return SaidText(text=text, opaque=part.opaque if media else None, picture=media)
 
 
-def _read_asked_arguments(call: ToolCall) -> str:
+def read_asked_arguments(call: ToolCall) -> str:
     """Return the arguments that the model asked for. The outcome tells it what a person changed."""
     asked = call.asked_arguments or call.arguments
     return asked if _is_object(asked) else "{}"
@@ -198,9 +209,9 @@ def _is_object(text: str) -> bool:
 
 def build_outcome(call: ToolCall) -> ToolOutcome:
     """Return the outcome of `call` as the model reads it."""
-    text, is_error = _describe_outcome(call)
+    text, is_error = describe_outcome(call)
     if call.asked_arguments:
-        text = f"[The person changed the values before it ran, to: {call.arguments}]\n{text}"
+        text = _add_change(text, call.arguments)
     return ToolOutcome(
         call_id=call.provider_call_id,
         name=call.tool_id,
@@ -209,7 +220,24 @@ def build_outcome(call: ToolCall) -> ToolOutcome:
     )
 
 
-def _describe_outcome(call: ToolCall) -> tuple[str, bool]:
+def _build_copied_outcome(copied: CopiedCall) -> ToolOutcome:
+    text = copied.outcome
+    if copied.changed_arguments:
+        text = _add_change(text, copied.changed_arguments)
+    return ToolOutcome(
+        call_id=copied.call_id,
+        name=copied.tool_id,
+        text=cut_to_limit(text),
+        is_error=copied.is_error,
+    )
+
+
+def _add_change(text: str, arguments: str) -> str:
+    return f"[The person changed the values before it ran, to: {arguments}]\n{text}"
+
+
+def describe_outcome(call: ToolCall) -> tuple[str, bool]:
+    """Return the outcome as the model reads it, and whether it is an error."""
     if not is_visible_to_model(call):
         return describe_withheld(call), call.state == State.FAILED
     match call.state:

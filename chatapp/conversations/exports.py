@@ -4,6 +4,7 @@ not sent yet."""
 import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import groupby
 
 from django.db.models import QuerySet
@@ -68,7 +69,10 @@ def _iterate_messages(
         if pk == message.pk:
             described = _describe_parts(following, turn, detail)
             pk, following = next(by_message, NOTHING)
-        yield _build_message(message, turn, asked.get(message.pk), described)
+        built = _build_message(message, turn, asked.get(message.pk), described)
+        if message.pk not in asked and conversation.forked_from is not None:
+            built = replace(built, is_of_program=False)  # a copy in a fork
+        yield built
 
 
 def _select_parts(
@@ -80,7 +84,7 @@ def _select_parts(
     parts = parts.order_by(*(f"message__{name}" for name in ORDER), "step", "position")
     left_out = ["opaque", "attachment__contents"]
     if detail == ToolDetail.NONE:
-        parts = parts.exclude(kind=Part.Kind.TOOL_CALL)
+        parts = parts.exclude(kind__in=(Part.Kind.TOOL_CALL, Part.Kind.COPIED_CALL))
         return parts.select_related("attachment", "summary").defer(*left_out)
     left_out.append("tool_call__service__discovery")
     if detail == ToolDetail.OUTCOMES:

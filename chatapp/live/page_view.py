@@ -36,12 +36,15 @@ from chatapp.models import (
     Summary,
     Turn,
 )
+from chatapp.models.conversations.copied_call import CopiedCall
 from chatapp.models.conversations.message_tree import find_branch
 from chatapp.rendering.markdown.stream import render_markdown
 from chatapp.rendering.page_values import (
     CallFacts,
     ConversationView,
+    CopiedCallView,
     Figures,
+    ForkSource,
     MessageView,
     NoticeView,
     PartView,
@@ -123,7 +126,17 @@ def _load_part_and_open_parts(
     rows = [*newest[: length + 1]]
     view, open_parts = _build_view(conversation, rows[length - 1 :: -1])
     earlier = rows[length - 1].created_seq if len(rows) > length else None
-    return replace(view, earlier=earlier), open_parts
+    source = _find_source(conversation) if earlier is None else None
+    return replace(view, earlier=earlier, source=source), open_parts
+
+
+def _find_source(conversation: Conversation) -> ForkSource | None:
+    if conversation.forked_from is None:
+        return None
+    owned = Conversation.filter_owned(conversation.owner)
+    titles = owned.filter(messages=conversation.forked_from).values_list("title", flat=True)
+    found = list(titles[:1])
+    return ForkSource(answer_id=conversation.forked_from, title=found[0]) if found else ForkSource()
 
 
 def load_changes_and_open_parts(
@@ -218,6 +231,7 @@ def _build_view(
         versions=versions,
         asked=_load_turns_asked(messages, turns),
         open_parts=fold(live) if live else [],
+        is_fork=conversation.forked_from is not None,
     )
     by_message: dict[uuid.UUID, list[Part]] = defaultdict(list)
     for part in parts:
@@ -232,13 +246,15 @@ def _build_view(
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _PartFacts:
     """What is loaded for all messages of a part at once: figures by turn, facts by call, places
-    among versions by message, a turn of each question by its message."""
+    among versions by message, a turn of each question by its message. The messages of a fork that
+    have no turn are copies."""
 
     figures: dict[uuid.UUID, Figures]
     calls: dict[uuid.UUID, CallFacts]
     versions: dict[uuid.UUID, Version]
     asked: dict[uuid.UUID, Turn]
     open_parts: list[OpenPart]
+    is_fork: bool
 
 
 def _get_turn(message: Message) -> Turn | None:
@@ -303,8 +319,11 @@ def _build_message_view(message: Message, parts: list[Part], loaded: _PartFacts)
             touched_seq=message.touched_seq,
             version=loaded.versions.get(message.pk),
         )
+        turn = loaded.asked.get(message.pk)
+        if turn is None and loaded.is_fork:
+            return question
         # Each of its turns was asked by the same person or program.
-        asked = _add_asker(question, loaded.asked.get(message.pk))
+        asked = _add_asker(question, turn)
         return replace(asked, may_edit=asked.may_edit and message.is_shown)
     turn = _get_turn(message)
     views = [view for part in parts if (view := build_part_view(part, loaded.calls)) is not None]
@@ -378,6 +397,9 @@ def build_part_view(part: Part, calls: Mapping[uuid.UUID, CallFacts] = EMPTY) ->
         case Part.Kind.SOURCES:
             found = tuple((each["url"], each["title"]) for each in part.sources or ())
             return SourcesView(step=step, position=position, sources=found)
+        case Part.Kind.COPIED_CALL:
+            copied = CopiedCall.read(part.copied_call)
+            return CopiedCallView(step=step, position=position, call=copied)
         case Part.Kind.NOTICE:
             return NoticeView(
                 step=step,

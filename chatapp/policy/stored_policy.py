@@ -440,9 +440,10 @@ def count_earlier_calls(turn: Turn, call: ToolCall) -> int:
 
 def find_taint_before(turn: Turn, call: ToolCall, *, in_whole_chat: bool = False) -> str:
     """Return the service whose untrusted content the model had read when it asked for this call,
-    in this turn or in the whole chat; empty if there is none."""
+    in this turn or in the whole chat with what it was forked from; empty if there is none."""
     before, attached = Q(turn=turn, step__lt=call.step), Q(part__message=turn.question_id)
     if in_whole_chat:
         before |= Q(turn__conversation=turn.conversation_id) & ~Q(turn=turn)
         attached = Q(part__message__conversation=turn.conversation_id)
-    return find_taint(ToolCall.objects.filter(before), Attachment.objects.filter(attached))
+    found = find_taint(ToolCall.objects.filter(before), Attachment.objects.filter(attached))
+    return found or (turn.conversation.tainted_by if in_whole_chat else "")

@@ -10,6 +10,7 @@ from decimal import Decimal
 from typing import Literal
 
 from chatapp.models import Attachment, Conversation, Plan, Question, Summary, ToolCall, Turn
+from chatapp.models.conversations.copied_call import CopiedCall
 from mcpconfig.models import ToolDefinition
 
 
@@ -119,7 +120,24 @@ class SourcesView:
     sources: tuple[tuple[str, str], ...]
 
 
-PartView = TextView | ReasoningView | ToolCallView | NoticeView | PictureView | SourcesView
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopiedCallView:
+    """A call of the chat that this one was forked from."""
+
+    step: int
+    position: int
+    call: CopiedCall
+
+
+PartView = (
+    TextView
+    | ReasoningView
+    | ToolCallView
+    | NoticeView
+    | PictureView
+    | SourcesView
+    | CopiedCallView
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -234,10 +252,20 @@ class MessageView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ForkSource:
+    """Where a fork comes from: the answer and the title of its chat, or neither if that chat no
+    longer exists."""
+
+    answer_id: uuid.UUID | None = None
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ConversationView:
     """A part of a conversation as of frame `seq`. Messages that were created before frame `earlier`
     are not in it. `is_whole`: it has all that a page shows, not only what has changed. Without
-    `has_draft` and `has_queue` there is certainly no draft and no queued message."""
+    `has_draft` and `has_queue` there is certainly no draft and no queued message. `source` is set
+    in the first part of a fork."""
 
     conversation: Conversation
     seq: int
@@ -247,6 +275,7 @@ class ConversationView:
     is_whole: bool = True
     has_draft: bool = True
     has_queue: bool = True
+    source: ForkSource | None = None
 
 
 def round_costs(spent: Mapping[str, Decimal]) -> tuple[tuple[Decimal, str], ...]:

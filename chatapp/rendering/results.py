@@ -23,10 +23,12 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from chatapp.models import Attachment, ToolCall, Trial
+from chatapp.models.conversations.copied_call import CopiedCall
 from chatapp.rendering import page_values
 from chatapp.rendering.call_values import SDK_PREFIX, Call
 from chatapp.rendering.hidden_characters import draw_hidden, draw_hidden_in
 from chatapp.rendering.markdown.code_colours import colour_code
+from chatapp.rendering.secret_mask import mask_secrets_in_json
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
@@ -244,6 +246,13 @@ def build_call_pieces(call: ToolCall) -> list[Piece]:
         opened_at=(lambda index: reverse("open-link", args=[call.pk, index])) if can_open else None,
     )
     return _build_pieces(call, place)
+
+
+def build_copied_pieces(copied: CopiedCall, element_id: str) -> list[Piece]:
+    """Return the values and the outcome of a call of another chat, as text."""
+    values = copied.changed_arguments or copied.arguments
+    said = _build_text_piece(_("Values"), mask_secrets_in_json(values), f"{element_id}-values")
+    return [said, _build_text_piece(_("Result"), copied.outcome, f"{element_id}-result")]
 
 
 def build_trial_pieces(trial: Trial) -> list[Piece]:

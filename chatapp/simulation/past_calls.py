@@ -36,6 +36,7 @@ FIELDS = (
     *("state", "sent_at", "result__isnull", "tainted_by", "consent_id", "approval"),
     *("turn__created_at", "turn__conversation_id", "turn__question_id"),
     *("turn__conversation__owner_id", "turn__conversation__mode"),
+    "turn__conversation__tainted_by",
 )
 Row = dict[str, Any]
 
@@ -243,6 +244,7 @@ def build_past_facts(
         return None
     setting = known.settings.get((call["service_id"], call["tool_name"]))
     in_chat = before.tainted_by or before.chats.get(call["turn__conversation_id"], "")
+    in_chat = in_chat or call["turn__conversation__tainted_by"]
     arguments = json.loads(call["arguments"])
     facts = CallFacts(
         service=service.name if service else OWN_TOOLS,

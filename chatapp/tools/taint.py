@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from django.db.models import Q, QuerySet
 
-from chatapp.models import Attachment, ToolCall
+from chatapp.models import Attachment, Conversation, ToolCall
 
 
 def find_taint(calls: QuerySet[ToolCall], files: QuerySet[Attachment]) -> str:
@@ -20,11 +20,14 @@ def find_taint(calls: QuerySet[ToolCall], files: QuerySet[Attachment]) -> str:
 
 
 def find_taint_of_chats(chats: Collection[uuid.UUID]) -> str:
-    """Return the same for everything that was read in these chats."""
-    return find_taint(
+    """Return the same for everything that was read in these chats, or in those that they were
+    forked from."""
+    found = find_taint(
         ToolCall.objects.filter(turn__conversation__in=chats),
         Attachment.objects.filter(part__message__conversation__in=chats),
     )
+    forks = Conversation.objects.filter(pk__in=chats).exclude(tainted_by="")
+    return found or forks.values_list("tainted_by", flat=True).first() or ""
 
 
 Rows = TypeVar("Rows", QuerySet[ToolCall], QuerySet[Attachment])

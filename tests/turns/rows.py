@@ -59,11 +59,15 @@ def turns_of_chat(person: Member, count: int, calls: int = 0) -> list[Turn]:
     conversation = Conversation.objects.create(
         owner=person, title="Long", model=MODEL, last_seq=2 * count
     )
-    made = []
+    made: list[Turn] = []
     for number in range(count):
         seq = 2 * number
         question = Message.objects.create(
-            conversation=conversation, role="user", created_seq=seq + 1, touched_seq=seq + 1
+            conversation=conversation,
+            parent=made[-1].answer if made else None,
+            role="user",
+            created_seq=seq + 1,
+            touched_seq=seq + 1,
         )
         Part.objects.create(message=question, position=0, kind="text", text=f"Question {number}.")
         answer = Message.objects.create(
@@ -111,10 +115,10 @@ def call(
         turn=made,
         step=1,
         position=position,
-        provider_call_id=f"call-{position}",
         state=state or ToolCall.State.SUCCEEDED,
         arguments=text,
         **{
+            "provider_call_id": f"call-{position}",
             "tool_id": "notebook_delete_note",
             "tool_name": "delete_note",
             "service": service(),

@@ -13,7 +13,8 @@ from django.utils.translation import gettext_lazy as _lazy
 
 from chatapp.admin.badges import EMPTY
 from chatapp.audit import chat_access, evidence
-from chatapp.models import Conversation, Message, Part
+from chatapp.models import Conversation, Message, Part, ToolCall
+from chatapp.models.conversations.copied_call import CopiedCall
 from mcpconfig.admin.filters import SeveralValuesFilter
 from mcpconfig.admin.read_only import ReadOnlyMixin
 
@@ -44,6 +45,9 @@ def describe_part(part: Part) -> str:
     """Return a part as text: a tool call as its name and state, a file as its name and origin."""
     if part.tool_call is not None:
         return f"{part.tool_call.tool_id}: {part.tool_call.get_state_display()}"
+    if part.kind == Part.Kind.COPIED_CALL:
+        copied = CopiedCall.read(part.copied_call)
+        return f"{copied.tool_id}: {ToolCall.State(copied.state).label}"
     if part.kind == Part.Kind.FILE:
         return f"{part.attachment} ({part.attachment.origin})"
     return part.text

@@ -23,7 +23,9 @@ class Conversation(models.Model):
     `last_seq` numbers the journal and the frames of every tab. A chat in plan mode offers and runs
     only tools that read. `effort` is how much the model reasons; empty leaves that to the model's
     settings. `token` is the access token of the program that began it. `branched_seq` is the latest
-    frame that brought another branch of the chat, 0 while it has only one.
+    frame that brought another branch of the chat, 0 while it has only one. `forked_from` is the
+    answer in another chat up to which a fork has copies, and `tainted_by` names the service whose
+    untrusted content is in them.
     """
 
     class Mode(models.TextChoices):
@@ -49,6 +51,11 @@ class Conversation(models.Model):
         on_delete=models.SET_NULL,
         null=True,
         related_name="conversations",
+    )
+    # Not a foreign key: the fork stays when the other chat is deleted.
+    forked_from = models.UUIDField(_("forked from"), null=True)
+    tainted_by = models.CharField(
+        _("untrusted content from"), max_length=100, blank=True, default="", db_default=""
     )
     last_seq = models.PositiveBigIntegerField(_("last seq"), default=0)
     branched_seq = models.PositiveBigIntegerField(_("branched seq"), default=0, db_default=0)
@@ -147,7 +154,8 @@ class Part(models.Model):
     a step after its text; `place` is the number of parts that the model had begun before it asked
     for this one. `opaque` is provider data that must be sent back unchanged, as {"provider": …,
     "data": …}. `sources` are the pages that the provider says the answer cites, as objects with
-    `url` and `title`.
+    `url` and `title`. `copied_call` is a call of the chat that this one was forked from
+    (`CopiedCall`).
     """
 
     class Kind(models.TextChoices):
@@ -157,6 +165,7 @@ class Part(models.Model):
         NOTICE = "notice", _("notice")
         FILE = "file", _("file")
         SOURCES = "sources", _("sources")
+        COPIED_CALL = "copied_call", _("copied tool call")
 
     class NoticeKind(models.TextChoices):
         INFO = "info", _("info")
@@ -179,6 +188,7 @@ class Part(models.Model):
     seconds = models.FloatField(null=True)
     opaque = models.JSONField(null=True)
     sources = models.JSONField(null=True)
+    copied_call = models.JSONField(null=True)
 
     class Meta:
         ordering = ["step", "position"]

@@ -18,6 +18,7 @@ from django.template.loader import render_to_string
 from django.utils.translation import gettext as _
 
 from chatapp.models import Approval, Member, Part, Review, ToolCall, Turn
+from chatapp.models.conversations.copied_call import CopiedCall
 from chatapp.permissions.reasons import translate_reason
 from chatapp.rendering import call_values, results
 from chatapp.rendering.pages.fragments import OVER_WITHOUT_RUNNING
@@ -168,6 +169,8 @@ def describe_part(part: Part, detail: ToolDetail) -> ExportedPart | None:
             return ReasoningPart(text=part.text, seconds=part.seconds)
         case Part.Kind.TOOL_CALL if part.tool_call is not None:
             return describe_call(part.tool_call, detail)
+        case Part.Kind.COPIED_CALL:
+            return _describe_copied_call(CopiedCall.read(part.copied_call), detail)
         case Part.Kind.FILE:
             kept = part.attachment
             return FilePart(
@@ -206,6 +209,31 @@ def describe_call(call: ToolCall, detail: ToolDetail) -> CallPart:
         finished_at=call.finished_at,
         lines=_describe_outcome(call, approval, review),
         values=_describe_values(call) if detail == ToolDetail.FULL else None,
+    )
+
+
+def _describe_copied_call(copied: CopiedCall, detail: ToolDetail) -> CallPart:
+    """A fork has no approval and no times of a call that its first chat made."""
+    values, result = results.build_copied_pieces(copied, "")
+    state_name = ToolCall.State(copied.state).label
+    return CallPart(
+        id=uuid.UUID(copied.call_id),
+        tool_id=copied.tool_id,
+        title=copied.title,
+        service=copied.service,
+        state=copied.state,
+        approval=None,
+        policy_reason="",
+        review=None,
+        resolution="",
+        sent_at=None,
+        finished_at=None,
+        lines=(_("%(state_name)s, in the first chat") % {"state_name": state_name},),
+        values=CallValues(
+            arguments=read_html(values.text), pieces=(_describe_piece(result, None),), error=""
+        )
+        if detail == ToolDetail.FULL
+        else None,
     )
 
 

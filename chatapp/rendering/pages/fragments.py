@@ -34,6 +34,7 @@ from chatapp.rendering.hidden_characters import (
 from chatapp.rendering.page_values import (
     CallFacts,
     ConversationView,
+    CopiedCallView,
     Feedback,
     Gauge,
     MessageView,
@@ -98,6 +99,8 @@ def render_part(message_id: uuid.UUID, view: PartView, csrf_token: str = "") -> 
             return _render_sources(message_id, view)
         case ToolCallView():
             return render_tool_call(view.call, view.facts, csrf_token)
+        case CopiedCallView():
+            return _render_copied_call(message_id, view)
         case NoticeView():
             element_id = page_values.part_id(message_id, view.step, view.position)
             context = {"element_id": element_id, "view": view, "csrf_token": csrf_token}
@@ -140,6 +143,20 @@ def _render_sources(message_id: uuid.UUID, view: SourcesView) -> str:
     ]
     element_id = page_values.part_id(message_id, view.step, view.position)
     return render_to_string("chat/_sources.html", {"element_id": element_id, "sources": sources})
+
+
+def _render_copied_call(message_id: uuid.UUID, view: CopiedCallView) -> str:
+    element_id = page_values.part_id(message_id, view.step, view.position)
+    context = {
+        "element_id": element_id,
+        "state": view.call.state,
+        "state_name": State(view.call.state).label,
+        "title": draw_hidden(view.call.title),
+        "service": draw_hidden(view.call.service),
+        "tool_id": draw_hidden(view.call.tool_id),
+        "results": results.build_copied_pieces(view.call, element_id),
+    }
+    return render_to_string("chat/_copied_call.html", context)
 
 
 def _render_reasoning(

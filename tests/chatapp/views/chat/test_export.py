@@ -11,7 +11,7 @@ from django.db.models.functions import Now
 from django.test import Client
 from django.utils import timezone
 
-from chatapp.conversations import drafts
+from chatapp.conversations import drafts, forks
 from chatapp.models import (
     Approval,
     Attachment,
@@ -383,3 +383,14 @@ def test_text_that_looks_like_a_fold_stays_text(owner_client: Client, owner: Mem
     made = rows.turn(owner, Turn.State.DONE, "<details class='x'>Hi")
     page = open_page(owner_client, f"/c/{made.conversation_id}/print")
     assert page.with_class("bubble")[0].text == "<details class='x'>Hi"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_fork_has_the_calls_of_its_first_chat(
+    owner_client: Client, turn: Turn, kind: str
+) -> None:
+    fork = forks.fork_chat(turn)
+    written = fetch(owner_client, fork, kind).content.decode()
+    assert "notebook_delete_note" in written and "Roses" in written and SECRET not in written
+    assert "Message from a program" not in written and '"is_of_program": true' not in written
+    assert "notebook_delete_note" not in fetch(owner_client, fork, kind, "none").content.decode()

@@ -1,0 +1,198 @@
+"""Forks: a person goes on from an answer in a new chat, which has copies of what came before it.
+
+The copies have no turns, so that no call is counted, approved or logged twice, and nothing that
+happens in one chat changes the other.
+"""
+
+import uuid
+
+from django.db import transaction
+from django.http import Http404
+from django.utils.translation import gettext as _
+
+from chatapp.context.attachments import copy_attachment
+from chatapp.context.history import (
+    describe_outcome,
+    list_abandoned_steps,
+    read_asked_arguments,
+)
+from chatapp.models import (
+    Attachment,
+    Conversation,
+    Member,
+    Message,
+    Part,
+    ToolCall,
+    ToolSwitch,
+    Turn,
+)
+from chatapp.models.conversations.copied_call import CopiedCall
+from chatapp.people.refused import Refused
+from chatapp.rendering.call_values import describe_service, get_title
+from chatapp.tools.taint import find_taint_of_chats
+
+from . import intake
+
+COPIED_KINDS = (
+    Part.Kind.TEXT,
+    Part.Kind.REASONING,
+    Part.Kind.FILE,
+    Part.Kind.SOURCES,
+    Part.Kind.TOOL_CALL,
+    Part.Kind.COPIED_CALL,
+)
+TITLE_CHARACTERS = 80
+
+
+def find_answer(person: Member, conversation_id: uuid.UUID, message_id: uuid.UUID) -> Turn:
+    """Return the turn with this answer in this chat of this person, or raise 404."""
+    conversation = Conversation.of(person, conversation_id)
+    turns = Turn.objects.filter(conversation=conversation, answer=message_id)
+    turn = turns.select_related("answer").first()
+    if turn is None or turn.is_of_program:
+        raise Http404("No such answer.")
+    turn.conversation = turn.answer.conversation = conversation
+    return turn
+
+
+def fork_chat(turn: Turn) -> Conversation:
+    """Return a new chat with copies of the messages up to the answer of this turn, and with the
+    model, the mode and the tools of its chat. Raises Refused.
+
+    Consents that count only in the old chat do not count in the new one.
+    """
+    source = turn.conversation
+    with transaction.atomic():
+        intake.refuse_while_live(intake.lock_latest(source))
+        messages = _list_messages_up_to(turn.answer)
+        _refuse_messages_of_programs(messages)
+        fork = _create_fork(turn, len(messages))
+        copies = _copy_messages(messages, fork)
+        _copy_parts(turn, copies)
+        _copy_switches(source, fork)
+        intake.log_first_mode(fork)
+    return fork
+
+
+def _list_messages_up_to(answer: Message) -> list[Message]:
+    """Return the messages from the first one to this answer, each following the one before."""
+    by_id = {each.pk: each for each in answer.conversation.messages.all()}
+    found: list[Message] = []
+    current: uuid.UUID | None = answer.pk
+    while current is not None:
+        found.append(by_id[current])
+        current = found[-1].parent_id
+    return found[::-1]
+
+
+def _refuse_messages_of_programs(messages: list[Message]) -> None:
+    """Raise Refused if a program wrote one of these messages: its instructions and its messages
+    would look like the person's own in a fork."""
+    turns = Turn.objects.filter(answer__in=messages)
+    answered = {each.answer_id: each for each in turns}
+    answers = [each for each in messages if each.role == Message.Role.ASSISTANT]
+    is_fork = bool(messages) and messages[0].conversation.forked_from is not None
+    for answer in answers:
+        turn = answered.get(answer.pk)
+        if turn.is_of_program if turn is not None else not is_fork:
+            sentence = _("This chat has messages from a program, so it cannot be forked.")
+            raise Refused(sentence, 409)
+
+
+def _create_fork(turn: Turn, length: int) -> Conversation:
+    source = turn.conversation
+    title = source.title
+    if source.forked_from is None:
+        title = _("Fork of %(title)s") % {"title": source.title}
+    return Conversation.objects.create(
+        owner=source.owner,
+        title=title[:TITLE_CHARACTERS],
+        model=source.model,
+        mode=source.mode,
+        uses_tools=source.uses_tools,
+        effort=source.effort,
+        forked_from=turn.answer_id,
+        tainted_by=find_taint_of_chats([source.pk]),
+        last_seq=length,
+    )
+
+
+def _copy_messages(messages: list[Message], fork: Conversation) -> dict[uuid.UUID, Message]:
+    """Store a copy of each message, and return the copies by the id of the original."""
+    # Nobody has this chat open yet, so its past needs no journal, only its order.
+    copies: dict[uuid.UUID, Message] = {}
+    for seq, original in enumerate(messages, start=1):
+        parent = copies[original.parent_id] if original.parent_id else None
+        copies[original.pk] = Message(
+            conversation=fork,
+            parent=parent,
+            role=original.role,
+            created_seq=seq,
+            touched_seq=seq,
+        )
+    Message.objects.bulk_create(copies.values())
+    # The times are those of the originals; `auto_now_add` sets others.
+    for original in messages:
+        copies[original.pk].created_at = original.created_at
+    Message.objects.bulk_update(copies.values(), ["created_at"])
+    return copies
+
+
+def _copy_parts(turn: Turn, copies: dict[uuid.UUID, Message]) -> None:
+    left_behind = list_abandoned_steps(turn)
+    rows = Part.objects.filter(message__in=copies, kind__in=COPIED_KINDS).select_related(
+        "tool_call__service", "tool_call__definition", "tool_call__approval", "tool_call__review"
+    )
+    made: list[Part] = []
+    with_file: dict[Part, Part] = {}
+    for part in rows:
+        if (part.message_id, part.step) in left_behind:
+            continue
+        copy = _copy_part(part, copies[part.message_id])
+        made.append(copy)
+        if part.kind == Part.Kind.FILE:
+            with_file[part] = copy
+    Part.objects.bulk_create(made)
+    for attachment in Attachment.objects.filter(part__in=with_file):
+        if attachment.part is not None:
+            copy_attachment(attachment, with_file[attachment.part])
+
+
+def _copy_part(part: Part, message: Message) -> Part:
+    copied_call = part.copied_call
+    if part.tool_call is not None:
+        copied_call = _copy_call(part.tool_call).store()
+    return Part(
+        message=message,
+        step=part.step,
+        position=part.position,
+        place=part.place,
+        kind=Part.Kind.COPIED_CALL if copied_call else part.kind,
+        text=part.text,
+        seconds=part.seconds,
+        opaque=part.opaque,
+        sources=part.sources,
+        copied_call=copied_call,
+    )
+
+
+def _copy_call(call: ToolCall) -> CopiedCall:
+    outcome, is_error = describe_outcome(call)
+    return CopiedCall(
+        call_id=call.provider_call_id,
+        tool_id=call.tool_id,
+        arguments=read_asked_arguments(call),
+        changed_arguments=call.arguments if call.asked_arguments else "",
+        outcome=outcome,
+        is_error=is_error,
+        title=get_title(call),
+        service=describe_service(call),
+        state=call.state,
+    )
+
+
+def _copy_switches(source: Conversation, fork: Conversation) -> None:
+    switches = list(ToolSwitch.objects.filter(conversation=source, person=source.owner))
+    for switch in switches:
+        switch.pk, switch.conversation = None, fork
+    ToolSwitch.objects.bulk_create(switches)
