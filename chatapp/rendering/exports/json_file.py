@@ -95,7 +95,7 @@ def _build_part(part: ExportedPart, address: str) -> dict[str, Any]:
 
 def _build_call(call: CallPart, address: str) -> dict[str, Any]:
     built: dict[str, Any] = {
-        "id": str(call.id),
+        "id": call.id,
         "tool": call.tool_id,
         "title": call.title,
         "service": call.service,

@@ -111,7 +111,7 @@ class CallPart:
     """A tool call. `lines` say in words how it ended and who decided; `values` are set if the file
     has arguments and results."""
 
-    id: uuid.UUID
+    id: str
     tool_id: str
     title: str
     service: str
@@ -196,7 +196,7 @@ def describe_call(call: ToolCall, detail: ToolDetail) -> CallPart:
     approval: Approval | None = getattr(call, "approval", None)
     review: Review | None = getattr(call, "review", None)
     return CallPart(
-        id=call.pk,
+        id=str(call.pk),
         tool_id=call.tool_id,
         title=call_values.get_title(call),
         service=call_values.describe_service(call),
@@ -217,7 +217,7 @@ def _describe_copied_call(copied: CopiedCall, detail: ToolDetail) -> CallPart:
     values, result = results.build_copied_pieces(copied, "")
     state_name = ToolCall.State(copied.state).label
     return CallPart(
-        id=uuid.UUID(copied.call_id),
+        id=copied.call_id,
         tool_id=copied.tool_id,
         title=copied.title,
         service=copied.service,

@@ -100,7 +100,7 @@ def call(text: str = "", **values: Any) -> CallPart:
     )
     return CallPart(
         **{
-            "id": uuid.uuid4(),
+            "id": "1",
             "tool_id": text or "notebook_read",
             "title": text or "Read",
             "service": text or "Notebook",
