@@ -162,6 +162,8 @@ ROUTES: dict[str, Route] = {
     "keep-chat": own_button(ids=CHAT),
     "delete-chat": own_button(ids={"conversation_id": "spare_chat"}),
     "restore-chat": own_button(ids={"conversation_id": "deleted_chat"}),
+    "export-chat": own_page(ids=CHAT),
+    "print-chat": own_page(ids=CHAT),
     "archived-chats": page(methods="GET"),
     "search": page(methods="GET"),
     "open-message": own_page(methods="GET", ids={"message_id": "message"}, get=302),

@@ -78,16 +78,21 @@ CALL_RELATIONS = ("service", "definition", "approval__decided_by", "review__deci
 
 
 def open_conversation(
-    person: Member, conversation_id: uuid.UUID, before: int | None = None
+    person: Member,
+    conversation_id: uuid.UUID,
+    before: int | None = None,
+    length: int = PART_LENGTH,
 ) -> ConversationView:
-    """Return the view of this person's conversation, or raise 404."""
+    """Return the view of this person's conversation with its newest messages, at most `length`, or
+    raise 404."""
     with snapshot():
         conversation = _find_opened.first(person.pk, conversation_id)
         if conversation is None:
             raise Http404("No such conversation.")
         conversation.owner = person
         has_draft, has_queue = conversation.has_draft, conversation.has_queue
-        return replace(_load_part(conversation, before), has_draft=has_draft, has_queue=has_queue)
+        view = _load_part(conversation, before, length)
+        return replace(view, has_draft=has_draft, has_queue=has_queue)
 
 
 @compiled
@@ -116,19 +121,21 @@ def _refresh(conversation: Conversation) -> None:
     conversation.refresh_from_db(fields=[each.name for each in fields if not each.is_relation])
 
 
-def _load_part(conversation: Conversation, before: int | None) -> ConversationView:
-    return _load_part_and_open_parts(conversation, before)[0]
+def _load_part(
+    conversation: Conversation, before: int | None, length: int = PART_LENGTH
+) -> ConversationView:
+    return _load_part_and_open_parts(conversation, before, length)[0]
 
 
 def _load_part_and_open_parts(
-    conversation: Conversation, before: int | None
+    conversation: Conversation, before: int | None, length: int = PART_LENGTH
 ) -> tuple[ConversationView, list[OpenPart]]:
     newest = _select_messages(conversation).order_by("-created_seq")
     if before is not None:
         newest = newest.filter(created_seq__lt=before)
-    rows = [*newest[: PART_LENGTH + 1]]
-    view, open_parts = _build_view(conversation, rows[PART_LENGTH - 1 :: -1])
-    earlier = rows[PART_LENGTH - 1].created_seq if len(rows) > PART_LENGTH else None
+    rows = [*newest[: length + 1]]
+    view, open_parts = _build_view(conversation, rows[length - 1 :: -1])
+    earlier = rows[length - 1].created_seq if len(rows) > length else None
     source = _find_source(conversation) if earlier is None else None
     return replace(view, earlier=earlier, source=source), open_parts
 

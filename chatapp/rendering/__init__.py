@@ -1,1 +1,1 @@
-"""Values in, HTML out. No module here queries the database."""
+"""Values in, HTML or a file out. No module here queries the database."""

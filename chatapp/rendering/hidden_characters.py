@@ -52,6 +52,11 @@ def draw_hidden_in(html: str) -> SafeString:
     return mark_safe(_HIDDEN.sub(_draw, html))  # noqa: S308
 
 
+def write_hidden(text: str) -> str:
+    """Do the same as `draw_hidden` in plain text."""
+    return _HIDDEN.sub(lambda match: f"⟨U+{ord(match[0]):04X}⟩", text)
+
+
 def has_hidden(text: str) -> bool:
     return _HIDDEN.search(text) is not None
 

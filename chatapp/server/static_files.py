@@ -35,6 +35,7 @@ BUNDLES = {
         "css/usage.css",
         "css/log.css",
         "css/tokens.css",
+        "css/export.css",
     ],
     "css/workbench.css": ["css/results.css", "css/bench.css"],
     "js/countersign.js": [

@@ -169,6 +169,18 @@ def test_every_state_of_a_card_is_fit_for_everybody(
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("size", SIZES)
+def test_a_chat_to_export_and_to_print_is(
+    visit: Visit, axe: str, filled: str, size: str, scheme: Any
+) -> None:
+    tab = visit.tab(viewport=SIZES[size], color_scheme=scheme)
+    for address in (f"{filled}export", f"{filled}print"):
+        tab.goto(address)
+        expect(tab.get_by_role("main")).to_be_visible()
+        assert objections(tab, axe) == [], address
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("size", SIZES)
 def test_every_state_of_a_second_signature_is(
     visit: Visit, axe: str, signed: list[str], size: str, scheme: Any
 ) -> None:

@@ -130,8 +130,7 @@ def conversation(request: MemberRequest, conversation_id: uuid.UUID) -> HttpResp
     what is before it."""
     if version := request.GET.get("version"):
         return _render_version(request, conversation_id, version)
-    given = request.GET.get("before", "")
-    before = int(given) if given.isdecimal() and len(given) <= MAX_DIGITS else None
+    before = read_frame_number(request.GET.get("before", ""))
     view = open_conversation(request.user, conversation_id, before)
     if before is not None:
         return _render_older_part(request, view, before)
@@ -140,6 +139,11 @@ def conversation(request: MemberRequest, conversation_id: uuid.UUID) -> HttpResp
         return HttpResponseClientRedirect(request.get_full_path())
     draft = open_draft(request.user, view.conversation) if view.has_draft else Draft()
     return render_chat(request, view.conversation, draft, view=view)
+
+
+def read_frame_number(given: str) -> int | None:
+    """Return None for text that is no number of a frame."""
+    return int(given) if given.isdecimal() and len(given) <= MAX_DIGITS else None
 
 
 @for_members("GET")

@@ -1,0 +1,1 @@
+"""A chat as a file: plain values in, Markdown or JSON out."""
