@@ -24,8 +24,8 @@ def find_link(tab: Page, title: str) -> Locator:
 def test_an_answer_that_ends_while_its_person_is_elsewhere_is_marked_until_they_look(
     visit: Visit, mark: str
 ) -> None:
-    title = f"Delete the {mark} thing"
-    call = Tool(name="things_delete_thing", arguments={"name": mark}, id="call_1")
+    title = f"Delete thing {list(ENDS).index(mark)}"
+    call = Tool(name="things_delete_thing", arguments={"name": title}, id="call_1")
     tab = visit.tab()
     ask_in_new_chat(tab, visit.house.model.answers(title, Answer(tools=(call,)), ENDS[mark]))
     expect(card(tab, "delete thing")).to_be_visible()
