@@ -87,8 +87,8 @@ def _list_messages_up_to(answer: Message) -> list[Message]:
 
 
 def _refuse_messages_of_programs(messages: list[Message]) -> None:
-    """Raise Refused if a program wrote one of these messages: its instructions and its messages
-    would look like the person's own in a fork."""
+    """Raise Refused if a program or an app wrote one of these messages: its instructions and its
+    messages would look like the person's own in a fork."""
     turns = Turn.objects.filter(answer__in=messages)
     answered = {each.answer_id: each for each in turns}
     answers = [each for each in messages if each.role == Message.Role.ASSISTANT]
@@ -96,7 +96,7 @@ def _refuse_messages_of_programs(messages: list[Message]) -> None:
     for answer in answers:
         turn = answered.get(answer.pk)
         if turn.is_of_program if turn is not None else not is_fork:
-            sentence = _("This chat has messages from a program, so it cannot be forked.")
+            sentence = _("This chat has messages from a program or an app, so it cannot be forked.")
             raise Refused(sentence, 409)
 
 
@@ -145,21 +145,21 @@ def _copy_messages(messages: list[Message], fork: Conversation) -> dict[uuid.UUI
 def _copy_parts(turn: Turn, copies: dict[uuid.UUID, Message]) -> None:
     left_behind = list_abandoned_steps(turn)
     rows = Part.objects.filter(message__in=copies, kind__in=COPIED_KINDS).select_related(
-        "tool_call__service", "tool_call__definition", "tool_call__approval", "tool_call__review"
+        *(f"tool_call__{each}" for each in ("turn", "service", "definition", "approval", "review"))
     )
     made: list[Part] = []
-    with_file: dict[Part, Part] = {}
+    with_file: dict[int, Part] = {}
     for part in rows:
         if (part.message_id, part.step) in left_behind:
             continue
         copy = _copy_part(part, copies[part.message_id])
         made.append(copy)
         if part.kind == Part.Kind.FILE:
-            with_file[part] = copy
+            with_file[part.pk] = copy
     Part.objects.bulk_create(made)
-    for attachment in Attachment.objects.filter(part__in=with_file):
-        if attachment.part is not None:
-            copy_attachment(attachment, with_file[attachment.part])
+    # One by one, because the files of a long chat may not fit into memory together.
+    for pk, part_id in Attachment.objects.filter(part__in=with_file).values_list("pk", "part"):
+        copy_attachment(Attachment.objects.get(pk=pk), with_file[part_id])
 
 
 def _copy_part(part: Part, message: Message) -> Part:
@@ -192,6 +192,7 @@ def _copy_call(call: ToolCall) -> CopiedCall:
         title=get_title(call),
         service=describe_service(call),
         state=call.state,
+        result_of=call.service_id if call.result is not None else None,
     )
 
 

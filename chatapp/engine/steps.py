@@ -339,6 +339,11 @@ def _choose_call_ids(turn: Turn, wanted: list[str]) -> list[str]:
         turn__conversation=turn.conversation_id, provider_call_id__in=wanted
     )
     used = {"", *earlier.values_list("provider_call_id", flat=True)}
+    if turn.conversation.forked_from is not None:
+        copied = Part.objects.filter(
+            message__conversation=turn.conversation_id, kind=Part.Kind.COPIED_CALL
+        )
+        used |= set(copied.values_list("copied_call__call_id", flat=True))
     chosen = []
     for call_id in wanted:
         is_usable = call_id not in used and len(call_id) <= longest

@@ -331,7 +331,7 @@ def _build_message_view(message: Message, parts: list[Part], loaded: _PartFacts)
         )
         turn = loaded.asked.get(message.pk)
         if turn is None and loaded.is_fork:
-            return question
+            return replace(question, is_copied=True)
         # Each of its turns was asked by the same person or program.
         asked = _add_asker(question, turn)
         return replace(asked, may_edit=asked.may_edit and message.is_shown)
@@ -344,6 +344,7 @@ def _build_message_view(message: Message, parts: list[Part], loaded: _PartFacts)
         id=message.pk,
         role="assistant",
         parts=tuple(views),
+        is_copied=turn is None and loaded.is_fork,
         turn=turn,
         facts=_load_facts(turn, message, has_text, loaded) if turn else None,
         created_seq=message.created_seq,

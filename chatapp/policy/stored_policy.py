@@ -47,7 +47,7 @@ from chatapp.permissions.rules import (
     Rule,
 )
 from chatapp.tools.catalogue import assess_risk, describe_definition
-from chatapp.tools.taint import filter_tainted, find_taint
+from chatapp.tools.taint import filter_tainted, find_taint, find_taint_of_copies
 from mcpconfig.models import Service, ToolDefinition, ToolSetting
 
 from .daily_limits import count_uses_today
@@ -446,4 +446,6 @@ def find_taint_before(turn: Turn, call: ToolCall, *, in_whole_chat: bool = False
         before |= Q(turn__conversation=turn.conversation_id) & ~Q(turn=turn)
         attached = Q(part__message__conversation=turn.conversation_id)
     found = find_taint(ToolCall.objects.filter(before), Attachment.objects.filter(attached))
-    return found or (turn.conversation.tainted_by if in_whole_chat else "")
+    if found or not in_whole_chat or turn.conversation.forked_from is None:
+        return found
+    return find_taint_of_copies([turn.conversation_id])

@@ -236,7 +236,8 @@ class MessageView:
 
     `is_of_program` says that a program or an app wrote the message; `instructions` are those of
     the program. `may_edit`: the person can send another version; `version` is set if there are
-    some already. `created_seq` and `touched_seq` are the frames that created and last changed it.
+    some already. `is_copied`: it was copied from the chat that this one was forked from.
+    `created_seq` and `touched_seq` are the frames that created and last changed it.
     """
 
     id: uuid.UUID
@@ -247,6 +248,7 @@ class MessageView:
     instructions: str = ""
     conversation_id: uuid.UUID | None = None
     may_edit: bool = False
+    is_copied: bool = False
     version: Version | None = None
     parts: tuple[PartView, ...] = ()
     turn: Turn | None = None

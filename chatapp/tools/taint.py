@@ -10,7 +10,8 @@ from typing import TypeVar
 
 from django.db.models import Q, QuerySet
 
-from chatapp.models import Attachment, Conversation, ToolCall
+from chatapp.models import Attachment, Conversation, Part, ToolCall
+from mcpconfig.models import Service
 
 
 def find_taint(calls: QuerySet[ToolCall], files: QuerySet[Attachment]) -> str:
@@ -26,8 +27,20 @@ def find_taint_of_chats(chats: Collection[uuid.UUID]) -> str:
         ToolCall.objects.filter(turn__conversation__in=chats),
         Attachment.objects.filter(part__message__conversation__in=chats),
     )
-    forks = Conversation.objects.filter(pk__in=chats).exclude(tainted_by="")
-    return found or forks.values_list("tainted_by", flat=True).first() or ""
+    return found or find_taint_of_copies(chats)
+
+
+def find_taint_of_copies(chats: Collection[uuid.UUID]) -> str:
+    """Return the same for the results that these chats have as forks of others: marked when they were
+    copied, or of a service that is open to strangers now."""
+    forks = Conversation.objects.filter(pk__in=chats).exclude(forked_from=None)
+    marked = forks.exclude(tainted_by="").values_list("tainted_by", flat=True).first()
+    if marked or not forks.exists():
+        return marked or ""
+    copies = Part.objects.filter(message__conversation__in=forks, kind=Part.Kind.COPIED_CALL)
+    services = set(copies.values_list("copied_call__result_of", flat=True)) - {None}
+    opened = Service.objects.filter(pk__in=services, is_open=True)
+    return opened.values_list("name", flat=True).first() or ""
 
 
 Rows = TypeVar("Rows", QuerySet[ToolCall], QuerySet[Attachment])

@@ -11,7 +11,8 @@ class CopiedCall:
 
     `arguments` are those that the model asked for, `changed_arguments` those of a person who
     changed them (otherwise empty), both JSON. `outcome` is the text that the model read. `state` is
-    one of `ToolCall.State`; `title` and `service` are the names on the card.
+    one of `ToolCall.State`; `title` and `service` are the names on the card. `result_of` is the id
+    of the service whose result is in `outcome`, None without one.
     """
 
     call_id: str
@@ -23,6 +24,7 @@ class CopiedCall:
     title: str
     service: str
     state: str
+    result_of: int | None
 
     @classmethod
     def read(cls, stored: Any) -> Self:

@@ -77,9 +77,11 @@ def _find_conversation(context: Context, text: str) -> Conversation:
 def _load_messages(messages: list[Message], first: int) -> list[Said]:
     texts: dict[uuid.UUID, list[str]] = defaultdict(list)
     tools: dict[uuid.UUID, list[str]] = defaultdict(list)
-    parts = Part.objects.filter(message__in=messages, kind__in=("text", "tool_call"))
+    parts = Part.objects.filter(message__in=messages, kind__in=("text", "tool_call", "copied_call"))
     begun = parts.annotate(beginning=Substr("text", 1, MESSAGE_CHARACTERS + 1))
-    for message, text, tool in begun.values_list("message", "beginning", "tool_call__tool_id"):
+    named = ("tool_call__tool_id", "copied_call__tool_id")
+    for message, text, called, copied in begun.values_list("message", "beginning", *named):
+        tool = called or copied
         (tools if tool else texts)[message].append(tool or text)
     return [
         _build_message(number, message, "\n\n".join(texts[message.pk]), tools[message.pk])

@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from chatapp.admin.activity.conversations import describe_part
 from chatapp.context import attachments
+from chatapp.context.unsupported_media import _was_told_before
 from chatapp.conversations import chat_list, forks, intake, uploads
 from chatapp.conversations.search import Search, search_chats
 from chatapp.engine.runtime import EngineRuntime
@@ -40,9 +41,11 @@ from chatapp.providers.request import (
     UserMessage,
 )
 from chatapp.server.database import in_database
+from chatapp.tools.taint import find_taint_of_chats
 from mcpconfig.models import Service
 from mcpconfig.values.results import ResourceContents, ResourcePart
 from tests import scripted
+from tests.chatapp.tools.core import core_calls
 from tests.conftest import signed_in
 from tests.scripted import calls, text
 from tests.turns import rows
@@ -208,6 +211,7 @@ def test_a_call_is_copied_as_text_and_is_no_call_of_the_fork(owner: Member) -> N
         title="Delete note",
         service="Demo notebook",
         state="succeeded",
+        result_of=rows.service().pk,
     )
     assert describe_part(part) == "notebook_delete_note: done"
 
@@ -219,8 +223,6 @@ async def test_a_model_reads_in_a_fork_what_it_read_in_the_chat(
     await wait_for_rest(runtime, turn)
     await ask(runtime, turn.conversation, "And now?")
     there = scripted.requests[-1]
-    await in_database(chat_list.delete, turn.conversation)
-    await in_database(chat_list.restore, turn.conversation)
     made = await in_database(fork, turn)
     await ask(runtime, made, "And now?")
     here = scripted.requests[-1]
@@ -234,6 +236,42 @@ async def test_a_model_reads_in_a_fork_what_it_read_in_the_chat(
         AssistantMessage,
         UserMessage,
     ]
+
+
+async def test_no_id_of_a_call_stands_twice_in_the_history_of_a_fork(
+    runtime: EngineRuntime, owner: Member, notebook: Service
+) -> None:
+    def build() -> Turn:
+        turn = rows.turn(owner, "done")
+        rows.call(turn, {"title": "Old ideas"}, provider_call_id="call_0")
+        return intake.receive(owner, fork(turn), text="Read it", model=scripted.MODEL)
+
+    asked = await in_database(build)
+    scripted.scenes.extend([calls(READ), text("Done.")])
+    await wait_for_rest(runtime, asked)
+    ids = [each.call_id for each in scripted.requests[-1].history if isinstance(each, ToolOutcome)]
+    assert len(ids) == len(set(ids)) == 2
+
+
+def test_the_tools_of_copied_answers_are_named_to_a_model_that_reads_the_chat(
+    owner: Member,
+) -> None:
+    turn = rows.turn(owner, "done")
+    rows.call(turn, {})
+    messages = core_calls.run("read-conversation", owner, conversation=str(fork(turn).pk))
+    assert [each["tools"] for each in messages["messages"]] == [[], ["notebook_delete_note"]]
+
+
+async def test_a_model_without_pictures_says_that_it_does_not_see_the_copied_ones(
+    owner: Member,
+) -> None:
+    def build() -> tuple[bool, bool]:
+        turn = rows.turn(owner, "done")
+        first = intake.receive(owner, None, text="New", model=rows.MODEL)
+        asked = intake.receive(owner, fork(turn), text="Go on", model=rows.MODEL)
+        return _was_told_before(first), _was_told_before(asked)
+
+    assert await in_database(build) == (True, False)
 
 
 @pytest.mark.parametrize(
@@ -267,7 +305,6 @@ async def test_a_model_reads_each_outcome(
 
 
 def test_a_result_that_a_person_withheld_is_not_in_the_fork(owner: Member) -> None:
-
     turn = rows.turn(owner, "done")
     call = rows.call(turn, {}, result=RESULT)
     Review.objects.create(
@@ -290,6 +327,32 @@ def test_a_fork_stays_marked_by_untrusted_content(owner: Member) -> None:
     assert find_taint_before(asked, call, in_whole_chat=True) == "wiki"
     Turn.objects.filter(pk=asked.pk).update(state="done")
     assert fork(asked).tainted_by == "wiki"
+
+
+def test_a_mark_of_an_attachment_is_kept(owner: Member) -> None:
+    part = ResourcePart(uri="wiki://1", mime_type="text/plain", text="Dear reader.")
+    letter = attachments.store_draft(
+        owner,
+        rows.service("wiki", is_open=True),
+        "wiki://1",
+        "Page",
+        ResourceContents(parts=(part,)),
+    )
+    turn = rows.turn(owner, "done")
+    attachments.attach_to_message(turn.question, [letter])
+    assert fork(turn).tainted_by == "wiki"
+
+
+def test_results_of_a_service_that_is_opened_later_mark_the_fork(owner: Member) -> None:
+    turn = rows.turn(owner, "done")
+    rows.call(turn, {}, result=RESULT)
+    made = fork(turn)
+    assert find_taint_of_chats([made.pk]) == ""
+    Service.objects.update(is_open=True)
+    assert find_taint_of_chats([made.pk]) == "notebook"
+    asked = intake.receive(owner, made, text="Go on", model=rows.MODEL)
+    call = rows.call(asked, {}, "proposed")
+    assert find_taint_before(asked, call, in_whole_chat=True) == "notebook"
 
 
 def test_a_fork_of_a_chat_without_untrusted_content_has_no_mark(owner: Member) -> None:
@@ -346,7 +409,7 @@ def test_a_chat_is_not_forked_while_the_assistant_works_or_waits(owner: Member, 
 def test_a_chat_with_messages_of_a_program_is_not_forked(owner: Member) -> None:
     turn = rows.turns_of_chat(owner, 2)[1]
     Turn.objects.exclude(pk=turn.pk).delete()  # as a history that a program sent
-    with pytest.raises(Refused, match="from a program"):
+    with pytest.raises(Refused, match="from a program or an app"):
         fork(turn)
     assert Conversation.objects.count() == 1
 
@@ -367,6 +430,10 @@ def test_the_page_of_a_fork_shows_the_copies_and_where_they_come_from(owner: Mem
     assert "hunter2" not in str(page)
     assert page.select_one(".of-program") is None
     assert page.select_one("a[href*='/edit']") is None
+    assert [each["aria-label"] for each in page.select("[data-copy]")] == [
+        "Copy message",
+        "Copy answer",
+    ]
     [link] = page.select(".fork-source a")
     assert (link.get_text(), link["href"]) == (
         "Hello",
