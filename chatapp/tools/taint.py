@@ -31,8 +31,8 @@ def find_taint_of_chats(chats: Collection[uuid.UUID]) -> str:
 
 
 def find_taint_of_copies(chats: Collection[uuid.UUID]) -> str:
-    """Return the same for the results that these chats have as forks of others: marked when they were
-    copied, or of a service that is open to strangers now."""
+    """Return the same for the results that these chats have as forks of others: marked when they
+    were copied, or of a service that is open to strangers now."""
     forks = Conversation.objects.filter(pk__in=chats).exclude(forked_from=None)
     marked = forks.exclude(tainted_by="").values_list("tainted_by", flat=True).first()
     if marked or not forks.exists():
