@@ -63,9 +63,8 @@ def _was_told_before(turn: Turn) -> bool:
     """Return whether an earlier notice of this model covers the older messages."""
     shown = Turn.objects.filter(conversation_id=turn.conversation_id, answer__is_shown=True)
     earlier = shown.exclude(pk=turn.pk)
-    if (
-        not earlier.exists()
-    ):  # the older messages of a fork are copies, about which nothing was told
+    if not earlier.exists():
+        # The older messages of a fork are copies, about which nothing was told.
         return turn.conversation.forked_from is None
     return earlier.filter(model=turn.model).exists()
 

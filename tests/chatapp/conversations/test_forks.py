@@ -243,7 +243,7 @@ async def test_no_id_of_a_call_stands_twice_in_the_history_of_a_fork(
 ) -> None:
     def build() -> Turn:
         turn = rows.turn(owner, "done")
-        rows.call(turn, {"title": "Old ideas"}, provider_call_id="call_0")
+        rows.call(turn, {"title": "Old ideas"}, provider_call_id="call_0_0")
         return intake.receive(owner, fork(turn), text="Read it", model=scripted.MODEL)
 
     asked = await in_database(build)
