@@ -132,7 +132,7 @@ ROUTES: dict[str, Route] = {
         ids={"conversation_id": "chat", "message_id": "rated_answer"},
         form=sent(rating="bad", comment="Too long."),
     ),
-    "fork-chat": own_button(ids={"conversation_id": "chat", "message_id": "rated_answer"}),
+    "fork-chat": own_button(ids={"conversation_id": "forked_chat", "message_id": "forked_answer"}),
     "show-version": own_button(
         ids={"conversation_id": "switched_chat"},
         form_ids={"message": "switched_message"},

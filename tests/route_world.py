@@ -10,6 +10,7 @@ from typing import Any
 
 from django.contrib.auth.models import Group
 from django.contrib.contenttypes.models import ContentType
+from django.db.models import F
 from django.utils import timezone
 
 from chatapp.api import access_tokens
@@ -221,13 +222,15 @@ def _ids_of_chats(owner: Member) -> dict[str, Any]:
         hash="a" * 64,
         contents=[{"uri": "notes://1", "blob": PIXEL, "mimeType": "image/gif"}],
     )
-    spare, deleted, edited, answered, switched = (
-        rows.turn(owner, Turn.State.DONE, text=MARK) for _ in range(5)
+    spare, deleted, edited, answered, switched, forked = (
+        rows.turn(owner, Turn.State.DONE, text=MARK) for _ in range(6)
     )
     waiting, taken, removed = (
         running.conversation.queued_messages.create(text=MARK, model=rows.MODEL) for _ in range(3)
     )
     Conversation.objects.filter(pk=deleted.conversation_id).update(deleted_at=timezone.now())
+    # The first page of a chat stores that it was read.
+    Conversation.objects.filter(owner=owner).update(read_at=F("active_at"))
     return {
         "chat": chat.conversation_id,
         "message": chat.question_id,
@@ -236,6 +239,8 @@ def _ids_of_chats(owner: Member) -> dict[str, Any]:
         "edited_message": edited.question_id,
         "answered_chat": answered.conversation_id,
         "answered_message": answered.question_id,
+        "forked_chat": forked.conversation_id,
+        "forked_answer": forked.answer_id,
         "switched_chat": switched.conversation_id,
         "switched_message": switched.question_id,
         "spare_chat": spare.conversation_id,

@@ -114,21 +114,22 @@ def test_a_waiting_answer_says_what_it_waits_for(owner: Member) -> None:
     assert all(status_of(each)["data-state"] == "waiting" for each in (asks, does_not_know))
 
 
+FORK = "Fork into a new chat"
 RATINGS = ["Good answer", "Bad answer"]
 
 
 @pytest.mark.parametrize(
     ("state", "reason", "word", "ways_on"),
     [
-        (Turn.State.DONE, "complete", "demo", ["Copy answer", "Regenerate answer", *RATINGS]),
+        (Turn.State.DONE, "complete", "demo", ["Copy answer", "Regenerate answer", FORK, *RATINGS]),
         (
             Turn.State.DONE,
             "length",
             "demo",
-            ["Continue", "Copy answer", "Regenerate answer", *RATINGS],
+            ["Continue", "Copy answer", "Regenerate answer", FORK, *RATINGS],
         ),
-        (Turn.State.STOPPED, "stopped", "Stopped", ["Try again", "Continue", "Copy answer"]),
-        (Turn.State.FAILED, "failed", "Interrupted", ["Try again", "Copy answer"]),
+        (Turn.State.STOPPED, "stopped", "Stopped", ["Try again", "Continue", "Copy answer", FORK]),
+        (Turn.State.FAILED, "failed", "Interrupted", ["Try again", "Copy answer", FORK]),
     ],
 )
 def test_a_finished_answer_says_how_it_ended_and_what_it_took(
