@@ -1,6 +1,7 @@
 """The ring in the message box: it fills as the chat does, and its figures open above it."""
 
 import re
+from typing import Any
 
 import pytest
 from playwright.sync_api import expect
@@ -15,7 +16,7 @@ PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobil
 
 @pytest.mark.parametrize("device", [{}, PHONE], ids=["desk", "phone"])
 def test_the_ring_says_how_full_the_context_is_and_follows_the_chat(
-    visit: Visit, device: dict[str, object]
+    visit: Visit, device: dict[str, Any]
 ) -> None:
     tab = visit.tab(**device)
     tab.goto("/")
