@@ -11,17 +11,17 @@ onOpen(() => {
 
   // Open details, the focus and what was typed stay.
   const replace = (old, html) => {
-    const fresh = parse(html).firstElementChild, active = document.activeElement;
+    const fresh = parse(html).firstElementChild, active = document.activeElement, focused = old.contains(active);
     const { keep, typed } = fresh.dataset;
-    if (keep && keep === old.dataset.keep || typed && old.contains(active)) return;
+    if (keep && keep === old.dataset.keep || typed && focused) return;
     for (const card of fresh.querySelectorAll("[data-keep]")) {
       const same = byId(card.id);
       if (same?.dataset.keep === card.dataset.keep) card.replaceWith(same);
     }
-    const opened = [old, ...old.querySelectorAll("[open]")], focused = old.contains(active);
+    const opened = [old, ...old.querySelectorAll("[open]")];
     old.replaceWith(fresh);
     for (const { id, open } of opened) if (open) byId(id)?.setAttribute("open", "");
-    if (focused) focus(byId(active.id) || fresh.querySelector(":scope > summary") || byId(fresh.dataset.then) || fresh);
+    if (focused) focus(active.isConnected ? active : byId(active.id) || fresh.querySelector(":scope > summary") || byId(fresh.dataset.then) || fresh);
     return fresh;
   };
 
@@ -38,14 +38,12 @@ onOpen(() => {
 
   const paint = () => {
     if (!box.isConnected) return;
-    const active = document.activeElement;
     for (const [op, id, html] of queue.splice(0)) {
       const at = byId(id), fresh = at && change[op](at, html);
       if (!fresh) continue;
       htmx.process(fresh);
       fresh.dispatchEvent(new Event("painted", { bubbles: true }));
     }
-    if (active.isConnected) focus(active);
     follow();
   };
 

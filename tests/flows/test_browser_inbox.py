@@ -22,6 +22,15 @@ from .test_browser_decisions import deletion
 pytestmark = [pytest.mark.gate, pytest.mark.timeout(300)]
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 EMPTY = "Nothing needs your answer."
+# The list and the card change in one frame.
+CHANGE_BOTH = """() => {
+  const list = document.querySelector(".inbox"), card = list.querySelector(".tool");
+  const fresh = list.cloneNode(true);
+  fresh.dataset.keep = "changed";
+  fresh.querySelector(".open-card").replaceChildren();
+  const detail = [["o", list.id, fresh.outerHTML], ["o", card.id, card.outerHTML]];
+  document.querySelector("[data-stream]").dispatchEvent(new CustomEvent("changes", { detail }));
+}"""
 NAMES = iter(f"ida{number}" for number in range(100))
 
 
@@ -212,3 +221,20 @@ def test_a_card_in_the_inbox_is_answered_there_while_the_list_changes(
     expect(line(inbox(list_tab))).to_have_count(1)
     expect(line(inbox(list_tab))).to_contain_text("late")
     assert visit.executions("early") == visit.executions("late") == 0
+
+
+def test_the_focus_stays_on_an_answered_card_when_the_list_changes_with_it(
+    visit: Visit, ida: str
+) -> None:
+    tab = visit.tab(ida)
+    ask_in_new_chat(tab, deletion(visit, "focused"))
+    tab.goto("/approvals/")
+    line(inbox(tab)).click()
+    question = card(tab, "delete thing")
+    expect(question).to_be_visible()
+    tick_as_read(tab)
+    button(question, "Deny").click()
+    expect(tab.locator("summary:focus")).to_contain_text("denied by")
+    tab.evaluate(CHANGE_BOTH)
+    expect(tab.locator(".inbox[data-keep=changed]")).to_have_count(1)
+    expect(tab.locator("summary:focus")).to_contain_text("denied by")
