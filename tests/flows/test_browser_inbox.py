@@ -22,14 +22,17 @@ from .test_browser_decisions import deletion
 pytestmark = [pytest.mark.gate, pytest.mark.timeout(300)]
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 EMPTY = "Nothing needs your answer."
-# The list and the card change in one frame.
-CHANGE_BOTH = """() => {
+# The list and the card change in one frame; returns the text of what has the focus then.
+CHANGE_BOTH = """async () => {
   const list = document.querySelector(".inbox"), card = list.querySelector(".tool");
   const fresh = list.cloneNode(true);
   fresh.dataset.keep = "changed";
   fresh.querySelector(".open-card").replaceChildren();
   const detail = [["o", list.id, fresh.outerHTML], ["o", card.id, card.outerHTML]];
   document.querySelector("[data-stream]").dispatchEvent(new CustomEvent("changes", { detail }));
+  await new Promise((done) => list.isConnected ? requestAnimationFrame(done) : done());
+  if (list.isConnected) throw new Error("The list is not painted.");
+  return document.activeElement.matches("summary") ? document.activeElement.textContent : "";
 }"""
 NAMES = iter(f"ida{number}" for number in range(100))
 
@@ -235,6 +238,4 @@ def test_the_focus_stays_on_an_answered_card_when_the_list_changes_with_it(
     tick_as_read(tab)
     button(question, "Deny").click()
     expect(tab.locator("summary:focus")).to_contain_text("denied by")
-    tab.evaluate(CHANGE_BOTH)
-    expect(tab.locator(".inbox[data-keep=changed]")).to_have_count(1)
-    expect(tab.locator("summary:focus")).to_contain_text("denied by")
+    assert "denied by" in tab.evaluate(CHANGE_BOTH)
