@@ -44,7 +44,7 @@ def test_a_quick_change_of_the_chat_keeps_what_was_typed_in_each(visit: Visit) -
     # Typed, because `fill` saves at once: it also says that the box has changed.
     box(tab).press_sequentially("About the canteen")
     with tab.expect_response("**/draft/"):
-        tab.get_by_role("button", name="New chat").click()
+        tab.get_by_role("button", name="New chat", exact=True).click()
     expect(box(tab)).to_have_value("")
     box(tab).press_sequentially("About the garden")
     with tab.expect_response("**/draft/"):
