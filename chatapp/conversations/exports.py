@@ -4,7 +4,6 @@ not sent yet."""
 import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from itertools import groupby
 
 from django.db.models import QuerySet
@@ -69,10 +68,8 @@ def _iterate_messages(
         if pk == message.pk:
             described = _describe_parts(following, turn, detail)
             pk, following = next(by_message, NOTHING)
-        built = _build_message(message, turn, asked.get(message.pk), described)
-        if message.pk not in asked and conversation.forked_from is not None:
-            built = replace(built, is_of_program=False)  # a copy in a fork
-        yield built
+        message.conversation = conversation
+        yield _build_message(message, turn, asked.get(message.pk), described)
 
 
 def _select_parts(
@@ -108,15 +105,16 @@ def _build_message(
     message: Message, turn: Turn | None, asked: Turn | None, parts: tuple[ExportedPart, ...]
 ) -> ExportedMessage:
     """`turn` is the one of this answer, `asked` one of this question. A question without a turn
-    belongs to the history that a program sent."""
+    is a copy in a fork, and elsewhere belongs to the history that a program sent."""
     is_question = message.role == Message.Role.USER
+    is_fork = message.conversation.forked_from is not None
     return ExportedMessage(
         id=message.pk,
         parent=message.parent_id,
         is_shown=message.is_shown,
         role="user" if is_question else "assistant",
         created_at=message.created_at,
-        is_of_program=is_question and (asked is None or asked.is_of_program),
+        is_of_program=is_question and (asked.is_of_program if asked else not is_fork),
         instructions=asked.instructions if asked else "",
         turn=turn,
         parts=parts,

@@ -92,7 +92,7 @@ def _refuse_messages_of_programs(messages: list[Message]) -> None:
     turns = Turn.objects.filter(answer__in=messages)
     answered = {each.answer_id: each for each in turns}
     answers = [each for each in messages if each.role == Message.Role.ASSISTANT]
-    is_fork = bool(messages) and messages[0].conversation.forked_from is not None
+    is_fork = messages[0].conversation.forked_from is not None
     for answer in answers:
         turn = answered.get(answer.pk)
         if turn.is_of_program if turn is not None else not is_fork:

@@ -85,7 +85,7 @@ def search_chats(person: Member, search: Search) -> Found:
 
 
 def _filter_chats(person: Member, search: Search) -> QuerySet[Conversation]:
-    chats = Conversation.filter_owned(person).filter(is_temporary=False)
+    chats = Conversation.filter_listed(person)
     if search.is_archived is not None:
         chats = chats.filter(archived_at__isnull=not search.is_archived)
     return chats

@@ -457,7 +457,7 @@ def load_sidebar(person: Member) -> list[SidebarGroup]:
     """Return this person's latest conversations without archived and temporary ones: first the
     pinned ones, then the others by when they were last active. Those that programs started, which
     may be many, come last."""
-    listed = Conversation.filter_owned(person).filter(archived_at=None, is_temporary=False)
+    listed = Conversation.filter_listed(person).filter(archived_at=None)
     pinned = listed.exclude(pinned_at=None).values("pk")
     chats = listed.filter(pinned_at=None).order_by("-active_at")
     own = chats.filter(token=None).values("pk")[:SIDEBAR_LENGTH]

@@ -34,10 +34,10 @@ def find_taint_of_copies(chats: Collection[uuid.UUID]) -> str:
     """Return the same for the results that these chats have as forks of others: marked when they
     were copied, or of a service that is open to strangers now."""
     forks = Conversation.objects.filter(pk__in=chats).exclude(forked_from=None)
-    marked = forks.exclude(tainted_by="").values_list("tainted_by", flat=True).first()
-    if marked or not forks.exists():
-        return marked or ""
-    copies = Part.objects.filter(message__conversation__in=forks, kind=Part.Kind.COPIED_CALL)
+    marks = dict(forks.values_list("pk", "tainted_by"))
+    if marked := next(filter(None, marks.values()), ""):
+        return marked
+    copies = Part.objects.filter(message__conversation__in=marks, kind=Part.Kind.COPIED_CALL)
     services = set(copies.values_list("copied_call__result_of", flat=True)) - {None}
     opened = Service.objects.filter(pk__in=services, is_open=True)
     return opened.values_list("name", flat=True).first() or ""

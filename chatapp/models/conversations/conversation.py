@@ -113,6 +113,11 @@ class Conversation(models.Model):
         return cls.objects.filter(owner=person, deleted_at=None)
 
     @classmethod
+    def filter_listed(cls, person: Member) -> "models.QuerySet[Conversation]":
+        """Return those of them that lists and searches have: all but the temporary ones."""
+        return cls.filter_owned(person).filter(is_temporary=False)
+
+    @classmethod
     def of(cls, person: Member, conversation_id: uuid.UUID) -> "Conversation":
         """Return this person's conversation, or raise 404, also if it is deleted. Every view that
         gets an id from a browser reads it so, or as `open_conversation` does."""

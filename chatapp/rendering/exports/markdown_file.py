@@ -21,6 +21,7 @@ from markdown_it import MarkdownIt
 
 from chatapp.models import Part, Turn
 from chatapp.rendering.hidden_characters import write_hidden
+from chatapp.rendering.pages.fragments import describe_thought
 
 from .values import (
     CallPart,
@@ -89,7 +90,7 @@ def _write_part(part: ExportedPart, address: str) -> Iterator[str]:
         case TextPart():
             yield close_open_block(part.text)
         case ReasoningPart():
-            yield f"**{_label_reasoning(part)}**"
+            yield f"**{describe_thought(part.seconds)}**"
             yield fence(part.text)
         case FilePart():
             described = f": {quote_code(part.description)}" if part.description else ""
@@ -104,14 +105,6 @@ def _write_part(part: ExportedPart, address: str) -> Iterator[str]:
             yield from _write_call(part, address)
         case _:
             assert_never(part)
-
-
-def _label_reasoning(part: ReasoningPart) -> str:
-    if part.seconds is None:
-        return _("Thought about it")
-    seconds = max(1, round(part.seconds))
-    sentence = ngettext("Thought for %(count)d second", "Thought for %(count)d seconds", seconds)
-    return sentence % {"count": seconds}
 
 
 def _write_notice(part: NoticePart) -> Iterator[str]:

@@ -15,6 +15,7 @@ from enum import StrEnum
 from typing import Any, Literal
 
 from django.template.loader import render_to_string
+from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from chatapp.models import Approval, Member, Part, Review, ToolCall, Turn
@@ -178,7 +179,7 @@ def describe_part(part: Part, detail: ToolDetail) -> ExportedPart | None:
                 origin=kept.origin,
                 media_type=kept.mime_type,
                 size=kept.size,
-                path=f"/attachments/{kept.pk}/",
+                path=reverse("attachment", args=[kept.pk]),
                 description=part.text,
             )
         case Part.Kind.SOURCES:

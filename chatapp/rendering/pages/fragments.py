@@ -173,11 +173,16 @@ def _render_reasoning(
 def _label_reasoning(view: ReasoningView) -> str:
     if view.is_open:
         return _("Thinking…")
-    if view.seconds is None:
+    return describe_thought(view.seconds)
+
+
+def describe_thought(seconds: float | None) -> str:
+    """Return how long the model reasoned, as far as that is known."""
+    if seconds is None:
         return _("Thought about it")
-    seconds = max(1, round(view.seconds))
-    sentence = ngettext("Thought for %(count)d second", "Thought for %(count)d seconds", seconds)
-    return sentence % {"count": seconds}
+    count = max(1, round(seconds))
+    sentence = ngettext("Thought for %(count)d second", "Thought for %(count)d seconds", count)
+    return sentence % {"count": count}
 
 
 def render_tool_call(

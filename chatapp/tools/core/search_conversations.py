@@ -80,7 +80,7 @@ def read(context: Context, asked: Input) -> Output:
     words = list(dict.fromkeys(re.findall(r"\w+", asked.words.casefold())))[:MOST_WORDS]
     if not words:
         raise ToolError(field="words", message="Name at least one word.")
-    mine = Conversation.filter_owned(context.person).filter(is_temporary=False)
+    mine = Conversation.filter_listed(context.person)
     if context.turn is not None:
         mine = mine.exclude(pk=context.turn.conversation_id)
     hits = sorted(
