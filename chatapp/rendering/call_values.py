@@ -18,6 +18,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 from chatapp.models import Review, ToolCall, Trial
+from chatapp.models.conversations.copied_call import CopiedCall
 from chatapp.models.turns.tool_call import READ_CHARACTERS
 from chatapp.rendering.hidden_characters import (
     draw_hidden,
@@ -133,6 +134,12 @@ def describe_service(call: Call) -> str:
         return _("A program") if call.turn.is_direct else _("The assistant")
     # Only a tool that was in the catalogue once has the name that its service gave it.
     return _("A removed service") if call.tool_name else _("No service has a tool with this name")
+
+
+def describe_copied_state(copied: CopiedCall) -> str:
+    """Return how a call of the chat that this one was forked from ended."""
+    state_name = ToolCall.State(copied.state).label
+    return _("%(state_name)s, in the original chat") % {"state_name": state_name}
 
 
 def get_host(call: Call) -> str:

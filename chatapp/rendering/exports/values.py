@@ -216,7 +216,6 @@ def describe_call(call: ToolCall, detail: ToolDetail) -> CallPart:
 def _describe_copied_call(copied: CopiedCall, detail: ToolDetail) -> CallPart:
     """A fork has no approval and no times of a call that its first chat made."""
     values, result = results.build_copied_pieces(copied, "")
-    state_name = ToolCall.State(copied.state).label
     return CallPart(
         id=copied.call_id,
         tool_id=copied.tool_id,
@@ -229,7 +228,7 @@ def _describe_copied_call(copied: CopiedCall, detail: ToolDetail) -> CallPart:
         resolution="",
         sent_at=None,
         finished_at=None,
-        lines=(_("%(state_name)s, in the first chat") % {"state_name": state_name},),
+        lines=(call_values.describe_copied_state(copied),),
         values=CallValues(
             arguments=read_html(values.text), pieces=(_describe_piece(result, None),), error=""
         )

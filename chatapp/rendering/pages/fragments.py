@@ -150,7 +150,7 @@ def _render_copied_call(message_id: uuid.UUID, view: CopiedCallView) -> str:
     context = {
         "element_id": element_id,
         "state": view.call.state,
-        "state_name": State(view.call.state).label,
+        "ending": call_values.describe_copied_state(view.call),
         "title": draw_hidden(view.call.title),
         "service": draw_hidden(view.call.service),
         "tool_id": draw_hidden(view.call.tool_id),
