@@ -100,6 +100,7 @@ urlpatterns = [
     path("archived/", chat_list.archived, name="archived-chats"),
     path("draft/", drafts.keep, name="draft"),
     path("sidebar/", conversations.sidebar_list, name="sidebar"),
+    path("sidebar/hide", conversations.hide_sidebar, name="hide-sidebar"),
     path("approvals/", inbox.approvals, name="approvals"),
     path("approvals/decide", batches.decide_together, name="decide-together"),
     path("approvals/mail", inbox.switch_mail, name="mail"),

@@ -112,6 +112,7 @@ ROUTES: dict[str, Route] = {
     # Chats
     "home": page(),
     "sidebar": page(methods="GET"),
+    "hide-sidebar": button(form=sent(hidden="yes"), post=204),
     "send-first": button(
         form=MESSAGE, form_ids={"attachments": "attachment"}, stranger=422, unknown=422
     ),
@@ -165,7 +166,14 @@ ROUTES: dict[str, Route] = {
     "export-chat": own_page(ids=CHAT),
     "print-chat": own_page(ids=CHAT),
     "archived-chats": page(methods="GET"),
-    "search": page(methods="GET"),
+    "search": page(
+        methods="GET POST",
+        form_ids={"chat": "chat"},
+        form=sent(do="unread"),
+        post=200,
+        stranger=422,
+        unknown=422,
+    ),
     "open-message": own_page(methods="GET", ids={"message_id": "message"}, get=302),
     "message-text": own_page(methods="GET", ids={"message_id": "message"}),
     "use-summary": own_button(ids={"summary_id": "summary"}),

@@ -6,9 +6,10 @@ removes its rows, and also those of temporary chats. The log keeps what happened
 """
 
 import uuid
+from datetime import timedelta
 
 from django.db import transaction
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from django.db.models.functions import Now
 from django.http import Http404
 from django.utils.translation import gettext as _
@@ -62,6 +63,11 @@ def mark_read(conversation: Conversation) -> None:
         unseen = Conversation.objects.filter(Q(read_at=None) | Q(read_at__lt=seen))
         unseen.filter(pk=conversation.pk).update(read_at=seen)
         conversation.read_at = seen
+
+
+def mark_unread(conversation: Conversation) -> None:
+    """Mark this chat in the list until the person opens it again."""
+    _update(conversation, read_at=F("active_at") - timedelta(microseconds=1))
 
 
 def archive(conversation: Conversation, *, is_on: bool) -> None:

@@ -26,9 +26,11 @@ EXCERPT_CHARACTERS = 240
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Search:
     """What a person looks for. `days`: only messages that are no older; None: of any age. `role`
-    limits it to one side's messages; empty: both, and titles."""
+    limits it to one side's messages; empty: both, and titles. An empty text lists all chats;
+    then `page` counts from 1, and `days` is about when they were last active."""
 
     text: str
+    page: int = 1
     is_archived: bool | None = None
     role: str = ""
     days: int | None = None
@@ -52,7 +54,8 @@ class FoundChat:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
     """The chats with all words in their title or in one message, newest first. `words` are what
-    was looked for, and `has_more` says that the limits were reached."""
+    was looked for, and `has_more` says that the limits were reached or that there is another
+    page."""
 
     words: list[str]
     chats: list[FoundChat]
@@ -61,9 +64,11 @@ class Found:
 
 def search_chats(person: Member, search: Search) -> Found:
     words = split_words(search.text)
-    if not words:
-        return Found(words=words, chats=[])
     mine = _filter_chats(person, search)
+    if not search.text.strip():
+        return _list_chats(mine, search)
+    if not words:
+        return Found(words=[], chats=[])
     found = {
         row.pk: FoundChat(conversation=row)
         for row in _filter_titles(mine, words, search)[: MOST_CHATS + 1]
@@ -84,6 +89,20 @@ def search_chats(person: Member, search: Search) -> Found:
     return Found(words=words, chats=chats[:MOST_CHATS], has_more=has_more)
 
 
+def _list_chats(chats: QuerySet[Conversation], search: Search) -> Found:
+    start = (search.page - 1) * MOST_CHATS
+    latest = _filter_active(chats, search).order_by("-active_at", "pk")
+    rows = list(latest[start : start + MOST_CHATS + 1])
+    listed = [FoundChat(conversation=row) for row in rows[:MOST_CHATS]]
+    return Found(words=[], chats=listed, has_more=len(rows) > MOST_CHATS)
+
+
+def _filter_active(chats: QuerySet[Conversation], search: Search) -> QuerySet[Conversation]:
+    if search.days is None:
+        return chats
+    return chats.filter(active_at__gte=Now() - timedelta(days=search.days))
+
+
 def _filter_chats(person: Member, search: Search) -> QuerySet[Conversation]:
     chats = Conversation.filter_listed(person)
     if search.is_archived is not None:
@@ -99,9 +118,7 @@ def _filter_titles(
     titled = Q()
     for word in words:
         titled &= match_any("title", [word])
-    if search.days is not None:
-        titled &= Q(active_at__gte=Now() - timedelta(days=search.days))
-    return chats.filter(titled).order_by("-active_at")
+    return _filter_active(chats, search).filter(titled).order_by("-active_at")
 
 
 def _filter_messages(

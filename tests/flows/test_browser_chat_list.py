@@ -118,3 +118,61 @@ def test_without_script_a_refused_title_stays_in_its_place(visit: Visit) -> None
     expect(tab.get_by_text("This title has 81 characters. The limit is 80.")).to_be_visible()
     rename(tab, "A shorter one")
     expect(tab.get_by_role("heading", name="A shorter one")).to_be_visible()
+
+
+@pytest.mark.parametrize("has_script", [True, False], ids=["script", "no script"])
+def test_several_chats_are_archived_from_the_search_page_and_undone(
+    visit: Visit, has_script: bool
+) -> None:
+    titles = [f"Bulk {number} {has_script}" for number in range(3)]
+    for title in titles:
+        open_chat(visit, title).close()
+    tab = visit.tab(java_script_enabled=has_script)
+    tab.goto("/search/?q=bulk")
+    bar = tab.get_by_role("group", name="Selected chats")
+    expect(bar).to_be_hidden()
+    for title in titles[:2]:
+        tab.get_by_role("checkbox", name=f"Select {title}").check()
+    expect(bar).to_be_visible()
+    bar.get_by_role("button", name="Archive").click()
+    expect(tab.get_by_text("2 chats archived.")).to_be_visible()
+    expect(find_link(tab, titles[2])).to_be_visible()
+    expect(find_link(tab, titles[0])).to_have_count(0)
+    undo = tab.get_by_role("button", name="Undo")
+    expect(undo).to_be_focused()
+    tab.keyboard.press("Enter")
+    expect(find_link(tab, titles[0])).to_be_visible()
+
+
+def test_selected_chats_are_downloaded(visit: Visit) -> None:
+    open_chat(visit, "To be downloaded").close()
+    tab = visit.tab(viewport=PHONE)
+    tab.goto("/search/?select=all")
+    with tab.expect_download() as download:
+        tab.get_by_role("button", name="Export").click()
+    assert download.value.suggested_filename.endswith(".zip")
+
+
+def test_the_list_of_chats_is_hidden_and_stays_so(visit: Visit) -> None:
+    tab = visit.tab()
+    tab.goto("/")
+    switch = tab.get_by_role("checkbox", name="Hide the list of chats")
+    sidebar = tab.get_by_role("navigation", name="Chats")
+    switch.focus()
+    with tab.expect_response("**/sidebar/hide"):
+        tab.keyboard.press("Space")
+    expect(sidebar).to_be_hidden()
+    expect(switch).to_be_focused()
+    tab.reload()
+    expect(sidebar).to_be_hidden()
+    with tab.expect_response("**/sidebar/hide"):
+        switch.uncheck()
+    expect(sidebar).to_be_visible()
+
+
+def test_without_script_a_phone_can_send_beside_the_files(visit: Visit) -> None:
+    tab = visit.tab(viewport=PHONE, java_script_enabled=False)
+    tab.goto("/")
+    box(tab).fill(visit.house.model.answers("From a phone", Answer(text="Noted.")))
+    tab.get_by_role("button", name="Send").click()
+    expect(tab.get_by_text("Noted.")).to_be_visible()

@@ -37,6 +37,7 @@ from chatapp.providers.registry import DEMO_MODEL
 from chatapp.rendering import page_values
 from chatapp.rendering.page_values import ConversationView
 from chatapp.rendering.pages import fragments, inbox
+from chatapp.server.languages import COOKIE_SECONDS
 from chatapp.tool_menu.menu import render_button
 from chatapp.views.access import MemberRequest, for_members
 
@@ -78,6 +79,8 @@ class Starter:
     about: str
 
 
+# Read by the template of the sidebar.
+SIDEBAR_COOKIE = "sidebar"
 # More than any number of a frame has, and less than a database refuses.
 MAX_DIGITS = 18
 View = Callable[..., HttpResponse]
@@ -153,6 +156,21 @@ def sidebar_list(request: MemberRequest) -> HttpResponse:
     current = path.removeprefix("/c/").partition("/")[0]
     context = build_sidebar_context(request.user, current)
     return render(request, "chat/_sidebar_list.html", context)
+
+
+@for_members("POST")
+def hide_sidebar(request: MemberRequest) -> HttpResponse:
+    """Keep in this browser whether wide windows hide the list of chats."""
+    response = HttpResponse(status=204)
+    response.set_cookie(
+        SIDEBAR_COOKIE,
+        "hidden" if request.POST.get("hidden") else "shown",
+        max_age=COOKIE_SECONDS,
+        secure=settings.SESSION_COOKIE_SECURE,
+        httponly=True,
+        samesite="Lax",
+    )
+    return response
 
 
 @for_members("POST")

@@ -1,9 +1,11 @@
 """A chat as a file to download, and as a page to print."""
 
+import io
 import re
 import unicodedata
 import uuid
-from collections.abc import Callable
+import zipfile
+from collections.abc import Callable, Iterable
 
 from django import forms
 from django.conf import settings
@@ -13,6 +15,7 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.utils.http import content_disposition_header
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from chatapp.conversations.exports import open_export
@@ -84,19 +87,45 @@ def export(request: MemberRequest, conversation_id: uuid.UUID) -> HttpResponse:
 def _build_file(
     request: MemberRequest, conversation: Conversation, kind: str, detail: ToolDetail
 ) -> HttpResponse:
+    name = f"{build_file_name(conversation)}.{SUFFIXES[kind]}"
+    return _send_file(name, _write(request, conversation, kind, detail), CONTENT_TYPES[kind])
+
+
+def build_archive(request: MemberRequest, conversations: Iterable[Conversation]) -> HttpResponse:
+    """Return a ZIP file with these chats of the person as Markdown, with the names and outcomes of
+    tool calls. Chats of the same name are numbered."""
+    archive, names = io.BytesIO(), set[str]()
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
+        for conversation in conversations:
+            name = base = build_file_name(conversation)
+            number = 1
+            while name.casefold() in names:
+                number += 1
+                name = f"{base} ({number})"
+            names.add(name.casefold())
+            text = _write(request, conversation, "markdown", ToolDetail.OUTCOMES)
+            file.writestr(f"{name}.md", text)
+    day = f"{timezone.localdate():%Y-%m-%d}"
+    return _send_file(f"{_('Chats')} {day}.zip", archive.getvalue(), "application/zip")
+
+
+def _write(
+    request: MemberRequest, conversation: Conversation, kind: str, detail: ToolDetail
+) -> bytes:
     address = settings.PUBLIC_URL or request.build_absolute_uri("/").rstrip("/")
     opened = open_export(request.user, conversation.pk, detail, address, is_whole=kind == "json")
     with opened as chat:
-        text = WRITERS[kind](chat)
-    name = f"{build_file_name(conversation)}.{SUFFIXES[kind]}"
+        # A lone surrogate, which UTF-8 cannot have, is written as in JSON.
+        return WRITERS[kind](chat).encode("utf-8", "backslashreplace")
+
+
+def _send_file(name: str, body: bytes, content_type: str) -> HttpResponse:
     headers = {
         "Content-Disposition": content_disposition_header(as_attachment=True, filename=name)
         or "attachment",
         "X-Content-Type-Options": "nosniff",
     }
-    # A lone surrogate, which UTF-8 cannot have, is written as in JSON.
-    body = text.encode("utf-8", "backslashreplace")
-    return HttpResponse(body, content_type=CONTENT_TYPES[kind], headers=headers)
+    return HttpResponse(body, content_type=content_type, headers=headers)
 
 
 def build_file_name(conversation: Conversation) -> str:

@@ -45,7 +45,8 @@ def test_a_message_in_an_older_part_is_opened_there(owner_client: Client, owner:
 
 def test_nothing_found_says_what_to_try(owner_client: Client) -> None:
     assert "Try fewer words" in read(owner_client, q="elephant").one("main").text
-    assert "Enter words" in read(owner_client).one("main").text
+    assert "Enter words" in read(owner_client, q="…").one("main").text
+    assert "No chats yet" in read(owner_client).one("main").text
 
 
 def test_a_refused_search_stays_in_its_box(owner_client: Client) -> None:
