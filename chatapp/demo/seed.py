@@ -24,6 +24,8 @@ DESCRIPTION = (
 )
 # Marks a service that DEMO=0 switched off. One that an admin switched off stays off.
 SWITCHED_OFF = "A demo, switched off by DEMO=0. DEMO=1 brings it back."
+# A new note harms nothing here, so that the demo also has a write that runs without asking.
+LEVELS = {"create_note": ToolSetting.Level.LOW}
 NOTES = {
     "Groceries": "- oat milk\n- bread\n- lemons\n- the good coffee",
     "Ideas": (
@@ -75,13 +77,17 @@ def withdraw() -> None:
 def confirm(definitions: list[ToolDefinition]) -> None:
     """Confirm the definitions of this release.
 
-    A tool that an admin unconfirmed stays unconfirmed.
+    A tool that an admin unconfirmed stays unconfirmed. A new installation has the risks of
+    `LEVELS`, as an admin could set them.
     """
     for definition in definitions:
         setting, is_new = ToolSetting.objects.get_or_create(
             service=definition.service,
             name=definition.name,
-            defaults={"confirmed_hash": definition.hash},
+            defaults={
+                "confirmed_hash": definition.hash,
+                "level": LEVELS.get(definition.name, ""),
+            },
         )
         if setting.confirmed_hash and setting.confirmed_hash != definition.hash:
             setting.confirmed_hash = definition.hash

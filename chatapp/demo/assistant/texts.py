@@ -9,9 +9,9 @@ The tools that I call are real, and so are the approvals. You can ask me:
 - *read Groceries and Ideas*, two calls at once
 - *find notes about milk and read them*, one call after another
 - *search the archive for lighthouse*, a slow tool with progress
-- *add oat milk to Groceries*
-- *create a note called Plans: a boat made of paper*
-- *delete the note Old ideas*, which needs your approval
+- *create a note called Plans: a boat made of paper*, a change of low risk, which runs without asking
+- *add oat milk to Groceries*, which asks you; choose “Allow…” to allow it in advance
+- *delete the note Old ideas*, which asks you every time
 - *read the locked note*, a tool that fails
 - *think about dinner*, with some reasoning first
 - *show me everything you can do*, a long answer

@@ -90,6 +90,8 @@ async def test_without_a_change_the_same_call_runs(
 async def test_a_null_for_a_value_that_is_not_given_is_neither_shown_nor_sent(
     runtime: EngineRuntime, notebook: Service, turn: Turn
 ) -> None:
+    created = ToolSetting.objects.filter(service=notebook, name="create_note")
+    await created.aupdate(level="")
     given = ("notebook_create_note", '{"title": "New ideas", "text": null}')
     scripted.scenes += [calls(given), text("Made.")]
     await wait_for_rest(runtime, turn)

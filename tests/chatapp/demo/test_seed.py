@@ -42,6 +42,16 @@ def test_the_first_start_offers_the_service_with_confirmed_tools_and_notes() -> 
     assert set(Note.objects.values_list("title", flat=True)) == set(NOTES)
 
 
+def test_only_a_new_installation_gets_the_risks_of_the_demo() -> None:
+    """So that a member sees a write that runs without asking."""
+    seed()
+    settings = ToolSetting.objects.all()
+    assert dict(settings.exclude(level="").values_list("name", "level")) == {"create_note": "low"}
+    settings.update(level="high")
+    seed()
+    assert set(settings.values_list("level", flat=True)) == {"high"}
+
+
 def test_seeding_again_changes_nothing() -> None:
     seed()
     before = (current_hashes(), confirmed_hashes(), demo_service().pk)

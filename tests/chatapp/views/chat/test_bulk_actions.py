@@ -4,6 +4,7 @@ import io
 import uuid
 import zipfile
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -132,7 +133,7 @@ def test_chats_of_others_and_temporary_ones_stay_as_they_are(
     elif do == "unarchive":
         values = {"archived_at": Now()}
     elif do == "read":
-        values = {"read_at": timezone.now() - timezone.timedelta(days=1)}
+        values = {"read_at": timezone.now() - timedelta(days=1)}
     theirs = add_chats(stranger, "Theirs", **values)
     temporary = add_chats(owner, "Temporary", is_temporary=True, **values)
     untouched = theirs if do == "restore" else [*theirs, *temporary]
@@ -203,7 +204,7 @@ def test_a_filter_limits_the_list(owner_client: Client, owner: Member) -> None:
     add_chats(owner, "Old", archived_at=Now())
     assert list_titles(read(owner_client, "?archived=yes")) == ["Old"]
     assert list_titles(read(owner_client, "?archived=no")) == ["New"]
-    Conversation.objects.update(active_at=timezone.now() - timezone.timedelta(days=40))
+    Conversation.objects.update(active_at=timezone.now() - timedelta(days=40))
     assert "No chats match these filters." in read(owner_client, "?age=30").text
     assert list_titles(read(owner_client, "?age=365")) != []
 

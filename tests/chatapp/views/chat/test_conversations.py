@@ -44,7 +44,7 @@ def test_each_new_chat_has_an_id_of_its_own_for_its_message(owner_client: Client
 
 def test_a_starter_fills_the_box_with_or_without_javascript(owner_client: Client) -> None:
     starters = open_page(owner_client, "/").with_class("starter")
-    assert len(starters) == 4
+    assert len(starters) == 6
     for starter in starters:
         page = open_page(owner_client, "/", **{starter["name"]: starter["value"]})
         assert page.one("textarea").text == starter["data-fill"] == starter.one("b").text
@@ -57,7 +57,7 @@ def test_the_starters_of_the_demo_are_not_shown_with_a_real_model(
     assert open_page(owner_client, "/").with_class("starter") == []
 
 
-@pytest.mark.parametrize("start", ["0", "5", "x", "-1", "²"])
+@pytest.mark.parametrize("start", ["0", "7", "x", "-1", "²"])
 def test_a_starter_that_there_is_not_leaves_the_box_empty(owner_client: Client, start: str) -> None:
     assert open_page(owner_client, "/", start=start).one("textarea").text == ""
 
