@@ -22,9 +22,11 @@ from .browser import (
     box,
     button,
     card,
+    cards,
     expect_over,
     region,
     tick_as_read,
+    write,
 )
 from .server import Installation, Server
 
@@ -141,6 +143,32 @@ def walk(tab: Page, server: Server) -> None:
     expect_over(tab)
     expect(question).to_have_count(0)
     expect(tab.locator("body")).not_to_be_focused()
+
+
+def test_the_starters_show_a_write_that_runs_and_one_to_allow_in_advance(
+    chromium: Browser, fresh: Server
+) -> None:
+    with chromium.new_context(base_url=fresh.address, **SCREENS["light"]) as context:
+        tab = context.new_page()
+        sign_in_for_the_first_time(tab, fresh)
+        tab.get_by_role("button", name="Create a note called Packing list").click()
+        button(tab, "Send").click()
+        expect_over(tab)
+        expect(region(tab)).to_contain_text("Packing list")
+        expect(cards(tab)).to_have_count(0)
+        write(tab, "Add lemons to Groceries")
+        question = card(tab, "add to a note", "notebook")
+        expect(question).to_contain_text("Medium risk")
+        question.get_by_text("Allow…").click()
+        tick_as_read(tab)
+        button(question, "In this chat").click()
+        expect_over(tab)
+        write(tab, "Add figs to Groceries")
+        expect(region(tab)).to_contain_text("figs")
+        expect_over(tab)
+        expect(cards(tab)).to_have_count(0)
+        tab.goto("/consents/")
+        expect(tab.get_by_role("main")).to_contain_text("append_to_note")
 
 
 def test_without_javascript_one_can_sign_in_ask_decide_both_ways_and_stop(visit: Visit) -> None:

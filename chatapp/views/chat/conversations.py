@@ -93,14 +93,8 @@ frames_apps = cast(Callable[[View], View], csp_update({"frame-src": [SELF]}))
 DEMO_STARTERS = (
     ("What notes are there?", gettext_lazy("Lists the demo notebook")),
     ("Find notes about milk and read them", gettext_lazy("Uses two tools in a row")),
-    (
-        "Create a note called Packing list: tent, lamp and rope",
-        gettext_lazy("A low-risk change that runs without asking"),
-    ),
-    (
-        "Add lemons to Groceries",
-        gettext_lazy("Asks you, and you can allow it in advance"),
-    ),
+    ("Create a note called Packing list", gettext_lazy("Low risk: runs without asking")),
+    ("Add lemons to Groceries", gettext_lazy("Medium risk: you can allow it in advance")),
     ("Delete the note Old ideas", gettext_lazy("High risk: asks you every time")),
     ("Show me everything you can do", gettext_lazy("Shows tables, code and formulas")),
 )
