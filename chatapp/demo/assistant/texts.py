@@ -9,7 +9,7 @@ The tools that I call are real, and so are the approvals. You can ask me:
 - *read Groceries and Ideas*, two calls at once
 - *find notes about milk and read them*, one call after another
 - *search the archive for lighthouse*, a slow tool with progress
-- *create a note called Plans: a boat made of paper*, a change of low risk, which runs without asking
+- *create a note called Plans: a boat made of paper*, a low-risk change that runs without asking
 - *add oat milk to Groceries*, which asks you; choose “Allow…” to allow it in advance
 - *delete the note Old ideas*, which asks you every time
 - *read the locked note*, a tool that fails
