@@ -166,6 +166,7 @@ ROUTES: dict[str, Route] = {
     "export-chat": own_page(ids=CHAT),
     "print-chat": own_page(ids=CHAT),
     "archived-chats": page(methods="GET"),
+    "palette": page(methods="GET"),
     "search": page(
         methods="GET POST",
         form_ids={"chat": "chat"},

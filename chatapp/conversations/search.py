@@ -89,6 +89,12 @@ def search_chats(person: Member, search: Search) -> Found:
     return Found(words=words, chats=chats[:MOST_CHATS], has_more=has_more)
 
 
+def find_titles(person: Member, words: Sequence[str], most: int) -> list[Conversation]:
+    """Return the latest chats with all words in their titles, at most this many."""
+    mine = Conversation.filter_listed(person)
+    return list(_filter_titles(mine, words, Search(text=""))[:most])
+
+
 def _list_chats(chats: QuerySet[Conversation], search: Search) -> Found:
     start = (search.page - 1) * MOST_CHATS
     latest = _filter_active(chats, search).order_by("-active_at", "pk")

@@ -24,6 +24,7 @@ BUNDLES = {
         "css/inbox.css",
         "css/app.css",
         "css/composer.css",
+        "css/palette.css",
         "css/picker.css",
         "css/models.css",
         "css/tools.css",

@@ -52,7 +52,7 @@ def test_every_source_is_in_one_bundle(folder: str) -> None:
     assert all((STATIC / source).read_bytes().endswith(b"\n") for source in bundled)
     # The admin's skin is for the admin's pages only, the apps' script for chats with apps, and a
     # module is loaded when an element that names it is used.
-    alone = {"css/admin.css", "js/app_frame.js", "js/copy.js", "js/quote.js"}
+    alone = {"css/admin.css", "js/app_frame.js", "js/copy.js", "js/palette.js", "js/quote.js"}
     assert there - alone == {each for each in bundled if each.startswith(folder)}
 
 
@@ -125,10 +125,11 @@ def test_the_modules_of_a_chat_have_names_for_ever_too(
     names = set(re.findall(r'data-module="/static/([^"]+)"', page))
     assert {re.sub(r"\.[0-9a-f]{12}\.", ".", name) for name in names} == {
         "js/copy.js",
+        "js/palette.js",
         "js/quote.js",
     }
     assert all((collected / name).stat().st_size for name in names)
-    assert len(names) == 2
+    assert len(names) == 3
 
 
 @pytest.mark.django_db

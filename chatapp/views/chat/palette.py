@@ -1,0 +1,138 @@
+"""The command palette: what a person can do or open from every page, found as they type."""
+
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from chatapp.approvals.inbox import read_person_facts
+from chatapp.conversations.search import find_titles
+from chatapp.models import Conversation
+from chatapp.models.conversations.search_index import split_words
+from chatapp.rendering.highlights import mark_words
+from chatapp.views.access import MemberRequest, for_members
+
+MOST_CHATS = 6
+MAX_CHARACTERS = 200
+# Pages by the names of their addresses, with an icon. The account menu has the same.
+PLACES = (
+    ("approvals", gettext_lazy("Inbox"), "bell"),
+    ("search", gettext_lazy("All chats"), "search"),
+    ("services", gettext_lazy("Connected services"), "plug"),
+    ("consents", gettext_lazy("Permissions"), "shield"),
+    ("tokens", gettext_lazy("Access tokens"), "key"),
+    ("memory", gettext_lazy("Memory"), "bookmark"),
+    ("usage", gettext_lazy("Usage"), "chart"),
+    ("archived-chats", gettext_lazy("Archived chats"), "archive"),
+    ("log", gettext_lazy("Activity log"), "clock"),
+    ("language", gettext_lazy("Language"), "globe"),
+    ("set-password", gettext_lazy("Change password"), "lock"),
+)
+APPROVER_PLACE = ("stand-ins", gettext_lazy("Delegates"), "people")
+ADMIN_PLACE = ("admin:index", gettext_lazy("Admin"), "gear")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A line of the palette: a link to `address`, or with a `field` a form that sends it there.
+    `keys` is its shortcut on every page."""
+
+    label: str
+    address: str
+    icon: str
+    field: tuple[str, str] | None = None
+    keys: str = ""
+    marked: SafeString = SafeString()
+
+
+@for_members("GET")
+def palette(request: MemberRequest) -> HttpResponse:
+    """Return the entries with all words in their labels; without words, all commands and pages,
+    and the latest chats."""
+    text = request.GET.get("q", "")[:MAX_CHARACTERS]
+    words = split_words(text)
+    chats = [_build_link(each) for each in find_titles(request.user, words, MOST_CHATS)]
+    if words:
+        chats.append(_build_search(text))
+    groups = (
+        (_("Commands"), _choose(_list_commands(request), words)),
+        (_("Chats"), [_mark(each, words) for each in chats]),
+        (_("Go to"), _choose(_list_places(request), words)),
+    )
+    context = {"groups": [(label, entries) for label, entries in groups if entries]}
+    return render(request, "chat/_palette_entries.html", context)
+
+
+def _choose(entries: Iterator[Entry], words: Sequence[str]) -> list[Entry]:
+    """Return the entries in whose label each word begins one, marked."""
+    return [
+        _mark(entry, words)
+        for entry in entries
+        if all(any(part.startswith(word) for part in split_words(entry.label)) for word in words)
+    ]
+
+
+def _mark(entry: Entry, words: Sequence[str]) -> Entry:
+    return replace(entry, marked=mark_words(entry.label, list(words)))
+
+
+def _build_link(chat: Conversation) -> Entry:
+    return Entry(label=str(chat), address=reverse("conversation", args=[chat.pk]), icon="quote")
+
+
+def _build_search(text: str) -> Entry:
+    label = _("Search messages for “%(words)s”") % {"words": text.strip()}
+    address = reverse("search", query={"q": text})
+    return Entry(label=label, address=address, icon="search", keys="Enter")
+
+
+def _list_commands(request: MemberRequest) -> Iterator[Entry]:
+    yield Entry(label=_("New chat"), address=reverse("home"), icon="new", keys="Ctrl J")
+    chat = _find_current(request)
+    if chat is None:
+        return
+
+    def build(name: str, label: str, icon: str, field: tuple[str, str] | None = None) -> Entry:
+        address = reverse(name, args=[chat.pk])
+        return Entry(label=label, address=address, icon=icon, field=field)
+
+    yield build("chat-instructions", _("Edit the instructions of this chat"), "pen")
+    if not chat.is_temporary:
+        if chat.pinned_at:
+            yield build("pin-chat", _("Unpin this chat"), "pin", ("pin", "no"))
+        else:
+            yield build("pin-chat", _("Pin this chat"), "pin", ("pin", "yes"))
+        if chat.archived_at:
+            label = _("Move this chat back to the list")
+            yield build("archive-chat", label, "archive", ("archive", "no"))
+        else:
+            yield build("archive-chat", _("Archive this chat"), "archive", ("archive", "yes"))
+    yield build("export-chat", _("Export this chat"), "export")
+    yield build("print-chat", _("Print this chat"), "export")
+    yield build("delete-chat", _("Delete this chat"), "trash", ("delete", "yes"))
+
+
+def _find_current(request: MemberRequest) -> Conversation | None:
+    """Return the chat that is open in the page that asks."""
+    path = request.htmx.current_url_abs_path or ""
+    try:
+        chat_id = uuid.UUID(path.removeprefix("/c/").partition("/")[0])
+    except ValueError:
+        return None
+    return Conversation.filter_owned(request.user).filter(pk=chat_id).first()
+
+
+def _list_places(request: MemberRequest) -> Iterator[Entry]:
+    places = [*PLACES]
+    if read_person_facts(request.user).is_approver:
+        places.append(APPROVER_PLACE)
+    if request.user.is_staff:
+        places.append(ADMIN_PLACE)
+    for name, label, icon in places:
+        yield Entry(label=str(label), address=reverse(name), icon=icon)

@@ -1,0 +1,73 @@
+"""The command palette, by keyboard and on a phone without JavaScript."""
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.wire.script import Answer
+
+from .browser import Visit, ask_in_new_chat, box, expect_over
+
+pytestmark = pytest.mark.gate
+PHONE = {"width": 390, "height": 844}
+FIND = "Find a command, a chat or a page"
+
+
+def test_a_chat_is_found_and_opened_by_keyboard(visit: Visit) -> None:
+    tab = visit.tab()
+    for title in ("Palette of colours", "Another chat"):
+        ask_in_new_chat(tab, visit.house.model.answers(title, Answer(text="Noted.")))
+        expect_over(tab)
+    box(tab).fill("A draft")
+    tab.keyboard.press("Control+k")
+    find = tab.get_by_label(FIND)
+    expect(find).to_be_focused()
+    tab.keyboard.type("palette")
+    palette = tab.get_by_role("dialog")
+    link = palette.get_by_role("link", name="Palette of colours")
+    expect(link.locator("mark")).to_be_visible()
+    tab.keyboard.press("ArrowDown")
+    expect(link).to_be_focused()
+    tab.keyboard.press("ArrowUp")
+    expect(find).to_be_focused()
+    tab.keyboard.press("Escape")
+    expect(palette).to_be_hidden()
+    expect(box(tab)).to_have_value("A draft")
+    tab.keyboard.press("Control+k")
+    expect(find).to_have_value("palette")
+    expect(link).to_be_visible()
+    tab.keyboard.press("ArrowDown")
+    tab.keyboard.press("Enter")
+    expect(tab.get_by_role("heading", name="Palette of colours")).to_be_visible()
+
+
+def test_a_command_changes_the_open_chat(visit: Visit) -> None:
+    tab = visit.tab(viewport=PHONE)
+    ask_in_new_chat(tab, visit.house.model.answers("To be archived", Answer(text="Noted.")))
+    expect_over(tab)
+    tab.get_by_role("button", name="Open the list of chats").click()
+    tab.get_by_role("button", name="Search").click()
+    tab.keyboard.type("archive")
+    tab.get_by_role("dialog").get_by_role("button", name="Archive this chat").click()
+    expect(tab.get_by_text("Archived", exact=True)).to_be_visible()
+
+
+def test_letters_go_into_the_box_and_enter_searches_messages(visit: Visit) -> None:
+    tab = visit.tab()
+    ask_in_new_chat(tab, visit.house.model.answers("Hedgehogs", Answer(text="Noted.")))
+    expect_over(tab)
+    tab.keyboard.press("Control+k")
+    expect(tab.get_by_role("dialog").get_by_role("listitem").first).to_be_visible()
+    tab.keyboard.press("ArrowDown")
+    tab.keyboard.type("hedgehogs")
+    expect(tab.get_by_label(FIND)).to_have_value("hedgehogs")
+    tab.keyboard.press("Enter")
+    expect(tab.get_by_text("Found in 1 chat")).to_be_visible()
+
+
+def test_without_script_its_box_searches(visit: Visit) -> None:
+    tab = visit.tab(java_script_enabled=False)
+    tab.goto("/")
+    tab.get_by_role("button", name="Search").click()
+    tab.get_by_label(FIND).fill("elephants")
+    tab.keyboard.press("Enter")
+    expect(tab.get_by_text("No chat has all these words.")).to_be_visible()
