@@ -32,7 +32,7 @@ def test_results_have_the_words_marked_and_lead_to_the_message(
     assert owner_client.get(wanted)["Location"] == (
         f"/c/{turn.conversation_id}/#message-{turn.answer_id}"
     )
-    assert page.one("input", name="q")["value"] == "pool"
+    assert page.one("main").one("input", name="q")["value"] == "pool"
 
 
 def test_a_message_in_an_older_part_is_opened_there(owner_client: Client, owner: Member) -> None:
@@ -51,7 +51,7 @@ def test_nothing_found_says_what_to_try(owner_client: Client) -> None:
 
 def test_a_refused_search_stays_in_its_box(owner_client: Client) -> None:
     page = read(owner_client, 422, q="x" * 201)
-    assert page.one("input", name="q")["value"] == "x" * 201
+    assert page.one("main").one("input", name="q")["value"] == "x" * 201
     assert page.one("p", id="search-problem").text
     read(owner_client, 422, q="x", age="soon")
 
