@@ -171,7 +171,6 @@ ROUTES: dict[str, Route] = {
         methods="GET POST",
         form_ids={"chat": "chat"},
         form=sent(do="unread"),
-        post=200,
         stranger=422,
         unknown=422,
     ),

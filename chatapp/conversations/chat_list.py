@@ -48,7 +48,7 @@ def set_instructions(conversation: Conversation, text: str) -> None:
 
 
 def pin(conversation: Conversation, *, is_on: bool) -> None:
-    """Keep a chat at the top of the list. A pinned chat is neither archived nor temporary."""
+    """Keep a chat at the top of the list, from which it is neither archived nor temporary."""
     if is_on:
         _update(conversation, pinned_at=Now(), archived_at=None, is_temporary=False)
     else:
@@ -71,9 +71,10 @@ def mark_unread(conversation: Conversation) -> None:
 
 
 def archive(conversation: Conversation, *, is_on: bool) -> None:
-    """Take a chat out of the list, or put it back. An archived chat is not temporary."""
+    """Take a chat out of the list, or put it back, to the top if it was pinned. An archived chat is
+    not temporary."""
     if is_on:
-        _update(conversation, archived_at=Now(), pinned_at=None, is_temporary=False)
+        _update(conversation, archived_at=Now(), is_temporary=False)
     else:
         _update(conversation, archived_at=None)
 
@@ -88,12 +89,12 @@ def delete(conversation: Conversation) -> None:
     stop(conversation)
     # A restored chat sends nothing by itself.
     conversation.queued_messages.filter(is_urgent=True).update(is_urgent=False)
-    _move(conversation, Kind.CHAT_DELETED, deleted_at=Now(), pinned_at=None)
+    _move(conversation, Kind.CHAT_DELETED, deleted_at=Now())
 
 
 def restore(conversation: Conversation) -> None:
-    """Put a deleted chat back into the list."""
-    _move(conversation, Kind.CHAT_RESTORED, deleted_at=None, archived_at=None)
+    """Put a deleted chat back to where it was."""
+    _move(conversation, Kind.CHAT_RESTORED, deleted_at=None)
 
 
 def find_deleted(person: Member, conversation_id: uuid.UUID) -> Conversation:

@@ -26,12 +26,14 @@ EXCERPT_CHARACTERS = 240
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Search:
     """What a person looks for. `days`: only messages that are no older; None: of any age. `role`
-    limits it to one side's messages; empty: both, and titles. An empty text lists all chats;
-    then `page` counts from 1, and `days` is about when they were last active."""
+    limits it to one side's messages; empty: both, and titles. `is_of_program`: only chats that
+    programs began, or that the person did; None: both. An empty text lists all chats; then `page`
+    counts from 1, and `days` is about when they were last active."""
 
     text: str
     page: int = 1
     is_archived: bool | None = None
+    is_of_program: bool | None = None
     role: str = ""
     days: int | None = None
 
@@ -65,16 +67,16 @@ class Found:
 def search_chats(person: Member, search: Search) -> Found:
     words = split_words(search.text)
     mine = _filter_chats(person, search)
-    if not search.text.strip():
+    if not search.text.strip() and not search.role:
         return _list_chats(mine, search)
     if not words:
         return Found(words=[], chats=[])
     found = {
         row.pk: FoundChat(conversation=row)
-        for row in _filter_titles(mine, words, search)[: MOST_CHATS + 1]
+        for row in _filter_titles(mine, words, search).select_related("token")[: MOST_CHATS + 1]
     }
     messages = list(_filter_messages(mine, words, search)[:MOST_MESSAGES])
-    known = mine.in_bulk({chat_id for chat_id, *_ in messages})
+    known = mine.select_related("token").in_bulk({chat_id for chat_id, *_ in messages})
     for chat_id, message_id, role, text in messages:
         if chat_id not in known:  # a chat may have been deleted meanwhile
             continue
@@ -90,14 +92,17 @@ def search_chats(person: Member, search: Search) -> Found:
 
 
 def find_titles(person: Member, words: Sequence[str], most: int) -> list[Conversation]:
-    """Return the latest chats with all words in their titles, at most this many."""
+    """Return the latest chats with all words in their titles, at most this many. Without words,
+    only those that the person began."""
     mine = Conversation.filter_listed(person)
+    if not words:  # programs may have begun many
+        mine = mine.filter(token=None)
     return list(_filter_titles(mine, words, Search(text=""))[:most])
 
 
 def _list_chats(chats: QuerySet[Conversation], search: Search) -> Found:
     start = (search.page - 1) * MOST_CHATS
-    latest = _filter_active(chats, search).order_by("-active_at", "pk")
+    latest = _filter_active(chats, search).select_related("token").order_by("-active_at", "pk")
     rows = list(latest[start : start + MOST_CHATS + 1])
     listed = [FoundChat(conversation=row) for row in rows[:MOST_CHATS]]
     return Found(words=[], chats=listed, has_more=len(rows) > MOST_CHATS)
@@ -113,6 +118,8 @@ def _filter_chats(person: Member, search: Search) -> QuerySet[Conversation]:
     chats = Conversation.filter_listed(person)
     if search.is_archived is not None:
         chats = chats.filter(archived_at__isnull=not search.is_archived)
+    if search.is_of_program is not None:
+        chats = chats.filter(token__isnull=not search.is_of_program)
     return chats
 
 

@@ -1,7 +1,7 @@
 // Loads a module when its element is used.
 const use = (at, event) => {
   if (!at) return;
-  event.preventDefault();
+  at.popoverTargetElement || event.preventDefault();
   import(at.dataset.module).then((it) => it.default(at, event), () => event.type === "click" && tell());
 };
 addEventListener("click", (event) => use(event.target.closest("[data-module]"), event));

@@ -1,16 +1,23 @@
-// Opens the palette, and moves in its list.
+// Moves in the list of the palette.
 const palette = document.getElementById("palette"), box = palette.querySelector("input");
+
+// Whether the list is older than the text in the box.
+let isOld = false;
+box.oninput = () => { isOld = true; };
+document.addEventListener("htmx:finally:request", ({ target }) => {
+  if (target !== box) return;
+  isOld = false;
+  if (palette.matches(":popover-open") && !palette.contains(document.activeElement)) box.focus();
+});
 
 palette.onkeydown = (event) => {
   const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  if (event.isComposing) return;
   if (step) {
     const stops = [box, ...palette.querySelectorAll("li a, li button")];
     event.preventDefault();
-    stops.at((stops.indexOf(document.activeElement) + step) % stops.length).focus();
-  } else if (event.key.length === 1 && !event.ctrlKey && !event.metaKey && !event.altKey && event.target.closest("li")) box.focus();
+    if (!isOld) stops.at((stops.indexOf(document.activeElement) + step) % stops.length).focus();
+  } else if (/^\S$/u.test(event.key) && !event.ctrlKey && !event.metaKey && !event.altKey && event.target.closest("li")) box.focus();
 };
 
-export default () => {
-  palette.showPopover();
-  box.select();
-};
+export default () => box.select();

@@ -1,7 +1,7 @@
 """The command palette, by keyboard and on a phone without JavaScript."""
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from tests.wire.script import Answer
 
@@ -49,6 +49,35 @@ def test_a_command_changes_the_open_chat(visit: Visit) -> None:
     tab.keyboard.type("archive")
     tab.get_by_role("dialog").get_by_role("button", name="Archive this chat").click()
     expect(tab.get_by_text("Archived", exact=True)).to_be_visible()
+
+
+def test_arrows_wait_for_what_was_typed_and_the_focus_stays(visit: Visit) -> None:
+    tab = visit.tab()
+    tab.goto("/")
+    tab.keyboard.press("Control+k")
+    find, palette = tab.get_by_label(FIND), tab.get_by_role("dialog")
+    expect(palette.get_by_role("link", name="New chat")).to_be_visible()
+    held: list[Route] = []
+    tab.route("**/palette/?q=usage", lambda route: held.append(route))
+    with tab.expect_request("**/palette/?q=usage"):
+        tab.keyboard.type("usage")
+    tab.keyboard.press("ArrowDown")
+    expect(find).to_be_focused()
+    held[0].continue_()
+    expect(palette.get_by_role("status")).to_have_text("2 results")
+    tab.keyboard.press("ArrowDown")
+    tab.keyboard.press("ArrowDown")
+    expect(palette.get_by_role("link", name="Usage", exact=True)).to_be_focused()
+
+
+def test_space_presses_a_command(visit: Visit) -> None:
+    tab = visit.tab()
+    ask_in_new_chat(tab, visit.house.model.answers("To be pinned", Answer(text="Noted.")))
+    expect_over(tab)
+    tab.keyboard.press("Control+k")
+    tab.get_by_role("dialog").get_by_role("button", name="Pin this chat").focus()
+    tab.keyboard.press("Space")
+    expect(tab.get_by_role("heading", name="Pinned", exact=True)).to_be_visible()
 
 
 def test_letters_go_into_the_box_and_enter_searches_messages(visit: Visit) -> None:

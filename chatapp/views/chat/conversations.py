@@ -79,7 +79,7 @@ class Starter:
     about: str
 
 
-# Read by the template of the sidebar.
+# Read by shell.html.
 SIDEBAR_COOKIE = "sidebar"
 # More than any number of a frame has, and less than a database refuses.
 MAX_DIGITS = 18

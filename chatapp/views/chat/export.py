@@ -21,6 +21,7 @@ from django.utils.translation import gettext_lazy
 from chatapp.conversations.exports import open_export
 from chatapp.live.page_view import open_conversation
 from chatapp.models import Conversation
+from chatapp.people.refused import Refused
 from chatapp.rendering.exports.json_file import write_json
 from chatapp.rendering.exports.markdown_file import write_markdown
 from chatapp.rendering.exports.values import ExportedChat, ToolDetail
@@ -93,18 +94,24 @@ def _build_file(
 
 def build_archive(request: MemberRequest, conversations: Iterable[Conversation]) -> HttpResponse:
     """Return a ZIP file with these chats of the person as Markdown, with the names and outcomes of
-    tool calls. Chats of the same name are numbered."""
+    tool calls. Chats of the same name are numbered, and chats that are gone meanwhile left out.
+    Raises Refused if none is left."""
     archive, names = io.BytesIO(), set[str]()
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
         for conversation in conversations:
+            try:
+                text = _write(request, conversation, "markdown", ToolDetail.OUTCOMES)
+            except Http404:
+                continue
             name = base = build_file_name(conversation)
             number = 1
             while name.casefold() in names:
                 number += 1
                 name = f"{base} ({number})"
             names.add(name.casefold())
-            text = _write(request, conversation, "markdown", ToolDetail.OUTCOMES)
             file.writestr(f"{name}.md", text)
+    if not names:
+        raise Refused(_("These chats are gone."))
     day = f"{timezone.localdate():%Y-%m-%d}"
     return _send_file(f"{_('Chats')} {day}.zip", archive.getvalue(), "application/zip")
 

@@ -65,7 +65,10 @@ def palette(request: MemberRequest) -> HttpResponse:
         (_("Chats"), [_mark(each, words) for each in chats]),
         (_("Go to"), _choose(_list_places(request), words)),
     )
-    context = {"groups": [(label, entries) for label, entries in groups if entries]}
+    context = {
+        "groups": [(label, entries) for label, entries in groups if entries],
+        "count": sum(len(entries) for _label, entries in groups),
+    }
     return render(request, "chat/_palette_entries.html", context)
 
 

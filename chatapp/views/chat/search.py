@@ -2,7 +2,7 @@
 
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from django import forms
 from django.http import Http404, HttpResponse
@@ -28,7 +28,9 @@ from .conversations import build_message_address, build_sidebar_context
 from .export import build_archive
 
 NOTHING_LEFT = gettext_lazy("Nothing to change: these chats are gone or already changed.")
-ARCHIVED = {"": None, "no": False, "yes": True}
+CHOSEN = {"": None, "no": False, "person": False, "yes": True, "program": True}
+SESSION_KEY = "bulk_action"
+MAX_PAGE_DIGITS = 6
 SIDES = {
     Message.Role.USER: gettext_lazy("You"),
     Message.Role.ASSISTANT: gettext_lazy("Assistant"),
@@ -67,21 +69,28 @@ class SearchForm(forms.Form):
             ("yes", gettext_lazy("Archived")),
         ],
     )
-    page = forms.IntegerField(
-        required=False, min_value=1, max_value=1_000, widget=forms.HiddenInput
+    begun = forms.ChoiceField(
+        required=False,
+        label=gettext_lazy("Begun by"),
+        choices=[
+            ("", gettext_lazy("Anyone")),
+            ("person", gettext_lazy("You")),
+            ("program", gettext_lazy("Programs")),
+        ],
     )
 
     @property
     def is_filtered(self) -> bool:
-        """Whether a filter or a later page may be why nothing was found."""
-        return any(self.cleaned_data.get(name) for name in ("age", "side", "archived", "page"))
+        """Whether a filter may be why nothing was found."""
+        return any(self.cleaned_data.get(name) for name in ("age", "archived", "begun"))
 
-    def build_search(self) -> Search:
+    def build_search(self, page: int) -> Search:
         given = self.cleaned_data
         return Search(
             text=given["q"],
-            page=given["page"] or 1,
-            is_archived=ARCHIVED[given["archived"]],
+            page=page,
+            is_archived=CHOSEN[given["archived"]],
+            is_of_program=CHOSEN[given["begun"]],
             role=given["side"],
             days=given["age"],
         )
@@ -98,35 +107,44 @@ class FoundLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BulkOutcome:
-    """What a form did to several chats, and the name of the action that undoes it."""
+    """What a form did to these chats, and the name of the action that undoes it, if any."""
 
     sentence: str
-    undo: str = ""
-    changed: Sequence[Conversation] = field(default=())
+    undo: str
+    changed: Sequence[str]
 
 
 @for_members("GET", "POST")
 def search(request: MemberRequest) -> HttpResponse:
-    """Show the chats with the words, or all chats. A POST first changes the selected ones or
-    exports them."""
-    outcome, problem, selected = None, None, set[uuid.UUID]()
-    if request.method == "POST":
-        chosen = _read_chosen(request)
-        try:
-            if request.POST.get("do") == "export":
-                return build_archive(request, _find_chosen(request.user, chosen))
-            outcome = _change_chosen(request, chosen)
-        except Refused as refused:
-            problem, selected = refused, set(chosen)
+    """Show the chats with the words, or all chats. A POST changes the selected ones or exports
+    them."""
+    if request.method != "POST":
+        return _render_search(request)
+    chosen = _read_chosen(request)
+    try:
+        if request.POST.get("do") == "export":
+            return build_archive(request, _find_chosen(request.user, chosen))
+        _change_chosen(request, chosen)
+    except Refused as refused:
+        return _render_search(request, refused, chosen)
+    # A reload of the next page changes nothing.
+    return redirect(request.get_full_path())
+
+
+def _render_search(
+    request: MemberRequest, problem: Refused | None = None, selected: Sequence[uuid.UUID] = ()
+) -> HttpResponse:
     form = SearchForm(request.GET)
     is_valid = form.is_valid()
-    found = search_chats(request.user, form.build_search()) if is_valid else None
-    if request.GET.get("select") == "all" and found and not outcome:
-        selected |= {each.conversation.pk for each in found.chats}
+    page = _read_page(request.GET.get("page", ""))
+    found = search_chats(request.user, form.build_search(page)) if is_valid else None
+    outcome = None if problem else _take_outcome(request)
+    if request.GET.get("select") == "all" and found and not outcome and not problem:
+        selected = [each.conversation.pk for each in found.chats]
     context = {
         "form": form,
         "found": found,
-        "page": (form.cleaned_data["page"] or 1) if is_valid else 1,
+        "page": page,
         "lines": [_build_line(each, found.words) for each in found.chats] if found else [],
         "selected": selected,
         "outcome": outcome,
@@ -135,6 +153,10 @@ def search(request: MemberRequest) -> HttpResponse:
     }
     status = problem.status if problem else 200 if is_valid else 422
     return render(request, "chat/search.html", context, status=status)
+
+
+def _read_page(given: str) -> int:
+    return max(int(given), 1) if given.isdecimal() and len(given) <= MAX_PAGE_DIGITS else 1
 
 
 def _read_chosen(request: MemberRequest) -> list[uuid.UUID]:
@@ -146,20 +168,27 @@ def _read_chosen(request: MemberRequest) -> list[uuid.UUID]:
 
 def _find_chosen(person: Member, chosen: Sequence[uuid.UUID]) -> list[Conversation]:
     check_choice(chosen)
-    found = list(Conversation.filter_listed(person).filter(pk__in=chosen).order_by("-active_at"))
-    if not found:
-        raise Refused(NOTHING_LEFT)
-    return found
+    return list(Conversation.filter_listed(person).filter(pk__in=chosen).order_by("-active_at"))
 
 
-def _change_chosen(request: MemberRequest, chosen: Sequence[uuid.UUID]) -> BulkOutcome:
+def _change_chosen(request: MemberRequest, chosen: Sequence[uuid.UUID]) -> None:
+    """Change the chats, and keep in the session what the next page says about it."""
     name = request.POST.get("do", "")
     if name not in ACTIONS:
         raise Http404("No such action.")
     changed = change_chats(request.user, ACTIONS[name], chosen)
     if not changed:
         raise Refused(NOTHING_LEFT)
-    count = len(changed)
+    undo = "" if request.POST.get("undo") else ACTIONS[name].undo
+    ids = [str(each.pk) for each in changed]
+    request.session[SESSION_KEY] = {"name": name, "undo": undo, "changed": ids}
+
+
+def _take_outcome(request: MemberRequest) -> BulkOutcome | None:
+    kept = request.session.pop(SESSION_KEY, None)
+    if kept is None:
+        return None
+    count = len(kept["changed"])
     sentences = {
         "archive": ngettext("%(count)s chat archived.", "%(count)s chats archived.", count),
         "unarchive": ngettext(
@@ -176,8 +205,8 @@ def _change_chosen(request: MemberRequest, chosen: Sequence[uuid.UUID]) -> BulkO
         "delete": ngettext("%(count)s chat deleted.", "%(count)s chats deleted.", count),
         "restore": ngettext("%(count)s chat restored.", "%(count)s chats restored.", count),
     }
-    sentence = sentences[name] % {"count": count}
-    return BulkOutcome(sentence=sentence, undo=ACTIONS[name].undo, changed=changed)
+    sentence = sentences[kept["name"]] % {"count": count}
+    return BulkOutcome(sentence=sentence, undo=kept["undo"], changed=kept["changed"])
 
 
 @for_members("GET")

@@ -14,7 +14,8 @@ from django.utils import timezone
 
 from chatapp.conversations import bulk_actions, chat_list
 from chatapp.conversations.search import MOST_CHATS
-from chatapp.models import Approval, Conversation, LogEntry, Member, ToolCall, Turn
+from chatapp.models import AccessToken, Approval, Conversation, LogEntry, Member, ToolCall, Turn
+from chatapp.views.chat import export
 from tests.dom_tree import Element, parse
 from tests.turns import rows
 
@@ -39,6 +40,10 @@ def post(
 ) -> Element:
     fields = {"do": do, "chat": [str(chat.pk) for chat in chats]}
     answer = client.post(f"/search/{query}", fields)
+    if status == 200:
+        assert answer.status_code == 302
+        assert answer["Location"] == f"/search/{query}"
+        answer = client.get(answer["Location"])
     assert answer.status_code == status, answer.content
     return parse(answer.content.decode()).one("main")
 
@@ -47,10 +52,10 @@ def undo(client: Client, page: Element) -> Element:
     form = page.one("form", class_="deleted")
     fields = {
         "do": form.one("button")["value"],
+        "undo": form.one("input", name="undo")["value"],
         "chat": [each["value"] for each in form.all("input", name="chat")],
     }
-    answer = client.post("/search/", fields)
-    assert answer.status_code == 200
+    answer = client.post("/search/", fields, follow=True)
     return parse(answer.content.decode()).one("main")
 
 
@@ -93,8 +98,27 @@ def test_the_selected_chats_are_changed_and_undo_takes_it_back(
     page = post(owner_client, do, chats[:2])
     assert page.one("form", class_="deleted").one("p").text == f"2 chats {said}."
     assert read_states() == [True, True, False]
-    undo(owner_client, page)
+    page = undo(owner_client, page)
     assert read_states() == [False] * 3
+    assert page.one("form", class_="deleted").all("button") == [], "an undo is not undone"
+
+
+@pytest.mark.parametrize("do", ["archive", "delete"])
+def test_undo_brings_back_pins_and_archived_chats(
+    owner_client: Client, owner: Member, do: str
+) -> None:
+    values = {"pinned_at": timezone.now()}
+    if do == "delete":
+        values["archived_at"] = timezone.now()
+    (chat,) = add_chats(owner, "Plans", **values)
+    before = Conversation.objects.filter(pk=chat.pk).values().get()
+    undo(owner_client, post(owner_client, do, [chat]))
+    assert Conversation.objects.filter(pk=chat.pk).values().get() == before
+
+
+def test_what_was_done_is_said_once(owner_client: Client, owner: Member) -> None:
+    assert "archived." in post(owner_client, "archive", add_chats(owner, "One")).text
+    assert "archived." not in read(owner_client).text
 
 
 def test_undo_changes_only_what_the_action_changed(owner_client: Client, owner: Member) -> None:
@@ -139,19 +163,19 @@ def test_chats_of_others_and_temporary_ones_stay_as_they_are(
     untouched = theirs if do == "restore" else [*theirs, *temporary]
     before = list(Conversation.objects.filter(pk__in=[each.pk for each in untouched]).values())
     page = post(owner_client, do, untouched, status=422)
-    assert "Nothing to change" in page.text
+    assert "gone" in page.text
     after = list(Conversation.objects.filter(pk__in=[each.pk for each in untouched]).values())
     assert after == before
     mine = add_chats(owner, "Mine", **values)
     answer = owner_client.post("/search/", {"do": do, "chat": [str(mine[0].pk)]})
-    assert answer.status_code == 200
+    assert answer.status_code == (200 if do == "export" else 302)
 
 
 def test_a_selection_that_is_refused_stays(owner_client: Client, owner: Member) -> None:
     chats = add_chats(owner, "One", "Two")
     assert "Select at least one chat." in post(owner_client, "archive", [], status=422).text
     post(owner_client, "archive", chats[:1])
-    page = post(owner_client, "archive", chats[:1], status=422)
+    page = post(owner_client, "archive", chats[:1], status=422, query="?select=all")
     assert list_selected(page) == [str(chats[0].pk)]
 
 
@@ -169,7 +193,6 @@ def test_too_many_chats_are_refused(
     "fields", [{"do": "burn", "chat": str(uuid.uuid4())}, {"do": "archive", "chat": "x"}, {}]
 )
 def test_what_no_page_sends_is_not_found(owner_client: Client, fields: dict[str, str]) -> None:
-    """Without any chat it is refused before the action is looked at."""
     assert owner_client.post("/search/", fields).status_code == 404
 
 
@@ -185,6 +208,23 @@ def test_the_selected_chats_are_exported_in_one_file(owner_client: Client, owner
         names = [f"Menu {day}.md", f"plans {day}.md", f"Plans {day} (2).md"]
         assert sorted(file.namelist()) == sorted(names)
         assert file.read(f"Menu {day}.md").decode().startswith("# Menu")
+
+
+def test_a_chat_that_is_deleted_during_an_export_is_left_out(
+    owner_client: Client, owner: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chats = add_chats(owner, "Stays", "Goes")
+
+    def delete_another(chat: Conversation) -> str:
+        """Name the first file, while another device deletes the second chat."""
+        Conversation.objects.exclude(pk=chat.pk).update(deleted_at=Now())
+        return str(chat)
+
+    monkeypatch.setattr(export, "build_file_name", delete_another)
+    fields = {"do": "export", "chat": [str(chat.pk) for chat in chats]}
+    answer = owner_client.post("/search/", fields)
+    with zipfile.ZipFile(io.BytesIO(answer.content)) as file:
+        assert len(file.namelist()) == 1
 
 
 # --- the list -------------------------------------------------------------------------------
@@ -207,6 +247,33 @@ def test_a_filter_limits_the_list(owner_client: Client, owner: Member) -> None:
     Conversation.objects.update(active_at=timezone.now() - timedelta(days=40))
     assert "No chats match these filters." in read(owner_client, "?age=30").text
     assert list_titles(read(owner_client, "?age=365")) != []
+
+
+@pytest.mark.parametrize("page", ["0", "-1", "x", "1234567", "99"])
+def test_a_page_that_there_is_not_leads_back(
+    owner_client: Client, owner: Member, page: str
+) -> None:
+    add_chats(owner, "Only")
+    shown = read(owner_client, f"?page={page}")
+    links = [each.text for each in shown.all("a")]
+    assert "Only" in list_titles(shown) or "Newer chats" in links
+
+
+def test_chats_of_programs_are_named_and_filtered(owner_client: Client, owner: Member) -> None:
+    add_chats(owner, "Mine")
+    token = AccessToken.objects.create(person=owner, name="Nightly", expires_at="2099-01-01T00:00Z")
+    add_chats(owner, "Theirs", token=token)
+    assert list_titles(read(owner_client, "?begun=person")) == ["Mine"]
+    page = read(owner_client, "?begun=program")
+    assert list_titles(page) == ["Theirs"]
+    assert "Nightly" in page.one("ul", class_="results-of-search").text
+
+
+def test_a_side_without_words_asks_for_words(owner_client: Client, owner: Member) -> None:
+    add_chats(owner, "Mine")
+    page = read(owner_client, "?side=user")
+    assert list_titles(page) == []
+    assert "enter words" in page.text
 
 
 def test_all_chats_of_a_page_are_selected_and_the_search_stays(

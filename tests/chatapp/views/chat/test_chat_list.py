@@ -105,7 +105,7 @@ def test_an_archived_chat_is_listed_on_its_page_only_until_it_is_moved_back(
     assert read(owner_client, "/archived/").one("a", href=f"/c/{chat.pk}/").text == "Checkout"
     assert read(owner_client, f"/c/{chat.pk}/").one("span", class_="state").text == "Archived"
     post(owner_client, chat, "archive", archive="no")
-    assert list_groups(owner) == {"Today": ["Checkout"]}
+    assert list_groups(owner) == {"Pinned": ["Checkout"]}
     assert not read(owner_client, "/archived/").one("main").all("a", href=f"/c/{chat.pk}/")
 
 
