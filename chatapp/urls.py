@@ -24,6 +24,7 @@ from .views.chat import (
     drafts,
     export,
     feedback,
+    figures,
     forks,
     mentions,
     message_queue,
@@ -97,6 +98,11 @@ urlpatterns = [
     path("search/", search.search, name="search"),
     path("messages/<uuid:message_id>/", search.open_message, name="open-message"),
     path("messages/<uuid:message_id>/text", search.read_message, name="message-text"),
+    path(
+        "messages/<uuid:message_id>/figures/<int:step>/<int:position>/<int:number>/",
+        figures.answer_figure,
+        name="answer-figure",
+    ),
     path("archived/", chat_list.archived, name="archived-chats"),
     path("draft/", drafts.keep, name="draft"),
     path("sidebar/", conversations.sidebar_list, name="sidebar"),
@@ -109,6 +115,7 @@ urlpatterns = [
     path("approvals/<uuid:call_id>/resolve", decisions.resolve, name="resolve"),
     path("approvals/<uuid:call_id>/review", decisions.review, name="review"),
     path("calls/<uuid:call_id>/content/<int:index>", results.call_content, name="call-content"),
+    path("calls/<uuid:call_id>/table/", figures.result_table, name="result-table"),
     path("calls/<uuid:call_id>/links/<int:index>/open", results.open_link, name="open-link"),
     path("attachments/<uuid:attachment_id>/", results.attachment, name="attachment"),
     path(

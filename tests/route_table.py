@@ -168,6 +168,14 @@ ROUTES: dict[str, Route] = {
     "search": page(methods="GET"),
     "open-message": own_page(methods="GET", ids={"message_id": "message"}, get=302),
     "message-text": own_page(methods="GET", ids={"message_id": "message"}),
+    "answer-figure": own_page(
+        ids={
+            "message_id": "answer_with_table",
+            "step": "table_step",
+            "position": "table_position",
+            "number": "table_number",
+        }
+    ),
     "use-summary": own_button(ids={"summary_id": "summary"}),
     # Approvals
     "approvals": page(),
@@ -188,6 +196,7 @@ ROUTES: dict[str, Route] = {
     "remove-stand-in": own_button(ids={"stand_in_id": "stand_in"}, stranger=302, unknown=302),
     # Results, attachments and apps
     "call-content": own_page(ids={"call_id": "result_call", "index": "picture"}),
+    "result-table": own_page(ids={"call_id": "table_call"}),
     "open-link": own_button(ids={"call_id": "result_call", "index": "link"}, post=409),
     "attachment": own_page(ids={"attachment_id": "attachment"}),
     "attachment-content": own_page(ids={"attachment_id": "attachment", "index": "picture"}),

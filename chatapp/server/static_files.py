@@ -40,7 +40,7 @@ BUNDLES = {
     "css/workbench.css": ["css/results.css", "css/bench.css"],
     "js/countersign.js": [
         "js/composer.js",
-        "js/copy_buttons.js",
+        "js/figures.js",
         "js/keyboard.js",
         "js/announce.js",
         "js/modules.js",
