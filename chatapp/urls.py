@@ -19,6 +19,7 @@ from .views.api import openai, rest
 from .views.approvals import batches, consents, decisions, delegates, inbox, questions
 from .views.chat import (
     apps,
+    charts,
     chat_list,
     conversations,
     drafts,
@@ -103,6 +104,11 @@ urlpatterns = [
         figures.answer_figure,
         name="answer-figure",
     ),
+    path(
+        "messages/<uuid:message_id>/figures/<int:step>/<int:position>/<int:number>/chart",
+        charts.answer_chart,
+        name="answer-chart",
+    ),
     path("archived/", chat_list.archived, name="archived-chats"),
     path("draft/", drafts.keep, name="draft"),
     path("sidebar/", conversations.sidebar_list, name="sidebar"),
@@ -116,6 +122,7 @@ urlpatterns = [
     path("approvals/<uuid:call_id>/review", decisions.review, name="review"),
     path("calls/<uuid:call_id>/content/<int:index>", results.call_content, name="call-content"),
     path("calls/<uuid:call_id>/table/", figures.result_table, name="result-table"),
+    path("calls/<uuid:call_id>/table/chart", charts.result_chart, name="result-chart"),
     path("calls/<uuid:call_id>/links/<int:index>/open", results.open_link, name="open-link"),
     path("attachments/<uuid:attachment_id>/", results.attachment, name="attachment"),
     path(

@@ -156,8 +156,10 @@ class Table:
 def build_table(value: Any) -> Table | None:
     """Return the value as a table to show, or None as for `read_table`."""
     table = read_table(value)
-    if table is None:
-        return None
+    return draw_table(table) if table else None
+
+
+def draw_table(table: TableData) -> Table:
     return Table(
         head=tuple(map(draw_hidden, table.head)),
         rows=tuple(tuple(map(draw_hidden, row)) for row in table.rows),

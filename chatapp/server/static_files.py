@@ -31,6 +31,7 @@ BUNDLES = {
         "css/own_cards.css",
         "css/memory.css",
         "css/results.css",
+        "css/chart.css",
         "css/services.css",
         "css/usage.css",
         "css/log.css",

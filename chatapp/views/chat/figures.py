@@ -21,9 +21,9 @@ def answer_figure(
     request: MemberRequest, message_id: uuid.UUID, step: int, position: int, number: int
 ) -> HttpResponse:
     """Return a code block of an answer as a file, or a table as a CSV file."""
-    match _find_figure(request.user, message_id, step, position, number):
+    match find_figure(request.user, message_id, step, position, number):
         case CodeBlock() as code:
-            return _build_file_response(code.text, "application/octet-stream", name_code_file(code))
+            return build_file_response(code.text, "application/octet-stream", name_code_file(code))
         case TableData() as table:
             return _build_csv_response(table)
 
@@ -31,17 +31,17 @@ def answer_figure(
 @for_members("GET", "HEAD")
 def result_table(request: MemberRequest, call_id: uuid.UUID) -> HttpResponse:
     """Return the structured result of a call as a CSV file."""
-    return _build_csv_response(_find_table(request.user, call_id))
+    return _build_csv_response(find_result_table(request.user, call_id))
 
 
-def _find_table(person: Member, call_id: uuid.UUID) -> TableData:
+def find_result_table(person: Member, call_id: uuid.UUID) -> TableData:
     table = read_table((ToolCall.of(person, call_id).result or {}).get("structured"))
     if table is None:
         raise Http404("The result is no table.")
     return table
 
 
-def _find_figure(
+def find_figure(
     person: Member, message_id: uuid.UUID, step: int, position: int, number: int
 ) -> Figure:
     message = find_message(person, message_id)
@@ -56,10 +56,10 @@ def _find_figure(
 
 
 def _build_csv_response(table: TableData) -> HttpResponse:
-    return _build_file_response(write_csv(table), "text/csv; charset=utf-8", "table.csv")
+    return build_file_response(write_csv(table), "text/csv; charset=utf-8", "table.csv")
 
 
-def _build_file_response(text: str, content_type: str, name: str) -> HttpResponse:
+def build_file_response(text: str, content_type: str, name: str) -> HttpResponse:
     headers = {
         "Content-Disposition": content_disposition_header(as_attachment=True, filename=name)
         or "attachment",
