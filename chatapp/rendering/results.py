@@ -213,7 +213,7 @@ def _write_cell(value: Any) -> str:
 SHOWN_PIECES = 50
 SHOWN_CHARACTERS = 20_000
 LONG_CHARACTERS = 2_000
-LONG_LINES = 30
+LONG_LINES = 25
 PREVIEW_CHARACTERS = 400
 PREVIEW_LINES = 6
 LANGUAGES = {"text/html": "html", "image/svg+xml": "xml", "text/xml": "xml"}

@@ -1,4 +1,4 @@
-// Shows a table as a chart in its place.
+// A chart in place of its table.
 const load = async (url) => {
   const reply = await fetch(url, { headers: { "HX-Request": "true" } }), box = document.createElement("template");
   if (!reply.ok || reply.headers.has("HX-Redirect")) location.assign(url);

@@ -110,7 +110,8 @@ def test_a_bar_is_as_high_as_its_number() -> None:
     first, second, third = drawing.bars
     assert float(second.height) == 4 * float(first.height) == float(third.height)
     assert float(third.y) == float(second.y) + float(second.height)
-    assert PLOT_HEIGHT / 2 - 1 <= float(second.height) <= PLOT_HEIGHT / 2
+    # 80 on an axis from -100 to 100.
+    assert float(second.height) == PLOT_HEIGHT * 0.4
 
 
 def test_a_gap_parts_a_line_and_a_number_between_gaps_is_a_dot() -> None:
