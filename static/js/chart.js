@@ -1,6 +1,6 @@
-// A chart in place of its table.
+// A table as a chart.
 const load = async (url) => {
-  const reply = await fetch(url, { headers: { "HX-Request": "true" } }), box = document.createElement("template");
+  const reply = await fetch(url, { headers: { "HX-Request": true } }), box = document.createElement("template");
   if (!reply.ok || reply.headers.has("HX-Redirect")) location.assign(url);
   box.innerHTML = await reply.text();
   return box.content.firstElementChild;

@@ -1,4 +1,4 @@
-// Shows a picture large.
+// A picture, large.
 export default (link) => {
   const box = document.getElementById("lightbox"), { src, alt } = link.querySelector("img");
   if (!box) return location.assign(link.href);

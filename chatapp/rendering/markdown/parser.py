@@ -185,13 +185,14 @@ def _render_destination(address: str) -> str:
 
 
 def _open_table(tokens: Sequence[Token], start: int) -> str:
-    """A table can be wider than its column, so it scrolls in a region of its own."""
+    """A table can be wider than its column, so it scrolls in a box of its own. That is no region:
+    regions of a page must have different names."""
     rest = (token.type for token in tokens[start:])
     count = sum(kind == "tr_open" for kind in takewhile(lambda kind: kind != "table_close", rest))
     rows = ngettext("%(count)d row", "%(count)d rows", count - 1) % {"count": count - 1}
     return (
         f'<figure class="table"><header>{escape(rows)}</header>'
-        f'<div tabindex="0" role="region" aria-label="{escape(_("Table"))}"><table>\n'
+        f'<div tabindex="0" role="group" aria-label="{escape(_("Table"))}"><table>\n'
     )
 
 

@@ -59,7 +59,7 @@ _CLEANER: Final = nh3.Cleaner(
     allowed_classes=ALLOWED_CLASSES,
     tag_attribute_values={
         "pre": {"tabindex": {"0"}},
-        "div": {"tabindex": {"0"}, "role": {"region"}},
+        "div": {"tabindex": {"0"}, "role": {"group"}},
     },
     set_tag_attribute_values={"a": {"target": "_blank"}},
     generic_attribute_prefixes=set(),

@@ -69,7 +69,7 @@ class Inspection(HTMLParser):
             self.violations.append(f"class {value!r}")
         if name == "href" and not value.startswith(("https://", "http://", "mailto:")):
             self.violations.append(f"address {value!r}")
-        if name == "role" and value != "region":
+        if name == "role" and value != "group":
             self.violations.append(f"role {value!r}")
         if name == "aria-label" and value != "Table":
             self.violations.append(f"label {value!r}")

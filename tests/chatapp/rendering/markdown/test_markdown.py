@@ -12,7 +12,7 @@ def test_a_table_can_scroll_and_aligns_by_class() -> None:
     frame = parse(html).one("figure")
     assert frame["class"] == "table"
     assert frame.one("header").text == "1 row"
-    assert frame.one("div", role="region", tabindex="0")["aria-label"] == "Table"
+    assert frame.one("div", role="group", tabindex="0")["aria-label"] == "Table"
     assert html.endswith("</table></div></figure>\n")
     for cell in ('<th class="left">a', '<td class="center">2', '<td class="right">3', "<td>4"):
         assert cell in html
