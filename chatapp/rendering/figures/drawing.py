@@ -13,7 +13,7 @@ WIDE: Final = 680
 NARROW: Final = 330
 PLOT_HEIGHT: Final = 220
 MARGIN: Final = 8
-LETTER: Final = 6.6  # the width of a letter of 12 px, on average
+LETTER: Final = 7.0  # the width of a letter of 12 px, on average
 LINE: Final = 18
 MAX_BAR: Final = 46
 MAX_ROW_BARS: Final = 60  # bars that lie, each with its own label
@@ -92,7 +92,7 @@ def draw_chart(chart: Chart, width: int) -> Drawing:
 def _draw_legend(drawing: Drawing, chart: Chart) -> int:
     """Draw the names of several series, and return the height of what is above the plot."""
     if len(chart.series) < 2:  # noqa: PLR2004
-        return LINE + 6
+        return LINE + 10
     x, y = 0.0, 12.0
     for number, series in enumerate(chart.series, start=1):
         name = _fit(_name_series(series, chart), drawing.width - 20)
@@ -123,7 +123,8 @@ def _draw_rows(drawing: Drawing, chart: Chart, scale: Scale, top: int) -> None:
     span = drawing.width - start - room
     bar = min(18, max(9, 40 / len(chart.series)))
     row_height = bar * len(chart.series) + 10
-    y = float(top) - 14 if len(chart.series) == 1 else float(top) - 8
+    y = float(top) - 8
+    _name_number_axis(drawing, chart, top)
     zero = start + span * scale.place(0)
     for row, label in enumerate(chart.labels):
         middle = y + row_height / 2
@@ -155,7 +156,7 @@ def _draw_rows(drawing: Drawing, chart: Chart, scale: Scale, top: int) -> None:
                 )
             )
         y += row_height
-    drawing.rules.append(Rule(x1=_at(zero), y1=_at(top - 14), x2=_at(zero), y2=_at(y), role="axis"))
+    drawing.rules.append(Rule(x1=_at(zero), y1=_at(top - 8), x2=_at(zero), y2=_at(y), role="axis"))
     drawing.height = int(y) + MARGIN
 
 
@@ -172,7 +173,8 @@ def _draw_columns(drawing: Drawing, chart: Chart, scale: Scale, top: int) -> Non
             Rule(x1=_at(left), y1=_at(y), x2=_at(drawing.width), y2=_at(y), role=role)
         )
         drawing.texts.append(Text(x=_at(left - 8), y=_at(y + 4), text=name, anchor="end"))
-    _draw_names_of_axes(drawing, chart, top, bottom)
+    _name_number_axis(drawing, chart, top)
+    _name_label_axis(drawing, chart, bottom)
     _draw_labels(drawing, chart, left, slot, bottom)
     if chart.kind == "bar":
         _draw_bars(drawing, chart, scale, (left, slot, bottom))
@@ -181,24 +183,20 @@ def _draw_columns(drawing: Drawing, chart: Chart, scale: Scale, top: int) -> Non
     drawing.height = bottom + 2 * LINE + 12
 
 
-def _draw_names_of_axes(drawing: Drawing, chart: Chart, top: int, bottom: int) -> None:
-    only = chart.series[0]
-    name = _name_series(only, chart) if len(chart.series) == 1 else chart.unit
+def _name_number_axis(drawing: Drawing, chart: Chart, top: int) -> None:
+    """Name the only series, or the unit that all series share."""
+    only, unit = chart.series[0], chart.unit
     if len(chart.series) == 1:
-        shown = _fit(f"{name} ({chart.unit})" if chart.unit else name, drawing.width)
-        drawing.texts.append(Text(x="0", y="12", text=shown, anchor="start", role="axis-name"))
-    elif chart.unit:
-        drawing.texts.append(
-            Text(x="0", y=_at(top - 9), text=chart.unit, anchor="start", role="axis-name")
-        )
-    drawing.texts.append(
-        Text(
-            x=_at(drawing.width / 2),
-            y=_at(bottom + 2 * LINE + 4),
-            text=_fit(chart.label_name, drawing.width),
-            role="axis-name",
-        )
-    )
+        name, y = f"{only.name} ({unit})" if unit else only.name, 12
+    else:
+        name, y = unit, top - 9
+    shown = _fit(name, drawing.width)
+    drawing.texts.append(Text(x="0", y=_at(y), text=shown, anchor="start", role="axis-name"))
+
+
+def _name_label_axis(drawing: Drawing, chart: Chart, bottom: int) -> None:
+    shown, y = _fit(chart.label_name, drawing.width), bottom + 2 * LINE + 4
+    drawing.texts.append(Text(x=_at(drawing.width / 2), y=_at(y), text=shown, role="axis-name"))
 
 
 def _draw_labels(drawing: Drawing, chart: Chart, left: float, slot: float, bottom: int) -> None:
