@@ -19,11 +19,13 @@ from .views.api import openai, rest
 from .views.approvals import batches, consents, decisions, delegates, inbox, questions
 from .views.chat import (
     apps,
+    charts,
     chat_list,
     conversations,
     drafts,
     export,
     feedback,
+    figures,
     forks,
     mentions,
     message_queue,
@@ -99,6 +101,16 @@ urlpatterns = [
     path("search/", search.search, name="search"),
     path("messages/<uuid:message_id>/", search.open_message, name="open-message"),
     path("messages/<uuid:message_id>/text", search.read_message, name="message-text"),
+    path(
+        "messages/<uuid:message_id>/figures/<int:step>/<int:position>/<int:number>/",
+        figures.answer_figure,
+        name="answer-figure",
+    ),
+    path(
+        "messages/<uuid:message_id>/figures/<int:step>/<int:position>/<int:number>/chart",
+        charts.answer_chart,
+        name="answer-chart",
+    ),
     path("archived/", chat_list.archived, name="archived-chats"),
     path("draft/", drafts.keep, name="draft"),
     path("sidebar/", conversations.sidebar_list, name="sidebar"),
@@ -112,6 +124,8 @@ urlpatterns = [
     path("approvals/<uuid:call_id>/resolve", decisions.resolve, name="resolve"),
     path("approvals/<uuid:call_id>/review", decisions.review, name="review"),
     path("calls/<uuid:call_id>/content/<int:index>", results.call_content, name="call-content"),
+    path("calls/<uuid:call_id>/table/", figures.result_table, name="result-table"),
+    path("calls/<uuid:call_id>/table/chart", charts.result_chart, name="result-chart"),
     path("calls/<uuid:call_id>/links/<int:index>/open", results.open_link, name="open-link"),
     path("attachments/<uuid:attachment_id>/", results.attachment, name="attachment"),
     path(

@@ -85,6 +85,12 @@ def sent(**fields: Any) -> Form:
 
 
 CHAT = {"conversation_id": "chat"}
+TABLE = {
+    "message_id": "answer_with_table",
+    "step": "table_step",
+    "position": "table_position",
+    "number": "table_number",
+}
 APP = {"call_id": "app_call"}
 OWN_SERVICE = {"name": "own_service"}
 SIGN_IN_SERVICE = {"name": "sign_in_service"}
@@ -176,6 +182,8 @@ ROUTES: dict[str, Route] = {
     ),
     "open-message": own_page(methods="GET", ids={"message_id": "message"}, get=302),
     "message-text": own_page(methods="GET", ids={"message_id": "message"}),
+    "answer-figure": own_page(ids=TABLE),
+    "answer-chart": own_page(ids=TABLE),
     "use-summary": own_button(ids={"summary_id": "summary"}),
     # Approvals
     "approvals": page(),
@@ -196,6 +204,8 @@ ROUTES: dict[str, Route] = {
     "remove-stand-in": own_button(ids={"stand_in_id": "stand_in"}, stranger=302, unknown=302),
     # Results, attachments and apps
     "call-content": own_page(ids={"call_id": "result_call", "index": "picture"}),
+    "result-table": own_page(ids={"call_id": "table_call"}),
+    "result-chart": own_page(ids={"call_id": "table_call"}),
     "open-link": own_button(ids={"call_id": "result_call", "index": "link"}, post=409),
     "attachment": own_page(ids={"attachment_id": "attachment"}),
     "attachment-content": own_page(ids={"attachment_id": "attachment", "index": "picture"}),

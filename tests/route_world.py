@@ -66,6 +66,12 @@ RESULT: dict[str, Any] = {
     "structured": None,
     "is_error": False,
 }
+TABLE_RESULT: dict[str, Any] = {
+    "content": [],
+    "structured": [{"place": MARK, "count": 2}, {"place": "Berlin", "count": 3}],
+    "is_error": False,
+}
+TABLE = f"| place | count |\n|---|--:|\n| {MARK} | 2 |\n| Berlin | 3 |"
 State = ToolCall.State
 
 
@@ -190,6 +196,7 @@ def _ids_of_calls(owner: Member, token: AccessToken) -> dict[str, Any]:
         "running_call": new_call(State.SENDING).pk,
         "sign_in_call": new_call(State.AWAITING_SIGN_IN).pk,
         "result_call": new_call(State.SUCCEEDED, result=RESULT).pk,
+        "table_call": new_call(State.SUCCEEDED, result=TABLE_RESULT).pk,
         "picture": 0,
         "link": 1,
         "together_chat": together.turn.conversation_id,
@@ -231,9 +238,14 @@ def _ids_of_chats(owner: Member) -> dict[str, Any]:
     Conversation.objects.filter(pk=deleted.conversation_id).update(deleted_at=timezone.now())
     # The first page of a chat stores that it was read.
     Conversation.objects.filter(owner=owner).update(read_at=F("active_at"))
+    table = rows.said(chat, TABLE)
     return {
         "chat": chat.conversation_id,
         "message": chat.question_id,
+        "answer_with_table": chat.answer_id,
+        "table_step": table.step,
+        "table_position": table.position,
+        "table_number": 0,
         "rated_answer": chat.answer_id,
         "edited_chat": edited.conversation_id,
         "edited_message": edited.question_id,

@@ -18,7 +18,13 @@ SCRIPT_BYTES = 12 * 1024
 # Only for who may use a service with apps, and only on a conversation's page.
 APP_FRAME, APP_FRAME_BYTES = "static/js/app_frame.js", 6 * 1024
 # Modules, each loaded when an element that names it is used.
-LAZY_MODULES = {"static/js/copy.js", "static/js/palette.js", "static/js/quote.js"}
+LAZY_MODULES = {
+    "static/js/chart.js",
+    "static/js/copy.js",
+    "static/js/lightbox.js",
+    "static/js/palette.js",
+    "static/js/quote.js",
+}
 ALL_SCRIPT_BYTES = 24 * 1024
 
 # Files that import inside a function and why they must.

@@ -11,6 +11,7 @@ from django.db.models import Exists, OuterRef
 from chatapp.journal.journal import Event, Kind
 from chatapp.models import Conversation, JournalEvent, Step, Turn
 from chatapp.rendering import page_values
+from chatapp.rendering.figures.controls import add_controls
 from chatapp.rendering.markdown.stream import MIN_INTERVAL_SECONDS, MarkdownStream
 from chatapp.rendering.page_values import PartView, ReasoningView, TextView
 from chatapp.rendering.pages import fragments
@@ -59,10 +60,12 @@ class OpenPart:
 
     def _paint_text(self, message: uuid.UUID) -> list[Op]:
         place = (message, self.step, self.position)
+        first = self.stream.closed_figures
         update = self.stream.frame()
         ops: list[Op] = []
         if update.closed:
-            ops.append(("a", page_values.blocks_id(*place), update.closed))
+            blocks = add_controls(update.closed, place, first)
+            ops.append(("a", page_values.blocks_id(*place), blocks))
         if update.tail is not None:
             ops.append(("r", page_values.tail_id(*place), update.tail))
         if update.code:
@@ -72,12 +75,14 @@ class OpenPart:
     def close(self, message: uuid.UUID) -> list[Op]:
         """Return the operations for the end of a text, when all of it is closed blocks."""
         place = (message, self.step, self.position)
+        first = self.stream.closed_figures
         update = self.stream.finish()
         ops: list[Op] = []
         if update.whole is not None:
-            ops.append(("r", page_values.blocks_id(*place), update.whole))
+            ops.append(("r", page_values.blocks_id(*place), add_controls(update.whole, place)))
         elif update.closed:
-            ops.append(("a", page_values.blocks_id(*place), update.closed))
+            blocks = add_controls(update.closed, place, first)
+            ops.append(("a", page_values.blocks_id(*place), blocks))
         return [*ops, ("r", page_values.tail_id(*place), "")]
 
     def view(self) -> PartView:

@@ -13,6 +13,10 @@ from chatapp.models import Attachment, Conversation, Plan, Question, Summary, To
 from chatapp.models.conversations.copied_call import CopiedCall
 from mcpconfig.models import ToolDefinition
 
+# What of a person's message is shown before it is unfolded.
+SHOWN_LINES = 25
+SHOWN_CHARACTERS = 3_000
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextView:
@@ -255,6 +259,11 @@ class MessageView:
     facts: TurnFacts | None = None
     created_seq: int = 0
     touched_seq: int = 0
+
+    @property
+    def is_long(self) -> bool:
+        """Whether the text of a person is shown folded."""
+        return self.text.count("\n") >= SHOWN_LINES or len(self.text) > SHOWN_CHARACTERS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

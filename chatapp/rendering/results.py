@@ -26,6 +26,7 @@ from chatapp.models import Attachment, ToolCall, Trial
 from chatapp.models.conversations.copied_call import CopiedCall
 from chatapp.rendering import page_values
 from chatapp.rendering.call_values import SDK_PREFIX, Call
+from chatapp.rendering.figures.values import TableData
 from chatapp.rendering.hidden_characters import draw_hidden, draw_hidden_in
 from chatapp.rendering.markdown.code_colours import colour_code
 from chatapp.rendering.secret_mask import mask_secrets_in_json
@@ -153,6 +154,19 @@ class Table:
 
 
 def build_table(value: Any) -> Table | None:
+    """Return the value as a table to show, or None as for `read_table`."""
+    table = read_table(value)
+    return draw_table(table) if table else None
+
+
+def draw_table(table: TableData) -> Table:
+    return Table(
+        head=tuple(map(draw_hidden, table.head)),
+        rows=tuple(tuple(map(draw_hidden, row)) for row in table.rows),
+    )
+
+
+def read_table(value: Any) -> TableData | None:
     """Return the value as a table, or None if a table would hide or distort a part of it."""
     if isinstance(value, dict) and len(value) == 1:
         only = next(iter(value.values()))
@@ -163,23 +177,24 @@ def build_table(value: Any) -> Table | None:
     return _build_from_object(value) if isinstance(value, dict) else None
 
 
-def _build_from_list(items: list[Any]) -> Table | None:
+def _build_from_list(items: list[Any]) -> TableData | None:
     if not 0 < len(items) <= MAX_ROWS or not all(isinstance(item, dict) for item in items):
         return None
     names = list(dict.fromkeys(name for item in items for name in item))
     cells = [item.get(name, "") for item in items for name in names]
     if not 0 < len(names) <= MAX_COLUMNS or not all(map(_is_plain, [*names, *cells])):
         return None
-    return Table(
-        head=tuple(draw_hidden(name) for name in names),
-        rows=tuple(tuple(_draw_cell(item.get(name, "")) for name in names) for item in items),
+    return TableData(
+        head=tuple(names),
+        rows=tuple(tuple(_write_cell(item.get(name, "")) for name in names) for item in items),
     )
 
 
-def _build_from_object(value: dict[str, Any]) -> Table | None:
+def _build_from_object(value: dict[str, Any]) -> TableData | None:
     if not 0 < len(value) <= MAX_NAMES or not all(map(_is_plain, [*value, *value.values()])):
         return None
-    return Table(rows=tuple((draw_hidden(name), _draw_cell(held)) for name, held in value.items()))
+    rows = tuple((name, _write_cell(held)) for name, held in value.items())
+    return TableData(head=(), rows=rows)
 
 
 def _is_plain(value: Any) -> bool:
@@ -188,17 +203,17 @@ def _is_plain(value: Any) -> bool:
     return value is None or isinstance(value, bool | int | float)
 
 
-def _draw_cell(value: Any) -> SafeString:
+def _write_cell(value: Any) -> str:
     words = {None: "none", True: "yes", False: "no"}
     if value is None or isinstance(value, bool):
-        return SafeString(words[value])
-    return draw_hidden(str(value))
+        return words[value]
+    return str(value)
 
 
 SHOWN_PIECES = 50
 SHOWN_CHARACTERS = 20_000
 LONG_CHARACTERS = 2_000
-LONG_LINES = 30
+LONG_LINES = 25
 PREVIEW_CHARACTERS = 400
 PREVIEW_LINES = 6
 LANGUAGES = {"text/html": "html", "image/svg+xml": "xml", "text/xml": "xml"}
@@ -230,11 +245,13 @@ class Piece:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
     """The element that contains pieces, and the URLs of their bytes and links by their number.
-    `label` is the label of plain text."""
+    `label` is the label of plain text, and `table_at` the URL of the file with the table of the
+    structured value."""
 
     element_id: str
     bytes_at: Callable[[int], str]
     label: "StrOrPromise" = gettext_lazy("Result")
+    table_at: str = ""
     opened_at: Callable[[int], str] | None = None
 
 
@@ -243,6 +260,7 @@ def build_call_pieces(call: ToolCall) -> list[Piece]:
     place = Place(
         element_id=page_values.tool_call_id(call.pk),
         bytes_at=lambda index: reverse("call-content", args=[call.pk, index]),
+        table_at=reverse("result-table", args=[call.pk]),
         opened_at=(lambda index: reverse("open-link", args=[call.pk, index])) if can_open else None,
     )
     return _build_pieces(call, place)
@@ -287,7 +305,7 @@ def _build_pieces(call: Call, place: Place) -> list[Piece]:
         blocks = [each for each in blocks if parse_json(_get_text(each[1])) != structured]
     pieces = [_build_piece(index, block, place) for index, block in blocks[:SHOWN_PIECES]]
     if structured is not None and not _is_wrapped(structured, said):
-        pieces.append(_build_value_piece(structured, f"{place.element_id}-structured"))
+        pieces.append(_build_value_piece(structured, place))
     return pieces
 
 
@@ -416,12 +434,18 @@ def _build_link_piece(index: int, block: Block, place: Place) -> Piece:
     )
 
 
-def _build_value_piece(value: Any, element_id: str) -> Piece:
+def _build_value_piece(value: Any, place: Place) -> Piece:
     """Return a structured value as a table if it is plain enough, otherwise as JSON."""
-    table = build_table(value)
+    table, element_id = build_table(value), f"{place.element_id}-structured"
     if table is None:
         return _build_text_piece(_("Result"), format_json_value(value), element_id, "json")
-    return Piece(kind="table", label=draw_hidden(_("Result")), element_id=element_id, table=table)
+    return Piece(
+        kind="table",
+        label=draw_hidden(_("Result")),
+        element_id=element_id,
+        table=table,
+        address=place.table_at,
+    )
 
 
 def _build_text_piece(label: str, text: str, element_id: str, language: str = "") -> Piece:

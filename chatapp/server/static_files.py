@@ -32,6 +32,7 @@ BUNDLES = {
         "css/own_cards.css",
         "css/memory.css",
         "css/results.css",
+        "css/chart.css",
         "css/services.css",
         "css/usage.css",
         "css/log.css",
@@ -41,7 +42,7 @@ BUNDLES = {
     "css/workbench.css": ["css/results.css", "css/bench.css"],
     "js/countersign.js": [
         "js/composer.js",
-        "js/copy_buttons.js",
+        "js/figures.js",
         "js/keyboard.js",
         "js/announce.js",
         "js/modules.js",

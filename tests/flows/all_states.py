@@ -26,6 +26,8 @@ from tests.turns import rows
 
 State = ToolCall.State
 TITLE = "Every state of a card"
+TABLE = "| Day | Calls | Errors |\n|---|--:|--:|\n| Monday | 1,200 | 3 |\n| Tuesday | 900 | 5 |\n"
+CODE = "```python\n" + "print('a line that is as long as lines are')  # and longer\n" * 50 + "```\n"
 LONG = "All of this is to be read before it runs. " * 30
 RESULT = {"content": [{"type": "text", "text": "The note is gone."}]}
 PROBLEM = {"kind": "not_run", "message": "The service refused it.", "hint": "Ask again."}
@@ -48,7 +50,7 @@ def fill(name: str = "owner") -> Conversation:
     """The chat; its turn is over, so that no worker moves anything."""
     person = Member.objects.get(username=name)
     turn = rows.turn(person, Turn.State.DONE, text=TITLE)
-    rows.said(turn, "Each of these calls stands **somewhere else**.")
+    rows.said(turn, f"Each of these calls stands **somewhere else**.\n\n{TABLE}\n{CODE}")
     tool = _add_tool()
     for state in State:
         _add_call(turn, state, tool)

@@ -169,6 +169,21 @@ def test_every_state_of_a_card_is_fit_for_everybody(
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("size", SIZES)
+def test_a_chart_is(visit: Visit, axe: str, filled: str, size: str, scheme: Any) -> None:
+    tab = visit.tab(viewport=SIZES[size], color_scheme=scheme)
+    tab.goto(filled)
+    link = tab.locator(".prose").get_by_role("link", name="Chart")
+    page = link.get_attribute("href")
+    link.click()
+    expect(tab.get_by_role("img", name="Bar chart")).to_be_visible()
+    assert objections(tab, axe) == []
+    tab.goto(str(page))
+    expect(tab.get_by_role("img", name="Bar chart")).to_be_visible()
+    assert objections(tab, axe) == []
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("size", SIZES)
 def test_a_chat_to_export_and_to_print_is(
     visit: Visit, axe: str, filled: str, size: str, scheme: Any
 ) -> None:

@@ -92,7 +92,7 @@ FORBIDDEN = ",".join(
         *("form", "input", "select", "textarea", "img", "video", "audio", "source", "svg"),
         *("dialog", "slot", "[style]", "[name]", "[class*=approval]", "[data-card]", "[data-say]"),
         *("[data-shortcut]", "[data-fill]", "[data-stream]", "[popover]"),
-        *("[data-quote]", "[data-module]:not([data-copy=code])"),
+        *("[data-quote]", "[data-module]"),
     )
 )
 # The shape of an element: names of tags and attributes, without what is inside a frame.
@@ -110,12 +110,14 @@ LOOK = """(forbidden) => {
   for (const id of ["thread", "sidebar-list"]) body.querySelector("#" + id)?.replaceChildren();
   // What the socket brings when tools change, whenever that is, has one element more.
   body.querySelector(".tools-button > i")?.remove();
-  const framed = [...document.querySelectorAll("[hx-ignore] *")];
+  // The sanitiser lets no class `controls` through, so these are ours.
+  const framed = [...document.querySelectorAll("[hx-ignore] *")]
+    .filter((element) => !element.closest("figure > header > .controls"));
   const ours = /^(blocks|tail)-[0-9a-f-]+-\\d+-\\d+$/;
   const bad = framed.filter((element) =>
     element.matches(forbidden)
     || element.id && !ours.test(element.id)
-    || element.matches("button:not([data-copy=code])")
+    || element.matches("button")
     || element.getAttributeNames().some((name) => /^(on|hx-|data-hx|ws-|sse-)/.test(name))
     || /^\\s*(javascript|data|vbscript|blob|file):/i.test(element.getAttribute("href") || ""));
   const ids = [...document.querySelectorAll("[id]")].map((element) => element.id);

@@ -4,10 +4,12 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 from html import escape
+from itertools import takewhile
 from typing import Final
 from urllib.parse import urlsplit
 
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
 from markdown_it.rules_core import StateCore, text_join
@@ -83,12 +85,12 @@ class _Renderer(RendererHTML):
     def table_open(
         self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType
     ) -> str:
-        return '<div class="table"><table>\n'
+        return _open_table(tokens, idx)
 
     def table_close(
         self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType
     ) -> str:
-        return "</table></div>\n"
+        return "</table></div></figure>\n"
 
     def th_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         return _render_cell(tokens[idx])
@@ -180,6 +182,18 @@ def _mark_linked_images(tokens: Sequence[Token]) -> None:
 def _render_destination(address: str) -> str:
     """Repeat the destination as the title, so that the link text cannot hide it."""
     return f' href="{escape(address)}" title="{escape(address)}"'
+
+
+def _open_table(tokens: Sequence[Token], start: int) -> str:
+    """A table can be wider than its column, so it scrolls in a box of its own. That is no region:
+    regions of a page must have different names."""
+    rest = (token.type for token in tokens[start:])
+    count = sum(kind == "tr_open" for kind in takewhile(lambda kind: kind != "table_close", rest))
+    rows = ngettext("%(count)d row", "%(count)d rows", count - 1) % {"count": count - 1}
+    return (
+        f'<figure class="table"><header>{escape(rows)}</header>'
+        f'<div tabindex="0" role="group" aria-label="{escape(_("Table"))}"><table>\n'
+    )
 
 
 def _label_image(address: str, words: str) -> str:

@@ -21,10 +21,11 @@ _MATHML: Final = (
 ALLOWED_TAGS: Final = frozenset(f"{_PROSE} {_MATHML}".split())
 
 # No id and no name: a message could pose as the element that a live frame addresses. No style, no
-# data- and no hx- attributes: they would let text act as markup. `tabindex` only as 0 on code, so
-# that it can be scrolled by keyboard.
+# data- and no hx- attributes: they would let text act as markup. `tabindex` only as 0 on code and
+# tables, so that they can be scrolled by keyboard.
 ALLOWED_ATTRIBUTES: Final[dict[str, set[str]]] = {
     "a": {"href", "title"},
+    "div": {"aria-label"},
     "ol": {"start"},
     "math": {"display"},
     "mo": {"lspace", "rspace", "stretchy", "symmetric", "largeop", "movablelimits", "fence"}
@@ -42,8 +43,7 @@ ALLOWED_ATTRIBUTES: Final[dict[str, set[str]]] = {
 }
 
 ALLOWED_CLASSES: Final[dict[str, set[str]]] = {
-    "figure": {"code"},
-    "div": {"table"},
+    "figure": {"code", "table"},
     "p": {"footnote"},
     "li": {"task"},
     "span": {*COLOUR_CLASSES, "image", "box"},
@@ -57,7 +57,10 @@ _CLEANER: Final = nh3.Cleaner(
     tags=set(ALLOWED_TAGS),
     attributes=ALLOWED_ATTRIBUTES,
     allowed_classes=ALLOWED_CLASSES,
-    tag_attribute_values={"pre": {"tabindex": {"0"}}},
+    tag_attribute_values={
+        "pre": {"tabindex": {"0"}},
+        "div": {"tabindex": {"0"}, "role": {"group"}},
+    },
     set_tag_attribute_values={"a": {"target": "_blank"}},
     generic_attribute_prefixes=set(),
     url_schemes={"http", "https", "mailto"},

@@ -53,7 +53,8 @@ class Update:
 
 
 class MarkdownStream:
-    """One answer while it is written. The result depends on its text, not on how it was split."""
+    """One answer while it is written. The result depends on its text, not on how it was split.
+    `closed_figures` is the number of code blocks and tables in the closed blocks."""
 
     def __init__(self) -> None:
         env: EnvType = {}
@@ -63,6 +64,7 @@ class MarkdownStream:
         self._carriage_return = ""
         self._closed: list[str] = []
         self._tail: str | None = ""
+        self.closed_figures = 0
 
     @property
     def suggested_interval_seconds(self) -> float:
@@ -123,7 +125,14 @@ class MarkdownStream:
             self._reader = step.successor or self._reader
             rest = step.rest
         self._closed += closed
-        return "".join(closed)
+        html = "".join(closed)
+        self.closed_figures += count_figures(html)
+        return html
+
+
+def count_figures(html: str) -> int:
+    """Return the number of code blocks and tables in rendered Markdown."""
+    return html.count("<figure ")
 
 
 def _render_uncached(text: str) -> str:

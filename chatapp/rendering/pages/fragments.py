@@ -26,6 +26,7 @@ from chatapp.rendering import call_values, page_values, results
 from chatapp.rendering.call_values import find_app_uri
 from chatapp.rendering.cards import approval_card, paused_cards
 from chatapp.rendering.cards.approval_card import build_approval_card, render_values
+from chatapp.rendering.figures.controls import add_controls
 from chatapp.rendering.hidden_characters import (
     draw_hidden,
     draw_look_alikes,
@@ -112,9 +113,10 @@ def render_part(message_id: uuid.UUID, view: PartView, csrf_token: str = "") -> 
 # Each new token passes here: a template would take ten times as long, and nothing is conditional.
 def _render_text(message_id: uuid.UUID, view: TextView) -> str:
     place = (message_id, view.step, view.position)
+    blocks = add_controls(view.blocks, place)
     return (
         f'<div class="prose" id="{page_values.part_id(*place)}" dir="auto" hx-ignore>'
-        f'<div class="blocks" id="{page_values.blocks_id(*place)}">{view.blocks}</div>'
+        f'<div class="blocks" id="{page_values.blocks_id(*place)}">{blocks}</div>'
         f'<div class="tail" id="{page_values.tail_id(*place)}">{view.tail}</div></div>'
     )
 

@@ -13,6 +13,7 @@ from chatapp.journal.journal import Event, Kind
 from chatapp.live.frames import Op, build_frame
 from chatapp.live.open_parts import OpenPart, OpenParts, is_of_same_part
 from chatapp.rendering import page_values
+from chatapp.rendering.figures.controls import add_controls
 from chatapp.rendering.markdown.stream import render_markdown
 from chatapp.rendering.pages import fragments
 from tests.chatapp.rendering.documents import DEFINITIONS, SNIPPETS
@@ -51,6 +52,10 @@ def folded_at_once(events: Iterable[Event]) -> list[OpenPart]:
         else:
             parts.feed(each)
     return parts.as_loaded()
+
+
+def draw(words: str, position: int) -> str:
+    return add_controls(render_markdown(words), (MESSAGE, 1, position))
 
 
 def page_of(parts: Iterable[OpenPart], seq: int = 0) -> Tab:
@@ -107,7 +112,7 @@ def test_after_the_end_of_its_step_every_text_is_its_whole_render(
         blocks = tab.soup.find(id=page_values.blocks_id(MESSAGE, 1, position))
         tail = tab.soup.find(id=page_values.tail_id(MESSAGE, 1, position))
         assert blocks is not None and tail is not None
-        whole = Tab(f"<div>{render_markdown(words[position])}</div>", 0).soup.div
+        whole = Tab(f"<div>{draw(words[position], position)}</div>", 0).soup.div
         assert whole is not None
         assert (blocks.decode_contents(), tail.decode_contents()) == (whole.decode_contents(), "")
 

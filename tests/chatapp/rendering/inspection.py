@@ -14,7 +14,8 @@ ATTRIBUTES = {
     "a": {"href", "title", "target", "rel", "class"},
     "ol": {"start"},
     "pre": {"tabindex"},
-    **dict.fromkeys(["figure", "div", "span", "th", "td", "mtd", "p", "li"], {"class"}),
+    "div": {"tabindex", "role", "aria-label"},
+    **dict.fromkeys(["figure", "span", "th", "td", "mtd", "p", "li"], {"class"}),
 }
 _OF_FORMULAS = """
     display displaystyle scriptlevel accent accentunder mathvariant linethickness stretchy form
@@ -68,6 +69,10 @@ class Inspection(HTMLParser):
             self.violations.append(f"class {value!r}")
         if name == "href" and not value.startswith(("https://", "http://", "mailto:")):
             self.violations.append(f"address {value!r}")
+        if name == "role" and value != "group":
+            self.violations.append(f"role {value!r}")
+        if name == "aria-label" and value != "Table":
+            self.violations.append(f"label {value!r}")
         if name == "tabindex" and value != "0":
             self.violations.append(f"tabindex {value}")
         if "<hx-" in value or " hx-" in value:

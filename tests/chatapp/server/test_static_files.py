@@ -52,7 +52,15 @@ def test_every_source_is_in_one_bundle(folder: str) -> None:
     assert all((STATIC / source).read_bytes().endswith(b"\n") for source in bundled)
     # The admin's skin is for the admin's pages only, the apps' script for chats with apps, and a
     # module is loaded when an element that names it is used.
-    alone = {"css/admin.css", "js/app_frame.js", "js/copy.js", "js/palette.js", "js/quote.js"}
+    alone = {
+        "css/admin.css",
+        "js/app_frame.js",
+        "js/chart.js",
+        "js/copy.js",
+        "js/lightbox.js",
+        "js/palette.js",
+        "js/quote.js",
+    }
     assert there - alone == {each for each in bundled if each.startswith(folder)}
 
 

@@ -4,12 +4,16 @@ import pytest
 
 from chatapp.rendering.markdown.stream import _Cache, render_markdown
 from tests.chatapp.rendering.inspection import Inspection
+from tests.dom_tree import parse
 
 
 def test_a_table_can_scroll_and_aligns_by_class() -> None:
     html = render_markdown("| a | b | c | d |\n|:--|:-:|--:|---|\n| 1 | 2 | 3 | 4 |\n")
-    assert html.startswith('<div class="table"><table>')
-    assert html.endswith("</table></div>\n")
+    frame = parse(html).one("figure")
+    assert frame["class"] == "table"
+    assert frame.one("header").text == "1 row"
+    assert frame.one("div", role="group", tabindex="0")["aria-label"] == "Table"
+    assert html.endswith("</table></div></figure>\n")
     for cell in ('<th class="left">a', '<td class="center">2', '<td class="right">3', "<td>4"):
         assert cell in html
 

@@ -16,6 +16,7 @@ from chatapp.conversations.message_queue import MAX_QUEUED
 from chatapp.live.page_facts import render_call
 from chatapp.models import Approval, Conversation, Member, Message, ToolCall, Turn
 from chatapp.rendering import page_values
+from chatapp.rendering.markdown.stream import render_markdown
 from chatapp.rendering.page_values import TextView
 from chatapp.rendering.pages import fragments
 from tests.turns import rows
@@ -453,14 +454,14 @@ def test_a_module_is_loaded_once_and_does_what_its_first_press_asked(
     box(tab).press("Control+V")
     expect(box(tab)).to_have_value("first\n")
     # One that came later.
-    second = '<figure class="code"><header></header><pre><code>second</code></pre></figure>'
+    second = TextView(step=1, position=7, blocks=render_markdown("```\nsecond\n```"))
     place = page_values.parts_id(turn.answer_id)
-    line.send(8, ("a", place, f'<div class="prose"><div class="blocks">{second}</div></div>'))
+    line.send(8, ("a", place, fragments.render_part(turn.answer_id, second)))
     expect(copy_button(tab)).to_have_count(2)
     copy_button(tab).last.click()
     expect(copy_button(tab).last).to_have_attribute("data-copied", "")
     box(tab).press("Control+V")
-    expect(box(tab)).to_have_value("first\nsecond")
+    expect(box(tab)).to_have_value("first\nsecond\n")
     assert len([url for url in asked if "/js/copy" in url]) == 1
 
 

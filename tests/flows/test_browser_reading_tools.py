@@ -1,0 +1,170 @@
+"""Tables, charts, code and pictures of answers in a browser: by keyboard, on a phone, without a
+script."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import FilePayload, Locator, Page, expect
+
+from tests.peers.reading_room import DOT
+from tests.wire.script import Answer
+
+from .browser import Visit, ask_in_new_chat, box, button, expect_over
+
+pytestmark = pytest.mark.gate
+PHONE = {"width": 390, "height": 844}
+PICTURE: FilePayload = {"name": "dot.png", "mimeType": "image/png", "buffer": DOT}
+LINES = 60
+CODE = "```python\n" + "".join(f"value_{n} = {n}  # as before\n" for n in range(LINES)) + "```\n"
+WIDE = "|" + "".join(f" a long name of column {n} |" for n in range(12))
+TABLE = (
+    "| Time | Errors | Requests |\n|---|--:|--:|\n"
+    "| 12:00 | 6 % | 1,200 |\n| 13:00 | 8 % | 900 |\n| 14:00 | 63 % | 4,100 |\n"
+)
+TEXT = f"{TABLE}\n{WIDE}\n|{'---|' * 12}\n{WIDE}\n\n{CODE}\nThat is all.\n"
+SCALE = "(svg) => svg.getBoundingClientRect().width / svg.viewBox.baseVal.width"
+SCROLLS = "(box) => box.scrollWidth > box.clientWidth"
+
+
+def begin(visit: Visit, question: str, text: str = TEXT, **options: Any) -> Page:
+    tab = visit.tab(**options)
+    ask_in_new_chat(tab, visit.house.model.answers(question, Answer(text=text, chunk=60)))
+    expect_over(tab)
+    return tab
+
+
+def figure(tab: Page, number: int = 0) -> Locator:
+    return tab.locator("figure.table").nth(number)
+
+
+def test_by_keyboard_alone_a_table_becomes_a_chart_and_a_table_again(visit: Visit) -> None:
+    tab = begin(visit, "How many errors by keyboard")
+    link = figure(tab).get_by_role("link", name="Chart")
+    link.focus()
+    tab.keyboard.press("Enter")
+    shown = figure(tab).get_by_role("img", name="Bar chart of Errors by Time")
+    expect(shown).to_be_visible()
+    expect(shown).to_have_count(1)  # the narrow one is hidden
+    expect(figure(tab).get_by_role("table")).to_be_hidden()
+    expect(button(figure(tab), "Table")).to_be_focused()
+    lines = figure(tab).get_by_role("radio", name="Lines")
+    figure(tab).get_by_role("radio", name="Bars").focus()
+    tab.keyboard.press("ArrowRight")
+    expect(lines).to_be_checked()
+    expect(figure(tab).get_by_role("img", name="Line chart of Errors by Time")).to_be_visible()
+    expect(lines).to_be_focused()
+    figure(tab).get_by_role("checkbox", name="Errors").uncheck()
+    expect(figure(tab).get_by_role("alert")).to_have_text("Choose a column of values.")
+    figure(tab).get_by_role("checkbox", name="Requests").check()
+    expect(figure(tab).get_by_role("img", name="Line chart of Requests by Time")).to_be_visible()
+    button(figure(tab), "Table").focus()
+    tab.keyboard.press("Enter")
+    expect(figure(tab).get_by_role("table")).to_be_visible()
+    expect(link).to_be_focused()
+    # What was chosen is still chosen.
+    tab.keyboard.press("Enter")
+    expect(figure(tab).get_by_role("img", name="Line chart of Requests by Time")).to_be_visible()
+
+
+def test_files_are_saved(visit: Visit) -> None:
+    tab = begin(visit, "How many errors in files")
+    code = tab.locator("figure.code")
+    places = [
+        (figure(tab).get_by_role("link", name="Download CSV"), "table.csv", "12:00,6 %"),
+        (code.get_by_role("link", name="Download"), "code.py", "value_0 = 0"),
+    ]
+    for link, name, words in places:
+        with tab.expect_download() as saved:
+            link.click()
+        assert saved.value.suggested_filename == name
+        assert words in Path(saved.value.path()).read_text()
+
+
+def test_a_table_is_copied_as_csv(visit: Visit) -> None:
+    tab = begin(visit, "How many errors to copy")
+    tab.context.grant_permissions(["clipboard-write"])
+    button(figure(tab), "Copy as CSV").click()
+    expect(tab.locator("[data-announcements]")).to_have_text("Copied.")
+    box(tab).press("Control+V")
+    expect(box(tab)).to_have_value(re.compile('^Time,Errors,Requests\n12:00,6 %,"1,200"\n'))
+
+
+def test_code_is_open_where_it_grew_and_folded_after_a_reload(visit: Visit) -> None:
+    tab = visit.tab()
+    answer = Answer(text=TEXT, chunk=60, delay_ms=80)
+    ask_in_new_chat(tab, visit.house.model.answers("How is it written", answer))
+    expect(tab.locator(".tail figure.code")).to_be_visible()
+    expect_over(tab)
+    code = tab.locator("figure.code")
+    unfold = code.get_by_role("checkbox", name=f"Show all {LINES} lines")
+    expect(unfold).to_be_checked()
+    full = code.evaluate("(box) => box.clientHeight")
+    tab.reload()
+    expect(unfold).not_to_be_checked()
+    assert code.evaluate("(box) => box.clientHeight") < full - 200
+    unfold.focus()
+    tab.keyboard.press("Space")
+    assert code.evaluate("(box) => box.clientHeight") == full
+
+
+def test_wide_tables_and_wrapped_code_fit_a_phone(visit: Visit) -> None:
+    tab = begin(visit, "How many errors on a phone", viewport=PHONE)
+    region = figure(tab, 1).get_by_role("group", name="Table")
+    assert region.evaluate(SCROLLS)
+    region.focus()
+    tab.keyboard.press("End")
+    assert not tab.locator("html").evaluate(SCROLLS)
+    wrap = tab.locator("figure.code").get_by_role("checkbox", name="Wrap")
+    wrap.check()
+    assert not tab.locator("figure.code pre").evaluate(SCROLLS)
+    figure(tab).get_by_role("link", name="Chart").click()
+    chart = figure(tab).get_by_role("img", name=re.compile("Bar chart"))
+    expect(chart).to_be_visible()
+    # Letters keep their size: the picture for phones is drawn for this width.
+    assert chart.evaluate(SCALE) > 0.85
+
+
+def test_without_javascript_a_chart_is_a_page(visit: Visit) -> None:
+    address = begin(visit, "How many errors without a script").url
+    tab = visit.tab(java_script_enabled=False)
+    tab.goto(address)
+    figure(tab).get_by_role("link", name="Chart").click()
+    expect(tab.get_by_role("heading", name="Chart", exact=True)).to_be_visible()
+    tab.get_by_role("radio", name="Points").check(force=True)
+    button(tab, "Draw").click()
+    expect(tab.get_by_role("img", name="Points of Errors by Time")).to_be_visible()
+    expect(tab.get_by_role("table")).to_be_visible()
+    tab.get_by_role("link", name="Back to the chat").click()
+    expect(tab.get_by_text("That is all.")).to_be_visible()
+
+
+def test_a_picture_opens_large_and_the_focus_returns(visit: Visit) -> None:
+    tab = visit.tab()
+    tab.goto("/")
+    box(tab).fill(visit.house.model.answers("What is on it?", Answer(text="A dot.")))
+    tab.get_by_label("Add files").set_input_files([PICTURE])
+    expect(tab.get_by_role("checkbox", name="dot.png")).to_be_checked()
+    button(tab, "Send").click()
+    tab.wait_for_url("**/c/*/")
+    expect_over(tab)
+    link = tab.get_by_role("link", name="dot.png")
+    link.focus()
+    tab.keyboard.press("Enter")
+    opened = tab.get_by_role("dialog", name="Image")
+    expect(opened.get_by_role("img", name="dot.png")).to_have_js_property("naturalWidth", 1)
+    with tab.expect_download() as saved:
+        opened.get_by_role("link", name="Download").click()
+    assert saved.value.suggested_filename == "dot.png"
+    tab.keyboard.press("Escape")
+    expect(opened).to_be_hidden()
+    expect(link).to_be_focused()
+
+
+def test_a_long_message_is_folded(visit: Visit) -> None:
+    tab = begin(visit, "\n".join(f"line {n}" for n in range(30)), "Read.")
+    bubble = tab.locator(".bubble")
+    folded = bubble.evaluate("(box) => box.clientHeight")
+    tab.get_by_role("checkbox", name="Show the whole message").check()
+    assert bubble.evaluate("(box) => box.clientHeight") > folded + 50
