@@ -1,3 +1,3 @@
-"""What the tests of this room share."""
+"""The people, turns and services that the tests of this room share."""
 
-from tests.turns.fixtures import _scripted_model, notebook, runtime
+from tests.turns.fixtures import _scripted_model, ada, conversation, notebook, owner, runtime, turn

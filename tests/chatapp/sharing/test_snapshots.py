@@ -245,13 +245,18 @@ def test_with_files_a_link_serves_those_of_its_messages(
     assert reader.get(picture).status_code == 404
 
 
-def test_a_link_serves_no_file_of_another_chat_or_of_a_later_message(
+def test_a_link_serves_no_file_of_another_chat_branch_or_later_message(
     turns: list[Turn], owner: Member, stranger_client: Client
 ) -> None:
-    link = share(turns[0].conversation, includes_files=True)
     upload = uploads.Upload(name="plan.txt", size=1, data=b"x")
-    later, elsewhere, draft = (uploads.keep_file(owner, upload) for _ in range(3))
-    attachments.attach_to_message(add_turn(turns[1], "later.").question, [later])
+    elsewhere, hidden, later, draft = (uploads.keep_file(owner, upload) for _ in range(4))
     attachments.attach_to_message(rows.turn(owner, "done").question, [elsewhere])
-    for each in (later, elsewhere, draft):
+    other = Message.objects.create(
+        conversation=turns[0].conversation, role="user", created_seq=1, is_shown=False
+    )
+    attachments.attach_to_message(other, [hidden])
+    last = add_turn(turns[1], "next.")
+    link = share(turns[0].conversation, includes_files=True)
+    attachments.attach_to_message(add_turn(last, "later.").question, [later])
+    for each in (elsewhere, hidden, later, draft):
         assert stranger_client.get(f"{get_path(link)}files/{each.pk}").status_code == 404
