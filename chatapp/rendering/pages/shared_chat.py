@@ -29,7 +29,7 @@ class MessageBlock:
 
     is_question: bool
     created_at: datetime
-    files: SafeString
+    files: tuple[SafeString, ...]
     text: str
     parts: SafeString
 
@@ -48,7 +48,7 @@ def _build_block(message: SharedMessage, token: str) -> MessageBlock:
     return MessageBlock(
         is_question=is_question,
         created_at=message.created_at,
-        files=_join(_render_file(each, token) for each in above),
+        files=tuple(SafeString(_render_file(each, token)) for each in above),
         text="\n\n".join(texts),
         parts=_join(
             _render_part(message, part, position, token) for position, part in enumerate(below)
