@@ -1,6 +1,8 @@
 """What a person does with the links to a chat: create, update and revoke them. Each act is logged,
 without the title or any text of the chat."""
 
+import uuid
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -73,10 +75,16 @@ def revoke(link: SharedLink) -> bool:
         return True
 
 
-def has_newer_messages(link: SharedLink, latest: Message | None) -> bool:
-    """Return whether the chat shows something else now than the link, which ends at an earlier
-    message or on another branch."""
-    return latest is not None and latest.pk != link.last_message_id
+def list_outdated(conversation: Conversation, known: Iterable[SharedLink]) -> set[uuid.UUID]:
+    """Return the ids of those of its links that show something else than the chat does now: they
+    end at an earlier message, on another branch, or before the end of the last answer."""
+    latest = find_latest(conversation)
+    newest = Part.objects.filter(message=latest).aggregate(newest=Max("pk"))["newest"] or 0
+    return {
+        link.pk
+        for link in known
+        if latest is None or link.last_message_id != latest.pk or link.last_part < newest
+    }
 
 
 def find_latest(conversation: Conversation) -> Message | None:

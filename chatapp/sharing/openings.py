@@ -34,11 +34,8 @@ def may_open(person: Member | None, link: SharedLink) -> bool:
 
 def count_opening(person: Member | None, link: SharedLink) -> None:
     """Count that somebody other than its owner opened the link."""
-    if person == link.conversation.owner:
-        return
-    SharedLink.objects.filter(pk=link.pk).update(opened=F("opened") + 1, opened_at=Now())
-    if person is not None:
-        note_reader(person, link)
+    if person != link.conversation.owner:
+        SharedLink.objects.filter(pk=link.pk).update(opened=F("opened") + 1, opened_at=Now())
 
 
 def note_reader(person: Member, link: SharedLink) -> None:

@@ -8,13 +8,15 @@ from django.db.models import QuerySet
 from django.http import Http404
 
 from chatapp.context.withheld_results import is_visible_to_model
+from chatapp.conversations.exports import ROWS_AT_ONCE
 from chatapp.conversations.forks import list_messages_up_to
 from chatapp.live.page_view import CALL_RELATIONS
 from chatapp.models import Attachment, Message, Part, SharedLink
 from chatapp.rendering.exports.shared_chat import (
     Inclusion,
     SharedMessage,
-    describe_shared_message,
+    SharedPart,
+    describe_shared_part,
 )
 from chatapp.rendering.exports.values import ToolDetail
 
@@ -31,19 +33,25 @@ def list_messages(link: SharedLink) -> list[Message]:
 
 def describe_messages(link: SharedLink, messages: Sequence[Message]) -> list[SharedMessage]:
     """Return these messages of the link with what it includes."""
-    parts: dict[object, list[Part]] = defaultdict(list)
-    withheld = set()
-    for part in _select_parts(link, messages):
-        parts[part.message_id].append(part)
-        if part.tool_call is not None and not is_visible_to_model(part.tool_call):
-            withheld.add(part.tool_call.pk)
     included = Inclusion(
-        detail=ToolDetail(link.tools),
-        has_files=link.includes_files,
-        until=link.taken_at,
-        withheld=frozenset(withheld),
+        detail=ToolDetail(link.tools), has_files=link.includes_files, until=link.taken_at
     )
-    return [describe_shared_message(each, parts[each.pk], included) for each in messages]
+    described: dict[uuid.UUID, list[SharedPart]] = defaultdict(list)
+    for part in _select_parts(link, messages).iterator(ROWS_AT_ONCE):
+        call = part.tool_call
+        is_withheld = call is not None and not is_visible_to_model(call)
+        shared = describe_shared_part(part, included, is_withheld=is_withheld)
+        if shared is not None:
+            described[part.message_id].append(shared)
+    return [
+        SharedMessage(
+            id=message.pk,
+            role="user" if message.role == Message.Role.USER else "assistant",
+            created_at=message.created_at,
+            parts=tuple(described[message.pk]),
+        )
+        for message in messages
+    ]
 
 
 def find_file(link: SharedLink, attachment_id: uuid.UUID) -> Attachment:

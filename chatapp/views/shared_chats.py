@@ -71,8 +71,10 @@ def shared_chat(request: HttpRequest, token: str) -> HttpResponse:
     part = messages[first - 1 : first - 1 + MESSAGES_AT_ONCE]
     if not part:
         raise Http404("There is no such message.")
-    if request.method == "GET":
+    if request.method == "GET" and first == 1:
         openings.count_opening(person, link)
+    if person is not None:
+        openings.note_reader(person, link)
     owner = link.conversation.owner
     context = {
         "link": link,

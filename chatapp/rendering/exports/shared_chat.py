@@ -2,14 +2,13 @@
 so neither has a value that the owner left out."""
 
 import uuid
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
 from django.utils.translation import gettext as _
 
-from chatapp.models import Attachment, Message, Part, ToolCall
+from chatapp.models import Attachment, Part, ToolCall
 from chatapp.models.conversations.copied_call import CopiedCall
 from chatapp.rendering.call_values import describe_service, get_title
 from chatapp.rendering.pages.fragments import OVER_WITHOUT_RUNNING
@@ -65,30 +64,19 @@ class SharedMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inclusion:
-    """What a link includes besides text. `until` is the time that it shows, and `withheld` has the
-    ids of the calls whose results models may not read."""
+    """What a link includes besides text. `until` is the time that it shows."""
 
     detail: ToolDetail
     has_files: bool
     until: datetime
-    withheld: frozenset[uuid.UUID]
 
 
-def describe_shared_message(
-    message: Message, parts: Sequence[Part], included: Inclusion
-) -> SharedMessage:
-    described = [_describe_shared_part(part, included) for part in parts]
-    return SharedMessage(
-        id=message.pk,
-        role="user" if message.role == Message.Role.USER else "assistant",
-        created_at=message.created_at,
-        parts=tuple(part for part in described if part is not None),
-    )
-
-
-def _describe_shared_part(part: Part, included: Inclusion) -> SharedPart | None:
-    """Return the part as the link shows it. Reasoning and notices are left out: they may quote
-    results, and a summary of the chat does."""
+def describe_shared_part(
+    part: Part, included: Inclusion, *, is_withheld: bool
+) -> SharedPart | None:
+    """Return the part as the link shows it, or None if it does not. `is_withheld`: models may not
+    read the result of this call. Reasoning and notices are left out: they may quote results, and
+    a summary of the chat does."""
     match part.kind:
         case Part.Kind.TEXT if part.text:
             return TextPart(text=part.text)
@@ -98,7 +86,7 @@ def _describe_shared_part(part: Part, included: Inclusion) -> SharedPart | None:
         case Part.Kind.FILE:
             return _describe_file(part.attachment, part.text, has_files=included.has_files)
         case Part.Kind.TOOL_CALL if part.tool_call is not None:
-            return _describe_call(part.tool_call, included)
+            return _describe_call(part.tool_call, included, is_withheld=is_withheld)
         case Part.Kind.COPIED_CALL:
             return _describe_copied_call(CopiedCall.read(part.copied_call), included.detail)
         case _:
@@ -116,7 +104,7 @@ def _describe_file(kept: Attachment, description: str, *, has_files: bool) -> Sh
     )
 
 
-def _describe_call(call: ToolCall, included: Inclusion) -> SharedCall | None:
+def _describe_call(call: ToolCall, included: Inclusion, *, is_withheld: bool) -> SharedCall | None:
     if included.detail == ToolDetail.NONE:
         return None
     # A person can run a call with an unknown outcome again. The link shows what was known before.
@@ -126,7 +114,7 @@ def _describe_call(call: ToolCall, included: Inclusion) -> SharedCall | None:
         values = describe_values(call)
         if is_repeated:
             values = CallValues(arguments=values.arguments, pieces=(), error="")
-        elif call.pk in included.withheld:
+        elif is_withheld:
             error = _("The result was withheld.")
             values = CallValues(arguments=values.arguments, pieces=(), error=error)
     return SharedCall(

@@ -94,15 +94,12 @@ def _render_chat_page(
     *,
     status: int = 200,
 ) -> HttpResponse:
-    latest = links.find_latest(conversation)
     made = request.GET.get("made", "")
+    mine = list(SharedLink.filter_owned(request.user).filter(conversation=conversation))
+    outdated = links.list_outdated(conversation, mine)
     lines = [
-        _build_line(
-            each,
-            is_new=str(each.pk) == made,
-            is_behind=links.has_newer_messages(each, latest),
-        )
-        for each in SharedLink.filter_owned(request.user).filter(conversation=conversation)
+        _build_line(each, is_new=str(each.pk) == made, is_behind=each.pk in outdated)
+        for each in mine
     ]
     context = {
         "conversation": conversation,

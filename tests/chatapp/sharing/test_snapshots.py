@@ -75,11 +75,14 @@ def test_later_messages_appear_when_the_link_is_updated(
 
 
 def test_what_is_added_to_the_last_answer_later_is_not_shown(
-    turns: list[Turn], stranger_client: Client
+    turns: list[Turn], stranger_client: Client, owner_client: Client
 ) -> None:
     link = share(turns[0].conversation)
+    page = f"/c/{link.conversation_id}/share"
+    assert "Update the link" not in owner_client.get(page).content.decode()
     rows.said(turns[1], "And another thing.")
     assert "another thing" not in read(open_link(stranger_client, link))
+    assert "Update the link" in owner_client.get(page).content.decode()
 
 
 def test_a_link_keeps_its_branch_when_another_one_is_shown(
