@@ -32,6 +32,7 @@ def make_link(tab: Page) -> str:
     button(tab, "Create link").focus()
     tab.keyboard.press("Enter")
     expect(tab.get_by_text("The link is ready.")).to_be_visible()
+    tab.keyboard.press("Tab")
     expect(button(tab, "Copy link")).to_be_focused()
     address = tab.locator("figure code").inner_text()
     assert ADDRESS.search(address)

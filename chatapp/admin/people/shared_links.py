@@ -27,10 +27,7 @@ class SharedLinkAdmin(ReadOnlyMixin, admin.ModelAdmin):
     on the pages of chats."""
 
     empty_list = _lazy("No shared links yet. Members create them in the menu of a chat.")
-    list_display = (
-        *("name", "owner", "audience", "tools", "includes_files", "is_live"),
-        *("expires_at", "opened", "opened_at", "created_at"),
-    )
+    list_display = ("name", "owner", "audience", "is_live", "expires_at", "opened", "opened_at")
     list_filter = (
         ("audience", SeveralValuesFilter),
         ("revoked_at", RevokedFilter),
