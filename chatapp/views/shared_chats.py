@@ -71,7 +71,7 @@ def shared_chat(request: HttpRequest, token: str) -> HttpResponse:
     part = messages[first - 1 : first - 1 + MESSAGES_AT_ONCE]
     if not part:
         raise Http404("There is no such message.")
-    if request.method == "GET" and first == 1:
+    if first == 1 and request.method == "GET":
         openings.count_opening(person, link)
     if person is not None:
         openings.note_reader(person, link)
