@@ -11,11 +11,12 @@ from chatapp.context.withheld_results import is_visible_to_model
 from chatapp.conversations.exports import ROWS_AT_ONCE
 from chatapp.conversations.forks import list_messages_up_to
 from chatapp.live.page_view import CALL_RELATIONS
-from chatapp.models import Attachment, Message, Part, SharedLink
+from chatapp.models import Attachment, Message, Part, SharedLink, Turn
 from chatapp.rendering.exports.shared_chat import (
     Inclusion,
     SharedMessage,
     SharedPart,
+    describe_ending,
     describe_shared_part,
 )
 from chatapp.rendering.exports.values import ToolDetail
@@ -43,12 +44,15 @@ def describe_messages(link: SharedLink, messages: Sequence[Message]) -> list[Sha
         shared = describe_shared_part(part, included, is_withheld=is_withheld)
         if shared is not None:
             described[part.message_id].append(shared)
+    turns = Turn.objects.filter(answer__in=messages).values_list("answer_id", "state")
+    states = dict(turns)
     return [
         SharedMessage(
             id=message.pk,
             role="user" if message.role == Message.Role.USER else "assistant",
             created_at=message.created_at,
             parts=tuple(described[message.pk]),
+            ending=describe_ending(states.get(message.pk, "")),
         )
         for message in messages
     ]

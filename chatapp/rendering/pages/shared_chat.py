@@ -32,6 +32,7 @@ class MessageBlock:
     files: tuple[SafeString, ...]
     text: str
     parts: SafeString
+    ending: str
 
 
 def render_messages(messages: Iterable[SharedMessage], token: str, owner: str) -> SafeString:
@@ -53,6 +54,7 @@ def _build_block(message: SharedMessage, token: str) -> MessageBlock:
         parts=_join(
             _render_part(message, part, position, token) for position, part in enumerate(below)
         ),
+        ending=message.ending,
     )
 
 

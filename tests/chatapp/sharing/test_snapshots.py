@@ -121,6 +121,17 @@ def test_a_call_that_is_run_again_later_shows_no_result_of_that(
     assert "Ideas" in page and "outcome unknown" in page and "Canary-later" not in page
 
 
+@pytest.mark.parametrize(("state", "word"), [("stopped", "Stopped"), ("failed", "Interrupted")])
+def test_an_answer_that_is_not_whole_says_so(
+    owner: Member, stranger_client: Client, state: str, word: str
+) -> None:
+    turn = rows.turn(owner, state)
+    page = parse(read(open_link(stranger_client, share(turn.conversation))))
+    assert page.with_class("turn")[1].with_class("left-out")[0].text == word
+    whole = rows.turn(owner, "done")
+    assert word not in read(open_link(stranger_client, share(whole.conversation)))
+
+
 def test_a_new_title_is_shown_after_an_update(turns: list[Turn], stranger_client: Client) -> None:
     link = share(turns[0].conversation)
     chat_list.rename(turns[0].conversation, "My secret plan")
