@@ -2,9 +2,10 @@
 
 import uuid
 from collections.abc import Collection
-from typing import Any
+from typing import Any, cast
 
 from django import forms
+from django.conf import settings
 from django.contrib.humanize.templatetags.humanize import intcomma
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -12,7 +13,7 @@ from django.utils.translation import gettext_lazy
 from mcpconfig.models.service import MAX_GUIDANCE_CHARACTERS
 
 from .approvals.decisions import REASON_CHARACTERS
-from .models import AccessToken, Consent, Conversation
+from .models import AccessToken, Consent, Conversation, SharedLink
 from .models.conversations.answer_feedback import FEEDBACK_CHARACTERS
 from .models.conversations.conversation import MAX_INSTRUCTIONS_CHARACTERS
 
@@ -94,6 +95,58 @@ class FeedbackForm(forms.Form):
             )
         },
     )
+
+
+class ShareForm(forms.Form):
+    """A new link to a chat. Links for anyone are offered only if the server allows them."""
+
+    audience = forms.ChoiceField(
+        label=gettext_lazy("Who can open it"),
+        initial=SharedLink.Audience.MEMBERS.value,
+        widget=forms.RadioSelect,
+        error_messages={
+            "required": gettext_lazy("Choose who can open the link."),
+            "invalid_choice": gettext_lazy(
+                "On this server, only people who are signed in can open a link. Choose people here."
+            ),
+        },
+    )
+    days = forms.TypedChoiceField(
+        label=gettext_lazy("Expires after"),
+        initial="7",
+        coerce=int,
+        empty_value=None,
+        required=False,
+        choices=[
+            ("1", gettext_lazy("1 day")),
+            ("7", gettext_lazy("7 days")),
+            ("30", gettext_lazy("30 days")),
+            ("", gettext_lazy("Never")),
+        ],
+    )
+    tools = forms.ChoiceField(
+        label=gettext_lazy("Tool calls"),
+        initial=SharedLink.Tools.OUTCOMES.value,
+        widget=forms.RadioSelect,
+        choices=[
+            (SharedLink.Tools.NONE.value, gettext_lazy("No tool calls")),
+            (SharedLink.Tools.OUTCOMES.value, gettext_lazy("Names and outcomes")),
+            (SharedLink.Tools.FULL.value, gettext_lazy("With arguments and results")),
+        ],
+        error_messages={"required": gettext_lazy("Choose what the link shows of tool calls.")},
+    )
+    includes_files = forms.BooleanField(
+        label=gettext_lazy("Include attached files"), required=False
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        members = gettext_lazy("People here: every member who is signed in")
+        anyone = gettext_lazy("Anyone with the link, without signing in")
+        choices = [(SharedLink.Audience.MEMBERS.value, members)]
+        if settings.SHARE_WITH_ANYONE:
+            choices.append((SharedLink.Audience.ANYONE.value, anyone))
+        cast(forms.ChoiceField, self.fields["audience"]).choices = choices
 
 
 class GuidanceForm(forms.Form):

@@ -246,6 +246,9 @@ MESSAGE_MAX_CHARACTERS = env.int("MESSAGE_MAX_CHARACTERS", default=100_000)
 # than this is too long for a message.
 DATA_UPLOAD_MAX_MEMORY_SIZE = max(2_500_000, 13 * MESSAGE_MAX_CHARACTERS)
 
+# --- links that show a chat to others ---------------------------------------------------------
+SHARE_WITH_ANYONE = env.bool("SHARE_WITH_ANYONE", default=False)
+
 # --- files that people add to a message ------------------------------------------------------
 FILE_MAX_BYTES = env.int("FILE_MAX_BYTES", default=20_000_000)
 MESSAGE_MAX_FILES = env.int("MESSAGE_MAX_FILES", default=10)
@@ -261,6 +264,8 @@ CONNECTIONS_MAX = env.int("CONNECTIONS_MAX", default=2_000)
 SOCKETS_PER_PERSON = env.int("SOCKETS_PER_PERSON", default=50)
 API_REQUESTS_PER_MINUTE = env.int("API_REQUESTS_PER_MINUTE", default=600)
 UPLOADS_PER_MINUTE = env.int("UPLOADS_PER_MINUTE", default=60)
+SHARED_REQUESTS_PER_MINUTE = env.int("SHARED_REQUESTS_PER_MINUTE", default=120)
+SHARED_COPIES_PER_MINUTE = env.int("SHARED_COPIES_PER_MINUTE", default=10)
 HEADER_SECONDS = env.float("HEADER_SECONDS", default=20)
 BODY_SECONDS = env.float("BODY_SECONDS", default=30)
 

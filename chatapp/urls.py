@@ -3,7 +3,7 @@
 from django.contrib import admin
 from django.urls import path
 
-from .views import health, metrics
+from .views import health, metrics, shared_chats
 from .views.account import (
     guidance,
     language,
@@ -11,6 +11,7 @@ from .views.account import (
     memory,
     own_services,
     service_sign_in,
+    shared_links,
     sign_in,
     tokens,
     usage,
@@ -98,6 +99,17 @@ urlpatterns = [
     path("c/<uuid:conversation_id>/export", export.export, name="export-chat"),
     path("c/<uuid:conversation_id>/print", export.print_chat, name="print-chat"),
     path("palette/", palette.palette, name="palette"),
+    path("c/<uuid:conversation_id>/share", shared_links.share, name="share-chat"),
+    path("shared-links/", shared_links.shared_links, name="shared-links"),
+    path("shared-links/<uuid:link_id>/update", shared_links.update, name="update-shared-link"),
+    path("shared-links/<uuid:link_id>/revoke", shared_links.revoke, name="revoke-shared-link"),
+    path("shared/<str:token>/", shared_chats.shared_chat, name="shared-chat"),
+    path(
+        "shared/<str:token>/files/<uuid:attachment_id>",
+        shared_chats.shared_file,
+        name="shared-file",
+    ),
+    path("shared/<str:token>/continue", shared_chats.continue_chat, name="continue-shared-chat"),
     path("search/", search.search, name="search"),
     path("messages/<uuid:message_id>/", search.open_message, name="open-message"),
     path("messages/<uuid:message_id>/text", search.read_message, name="message-text"),

@@ -171,6 +171,22 @@ ROUTES: dict[str, Route] = {
     "restore-chat": own_button(ids={"conversation_id": "deleted_chat"}),
     "export-chat": own_page(ids=CHAT),
     "print-chat": own_page(ids=CHAT),
+    "share-chat": own_page(
+        methods="GET HEAD POST",
+        ids={"conversation_id": "shared_chat"},
+        form=sent(audience="members", tools="full", days="7"),
+    ),
+    "shared-links": page(),
+    "update-shared-link": own_button(ids={"link_id": "shared_link"}),
+    "revoke-shared-link": own_button(ids={"link_id": "revoked_link"}),
+    # A link for people here: each member may open it and make a copy, nobody else.
+    "shared-chat": public(methods="GET HEAD", ids={"token": "shared_token"}, get=404),
+    "shared-file": public(
+        methods="GET HEAD",
+        ids={"token": "shared_token", "attachment_id": "attachment"},
+        get=404,
+    ),
+    "continue-shared-chat": page(methods="GET HEAD POST", ids={"token": "shared_token"}, post=302),
     "archived-chats": page(methods="GET"),
     "palette": page(methods="GET"),
     "search": page(

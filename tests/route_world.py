@@ -39,6 +39,7 @@ from chatapp.models import (
     Reminder,
     Review,
     SecondSignature,
+    SharedLink,
     SignInLink,
     StandIn,
     Summary,
@@ -49,6 +50,8 @@ from chatapp.models import (
     UsageOfDay,
 )
 from chatapp.rendering.pages import fragments
+from chatapp.sharing import links
+from chatapp.sharing.tokens import make_token
 from mcpconfig.models import Exchange, IdentityProvider, OAuthAttempt, Service, ToolDefinition
 
 from .chatapp.rendering.cards.test_question_form import form
@@ -232,6 +235,8 @@ def _ids_of_chats(owner: Member) -> dict[str, Any]:
     spare, deleted, edited, answered, switched, forked = (
         rows.turn(owner, Turn.State.DONE, text=MARK) for _ in range(6)
     )
+    shown_to_all = rows.turn(owner, Turn.State.DONE, text="Shared with all members")
+    shared, revoked = (_share(shown_to_all) for _ in range(2))
     waiting, taken, removed = (
         running.conversation.queued_messages.create(text=MARK, model=rows.MODEL) for _ in range(3)
     )
@@ -257,6 +262,10 @@ def _ids_of_chats(owner: Member) -> dict[str, Any]:
         "switched_message": switched.question_id,
         "spare_chat": spare.conversation_id,
         "deleted_chat": deleted.conversation_id,
+        "shared_chat": shown_to_all.conversation_id,
+        "shared_link": shared.pk,
+        "revoked_link": revoked.pk,
+        "shared_token": make_token(shared.pk),
         "failed_chat": failed.conversation_id,
         "running_chat": running.conversation_id,
         "queued_message": waiting.pk,
@@ -266,6 +275,16 @@ def _ids_of_chats(owner: Member) -> dict[str, Any]:
         "summary": summary.pk,
         "attachment": attachment.pk,
     }
+
+
+def _share(turn: Turn) -> SharedLink:
+    choices = links.Choices(
+        audience=SharedLink.Audience.MEMBERS,
+        tools=SharedLink.Tools.FULL,
+        includes_files=True,
+        days=None,
+    )
+    return links.create(turn.conversation, choices)
 
 
 def _ids_of_app(owner: Member) -> dict[str, Any]:

@@ -83,6 +83,10 @@ TERMS = (
         gettext_lazy("A connected MCP server that offers tools, with its address and credentials."),
     ),
     (
+        gettext_lazy("Shared link"),
+        gettext_lazy("Shows one chat to others, read-only, until it expires or is revoked."),
+    ),
+    (
         gettext_lazy("Task Result"),
         gettext_lazy(
             "One run of a background task, such as sending an email, and its error if it failed."

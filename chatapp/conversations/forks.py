@@ -65,39 +65,40 @@ def fork_chat(turn: Turn) -> Conversation:
     source = turn.conversation
     with transaction.atomic():
         intake.refuse_while_live(intake.lock_latest(source))
-        messages = _list_messages_up_to(turn.answer)
-        _refuse_messages_of_programs(messages)
+        messages = list_messages_up_to(turn.answer)
+        if has_messages_of_programs(messages):
+            sentence = _("This chat has messages from a program or an app, so it cannot be forked.")
+            raise Refused(sentence, 409)
         fork = _create_fork(turn, len(messages))
-        copies = _copy_messages(messages, fork)
+        copies = copy_messages(messages, fork)
         _copy_parts(turn, copies)
         _copy_switches(source, fork)
         intake.log_first_mode(fork)
     return fork
 
 
-def _list_messages_up_to(answer: Message) -> list[Message]:
-    """Return the messages from the first one to this answer, each following the one before."""
-    by_id = {each.pk: each for each in answer.conversation.messages.all()}
+def list_messages_up_to(last: Message) -> list[Message]:
+    """Return the messages from the first one to this one, each following the one before."""
+    by_id = {each.pk: each for each in last.conversation.messages.all()}
     found: list[Message] = []
-    current: uuid.UUID | None = answer.pk
+    current: uuid.UUID | None = last.pk
     while current is not None:
         found.append(by_id[current])
         current = found[-1].parent_id
     return found[::-1]
 
 
-def _refuse_messages_of_programs(messages: list[Message]) -> None:
-    """Raise Refused if a program or an app wrote one of these messages: its instructions and its
-    messages would look like the person's own in a fork."""
+def has_messages_of_programs(messages: list[Message]) -> bool:
+    """Return whether a program or an app wrote one of these messages: its instructions and its
+    messages would look like the person's own in a copy."""
     turns = Turn.objects.filter(answer__in=messages)
     answered = {each.answer_id: each for each in turns}
-    answers = [each for each in messages if each.role == Message.Role.ASSISTANT]
     is_fork = messages[0].conversation.forked_from is not None
-    for answer in answers:
-        turn = answered.get(answer.pk)
-        if turn.is_of_program if turn is not None else not is_fork:
-            sentence = _("This chat has messages from a program or an app, so it cannot be forked.")
-            raise Refused(sentence, 409)
+    return any(
+        turn.is_of_program if (turn := answered.get(each.pk)) is not None else not is_fork
+        for each in messages
+        if each.role == Message.Role.ASSISTANT
+    )
 
 
 def _create_fork(turn: Turn, length: int) -> Conversation:
@@ -117,11 +118,12 @@ def _create_fork(turn: Turn, length: int) -> Conversation:
         read_at=timezone.now(),
         forked_from=turn.answer_id,
         tainted_by=find_taint_of_chats([source.pk]),
+        is_shared_copy=source.is_shared_copy,
         last_seq=length,
     )
 
 
-def _copy_messages(messages: list[Message], fork: Conversation) -> dict[uuid.UUID, Message]:
+def copy_messages(messages: list[Message], fork: Conversation) -> dict[uuid.UUID, Message]:
     """Store a copy of each message, and return the copies by the id of the original."""
     # Nobody has this chat open yet, so its past needs no journal, only its order.
     copies: dict[uuid.UUID, Message] = {}

@@ -146,7 +146,9 @@ def _find_source(conversation: Conversation) -> ForkSource | None:
     owned = Conversation.filter_owned(conversation.owner)
     titles = owned.filter(messages=conversation.forked_from).values_list("title", flat=True)
     found = list(titles[:1])
-    return ForkSource(answer_id=conversation.forked_from, title=found[0]) if found else ForkSource()
+    if not found:
+        return ForkSource(is_shared=conversation.is_shared_copy)
+    return ForkSource(answer_id=conversation.forked_from, title=found[0])
 
 
 def load_changes_and_open_parts(

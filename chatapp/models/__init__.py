@@ -14,6 +14,7 @@ from .conversations.message_draft import MessageDraft
 from .conversations.notebook import Note
 from .conversations.plan import Plan
 from .conversations.queued_message import QueuedMessage
+from .conversations.shared_link import SharedLink, SharedLinkReader
 from .conversations.summary import Summary
 from .model_provider import ChatModel, ModelProvider
 from .people.access_token import AccessToken
@@ -66,6 +67,8 @@ __all__ = [
     "RemoteTask",
     "Review",
     "SecondSignature",
+    "SharedLink",
+    "SharedLinkReader",
     "SignInLink",
     "StandIn",
     "Step",

@@ -425,9 +425,10 @@ def find_before(turn: Turn, call: ToolCall, *, is_as_read: bool) -> Before:
     not changed since."""
     row: Any = call
     has_alike = row.has_alike or not is_as_read
+    has_taint = row.has_taint or turn.conversation.is_shared_copy
     return Before(
         identical_calls=count_earlier_calls(turn, call) if has_alike else 0,
-        tainted_by=find_taint_before(turn, call) if row.has_taint else "",
+        tainted_by=find_taint_before(turn, call) if has_taint else "",
     )
 
 
@@ -440,7 +441,11 @@ def count_earlier_calls(turn: Turn, call: ToolCall) -> int:
 
 def find_taint_before(turn: Turn, call: ToolCall, *, in_whole_chat: bool = False) -> str:
     """Return the service whose untrusted content the model had read when it asked for this call,
-    in this turn or in the whole chat with what it was forked from; empty if there is none."""
+    in this turn or in the whole chat with what it was forked from; empty if there is none. Another
+    person wrote the past of a shared copy, also what looks like this person's own messages, so it
+    counts in each turn."""
+    if turn.conversation.is_shared_copy:
+        return turn.conversation.tainted_by
     before, attached = Q(turn=turn, step__lt=call.step), Q(part__message=turn.question_id)
     if in_whole_chat:
         before |= Q(turn__conversation=turn.conversation_id) & ~Q(turn=turn)

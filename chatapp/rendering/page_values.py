@@ -269,10 +269,11 @@ class MessageView:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForkSource:
     """Where a fork comes from: the answer and the title of its chat, or neither if that chat no
-    longer exists."""
+    longer exists, or is another person's (`is_shared`)."""
 
     answer_id: uuid.UUID | None = None
     title: str = ""
+    is_shared: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -38,6 +38,7 @@ BUNDLES = {
         "css/log.css",
         "css/tokens.css",
         "css/export.css",
+        "css/shared.css",
     ],
     "css/workbench.css": ["css/results.css", "css/bench.css"],
     "js/countersign.js": [

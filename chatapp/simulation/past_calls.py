@@ -36,7 +36,7 @@ FIELDS = (
     *("state", "sent_at", "result__isnull", "tainted_by", "consent_id", "approval"),
     *("turn__created_at", "turn__conversation_id", "turn__question_id"),
     *("turn__conversation__owner_id", "turn__conversation__mode"),
-    "turn__conversation__tainted_by",
+    *("turn__conversation__tainted_by", "turn__conversation__is_shared_copy"),
 )
 Row = dict[str, Any]
 
@@ -195,7 +195,10 @@ class EarlierCalls:
                 self.chats.setdefault(self.chat, self.read)
             self.turn, self.chat = call["turn_id"], call["turn__conversation_id"]
             self.same = Counter()
-            self.read = self.tainted_by = known.attached.get(call["turn__question_id"], "")
+            attached = known.attached.get(call["turn__question_id"], "")
+            is_shared_copy = call["turn__conversation__is_shared_copy"]
+            copied = call["turn__conversation__tainted_by"] if is_shared_copy else ""
+            self.read = self.tainted_by = copied or attached
         elif call["step"] != self.step:
             self.tainted_by = self.read
         self.step = call["step"]

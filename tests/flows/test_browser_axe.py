@@ -39,6 +39,7 @@ PAGES = [
     "/search/?q=the",
     "/search/?q=the",
     "/tokens/",
+    "/shared-links/",
     "/stand-ins/",
     "/services/add/",
     "/services/own/garden/",

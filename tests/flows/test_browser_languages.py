@@ -25,6 +25,7 @@ PEOPLE: dict[str, list[str]] = {
             "/archived/",
             "/search/?q=the",
             "/tokens/",
+            "/shared-links/",
             "/language/",
             "/password/",
         ),

@@ -29,7 +29,8 @@ class Conversation(models.Model):
     the access token of the program that began it. `branched_seq` is the latest frame that brought
     another branch of the chat, 0 while it has only one. `forked_from` is the answer in another chat
     up to which a fork has copies, and `tainted_by` names the service whose untrusted content is in
-    them. `read_at` is the `active_at` that its person has seen, None if they have never opened it.
+    them. The whole past of a shared copy is untrusted: another person wrote it. `read_at` is the
+    `active_at` that its person has seen, None if they have never opened it.
     A temporary chat is in no list and no search, and a task removes it `TEMPORARY_KEPT` after it
     was last active.
     """
@@ -70,6 +71,7 @@ class Conversation(models.Model):
     tainted_by = models.CharField(
         _("untrusted content from"), max_length=100, blank=True, default="", db_default=""
     )
+    is_shared_copy = models.BooleanField(_("is a shared copy"), default=False, db_default=False)
     last_seq = models.PositiveBigIntegerField(_("last seq"), default=0)
     branched_seq = models.PositiveBigIntegerField(_("branched seq"), default=0, db_default=0)
     created_at = models.DateTimeField(_("created at"), auto_now_add=True)

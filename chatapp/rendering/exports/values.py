@@ -209,13 +209,12 @@ def describe_call(call: ToolCall, detail: ToolDetail) -> CallPart:
         sent_at=call.sent_at,
         finished_at=call.finished_at,
         lines=_describe_outcome(call, approval, review),
-        values=_describe_values(call) if detail == ToolDetail.FULL else None,
+        values=describe_values(call) if detail == ToolDetail.FULL else None,
     )
 
 
 def _describe_copied_call(copied: CopiedCall, detail: ToolDetail) -> CallPart:
     """A fork has no approval and no times of a call that its first chat made."""
-    values, result = results.build_copied_pieces(copied, "")
     return CallPart(
         id=copied.call_id,
         tool_id=copied.tool_id,
@@ -229,11 +228,14 @@ def _describe_copied_call(copied: CopiedCall, detail: ToolDetail) -> CallPart:
         sent_at=None,
         finished_at=None,
         lines=(call_values.describe_copied_state(copied),),
-        values=CallValues(
-            arguments=read_html(values.text), pieces=(_describe_piece(result, None),), error=""
-        )
-        if detail == ToolDetail.FULL
-        else None,
+        values=describe_copied_values(copied) if detail == ToolDetail.FULL else None,
+    )
+
+
+def describe_copied_values(copied: CopiedCall) -> CallValues:
+    values, result = results.build_copied_pieces(copied, "")
+    return CallValues(
+        arguments=read_html(values.text), pieces=(_describe_piece(result, None),), error=""
     )
 
 
@@ -271,7 +273,8 @@ def _describe_outcome(
     return tuple(" ".join(line.split()) for line in lines if line.strip())
 
 
-def _describe_values(call: ToolCall) -> CallValues:
+def describe_values(call: ToolCall) -> CallValues:
+    """Return the arguments and the result of a call as its page shows them."""
     structured = (call.result or {}).get("structured")
     return CallValues(
         arguments=mask_secrets_in_json(call.arguments),

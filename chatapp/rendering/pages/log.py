@@ -24,6 +24,7 @@ from chatapp.models import (
     PolicyRule,
     PolicyTest,
     SecondSignature,
+    SharedLink,
     StandIn,
     ToolCall,
     ToolLimit,
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
 Kind = LogEntry.Kind
 SCOPES: "dict[str, StrOrPromise]" = dict(Consent.Scope.choices)
 STATES: "dict[str, StrOrPromise]" = dict(ToolCall.State.choices)
+AUDIENCES: "dict[str, StrOrPromise]" = dict(SharedLink.Audience.choices)
+SHARED_TOOLS: "dict[str, StrOrPromise]" = dict(SharedLink.Tools.choices)
 VERDICTS = {
     "worked": gettext_lazy("It worked."),
     "did-not": gettext_lazy("It did not work."),
@@ -138,6 +141,8 @@ def _describe_outcome(kind: str, data: dict[str, Any]) -> str:
             return _describe_grantor(data["granted_by"])
         case Kind.MODE:
             return str(MODES[data["mode"]])
+        case Kind.SHARE_MADE | Kind.SHARE_UPDATED | Kind.SHARE_OPENED | Kind.SHARE_REVOKED:
+            return _describe_link(data)
         case Kind.RESOLVED:
             return str(VERDICTS.get(data["verdict"], data["verdict"]))
         case Kind.ENDED | Kind.TRIAL_ENDED:
@@ -152,6 +157,12 @@ def _describe_outcome(kind: str, data: dict[str, Any]) -> str:
             return _describe_change(kind, data)
     scope = str(data.get("scope") or "")
     return str(data.get("reason") or SCOPES.get(scope, scope))
+
+
+def _describe_link(data: dict[str, Any]) -> str:
+    """Return who may open a shared link, and what it shows of tool calls."""
+    audience = AUDIENCES.get(data["audience"], data["audience"])
+    return capfirst(f"{audience}; {SHARED_TOOLS.get(data['tools'], data['tools'])}")
 
 
 def _describe_grantor(granted_by: str) -> str:

@@ -42,12 +42,12 @@ def attachment_content(
     """Return the bytes of one part of an attachment."""
     found = Attachment.of(request.user, attachment_id)
     if found.is_own_file and index == 0:
-        return _build_file_response(found, save="save" in request.GET)
+        return build_file_response(found, save="save" in request.GET)
     part = get_piece(found.contents, index)
     return build_bytes_response(part.get("blob"), save="save" in request.GET)
 
 
-def _build_file_response(found: Attachment, *, save: bool) -> HttpResponse:
+def build_file_response(found: Attachment, *, save: bool) -> HttpResponse:
     """Return a person's own file: a picture is shown, any other file is saved under its name."""
     file = get_object_or_404(File, pk=found.pk)
     headers = dict(BYTES_HEADERS)

@@ -156,6 +156,11 @@ def strangers_attachments() -> None:
     rule("allow", levels=["medium"])
 
 
+def copies_of_shared_chats() -> None:
+    Conversation.objects.update(is_shared_copy=True, tainted_by="chat shared by Mara")
+    rule("allow", levels=["medium"])
+
+
 @pytest.mark.parametrize(
     ("change", "would"),
     [
@@ -165,6 +170,7 @@ def strangers_attachments() -> None:
         (limit, (2, 7, 0)),
         (strangers_words, (3, 6, 0)),
         (strangers_attachments, (3, 6, 0)),
+        (copies_of_shared_chats, (3, 6, 0)),
     ],
 )
 def test_what_counts_for_a_call_counts_here(

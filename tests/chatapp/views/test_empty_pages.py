@@ -23,6 +23,7 @@ def open_page(client: Client, address: str) -> Element:
         ("/memory/", "No memories yet."),
         ("/archived/", "No archived chats."),
         ("/tokens/", "No access tokens yet."),
+        ("/shared-links/", "No active links."),
         ("/usage/", "No usage this month."),
         ("/services/", "You have no services yet."),
     ],

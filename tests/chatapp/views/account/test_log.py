@@ -105,6 +105,7 @@ ENOUGH = {
     "tool": "t", "service": "s", "effect": "ask", "reason": "r", "verdict": "worked",
     "state": "failed", "error": {"message": "m"}, "action": "accept", "act": "added",
     "changed": {"owner_id": {}}, "scope": "always", "granted_by": "policy", "mode": "plan",
+    "audience": "members", "tools": "full",
 }  # fmt: skip
 
 

@@ -1,0 +1,80 @@
+"""What a shared link shows: the messages of its chat up to its last one, as they were then."""
+
+import uuid
+from collections import defaultdict
+from collections.abc import Sequence
+
+from django.db.models import QuerySet
+from django.http import Http404
+
+from chatapp.context.withheld_results import is_visible_to_model
+from chatapp.conversations.exports import ROWS_AT_ONCE
+from chatapp.conversations.forks import list_messages_up_to
+from chatapp.live.page_view import CALL_RELATIONS
+from chatapp.models import Attachment, Message, Part, SharedLink, Turn
+from chatapp.rendering.exports.shared_chat import (
+    Inclusion,
+    SharedMessage,
+    SharedPart,
+    describe_ending,
+    describe_shared_part,
+)
+from chatapp.rendering.exports.values import ToolDetail
+
+CALLS = (Part.Kind.TOOL_CALL, Part.Kind.COPIED_CALL)
+SHOWN = (Part.Kind.TEXT, Part.Kind.FILE, Part.Kind.SOURCES, *CALLS)
+
+
+def list_messages(link: SharedLink) -> list[Message]:
+    """Return the messages of the link in order, whichever branch its chat shows now."""
+    last = link.last_message
+    last.conversation = link.conversation
+    return list_messages_up_to(last)
+
+
+def describe_messages(link: SharedLink, messages: Sequence[Message]) -> list[SharedMessage]:
+    """Return these messages of the link with what it includes."""
+    included = Inclusion(
+        detail=ToolDetail(link.tools), has_files=link.includes_files, until=link.taken_at
+    )
+    described: dict[uuid.UUID, list[SharedPart]] = defaultdict(list)
+    for part in _select_parts(link, messages).iterator(ROWS_AT_ONCE):
+        call = part.tool_call
+        is_withheld = call is not None and not is_visible_to_model(call)
+        shared = describe_shared_part(part, included, is_withheld=is_withheld)
+        if shared is not None:
+            described[part.message_id].append(shared)
+    turns = Turn.objects.filter(answer__in=messages).values_list("answer_id", "state")
+    states = dict(turns)
+    return [
+        SharedMessage(
+            id=message.pk,
+            role="user" if message.role == Message.Role.USER else "assistant",
+            created_at=message.created_at,
+            parts=tuple(described[message.pk]),
+            ending=describe_ending(states.get(message.pk, "")),
+        )
+        for message in messages
+    ]
+
+
+def find_file(link: SharedLink, attachment_id: uuid.UUID) -> Attachment:
+    """Return a file that the link shows, or raise 404."""
+    found = _filter_files(link, list_messages(link)).filter(pk=attachment_id).first()
+    if not link.includes_files or found is None:
+        raise Http404("No such file.")
+    return found
+
+
+def _filter_files(link: SharedLink, messages: Sequence[Message]) -> QuerySet[Attachment]:
+    return Attachment.objects.filter(part__message__in=messages, part__lte=link.last_part)
+
+
+def _select_parts(link: SharedLink, messages: Sequence[Message]) -> QuerySet[Part]:
+    kinds = SHOWN if link.tools != SharedLink.Tools.NONE else set(SHOWN) - set(CALLS)
+    parts = Part.objects.filter(message__in=messages, pk__lte=link.last_part, kind__in=kinds)
+    calls = (f"tool_call__{name}" for name in (*CALL_RELATIONS, "turn"))
+    left_out = ["opaque", "attachment__contents", "tool_call__service__discovery"]
+    if link.tools == SharedLink.Tools.NONE:
+        return parts.select_related("attachment").defer(*left_out[:2]).order_by("step", "position")
+    return parts.select_related("attachment", *calls).defer(*left_out).order_by("step", "position")

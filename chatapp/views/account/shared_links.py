@@ -1,0 +1,129 @@
+"""The links to chats of a person: the page of one chat that creates them, and the page of all."""
+
+import uuid
+from dataclasses import dataclass
+
+from django.conf import settings
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+
+from chatapp.forms import ShareForm
+from chatapp.models import Conversation, SharedLink
+from chatapp.people.refused import Refused
+from chatapp.sharing import links
+from chatapp.sharing.tokens import build_address
+from chatapp.views.access import MemberRequest, for_members
+from chatapp.views.chat.conversations import build_sidebar_context
+
+MAX_SHOWN = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkLine:
+    """A link as a list shows it. `is_new` was just created; `is_behind`: its chat shows something
+    else now; `is_limited`: it is for anyone, which the server does not allow any more."""
+
+    link: SharedLink
+    address: str
+    is_new: bool = False
+    is_behind: bool = False
+    is_limited: bool = False
+
+
+@for_members("GET", "HEAD", "POST")
+def share(request: MemberRequest, conversation_id: uuid.UUID) -> HttpResponse:
+    """Show the links to a chat; a POST creates one."""
+    conversation = Conversation.of(request.user, conversation_id)
+    if request.method != "POST":
+        return _render_chat_page(request, conversation, ShareForm())
+    form = ShareForm(request.POST)
+    if not form.is_valid():
+        return _render_chat_page(request, conversation, form, status=422)
+    chosen = form.cleaned_data
+    choices = links.Choices(
+        audience=SharedLink.Audience(chosen["audience"]),
+        tools=SharedLink.Tools(chosen["tools"]),
+        includes_files=chosen["includes_files"],
+        days=chosen["days"],
+    )
+    try:
+        made = links.create(conversation, choices)
+    except Refused as refused:
+        return _render_chat_page(request, conversation, form, refused)
+    address = redirect("share-chat", conversation.pk)
+    address["Location"] += f"?made={made.pk}#link-{made.pk}"
+    return address
+
+
+@for_members("GET", "HEAD")
+def shared_links(request: MemberRequest) -> HttpResponse:
+    mine = SharedLink.filter_owned(request.user)[:MAX_SHOWN]
+    lines = [_build_line(each) for each in mine]
+    context = {**_divide(lines), **build_sidebar_context(request.user, "")}
+    return render(request, "chat/shared_links.html", context)
+
+
+@for_members("POST")
+def update(request: MemberRequest, link_id: uuid.UUID) -> HttpResponse:
+    """Let a link show the chat as it is now."""
+    link = SharedLink.of(request.user, link_id)
+    try:
+        links.update(link)
+    except Refused as refused:
+        return _render_chat_page(request, link.conversation, ShareForm(), refused)
+    address = redirect("share-chat", link.conversation_id)
+    address["Location"] += f"#link-{link.pk}"
+    return address
+
+
+@for_members("POST")
+def revoke(request: MemberRequest, link_id: uuid.UUID) -> HttpResponse:
+    """End a link, and go back to the page with the button: that of the chat, or of all links."""
+    link = SharedLink.of(request.user, link_id)
+    links.revoke(link)
+    if request.POST.get("page") == "all":
+        return redirect("shared-links")
+    return redirect("share-chat", link.conversation_id)
+
+
+def _render_chat_page(
+    request: MemberRequest,
+    conversation: Conversation,
+    form: ShareForm,
+    refused: Refused | None = None,
+    *,
+    status: int = 200,
+) -> HttpResponse:
+    made = request.GET.get("made", "")
+    mine = list(SharedLink.filter_owned(request.user).filter(conversation=conversation))
+    outdated = links.list_outdated(conversation, mine)
+    lines = [
+        _build_line(each, is_new=str(each.pk) == made, is_behind=each.pk in outdated)
+        for each in mine
+    ]
+    context = {
+        "conversation": conversation,
+        "form": form,
+        "problem": refused.sentence if refused else "",
+        **_divide(lines),
+        **build_sidebar_context(request.user, str(conversation.pk)),
+    }
+    status = refused.status if refused else status
+    return render(request, "chat/share.html", context, status=status)
+
+
+def _build_line(link: SharedLink, *, is_new: bool = False, is_behind: bool = False) -> LinkLine:
+    return LinkLine(
+        link=link,
+        address=build_address(link.pk),
+        is_new=is_new,
+        is_behind=is_behind,
+        is_limited=link.is_for_anyone and not settings.SHARE_WITH_ANYONE,
+    )
+
+
+def _divide(lines: list[LinkLine]) -> dict[str, list[LinkLine]]:
+    return {
+        "open": [line for line in lines if not line.link.has_ended],
+        "ended": [line for line in lines if line.link.has_ended],
+    }
