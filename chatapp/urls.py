@@ -24,6 +24,7 @@ from .views.chat import (
     drafts,
     export,
     feedback,
+    fill_in,
     forks,
     mentions,
     message_queue,
@@ -37,6 +38,7 @@ from .views.chat import (
     tool_menu,
     versions,
 )
+from .views.presets import assistants, saved_prompts
 
 handler500 = "chatapp.views.errors.answer_error"
 
@@ -98,6 +100,19 @@ urlpatterns = [
     path("messages/<uuid:message_id>/", search.open_message, name="open-message"),
     path("messages/<uuid:message_id>/text", search.read_message, name="message-text"),
     path("archived/", chat_list.archived, name="archived-chats"),
+    path("assistants/", assistants.assistants, name="assistants"),
+    path("assistants/new/", assistants.add, name="add-assistant"),
+    path("assistants/<uuid:assistant_id>/edit/", assistants.edit, name="edit-assistant"),
+    path(
+        "assistants/<uuid:assistant_id>/duplicate",
+        assistants.duplicate,
+        name="duplicate-assistant",
+    ),
+    path("assistants/<uuid:assistant_id>/delete", assistants.delete, name="delete-assistant"),
+    path("prompts/", saved_prompts.prompts, name="prompts"),
+    path("prompts/new/", saved_prompts.add, name="add-prompt"),
+    path("prompts/<uuid:prompt_id>/edit/", saved_prompts.edit, name="edit-prompt"),
+    path("prompts/<uuid:prompt_id>/delete", saved_prompts.delete, name="delete-prompt"),
     path("draft/", drafts.keep, name="draft"),
     path("sidebar/", conversations.sidebar_list, name="sidebar"),
     path("approvals/", inbox.approvals, name="approvals"),
@@ -134,6 +149,10 @@ urlpatterns = [
     path("attach/prompt", prompts.show_form, name="attach-prompt"),
     path("attach/fill", prompts.fill, name="attach-fill"),
     path("attach/use", prompts.use, name="attach-use"),
+    path("attach/saved", fill_in.list_saved, name="attach-saved"),
+    path("attach/saved/form", fill_in.show_form, name="attach-saved-form"),
+    path("attach/saved/fill", fill_in.fill, name="attach-saved-fill"),
+    path("attach/starter", fill_in.show_starter, name="attach-starter"),
     path("attach/typed", mentions.suggest, name="attach-typed"),
     path(
         "approvals/<uuid:call_id>/do-not-sign-in",

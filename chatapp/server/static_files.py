@@ -36,6 +36,7 @@ BUNDLES = {
         "css/log.css",
         "css/tokens.css",
         "css/export.css",
+        "css/presets.css",
     ],
     "css/workbench.css": ["css/results.css", "css/bench.css"],
     "js/countersign.js": [
