@@ -1,11 +1,12 @@
 """What the galleries of assistants and of saved prompts share: search, filter and sections."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from django.contrib.auth.models import Group
 from django.db.models import Q, QuerySet
+from django.db.models.functions import Lower
 from django.utils.translation import gettext as _
 
 from chatapp.models import Member
@@ -48,10 +49,10 @@ class Gallery(Generic[Row]):
 
 
 def build_gallery(
-    person: Member, rows: "QuerySet[Row]", columns: Iterable[str], query: str, show: str
+    person: Member, rows: "QuerySet[Row]", columns: Sequence[str], query: str, show: str
 ) -> Gallery[Row]:
-    """Return those of the rows that have all words of the query in one of these columns, by who can
-    use them. `show` limits them to the person's own, a group's or those for everyone."""
+    """Return those of the rows that have all words of the query in these columns, by who can use
+    them, in the order of the first column. `show` limits them to the person's own, a group's or those for everyone."""
     groups = list(person.groups.order_by("name"))
     labels = {
         "mine": _("Mine"),
@@ -65,7 +66,7 @@ def build_gallery(
             found |= match_any(column, [word])
         rows = rows.filter(found)
     rows = rows.filter(_match_shown(person, show)).select_related("owner", "group")
-    listed = list(rows[: MAX_SHOWN + 1])
+    listed = list(rows.order_by(Lower(columns[0]), "pk")[: MAX_SHOWN + 1])
     filters = [
         Filter(value=value, label=label, is_current=value == show)
         for value, label in {"": _("All"), **labels}.items()
