@@ -52,7 +52,8 @@ def build_gallery(
     person: Member, rows: "QuerySet[Row]", columns: Sequence[str], query: str, show: str
 ) -> Gallery[Row]:
     """Return those of the rows that have all words of the query in these columns, by who can use
-    them, in the order of the first column. `show` limits them to the person's own, a group's or those for everyone."""
+    them, in the order of the first column. `show` limits them to the person's own, to those of a
+    group or to those for everyone."""
     groups = list(person.groups.order_by("name"))
     labels = {
         "mine": _("Mine"),
