@@ -45,7 +45,12 @@ def list_titles(client: Client, query: str = "") -> list[str]:
 
 
 def save(client: Client, address: str, **values: Any) -> HttpResponse:
-    fields = {"title": "Greeting", "text": "Hello, {{name}}", "who": "owner", **values}
+    fields: dict[str, Any] = {
+        "title": "Greeting",
+        "text": "Hello, {{name}}",
+        "who": "owner",
+        **values,
+    }
     answer: Any = client.post(address, fields)
     return answer  # type: ignore[no-any-return]
 
@@ -59,7 +64,7 @@ def step(client: Client, path: str, /, htmx: bool = True, **values: Any) -> Elem
     return parse(post(client, path, htmx, **values).content.decode())
 
 
-def fill_in(**values: str) -> dict[str, str]:
+def fill_in(**values: str) -> dict[str, Any]:
     return {f"value-{name}": value for name, value in values.items()}
 
 
@@ -74,7 +79,7 @@ def test_prompts_are_for_their_owner_a_group_or_everyone(
 ) -> None:
     group = Group.objects.create(name="Writers")
     owner.groups.add(group)
-    choice = {"saved": str(prompt.pk)}
+    choice: dict[str, Any] = {"saved": str(prompt.pk)}
 
     def may_use(client: Client) -> bool:
         assert (post(client, "saved/form", **choice).status_code == 200) == bool(
@@ -156,7 +161,7 @@ def test_a_person_has_at_most_so_many(
 def test_a_prompt_is_filled_in_and_follows_what_was_typed(
     owner_client: Client, prompt: SavedPrompt
 ) -> None:
-    choice = {"saved": str(prompt.pk), "text": "Dear all,"}
+    choice: dict[str, Any] = {"saved": str(prompt.pk), "text": "Dear all,"}
     page = step(owner_client, "saved", **choice)
     assert [each.one("b").text for each in page.one("ul", class_="offers").all("li")] == [
         "Weekly report"
@@ -169,7 +174,7 @@ def test_a_prompt_is_filled_in_and_follows_what_was_typed(
     assert filled.one("button", class_="btn primary")["data-fill"] == text
     # Without JavaScript, the same step leads to the box.
     page = step(owner_client, "saved/fill", htmx=False, **choice, **fill_in(week="12", team="Ops"))
-    sent = {
+    sent: dict[str, Any] = {
         each["name"]: each.attributes.get("value", "")
         for each in page.one("form", action="/attach/use").all("input")
     }
@@ -181,7 +186,7 @@ def test_a_prompt_is_filled_in_and_follows_what_was_typed(
 def test_missing_and_long_values_are_refused_with_what_was_entered(
     owner_client: Client, prompt: SavedPrompt
 ) -> None:
-    choice = {"saved": str(prompt.pk)}
+    choice: dict[str, Any] = {"saved": str(prompt.pk)}
     page = step(owner_client, "saved/fill", **choice, **fill_in(week="12", team=" "))
     assert "Fill in: team" in page.text
     assert page.one("textarea", name="value-week").text == "12"
@@ -201,13 +206,13 @@ def test_a_prompt_of_the_list_follows_the_draft_that_is_stored(
     listed = read(owner_client, f"/prompts/?chat={chat.pk}").one(
         "form", action="/attach/saved/form"
     )
-    fields = {each["name"]: each["value"] for each in listed.all("input")}
+    fields: dict[str, Any] = {each["name"]: each["value"] for each in listed.all("input")}
     assert fields["chat"] == str(chat.pk)
     page = step(owner_client, "saved/form", htmx=False, **fields)
     assert page.one("textarea", name="prompt_text").text == "In the chat Good night."
     page = step(owner_client, "saved/form", htmx=False, saved=str(saved.pk), from_list="yes")
     assert page.one("textarea", name="prompt_text").text == "A new chat Good night."
-    sent = {
+    sent: dict[str, Any] = {
         each["name"]: each.attributes.get("value", "")
         for each in page.one("form", action="/attach/use").all("input")
     }
@@ -220,7 +225,7 @@ def test_another_persons_chat_is_not_found(
 ) -> None:
     share(prompt, Audience.EVERYONE)
     chat = rows.turn(owner, Turn.State.DONE).conversation
-    fields = {"saved": str(prompt.pk), "from_list": "yes", "chat": str(chat.pk)}
+    fields: dict[str, Any] = {"saved": str(prompt.pk), "from_list": "yes", "chat": str(chat.pk)}
     assert post(stranger_client, "saved/form", **fields).status_code == 404
     assert post(stranger_client, "saved", chat=str(chat.pk)).status_code == 404
     listed = read(stranger_client, f"/prompts/?chat={chat.pk}")
@@ -242,7 +247,10 @@ def test_a_slash_suggests_saved_prompts_before_services(
         assert names == found, typed
     assert "Weekly report" not in step(stranger_client, "typed", text="/week").text
     # What was typed to find the prompt is replaced.
-    text = fill_in(week="12", team="Ops") | {"saved": str(prompt.pk), "text": "/week"}
+    text: dict[str, Any] = fill_in(week="12", team="Ops") | {
+        "saved": str(prompt.pk),
+        "text": "/week",
+    }
     filled = step(owner_client, "saved/fill", **text)
     assert filled.one("button", class_="btn primary")["data-fill"] == "Report on 12 for Ops."
 
@@ -263,7 +271,11 @@ def test_characters_that_nobody_sees_are_left_out_of_the_texts_of_others(
 def test_a_starter_fills_the_box_and_keeps_the_assistant(
     owner_client: Client, review: Assistant
 ) -> None:
-    fields = {"assistant": str(review.pk), "assistant_version": review.version, "text": "Hi"}
+    fields: dict[str, Any] = {
+        "assistant": str(review.pk),
+        "assistant_version": review.version,
+        "text": "Hi",
+    }
     page = step(owner_client, "starter", htmx=False, starter="1", **fields)
     assert page.one("textarea", id="message").text == "Hi Draft the review"
     assert page.one("input", name="assistant")["value"] == str(review.pk)
@@ -280,11 +292,11 @@ def test_a_starter_fills_the_box_and_keeps_the_assistant(
 def test_a_starter_of_somebody_else_or_none_is_not_found(
     owner_client: Client, stranger_client: Client, review: Assistant
 ) -> None:
-    fields = {"assistant": str(review.pk), "starter": "1"}
+    fields: dict[str, Any] = {"assistant": str(review.pk), "starter": "1"}
     assert post(stranger_client, "starter", **fields).status_code == 404
     assert post(stranger_client, "saved/fill", **fields).status_code == 404
     for number in ("0", "3", "-1", "x", "9" * 30, ""):
-        wrong = fields | {"starter": number}
+        wrong: dict[str, Any] = fields | {"starter": number}
         assert post(owner_client, "starter", **wrong).status_code == 404
     for saved in ("", "x", str(uuid.uuid4())):
         assert post(owner_client, "saved/form", saved=saved).status_code == 404
