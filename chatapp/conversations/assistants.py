@@ -19,6 +19,8 @@ from chatapp.models.conversations.conversation import MAX_INSTRUCTIONS_CHARACTER
 from chatapp.models.presets.assistant import ASSISTANTS_PER_PERSON, NAME_CHARACTERS
 from chatapp.models.presets.sharing import Audience
 from chatapp.people.refused import Refused
+from chatapp.providers.access.model_choice import choose_model
+from chatapp.providers.events import ProviderError
 from mcpconfig.models import Service
 
 from .variables import VARIABLE_CHARACTERS, fill_variables, list_missing, list_variables
@@ -75,10 +77,18 @@ def find_services(person: Member, assistant: Assistant) -> ServicesOfAssistant:
     )
 
 
+def may_use_model(person: Member, model: str) -> bool:
+    try:
+        choose_model(model, person)
+    except ProviderError:
+        return False
+    return True
+
+
 def load_start(person: Member, choice: AssistantChoice) -> ChatStart:
     """Return what the new chat takes over, inside the transaction that creates it. Raises
     AssistantRefused, also if the assistant changed after the person had read it."""
-    rows = Assistant.filter_usable(person).select_for_update(of=("self",))
+    rows = Assistant.filter_usable(person).select_for_update(of=("self",), no_key=True)
     assistant = rows.filter(pk=choice.assistant_id).first()
     if assistant is None:
         raise AssistantRefused(str(GONE), status=409)
@@ -153,8 +163,8 @@ def find_assistant_of(conversation: Conversation) -> Assistant | None:
 
 @transaction.atomic
 def duplicate(person: Member, source: Assistant) -> Assistant:
-    """Return a copy that belongs to this person, for them alone. It has only the services that they
-    may use. Raises Refused if they have as many as they may have."""
+    """Return a copy that belongs to this person, for them alone. It has only the services and the
+    model that they may use. Raises Refused if they have as many as they may have."""
     check_number(person)
     services = find_services(person, source).used or []
     name = _("Copy of %(name)s") % {"name": source.name}
@@ -162,7 +172,7 @@ def duplicate(person: Member, source: Assistant) -> Assistant:
         owner=person,
         name=name[:NAME_CHARACTERS],
         description=source.description,
-        model=source.model,
+        model=source.model if may_use_model(person, source.model) else "",
         effort=source.effort,
         mode=source.mode,
         uses_tools=source.uses_tools,
@@ -173,6 +183,12 @@ def duplicate(person: Member, source: Assistant) -> Assistant:
     )
     copy.services.set(services)
     return copy
+
+
+def check_exists(assistant: Assistant) -> None:
+    """Raise Refused if the assistant was deleted meanwhile. Locks it until the commit."""
+    if not Assistant.objects.select_for_update().filter(pk=assistant.pk).exists():
+        raise Refused(_("The assistant was deleted meanwhile."), 409)
 
 
 def check_number(person: Member) -> None:

@@ -27,6 +27,12 @@ def suggest_prompts(person: Member, beginning: str) -> list[SavedPrompt]:
     return list(found[:SUGGESTED_PROMPTS])
 
 
+def check_exists(prompt: SavedPrompt) -> None:
+    """Raise Refused if the prompt was deleted meanwhile. Locks it until the commit."""
+    if not SavedPrompt.objects.select_for_update().filter(pk=prompt.pk).exists():
+        raise Refused(_("The prompt was deleted meanwhile."), 409)
+
+
 def check_number(person: Member) -> None:
     """Raise Refused if this person has as many prompts as they may have. Locks the person until
     the commit, so that concurrent requests do not exceed the limit."""

@@ -7,14 +7,9 @@ from dataclasses import dataclass
 from django.http import HttpRequest
 from django.utils.safestring import SafeString
 
-from chatapp.conversations.assistants import AssistantChoice, find_services
-from chatapp.conversations.variables import (
-    VARIABLE_CHARACTERS,
-    list_variables,
-)
+from chatapp.conversations.assistants import AssistantChoice, find_services, may_use_model
+from chatapp.conversations.variables import list_variables
 from chatapp.models import Assistant, Member
-from chatapp.providers.access.model_choice import choose_model
-from chatapp.providers.events import ProviderError
 from chatapp.rendering.hidden_characters import draw_look_alikes
 from chatapp.tools.catalogue import strip_hidden
 
@@ -48,7 +43,6 @@ class StartView:
     services: tuple[str, ...] | None
     left_out: tuple[str, ...]
     lacks_model: bool
-    most_characters: int = VARIABLE_CHARACTERS
 
     @property
     def starters(self) -> list[tuple[str, bool]]:
@@ -77,14 +71,6 @@ def build_start_view(
         left_out=tuple(map(str, services.left_out)),
         lacks_model=bool(assistant.model) and not may_use_model(person, assistant.model),
     )
-
-
-def may_use_model(person: Member, model: str) -> bool:
-    try:
-        choose_model(model, person)
-    except ProviderError:
-        return False
-    return True
 
 
 def read_choice(request: HttpRequest) -> AssistantChoice | None:

@@ -143,7 +143,7 @@ def _render_form(
         Field(ref="", name=name, value=values.get(name, ""), is_required=True)
         for name in list_variables(saved.text)
     ]
-    shown = {"saved": saved, "fields": fields, "most_characters": VALUE_CHARACTERS}
+    shown = {"saved": saved, "fields": fields}
     return render_step(request, "variables", shown | context, problem)
 
 

@@ -12,8 +12,6 @@ from django.urls import reverse
 from chatapp.conversations import assistants as saved
 from chatapp.conversations.variables import list_variables
 from chatapp.models import Assistant
-from chatapp.models.conversations.conversation import MAX_INSTRUCTIONS_CHARACTERS
-from chatapp.models.presets.assistant import STARTER_CHARACTERS
 from chatapp.people.refused import Refused
 from chatapp.views.access import MemberRequest, for_members
 from chatapp.views.chat.conversations import build_sidebar_context
@@ -73,6 +71,8 @@ def _handle_form(request: MemberRequest, row: Assistant | None) -> HttpResponse:
 def _save(request: MemberRequest, form: AssistantForm) -> Assistant:
     if form.row is None:
         saved.check_number(request.user)
+    else:
+        saved.check_exists(form.row)
     return form.save()
 
 
@@ -84,8 +84,6 @@ def _render_form(
         "form": form,
         "edited": row,
         "variables": list_variables(text),
-        "most_instructions": MAX_INSTRUCTIONS_CHARACTERS,
-        "most_starter": STARTER_CHARACTERS,
     }
     return _render_gallery(request, context, 422 if form.is_bound else 200)
 

@@ -23,15 +23,22 @@ from chatapp.models.presets.sharing import Audience, SharedRow, list_audiences
 from chatapp.providers.access.model_choice import choose_model
 from chatapp.providers.events import ProviderError
 from chatapp.providers.request import DEFAULT_EFFORT, EFFORTS, read_effort
+from chatapp.tools.catalogue import strip_hidden
 from chatapp.views.chat.model_button import build_model_pick
 from mcpconfig.models import Service
 
 TOO_LONG = gettext_lazy("This text has %(show_value)d characters. The limit is %(limit_value)d.")
+NOT_LISTED = gettext_lazy("Saved, but not in your list")
 OWN_CHOICE = gettext_lazy("Each person’s own choice")
 
 
 def build_limited_field(most: int, **more: Any) -> TypedField:
     return TypedField(max_length=most, error_messages={"max_length": TOO_LONG}, **more)
+
+
+def clean_line(text: str) -> str:
+    """Return the text on one line, without characters that nobody sees."""
+    return " ".join(strip_hidden(text).split())
 
 
 class SharedForm(forms.Form):
@@ -111,10 +118,16 @@ class AssistantForm(SharedForm):
             (provider, [(each.id, each.label) for each in models])
             for provider, models in pick.groups
         ]
+        if kept and pick.offered is None:
+            # The list of a chat names the group after the chat.
+            groups[-1] = (str(NOT_LISTED), groups[-1][1])
         return [("", OWN_CHOICE), *groups]
 
     def clean_name(self) -> str:
-        return " ".join(str(self.cleaned_data["name"]).split())
+        return clean_line(self.cleaned_data["name"])
+
+    def clean_description(self) -> str:
+        return clean_line(self.cleaned_data["description"])
 
     def clean_model(self) -> str:
         model: str = self.cleaned_data["model"]
@@ -225,7 +238,7 @@ class SavedPromptForm(SharedForm):
         self.row = row
 
     def clean_title(self) -> str:
-        return " ".join(str(self.cleaned_data["title"]).split())
+        return clean_line(self.cleaned_data["title"])
 
     def clean_text(self) -> str:
         text: str = self.cleaned_data["text"]

@@ -62,6 +62,8 @@ def _handle_form(request: MemberRequest, row: SavedPrompt | None) -> HttpRespons
 def _save(request: MemberRequest, form: SavedPromptForm) -> SavedPrompt:
     if form.row is None:
         saved.check_number(request.user)
+    else:
+        saved.check_exists(form.row)
     return form.save()
 
 
