@@ -1,17 +1,21 @@
 """Assistants: who sees, changes and starts them, and what a chat takes over."""
 
 import uuid
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from django.contrib.auth.models import Group
-from django.http import HttpResponse
-from django.test import Client
+from django.http import HttpResponse, QueryDict
+from django.test import Client, RequestFactory
 
 from chatapp.conversations import chat_list, forks
 from chatapp.models import Assistant, ChatModel, Conversation, Member, ModelProvider, Turn
 from chatapp.models.presets import assistant as limits
 from chatapp.models.presets.sharing import Audience
+from chatapp.people.refused import Refused
+from chatapp.views.access import MemberRequest
+from chatapp.views.presets import assistants
+from chatapp.views.presets.forms import AssistantForm
 from mcpconfig.models import Service
 from tests.conftest import signed_in
 from tests.dom_tree import Element, parse
@@ -318,6 +322,44 @@ def test_a_copy_is_the_persons_own_with_only_the_services_that_they_may_use(
     assert (copy.name, copy.audience) == ("Copy of Incident review", Audience.OWNER)
     assert list(copy.services.all()) == [garden]
     assert (copy.instructions, copy.starters) == (review.instructions, review.starters)
+
+
+def test_a_copy_has_no_model_that_the_person_may_not_use(
+    stranger: Member, stranger_client: Client, review: Assistant
+) -> None:
+    a_model(audience=ChatModel.Audience.GROUPS)
+    Assistant.objects.filter(pk=review.pk).update(model="team:large")
+    share(review, Audience.EVERYONE)
+    answer: Any = stranger_client.post(f"/assistants/{review.pk}/duplicate")
+    assert Assistant.objects.get(owner=stranger).model == ""
+    assert "team:large" not in stranger_client.get(answer["Location"]).content.decode()
+
+
+def test_a_model_that_its_owner_may_not_use_any_more_stays_until_they_choose_another(
+    owner_client: Client, review: Assistant
+) -> None:
+    model = a_model()
+    Assistant.objects.filter(pk=review.pk).update(model="team:large")
+    ChatModel.objects.filter(pk=model.pk).update(audience=ChatModel.Audience.GROUPS)
+    address = f"/assistants/{review.pk}/edit/"
+    group = read(owner_client, address).one("optgroup", label="Saved, but not in your list")
+    assert "selected" in group.one("option", value="team:large")
+    assert save(owner_client, address, model="team:large").status_code == 302
+    assert save(owner_client, address, model="").status_code == 302
+    assert save(owner_client, address, model="team:large").status_code == 422
+
+
+def test_a_change_of_what_was_deleted_meanwhile_does_not_bring_it_back(
+    owner: Member, review: Assistant
+) -> None:
+    form = AssistantForm(QueryDict("name=Back&tools=all&who=owner"), person=owner, row=review)
+    Assistant.objects.all().delete()
+    assert form.is_valid()
+    request = RequestFactory().post("/")
+    request.user = owner
+    with pytest.raises(Refused, match="deleted meanwhile"):
+        assistants._save(cast(MemberRequest, request), form)
+    assert not Assistant.objects.exists()
 
 
 def test_hostile_text_is_escaped(owner_client: Client, review: Assistant) -> None:
