@@ -29,7 +29,7 @@ from mcpconfig.models import Service
 
 TOO_LONG = gettext_lazy("This text has %(show_value)d characters. The limit is %(limit_value)d.")
 NOT_LISTED = gettext_lazy("Saved, but not in your list")
-OWN_CHOICE = gettext_lazy("Each person’s own choice")
+OWN_CHOICE = gettext_lazy("Each person chooses")
 
 
 def build_limited_field(most: int, **more: Any) -> TypedField:
