@@ -1,5 +1,7 @@
 """Assistants and saved prompts in a browser: from their forms to what the model server receives."""
 
+import re
+
 import pytest
 from playwright.sync_api import Page, expect
 
@@ -9,6 +11,7 @@ from .browser import Visit, box, button, expect_over
 from .story import question_in
 
 pytestmark = pytest.mark.gate
+LAPTOP = {"width": 1280, "height": 800}
 PHONE = {"width": 390, "height": 844}
 
 
@@ -54,7 +57,7 @@ def test_a_chat_is_started_with_an_assistant_and_its_starter(
     visit.witness.excuse("status of 422")
     name, question = f"Incident review {has_script}", f"Review the outage {has_script}"
     visit.house.model.answers(question, Answer(text="Reviewed."))
-    tab = visit.tab(java_script_enabled=has_script, viewport=None if has_script else PHONE)
+    tab = visit.tab(java_script_enabled=has_script, viewport=PHONE if has_script else LAPTOP)
     create_assistant(tab, name)
     start_chat(tab, name)
     button(tab, "Review {{incident}}").click()
@@ -95,6 +98,12 @@ def test_a_saved_prompt_follows_what_was_typed(visit: Visit, has_script: bool) -
     button(tab, "Preview").click()
     button(tab, "Insert into the message").click()
     expect(box(tab)).to_have_value("Dear all,\n\nReport on 12.")
+    tab.goto("/prompts/")
+    button(tab, f"Use {title}").click()
+    tab.get_by_label("week").fill("14")
+    button(tab, "Preview").click()
+    button(tab, "Insert into the message").click()
+    expect(box(tab)).to_have_value(re.compile(r"Report on 14\.$"))
     if has_script:
         box(tab).fill(f"/{title.partition(' ')[0]}")
         choose = button(tab, f"Choose {title}")
