@@ -13,6 +13,7 @@ from chatapp.models import Assistant, ChatModel, Conversation, Member, ModelProv
 from chatapp.models.presets import assistant as limits
 from chatapp.models.presets.sharing import Audience
 from chatapp.people.refused import Refused
+from chatapp.tool_menu.turn_selection import load_switches
 from chatapp.views.access import MemberRequest
 from chatapp.views.presets import assistants
 from chatapp.views.presets.forms import AssistantForm
@@ -412,6 +413,10 @@ def test_a_chat_takes_over_everything_and_later_changes_do_not_reach_it(
     assert (chat.mode, chat.effort, chat.uses_tools) == ("plan", "high", True)
     switches = chat.tool_switches.values_list("person", "service", "tool", "is_on")
     assert list(switches) == [(owner.pk, other.pk, "", False)]
+    # It counts before a switch of all chats for one of the tools.
+    owner.tool_switches.create(service=other, tool="dig", is_on=True)
+    counted = load_switches(owner, chat)
+    assert [counted.is_on(name, "dig") for name in ("garden", "shed")] == [True, False]
     head = read(owner_client, f"/c/{chat.pk}/").one("div", id="chat-head")
     assert head.one("a", class_="state").text == "Incident review"
     assert "Incident review by owner" in read(owner_client, f"/c/{chat.pk}/instructions").text
