@@ -27,6 +27,7 @@ from .views.chat import (
     export,
     feedback,
     figures,
+    fill_in,
     forks,
     mentions,
     message_queue,
@@ -41,6 +42,7 @@ from .views.chat import (
     tool_menu,
     versions,
 )
+from .views.presets import assistants, saved_prompts
 
 handler500 = "chatapp.views.errors.answer_error"
 
@@ -124,6 +126,19 @@ urlpatterns = [
         name="answer-chart",
     ),
     path("archived/", chat_list.archived, name="archived-chats"),
+    path("assistants/", assistants.assistants, name="assistants"),
+    path("assistants/new/", assistants.add, name="add-assistant"),
+    path("assistants/<uuid:assistant_id>/edit/", assistants.edit, name="edit-assistant"),
+    path(
+        "assistants/<uuid:assistant_id>/duplicate",
+        assistants.duplicate,
+        name="duplicate-assistant",
+    ),
+    path("assistants/<uuid:assistant_id>/delete", assistants.delete, name="delete-assistant"),
+    path("prompts/", saved_prompts.prompts, name="prompts"),
+    path("prompts/new/", saved_prompts.add, name="add-prompt"),
+    path("prompts/<uuid:prompt_id>/edit/", saved_prompts.edit, name="edit-prompt"),
+    path("prompts/<uuid:prompt_id>/delete", saved_prompts.delete, name="delete-prompt"),
     path("draft/", drafts.keep, name="draft"),
     path("sidebar/", conversations.sidebar_list, name="sidebar"),
     path("sidebar/hide", conversations.hide_sidebar, name="hide-sidebar"),
@@ -163,6 +178,10 @@ urlpatterns = [
     path("attach/prompt", prompts.show_form, name="attach-prompt"),
     path("attach/fill", prompts.fill, name="attach-fill"),
     path("attach/use", prompts.use, name="attach-use"),
+    path("attach/saved", fill_in.list_saved, name="attach-saved"),
+    path("attach/saved/form", fill_in.show_form, name="attach-saved-form"),
+    path("attach/saved/fill", fill_in.fill, name="attach-saved-fill"),
+    path("attach/starter", fill_in.show_starter, name="attach-starter"),
     path("attach/typed", mentions.suggest, name="attach-typed"),
     path(
         "approvals/<uuid:call_id>/do-not-sign-in",

@@ -97,6 +97,9 @@ SIGN_IN_SERVICE = {"name": "sign_in_service"}
 # Steps of adding something to a message of a chat, about a service that cannot be reached: they say
 # so with 422.
 OF_SERVICE = {"chat": "chat", "service": "own_service"}
+STARTED = {"assistant": "assistant"}
+ASSISTANT = sent(name="Review", tools="all", who="owner")
+PROMPT = sent(title="Greeting", text="Hello, {{name}}", who="owner")
 MESSAGE = sent(text="Hello", model=rows.MODEL)
 DENIAL = sent(decision="deny", version=rows.BINDING)
 
@@ -251,6 +254,22 @@ ROUTES: dict[str, Route] = {
     "attach-fill": own_button(form_ids=OF_SERVICE, form=sent(prompt="sum"), post=422),
     "attach-use": own_button(form_ids={"chat": "chat"}, post=200),
     "attach-typed": button(form=sent(text="/garden"), post=200),
+    "attach-saved": own_button(form_ids={"chat": "chat"}, post=200),
+    "attach-saved-form": own_button(form_ids={"saved": "prompt"}, post=200),
+    "attach-saved-fill": own_button(form_ids={"saved": "prompt"}, post=422),
+    "attach-starter": own_button(form_ids=STARTED, form=sent(starter="1"), post=200),
+    # Assistants and saved prompts; the world's are their owner's alone
+    "assistants": page(),
+    "add-assistant": page(methods="GET HEAD POST", form=ASSISTANT),
+    "edit-assistant": own_page(
+        methods="GET HEAD POST", ids={"assistant_id": "assistant"}, form=ASSISTANT
+    ),
+    "duplicate-assistant": own_button(ids={"assistant_id": "assistant"}),
+    "delete-assistant": own_button(ids={"assistant_id": "spare_assistant"}),
+    "prompts": page(),
+    "add-prompt": page(methods="GET HEAD POST", form=PROMPT),
+    "edit-prompt": own_page(methods="GET HEAD POST", ids={"prompt_id": "prompt"}, form=PROMPT),
+    "delete-prompt": own_button(ids={"prompt_id": "spare_prompt"}),
     # A member's own pages
     "usage": page(methods="GET"),
     "language": page(methods="GET POST", post=422),

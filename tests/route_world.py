@@ -23,6 +23,7 @@ from chatapp.models import (
     AnswerFeedback,
     App,
     AppContents,
+    Assistant,
     Attachment,
     ChatModel,
     Consent,
@@ -38,6 +39,7 @@ from chatapp.models import (
     Question,
     Reminder,
     Review,
+    SavedPrompt,
     SecondSignature,
     SharedLink,
     SignInLink,
@@ -320,7 +322,18 @@ def _ids_of_own_pages(owner: Member) -> dict[str, Any]:
         definitions={f"tool-{MARK}": "h"},
     )
     UsageOfDay.objects.create(person=owner, day=today, model=f"demo:{MARK}", calls=1)
+    saved = [
+        SavedPrompt.objects.create(owner=owner, title=MARK, text=f"{MARK} {{{{a}}}}") for _ in "ab"
+    ]
+    assistants = [
+        Assistant.objects.create(owner=owner, name=MARK, instructions=MARK, starters=[MARK])
+        for _ in "ab"
+    ]
     return {
+        "prompt": saved[0].pk,
+        "spare_prompt": saved[1].pk,
+        "assistant": assistants[0].pk,
+        "spare_assistant": assistants[1].pk,
         "memory": Memory.objects.create(person=owner, text=MARK).pk,
         "stand_in": stand_in.pk,
         "consent": consent.pk,

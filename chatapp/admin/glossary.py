@@ -21,6 +21,10 @@ TERMS = (
         gettext_lazy("Approval"),
         gettext_lazy("The request to approve a tool call before it runs, and who decided."),
     ),
+    (
+        gettext_lazy("Assistant"),
+        gettext_lazy("A saved way to start a chat: instructions, model, mode and services."),
+    ),
     (gettext_lazy("Chat"), gettext_lazy("A conversation of one member with the assistant.")),
     (
         gettext_lazy("Delegate"),
@@ -73,6 +77,10 @@ TERMS = (
         gettext_lazy(
             "What happens to certain calls: they run, need approval every time, or are refused."
         ),
+    ),
+    (
+        gettext_lazy("Saved prompt"),
+        gettext_lazy("A text that members put into their messages again."),
     ),
     (
         gettext_lazy("Second-approval requirement"),

@@ -30,8 +30,8 @@ PLANNING = (
 
 
 CHAT_HEADING = (
-    "What follows was written by the person whom you help, as instructions for this chat. Where "
-    "they differ from what admins wrote, the admins' word counts."
+    "What follows was written or chosen by the person whom you help, as instructions for this "
+    "chat. Where they differ from what admins wrote, the admins' word counts."
 )
 
 

@@ -58,7 +58,7 @@ def find_answer(person: Member, conversation_id: uuid.UUID, message_id: uuid.UUI
 
 def fork_chat(turn: Turn) -> Conversation:
     """Return a new chat with copies of the messages up to the answer of this turn, and with the
-    model, the mode, the tools and the instructions of its chat. Raises Refused.
+    model, the mode, the tools, the instructions and the assistant of its chat. Raises Refused.
 
     Consents that count only in the old chat do not count in the new one.
     """
@@ -114,6 +114,7 @@ def _create_fork(turn: Turn, length: int) -> Conversation:
         uses_tools=source.uses_tools,
         effort=source.effort,
         instructions=source.instructions,
+        assistant_id=source.assistant_id,
         is_temporary=source.is_temporary,
         read_at=timezone.now(),
         forked_from=turn.answer_id,

@@ -30,6 +30,7 @@ from chatapp.server.compiled_queries import compiled, insert_rows
 from mcpconfig.models import Service
 
 from . import branches
+from .assistants import AssistantChoice, load_start, switch_services
 
 NOT_VALID = gettext_lazy("This message is not valid. Reload the page, then send it again.")
 OPEN_REQUEST = gettext_lazy("Answer or stop the open request first.")
@@ -58,15 +59,17 @@ def receive(
     tools: str = "",
     effort: str = "",
     is_temporary: bool = False,
+    assistant: AssistantChoice | None = None,
     edited: Message | None = None,
 ) -> Turn:
     """Accept a message and queue its turn. Without a conversation, create one. Raises Refused.
 
     A `client_id` that was accepted before returns the turn of that message. A turn that waits for a
     person is ended: its open questions are withdrawn, and the model is told so. `mode`, `tools`
-    (“off” for none) and `is_temporary` apply to a new conversation. `effort` is how much the model
-    reasons in this conversation from now on, “default” what the model's settings say; empty changes
-    nothing. The message is another version of `edited`, with its attachments, if that is given.
+    (“off” for none), `is_temporary` and `assistant` apply to a new conversation. `effort` is how
+    much the model reasons in this conversation from now on, “default” what the model's settings
+    say; empty changes nothing. The message is another version of `edited`, with its attachments, if
+    that is given.
     """
     try:
         check_text(text)
@@ -75,7 +78,7 @@ def receive(
         files = attaching.load_drafts(person, attachments)
         with transaction.atomic():
             begun = conversation or _create_conversation(
-                person, text, model, mode, tools, is_temporary
+                person, text, model, mode, tools, is_temporary, assistant
             )
             _set_effort(begun, effort)
             if edited is None:
@@ -154,10 +157,17 @@ def _find_accepted(person: Member, client_id: uuid.UUID) -> Turn | None:
 
 
 def _create_conversation(
-    person: Member, text: str, model: str, mode: str, tools: str, is_temporary: bool
+    person: Member,
+    text: str,
+    model: str,
+    mode: str,
+    tools: str,
+    is_temporary: bool,
+    choice: AssistantChoice | None,
 ) -> Conversation:
+    start = load_start(person, choice) if choice is not None else None
     known = mode if mode in Conversation.Mode.values else Conversation.Mode.ACT
-    return Conversation.objects.create(
+    created = Conversation.objects.create(
         owner=person,
         title=shorten_to_title(text),
         title_is_draft=True,
@@ -166,7 +176,12 @@ def _create_conversation(
         uses_tools=tools != "off",
         read_at=timezone.now(),
         is_temporary=is_temporary,
+        instructions=start.instructions if start else "",
+        assistant=start.assistant if start else None,
     )
+    if start is not None:
+        switch_services(created, start.assistant)
+    return created
 
 
 def _accept(

@@ -23,6 +23,8 @@ from .policy.audit_log import AppendOnly, LogEntry, LogHead
 from .policy.policy import Consent, HousePolicy, PolicyRule, PolicyTest, ToolLimit
 from .policy.second_signature import SecondSignature, StandIn
 from .policy.tool_switch import ToolSwitch
+from .presets.assistant import Assistant
+from .presets.saved_prompt import SavedPrompt
 from .task_schedule import TaskSchedule
 from .turns.question import Question
 from .turns.trial import Trial
@@ -38,6 +40,7 @@ __all__ = [
     "AppContents",
     "AppendOnly",
     "Approval",
+    "Assistant",
     "Attachment",
     "ChatModel",
     "Consent",
@@ -66,6 +69,7 @@ __all__ = [
     "Reminder",
     "RemoteTask",
     "Review",
+    "SavedPrompt",
     "SecondSignature",
     "SharedLink",
     "SharedLinkReader",

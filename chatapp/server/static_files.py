@@ -39,6 +39,7 @@ BUNDLES = {
         "css/tokens.css",
         "css/export.css",
         "css/shared.css",
+        "css/presets.css",
     ],
     "css/workbench.css": ["css/results.css", "css/bench.css"],
     "js/countersign.js": [

@@ -38,6 +38,8 @@ PAGES = [
     "/archived/",
     "/search/?q=the",
     "/search/?q=the",
+    "/assistants/new/",
+    "/prompts/new/",
     "/tokens/",
     "/shared-links/",
     "/stand-ins/",

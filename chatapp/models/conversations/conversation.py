@@ -26,13 +26,13 @@ class Conversation(models.Model):
     `last_seq` numbers the journal and the frames of every tab. A chat in plan mode offers and runs
     only tools that read. `effort` is how much the model reasons; empty leaves that to the model's
     settings. `instructions` are what the person tells the assistant in this chat only. `token` is
-    the access token of the program that began it. `branched_seq` is the latest frame that brought
-    another branch of the chat, 0 while it has only one. `forked_from` is the answer in another chat
-    up to which a fork has copies, and `tainted_by` names the service whose untrusted content is in
-    them. The whole past of a shared copy is untrusted: another person wrote it. `read_at` is the
-    `active_at` that its person has seen, None if they have never opened it.
-    A temporary chat is in no list and no search, and a task removes it `TEMPORARY_KEPT` after it
-    was last active.
+    the access token of the program that began it, and `assistant` is what its person began it with.
+    `branched_seq` is the latest frame that brought another branch of the chat, 0 while it has only
+    one. `forked_from` is the answer in another chat up to which a fork has copies, and `tainted_by`
+    names the service whose untrusted content is in them. The whole past of a shared copy is
+    untrusted: another person wrote it. `read_at` is the `active_at` that its person has seen, None
+    if they have never opened it. A temporary chat is in no list and no search, and a task removes
+    it `TEMPORARY_KEPT` after it was last active.
     """
 
     class Mode(models.TextChoices):
@@ -62,6 +62,13 @@ class Conversation(models.Model):
     token = models.ForeignKey(
         "chatapp.AccessToken",
         verbose_name=_("access token"),
+        on_delete=models.SET_NULL,
+        null=True,
+        related_name="conversations",
+    )
+    assistant = models.ForeignKey(
+        "chatapp.Assistant",
+        verbose_name=_("assistant"),
         on_delete=models.SET_NULL,
         null=True,
         related_name="conversations",

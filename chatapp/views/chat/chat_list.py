@@ -8,6 +8,7 @@ from django.utils.safestring import SafeString
 from django_htmx.http import reswap, retarget
 
 from chatapp.conversations import chat_list
+from chatapp.conversations.assistants import find_assistant_of
 from chatapp.forms import InstructionsForm
 from chatapp.models import Conversation
 from chatapp.models.conversations.conversation import RESTORABLE
@@ -45,6 +46,7 @@ def instructions(request: MemberRequest, conversation_id: uuid.UUID) -> HttpResp
         form = InstructionsForm(initial={"text": conversation.instructions})
     context = {
         "conversation": conversation,
+        "assistant": find_assistant_of(conversation),
         "form": form,
         **build_sidebar_context(request.user, str(conversation.pk)),
     }
@@ -112,6 +114,7 @@ def _render_change(
     context = {
         "conversation": conversation,
         "title": SafeString(fragments.render_title(conversation)),
+        "assistant": find_assistant_of(conversation),
         "is_kept": is_kept,
         **build_sidebar_context(request.user, str(conversation.pk)),
     }

@@ -3,7 +3,7 @@
 import logging
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from csp.constants import SELF
@@ -22,6 +22,7 @@ from chatapp.approvals.inbox import read_person_facts
 from chatapp.context import attachments as attaching
 from chatapp.context import summaries
 from chatapp.conversations import chat_list, drafts
+from chatapp.conversations.assistants import find_assistant_of
 from chatapp.live.page_facts import load_gauge, load_queue
 from chatapp.live.page_view import (
     SidebarLink,
@@ -32,7 +33,7 @@ from chatapp.live.page_view import (
     open_conversation,
     open_version,
 )
-from chatapp.models import Attachment, Conversation, Member, Message, Summary, ToolCall
+from chatapp.models import Assistant, Attachment, Conversation, Member, Message, Summary, ToolCall
 from chatapp.providers.registry import DEMO_MODEL
 from chatapp.rendering import page_values
 from chatapp.rendering.page_values import ConversationView
@@ -41,6 +42,7 @@ from chatapp.server.languages import COOKIE_SECONDS
 from chatapp.tool_menu.menu import render_button
 from chatapp.views.access import MemberRequest, for_members
 
+from .assistant_start import StartView, build_start_view
 from .model_button import build_model_pick, list_efforts
 
 log = logging.getLogger(__name__)
@@ -48,8 +50,8 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """The content of the message box. `refusal` says why it was not sent, and `draft_id` is the id
-    of the stored draft that it was loaded with."""
+    """The content of the message box. `refusal` says why it was not sent, `draft_id` is the id of
+    the stored draft that it was loaded with, and `start` is the assistant of a new chat."""
 
     text: str = ""
     model: str = ""
@@ -61,6 +63,7 @@ class Draft:
     attachments: tuple[Attachment, ...] = ()
     client_id: uuid.UUID = field(default_factory=uuid.uuid4)
     draft_id: uuid.UUID | str | None = None
+    start: StartView | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,11 +105,31 @@ DEMO_STARTERS = (
 
 @for_members("GET", "HEAD")
 def new_chat(request: MemberRequest) -> HttpResponse:
+    if assistant_id := request.GET.get("assistant"):
+        return _render_start(request, assistant_id)
     start = request.GET.get("start", "")
     starters = dict(enumerate(_list_starters(), start=1))
     chosen = starters.get(int(start)) if start.isdecimal() else None
     draft = Draft(text=chosen.text) if chosen else open_draft(request.user, None)
     return render_chat(request, None, draft, deleted=_find_deleted(request))
+
+
+def _render_start(request: MemberRequest, assistant_id: str) -> HttpResponse:
+    """Render a new chat with this assistant, and what the person has begun to write."""
+    try:
+        assistant = Assistant.usable_by(request.user, uuid.UUID(assistant_id))
+    except ValueError:
+        raise Http404("No such assistant.") from None
+    start = build_start_view(request.user, assistant)
+    draft = replace(
+        open_draft(request.user, None),
+        start=start,
+        model="" if start.lacks_model else assistant.model,
+        mode=assistant.mode,
+        tools="" if assistant.uses_tools else "off",
+        effort=assistant.effort,
+    )
+    return render_chat(request, None, draft)
 
 
 def open_draft(person: Member, conversation: Conversation | None) -> Draft:
@@ -259,6 +282,8 @@ def render_chat(
     token = get_token(request)
     chosen = draft.model or (conversation.model if conversation else "")
     pick = build_model_pick(request.user, chosen)
+    is_plain_start = conversation is None and draft.start is None
+    shows_examples = is_plain_start and pick.chosen.id == DEMO_MODEL
     context: dict[str, Any] = {
         "conversation": conversation,
         "draft": draft,
@@ -266,7 +291,8 @@ def render_chat(
         "deleted": deleted,
         "pick": pick,
         "efforts": list_efforts(draft.effort, conversation),
-        "starters": _list_starters() if not conversation and pick.chosen.id == DEMO_MODEL else (),
+        "start": draft.start,
+        "starters": _list_starters() if shows_examples else (),
         "mode": SafeString(fragments.render_mode(conversation, token, draft.mode)),
         "gauge": SafeString(fragments.render_gauge(load_gauge(conversation, pick.offered))),
         "tools_button": SafeString(render_button(request.user, conversation)),
@@ -283,6 +309,7 @@ def render_chat(
         "view": view,
         "send_to": reverse("send", args=[conversation.pk]),
         "title": SafeString(fragments.render_title(conversation)),
+        "assistant": find_assistant_of(conversation),
         "messages": _render_messages(view, token),
         "queue": SafeString(fragments.render_queue(conversation, queued)),
         "actions": SafeString(

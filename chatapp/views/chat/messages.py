@@ -9,12 +9,14 @@ from django.shortcuts import redirect, render
 from django_htmx.http import HttpResponseClientRedirect
 
 from chatapp.conversations import drafts, intake, message_queue, retry
+from chatapp.conversations.assistants import AssistantChoice, AssistantRefused
 from chatapp.forms import MessageForm
 from chatapp.models import Attachment, Conversation, Member, QueuedMessage, Turn
 from chatapp.people.refused import Refused
 from chatapp.views.access import MemberRequest, for_members
 
 from . import prompts
+from .assistant_start import read_choice, read_start_view
 from .conversations import render_chat
 from .picker import read_draft
 from .uploads import keep_files
@@ -35,7 +37,7 @@ def send(request: MemberRequest, conversation_id: uuid.UUID | None = None) -> Ht
             raise problem
         said = dict(form.cleaned_data)
         draft_id = said.pop("draft")
-        sent = _send(request.user, conversation, **said)
+        sent = _send(request.user, conversation, read_choice(request), **said)
     except Refused as refused:
         return render_refusal(request, conversation, refused, kept)
     drafts.delete_draft(request.user, conversation, said["client_id"], draft_id)
@@ -50,6 +52,7 @@ def send(request: MemberRequest, conversation_id: uuid.UUID | None = None) -> Ht
 def _send(
     person: Member,
     conversation: Conversation | None,
+    assistant: AssistantChoice | None,
     *,
     queue: str,
     mode: str,
@@ -59,7 +62,13 @@ def _send(
 ) -> Turn | QueuedMessage:
     """Start a chat with this message, or send or queue it in the chat that is open."""
     if conversation is None:
-        return intake.receive(person, None, mode=mode, tools=tools, is_temporary=temporary, **said)
+        begun: dict[str, Any] = {
+            "mode": mode,
+            "tools": tools,
+            "is_temporary": temporary,
+            "assistant": assistant,
+        }
+        return intake.receive(person, None, **begun, **said)
     return message_queue.send_or_queue(person, conversation, waits=bool(queue), **said)
 
 
@@ -130,11 +139,20 @@ def render_refusal(
     kept: Sequence[Attachment] = (),
 ) -> HttpResponse:
     """Show why the message was not sent. The message box keeps its text and its files."""
-    if request.htmx:
+    missing = refused.missing if isinstance(refused, AssistantRefused) else ()
+    if request.htmx and isinstance(refused, AssistantRefused):
+        context = {
+            "sentence": refused.sentence,
+            "attachments": kept,
+            "has_files": bool(request.FILES),
+            "start": read_start_view(request, request.user, missing),
+        }
+        answer = render(request, "chat/_assistant_refused.html", context, status=refused.status)
+    elif request.htmx:
         context = {"sentence": refused.sentence, "attachments": kept}
         template = "chat/_files_added.html" if request.FILES else "chat/_refusal.html"
         answer = render(request, template, context, status=refused.status)
     else:
-        draft = read_draft(request, refused.sentence)
+        draft = read_draft(request, refused.sentence, missing=missing)
         answer = render_chat(request, conversation, draft, refused.status)
     return refused.set_retry(answer)

@@ -6,7 +6,9 @@ carry the content of the message box, so that nothing typed is lost.
 """
 
 import json
+import re
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Any
@@ -26,10 +28,13 @@ from mcpconfig.values.acting import Acting
 from mcpconfig.values.errors import OperationError
 from mcpconfig.values.results import make_storable
 
+from .assistant_start import list_carried, read_start_view
 from .conversations import Draft, build_sidebar_context, render_chat
 from .uploads import keep_files
 
 CARRIED = ("chat", "client_id", "draft", "effort", "mode", "model", "temporary", "text", "tools")
+# A message that is only the beginning of the name of a prompt.
+SLASH = re.compile(r"/([\w-]*)(?:(:)(\S*))?\s*")
 VALUE_PREFIX = "value-"
 VALUE_CHARACTERS = 4_000
 
@@ -56,7 +61,7 @@ def services(request: MemberRequest) -> HttpResponse:
     """Show the first step: the services. Without htmx this leaves the page and uploads the files
     that were chosen there."""
     _, refused = ([], None) if request.htmx else keep_files(request)
-    problem = _build_problem(refused.sentence) if refused else None
+    problem = build_problem(refused.sentence) if refused else None
     offered = Service.objects.for_member(request.user)
     return render_step(request, "services", {"services": offered}, problem)
 
@@ -127,7 +132,8 @@ def render_step(
         return render(request, "chat/_picker_place.html", place, status=status)
     if request.htmx:
         return render(request, "chat/_picker.html", context)
-    context |= {"carried": list_carried_fields(request), **build_sidebar_context(request.user, "")}
+    context.setdefault("carried", list_carried_fields(request))
+    context |= build_sidebar_context(request.user, "")
     return render(request, "chat/picker.html", context, status=422 if problem else 200)
 
 
@@ -148,8 +154,13 @@ def attach_files(
     return render_chat(request, conversation, replace(draft, attachments=tuple(merged.values())))
 
 
-def read_draft(request: MemberRequest, refusal: str = "", text: str | None = None) -> Draft:
-    """Return the message in the request."""
+def read_draft(
+    request: MemberRequest,
+    refusal: str = "",
+    text: str | None = None,
+    missing: Sequence[str] = (),
+) -> Draft:
+    """Return the message in the request. `missing` are variables of its assistant to fill in."""
     return Draft(
         text=request.POST.get("text", "") if text is None else text,
         model=request.POST.get("model", ""),
@@ -160,13 +171,15 @@ def read_draft(request: MemberRequest, refusal: str = "", text: str | None = Non
         refusal=refusal,
         draft_id=request.POST.get("draft", ""),
         attachments=tuple(find_drafts(request, request.POST.getlist("attachments"))),
+        start=None if request.POST.get("chat") else read_start_view(request, request.user, missing),
     )
 
 
 def list_carried_fields(request: MemberRequest) -> list[tuple[str, str]]:
     """Return the fields of the message that the forms of a page carry."""
     single = [(name, request.POST[name]) for name in CARRIED if request.POST.get(name)]
-    return [*single, *(("attachments", each) for each in request.POST.getlist("attachments"))]
+    files = [("attachments", each) for each in request.POST.getlist("attachments")]
+    return [*single, *list_carried(request), *files]
 
 
 def find_drafts(request: MemberRequest, ids: list[str]) -> list[Attachment]:
@@ -197,16 +210,16 @@ def get_acting(request: MemberRequest) -> Acting:
     return Acting.of(request.user, conversation.pk if conversation else "")
 
 
-def read_values(request: HttpRequest) -> dict[str, str]:
-    """Return the values for a prompt or a template, without empty ones."""
+def read_values(request: HttpRequest, limit: int = VALUE_CHARACTERS) -> dict[str, str]:
+    """Return the values for a prompt or a template, without empty ones, cut to `limit`."""
     return {
-        name.removeprefix(VALUE_PREFIX): value[:VALUE_CHARACTERS]
+        name.removeprefix(VALUE_PREFIX): value.replace("\r\n", "\n")[:limit]
         for name, value in request.POST.items()
         if name.startswith(VALUE_PREFIX) and isinstance(value, str) and value
     }
 
 
-def _build_problem(sentence: str) -> OperationError:
+def build_problem(sentence: str) -> OperationError:
     return OperationError(kind="configuration", message=sentence, was_sent=False, is_definite=True)
 
 

@@ -3,7 +3,6 @@ the message box, where the person can change it; it is never sent automatically.
 
 import base64
 import binascii
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +11,7 @@ from django.http import HttpResponse
 from django.utils.translation import gettext as _
 
 from chatapp.context import attachments
+from chatapp.conversations.saved_prompts import suggest_prompts
 from chatapp.models import Attachment
 from chatapp.views.access import MemberRequest, for_members
 from chatapp.views.service_reads import run_operation
@@ -27,6 +27,7 @@ from mcpconfig.values.results import (
 )
 
 from .picker import (
+    SLASH,
     Field,
     attach_files,
     close_picker,
@@ -37,7 +38,6 @@ from .picker import (
     render_step,
 )
 
-SLASH = re.compile(r"/([\w-]*)(?:(:)(\S*))?\s*")
 SHOWN_PROMPTS = 50
 
 
@@ -56,7 +56,11 @@ def suggest(request: MemberRequest) -> HttpResponse:
     usable = Service.objects.for_member(request.user)
     name, colon, query = typed.groups(default="")
     if not colon:
-        context = {"services": usable.filter(name__startswith=name), "is_slash": True}
+        context = {
+            "services": usable.filter(name__startswith=name),
+            "saved_prompts": suggest_prompts(request.user, name),
+            "is_slash": True,
+        }
         return render_step(request, "services", context)
     service = usable.filter(name=name).first()
     if service is None:

@@ -1,0 +1,51 @@
+"""The admin of assistants and saved prompts: admins see and delete them. Of those that only their
+owner can use, the texts are not shown."""
+
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils.translation import gettext_lazy as _lazy
+
+from chatapp.models import Assistant, SavedPrompt
+from chatapp.models.presets.sharing import Audience, SharedRow
+from mcpconfig.admin.filters import SeveralValuesFilter
+from mcpconfig.admin.read_only import ReadOnlyMixin
+
+
+class SharedRowAdmin(ReadOnlyMixin, admin.ModelAdmin):
+    """Rows that members write. Admins can delete them, with the right to."""
+
+    # The fields with what their owner wrote.
+    texts: tuple[str, ...] = ()
+    list_filter = (("audience", SeveralValuesFilter), "group", "owner")
+    list_select_related = ("owner", "group")
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return admin.ModelAdmin.has_delete_permission(self, request, obj)
+
+    def get_fields(self, request: HttpRequest, obj: SharedRow | None = None) -> tuple[str, ...]:
+        names = ("owner", "audience", "group", "created_at", "changed_at")
+        is_shared = obj is not None and obj.audience != Audience.OWNER
+        return (str(self.list_display[0]), *names, *(self.texts if is_shared else ()))
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
+        for row in queryset:
+            row.delete()
+
+
+@admin.register(Assistant)
+class AssistantAdmin(SharedRowAdmin):
+    empty_list = _lazy("No assistants yet. Members create them in the chat, under “Assistants”.")
+    list_display = ("name", "owner", "audience", "group", "changed_at")
+    search_fields = ("name", "owner__username")
+    texts = ("description", "model", "mode", "services", "instructions", "starters")
+
+
+@admin.register(SavedPrompt)
+class SavedPromptAdmin(SharedRowAdmin):
+    empty_list = _lazy("No saved prompts yet. Members create them under “Saved prompts”.")
+    list_display = ("title", "owner", "audience", "group", "changed_at")
+    search_fields = ("title", "owner__username")
+    texts = ("text",)

@@ -1,0 +1,1 @@
+"""Rows that people save to use again, for themselves or for others: assistants and prompts."""

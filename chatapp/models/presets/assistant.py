@@ -1,0 +1,86 @@
+"""Assistants: saved ways to start a chat."""
+
+import hashlib
+import json
+from typing import Any
+
+from django.db import models, transaction
+from django.utils.translation import gettext_lazy as _
+
+from chatapp.models.conversations.conversation import MAX_INSTRUCTIONS_CHARACTERS, Conversation
+from mcpconfig.models import Service
+from mcpconfig.models.service import Colour
+
+from .sharing import SharedRow
+
+NAME_CHARACTERS = 80
+DESCRIPTION_CHARACTERS = 200
+STARTER_CHARACTERS = 500
+MAX_STARTERS = 6
+ASSISTANTS_PER_PERSON = 100
+
+
+class Assistant(SharedRow):
+    """What a new chat begins with. A chat keeps what it began with: later changes do not reach it.
+
+    Without a `model`, people use their own choice. `services` counts only if `limits_services` is
+    on; the other services of a person are then switched off in the chat. An assistant gives nobody
+    access to a model or a service.
+    """
+
+    name = models.CharField(_("name"), max_length=NAME_CHARACTERS)
+    description = models.CharField(_("description"), max_length=DESCRIPTION_CHARACTERS, blank=True)
+    model = models.CharField(_("model"), max_length=200, blank=True)
+    effort = models.CharField(_("effort"), max_length=6, blank=True)
+    mode = models.CharField(
+        _("mode"),
+        max_length=4,
+        choices=Conversation.Mode.choices,
+        default=Conversation.Mode.ACT,
+    )
+    uses_tools = models.BooleanField(_("uses tools"), default=True)
+    limits_services = models.BooleanField(_("limits services"), default=False)
+    services = models.ManyToManyField(
+        Service, verbose_name=_("services"), blank=True, related_name="assistants"
+    )
+    instructions = models.TextField(
+        _("instructions"), max_length=MAX_INSTRUCTIONS_CHARACTERS, blank=True
+    )
+    starters = models.JSONField(_("starters"), default=list, blank=True)
+
+    class Meta:
+        verbose_name = _("assistant")
+        verbose_name_plural = _("assistants")
+        ordering = ["name", "pk"]
+        indexes = [models.Index(fields=["audience", "group"], name="shared_assistants")]
+
+    def __str__(self) -> str:
+        return self.name
+
+    def delete(self, *args: Any, **kwargs: Any) -> tuple[int, dict[str, int]]:
+        # Locked as by the start of a chat, so that none is being started with it meanwhile.
+        with transaction.atomic():
+            Assistant.objects.select_for_update().filter(pk=self.pk).first()
+            return super().delete(*args, **kwargs)
+
+    @property
+    def initials(self) -> str:
+        words = self.name.split() or ["?"]
+        return "".join(word[0] for word in words[:2]).upper()
+
+    @property
+    def colour(self) -> str:
+        """The colour behind the initials."""
+        return Colour.values[self.pk.int % len(Colour.values)]
+
+    @property
+    def version(self) -> str:
+        """A hash of what a chat gets from it, so that nobody starts a chat with instructions that
+        they were not shown."""
+        services = sorted(self.services.values_list("pk", flat=True))
+        content = [
+            self.instructions,
+            self.limits_services,
+            services if self.limits_services else [],
+        ]
+        return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:32]

@@ -1,0 +1,161 @@
+"""Saved prompts, and starters of assistants, in the message box: a form for their variables, then
+the text after what the person has typed. Nothing is sent by itself."""
+
+import uuid
+from dataclasses import dataclass
+from typing import Any
+
+from django.http import Http404, HttpResponse
+from django.utils.translation import gettext as _
+
+from chatapp.conversations.assistants import explain_bad_value
+from chatapp.conversations.saved_prompts import find_prompts
+from chatapp.conversations.variables import fill_variables, list_missing, list_variables
+from chatapp.models import Assistant, SavedPrompt
+from chatapp.models.presets.sharing import SharedRow
+from chatapp.tools.catalogue import strip_hidden
+from chatapp.views.access import MemberRequest, for_members
+from mcpconfig.values.errors import OperationError
+
+from .conversations import open_draft, render_chat
+from .picker import (
+    SLASH,
+    VALUE_CHARACTERS,
+    Field,
+    build_problem,
+    find_chat,
+    read_draft,
+    read_values,
+    render_step,
+)
+
+SHOWN_PROMPTS = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SavedText:
+    """A text with variables. `source` is the field of the form that names it, with its value."""
+
+    title: str
+    text: str
+    source: tuple[str, str]
+
+
+@for_members("POST")
+def list_saved(request: MemberRequest) -> HttpResponse:
+    """List the saved prompts that match the search."""
+    query = request.POST.get("q", "")[:200].replace("\x00", "")
+    found = find_prompts(request.user, query)[: SHOWN_PROMPTS + 1]
+    prompts = list(found)
+    context = {
+        "prompts": prompts[:SHOWN_PROMPTS],
+        "has_more": len(prompts) > SHOWN_PROMPTS,
+        "query": query,
+        "chat": find_chat(request),
+    }
+    return render_step(request, "saved", context)
+
+
+@for_members("POST")
+def show_form(request: MemberRequest) -> HttpResponse:
+    """Show the form for the variables of a saved prompt, or its text if it has none."""
+    saved = _find_prompt(request)
+    context = _carry_draft(request) if request.POST.get("from_list") else {}
+    if list_variables(saved.text):
+        return _render_form(request, saved, context)
+    return _render_text(request, saved.text, context)
+
+
+@for_members("POST")
+def show_starter(request: MemberRequest) -> HttpResponse:
+    """Show the form for the variables of a starter. Without any, put it into the message box."""
+    saved = _find_starter(request)
+    if list_variables(saved.text):
+        return _render_form(request, saved, {})
+    if request.htmx:
+        return _render_text(request, saved.text, {})
+    return render_chat(request, None, read_draft(request, text=_append(request, saved.text)))
+
+
+@for_members("POST")
+def fill(request: MemberRequest) -> HttpResponse:
+    """Show the text with the values that were entered."""
+    saved = _find_starter(request) if request.POST.get("starter") else _find_prompt(request)
+    names, values = list_variables(saved.text), read_values(request, limit=VALUE_CHARACTERS + 1)
+    problem = ""
+    if missing := list_missing(names, values):
+        problem = _("Fill in: %(fields)s.") % {"fields": ", ".join(missing)}
+    for name in names:
+        problem = problem or explain_bad_value(name, values.get(name, ""), VALUE_CHARACTERS)
+    if problem:
+        return _render_form(request, saved, {}, build_problem(problem))
+    return _render_text(request, fill_variables(saved.text, values), {})
+
+
+def _find_prompt(request: MemberRequest) -> SavedText:
+    try:
+        prompt_id = uuid.UUID(request.POST.get("saved", ""))
+    except ValueError:
+        raise Http404("No such prompt.") from None
+    prompt = SavedPrompt.usable_by(request.user, prompt_id)
+    text = _clean_text(request, prompt, prompt.text)
+    return SavedText(title=prompt.title, text=text, source=("saved", str(prompt.pk)))
+
+
+def _find_starter(request: MemberRequest) -> SavedText:
+    number = request.POST.get("starter", "")
+    try:
+        assistant_id = uuid.UUID(request.POST.get("assistant", ""))
+    except ValueError:
+        raise Http404("No such assistant.") from None
+    assistant = Assistant.usable_by(request.user, assistant_id)
+    starters = dict(enumerate(assistant.starters, start=1))
+    text = starters.get(int(number)) if number.isdecimal() and len(number) < 3 else None
+    if text is None:
+        raise Http404("No such starter.")
+    text = _clean_text(request, assistant, text)
+    return SavedText(title=assistant.name, text=text, source=("starter", number))
+
+
+def _clean_text(request: MemberRequest, row: SharedRow, text: str) -> str:
+    """Return the text without characters that nobody sees, if somebody else wrote it."""
+    return text if row.owner_id == request.user.pk else strip_hidden(text)
+
+
+def _carry_draft(request: MemberRequest) -> dict[str, Any]:
+    """Return what the forms carry where no message box sent the request: the stored draft."""
+    chat = find_chat(request)
+    draft = open_draft(request.user, chat)
+    fields = [("chat", str(chat.pk) if chat else ""), ("text", draft.text)]
+    fields += [("draft", str(draft.draft_id or ""))]
+    fields += [("attachments", str(each.pk)) for each in draft.attachments]
+    return {"carried": [field for field in fields if field[1]]}
+
+
+def _render_form(
+    request: MemberRequest,
+    saved: SavedText,
+    context: dict[str, Any],
+    problem: OperationError | None = None,
+) -> HttpResponse:
+    values = read_values(request, limit=VALUE_CHARACTERS + 1)
+    fields = [
+        Field(ref="", name=name, value=values.get(name, ""), is_required=True)
+        for name in list_variables(saved.text)
+    ]
+    shown = {"saved": saved, "fields": fields}
+    return render_step(request, "variables", shown | context, problem)
+
+
+def _render_text(request: MemberRequest, text: str, context: dict[str, Any]) -> HttpResponse:
+    carried = dict(context.get("carried", []))
+    whole = _append(request, text, carried.get("text"))
+    return render_step(request, "prompt_text", {"text": whole, **context})
+
+
+def _append(request: MemberRequest, text: str, before: str | None = None) -> str:
+    """Return the text after what the person has typed. A message that only names a prompt after a
+    slash is replaced."""
+    typed = request.POST.get("text", "") if before is None else before
+    kept = "" if SLASH.fullmatch(typed) else typed.strip()
+    return "\n\n".join(filter(None, [kept, text]))

@@ -1,0 +1,1 @@
+"""Views of what people save to use again: assistants and prompts, for themselves or for others."""

@@ -1,0 +1,254 @@
+"""The forms of assistants and saved prompts."""
+
+from typing import Any
+
+from django import forms
+from django.contrib.humanize.templatetags.humanize import intcomma
+from django.db.models import Q
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from chatapp.conversations.variables import MAX_VARIABLES, list_variables
+from chatapp.forms import ListField, TypedField
+from chatapp.models import Assistant, Conversation, Member, SavedPrompt
+from chatapp.models.conversations.conversation import MAX_INSTRUCTIONS_CHARACTERS
+from chatapp.models.presets.assistant import (
+    DESCRIPTION_CHARACTERS,
+    MAX_STARTERS,
+    NAME_CHARACTERS,
+    STARTER_CHARACTERS,
+)
+from chatapp.models.presets.saved_prompt import PROMPT_CHARACTERS, TITLE_CHARACTERS
+from chatapp.models.presets.sharing import Audience, SharedRow, list_audiences
+from chatapp.providers.access.model_choice import choose_model
+from chatapp.providers.events import ProviderError
+from chatapp.providers.request import DEFAULT_EFFORT, EFFORTS, read_effort
+from chatapp.tools.catalogue import strip_hidden
+from chatapp.views.chat.model_button import build_model_pick
+from mcpconfig.models import Service
+
+TOO_LONG = gettext_lazy("This text has %(show_value)d characters. The limit is %(limit_value)d.")
+NOT_LISTED = gettext_lazy("Saved, but not in your list")
+OWN_CHOICE = gettext_lazy("Each person chooses")
+
+
+def build_limited_field(most: int, **more: Any) -> TypedField:
+    return TypedField(max_length=most, error_messages={"max_length": TOO_LONG}, **more)
+
+
+def clean_line(text: str) -> str:
+    """Return the text on one line, without characters that nobody sees."""
+    return " ".join(strip_hidden(text).split())
+
+
+class SharedForm(forms.Form):
+    """Who can use a row. A person shares with their own groups, and only admins with everyone."""
+
+    who = forms.ChoiceField(label=gettext_lazy("Who can use it"))
+
+    def __init__(self, *args: Any, person: Member, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self.person = person
+        self.fields["who"].choices = list_audiences(person)  # type: ignore[attr-defined]
+        self.fields["who"].error_messages["invalid_choice"] = _(
+            "You can’t share with this group any more. Choose again."
+        )
+
+    def read_audience(self) -> dict[str, Any]:
+        """Return the fields of the row."""
+        audience, _dash, group = self.cleaned_data["who"].partition("-")
+        return {"audience": audience, "group_id": int(group) if group else None}
+
+    @staticmethod
+    def describe_audience(row: SharedRow) -> str:
+        """Return the value of the field for this row."""
+        is_group = row.audience == Audience.GROUP
+        return f"{row.audience}-{row.group_id}" if is_group else str(row.audience)
+
+
+class AssistantForm(SharedForm):
+    """An assistant. Services and models that its owner may not use can only be those that it had
+    before."""
+
+    name = forms.CharField(max_length=NAME_CHARACTERS, label=gettext_lazy("Name"))
+    description = forms.CharField(
+        max_length=DESCRIPTION_CHARACTERS, required=False, label=gettext_lazy("Description")
+    )
+    instructions = build_limited_field(
+        MAX_INSTRUCTIONS_CHARACTERS, required=False, label=gettext_lazy("Instructions")
+    )
+    model = forms.ChoiceField(required=False, label=gettext_lazy("Model"))
+    effort = forms.ChoiceField(
+        required=False,
+        choices=[(effort or DEFAULT_EFFORT, label) for effort, label in EFFORTS.items()],
+        label=gettext_lazy("Reasoning"),
+    )
+    plans = forms.BooleanField(required=False)
+    tools = forms.ChoiceField(
+        choices=[
+            ("all", gettext_lazy("All services that the person has")),
+            ("chosen", gettext_lazy("Only these services")),
+            ("off", gettext_lazy("No tools")),
+        ],
+        widget=forms.RadioSelect,
+    )
+    services = forms.ModelMultipleChoiceField(Service.objects.none(), required=False)
+    starters = ListField(required=False)
+
+    def __init__(
+        self, *args: Any, person: Member, row: Assistant | None = None, **more: Any
+    ) -> None:
+        more.setdefault("initial", describe_assistant(row))
+        super().__init__(*args, person=person, **more)
+        self.row = row
+        usable = Q(pk__in=Service.objects.for_member(person).values("pk"))
+        kept = Q(pk__in=row.services.values("pk")) if row else Q(pk__in=())
+        services = Service.objects.filter(usable | kept).order_by("title", "name")
+        self.fields["services"].queryset = services  # type: ignore[attr-defined]
+        self.usable_services = set(services.filter(usable).values_list("pk", flat=True))
+        self.fields["model"].choices = self._list_models()  # type: ignore[attr-defined]
+        self.fields["model"].error_messages["invalid_choice"] = _(
+            "You can’t use this model. Choose another one."
+        )
+
+    def _list_models(self) -> list[Any]:
+        kept = self.row.model if self.row else ""
+        pick = build_model_pick(self.person, kept)
+        groups = [
+            (provider, [(each.id, each.label) for each in models])
+            for provider, models in pick.groups
+        ]
+        if kept and pick.offered is None:
+            # The list of a chat names the group after the chat.
+            groups[-1] = (str(NOT_LISTED), groups[-1][1])
+        return [("", OWN_CHOICE), *groups]
+
+    def clean_name(self) -> str:
+        return clean_line(self.cleaned_data["name"])
+
+    def clean_description(self) -> str:
+        return clean_line(self.cleaned_data["description"])
+
+    def clean_model(self) -> str:
+        model: str = self.cleaned_data["model"]
+        if model and (self.row is None or self.row.model != model):
+            try:
+                choose_model(model, self.person)
+            except ProviderError as error:
+                raise forms.ValidationError(error.message) from None
+        return model
+
+    def clean_instructions(self) -> str:
+        text: str = self.cleaned_data["instructions"]
+        check_number_of_variables(text)
+        return text
+
+    def clean_starters(self) -> list[str]:
+        given = [each.replace("\r\n", "\n").strip() for each in self.cleaned_data["starters"]]
+        starters = [each for each in given if each]
+        if len(starters) > MAX_STARTERS:
+            raise forms.ValidationError(
+                _("An assistant has at most %(most)d starters.") % {"most": MAX_STARTERS}
+            )
+        for each in starters:
+            if len(each) > STARTER_CHARACTERS:
+                sentence = _("A starter has %(count)s characters. The limit is %(most)s.")
+                counts = {"count": intcomma(len(each)), "most": intcomma(STARTER_CHARACTERS)}
+                raise forms.ValidationError(sentence % counts)
+            if "\x00" in each:
+                raise forms.ValidationError(_("Null characters are not allowed."))
+            check_number_of_variables(each)
+        return starters
+
+    @property
+    def shown_starters(self) -> list[str]:
+        """The starters of the form, and empty boxes for the others."""
+        given = self.data.getlist("starters") if self.is_bound else self.initial["starters"]  # type: ignore[attr-defined]
+        return [*given, *[""] * (MAX_STARTERS - len(given))]
+
+    @property
+    def service_lines(self) -> list[tuple[Service, bool, bool]]:
+        """Each service, whether it is chosen, and whether its owner may use it."""
+        value = self["services"].value() or []
+        chosen = {str(getattr(each, "pk", each)) for each in value}
+        services = self.fields["services"].queryset  # type: ignore[attr-defined]
+        return [
+            (each, str(each.pk) in chosen, each.pk in self.usable_services) for each in services
+        ]
+
+    def save(self) -> Assistant:
+        data, row = self.cleaned_data, self.row or Assistant(owner=self.person)
+        Mode = Conversation.Mode
+        values = {
+            "name": data["name"],
+            "description": data["description"],
+            "instructions": data["instructions"],
+            "model": data["model"],
+            "effort": read_effort(data["effort"]) or "",
+            "mode": Mode.PLAN if data["plans"] else Mode.ACT,
+            "uses_tools": data["tools"] != "off",
+            "limits_services": data["tools"] == "chosen",
+            "starters": data["starters"],
+            **self.read_audience(),
+        }
+        for name, value in values.items():
+            setattr(row, name, value)
+        row.save()
+        row.services.set(data["services"])
+        return row
+
+
+def describe_assistant(row: Assistant | None) -> dict[str, Any]:
+    """Return the values of the form for this assistant, or for a new one."""
+    if row is None:
+        return {"tools": "all", "who": Audience.OWNER, "effort": DEFAULT_EFFORT, "starters": []}
+    tools = "chosen" if row.limits_services else "all"
+    return {
+        "name": row.name,
+        "description": row.description,
+        "instructions": row.instructions,
+        "model": row.model,
+        "effort": row.effort or DEFAULT_EFFORT,
+        "plans": row.mode == Conversation.Mode.PLAN,
+        "tools": tools if row.uses_tools else "off",
+        "services": list(row.services.values_list("pk", flat=True)),
+        "starters": row.starters,
+        "who": SharedForm.describe_audience(row),
+    }
+
+
+def check_number_of_variables(text: str) -> None:
+    count = len(list_variables(text))
+    if count > MAX_VARIABLES:
+        sentence = _("This text has %(count)d variables. The limit is %(most)d.")
+        raise forms.ValidationError(sentence % {"count": count, "most": MAX_VARIABLES})
+
+
+class SavedPromptForm(SharedForm):
+    title = forms.CharField(max_length=TITLE_CHARACTERS, label=gettext_lazy("Title"))
+    text = build_limited_field(PROMPT_CHARACTERS, label=gettext_lazy("Text"))
+
+    def __init__(
+        self, *args: Any, person: Member, row: SavedPrompt | None = None, **more: Any
+    ) -> None:
+        initial: dict[str, Any] = {"who": Audience.OWNER}
+        if row is not None:
+            initial = {"title": row.title, "text": row.text, "who": self.describe_audience(row)}
+        super().__init__(*args, person=person, initial=initial, **more)
+        self.row = row
+
+    def clean_title(self) -> str:
+        return clean_line(self.cleaned_data["title"])
+
+    def clean_text(self) -> str:
+        text: str = self.cleaned_data["text"]
+        check_number_of_variables(text)
+        return text
+
+    def save(self) -> SavedPrompt:
+        row = self.row or SavedPrompt(owner=self.person)
+        row.title, row.text = self.cleaned_data["title"], self.cleaned_data["text"]
+        for name, value in self.read_audience().items():
+            setattr(row, name, value)
+        row.save()
+        return row

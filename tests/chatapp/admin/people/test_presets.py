@@ -1,0 +1,43 @@
+"""Assistants and saved prompts in the admin: listed, deleted, and private texts are not shown."""
+
+from typing import Any
+
+import pytest
+from bs4 import BeautifulSoup
+from django.test import Client
+
+from chatapp.models import Assistant, Member, SavedPrompt
+from chatapp.models.presets.sharing import Audience
+
+pytestmark = pytest.mark.django_db
+MARK = "Plum-7f3c"
+
+
+def read(client: Client, address: str) -> str:
+    answer: Any = client.get(address)
+    assert answer.status_code == 200
+    content = BeautifulSoup(answer.content, "html.parser").select_one("#content")
+    return content.get_text(" ") if content else ""
+
+
+@pytest.mark.parametrize("kind", ["assistant", "savedprompt"])
+def test_admins_see_and_delete_rows_but_not_the_texts_of_private_ones(
+    admin_client: Client, owner: Member, kind: str
+) -> None:
+    row: Any
+    if kind == "assistant":
+        row = Assistant.objects.create(
+            owner=owner, name="Review", instructions=MARK, description=MARK, starters=[MARK]
+        )
+    else:
+        row = SavedPrompt.objects.create(owner=owner, title="Review", text=MARK)
+    listed, address = f"/admin/chatapp/{kind}/", f"/admin/chatapp/{kind}/{row.pk}"
+    assert "Review" in read(admin_client, listed)
+    assert MARK not in read(admin_client, listed)
+    page = read(admin_client, f"{address}/change/")
+    assert "owner" in page
+    assert MARK not in page
+    type(row).objects.update(audience=Audience.EVERYONE)
+    assert MARK in read(admin_client, f"{address}/change/")
+    admin_client.post(f"{address}/delete/", {"post": "yes"})
+    assert not type(row).objects.exists()
