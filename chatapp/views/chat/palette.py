@@ -24,11 +24,14 @@ MAX_CHARACTERS = 200
 PLACES = (
     ("approvals", gettext_lazy("Inbox"), "bell"),
     ("search", gettext_lazy("All chats"), "search"),
+    ("assistants", gettext_lazy("Assistants"), "spark"),
+    ("prompts", gettext_lazy("Saved prompts"), "spark"),
     ("services", gettext_lazy("Connected services"), "plug"),
     ("consents", gettext_lazy("Permissions"), "shield"),
     ("tokens", gettext_lazy("Access tokens"), "key"),
     ("memory", gettext_lazy("Memory"), "bookmark"),
     ("usage", gettext_lazy("Usage"), "chart"),
+    ("shared-links", gettext_lazy("Shared links"), "share"),
     ("archived-chats", gettext_lazy("Archived chats"), "archive"),
     ("log", gettext_lazy("Activity log"), "clock"),
     ("language", gettext_lazy("Language"), "globe"),
@@ -116,6 +119,7 @@ def _list_commands(request: MemberRequest) -> Iterator[Entry]:
             yield build("archive-chat", label, "archive", ("archive", "no"))
         else:
             yield build("archive-chat", _("Archive this chat"), "archive", ("archive", "yes"))
+        yield build("share-chat", _("Share this chat"), "share")
     yield build("export-chat", _("Export this chat"), "export")
     yield build("print-chat", _("Print this chat"), "export")
     yield build("delete-chat", _("Delete this chat"), "trash", ("delete", "yes"))
