@@ -45,7 +45,8 @@ def page(person: Member, turn: Turn) -> Element:
 
 
 def pictures(element: Element) -> list[Element]:
-    return [each for each in element.all("img") if "/attachments/" in each["src"]]
+    shown = [each for each in element.all("img") if "src" in each]
+    return [each for each in shown if "/attachments/" in each["src"]]
 
 
 async def test_a_picture_is_shown_live_and_after_a_reload_between_the_texts(
