@@ -71,10 +71,11 @@ def shared_chat(request: HttpRequest, token: str) -> HttpResponse:
     part = messages[first - 1 : first - 1 + MESSAGES_AT_ONCE]
     if not part:
         raise Http404("There is no such message.")
-    if first == 1 and request.method == "GET":
-        openings.count_opening(person, link)
-    if person is not None:
-        openings.note_reader(person, link)
+    if request.method == "GET":
+        if first == 1:
+            openings.count_opening(person, link)
+        if person is not None:
+            openings.note_reader(person, link)
     owner = link.conversation.owner
     context = {
         "link": link,
@@ -115,7 +116,6 @@ def continue_chat(request: MemberRequest, token: str) -> HttpResponse:
         except TooManyRequests as error:
             problem = " ".join([_("You copied too many chats within a minute."), error.hint])
         else:
-            openings.note_reader(request.user, link)
             return redirect("conversation", copies.continue_chat(link, request.user).pk)
     context = {
         "link": link,

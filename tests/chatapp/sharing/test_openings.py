@@ -143,11 +143,12 @@ def test_openings_are_counted_and_those_of_the_owner_are_not(
     chat: Conversation, owner_client: Client, stranger_client: Client
 ) -> None:
     link = share(chat)
+    stranger_client.head(get_path(link))
+    assert not list_entries(Kind.SHARE_OPENED) and not SharedLinkReader.objects.exists()
     read(open_link(owner_client, link))
     assert SharedLink.objects.get().opened == 0
     for _ in range(2):
         open_link(stranger_client, link)
-    stranger_client.head(get_path(link))
     stored = SharedLink.objects.get()
     assert stored.opened == 2 and stored.opened_at is not None
 
