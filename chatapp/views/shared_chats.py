@@ -46,7 +46,7 @@ def for_readers(
     def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         try:
             if not request.user.is_authenticated:
-                _count_request(request)
+                _count_request(request, is_file="attachment_id" in kwargs)
             response = view(request, *args, **kwargs)
         except TooManyRequests as error:
             response = _render_busy(request, error)
@@ -134,11 +134,14 @@ def _get_person(request: HttpRequest) -> Member | None:
     return request.user if isinstance(request.user, Member) else None
 
 
-def _count_request(request: HttpRequest) -> None:
+def _count_request(request: HttpRequest, *, is_file: bool) -> None:
     """Count a request of a person who is not signed in, by their address, before the token is
-    looked at."""
+    looked at. Files have a limit of their own: one page may have many pictures."""
     address = str(request.META.get("REMOTE_ADDR", ""))
-    count_request("shared", address, settings.SHARED_REQUESTS_PER_MINUTE)
+    if is_file:
+        count_request("shared files", address, settings.SHARED_FILES_PER_MINUTE)
+    else:
+        count_request("shared", address, settings.SHARED_REQUESTS_PER_MINUTE)
 
 
 def _render_busy(request: HttpRequest, error: TooManyRequests) -> HttpResponse:

@@ -196,6 +196,16 @@ def test_who_is_not_signed_in_opens_links_so_often_a_minute(
     assert open_link(stranger_client, link).status_code == 200
 
 
+def test_files_have_a_limit_of_their_own(chat: Conversation, settings: Any) -> None:
+    settings.SHARE_WITH_ANYONE, settings.SHARED_REQUESTS_PER_MINUTE = True, 1
+    settings.SHARED_FILES_PER_MINUTE = 2
+    link = share(chat, audience=Audience.ANYONE)
+    file = f"{get_path(link)}files/{uuid.uuid4()}"
+    assert [Client().get(file).status_code for _ in range(3)] == [404, 404, 429]
+    assert open_link(Client(), link).status_code == 200
+    assert open_link(Client(), link).status_code == 429
+
+
 @pytest.mark.parametrize("path", ["", "files/00000000-0000-0000-0000-000000000000"])
 def test_no_cache_no_search_engine_and_no_other_site_learns_of_a_link(
     chat: Conversation, path: str, settings: Any
