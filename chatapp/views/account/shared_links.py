@@ -1,7 +1,7 @@
 """The links to chats of a person: the page of one chat that creates them, and the page of all."""
 
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.conf import settings
@@ -21,20 +21,19 @@ from chatapp.views.chat.conversations import build_sidebar_context
 # Active links are all shown; of ended ones, the newest.
 MAX_ENDED = 100
 # What was just done, as the page says it after the redirect.
-DONE = {
-    "updated": gettext_lazy("The link shows the chat as it is now."),
-    "revoked": gettext_lazy("The link was revoked."),
-}
+DONE = {"revoked": gettext_lazy("The link was revoked.")}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkLine:
-    """A link as a list shows it. `is_new` was just created; `is_behind`: its chat shows something
-    else now; `is_limited`: it is for anyone, which the server does not allow any more."""
+    """A link as a list shows it. `is_new` was just created, `is_updated` just updated; `is_behind`:
+    its chat shows something else now; `is_limited`: it is for anyone, which
+    the server does not allow any more."""
 
     link: SharedLink
     address: str
     is_new: bool = False
+    is_updated: bool = False
     is_behind: bool = False
     is_limited: bool = False
 
@@ -85,7 +84,7 @@ def update(request: MemberRequest, link_id: uuid.UUID) -> HttpResponse:
     except Refused as refused:
         return _render_chat_page(request, link.conversation, ShareForm(), refused)
     address = redirect("share-chat", link.conversation_id)
-    address["Location"] += f"?done=updated#link-{link.pk}"
+    address["Location"] += f"?updated={link.pk}#link-{link.pk}"
     return address
 
 
@@ -110,7 +109,7 @@ def _render_chat_page(
     *,
     status: int = 200,
 ) -> HttpResponse:
-    made = request.GET.get("made", "")
+    made, updated = request.GET.get("made", ""), request.GET.get("updated", "")
     mine = SharedLink.filter_owned(request.user).filter(conversation=conversation)
     active = list(mine.live())
     outdated = links.list_outdated(conversation, active)
@@ -120,7 +119,12 @@ def _render_chat_page(
         "problem": refused.sentence if refused else "",
         "done": DONE.get(request.GET.get("done", "")),
         "open": [
-            _build_line(each, is_new=str(each.pk) == made, is_behind=each.pk in outdated)
+            replace(
+                _build_line(each),
+                is_new=str(each.pk) == made,
+                is_updated=str(each.pk) == updated,
+                is_behind=each.pk in outdated,
+            )
             for each in active
         ],
         **_list_ended(mine),
@@ -130,12 +134,10 @@ def _render_chat_page(
     return render(request, "chat/share.html", context, status=status)
 
 
-def _build_line(link: SharedLink, *, is_new: bool = False, is_behind: bool = False) -> LinkLine:
+def _build_line(link: SharedLink) -> LinkLine:
     return LinkLine(
         link=link,
         address=build_address(link.pk),
-        is_new=is_new,
-        is_behind=is_behind,
         is_limited=link.is_for_anyone and not settings.SHARE_WITH_ANYONE,
     )
 

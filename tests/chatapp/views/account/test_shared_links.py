@@ -105,7 +105,7 @@ def test_a_link_is_revoked_from_each_page(
 def test_an_updated_link_says_so(chat: Conversation, owner_client: Client) -> None:
     link = share(chat)
     answer = owner_client.post(f"/shared-links/{link.pk}/update")
-    assert answer["Location"] == f"/c/{chat.pk}/share?done=updated#link-{link.pk}"
+    assert answer["Location"] == f"/c/{chat.pk}/share?updated={link.pk}#link-{link.pk}"
     page = load(owner_client, answer["Location"])
     assert "shows the chat as it is now" in " ".join(each.text for each in page.all(role="status"))
 
