@@ -24,7 +24,7 @@ PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 AXES_ENABLED = False
 # Many tests make requests for the same person within a minute.
 API_REQUESTS_PER_MINUTE = UPLOADS_PER_MINUTE = 100_000
-SHARED_REQUESTS_PER_MINUTE = SHARED_COPIES_PER_MINUTE = 100_000
+SHARED_REQUESTS_PER_MINUTE = SHARED_FILES_PER_MINUTE = SHARED_COPIES_PER_MINUTE = 100_000
 TRACE_DELAY_SECONDS = 0
 # A title is one more request, for which most tests script no answer.
 TITLE_MODEL = "none"

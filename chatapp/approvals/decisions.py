@@ -271,6 +271,7 @@ def resolve(
             was=[State.UNKNOWN],
             resolution=verdict,
             resolved_by=by,
+            resolved_at=Now(),
         ):
             raise Refused(_("The outcome of this call is already known."), 409)
         transaction.on_commit(lambda: wake(turn.pk))

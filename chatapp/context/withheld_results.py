@@ -9,6 +9,7 @@ from django.db.models.functions import Now
 
 from chatapp.audit.call_entries import compute_hash
 from chatapp.models import Review, ToolCall, Turn
+from chatapp.models.conversations.copied_call import CopiedCall
 from chatapp.server.database import from_now
 from mcpconfig.models import ToolSetting
 
@@ -64,6 +65,12 @@ def describe_withheld(call: ToolCall) -> str:
     if review.reason:
         words.append(f"They said: {review.reason}")
     return " ".join(filter(None, words))
+
+
+def is_copy_withheld(copied: CopiedCall) -> bool:
+    """Return whether a copied call has what a model reads instead of its result. Calls that were
+    copied before that was stored are known by their text."""
+    return copied.is_withheld or copied.outcome.startswith(tuple(ENDS.values()))
 
 
 def withdraw_open_reviews(turn: Turn) -> list[ToolCall]:

@@ -17,6 +17,7 @@ from chatapp.context.history import (
     list_abandoned_steps,
     read_asked_arguments,
 )
+from chatapp.context.withheld_results import is_visible_to_model
 from chatapp.models import (
     Attachment,
     Conversation,
@@ -196,6 +197,7 @@ def _copy_call(call: ToolCall) -> CopiedCall:
         service=describe_service(call),
         state=call.state,
         result_of=call.service_id if call.result is not None else None,
+        is_withheld=not is_visible_to_model(call),
     )
 
 

@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Iterable
 
 from django.db import transaction
+from django.http import Http404
 from django.utils import timezone
 
 from chatapp.context.attachments import copy_attachment
@@ -19,6 +20,7 @@ from chatapp.models.conversations.copied_call import CopiedCall
 from chatapp.rendering.exports.shared_chat import (
     SharedCall,
     SharedFile,
+    SharedMessage,
     SharedPart,
     write_outcome,
 )
@@ -26,7 +28,8 @@ from chatapp.rendering.exports.values import SourcesPart, TextPart
 from chatapp.server.languages import in_english
 from chatapp.tools.taint import find_taint_of_chats
 
-from .snapshots import describe_messages, list_messages
+from .openings import note_reader
+from .snapshots import describe_messages, list_abandoned_steps, list_messages
 
 MARK_CHARACTERS = Conversation._meta.get_field("tainted_by").max_length or 0
 
@@ -35,14 +38,17 @@ MARK_CHARACTERS = Conversation._meta.get_field("tainted_by").max_length or 0
 @in_english
 def continue_chat(link: SharedLink, person: Member) -> Conversation:
     """Return a new chat of this person with copies of what the link shows. It has none of the
-    settings of the other chat: its model, instructions, mode and switches are the person's own."""
+    settings of the other chat: its model, instructions, mode and switches are the person's own.
+    Raises 404 if the link has ended."""
+    link = _lock_link(link)
+    note_reader(person, link)
     messages = list_messages(link)
     copy = _create_copy(link, person, len(messages))
     copies = copy_messages(messages, copy)
     parts: list[Part] = []
     with_file: dict[uuid.UUID, Part] = {}
-    for shared in describe_messages(link, messages):
-        for part, copied in _build_parts(copies[shared.id], shared.parts):
+    for shared in describe_messages(link, messages, list_abandoned_steps(link)):
+        for part, copied in _build_parts(copies[shared.id], _add_ending(shared)):
             parts.append(copied)
             if isinstance(part, SharedFile) and part.id is not None:
                 with_file[part.id] = copied
@@ -53,6 +59,22 @@ def continue_chat(link: SharedLink, person: Member) -> Conversation:
         attachment.owner = person
         copy_attachment(attachment, copied)
     return copy
+
+
+def _lock_link(link: SharedLink) -> SharedLink:
+    """Read the link again. The lock keeps it, and with it the chat, until the copy is made."""
+    rows = SharedLink.objects.live().select_related("conversation__owner", "last_message")
+    locked = rows.select_for_update(of=("self",)).filter(pk=link.pk).first()
+    if locked is None:
+        raise Http404("No such link.")
+    return locked
+
+
+def _add_ending(shared: SharedMessage) -> tuple[SharedPart, ...]:
+    """Return the parts of a message, and a text if it is an answer that is not whole."""
+    if not shared.ending:
+        return shared.parts
+    return (*shared.parts, TextPart(text=f"[This answer was {shared.ending.lower()}.]"))
 
 
 def _create_copy(link: SharedLink, person: Member, length: int) -> Conversation:
@@ -112,7 +134,7 @@ def _copy_call(call: SharedCall) -> CopiedCall:
         title=call.title,
         service=call.service,
         state=call.state,
-        result_of=None,
+        result_of=call.result_of,
     )
 
 

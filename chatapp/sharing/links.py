@@ -18,7 +18,7 @@ from chatapp.audit import audit_log
 from chatapp.audit.audit_log import AuditEvent, Who
 from chatapp.conversations import intake
 from chatapp.conversations.forks import has_messages_of_programs, list_messages_up_to
-from chatapp.models import Conversation, LogEntry, Message, Part, SharedLink
+from chatapp.models import Conversation, LogEntry, Message, Part, SharedLink, ToolCall, Turn
 from chatapp.people.refused import Refused
 
 MAX_LINKS = 20
@@ -77,14 +77,26 @@ def revoke(link: SharedLink) -> bool:
 
 def list_outdated(conversation: Conversation, known: Iterable[SharedLink]) -> set[uuid.UUID]:
     """Return the ids of those of its links that show something else than the chat does now: they
-    end at an earlier message, on another branch, or before the end of the last answer."""
+    end at an earlier message, on another branch, or before the end of the last answer, or the
+    outcome of a call became known later."""
     latest = find_latest(conversation)
     newest = Part.objects.filter(message=latest).aggregate(newest=Max("pk"))["newest"] or 0
+    changed_at = _find_last_outcome(conversation)
     return {
         link.pk
         for link in known
-        if latest is None or link.last_message_id != latest.pk or link.last_part < newest
+        if latest is None
+        or link.last_message_id != latest.pk
+        or link.last_part < newest
+        or (link.tools != SharedLink.Tools.NONE and changed_at and link.taken_at < changed_at)
     }
+
+
+def _find_last_outcome(conversation: Conversation) -> datetime | None:
+    """Return when the outcome of a call that the chat shows changed last."""
+    calls = ToolCall.objects.filter(turn__conversation=conversation, turn__answer__is_shown=True)
+    times = calls.aggregate(Max("sent_at"), Max("finished_at"), Max("resolved_at")).values()
+    return max((time for time in times if time is not None), default=None)
 
 
 def find_latest(conversation: Conversation) -> Message | None:
@@ -113,6 +125,7 @@ def _take_snapshot(conversation: Conversation) -> dict[str, Any]:
         "title": conversation.title,
         "last_message": latest,
         "last_part": newest or 0,
+        "last_state": getattr(Turn.objects.filter(answer=latest).first(), "state", ""),
         "messages": len(messages),
         "taken_at": timezone.now(),
     }

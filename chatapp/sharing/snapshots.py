@@ -2,16 +2,17 @@
 
 import uuid
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
-from django.db.models import QuerySet
+from django.db.models import Exists, OuterRef, QuerySet
 from django.http import Http404
 
-from chatapp.context.withheld_results import is_visible_to_model
+from chatapp.context.withheld_results import is_copy_withheld, is_visible_to_model
 from chatapp.conversations.exports import ROWS_AT_ONCE
 from chatapp.conversations.forks import list_messages_up_to
 from chatapp.live.page_view import CALL_RELATIONS
-from chatapp.models import Attachment, Message, Part, SharedLink, Turn
+from chatapp.models import Attachment, Message, Part, SharedLink, Step, Turn
+from chatapp.models.conversations.copied_call import CopiedCall
 from chatapp.rendering.exports.shared_chat import (
     Inclusion,
     SharedMessage,
@@ -32,20 +33,39 @@ def list_messages(link: SharedLink) -> list[Message]:
     return list_messages_up_to(last)
 
 
-def describe_messages(link: SharedLink, messages: Sequence[Message]) -> list[SharedMessage]:
-    """Return these messages of the link with what it includes."""
+def list_abandoned_steps(link: SharedLink) -> set[tuple[uuid.UUID, int]]:
+    """Return the answers and steps that were interrupted and repeated when the link was made."""
+    later = Step.objects.filter(
+        turn=OuterRef("turn"), number__gt=OuterRef("number"), started_at__lte=link.taken_at
+    )
+    cut_off = Step.objects.filter(
+        Exists(later), turn__conversation=link.conversation_id, state=Step.State.INTERRUPTED
+    )
+    return set(cut_off.values_list("turn__answer_id", "number"))
+
+
+def describe_messages(
+    link: SharedLink,
+    messages: Sequence[Message],
+    left_behind: Collection[tuple[uuid.UUID, int]] = (),
+) -> list[SharedMessage]:
+    """Return these messages of the link with what it includes, without the answers and steps in
+    `left_behind`."""
     included = Inclusion(
         detail=ToolDetail(link.tools), has_files=link.includes_files, until=link.taken_at
     )
     described: dict[uuid.UUID, list[SharedPart]] = defaultdict(list)
     for part in _select_parts(link, messages).iterator(ROWS_AT_ONCE):
-        call = part.tool_call
-        is_withheld = call is not None and not is_visible_to_model(call)
-        shared = describe_shared_part(part, included, is_withheld=is_withheld)
+        if (part.message_id, part.step) in left_behind:
+            continue
+        shared = describe_shared_part(part, included, is_withheld=_is_withheld(part))
         if shared is not None:
             described[part.message_id].append(shared)
     turns = Turn.objects.filter(answer__in=messages).values_list("answer_id", "state")
     states = dict(turns)
+    # The last answer may have been continued or tried again since.
+    if link.last_state and link.last_message_id in states:
+        states[link.last_message_id] = link.last_state
     return [
         SharedMessage(
             id=message.pk,
@@ -56,6 +76,12 @@ def describe_messages(link: SharedLink, messages: Sequence[Message]) -> list[Sha
         )
         for message in messages
     ]
+
+
+def _is_withheld(part: Part) -> bool:
+    if part.tool_call is not None:
+        return not is_visible_to_model(part.tool_call)
+    return part.copied_call is not None and is_copy_withheld(CopiedCall.read(part.copied_call))
 
 
 def find_file(link: SharedLink, attachment_id: uuid.UUID) -> Attachment:

@@ -46,7 +46,7 @@ def for_readers(
     def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         try:
             if not request.user.is_authenticated:
-                _count_request(request)
+                _count_request(request, is_file="attachment_id" in kwargs)
             response = view(request, *args, **kwargs)
         except TooManyRequests as error:
             response = _render_busy(request, error)
@@ -71,10 +71,11 @@ def shared_chat(request: HttpRequest, token: str) -> HttpResponse:
     part = messages[first - 1 : first - 1 + MESSAGES_AT_ONCE]
     if not part:
         raise Http404("There is no such message.")
-    if first == 1 and request.method == "GET":
-        openings.count_opening(person, link)
-    if person is not None:
-        openings.note_reader(person, link)
+    if request.method == "GET":
+        if first == 1:
+            openings.count_opening(person, link)
+        if person is not None:
+            openings.note_reader(person, link)
     owner = link.conversation.owner
     context = {
         "link": link,
@@ -115,7 +116,6 @@ def continue_chat(request: MemberRequest, token: str) -> HttpResponse:
         except TooManyRequests as error:
             problem = " ".join([_("You copied too many chats within a minute."), error.hint])
         else:
-            openings.note_reader(request.user, link)
             return redirect("conversation", copies.continue_chat(link, request.user).pk)
     context = {
         "link": link,
@@ -134,11 +134,14 @@ def _get_person(request: HttpRequest) -> Member | None:
     return request.user if isinstance(request.user, Member) else None
 
 
-def _count_request(request: HttpRequest) -> None:
+def _count_request(request: HttpRequest, *, is_file: bool) -> None:
     """Count a request of a person who is not signed in, by their address, before the token is
-    looked at."""
+    looked at. Files have a limit of their own: one page may have many pictures."""
     address = str(request.META.get("REMOTE_ADDR", ""))
-    count_request("shared", address, settings.SHARED_REQUESTS_PER_MINUTE)
+    if is_file:
+        count_request("shared files", address, settings.SHARED_FILES_PER_MINUTE)
+    else:
+        count_request("shared", address, settings.SHARED_REQUESTS_PER_MINUTE)
 
 
 def _render_busy(request: HttpRequest, error: TooManyRequests) -> HttpResponse:

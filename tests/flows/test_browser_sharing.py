@@ -65,6 +65,15 @@ def test_a_shared_chat_is_read_and_continued_by_somebody_else(visit: Visit) -> N
     expect(reader.get_by_role("heading", name="Shared chat not found")).to_be_visible()
 
 
+def test_the_bar_of_a_shared_chat_leaves_room_to_read_with_a_large_zoom(visit: Visit) -> None:
+    path = make_link(begin(visit, "Which river is in Pirna"))
+    # The second size is the first one at 400 %.
+    for width, height, position in ((1280, 1024, "sticky"), (320, 256, "static")):
+        tab = visit.tab("stranger", viewport={"width": width, "height": height})
+        tab.goto(path)
+        expect(tab.locator(".print-help")).to_have_css("position", position)
+
+
 def test_who_is_not_signed_in_signs_in_to_open_a_link(visit: Visit) -> None:
     path = make_link(begin(visit, "Which river is in Torgau"))
     visit.witness.excuse("404")

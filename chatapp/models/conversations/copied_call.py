@@ -12,7 +12,8 @@ class CopiedCall:
     `arguments` are those that the model asked for, `changed_arguments` those of a person who
     changed them (otherwise empty), both JSON. `outcome` is the text that the model read. `state` is
     one of `ToolCall.State`; `title` and `service` are the names on the card. `result_of` is the id
-    of the service whose result is in `outcome`, None without one.
+    of the service whose result is in `outcome`, None without one. `is_withheld`: models may not
+    read the result, and `outcome` has what a person said about it.
     """
 
     call_id: str
@@ -25,6 +26,7 @@ class CopiedCall:
     service: str
     state: str
     result_of: int | None
+    is_withheld: bool = False
 
     @classmethod
     def read(cls, stored: Any) -> Self:

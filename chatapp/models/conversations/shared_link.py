@@ -28,12 +28,18 @@ class SharedLinks(models.QuerySet["SharedLink"]):
             conversation__owner__is_active=True,
         )
 
+    def ended(self) -> Self:
+        """Return the links that were revoked or have expired."""
+        is_expired = models.Q(expires_at__lte=timezone.now())
+        return self.filter(is_expired | models.Q(revoked_at__isnull=False))
+
 
 class SharedLink(models.Model):
     """A link to a chat as it was at `taken_at`. Its secret is not stored (`sharing.tokens`).
 
     The link shows the messages from the first one to `last_message`, with the parts that existed
-    then: none has a higher id than `last_part`. `title` and `messages` are those of that time.
+    then: none has a higher id than `last_part`. `title`, `messages` and `last_state`, the state of
+    the turn of the last answer, are those of that time. Older links have no state.
     """
 
     class Audience(models.TextChoices):
@@ -62,6 +68,9 @@ class SharedLink(models.Model):
         Message, verbose_name=_("last message"), on_delete=models.CASCADE, related_name="+"
     )
     last_part = models.PositiveBigIntegerField(_("last part"))
+    last_state = models.CharField(
+        _("state of the last answer"), max_length=8, blank=True, default="", db_default=""
+    )
     messages = models.PositiveIntegerField(_("messages"))
     taken_at = models.DateTimeField(_("shared as of"))
     created_at = models.DateTimeField(_("created at"), auto_now_add=True)
@@ -81,7 +90,7 @@ class SharedLink(models.Model):
         return str(self.pk)[:ID_CHARACTERS]
 
     @classmethod
-    def filter_owned(cls, person: Member) -> "models.QuerySet[SharedLink]":
+    def filter_owned(cls, person: Member) -> SharedLinks:
         """Return the links to the chats of this person, without those of deleted chats."""
         mine = cls.objects.filter(conversation__owner=person, conversation__deleted_at=None)
         return mine.select_related("conversation")

@@ -130,6 +130,7 @@ class ToolCall(models.Model):
         null=True,
         related_name="+",
     )
+    resolved_at = models.DateTimeField(_("resolved at"), null=True)
 
     class Meta:
         verbose_name = _("tool call")

@@ -41,7 +41,8 @@ class SharedFile:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedCall:
     """A tool call. `values` are set if the link includes arguments and results. Decisions and their
-    reasons are left out: they may quote arguments."""
+    reasons are left out: they may quote arguments. `result_of` is the id of the service whose
+    result the chat has, also if the link leaves it out: answers may quote it."""
 
     call_id: str
     tool_id: str
@@ -49,6 +50,7 @@ class SharedCall:
     service: str
     state: ToolCall.State
     values: CallValues | None
+    result_of: int | None
 
 
 SharedPart = TextPart | SourcesPart | SharedFile | SharedCall
@@ -89,8 +91,8 @@ def describe_shared_part(
     part: Part, included: Inclusion, *, is_withheld: bool
 ) -> SharedPart | None:
     """Return the part as the link shows it, or None if it does not. `is_withheld`: models may not
-    read the result of this call. Reasoning and notices are left out: they may quote results, and
-    a summary of the chat does."""
+    read the result of this call, or of the call that it is a copy of. Reasoning and notices are
+    left out: they may quote results, and a summary of the chat does."""
     match part.kind:
         case Part.Kind.TEXT if part.text:
             return TextPart(text=part.text)
@@ -102,7 +104,8 @@ def describe_shared_part(
         case Part.Kind.TOOL_CALL if part.tool_call is not None:
             return _describe_call(part.tool_call, included, is_withheld=is_withheld)
         case Part.Kind.COPIED_CALL:
-            return _describe_copied_call(CopiedCall.read(part.copied_call), included.detail)
+            copied = CopiedCall.read(part.copied_call)
+            return _describe_copied_call(copied, included.detail, is_withheld=is_withheld)
         case _:
             return None
 
@@ -110,7 +113,8 @@ def describe_shared_part(
 def _describe_file(kept: Attachment, description: str, *, has_files: bool) -> SharedFile:
     return SharedFile(
         id=kept.pk if has_files else None,
-        name=str(kept),
+        # Without a name it would be the URI, which may have values of its own.
+        name=str(kept) if has_files else kept.name or _("Resource"),
         origin=kept.origin,
         size=kept.size,
         is_picture=kept.is_picture,
@@ -121,39 +125,52 @@ def _describe_file(kept: Attachment, description: str, *, has_files: bool) -> Sh
 def _describe_call(call: ToolCall, included: Inclusion, *, is_withheld: bool) -> SharedCall | None:
     if included.detail == ToolDetail.NONE:
         return None
-    # A person can run a call with an unknown outcome again. The link shows what was known before.
-    is_repeated = call.sent_at is not None and call.sent_at > included.until
+    is_later = _has_later_outcome(call, included.until)
     values = None
     if included.detail == ToolDetail.FULL:
         values = describe_values(call)
-        if is_repeated:
+        if is_later:
             values = CallValues(arguments=values.arguments, pieces=(), error="")
         elif is_withheld:
-            error = _("The result was withheld.")
-            values = CallValues(arguments=values.arguments, pieces=(), error=error)
+            values = _leave_out_result(values.arguments)
     return SharedCall(
         call_id=call.provider_call_id,
         tool_id=call.tool_id,
         title=get_title(call),
         service=describe_service(call),
-        state=ToolCall.State.UNKNOWN if is_repeated else ToolCall.State(call.state),
+        state=ToolCall.State.UNKNOWN if is_later else ToolCall.State(call.state),
         values=values,
+        result_of=call.service_id if call.result is not None and not is_later else None,
     )
 
 
-def _describe_copied_call(copied: CopiedCall, detail: ToolDetail) -> SharedCall | None:
+def _has_later_outcome(call: ToolCall, until: datetime) -> bool:
+    """Return whether the outcome of the call was unknown until then: it was sent again, its task
+    ended, or a person said what it did, after that. Only calls with an unknown outcome have one
+    later, as an answer that runs cannot be shared."""
+    times = (call.sent_at, call.finished_at, call.resolved_at)
+    return any(time is not None and time > until for time in times)
+
+
+def _leave_out_result(arguments: str) -> CallValues:
+    return CallValues(arguments=arguments, pieces=(), error=_("The result was withheld."))
+
+
+def _describe_copied_call(
+    copied: CopiedCall, detail: ToolDetail, *, is_withheld: bool
+) -> SharedCall | None:
     """Return a call of the chat that the shared one was forked from."""
     if detail == ToolDetail.NONE:
         return None
     values = None
     if detail == ToolDetail.FULL:
+        arguments = mask_secrets_in_json(copied.changed_arguments or copied.arguments)
         # The outcome of a call that did not run has the reason why.
         has_run = copied.state not in OVER_WITHOUT_RUNNING
-        values = CallValues(
-            arguments=mask_secrets_in_json(copied.changed_arguments or copied.arguments),
-            pieces=describe_copied_values(copied).pieces if has_run else (),
-            error="",
-        )
+        pieces = describe_copied_values(copied).pieces if has_run and not is_withheld else ()
+        values = CallValues(arguments=arguments, pieces=pieces, error="")
+        if is_withheld:
+            values = _leave_out_result(arguments)
     return SharedCall(
         call_id=copied.call_id,
         tool_id=copied.tool_id,
@@ -161,6 +178,7 @@ def _describe_copied_call(copied: CopiedCall, detail: ToolDetail) -> SharedCall 
         service=copied.service,
         state=ToolCall.State(copied.state),
         values=values,
+        result_of=copied.result_of,
     )
 
 

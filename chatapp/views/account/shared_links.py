@@ -1,31 +1,39 @@
 """The links to chats of a person: the page of one chat that creates them, and the page of all."""
 
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from django.conf import settings
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
+from django.utils.translation import gettext_lazy
 
 from chatapp.forms import ShareForm
 from chatapp.models import Conversation, SharedLink
+from chatapp.models.conversations.shared_link import SharedLinks
 from chatapp.people.refused import Refused
 from chatapp.sharing import links
 from chatapp.sharing.tokens import build_address
 from chatapp.views.access import MemberRequest, for_members
 from chatapp.views.chat.conversations import build_sidebar_context
 
-MAX_SHOWN = 200
+# Active links are all shown; of ended ones, the newest.
+MAX_ENDED = 100
+# What was just done, as the page says it after the redirect.
+DONE = {"revoked": gettext_lazy("The link was revoked.")}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkLine:
-    """A link as a list shows it. `is_new` was just created; `is_behind`: its chat shows something
-    else now; `is_limited`: it is for anyone, which the server does not allow any more."""
+    """A link as a list shows it. `is_new` was just created, `is_updated` just updated; `is_behind`:
+    its chat shows something else now; `is_limited`: it is for anyone, which
+    the server does not allow any more."""
 
     link: SharedLink
     address: str
     is_new: bool = False
+    is_updated: bool = False
     is_behind: bool = False
     is_limited: bool = False
 
@@ -57,9 +65,13 @@ def share(request: MemberRequest, conversation_id: uuid.UUID) -> HttpResponse:
 
 @for_members("GET", "HEAD")
 def shared_links(request: MemberRequest) -> HttpResponse:
-    mine = SharedLink.filter_owned(request.user)[:MAX_SHOWN]
-    lines = [_build_line(each) for each in mine]
-    context = {**_divide(lines), **build_sidebar_context(request.user, "")}
+    mine = SharedLink.filter_owned(request.user)
+    context = {
+        "open": [_build_line(each) for each in mine.live()],
+        "done": DONE.get(request.GET.get("done", "")),
+        **_list_ended(mine),
+        **build_sidebar_context(request.user, ""),
+    }
     return render(request, "chat/shared_links.html", context)
 
 
@@ -72,7 +84,7 @@ def update(request: MemberRequest, link_id: uuid.UUID) -> HttpResponse:
     except Refused as refused:
         return _render_chat_page(request, link.conversation, ShareForm(), refused)
     address = redirect("share-chat", link.conversation_id)
-    address["Location"] += f"#link-{link.pk}"
+    address["Location"] += f"?updated={link.pk}#link-{link.pk}"
     return address
 
 
@@ -82,8 +94,11 @@ def revoke(request: MemberRequest, link_id: uuid.UUID) -> HttpResponse:
     link = SharedLink.of(request.user, link_id)
     links.revoke(link)
     if request.POST.get("page") == "all":
-        return redirect("shared-links")
-    return redirect("share-chat", link.conversation_id)
+        address = redirect("shared-links")
+    else:
+        address = redirect("share-chat", link.conversation_id)
+    address["Location"] += "?done=revoked"
+    return address
 
 
 def _render_chat_page(
@@ -94,36 +109,43 @@ def _render_chat_page(
     *,
     status: int = 200,
 ) -> HttpResponse:
-    made = request.GET.get("made", "")
-    mine = list(SharedLink.filter_owned(request.user).filter(conversation=conversation))
-    outdated = links.list_outdated(conversation, mine)
-    lines = [
-        _build_line(each, is_new=str(each.pk) == made, is_behind=each.pk in outdated)
-        for each in mine
-    ]
+    made, updated = request.GET.get("made", ""), request.GET.get("updated", "")
+    mine = SharedLink.filter_owned(request.user).filter(conversation=conversation)
+    active = list(mine.live())
+    outdated = links.list_outdated(conversation, active)
     context = {
         "conversation": conversation,
         "form": form,
         "problem": refused.sentence if refused else "",
-        **_divide(lines),
+        "done": DONE.get(request.GET.get("done", "")),
+        "open": [
+            replace(
+                _build_line(each),
+                is_new=str(each.pk) == made,
+                is_updated=str(each.pk) == updated,
+                is_behind=each.pk in outdated,
+            )
+            for each in active
+        ],
+        **_list_ended(mine),
         **build_sidebar_context(request.user, str(conversation.pk)),
     }
     status = refused.status if refused else status
     return render(request, "chat/share.html", context, status=status)
 
 
-def _build_line(link: SharedLink, *, is_new: bool = False, is_behind: bool = False) -> LinkLine:
+def _build_line(link: SharedLink) -> LinkLine:
     return LinkLine(
         link=link,
         address=build_address(link.pk),
-        is_new=is_new,
-        is_behind=is_behind,
         is_limited=link.is_for_anyone and not settings.SHARE_WITH_ANYONE,
     )
 
 
-def _divide(lines: list[LinkLine]) -> dict[str, list[LinkLine]]:
+def _list_ended(mine: SharedLinks) -> dict[str, Any]:
+    """Return the newest of the links that have ended, and whether there are more."""
+    ended = list(mine.ended()[: MAX_ENDED + 1])
     return {
-        "open": [line for line in lines if not line.link.has_ended],
-        "ended": [line for line in lines if line.link.has_ended],
+        "ended": [_build_line(each) for each in ended[:MAX_ENDED]],
+        "has_more_ended": len(ended) > MAX_ENDED,
     }

@@ -137,6 +137,7 @@ def test_a_person_settles_an_unknown_outcome(
     decisions.resolve(call, by=owner, verdict=verdict)
     call.refresh_from_db()
     assert (call.state, call.resolution, call.resolved_by) == (state, verdict, owner)
+    assert call.resolved_at is not None
     with pytest.raises(Refused, match="already known"):
         decisions.resolve(call, by=owner, verdict="again")
 

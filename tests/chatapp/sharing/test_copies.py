@@ -4,6 +4,7 @@ be able to do."""
 from typing import Any
 
 import pytest
+from django.http import Http404
 from django.test import Client
 from django.urls import reverse
 
@@ -18,6 +19,7 @@ from chatapp.models import (
     Member,
     Part,
     SharedLink,
+    Step,
     ToolCall,
     Turn,
 )
@@ -82,6 +84,29 @@ def test_a_copy_is_made_up_to_where_the_link_goes(owner: Member, stranger: Membe
     assert sorted(texts) == ["Answer 0.", "Question 0."]
 
 
+def test_a_copy_has_no_text_of_an_attempt_that_was_repeated(
+    owner: Member, stranger: Member
+) -> None:
+    turn = rows.turn(owner, "failed")
+    rows.said(turn, "It is the")
+    Step.objects.filter(turn=turn).update(state="interrupted")
+
+    def list_answer(link: SharedLink) -> list[str]:
+        made = copies.continue_chat(link, stranger)
+        texts = Part.objects.filter(message__conversation=made, message__role="assistant")
+        return [each.text for each in texts.order_by("position")]
+
+    first = share(turn.conversation)
+    expected = ["It is the", "[This answer was interrupted.]"]
+    assert list_answer(first) == expected
+
+    Turn.objects.filter(pk=turn.pk).update(state="done")
+    Step.objects.create(turn=turn, number=2, state="done")
+    Part.objects.create(message=turn.answer, step=2, position=0, kind="text", text="The Elbe.")
+    assert list_answer(first) == expected
+    assert list_answer(share(turn.conversation)) == ["The Elbe."]
+
+
 def test_a_copy_stays_when_the_chat_and_its_link_are_gone(
     source: Turn, stranger_client: Client
 ) -> None:
@@ -142,9 +167,14 @@ def test_a_reader_makes_so_many_copies_a_minute(
     assert Conversation.objects.count() == 2
 
 
-def test_the_owner_gets_an_ordinary_fork(source: Turn) -> None:
-    made = copies.continue_chat(share(source.conversation), source.conversation.owner)
+@pytest.mark.parametrize("tools", [Tools.OUTCOMES, Tools.FULL])
+def test_the_owner_gets_an_ordinary_fork(source: Turn, tools: SharedLink.Tools) -> None:
+    made = copies.continue_chat(share(source.conversation, tools), source.conversation.owner)
     assert (made.is_shared_copy, made.tainted_by) == (False, "")
+    fork = forks.fork_chat(source)
+    assert find_taint_of_chats([made.pk]) == find_taint_of_chats([fork.pk]) == ""
+    Service.objects.update(is_open=True)
+    assert find_taint_of_chats([made.pk]) == find_taint_of_chats([fork.pk]) == "notebook"
 
 
 # --- what a model reads --------------------------------------------------------------------------
@@ -229,3 +259,14 @@ def test_a_revoked_link_makes_no_copy(source: Turn, stranger_client: Client) -> 
     links.revoke(link)
     for method in (stranger_client.get, stranger_client.post):
         assert method(get_path(link) + "continue").status_code == 404
+
+
+def test_a_link_that_ended_after_it_was_read_makes_no_copy(source: Turn, stranger: Member) -> None:
+    revoked, purged = share(source.conversation), share(source.conversation)
+    links.revoke(revoked)
+    with pytest.raises(Http404):
+        copies.continue_chat(revoked, stranger)
+    Conversation.objects.all().delete()
+    with pytest.raises(Http404):
+        copies.continue_chat(purged, stranger)
+    assert not Conversation.objects.exists()

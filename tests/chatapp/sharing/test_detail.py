@@ -9,7 +9,8 @@ from django.apps import apps
 from django.test import Client
 from django.utils import timezone
 
-from chatapp.context import withheld_results
+from chatapp.context import attachments, withheld_results
+from chatapp.conversations import forks
 from chatapp.models import (
     Approval,
     Conversation,
@@ -23,6 +24,7 @@ from chatapp.models import (
 )
 from chatapp.models.conversations.copied_call import CopiedCall
 from chatapp.sharing import copies
+from mcpconfig.values.results import ResourceContents, ResourcePart
 from tests.dom_tree import parse
 from tests.turns import rows
 
@@ -75,6 +77,10 @@ def add_calls(turn: Turn, admin: Member) -> None:
         reason="Canary-reason",
         expires_at=timezone.now(),
     )
+    add_withheld_call(turn, admin)
+
+
+def add_withheld_call(turn: Turn, admin: Member) -> None:
     text = [{"type": "text", "text": "Canary-withheld"}]
     withheld = rows.call(turn, {}, result={"content": text})
     Review.objects.create(
@@ -147,6 +153,45 @@ def test_no_value_that_was_left_out_leaves_the_chat(
     asking = stranger_client.get(get_path(link) + "continue").content.decode()
     assert find_canaries(asking) == {"Canary-question"}  # the title
     assert find_canaries(read_rows_of_copy(link, stranger)) == expected
+
+
+@pytest.mark.parametrize("is_old", [False, True])
+def test_a_fork_of_a_withheld_call_shows_no_reason(
+    owner: Member, admin: Member, stranger: Member, stranger_client: Client, is_old: bool
+) -> None:
+    """`is_old`: the fork was made before copied calls said that a result is withheld."""
+    turn = rows.turn(owner, "done", text="Canary-question")
+    add_withheld_call(turn, admin)
+    fork = forks.fork_chat(turn)
+    part = Part.objects.get(message__conversation=fork, kind="copied_call")
+    assert part.copied_call is not None and part.copied_call["is_withheld"]
+    assert "Canary-review" in part.copied_call["outcome"]
+    if is_old:
+        del part.copied_call["is_withheld"]
+        part.save()
+    link = share(fork, Tools.FULL)
+    page = read(open_link(stranger_client, link))
+    assert find_canaries(page) == {"Canary-question"}
+    assert "The result was withheld." in page
+    stored = read_rows_of_copy(link, stranger)
+    assert find_canaries(stored) == {"Canary-question"}
+    assert "The result was withheld." in stored
+
+
+def test_a_resource_without_a_name_shows_no_uri(
+    owner: Member, stranger: Member, stranger_client: Client
+) -> None:
+    turn = rows.turn(owner, "done")
+    part = ResourcePart(uri="notes://Canary-uri", mime_type="text/plain", text="Canary-resource")
+    kept = attachments.store_draft(
+        owner, rows.service(), "notes://Canary-uri", "", ResourceContents(parts=(part,))
+    )
+    attachments.attach_to_message(turn.question, [kept])
+    link = share(turn.conversation, Tools.FULL)
+    page = read(open_link(stranger_client, link))
+    assert "Canary" not in page and "Resource" in page
+    stored = read_rows_of_copy(link, stranger)
+    assert "Canary" not in stored and "[Attached file, not shared: Resource]" in stored
 
 
 def test_outcomes_are_names_and_words(chat: Conversation, stranger_client: Client) -> None:

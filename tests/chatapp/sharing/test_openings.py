@@ -143,11 +143,12 @@ def test_openings_are_counted_and_those_of_the_owner_are_not(
     chat: Conversation, owner_client: Client, stranger_client: Client
 ) -> None:
     link = share(chat)
+    stranger_client.head(get_path(link))
+    assert not list_entries(Kind.SHARE_OPENED) and not SharedLinkReader.objects.exists()
     read(open_link(owner_client, link))
     assert SharedLink.objects.get().opened == 0
     for _ in range(2):
         open_link(stranger_client, link)
-    stranger_client.head(get_path(link))
     stored = SharedLink.objects.get()
     assert stored.opened == 2 and stored.opened_at is not None
 
@@ -193,6 +194,16 @@ def test_who_is_not_signed_in_opens_links_so_often_a_minute(
     assert Client().get("/shared/guess/").status_code == 429
     assert open_link(Client(REMOTE_ADDR="192.0.2.7"), link).status_code == 200
     assert open_link(stranger_client, link).status_code == 200
+
+
+def test_files_have_a_limit_of_their_own(chat: Conversation, settings: Any) -> None:
+    settings.SHARE_WITH_ANYONE, settings.SHARED_REQUESTS_PER_MINUTE = True, 1
+    settings.SHARED_FILES_PER_MINUTE = 2
+    link = share(chat, audience=Audience.ANYONE)
+    file = f"{get_path(link)}files/{uuid.uuid4()}"
+    assert [Client().get(file).status_code for _ in range(3)] == [404, 404, 429]
+    assert open_link(Client(), link).status_code == 200
+    assert open_link(Client(), link).status_code == 429
 
 
 @pytest.mark.parametrize("path", ["", "files/00000000-0000-0000-0000-000000000000"])

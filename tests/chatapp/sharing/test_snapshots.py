@@ -12,7 +12,7 @@ from chatapp.context import attachments
 from chatapp.conversations import chat_list, forks, uploads
 from chatapp.models import Attachment, Conversation, Member, Message, Part, SharedLink, Turn
 from chatapp.people.refused import Refused
-from chatapp.sharing import links
+from chatapp.sharing import copies, links
 from chatapp.views import shared_chats
 from mcpconfig.values.results import ResourceContents, ResourcePart
 from tests.dom_tree import parse
@@ -119,6 +119,68 @@ def test_a_call_that_is_run_again_later_shows_no_result_of_that(
     call.save()
     page = read(open_link(stranger_client, link))
     assert "Ideas" in page and "outcome unknown" in page and "Canary-later" not in page
+
+
+LATER = timedelta(seconds=1)
+RESULT = {"content": [{"type": "text", "text": "Canary-later"}]}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        # The result of a task that was still running when its answer was stopped.
+        {"result": RESULT, "finished_at": LATER},
+        # A person said that it worked.
+        {"resolution": "worked", "resolved_at": LATER},
+    ],
+)
+@pytest.mark.parametrize("tools", [Tools.OUTCOMES, Tools.FULL])
+def test_an_outcome_that_became_known_later_is_not_shown(
+    turns: list[Turn],
+    stranger: Member,
+    stranger_client: Client,
+    owner_client: Client,
+    change: dict[str, Any],
+    tools: SharedLink.Tools,
+) -> None:
+    earlier = timezone.now()
+    call = rows.call(turns[1], {}, "unknown", sent_at=earlier, finished_at=earlier)
+    link = share(turns[0].conversation, tools)
+    page = f"/c/{link.conversation_id}/share"
+    assert "Update the link" not in owner_client.get(page).content.decode()
+    call.state = "succeeded"
+    for name, value in change.items():
+        setattr(call, name, link.taken_at + value if value is LATER else value)
+    call.save()
+    shown = read(open_link(stranger_client, link))
+    assert "outcome unknown" in shown and "Canary-later" not in shown
+    made = copies.continue_chat(link, stranger)
+    copied = Part.objects.get(message__conversation=made, kind="copied_call").copied_call
+    assert copied is not None and copied["state"] == "unknown"
+    assert "Canary-later" not in copied["outcome"]
+    assert "Update the link" in owner_client.get(page).content.decode()
+
+    SharedLink.objects.update(taken_at=link.taken_at + 2 * LATER)
+    assert "outcome unknown" not in read(open_link(stranger_client, link))
+    assert "Update the link" not in owner_client.get(page).content.decode()
+
+
+def test_an_answer_that_is_continued_later_stays_as_it_was(
+    owner: Member, stranger: Member, stranger_client: Client
+) -> None:
+    turn = rows.turn(owner, "stopped")
+    rows.said(turn, "It is")
+    link = share(turn.conversation)
+    Turn.objects.filter(pk=turn.pk).update(state="done")
+    rows.said(turn, "Later.")
+    answer = parse(read(open_link(stranger_client, link))).with_class("turn")[1]
+    assert answer.with_class("left-out")[0].text == "Stopped" and "Later" not in answer.text
+    made = copies.continue_chat(link, stranger)
+    texts = Part.objects.filter(message__conversation=made, message__role="assistant")
+    assert [each.text for each in texts.order_by("position")] == [
+        "It is",
+        "[This answer was stopped.]",
+    ]
 
 
 @pytest.mark.parametrize(("state", "word"), [("stopped", "Stopped"), ("failed", "Interrupted")])

@@ -8,7 +8,9 @@ from django.test import Client
 from django.utils import timezone
 
 from chatapp.models import Conversation, LogEntry, Member, SharedLink
+from chatapp.sharing import links
 from chatapp.sharing.tokens import build_address
+from chatapp.views.account import shared_links
 from tests.chatapp.sharing.acts import Audience, open_link, share
 from tests.conftest import signed_in
 from tests.dom_tree import Element, parse
@@ -31,9 +33,9 @@ def test_the_menu_of_a_chat_and_the_account_menu_lead_to_the_pages(
     chat: Conversation, owner_client: Client
 ) -> None:
     page = load(owner_client, f"/c/{chat.pk}/")
-    links = {each["href"]: each.text.strip() for each in page.all("a") if "href" in each}
-    assert links[f"/c/{chat.pk}/share"] == "Share…"
-    assert links["/shared-links/"] == "Shared links"
+    found = {each["href"]: each.text.strip() for each in page.all("a") if "href" in each}
+    assert found[f"/c/{chat.pk}/share"] == "Share…"
+    assert found["/shared-links/"] == "Shared links"
 
 
 def test_the_first_choices_are_the_careful_ones(chat: Conversation, owner_client: Client) -> None:
@@ -94,9 +96,47 @@ def test_a_link_is_revoked_from_each_page(
 ) -> None:
     link = share(chat)
     answer = owner_client.post(f"/shared-links/{link.pk}/revoke", {"page": page})
-    assert answer["Location"] == back.format(chat.pk)
+    assert answer["Location"] == back.format(chat.pk) + "?done=revoked"
     shown = load(owner_client, answer["Location"])
+    assert "The link was revoked." in [each.text for each in shown.all(role="status")]
     assert not shown.all("code") and "Revoked on" in shown.with_class("ended-links")[0].text
+
+
+def test_an_updated_link_says_so(chat: Conversation, owner_client: Client) -> None:
+    link = share(chat)
+    answer = owner_client.post(f"/shared-links/{link.pk}/update")
+    assert answer["Location"] == f"/c/{chat.pk}/share?updated={link.pk}#link-{link.pk}"
+    page = load(owner_client, answer["Location"])
+    assert "shows the chat as it is now" in " ".join(each.text for each in page.all(role="status"))
+
+
+def test_the_buttons_of_several_links_are_told_apart(
+    chat: Conversation, owner_client: Client
+) -> None:
+    for _ in range(2):
+        share(chat)
+    for path, count in ((f"/c/{chat.pk}/share", 6), ("/shared-links/", 4)):
+        page = load(owner_client, path)
+        titles = {each["id"]: each.text for each in page.all("h2") if "id" in each}
+        buttons = [each for each in page.all("button") if "aria-describedby" in each]
+        described = [each["aria-describedby"] for each in buttons]
+        assert len(described) == count and len(set(described)) == 2
+        assert all("created" in titles[each] for each in described)
+
+
+def test_active_links_are_all_listed_and_of_ended_ones_the_newest(
+    chat: Conversation, owner_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shared_links, "MAX_ENDED", 2)
+    active = [share(chat) for _ in range(4)]
+    for _ in range(3):
+        links.revoke(share(chat))
+    for path in (f"/c/{chat.pk}/share", "/shared-links/"):
+        page = load(owner_client, path)
+        listed = {each.text for each in page.all("code")}
+        assert listed == {build_address(each.pk) for each in active}
+        ended = page.with_class("ended-links")[0]
+        assert len(ended.all("article")) == 2 and "2 newest ended links" in ended.text
 
 
 def test_a_refused_link_loses_no_choice(chat: Conversation, owner_client: Client) -> None:
