@@ -323,7 +323,10 @@ def test_a_starter_without_javascript_keeps_the_chosen_files(
 ) -> None:
     fields: dict[str, Any] = {"assistant": str(review.pk), "assistant_version": review.version}
     for number in ("1", "2"):
-        files = [SimpleUploadedFile("notes.txt", b"Notes"), SimpleUploadedFile("x.zip", b"PK\x00\xff")]
+        files = [
+            SimpleUploadedFile("notes.txt", b"Notes"),
+            SimpleUploadedFile("x.zip", b"PK\x00\xff"),
+        ]
         page = step(owner_client, "starter", htmx=False, starter=number, files=files, **fields)
         kept = Attachment.objects.latest("created_at")
         assert kept.name == "notes.txt"
