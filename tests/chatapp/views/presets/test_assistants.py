@@ -593,6 +593,7 @@ def test_a_service_that_the_person_gets_later_is_off_and_not_named_before(
         stranger_client.get(f"/c/{chat.pk}/export"),
         stranger_client.post("/tools/", menu),
     ):
+        assert answer.status_code == 200
         assert "vault" not in answer.content.decode().lower()
     Service.objects.filter(pk=vault.pk).update(visibility="everyone")
     assert not load_switches(stranger, chat).is_on("vault", "open")

@@ -262,8 +262,9 @@ def test_a_slash_suggests_saved_prompts_before_services(
         assert names == found, typed
     assert "Weekly report" not in step(stranger_client, "typed", text="/week").text
     # What was typed to find the prompt is replaced.
-    offer = step(owner_client, "typed", text="/week").one("form", action="/attach/saved/form")
-    asked = step(owner_client, "saved/form", text="/week", **offer.fields())
+    listed = step(owner_client, "typed", text="/week")
+    offer: dict[str, Any] = dict(listed.one("form", action="/attach/saved/form").fields())
+    asked = step(owner_client, "saved/form", text="/week", **offer)
     form = asked.one("form", class_="values-form").fields()
     values: dict[str, Any] = form | fill_in(week="12", team="Ops")
     filled = step(owner_client, "saved/fill", **values, text="/week")
