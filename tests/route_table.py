@@ -255,9 +255,15 @@ ROUTES: dict[str, Route] = {
     "attach-use": own_button(form_ids={"chat": "chat"}, post=200),
     "attach-typed": button(form=sent(text="/garden"), post=200),
     "attach-saved": own_button(form_ids={"chat": "chat"}, post=200),
-    "attach-saved-form": own_button(form_ids={"saved": "prompt"}, post=200),
-    "attach-saved-fill": own_button(form_ids={"saved": "prompt"}, post=422),
-    "attach-starter": own_button(form_ids=STARTED, form=sent(starter="1"), post=200),
+    "attach-saved-form": own_button(
+        form_ids={"saved": "prompt"}, post=200, stranger=422, unknown=422
+    ),
+    "attach-saved-fill": own_button(
+        form_ids={"saved": "prompt"}, post=422, stranger=422, unknown=422
+    ),
+    "attach-starter": own_button(
+        form_ids=STARTED, form=sent(starter="1"), post=200, stranger=422, unknown=422
+    ),
     # Assistants and saved prompts; the world's are their owner's alone
     "assistants": page(),
     "add-assistant": page(methods="GET HEAD POST", form=ASSISTANT),

@@ -21,6 +21,8 @@ from chatapp.models.presets.sharing import Audience
 from chatapp.people.refused import Refused
 from chatapp.providers.access.model_choice import choose_model
 from chatapp.providers.events import ProviderError
+from chatapp.tool_menu.turn_selection import load_switches
+from chatapp.tools.catalogue import strip_hidden
 from mcpconfig.models import Service
 
 from .variables import VARIABLE_CHARACTERS, fill_variables, list_missing, list_variables
@@ -59,20 +61,25 @@ class ChatStart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServicesOfAssistant:
-    """The services of an assistant for one person. `used` is None if it does not limit them, and
-    `left_out` are those that the person may not use."""
+    """The services of an assistant for one person. `used` is None if it does not limit them.
+    `switched_off` are those that are off for the person in a new chat, and `left_out` those that
+    they may not use."""
 
     used: list[Service] | None
+    switched_off: list[Service]
     left_out: list[Service]
 
 
 def find_services(person: Member, assistant: Assistant) -> ServicesOfAssistant:
     if not assistant.limits_services:
-        return ServicesOfAssistant(used=None, left_out=[])
+        return ServicesOfAssistant(used=None, switched_off=[], left_out=[])
     usable = set(Service.objects.for_member(person).values_list("pk", flat=True))
     listed = list(assistant.services.order_by("name"))
+    mine = [each for each in listed if each.pk in usable]
+    switches = load_switches(person, None)
     return ServicesOfAssistant(
-        used=[each for each in listed if each.pk in usable],
+        used=[each for each in mine if switches.is_on(each.name, "")],
+        switched_off=[each for each in mine if not switches.is_on(each.name, "")],
         left_out=[each for each in listed if each.pk not in usable],
     )
 
@@ -138,18 +145,17 @@ def explain_bad_value(name: str, value: str, most: int = VARIABLE_CHARACTERS) ->
 
 
 def switch_services(conversation: Conversation, assistant: Assistant) -> None:
-    """Switch off, in this new chat, the person's services that are not among the assistant's.
+    """Switch off, in this new chat, the services that are not among the assistant's, also those
+    that the person cannot use now: they may get access later.
 
     It switches nothing on: what the person has switched off for all chats stays off.
     """
     if not assistant.limits_services:
         return
-    others = Service.objects.for_member(conversation.owner).exclude(
-        pk__in=assistant.services.values("pk")
-    )
+    others = Service.objects.exclude(pk__in=assistant.services.values("pk"))
     ToolSwitch.objects.bulk_create(
-        ToolSwitch(person=conversation.owner, conversation=conversation, service=each, is_on=False)
-        for each in others
+        ToolSwitch(person=conversation.owner, conversation=conversation, service_id=pk, is_on=False)
+        for pk in others.values_list("pk", flat=True)
     )
 
 
@@ -164,9 +170,13 @@ def find_assistant_of(conversation: Conversation) -> Assistant | None:
 @transaction.atomic
 def duplicate(person: Member, source: Assistant) -> Assistant:
     """Return a copy that belongs to this person, for them alone. It has only the services and the
-    model that they may use. Raises Refused if they have as many as they may have."""
+    model that they may use. Raises Refused if they have as many as they may have.
+
+    Texts lose the characters that nobody sees: somebody else may have written them, and in the copy
+    they would count as the person's own.
+    """
     check_number(person)
-    services = find_services(person, source).used or []
+    services = source.services.filter(pk__in=Service.objects.for_member(person).values("pk"))
     name = _("Copy of %(name)s") % {"name": source.name}
     copy = Assistant.objects.create(
         owner=person,
@@ -177,11 +187,12 @@ def duplicate(person: Member, source: Assistant) -> Assistant:
         mode=source.mode,
         uses_tools=source.uses_tools,
         limits_services=source.limits_services,
-        instructions=source.instructions,
-        starters=source.starters,
+        instructions=strip_hidden(source.instructions),
+        starters=[text for text in map(strip_hidden, source.starters) if text.strip()],
         audience=Audience.OWNER,
     )
-    copy.services.set(services)
+    if source.limits_services:
+        copy.services.set(services)
     return copy
 
 

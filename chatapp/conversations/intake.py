@@ -37,6 +37,11 @@ OPEN_REQUEST = gettext_lazy("Answer or stop the open request first.")
 STILL_WORKING = gettext_lazy(
     "The assistant is still working on this chat. Stop it, or wait for its answer."
 )
+# Such as a service, between its switch in the new chat and the commit.
+NOT_STARTED = gettext_lazy(
+    "Your message was not sent, because something that this chat needs was deleted meanwhile. Send "
+    "your message again."
+)
 
 
 class StillWorking(Refused):
@@ -93,6 +98,8 @@ def receive(
             return known
         if isinstance(problem, Refused):
             raise
+        if conversation is None:
+            raise Refused(str(NOT_STARTED), 409) from None
         raise StillWorking from None
     return turn
 

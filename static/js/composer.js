@@ -29,10 +29,11 @@ const onOpen = (begin) => (document.addEventListener("opened", begin), begin());
   });
 
   document.addEventListener("click", (event) => {
-    const { fill, at } = event.target.closest("[data-fill]")?.dataset || {};
-    if (fill === undefined) return;
+    const { fill, at, named } = event.target.closest("[data-fill]")?.dataset || {};
+    if (fill == null) return;
     event.preventDefault();
-    text.setRangeText(fill, at ? text.selectionEnd - word().length : 0, at ? text.selectionEnd : text.value.length, "end");
+    const kept = text.value.replace(named ?? text.value, "").trim();
+    text.setRangeText((kept && kept + "\n\n") + fill, at ? text.selectionEnd - word().length : 0, at ? text.selectionEnd : 1e9, "end");
     at ? leave() : text.focus();
   });
 

@@ -33,14 +33,15 @@ class Variable:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartView:
     """An assistant as the page of a new chat shows it. `services` is None if it does not limit
-    them, and `left_out` are those that the person may not use. `lacks_model` says the same of its
-    model."""
+    them; `switched_off` are those that are off for the person, and `left_out` those that they may
+    not use. `lacks_model` says the same of its model."""
 
     assistant: Assistant
     version: str
     instructions: SafeString
     variables: tuple[Variable, ...]
     services: tuple[str, ...] | None
+    switched_off: tuple[str, ...]
     left_out: tuple[str, ...]
     lacks_model: bool
 
@@ -68,6 +69,7 @@ def build_start_view(
             for name in list_variables(assistant.instructions)
         ),
         services=None if services.used is None else tuple(map(str, services.used)),
+        switched_off=tuple(map(str, services.switched_off)),
         left_out=tuple(map(str, services.left_out)),
         lacks_model=bool(assistant.model) and not may_use_model(person, assistant.model),
     )
@@ -101,9 +103,9 @@ def read_start_view(
 
 
 def read_values(request: HttpRequest) -> dict[str, str]:
-    """Return the values of the variables by name."""
+    """Return the values of the variables by name, without white space around them."""
     return {
-        name.removeprefix(VARIABLE_PREFIX): str(value).replace("\r\n", "\n")
+        name.removeprefix(VARIABLE_PREFIX): str(value).replace("\r\n", "\n").strip()
         for name, value in request.POST.items()
         if name.startswith(VARIABLE_PREFIX)
     }

@@ -5,7 +5,7 @@ import uuid
 from dataclasses import dataclass
 from typing import Any
 
-from django.http import Http404, HttpResponse
+from django.http import HttpResponse
 from django.utils.translation import gettext as _
 
 from chatapp.conversations.assistants import explain_bad_value
@@ -17,17 +17,20 @@ from chatapp.tools.catalogue import strip_hidden
 from chatapp.views.access import MemberRequest, for_members
 from mcpconfig.values.errors import OperationError
 
+from . import assistant_start
 from .conversations import open_draft, render_chat
 from .picker import (
-    SLASH,
     VALUE_CHARACTERS,
     Field,
+    append_text,
     build_problem,
     find_chat,
     read_draft,
     read_values,
+    render_filled,
     render_step,
 )
+from .uploads import keep_files
 
 SHOWN_PROMPTS = 50
 
@@ -44,6 +47,12 @@ class SavedText:
 @for_members("POST")
 def list_saved(request: MemberRequest) -> HttpResponse:
     """List the saved prompts that match the search."""
+    return _render_list(request, {})
+
+
+def _render_list(
+    request: MemberRequest, more: dict[str, Any], problem: OperationError | None = None
+) -> HttpResponse:
     query = request.POST.get("q", "")[:200].replace("\x00", "")
     found = find_prompts(request.user, query)[: SHOWN_PROMPTS + 1]
     prompts = list(found)
@@ -52,8 +61,9 @@ def list_saved(request: MemberRequest) -> HttpResponse:
         "has_more": len(prompts) > SHOWN_PROMPTS,
         "query": query,
         "chat": find_chat(request),
+        **more,
     }
-    return render_step(request, "saved", context)
+    return render_step(request, "saved", context, problem)
 
 
 @for_members("POST")
@@ -61,6 +71,8 @@ def show_form(request: MemberRequest) -> HttpResponse:
     """Show the form for the variables of a saved prompt, or its text if it has none."""
     saved = _find_prompt(request)
     context = _carry_draft(request) if request.POST.get("from_list") else {}
+    if saved is None:
+        return _render_gone(request, context)
     if list_variables(saved.text):
         return _render_form(request, saved, context)
     return _render_text(request, saved.text, context)
@@ -68,20 +80,29 @@ def show_form(request: MemberRequest) -> HttpResponse:
 
 @for_members("POST")
 def show_starter(request: MemberRequest) -> HttpResponse:
-    """Show the form for the variables of a starter. Without any, put it into the message box."""
+    """Show the form for the variables of a starter. Without any, put it into the message box.
+    Without htmx this leaves the page and uploads the files that were chosen there."""
+    _, refused = ([], None) if request.htmx else keep_files(request)
+    problem = build_problem(refused.sentence) if refused else None
     saved = _find_starter(request)
+    if saved is None:
+        return _render_gone(request, {})
     if list_variables(saved.text):
-        return _render_form(request, saved, {})
+        return _render_form(request, saved, {}, problem)
     if request.htmx:
         return _render_text(request, saved.text, {})
-    return render_chat(request, None, read_draft(request, text=_append(request, saved.text)))
+    text = append_text(request.POST.get("text", ""), saved.text)
+    draft = read_draft(request, refused.sentence if refused else "", text)
+    return render_chat(request, None, draft, refused.status if refused else 200)
 
 
 @for_members("POST")
 def fill(request: MemberRequest) -> HttpResponse:
     """Show the text with the values that were entered."""
     saved = _find_starter(request) if request.POST.get("starter") else _find_prompt(request)
-    names, values = list_variables(saved.text), read_values(request, limit=VALUE_CHARACTERS + 1)
+    if saved is None:
+        return _render_gone(request, {})
+    names, values = list_variables(saved.text), _read_trimmed(request)
     problem = ""
     if missing := list_missing(names, values):
         problem = _("Fill in: %(fields)s.") % {"fields": ", ".join(missing)}
@@ -92,29 +113,42 @@ def fill(request: MemberRequest) -> HttpResponse:
     return _render_text(request, fill_variables(saved.text, values), {})
 
 
-def _find_prompt(request: MemberRequest) -> SavedText:
+def _find_prompt(request: MemberRequest) -> SavedText | None:
     try:
         prompt_id = uuid.UUID(request.POST.get("saved", ""))
     except ValueError:
-        raise Http404("No such prompt.") from None
-    prompt = SavedPrompt.usable_by(request.user, prompt_id)
+        return None
+    usable = SavedPrompt.filter_usable(request.user)
+    prompt = usable.filter(pk=prompt_id).first()
+    if prompt is None:
+        return None
     text = _clean_text(request, prompt, prompt.text)
     return SavedText(title=prompt.title, text=text, source=("saved", str(prompt.pk)))
 
 
-def _find_starter(request: MemberRequest) -> SavedText:
+def _find_starter(request: MemberRequest) -> SavedText | None:
     number = request.POST.get("starter", "")
     try:
         assistant_id = uuid.UUID(request.POST.get("assistant", ""))
     except ValueError:
-        raise Http404("No such assistant.") from None
-    assistant = Assistant.usable_by(request.user, assistant_id)
-    starters = dict(enumerate(assistant.starters, start=1))
+        return None
+    usable = Assistant.filter_usable(request.user)
+    assistant = usable.filter(pk=assistant_id).first()
+    starters = dict(enumerate(assistant.starters if assistant else (), start=1))
     text = starters.get(int(number)) if number.isdecimal() and len(number) < 3 else None
-    if text is None:
-        raise Http404("No such starter.")
+    if assistant is None or text is None:
+        return None
     text = _clean_text(request, assistant, text)
     return SavedText(title=assistant.name, text=text, source=("starter", number))
+
+
+def _render_gone(request: MemberRequest, context: dict[str, Any]) -> HttpResponse:
+    """Show the saved prompts instead. What the person has written is carried on."""
+    if "starter" in request.POST:
+        sentence = _("This starter was deleted, or you can no longer use its assistant.")
+    else:
+        sentence = _("This prompt was deleted, or you can no longer use it.")
+    return _render_list(request, context, build_problem(sentence))
 
 
 def _clean_text(request: MemberRequest, row: SharedRow, text: str) -> str:
@@ -138,7 +172,8 @@ def _render_form(
     context: dict[str, Any],
     problem: OperationError | None = None,
 ) -> HttpResponse:
-    values = read_values(request, limit=VALUE_CHARACTERS + 1)
+    # What the person has entered for the assistant is proposed for its starter.
+    values = assistant_start.read_values(request) | _read_trimmed(request)
     fields = [
         Field(ref="", name=name, value=values.get(name, ""), is_required=True)
         for name in list_variables(saved.text)
@@ -149,13 +184,10 @@ def _render_form(
 
 def _render_text(request: MemberRequest, text: str, context: dict[str, Any]) -> HttpResponse:
     carried = dict(context.get("carried", []))
-    whole = _append(request, text, carried.get("text"))
-    return render_step(request, "prompt_text", {"text": whole, **context})
+    return render_filled(request, text, context, carried.get("text"))
 
 
-def _append(request: MemberRequest, text: str, before: str | None = None) -> str:
-    """Return the text after what the person has typed. A message that only names a prompt after a
-    slash is replaced."""
-    typed = request.POST.get("text", "") if before is None else before
-    kept = "" if SLASH.fullmatch(typed) else typed.strip()
-    return "\n\n".join(filter(None, [kept, text]))
+def _read_trimmed(request: MemberRequest) -> dict[str, str]:
+    """Return the values without white space around them. They are not cut, so that one which is
+    too long is refused."""
+    return {name: value.strip() for name, value in read_values(request, limit=None).items()}

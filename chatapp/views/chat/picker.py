@@ -126,7 +126,12 @@ def render_step(
 ) -> HttpResponse:
     """Render one step as a fragment or as a page. `problem` says why the request failed. Status 422
     answers a message that was not sent; the suggestions for its text must not follow."""
-    context = {"body": f"chat/_picker_{name}.html", "problem": problem, **context}
+    context = {
+        "body": f"chat/_picker_{name}.html",
+        "problem": problem,
+        "is_typed": bool(request.POST.get("typed")),
+        **context,
+    }
     if request.htmx and status == 422:
         place = context | {"is_update": True}
         return render(request, "chat/_picker_place.html", place, status=status)
@@ -135,6 +140,23 @@ def render_step(
     context.setdefault("carried", list_carried_fields(request))
     context |= build_sidebar_context(request.user, "")
     return render(request, "chat/picker.html", context, status=422 if problem else 200)
+
+
+def render_filled(
+    request: MemberRequest, filled: str, context: dict[str, Any], written: str | None = None
+) -> HttpResponse:
+    """Show the text of a prompt after what the person has written, by default in the message box.
+    If the prompt was chosen from what a message suggests that only names it, it replaces that."""
+    written = request.POST.get("text", "") if written is None else written
+    named = written if request.POST.get("typed") and SLASH.fullmatch(written) else ""
+    text = append_text("" if named else written, filled)
+    return render_step(
+        request, "prompt_text", {"text": text, "filled": filled, "named": named, **context}
+    )
+
+
+def append_text(written: str, text: str) -> str:
+    return "\n\n".join(filter(None, [written.strip(), text]))
 
 
 def close_picker(request: MemberRequest) -> HttpResponse:
@@ -210,7 +232,7 @@ def get_acting(request: MemberRequest) -> Acting:
     return Acting.of(request.user, conversation.pk if conversation else "")
 
 
-def read_values(request: HttpRequest, limit: int = VALUE_CHARACTERS) -> dict[str, str]:
+def read_values(request: HttpRequest, limit: int | None = VALUE_CHARACTERS) -> dict[str, str]:
     """Return the values for a prompt or a template, without empty ones, cut to `limit`."""
     return {
         name.removeprefix(VALUE_PREFIX): value.replace("\r\n", "\n")[:limit]

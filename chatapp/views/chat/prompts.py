@@ -35,6 +35,7 @@ from .picker import (
     find_service,
     get_acting,
     read_values,
+    render_filled,
     render_step,
 )
 
@@ -60,6 +61,7 @@ def suggest(request: MemberRequest) -> HttpResponse:
             "services": usable.filter(name__startswith=name),
             "saved_prompts": suggest_prompts(request.user, name),
             "is_slash": True,
+            "is_typed": True,
         }
         return render_step(request, "services", context)
     service = usable.filter(name=name).first()
@@ -86,11 +88,8 @@ def fill(request: MemberRequest) -> HttpResponse:
         attachments.store_draft(request.user, service, file.uri, file.name, file.contents)
         for file in list_files(found, name)
     ]
-    written = request.POST.get("text", "")
-    before = "" if SLASH.fullmatch(written) else written.strip()
-    text = "\n\n".join(filter(None, [before, build_text(found)]))
-    context = {"service": service, "prompt": name, "text": text, "attachments": kept}
-    return render_step(request, "prompt_text", context | {"was_cut": found.was_cut})
+    context = {"service": service, "prompt": name, "attachments": kept, "was_cut": found.was_cut}
+    return render_filled(request, build_text(found), context)
 
 
 @for_members("POST")
@@ -141,6 +140,8 @@ def render_form(
         for argument in prompt.arguments
     ]
     context = {"service": service, "prompt": prompt, "fields": fields}
+    if status == 422:
+        context["is_typed"] = True
     return render_step(request, "prompt", context, problem, status)
 
 
@@ -155,7 +156,9 @@ def _render_list(
     found = run_operation(reading.list_prompts, service, acting=get_acting(request))
     if isinstance(found, OperationError):
         return render_step(request, "prompts", {"service": service, "query": query}, found)
-    context = _build_list_context(service, found, query) | {"is_slash": is_slash}
+    context = _build_list_context(service, found, query)
+    if is_slash:
+        context |= {"is_slash": True, "is_typed": True}
     return render_step(request, "prompts", context)
 
 

@@ -29,6 +29,9 @@ from mcpconfig.models import Service
 
 TOO_LONG = gettext_lazy("This text has %(show_value)d characters. The limit is %(limit_value)d.")
 NOT_LISTED = gettext_lazy("Saved, but not in your list")
+CHOICE_GONE = gettext_lazy(
+    "Something that you chose was deleted meanwhile. Check your choices, then save again."
+)
 OWN_CHOICE = gettext_lazy("Each person chooses")
 
 
@@ -41,15 +44,34 @@ def clean_line(text: str) -> str:
     return " ".join(strip_hidden(text).split())
 
 
+def clean_required_line(text: str) -> str:
+    """Return the text as `clean_line` does. Refuse one that is then empty."""
+    line = clean_line(text)
+    if not line:
+        raise forms.ValidationError(forms.Field.default_error_messages["required"], "required")
+    return line
+
+
 class SharedForm(forms.Form):
-    """Who can use a row. A person shares with their own groups, and only admins with everyone."""
+    """Who can use a row. A person shares with their own groups, and only admins with everyone.
+
+    A row stays shared when its owner leaves the group or is no admin any more. To change it, they
+    then have to choose again, so that nothing is unshared unseen.
+    """
 
     who = forms.ChoiceField(label=gettext_lazy("Who can use it"))
 
-    def __init__(self, *args: Any, person: Member, **more: Any) -> None:
+    def __init__(
+        self, *args: Any, person: Member, shared: SharedRow | None = None, **more: Any
+    ) -> None:
         super().__init__(*args, **more)
         self.person = person
-        self.fields["who"].choices = list_audiences(person)  # type: ignore[attr-defined]
+        offered = list_audiences(person)
+        self.fields["who"].choices = offered  # type: ignore[attr-defined]
+        self.audiences = {value for value, _label in offered}
+        # The audience of the stored row, if its owner cannot choose it any more.
+        is_lost = shared is not None and self.describe_audience(shared) not in self.audiences
+        self.lost_audience = self.name_audience(shared) if shared and is_lost else ""
         self.fields["who"].error_messages["invalid_choice"] = _(
             "You can’t share with this group any more. Choose again."
         )
@@ -61,9 +83,19 @@ class SharedForm(forms.Form):
 
     @staticmethod
     def describe_audience(row: SharedRow) -> str:
-        """Return the value of the field for this row."""
-        is_group = row.audience == Audience.GROUP
-        return f"{row.audience}-{row.group_id}" if is_group else str(row.audience)
+        """Return the value of the field for this row. Without its group, it is its owner's."""
+        if row.audience != Audience.GROUP:
+            return str(row.audience)
+        return f"{row.audience}-{row.group_id}" if row.group_id else Audience.OWNER.value
+
+    @staticmethod
+    def name_audience(row: SharedRow) -> str:
+        return row.group.name if row.group else str(row.get_audience_display())
+
+    @property
+    def has_to_choose(self) -> bool:
+        """Whether the value of the field is none of the choices."""
+        return self["who"].value() not in self.audiences
 
 
 class AssistantForm(SharedForm):
@@ -99,8 +131,9 @@ class AssistantForm(SharedForm):
         self, *args: Any, person: Member, row: Assistant | None = None, **more: Any
     ) -> None:
         more.setdefault("initial", describe_assistant(row))
-        super().__init__(*args, person=person, **more)
+        super().__init__(*args, person=person, shared=row, **more)
         self.row = row
+        self.invalid_starter = 0
         usable = Q(pk__in=Service.objects.for_member(person).values("pk"))
         kept = Q(pk__in=row.services.values("pk")) if row else Q(pk__in=())
         services = Service.objects.filter(usable | kept).order_by("title", "name")
@@ -124,7 +157,7 @@ class AssistantForm(SharedForm):
         return [("", OWN_CHOICE), *groups]
 
     def clean_name(self) -> str:
-        return clean_line(self.cleaned_data["name"])
+        return clean_required_line(self.cleaned_data["name"])
 
     def clean_description(self) -> str:
         return clean_line(self.cleaned_data["description"])
@@ -145,20 +178,26 @@ class AssistantForm(SharedForm):
 
     def clean_starters(self) -> list[str]:
         given = [each.replace("\r\n", "\n").strip() for each in self.cleaned_data["starters"]]
-        starters = [each for each in given if each]
+        starters = {number: each for number, each in enumerate(given, start=1) if each}
         if len(starters) > MAX_STARTERS:
             raise forms.ValidationError(
                 _("An assistant has at most %(most)d starters.") % {"most": MAX_STARTERS}
             )
-        for each in starters:
+        for number, each in starters.items():
+            self.invalid_starter = number
             if len(each) > STARTER_CHARACTERS:
-                sentence = _("A starter has %(count)s characters. The limit is %(most)s.")
+                sentence = _("Starter %(number)d has %(count)s characters. The limit is %(most)s.")
                 counts = {"count": intcomma(len(each)), "most": intcomma(STARTER_CHARACTERS)}
-                raise forms.ValidationError(sentence % counts)
+                raise forms.ValidationError(sentence % {"number": number, **counts})
             if "\x00" in each:
-                raise forms.ValidationError(_("Null characters are not allowed."))
-            check_number_of_variables(each)
-        return starters
+                sentence = _("Starter %(number)d: Null characters are not allowed.")
+                raise forms.ValidationError(sentence % {"number": number})
+            if (count := len(list_variables(each))) > MAX_VARIABLES:
+                sentence = _("Starter %(number)d has %(count)d variables. The limit is %(most)d.")
+                numbers = {"number": number, "count": count, "most": MAX_VARIABLES}
+                raise forms.ValidationError(sentence % numbers)
+        self.invalid_starter = 0
+        return list(starters.values())
 
     @property
     def shown_starters(self) -> list[str]:
@@ -234,11 +273,11 @@ class SavedPromptForm(SharedForm):
         initial: dict[str, Any] = {"who": Audience.OWNER}
         if row is not None:
             initial = {"title": row.title, "text": row.text, "who": self.describe_audience(row)}
-        super().__init__(*args, person=person, initial=initial, **more)
+        super().__init__(*args, person=person, shared=row, initial=initial, **more)
         self.row = row
 
     def clean_title(self) -> str:
-        return clean_line(self.cleaned_data["title"])
+        return clean_required_line(self.cleaned_data["title"])
 
     def clean_text(self) -> str:
         text: str = self.cleaned_data["text"]

@@ -3,7 +3,7 @@
 import uuid
 from typing import Any
 
-from django.db import transaction
+from django.db import IntegrityError, transaction
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -15,7 +15,7 @@ from chatapp.people.refused import Refused
 from chatapp.views.access import MemberRequest, for_members
 from chatapp.views.chat.conversations import build_sidebar_context
 
-from .forms import SavedPromptForm
+from .forms import CHOICE_GONE, SavedPromptForm
 from .gallery import build_gallery
 
 SEARCHED = ("title", "text", "owner__first_name", "owner__last_name", "owner__username")
@@ -51,6 +51,8 @@ def _handle_form(request: MemberRequest, row: SavedPrompt | None) -> HttpRespons
             kept = _save(request, form)
         except Refused as refused:
             form.add_error(None, refused.sentence)
+        except IntegrityError:
+            form.add_error(None, str(CHOICE_GONE))
         else:
             return redirect(f"{reverse('prompts')}#prompt-{kept.pk}")
     text = str(form["text"].value() or "")

@@ -153,19 +153,32 @@ def test_nothing_is_sent_by_filling_in_or_using_a_prompt(
         ("/room:greet", "Say hello to everybody."),
         ("", "Say hello to everybody."),
         ("What I wrote.", "What I wrote.\n\nSay hello to everybody."),
+        ("/shrug", "/shrug\n\nSay hello to everybody."),
         ("/etc/hosts is odd", "/etc/hosts is odd\n\nSay hello to everybody."),
     ],
 )
 def test_what_was_written_stays_before_it_unless_it_was_its_name(
     owner_client: Client, room: Service, written: str, expected: str
 ) -> None:
-    page = step(owner_client, "fill", service="room", prompt="greet", text=written)
-    assert page.one("button", class_="btn primary")["data-fill"] == expected
+    offer: dict[str, Any] = {"service": "room", "prompt": "greet"}
+    if written.startswith("/room:"):
+        listed = step(owner_client, "typed", text=written)
+        offer = dict(listed.one("form", action="/attach/prompt").fields())
+        offer |= (
+            step(owner_client, "prompt", text=written, **offer).one(class_="values-form").fields()
+        )
+    page = step(owner_client, "fill", **offer, text=written)
+    assert "".join(page.one("pre")._words()) == expected
+    button = page.one("button", class_="btn primary")
+    assert button["data-fill"] == "Say hello to everybody."
+    assert button["data-named"] == (written if written.startswith("/room:") else "")
 
 
 def test_without_javascript_it_stands_in_the_box(owner_client: Client, room: Service) -> None:
     draft: dict[str, Any] = {"text": "/room:trip", "model": rows.MODEL}
-    page = step(owner_client, "fill", htmx=False, **TRIP, **draft, **fill_in(town="Bern"))
+    sent = make_prompt(owner_client, "/c/new/messages", htmx=False, **draft)
+    asked = dict(parse(sent.content.decode()).one("form", class_="values-form").fields())
+    page = step(owner_client, "fill", htmx=False, **asked | fill_in(town="Bern", days=""))
     form = next(each for each in page.all("form") if each["action"] == "/attach/use")
     chat = step(owner_client, "use", htmx=False, **dict[str, Any](form.fields()))
     fields = chat.one("form", id="composer").fields()

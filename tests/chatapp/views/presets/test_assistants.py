@@ -5,6 +5,8 @@ from typing import Any, cast
 
 import pytest
 from django.contrib.auth.models import Group
+from django.db import connection
+from django.db.models.signals import m2m_changed, pre_save
 from django.http import HttpResponse, QueryDict
 from django.test import Client, RequestFactory
 
@@ -234,6 +236,7 @@ def test_a_person_creates_changes_and_deletes_an_assistant(
     ("values", "sentence"),
     [
         ({"name": ""}, "This field is required."),
+        ({"name": "\u200b"}, "This field is required."),
         ({"name": "x" * 81}, "Ensure this value has at most 80 characters (it has 81)."),
         ({"description": "x" * 201}, "at most 200 characters"),
         ({"instructions": "x" * 8_001}, "This text has 8001 characters. The limit is 8000."),
@@ -242,7 +245,11 @@ def test_a_person_creates_changes_and_deletes_an_assistant(
             {"instructions": "".join(f"{{{{v{n}}}}}" for n in range(21))},
             "This text has 21 variables. The limit is 20.",
         ),
-        ({"starters": ["x" * 501]}, "A starter has 501 characters. The limit is 500."),
+        ({"starters": ["x" * 501]}, "Starter 1 has 501 characters. The limit is 500."),
+        (
+            {"starters": ["", "".join(f"{{{{v{n}}}}}" for n in range(21))]},
+            "Starter 2 has 21 variables. The limit is 20.",
+        ),
         ({"starters": ["x"] * 7}, "An assistant has at most 6 starters."),
         ({"model": "openai:secret"}, "You can’t use this model. Choose another one."),
         ({"who": "everyone"}, "You can’t share with this group any more. Choose again."),
@@ -273,6 +280,85 @@ def test_only_admins_share_with_everyone_and_only_members_with_a_group(
         refused = save(client, "/assistants/new/", who=f"group-{group.pk}")
         assert refused.status_code == 422
     assert Assistant.objects.count() == 1
+
+
+@pytest.mark.parametrize("audience", [Audience.GROUP, Audience.EVERYONE])
+def test_a_change_unshares_nothing_that_its_author_could_not_share_again(
+    owner: Member, owner_client: Client, review: Assistant, group: Group, audience: Audience
+) -> None:
+    share(review, audience, group if audience == Audience.GROUP else None)
+    owner.groups.remove(group)
+    address = f"/assistants/{review.pk}/edit/"
+    form = read(owner_client, address).one("form", id="preset-form")
+    (chosen,) = [
+        each for each in form.one("select", name="who").all("option") if "selected" in each
+    ]
+    assert (chosen["value"], chosen.text) == ("", "Choose who can use it")
+    name = "Platform team" if audience == Audience.GROUP else "Everyone"
+    assert f"Now shared with: {name}." in form.text
+    refused = save(owner_client, address, who="")
+    page = parse(refused.content.decode()).one("form", id="preset-form")
+    assert refused.status_code == 422
+    assert page.one(id="id_who-problem").text == "This field is required."
+    assert f"Now shared with: {name}." in page.text
+    review.refresh_from_db()
+    assert (review.name, review.audience) == ("Incident review", audience)
+    assert save(owner_client, address, who="owner").status_code == 302
+    review.refresh_from_db()
+    assert review.audience == Audience.OWNER
+
+
+def test_the_form_of_one_without_its_group_says_that_only_its_owner_can_use_it(
+    owner_client: Client, review: Assistant, group: Group
+) -> None:
+    share(review, Audience.GROUP, group)
+    group.delete()
+    form = read(owner_client, f"/assistants/{review.pk}/edit/").one("form", id="preset-form")
+    assert "selected" in form.one("option", value="owner")
+    assert "Now shared with" not in form.text
+
+
+@pytest.mark.parametrize("what", ["group", "service"])
+def test_what_is_deleted_while_a_form_is_saved_is_said_and_the_form_stays(
+    owner_client: Client, group: Group, what: str
+) -> None:
+    service = rows.service("garden", title="Garden")
+
+    def delete(action: str = "pre_add", **_more: Any) -> None:
+        if action == "pre_add":
+            (group if what == "group" else service).delete()
+
+    signal, sender = (
+        (pre_save, Assistant) if what == "group" else (m2m_changed, Assistant.services.through)
+    )
+    signal.connect(delete, sender=sender)
+    try:
+        refused = save(
+            owner_client,
+            "/assistants/new/",
+            tools="chosen",
+            services=[service.pk],
+            who=f"group-{group.pk}",
+            instructions="My words",
+        )
+    finally:
+        signal.disconnect(delete, sender=sender)
+    page = parse(refused.content.decode())
+    assert refused.status_code == 422
+    assert "Something that you chose was deleted meanwhile." in page.text
+    assert page.one("textarea", name="instructions").text == "My words"
+    assert not Assistant.objects.exists()
+
+
+def test_the_problem_of_a_starter_names_and_marks_its_box(owner_client: Client) -> None:
+    refused = save(owner_client, "/assistants/new/", starters=["One", "", "x" * 501])
+    form = parse(refused.content.decode()).one("form", id="preset-form")
+    problem = form.one(id="id_starters-problem")
+    assert problem.text == "Starter 3 has 501 characters. The limit is 500."
+    marked = [each for each in form.all("textarea", name="starters") if "aria-invalid" in each]
+    assert [(each["aria-label"], each["aria-describedby"]) for each in marked] == [
+        ("Starter 3", "id_starters-problem")
+    ]
 
 
 def test_a_person_lists_only_services_that_they_may_use(
@@ -323,6 +409,30 @@ def test_a_copy_is_the_persons_own_with_only_the_services_that_they_may_use(
     assert (copy.name, copy.audience) == ("Copy of Incident review", Audience.OWNER)
     assert list(copy.services.all()) == [garden]
     assert (copy.instructions, copy.starters) == (review.instructions, review.starters)
+
+
+def test_a_copy_has_no_characters_that_nobody_sees(
+    stranger: Member, stranger_client: Client, review: Assistant
+) -> None:
+    Assistant.objects.filter(pk=review.pk).update(
+        instructions=f"Be brief.\n{HIDDEN}", starters=[f"Draft {HIDDEN}", "\u200b"]
+    )
+    share(review, Audience.EVERYONE)
+    stranger_client.post(f"/assistants/{review.pk}/duplicate")
+    copy = Assistant.objects.get(owner=stranger)
+    assert (copy.instructions, copy.starters) == ("Be brief.\nevil", ["Draft evil"])
+
+
+def test_a_copy_keeps_services_that_are_switched_off(
+    stranger: Member, stranger_client: Client, review: Assistant
+) -> None:
+    shed = rows.service("shed", title="Shed")
+    stranger.tool_switches.create(service=shed, is_on=False)
+    review.services.add(shed)
+    Assistant.objects.filter(pk=review.pk).update(limits_services=True)
+    share(review, Audience.EVERYONE)
+    stranger_client.post(f"/assistants/{review.pk}/duplicate")
+    assert list(Assistant.objects.get(owner=stranger).services.all()) == [shed]
 
 
 def test_a_copy_has_no_model_that_the_person_may_not_use(
@@ -453,6 +563,62 @@ def test_the_name_is_not_shown_to_who_may_not_use_it_any_more(
     assert "Incident review" not in changed.content.decode()
 
 
+def test_services_that_start_switched_off_are_named_apart(
+    owner_client: Client, review: Assistant
+) -> None:
+    shed = rows.service("shed", title="Shed")
+    review.services.set([rows.service("garden", title="Garden"), shed])
+    Service.objects.filter(pk=shed.pk).update(starts_on=False)
+    Assistant.objects.filter(pk=review.pk).update(limits_services=True)
+    begun = read(owner_client, f"/?assistant={review.pk}").one("div", id="assistant-start")
+    assert "It uses only these services: Garden." in begun.text
+    assert "Switched off for you: Shed." in begun.text
+
+
+def test_a_service_that_the_person_gets_later_is_off_and_not_named_before(
+    owner: Member, stranger: Member, stranger_client: Client, review: Assistant
+) -> None:
+    vault = Service.objects.create(
+        name="vault", title="Vault", url=URL, owner=owner, visibility="private"
+    )
+    Assistant.objects.filter(pk=review.pk).update(limits_services=True)
+    share(review, Audience.EVERYONE)
+    review.refresh_from_db()
+    start(stranger_client, review)
+    chat = Conversation.objects.get()
+    assert not load_switches(stranger, chat).is_on("vault", "open")
+    menu: dict[str, Any] = {"chat": str(chat.pk)}
+    for answer in (
+        stranger_client.get(f"/c/{chat.pk}/"),
+        stranger_client.get(f"/c/{chat.pk}/export"),
+        stranger_client.post("/tools/", menu),
+    ):
+        assert answer.status_code == 200
+        assert "vault" not in answer.content.decode().lower()
+    Service.objects.filter(pk=vault.pk).update(visibility="everyone")
+    assert not load_switches(stranger, chat).is_on("vault", "open")
+
+
+def test_a_service_that_is_deleted_while_a_chat_starts_is_said(
+    owner_client: Client, review: Assistant
+) -> None:
+    shed = rows.service("shed", title="Shed")
+    Assistant.objects.filter(pk=review.pk).update(limits_services=True)
+    review.refresh_from_db()
+
+    def delete_first(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        if sql.startswith("INSERT") and "chatapp_toolswitch" in sql:
+            Service.objects.filter(pk=shed.pk).delete()
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(delete_first):
+        refused = start(owner_client, review, htmx=True, client_id=str(uuid.uuid4()))
+    assert refused.status_code == 409
+    assert "deleted meanwhile. Send your message again." in refused.content.decode()
+    assert not Conversation.objects.exists()
+    assert start(owner_client, review).status_code == 302
+
+
 def test_an_assistant_gives_nobody_a_service_or_a_model(
     owner: Member, stranger: Member, stranger_client: Client, review: Assistant
 ) -> None:
@@ -469,7 +635,8 @@ def test_an_assistant_gives_nobody_a_service_or_a_model(
     page = read(stranger_client, f"/?assistant={review.pk}")
     begun = page.one("div", id="assistant-start")
     assert "Left out, because you can’t use them: Vault" in begun.text
-    assert "It uses only these services: Shed." in begun.text
+    assert "It uses no services." in begun.text
+    assert "Switched off for you: Shed." in begun.text
     assert "You can’t use the model of this assistant." in begun.text
     assert "team:large" not in page.text
     start(stranger_client, review)
@@ -491,6 +658,8 @@ def test_missing_and_long_values_are_refused_beside_what_was_typed(
     assert page.one("textarea", id="message").text == "My words"
     field, other = page.one("div", id="assistant-start").all("textarea")
     assert (field["aria-invalid"], other.text) == ("true", "UTC")
+    described = page.one(id=field["aria-describedby"])
+    assert "Fill in: team." in described.text
     long = start(owner_client, review, htmx=True, **team("x" * 501))
     update = parse(long.content.decode())
     assert long.status_code == 422
@@ -514,7 +683,7 @@ def test_filled_instructions_fit_a_chat(owner_client: Client, review: Assistant)
 
 
 def test_values_are_filled_in_once(owner_client: Client, review: Assistant) -> None:
-    start(owner_client, review, **team("{{time zone}}\r\n<b>"))
+    start(owner_client, review, **team(" {{time zone}}\r\n<b>\r\n"))
     chat = Conversation.objects.get()
     assert chat.instructions == "You work for {{time zone}}\n<b>. Times are UTC."
 

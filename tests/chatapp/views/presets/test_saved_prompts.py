@@ -5,16 +5,27 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group
+from django.core.files.uploadedfile import SimpleUploadedFile
 from django.http import HttpResponse
 from django.test import Client
 
-from chatapp.models import Assistant, Conversation, Member, MessageDraft, SavedPrompt, Turn
+from chatapp.models import (
+    Assistant,
+    Attachment,
+    Conversation,
+    Member,
+    MessageDraft,
+    SavedPrompt,
+    Turn,
+)
 from chatapp.models.presets.sharing import Audience
 from tests.dom_tree import Element, parse
 from tests.turns import rows
 
 pytestmark = pytest.mark.django_db(transaction=True)
 HTMX = {"HX-Request": "true"}
+GONE = "This prompt was deleted, or you can no longer use it."
+STARTER_GONE = "This starter was deleted, or you can no longer use its assistant."
 STARTERS = ["Draft the review", "Review {{incident}} of\n{{team}}"]
 
 
@@ -82,9 +93,8 @@ def test_prompts_are_for_their_owner_a_group_or_everyone(
     choice: dict[str, Any] = {"saved": str(prompt.pk)}
 
     def may_use(client: Client) -> bool:
-        assert (post(client, "saved/form", **choice).status_code == 200) == bool(
-            list_titles(client)
-        )
+        problems = step(client, "saved/form", **choice).all("p", class_="problem")
+        assert [each.text for each in problems] == ([] if list_titles(client) else [GONE])
         return bool(list_titles(client))
 
     def find_users() -> list[bool]:
@@ -128,6 +138,7 @@ def test_a_person_creates_changes_finds_and_deletes_a_prompt(owner_client: Clien
     ("values", "sentence"),
     [
         ({"title": " "}, "This field is required."),
+        ({"title": "\u200b"}, "This field is required."),
         ({"title": "x" * 81}, "at most 80 characters"),
         ({"text": " "}, "This field is required."),
         ({"text": "x" * 8_001}, "This text has 8001 characters. The limit is 8000."),
@@ -169,9 +180,13 @@ def test_a_prompt_is_filled_in_and_follows_what_was_typed(
     asked = step(owner_client, "saved/form", **choice)
     fields = asked.one("form", class_="values-form").all("textarea")
     assert [each["name"] for each in fields] == ["value-week", "value-team"]
-    filled = step(owner_client, "saved/fill", **choice, **fill_in(week="{{team}}", team="Ops"))
+    values = fill_in(week="{{team}}\r\n", team=" Ops")
+    filled = step(owner_client, "saved/fill", **choice, **values)
     text = "Dear all,\n\nReport on {{team}} for Ops."
-    assert filled.one("button", class_="btn primary")["data-fill"] == text
+    assert filled.one("textarea", name="prompt_text").text == text.replace("\n\n", " ")
+    # With JavaScript, the page adds the text to what is in the box then.
+    button = filled.one("button", class_="btn primary")
+    assert (button["data-fill"], button["data-named"]) == ("Report on {{team}} for Ops.", "")
     # Without JavaScript, the same step leads to the box.
     page = step(owner_client, "saved/fill", htmx=False, **choice, **fill_in(week="12", team="Ops"))
     sent: dict[str, Any] = {
@@ -247,12 +262,26 @@ def test_a_slash_suggests_saved_prompts_before_services(
         assert names == found, typed
     assert "Weekly report" not in step(stranger_client, "typed", text="/week").text
     # What was typed to find the prompt is replaced.
-    text: dict[str, Any] = fill_in(week="12", team="Ops") | {
-        "saved": str(prompt.pk),
-        "text": "/week",
-    }
-    filled = step(owner_client, "saved/fill", **text)
-    assert filled.one("button", class_="btn primary")["data-fill"] == "Report on 12 for Ops."
+    listed = step(owner_client, "typed", text="/week")
+    offer: dict[str, Any] = dict(listed.one("form", action="/attach/saved/form").fields())
+    asked = step(owner_client, "saved/form", text="/week", **offer)
+    form = asked.one("form", class_="values-form").fields()
+    values: dict[str, Any] = form | fill_in(week="12", team="Ops")
+    filled = step(owner_client, "saved/fill", **values, text="/week")
+    button = filled.one("button", class_="btn primary")
+    assert (button["data-fill"], button["data-named"]) == ("Report on 12 for Ops.", "/week")
+    assert filled.one("textarea", name="prompt_text").text == "Report on 12 for Ops."
+
+
+@pytest.mark.parametrize("text", ["/shrug", "/etc:hosts"])
+def test_a_message_that_looks_like_the_name_of_a_prompt_stays(
+    owner_client: Client, prompt: SavedPrompt, text: str
+) -> None:
+    listed = step(owner_client, "saved", text=text).one("form", action="/attach/saved/form")
+    values: dict[str, Any] = listed.fields() | fill_in(week="12", team="Ops")
+    filled = step(owner_client, "saved/fill", **values, text=text)
+    assert filled.one("button", class_="btn primary")["data-named"] == ""
+    assert filled.one("textarea", name="prompt_text").text == f"{text} Report on 12 for Ops."
 
 
 def test_characters_that_nobody_sees_are_left_out_of_the_texts_of_others(
@@ -285,19 +314,68 @@ def test_a_starter_fills_the_box_and_keeps_the_assistant(
     filled = step(
         owner_client, "saved/fill", starter="2", **fields, **fill_in(incident="42", team="Ops")
     )
-    expected = "Hi\n\nReview 42 of\nOps"
+    assert filled.one("textarea", name="prompt_text").text == "Hi Review 42 of Ops"
+    expected = "Review 42 of\nOps"
     assert filled.one("button", class_="btn primary")["data-fill"] == expected
+
+
+def test_a_starter_without_javascript_keeps_the_chosen_files(
+    owner_client: Client, review: Assistant
+) -> None:
+    fields: dict[str, Any] = {"assistant": str(review.pk), "assistant_version": review.version}
+    for number in ("1", "2"):
+        files = [
+            SimpleUploadedFile("notes.txt", b"Notes"),
+            SimpleUploadedFile("x.zip", b"PK\x00\xff"),
+        ]
+        page = step(owner_client, "starter", htmx=False, starter=number, files=files, **fields)
+        kept = Attachment.objects.latest("created_at")
+        assert kept.name == "notes.txt"
+        assert str(kept.pk) in {each["value"] for each in page.all("input", name="attachments")}
+        assert "x.zip" in page.text
+    assert Attachment.objects.count() == 2
+
+
+def test_a_starter_proposes_what_was_entered_for_the_assistant(
+    owner_client: Client, review: Assistant
+) -> None:
+    fields: dict[str, Any] = {"assistant": str(review.pk), "starter": "2", "variable-team": "Ops"}
+    form = step(owner_client, "starter", **fields).one("form", class_="values-form")
+    assert [each.text for each in form.all("textarea")] == ["", "Ops"]
+
+
+@pytest.mark.parametrize("htmx", [True, False])
+def test_a_prompt_that_is_gone_is_said_and_what_was_typed_stays(
+    owner_client: Client, owner: Member, prompt: SavedPrompt, htmx: bool
+) -> None:
+    fields: dict[str, Any] = {"saved": str(prompt.pk), "text": "My words"}
+    MessageDraft.objects.create(owner=owner, text="In the draft", client_id=uuid.uuid4())
+    prompt.delete()
+    for path in ("saved/form", "saved/fill"):
+        page = step(owner_client, path, htmx, **fields)
+        assert page.one("p", class_="problem").text == GONE
+        if not htmx:
+            form = page.one("form", class_="leave-picker").fields()
+            assert form["text"] == "My words"
+    page = step(owner_client, "saved/form", htmx=False, saved=fields["saved"], from_list="yes")
+    assert page.one("form", class_="leave-picker").fields()["text"] == "In the draft"
 
 
 def test_a_starter_of_somebody_else_or_none_is_not_found(
     owner_client: Client, stranger_client: Client, review: Assistant
 ) -> None:
     fields: dict[str, Any] = {"assistant": str(review.pk), "starter": "1"}
-    assert post(stranger_client, "starter", **fields).status_code == 404
-    assert post(stranger_client, "saved/fill", **fields).status_code == 404
+
+    def read_problem(client: Client, path: str, **values: Any) -> str:
+        page = step(client, path, **values)
+        assert "Draft the review" not in page.text
+        return page.one("p", class_="problem").text
+
+    assert read_problem(stranger_client, "starter", **fields) == STARTER_GONE
+    assert read_problem(stranger_client, "saved/fill", **fields) == STARTER_GONE
     for number in ("0", "3", "-1", "x", "9" * 30, ""):
         wrong: dict[str, Any] = fields | {"starter": number}
-        assert post(owner_client, "starter", **wrong).status_code == 404
+        assert read_problem(owner_client, "starter", **wrong) == STARTER_GONE
     for saved in ("", "x", str(uuid.uuid4())):
-        assert post(owner_client, "saved/form", saved=saved).status_code == 404
+        assert read_problem(owner_client, "saved/form", saved=saved) == GONE
     assert not Conversation.objects.exists()
