@@ -2,9 +2,9 @@
 
 A spreadsheet takes a cell that begins with `=`, `+`, `-` or `@` for a formula, which can send the
 other cells elsewhere. The text comes from models and services, so such a cell gets an apostrophe
-before it, except a number. In some languages spreadsheets split at semicolons and ignore the quotes
-of all but the first cell of a line, and pasted text is split at tabs. So what follows one of these or
-a line end inside a cell is treated as the beginning of a cell.
+before it, except a number. In some languages spreadsheets split lines at semicolons and see no
+quotes after the first cell, and pasted text is split at tabs. So what follows one of these or a
+line end inside a cell is treated as the beginning of a cell.
 """
 
 import csv

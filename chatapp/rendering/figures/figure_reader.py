@@ -1,8 +1,8 @@
 """Reads a code block or a table back from rendered Markdown, by its number.
 
 The HTML is ours and was sanitised. Reading it, and not the Markdown, gives the text that the page
-shows, and the same numbers as the controls have. Raised and stacked text gets marks, so that `12` with
-the footnote 1 is not read as 121.
+shows, and the same numbers as the controls have. Raised and stacked text gets marks, so that `12`
+with the footnote 1 is not read as 121.
 """
 
 from html.parser import HTMLParser
