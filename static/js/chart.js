@@ -1,19 +1,20 @@
 // A table as a chart.
 const load = async (url) => {
-  const reply = await fetch(url, { headers: { "HX-Request": true } }), box = document.createElement("template");
+  const reply = await fetch(url, { headers: { "HX-Request": true } });
   if (!reply.ok || reply.headers.has("HX-Redirect")) location.assign(url);
-  box.innerHTML = await reply.text();
-  return box.content.firstElementChild;
+  return new DOMParser().parseFromString(await reply.text(), "text/html").body.firstElementChild;
 };
-const show = async (at) => {
-  const { href } = at, figure = at.closest("figure");
-  if (href && !figure.querySelector(".chart")) {
+export default async (at) => {
+  const { href } = at, figure = at.closest("figure"), find = (name) => figure.querySelector(name);
+  if (href && !find(".chart")) {
     const chart = await load(href), form = chart.querySelector("form");
-    const draw = async () => chart.lastElementChild.replaceWith((await load(`${href}?${new URLSearchParams(new FormData(form))}`)).lastElementChild);
-    if (form) form.onchange = () => draw().catch(() => tell());
-    figure.append(chart);
+    let latest = 0;
+    if (form) form.onchange = async () => {
+      const turn = ++latest, fresh = await load(`${href}?${new URLSearchParams(new FormData(form))}`).catch(() => tell());
+      if (fresh && turn === latest) chart.lastElementChild.replaceWith(fresh.lastElementChild);
+    };
+    find(".chart") || figure.append(chart);
   }
   figure.toggleAttribute("data-chart", !!href);
-  figure.querySelector(href ? ".to-table" : ".to-chart").focus();
+  find(href ? ".to-table" : ".to-chart").focus();
 };
-export default (at) => show(at).catch(() => tell());

@@ -1,12 +1,10 @@
-// Copies code blocks and answers.
-
-// Of a message, or of the code below.
-const textOf = async (button) => (button.value ? (await fetch(button.value)).text() : button.closest("figure").querySelector("code").textContent);
-
+// Copies the text of a message or a table, or the code below.
 export default async (button) => {
-  await navigator.clipboard.writeText(await textOf(button));
+  const reply = button.value && await fetch(button.value);
+  if (reply && (!reply.ok || reply.redirected)) throw reply;
+  await navigator.clipboard.writeText(await (reply ? reply.text() : button.closest("figure").querySelector("code").textContent));
   button.dataset.copied = "";
-  const place = document.querySelector("[data-announcements]");
+  const place = announcements();
   place.textContent = place.dataset.copyDone;
   setTimeout(() => { delete button.dataset.copied; }, 1500);
 };

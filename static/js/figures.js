@@ -1,4 +1,4 @@
-// Shows the buttons that copy, and all of the code that just grew before the reader.
+// Shows the buttons that copy, and all code that grew.
 if (navigator.clipboard) document.documentElement.dataset.copies = "";
 document.addEventListener("painted", ({ target }) => {
   if (target.matches(".blocks > *")) target.querySelectorAll(".rest").forEach((box) => { box.checked = true; });

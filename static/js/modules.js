@@ -2,7 +2,7 @@
 const use = (at, event) => {
   if (!at) return;
   at.popoverTargetElement || event.preventDefault();
-  import(at.dataset.module).then((it) => it.default(at, event), () => event.type === "click" && tell());
+  import(at.dataset.module).then((it) => it.default(at, event)).catch(() => event.type === "click" && tell());
 };
 addEventListener("click", (event) => use(event.target.closest("[data-module]"), event));
 document.addEventListener("selectionchange", (event) => getSelection().isCollapsed || use(document.querySelector("[data-quote]"), event));

@@ -7,6 +7,7 @@ onOpen(() => {
 
   const parse = (html) => Object.assign(document.createElement("template"), { innerHTML: html }).content;
   const byId = (id) => document.getElementById(id);
+  const report = (at) => at.dispatchEvent(new Event("painted", { bubbles: true }));
   const focus = (at) => at.focus({ preventScroll: true });
 
   // Open details, the focus and what was typed stay.
@@ -22,12 +23,12 @@ onOpen(() => {
     old.replaceWith(fresh);
     for (const { id, open } of opened) if (open) byId(id)?.setAttribute("open", "");
     if (focused) focus(active.isConnected ? active : byId(active.id) || fresh.querySelector(":scope > summary") || byId(fresh.dataset.then) || fresh);
-    return fresh;
+    return [fresh];
   };
 
   const change = {
-    a: (at, html) => { at.append(parse(html)); return at.lastElementChild; },
-    r: (at, html) => at.replaceChildren(parse(html)),
+    a: (at, html) => { const made = parse(html), all = [...made.children]; at.append(made); return all; },
+    r: (at, html) => { at.innerHTML = ""; return change.a(at, html); },
     o: replace,
     x: (at, text) => {
       const code = at.querySelector("code") || at;
@@ -39,10 +40,8 @@ onOpen(() => {
   const paint = () => {
     if (!box.isConnected) return;
     for (const [op, id, html] of queue.splice(0)) {
-      const at = byId(id), fresh = at && change[op](at, html);
-      if (!fresh) continue;
-      htmx.process(fresh);
-      fresh.dispatchEvent(new Event("painted", { bubbles: true }));
+      const at = byId(id);
+      for (const fresh of at && change[op](at, html) || []) htmx.process(fresh), report(fresh);
     }
     follow();
   };
@@ -83,7 +82,7 @@ onOpen(() => {
     box.addEventListener("htmx:after:swap", () => {
       top = box.scrollTop = box.scrollHeight - below;
       if (focused) focus(box);
-      box.querySelector("li").dispatchEvent(new Event("painted", { bubbles: true }));
+      report(box.querySelector("li"));
     }, { once: true });
   });
   location.hash[7] ? follows = near(80) : follow();

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import FilePayload, Locator, Page, expect
+from playwright.sync_api import FilePayload, Locator, Page, Route, expect
 
 from tests.peers.reading_room import DOT
 from tests.wire.script import Answer
@@ -25,6 +25,13 @@ TABLE = (
 )
 TEXT = f"{TABLE}\n{WIDE}\n|{'---|' * 12}\n{WIDE}\n\n{CODE}\nThat is all.\n"
 SCALE = "(svg) => svg.getBoundingClientRect().width / svg.viewBox.baseVal.width"
+FENCE = "```\n"
+# Two frames later, what follows a reply has changed the page.
+FRAME = "() => new Promise((go) => requestAnimationFrame(() => requestAnimationFrame(go)))"
+CUT_OFF = """(all) => all.filter((at) => {
+    const [own, around] = [at, at.closest("figure")].map((box) => box.getBoundingClientRect());
+    return own.left < around.left || own.right > around.right || own.bottom > around.bottom;
+}).map((at) => at.textContent)"""
 SCROLLS = "(box) => box.scrollWidth > box.clientWidth"
 
 
@@ -72,7 +79,7 @@ def test_files_are_saved(visit: Visit) -> None:
     tab = begin(visit, "How many errors in files")
     code = tab.locator("figure.code")
     places = [
-        (figure(tab).get_by_role("link", name="Download CSV"), "table.csv", "12:00,6 %"),
+        (figure(tab).get_by_role("link", name="Download CSV"), "table.csv", '"12:00","6 %"'),
         (code.get_by_role("link", name="Download"), "code.py", "value_0 = 0"),
     ]
     for link, name, words in places:
@@ -88,7 +95,8 @@ def test_a_table_is_copied_as_csv(visit: Visit) -> None:
     button(figure(tab), "Copy as CSV").click()
     expect(tab.locator("[data-announcements]")).to_have_text("Copied.")
     box(tab).press("Control+V")
-    expect(box(tab)).to_have_value(re.compile('^Time,Errors,Requests\n12:00,6 %,"1,200"\n'))
+    copied = '"Time","Errors","Requests"\n"12:00","6 %","1,200"\n'
+    expect(box(tab)).to_have_value(re.compile(f"^{copied}"))
 
 
 def test_code_is_open_where_it_grew_and_folded_after_a_reload(visit: Visit) -> None:
@@ -107,6 +115,98 @@ def test_code_is_open_where_it_grew_and_folded_after_a_reload(visit: Visit) -> N
     unfold.focus()
     tab.keyboard.press("Space")
     assert code.evaluate("(box) => box.clientHeight") == full
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        "```\n\nOne paragraph.\n\nAnother one.\n\nThe last.\n",
+        "```\n\nAll of it.\n\n[it]: https://e.example\n",
+    ],
+    ids=["blocks", "whole"],
+)
+def test_code_stays_open_where_other_blocks_end_with_it(visit: Visit, end: str) -> None:
+    tab = visit.tab()
+    grown = f"Read [it].\n\n{CODE.removesuffix(FENCE)}"
+    answer = Answer(text=grown + end, chunk=len(grown), delay_ms=1500)
+    ask_in_new_chat(tab, visit.house.model.answers(f"How does it end with {len(end)}", answer))
+    expect(tab.locator(".tail figure.code")).to_be_visible()
+    expect_over(tab)
+    unfold = tab.locator("figure.code").get_by_role("checkbox", name=f"Show all {LINES} lines")
+    expect(unfold).to_be_checked()
+
+
+@pytest.mark.parametrize("order", [[0, 1], [1, 0]])
+def test_a_chart_shows_the_latest_choice(visit: Visit, order: list[int]) -> None:
+    tab = begin(visit, f"How many errors in the order {order}")
+    figure(tab).get_by_role("link", name="Chart").click()
+    expect(figure(tab).get_by_role("img")).to_be_visible()
+    held: list[Route] = []
+    tab.route("**/chart?**", lambda route: held.append(route))
+    for kind in ("Lines", "Points"):
+        with tab.expect_request("**/chart?**"):
+            figure(tab).get_by_role("radio", name=kind).check(force=True)
+    for index in order:
+        with tab.expect_response("**/chart?**") as answer:
+            held[index].continue_()
+        answer.value.finished()
+    tab.evaluate(FRAME)
+    expect(figure(tab).get_by_role("img", name="Points of Errors by Time")).to_be_visible()
+
+
+def test_two_clicks_open_one_chart(visit: Visit) -> None:
+    tab = begin(visit, "How many errors after two clicks")
+    held: list[Route] = []
+    tab.route("**/chart", lambda route: held.append(route))
+    for _ in range(2):
+        with tab.expect_request("**/chart"):
+            figure(tab).get_by_role("link", name="Chart").click()
+    for route in held:
+        with tab.expect_response("**/chart") as answer:
+            route.continue_()
+        answer.value.finished()
+    tab.evaluate(FRAME)
+    expect(figure(tab).locator(".chart")).to_have_count(1)
+
+
+@pytest.mark.parametrize("is_signed_in", [True, False])
+def test_what_is_no_table_is_not_copied(visit: Visit, is_signed_in: bool) -> None:
+    visit.witness.excuse("ERR_FAILED", "Failed to fetch")
+    tab = begin(visit, f"How many errors without a copy {is_signed_in}")
+    tab.context.grant_permissions(["clipboard-write"])
+    if is_signed_in:
+        tab.route("**/figures/**", lambda route: route.abort())
+    else:
+        tab.context.clear_cookies(name="sessionid")
+    button(figure(tab), "Copy as CSV").click()
+    expect(tab.locator("[data-announcements]")).to_contain_text("The server cannot be reached.")
+
+
+def test_a_modifier_opens_a_chart_in_a_tab(visit: Visit) -> None:
+    tab = begin(visit, "How many errors in a tab")
+    with tab.context.expect_page() as opened:
+        figure(tab).get_by_role("link", name="Chart").click(modifiers=["ControlOrMeta"])
+    expect(opened.value.get_by_role("heading", name="Chart", exact=True)).to_be_visible()
+    expect(figure(tab).get_by_role("table")).to_be_visible()
+
+
+def test_every_control_is_inside_its_figure_on_a_narrow_page(visit: Visit) -> None:
+    tab = begin(visit, "How many errors in 320 px", viewport={"width": 320, "height": 640})
+    controls = tab.locator(".controls > :is(a, button, label):visible")
+    expect(controls).to_have_count(2 * 3 + 4)
+    assert controls.evaluate_all(CUT_OFF) == []
+
+
+def test_forced_colours_show_what_is_chosen(visit: Visit) -> None:
+    tab = begin(visit, "How many errors in forced colours", forced_colors="active")
+    wrap = tab.locator("figure.code .controls label", has_text="Wrap")
+    figure(tab).get_by_role("link", name="Chart").click()
+    bars, lines = (tab.locator(".kinds span", has_text=name) for name in ("Bars", "Lines"))
+    expect(bars).to_have_css("outline-style", "solid")
+    expect(lines).to_have_css("outline-style", "none")
+    expect(wrap).to_have_css("outline-style", "none")
+    wrap.click()
+    expect(wrap).to_have_css("outline-style", "solid")
 
 
 def test_wide_tables_and_wrapped_code_fit_a_phone(visit: Visit) -> None:

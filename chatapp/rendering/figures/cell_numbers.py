@@ -21,7 +21,8 @@ _CELL: Final = re.compile(
     rf"\s?(?P<after>[%‰{CURRENCIES}]|[^\W\d_]{{1,4}}(?:/[^\W\d_]{{1,4}})?|)"
 )
 _GROUP_MARKS: Final = re.compile(r"['’\s]")
-_GROUPED: Final = re.compile(r"\d{1,3}(?:[.,'’\s]\d{3})+")
+# `0.912` is a decimal in each style.
+_GROUPED: Final = re.compile(r"[1-9]\d{0,2}(?:[.,'’\s]\d{3})+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

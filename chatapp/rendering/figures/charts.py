@@ -11,6 +11,8 @@ from django.utils.formats import get_format
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from chatapp.rendering.hidden_characters import write_hidden
+
 from .cell_numbers import NumberColumn, read_column
 from .values import TableData
 
@@ -126,7 +128,7 @@ def _build_series(table: TableData, columns: Columns, index: int, order: Sequenc
     column, cells = columns.numbers[index], _get_column(table, index)
     return Series(
         name=columns.names[index],
-        unit=column.unit,
+        unit=_shorten(column.unit),
         numbers=tuple(column.numbers[row] for row in order),
         cells=tuple(_shorten(cells[row]) for row in order),
     )
@@ -137,7 +139,7 @@ def _get_column(table: TableData, index: int) -> list[str]:
 
 
 def _shorten(text: str) -> str:
-    clean = " ".join(_INVALID.sub("", text).split())
+    clean = _INVALID.sub("", write_hidden(" ".join(text.split())))
     if len(clean) <= MAX_LABEL_CHARACTERS:
         return clean
     return clean[: MAX_LABEL_CHARACTERS - 1].rstrip() + "…"

@@ -1,11 +1,13 @@
 """Reads a code block or a table back from rendered Markdown, by its number.
 
 The HTML is ours and was sanitised. Reading it, and not the Markdown, gives the text that the page
-shows, and the same numbers as the controls have.
+shows, and the same numbers as the controls have. Raised and stacked text gets marks, so that `12`
+with the footnote 1 is not read as 121.
 """
 
 from html.parser import HTMLParser
 
+from .formula_text import Child, write_element
 from .values import CodeBlock, Figure, TableData
 
 
@@ -27,6 +29,8 @@ class _FigureReader(HTMLParser):
         self._language: list[str] = []
         self._code: list[str] = []
         self._rows: list[list[list[str]]] = []
+        # The open elements of a formula, each with the children that are closed.
+        self._formula: list[tuple[str, list[Child]]] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if tag == "figure":
@@ -44,10 +48,19 @@ class _FigureReader(HTMLParser):
             case "th" | "td":
                 self._open = []
                 self._rows[-1].append(self._open)
+            case "sup":
+                self.handle_data("[")
+            case _ if tag == "math" or self._formula:
+                self._formula.append((tag, []))
 
     def handle_endtag(self, tag: str) -> None:
         if not self._is_inside:
             return
+        if tag == "sup":
+            self.handle_data("]")
+        elif self._formula:
+            tag, children = self._formula.pop()
+            self._add(tag, write_element(tag, children))
         if tag in ("header", "pre", "th", "td"):
             self._open = None
         if tag == "figure":
@@ -56,7 +69,13 @@ class _FigureReader(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         if self._is_inside and self._open is not None:
-            self._open.append(data)
+            self._add("", data)
+
+    def _add(self, tag: str, text: str) -> None:
+        if self._formula:
+            self._formula[-1][1].append((tag, text))
+        elif self._open is not None:
+            self._open.append(text)
 
     def _build(self) -> Figure:
         if not self._rows:

@@ -14,6 +14,10 @@ MIN_SPAN: Final = 1e-90
 MIN_RELATIVE_SPAN: Final = 1e-9
 # A line may begin above zero if the numbers would otherwise fill less than this part of it.
 MIN_SHARE: Final = 0.5
+# Other numbers are written as powers of ten. Above the limit, a float has no decimals left.
+MAX_PLAIN: Final = 1e15
+MAX_DECIMALS: Final = 6
+MIN_DIGITS: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,9 +34,17 @@ class Scale:
         return (number - self.low) / (self.high - self.low)
 
     def write(self, number: float) -> str:
-        if self.decimals > 6 or max(abs(self.low), abs(self.high)) >= 1e10:  # noqa: PLR2004
-            return f"{number:.3g}"
-        return number_format(number, self.decimals, force_grouping=True)
+        if self.decimals > MAX_DECIMALS or max(abs(self.low), abs(self.high)) >= MAX_PLAIN:
+            return f"{number:.{self._count_digits()}g}"
+        # Formatting cuts decimals off, and a product of floats may be slightly too small.
+        return number_format(round(number, self.decimals), self.decimals, force_grouping=True)
+
+    def _count_digits(self) -> int:
+        """Return how many significant digits make the names of all lines different."""
+        digits = MIN_DIGITS
+        while len({f"{tick:.{digits}g}" for tick in self.ticks}) < len(set(self.ticks)):
+            digits += 1
+        return digits
 
 
 def build_scale(numbers: Sequence[float], *, from_zero: bool) -> Scale:

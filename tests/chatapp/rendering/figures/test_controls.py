@@ -2,9 +2,11 @@
 
 import uuid
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chatapp.rendering.figures.cell_numbers import read_column
 from chatapp.rendering.figures.controls import SHOWN_LINES, add_controls
 from chatapp.rendering.figures.figure_reader import read_figure
 from chatapp.rendering.figures.values import CodeBlock, TableData
@@ -71,6 +73,42 @@ def test_cells_are_read_as_the_text_that_the_page_shows() -> None:
     assert read_figure(render_markdown(text), 0) == TableData(
         head=("a", "b"), rows=(("link & <b>", "a | b"),)
     )
+
+
+@pytest.mark.parametrize(
+    ("cell", "text"),
+    [
+        ("12[^1]", "12[1]"),
+        ("$10^6$", "10^6"),
+        ("$10^{-6}$", "10^(−6)"),  # noqa: RUF001
+        ("$x_1^2$", "x_1^2"),
+        (r"$\frac{1}{2}$", "1/2"),
+        (r"$3\frac{1+2}{4}$", "3 (1+2)/4"),
+        (r"$\sqrt{1}234$", "√1 234"),
+        (r"$\sqrt[3]{8}$", "3√8"),
+        (r"$\overline{1}234$", "1^̲ 234"),
+        (r"$\begin{matrix}1 & 234\end{matrix}$", "1 & 234"),
+        (r"$\begin{matrix}1\\234\end{matrix}$", "1 ; 234"),
+    ],
+)
+def test_raised_and_stacked_text_is_not_read_as_one_number(cell: str, text: str) -> None:
+    table = read_figure(render_markdown(f"| a |\n|---|\n| {cell} |\n\n[^1]: Why.\n"), 0)
+    assert isinstance(table, TableData)
+    assert table.rows == ((text,),)
+    assert read_column(table.rows[0]) is None
+
+
+@pytest.mark.parametrize(
+    ("cell", "number"),
+    [("$12$", 12), ("$1,234$", 1234), (r"$12\%$", 12), (r"$\$12$", 12), ("$-3$", -3)]
+    + [(r"$12\,\text{ms}$", 12), (r"$\phantom{1}234$", 234)],
+)
+def test_a_number_in_a_formula_is_a_number(cell: str, number: float) -> None:
+    table = read_figure(render_markdown(f"| a |\n|---|\n| {cell} |\n"), 0)
+    assert isinstance(table, TableData)
+    column = read_column(table.rows[0])
+    assert column is not None
+    assert column.numbers == (number,)
 
 
 def test_code_is_read_as_it_was_written() -> None:

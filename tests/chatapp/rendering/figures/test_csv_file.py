@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 
 import pytest
 from hypothesis import given
@@ -12,24 +13,26 @@ from chatapp.rendering.figures.csv_file import FORMULA_STARTS, guard_cell, write
 from chatapp.rendering.figures.values import TableData
 
 
-def test_a_file_has_the_head_and_quotes_what_needs_it() -> None:
+def test_a_file_has_the_head_and_all_cells_in_quotes() -> None:
     table = TableData(head=("a", "b"), rows=(("x, y", 'say "hi"'), ("é", "")))
-    assert write_csv(table) == '\ufeffa,b\r\n"x, y","say ""hi"""\r\né,\r\n'
+    assert write_csv(table) == '\ufeff"a","b"\r\n"x, y","say ""hi"""\r\n"é",""\r\n'
 
 
 def test_a_table_of_names_and_values_has_no_head() -> None:
-    assert write_csv(TableData(head=(), rows=(("name", "x"),))) == "\ufeffname,x\r\n"
+    assert write_csv(TableData(head=(), rows=(("name", "x"),))) == '\ufeff"name","x"\r\n'
 
 
 @pytest.mark.parametrize(
     "cell",
-    ["=1+1", "+cmd|' /C calc'!A0", "-1+1", "@SUM(A1)", "\t=1", " =1", "＝1", "--", "-x", "+1 +2"],  # noqa: RUF001
+    ["=1+1", "+cmd|' /C calc'!A0", "-1+1", "@SUM(A1)", "\tx", " =1", "＝1", "--", "-x", "+1 +2"],  # noqa: RUF001
 )
 def test_a_formula_is_written_as_text(cell: str) -> None:
     assert guard_cell(cell) == f"'{cell}"
 
 
-@pytest.mark.parametrize("cell", ["-3", "−3", "+1,234.5", "-1.234,5", "-63 %", "-$12", "a=b", ""])
+@pytest.mark.parametrize(
+    "cell", ["-3", "−3", "+1,234.5", "-1.234,5", "-63 %", "-$12", "a; b-c", ""]
+)
 def test_a_number_or_plain_text_is_left_as_it_is(cell: str) -> None:
     assert guard_cell(cell) == cell
 
@@ -38,6 +41,34 @@ def test_a_number_or_plain_text_is_left_as_it_is(cell: str) -> None:
 def test_no_cell_begins_with_a_formula(cell: str) -> None:
     guarded = guard_cell(cell)
     assert not guarded.lstrip(" ").startswith(FORMULA_STARTS) or is_number(cell)
+
+
+@pytest.mark.parametrize(
+    ("cell", "guarded"),
+    [
+        ("x;=1+1", "x;'=1+1"),
+        ("x\n=cmd|'/C calc'!A0", "x\n'=cmd|'/C calc'!A0"),
+        ("x\r@SUM(A1)", "x\r'@SUM(A1)"),
+        ("x\t -1+1", "x\t '-1+1"),
+        ('x;"=1', "x;\"'=1"),
+        ("\t=1", "'\t'=1"),
+        ("x;＝1", "x;'＝1"),  # noqa: RUF001
+    ],
+)
+def test_a_formula_inside_a_cell_is_text_for_programs_that_split_it(
+    cell: str, guarded: str
+) -> None:
+    assert guard_cell(cell) == guarded
+
+
+@given(st.text("x1;=+-@＝ \"'\t\r\n,", max_size=12), st.sampled_from(";\t"))  # noqa: RUF001
+def test_no_formula_begins_where_another_program_splits_a_line(cell: str, mark: str) -> None:
+    written = write_csv(TableData(head=("x", cell, "x"), rows=(("x", cell, "x"),)))
+    lines = re.split("[\r\n]+", written.removeprefix("\ufeff"))
+    # As a program does that ignores quotes, and as one does that knows them.
+    pieces = [piece for line in lines for piece in line.split(mark)]
+    pieces += [piece for row in csv.reader(lines, delimiter=mark) for piece in row]
+    assert not [each for each in pieces if each.lstrip(' "').startswith(tuple("=+-@＝"))]  # noqa: RUF001
 
 
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))))
@@ -100,6 +131,13 @@ def test_the_language_decides_where_both_styles_are_possible() -> None:
     assert english is not None
     assert german is not None
     assert (english.numbers, german.numbers) == ((1.234,), (1234,))
+
+
+@pytest.mark.parametrize(("cells", "mark"), [(["0.912", "0.887"], ","), (["0,125", "0,5"], ".")])
+def test_no_language_reads_a_decimal_below_one_as_thousands(cells: list[str], mark: str) -> None:
+    column = read_column(cells, mark)
+    assert column is not None
+    assert column.numbers == tuple(float(cell.replace(",", ".")) for cell in cells)
 
 
 def test_numbers_of_different_units_are_no_column() -> None:

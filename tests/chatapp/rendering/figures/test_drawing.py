@@ -23,6 +23,10 @@ from chatapp.rendering.figures.values import TableData
 numbers = (
     st.floats(-1e100, 1e100) | st.integers(-10, 10).map(float) | st.sampled_from([5e-324, 0.0])
 )
+# Close to each other, so that the axis does not begin at zero.
+close_numbers = st.tuples(
+    st.floats(1e-12, 1e20), st.lists(st.floats(1, 1.5) | st.floats(1, 1.000001), max_size=9)
+).map(lambda drawn: [drawn[0] * share for share in drawn[1]])
 kinds: Any = st.sampled_from(["bar", "line", "points"])
 cells = st.text(max_size=8) | st.sampled_from(
     ["", "NaN", "inf", "1e999", "-1e99", "1e-320", "0", "-5", "1,234.5", "1.234,5", "63 %", "$4"]
@@ -72,7 +76,7 @@ def test_every_shape_is_inside_the_picture(chart: Chart, width: int) -> None:
         assert 0 <= float(bar.height) <= drawing.height
 
 
-@given(st.lists(numbers, max_size=20), st.booleans())
+@given(st.lists(numbers, max_size=20) | close_numbers, st.booleans())
 def test_a_scale_has_few_lines_around_all_numbers(found: list[float], from_zero: bool) -> None:
     scale = build_scale(found, from_zero=from_zero)
     assert 2 <= len(scale.ticks) <= 8
@@ -80,6 +84,7 @@ def test_a_scale_has_few_lines_around_all_numbers(found: list[float], from_zero:
         assert -1e-6 <= scale.place(number) <= 1 + 1e-6
     assert all(math.isfinite(tick) and scale.write(tick) for tick in scale.ticks)
     assert not from_zero or scale.low <= 0 <= scale.high
+    assert len({scale.write(tick) for tick in scale.ticks}) == len(scale.ticks)
 
 
 @given(st.lists(st.lists(cells, min_size=3, max_size=3).map(tuple), max_size=12), kinds)
@@ -98,6 +103,14 @@ def test_a_scale_has_round_numbers() -> None:
     assert build_scale([-3, 9], from_zero=True).ticks == (-5, 0, 5, 10)
     assert build_scale([], from_zero=True).ticks == (0, 0.25, 0.5, 0.75, 1)
     assert build_scale([98, 99], from_zero=False).low > 90
+
+
+def test_lines_close_to_each_other_have_different_names() -> None:
+    moments = build_scale([1764300000000, 1764300120000], from_zero=False)
+    assert moments.write(moments.low) == "1,764,300,000,000"
+    large = build_scale([1.2345678e20, 1.2345679e20], from_zero=False)
+    assert large.write(large.low) == "1.2345678e+20"
+    assert len(set(map(large.write, large.ticks))) == len(large.ticks)
 
 
 def test_equal_numbers_have_a_scale_with_zero() -> None:

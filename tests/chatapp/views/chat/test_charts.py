@@ -73,6 +73,25 @@ def test_a_chart_is_a_file_that_is_valid_on_its_own(owner_client: Client, owner:
     assert b"style" not in answer.content
 
 
+def test_hidden_characters_are_drawn_as_in_the_table(owner_client: Client, owner: Member) -> None:
+    rows_of_call = [
+        {"a\u2066": "x\u202ey", "b": "1"},
+        {"a\u2066": "\u200bz \ud800", "b": "2"},
+    ]
+    call = rows.call(
+        rows.turn(owner, Turn.State.DONE), result={"content": [], "structured": rows_of_call}
+    )
+    answer = owner_client.get(f"/calls/{call.pk}/table/chart", headers=HTMX).content.decode()
+    assert not set("\u202e\u2066\u200b") & set(answer)
+    for shown in ("x⟨U+202E⟩y", "⟨U+200B⟩z ⟨U+D800⟩", "a⟨U+2066⟩"):
+        assert shown in answer
+
+
+def test_a_chart_keeps_its_direction_in_every_language(owner_client: Client, owner: Member) -> None:
+    page = open_chart(owner_client, say(owner, RATES))
+    assert [each["direction"] for each in page.all("svg", role="img")] == ["ltr", "ltr"]
+
+
 @pytest.mark.parametrize(
     ("query", "sentence"),
     [

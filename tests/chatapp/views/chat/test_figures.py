@@ -28,7 +28,8 @@ def call_with(owner: Member, structured: object) -> ToolCall:
 
 def test_a_table_is_a_file_without_formulas(owner_client: Client, part: Part) -> None:
     answer = owner_client.get(address(part))
-    assert answer.content.decode() == '\ufeffplace,count\r\nKöln,"1,234"\r\n\'=1+1,2\r\n'
+    expected = '\ufeff"place","count"\r\n"Köln","1,234"\r\n"\'=1+1","2"\r\n'
+    assert answer.content.decode() == expected
     assert answer["Content-Type"] == "text/csv; charset=utf-8"
     assert answer["Content-Disposition"] == 'attachment; filename="table.csv"'
 
@@ -80,7 +81,8 @@ def test_reasoning_has_no_files(owner_client: Client, part: Part) -> None:
 
 def test_a_structured_result_is_a_file(owner_client: Client, owner: Member) -> None:
     answer = owner_client.get(f"/calls/{call_with(owner, NOTES).pk}/table/")
-    assert answer.content.decode() == "\ufeffplace,count,open\r\nKöln,2,yes\r\nBonn,none,\r\n"
+    expected = '"place","count","open"\r\n"Köln","2","yes"\r\n"Bonn","none",""\r\n'
+    assert answer.content.decode() == f"\ufeff{expected}"
 
 
 @pytest.mark.parametrize("structured", [None, [], {"a": {"b": 1}}, [1, 2]])
