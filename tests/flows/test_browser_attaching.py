@@ -58,7 +58,7 @@ def test_a_resource_is_attached_and_sent_with_what_was_written(
         open_menu(tab)
         button(tab, "Attach a resource from room").click()
         tab.get_by_role("searchbox").fill("notice")
-        button(tab, "Search").click()
+        button(tab.get_by_role("main"), "Search").click()
         button(tab, "View Notice <b>board</b>").click()
         button(tab, "Attach to the message").click()
     expect(box(tab)).to_have_value("What does it say?")

@@ -106,7 +106,7 @@ def test_without_javascript_the_list_is_a_page(visit: Visit, house: House, team:
     open_list(tab)
     expect(tab.get_by_role("heading", name="Choose a model", level=1)).to_be_visible()
     tab.get_by_role("searchbox").fill("sol with")
-    button(tab, "Search").click()
+    button(tab.get_by_role("main"), "Search").click()
     tab.get_by_role("group", name="Models").get_by_role("button").click()
     expect(box(tab)).to_have_value("Who is there?")
     button(tab, "Send").click()
