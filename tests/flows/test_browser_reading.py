@@ -143,3 +143,30 @@ def test_messages_are_copied_as_they_were_written(visit: Visit) -> None:
         # The page may not read the clipboard, but a person may paste.
         box(tab).press("Control+V")
         expect(box(tab)).to_have_value(text)
+
+
+@pytest.mark.parametrize(
+    "size", [(844, 390), (667, 375), (320, 256)], ids=["side", "small", "zoom"]
+)
+def test_a_low_window_leaves_half_of_its_height_to_the_conversation(
+    visit: Visit, size: tuple[int, int]
+) -> None:
+    """A phone on its side, and 1280×1024 with a zoom of 400 %."""
+    width, height = size
+    tab = visit.tab(viewport={"width": width, "height": height})
+    ask_in_new_chat(tab, visit.house.model.answers(f"Low {height}", Answer(text=LONG)))
+    expect_over(tab)
+    shown = tab.get_by_role("region", name="Conversation").bounding_box()
+    assert shown and shown["height"] >= height / 2
+    assert tab.evaluate("document.documentElement.scrollHeight <= innerHeight")
+    tab.locator(".gauge summary").click()
+    figures = tab.locator(".gauge .figures").bounding_box()
+    assert figures and figures["y"] >= 0 and figures["x"] >= 0
+    assert figures["y"] + figures["height"] <= height
+    tab.locator(".gauge summary").click()
+    box(tab).fill(visit.house.model.answers(f"Again {height}", Answer(text="Noted.")))
+    tab.get_by_role("button", name="Send").click()
+    expect(tab.get_by_text("Noted.")).to_be_visible()
+    plan = tab.get_by_role("button", name="Turn on plan mode")
+    plan.scroll_into_view_if_needed()
+    expect(plan).to_be_in_viewport()
