@@ -37,8 +37,10 @@ PAGES = [
     "/memory/",
     "/archived/",
     "/search/?q=the",
-    "/search/?q=the",
+    "/search/?select=all",
+    "/assistants/",
     "/assistants/new/",
+    "/prompts/",
     "/prompts/new/",
     "/tokens/",
     "/shared-links/",
@@ -261,6 +263,18 @@ def test_the_button_that_quotes_is(
     tab.goto(filled)
     tab.locator(".bubble").first.evaluate("(it) => getSelection().selectAllChildren(it)")
     expect(tab.get_by_role("button", name="Quote", exact=True)).to_be_visible()
+    assert objections(tab, axe) == []
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("size", SIZES)
+def test_the_command_palette_is(
+    visit: Visit, axe: str, filled: str, size: str, scheme: Any
+) -> None:
+    tab = visit.tab(viewport=SIZES[size], color_scheme=scheme)
+    tab.goto(filled)
+    tab.keyboard.press("Control+k")
+    expect(tab.get_by_role("dialog").get_by_role("button", name="Pin this chat")).to_be_visible()
     assert objections(tab, axe) == []
 
 
