@@ -18,7 +18,10 @@ LEFT = """() => {
 PLACE = "() => document.querySelector('[data-stream]').scrollTop"
 AT_END = f"() => ({LEFT})() <= 1"
 
-
+MANY_CHATS = """() => {
+  const list = document.querySelector("#sidebar-list ul");
+  for (let n = 0; n < 30; n++) list.append(list.firstElementChild.cloneNode(true));
+}"""
 DRAWN = """```diff
 -a = 1
 -b = 2
@@ -158,6 +161,7 @@ def test_a_low_window_leaves_half_of_its_height_to_the_conversation(
     expect_over(tab)
     shown = tab.get_by_role("region", name="Conversation").bounding_box()
     assert shown and shown["height"] >= height / 2
+    tab.evaluate(MANY_CHATS)
     assert tab.evaluate("document.documentElement.scrollHeight <= innerHeight")
     tab.locator(".gauge summary").click()
     figures = tab.locator(".gauge .figures").bounding_box()
