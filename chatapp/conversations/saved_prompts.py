@@ -4,7 +4,7 @@ from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 
 from chatapp.models import Member, SavedPrompt
-from chatapp.models.conversations.search_text import match_any
+from chatapp.models.conversations.search_text import match_all, match_any
 from chatapp.models.presets.saved_prompt import PROMPTS_PER_PERSON
 from chatapp.people.refused import Refused
 
@@ -14,10 +14,8 @@ SUGGESTED_PROMPTS = 5
 
 def find_prompts(person: Member, query: str) -> "QuerySet[SavedPrompt]":
     """Return the prompts that this person may use, with all these words in titles or texts."""
-    found = SavedPrompt.filter_usable(person)
-    for word in query.split()[:MAX_WORDS]:
-        found = found.filter(match_any("title", [word]) | match_any("text", [word]))
-    return found
+    words = query.split()[:MAX_WORDS]
+    return SavedPrompt.filter_usable(person).filter(match_all(["title", "text"], words))
 
 
 def suggest_prompts(person: Member, beginning: str) -> list[SavedPrompt]:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from django.db.models import F, Q, QuerySet
+from django.db.models import F, QuerySet
 from django.db.models.functions import Now, Substr
 
 from chatapp.models import Conversation, Member, Message, Part
@@ -14,7 +14,7 @@ from chatapp.models.conversations.search_index import (
     match_words,
     split_words,
 )
-from chatapp.models.conversations.search_text import cut_excerpt, match_any
+from chatapp.models.conversations.search_text import cut_excerpt, match_all
 
 # Limits of one page of results. The newest messages are found first.
 MOST_MESSAGES = 200
@@ -128,10 +128,8 @@ def _filter_titles(
 ) -> QuerySet[Conversation]:
     if search.role:
         return chats.none()
-    titled = Q()
-    for word in words:
-        titled &= match_any("title", [word])
-    return _filter_active(chats, search).filter(titled).order_by("-active_at")
+    titled = _filter_active(chats, search).filter(match_all(["title"], words))
+    return titled.order_by("-active_at")
 
 
 def _filter_messages(

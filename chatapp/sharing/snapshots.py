@@ -17,10 +17,9 @@ from chatapp.rendering.exports.shared_chat import (
     Inclusion,
     SharedMessage,
     SharedPart,
-    describe_ending,
     describe_shared_part,
 )
-from chatapp.rendering.exports.values import ToolDetail
+from chatapp.rendering.exports.values import ToolDetail, describe_ending
 
 CALLS = (Part.Kind.TOOL_CALL, Part.Kind.COPIED_CALL)
 SHOWN = (Part.Kind.TEXT, Part.Kind.FILE, Part.Kind.SOURCES, *CALLS)

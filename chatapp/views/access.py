@@ -1,10 +1,12 @@
 """Access to the pages of the chat: signed-in members only, by the methods that a view names."""
 
+import uuid
 from collections.abc import Callable
 from functools import wraps
-from typing import Any
+from typing import Any, TypeVar
 
 from django.contrib.auth.views import redirect_to_login
+from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.utils.cache import add_never_cache_headers
 from django.views.decorators.http import require_http_methods
@@ -13,6 +15,8 @@ from django_htmx.middleware import HtmxDetails
 
 from chatapp.models import Member
 from chatapp.server.address import find_home
+
+Row = TypeVar("Row", bound=Model)
 
 
 class MemberRequest(HttpRequest):
@@ -40,6 +44,20 @@ def for_members(
         return guarded
 
     return decorate
+
+
+def read_id(text: str) -> uuid.UUID | None:
+    """Return the id of a field or an address, or None for other text."""
+    try:
+        return uuid.UUID(text)
+    except ValueError:
+        return None
+
+
+def find_row(rows: QuerySet[Row], text: str) -> Row | None:
+    """Return the one of these rows with this id, or None, also for text that is no id."""
+    row_id = read_id(text)
+    return rows.filter(pk=row_id).first() if row_id else None
 
 
 def is_from_a_page(request: HttpRequest) -> bool:

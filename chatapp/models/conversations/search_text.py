@@ -1,6 +1,7 @@
 """Words that a search looks for: in which spellings a column has them, and the text around them."""
 
 from collections.abc import Iterable, Sequence
+from functools import reduce
 from operator import or_
 
 from django.db.models import Q
@@ -15,6 +16,14 @@ def match_any(column: str, words: Sequence[str]) -> Q:
     found = Q(pk__in=())
     for way in sorted(spelled):
         found = or_(found, Q(**{f"{column}__icontains": way}))
+    return found
+
+
+def match_all(columns: Sequence[str], words: Sequence[str]) -> Q:
+    """Return a condition that each word is in one of these columns."""
+    found = Q()
+    for word in words:
+        found &= reduce(or_, (match_any(column, [word]) for column in columns))
     return found
 
 

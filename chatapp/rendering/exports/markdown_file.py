@@ -19,7 +19,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from markdown_it import MarkdownIt
 
-from chatapp.models import Part, Turn
+from chatapp.models import Part
 from chatapp.rendering.hidden_characters import write_hidden
 from chatapp.rendering.pages.fragments import describe_thought
 
@@ -35,6 +35,7 @@ from .values import (
     ReasoningPart,
     SourcesPart,
     TextPart,
+    describe_ending,
 )
 
 # Blocks alone decide what a text leaves open, and inline text may take long to parse.
@@ -71,10 +72,8 @@ def _write_message(message: ExportedMessage, chat: ExportedChat) -> Iterator[str
         return
     if message.turn.is_live:
         yield f"*{_('This answer was not finished when the chat was exported.')}*"
-    elif message.turn.state == Turn.State.STOPPED:
-        yield f"*{_('Stopped')}*"
-    elif message.turn.state == Turn.State.FAILED:
-        yield f"*{_('Interrupted')}*"
+    elif ending := describe_ending(message.turn.state):
+        yield f"*{ending}*"
 
 
 def _name_writer(message: ExportedMessage, chat: ExportedChat) -> str:

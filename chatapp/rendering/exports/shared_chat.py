@@ -8,7 +8,7 @@ from typing import Literal
 
 from django.utils.translation import gettext as _
 
-from chatapp.models import Attachment, Part, ToolCall, Turn
+from chatapp.models import Attachment, Part, ToolCall
 from chatapp.models.conversations.copied_call import CopiedCall
 from chatapp.rendering.call_values import describe_service, get_title
 from chatapp.rendering.pages.fragments import OVER_WITHOUT_RUNNING
@@ -74,17 +74,6 @@ class Inclusion:
     detail: ToolDetail
     has_files: bool
     until: datetime
-
-
-def describe_ending(state: str) -> str:
-    """Return how a turn in this state ended, empty if it did as it should."""
-    match state:
-        case Turn.State.STOPPED:
-            return _("Stopped")
-        case Turn.State.FAILED:
-            return _("Interrupted")
-        case _:
-            return ""
 
 
 def describe_shared_part(

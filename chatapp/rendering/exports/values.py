@@ -193,6 +193,17 @@ def describe_part(part: Part, detail: ToolDetail) -> ExportedPart | None:
             return None
 
 
+def describe_ending(state: str) -> str:
+    """Return how a turn in this state ended, empty if it did as it should."""
+    match state:
+        case Turn.State.STOPPED:
+            return _("Stopped")
+        case Turn.State.FAILED:
+            return _("Interrupted")
+        case _:
+            return ""
+
+
 def describe_call(call: ToolCall, detail: ToolDetail) -> CallPart:
     approval: Approval | None = getattr(call, "approval", None)
     review: Review | None = getattr(call, "review", None)

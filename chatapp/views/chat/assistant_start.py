@@ -12,6 +12,7 @@ from chatapp.conversations.variables import list_variables
 from chatapp.models import Assistant, Member
 from chatapp.rendering.hidden_characters import draw_look_alikes
 from chatapp.tools.catalogue import strip_hidden
+from chatapp.views.access import find_row, read_id
 
 VARIABLE_PREFIX = "variable-"
 CARRIED = ("assistant", "assistant_version")
@@ -81,7 +82,7 @@ def read_choice(request: HttpRequest) -> AssistantChoice | None:
     if not given:
         return None
     return AssistantChoice(
-        assistant_id=_read_id(given) or uuid.UUID(int=0),
+        assistant_id=read_id(given) or uuid.UUID(int=0),
         version=request.POST.get("assistant_version", ""),
         values=read_values(request),
     )
@@ -92,11 +93,8 @@ def read_start_view(
 ) -> StartView | None:
     """Return the assistant of the form with the values that were entered, or None if there is none
     or the person cannot use it any more."""
-    wanted = _read_id(request.POST.get("assistant", ""))
-    if wanted is None:
-        return None
     usable = Assistant.filter_usable(person).select_related("owner")
-    assistant = usable.filter(pk=wanted).first()
+    assistant = find_row(usable, request.POST.get("assistant", ""))
     if assistant is None:
         return None
     return build_start_view(person, assistant, read_values(request), missing)
@@ -118,10 +116,3 @@ def list_carried(request: HttpRequest) -> list[tuple[str, str]]:
         for name, value in request.POST.items()
         if value and (name in CARRIED or name.startswith(VARIABLE_PREFIX))
     ]
-
-
-def _read_id(text: str) -> uuid.UUID | None:
-    try:
-        return uuid.UUID(text)
-    except ValueError:
-        return None

@@ -27,9 +27,10 @@ from chatapp.rendering.figures.drawing import NARROW, WIDE, draw_chart
 from chatapp.rendering.figures.values import TableData
 from chatapp.rendering.results import Table, draw_table
 from chatapp.views.access import MemberRequest, for_members
+from chatapp.views.downloads import build_download
 
 from .conversations import build_sidebar_context
-from .figures import build_file_response, find_figure, find_result_table
+from .figures import find_figure, read_result_table
 from .results import BYTES_HEADERS
 
 KINDS: Final = {
@@ -103,8 +104,8 @@ def answer_chart(
 
 @for_members("GET", "HEAD")
 def result_chart(request: MemberRequest, call_id: uuid.UUID) -> HttpResponse:
-    table = find_result_table(request.user, call_id)
     call = ToolCall.of(request.user, call_id)
+    table = read_result_table(call)
     addresses = {
         "address": reverse("result-chart", args=[call_id]),
         "file": reverse("result-table", args=[call_id]),
@@ -166,7 +167,7 @@ def _describe_range(chart: Chart, index: int) -> str:
 
 def _build_chart_response(context: dict[str, Any]) -> HttpResponse:
     values = context | {"drawing": context["wide"], "is_file": True}
-    response = build_file_response(
+    response = build_download(
         render_to_string("chat/_chart_svg.html", values).strip(), "image/svg+xml", "chart.svg"
     )
     for name, value in BYTES_HEADERS.items():

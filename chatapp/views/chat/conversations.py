@@ -40,7 +40,7 @@ from chatapp.rendering.page_values import ConversationView
 from chatapp.rendering.pages import fragments, inbox
 from chatapp.server.languages import COOKIE_SECONDS
 from chatapp.tool_menu.menu import render_button
-from chatapp.views.access import MemberRequest, for_members
+from chatapp.views.access import MemberRequest, find_row, for_members, read_id
 
 from .assistant_start import StartView, build_start_view
 from .model_button import build_model_pick, list_efforts
@@ -143,11 +143,7 @@ def open_draft(person: Member, conversation: Conversation | None) -> Draft:
 
 def _find_deleted(request: MemberRequest) -> Conversation | None:
     """Return the chat that was just deleted, which the page offers to restore."""
-    try:
-        given = uuid.UUID(request.GET.get("deleted", ""))
-    except ValueError:
-        return None
-    return chat_list.filter_deleted(request.user).filter(pk=given).first()
+    return find_row(chat_list.filter_deleted(request.user), request.GET.get("deleted", ""))
 
 
 @for_members("GET", "HEAD")
@@ -177,10 +173,15 @@ def read_frame_number(given: str) -> int | None:
 @for_members("GET")
 def sidebar_list(request: MemberRequest) -> HttpResponse:
     """Return the list of conversations, which pages request regularly."""
-    path = request.htmx.current_url_abs_path or ""
-    current = path.removeprefix("/c/").partition("/")[0]
-    context = build_sidebar_context(request.user, current)
+    context = build_sidebar_context(request.user, read_open_chat(request))
     return render(request, "chat/_sidebar_list.html", context)
+
+
+def read_open_chat(request: MemberRequest) -> str:
+    """Return the id of the chat that is open in the page that asks, or other text on other
+    pages."""
+    path = request.htmx.current_url_abs_path or ""
+    return path.removeprefix("/c/").partition("/")[0]
 
 
 @for_members("POST")
@@ -228,10 +229,9 @@ def _render_older_part(request: MemberRequest, view: ConversationView, before: i
 
 
 def _render_version(request: MemberRequest, conversation_id: uuid.UUID, given: str) -> HttpResponse:
-    try:
-        message_id = uuid.UUID(given)
-    except ValueError:
-        raise Http404("No such message.") from None
+    message_id = read_id(given)
+    if message_id is None:
+        raise Http404("No such message.")
     view = open_version(request.user, conversation_id, message_id)
     message = view.conversation.messages.get(pk=message_id)
     if message.is_shown:

@@ -13,7 +13,6 @@ from django.http import Http404, HttpResponse
 from django.middleware.csrf import get_token
 from django.shortcuts import render
 from django.utils import timezone
-from django.utils.http import content_disposition_header
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -27,6 +26,7 @@ from chatapp.rendering.exports.markdown_file import write_markdown
 from chatapp.rendering.exports.values import ExportedChat, ToolDetail
 from chatapp.rendering.pages import fragments
 from chatapp.views.access import MemberRequest, for_members
+from chatapp.views.downloads import build_download
 
 from .conversations import build_sidebar_context, read_frame_number
 
@@ -89,7 +89,7 @@ def _build_file(
     request: MemberRequest, conversation: Conversation, kind: str, detail: ToolDetail
 ) -> HttpResponse:
     name = f"{build_file_name(conversation)}.{SUFFIXES[kind]}"
-    return _send_file(name, _write(request, conversation, kind, detail), CONTENT_TYPES[kind])
+    return build_download(_write(request, conversation, kind, detail), CONTENT_TYPES[kind], name)
 
 
 def build_archive(request: MemberRequest, conversations: Iterable[Conversation]) -> HttpResponse:
@@ -113,7 +113,7 @@ def build_archive(request: MemberRequest, conversations: Iterable[Conversation])
     if not names:
         raise Refused(_("These chats are gone."))
     day = f"{timezone.localdate():%Y-%m-%d}"
-    return _send_file(f"{_('Chats')} {day}.zip", archive.getvalue(), "application/zip")
+    return build_download(archive.getvalue(), "application/zip", f"{_('Chats')} {day}.zip")
 
 
 def _write(
@@ -124,15 +124,6 @@ def _write(
     with opened as chat:
         # A lone surrogate, which UTF-8 cannot have, is written as in JSON.
         return WRITERS[kind](chat).encode("utf-8", "backslashreplace")
-
-
-def _send_file(name: str, body: bytes, content_type: str) -> HttpResponse:
-    headers = {
-        "Content-Disposition": content_disposition_header(as_attachment=True, filename=name)
-        or "attachment",
-        "X-Content-Type-Options": "nosniff",
-    }
-    return HttpResponse(body, content_type=content_type, headers=headers)
 
 
 def build_file_name(conversation: Conversation) -> str:

@@ -3,7 +3,6 @@
 import uuid
 
 from django.http import Http404, HttpResponse
-from django.utils.http import content_disposition_header
 
 from chatapp.conversations.search import find_message
 from chatapp.models import Member, Part, ToolCall
@@ -14,6 +13,7 @@ from chatapp.rendering.figures.values import CodeBlock, Figure, TableData
 from chatapp.rendering.markdown.stream import render_markdown
 from chatapp.rendering.results import read_table
 from chatapp.views.access import MemberRequest, for_members
+from chatapp.views.downloads import build_download
 
 
 @for_members("GET", "HEAD")
@@ -23,7 +23,7 @@ def answer_figure(
     """Return a code block of an answer as a file, or a table as a CSV file."""
     match find_figure(request.user, message_id, step, position, number):
         case CodeBlock() as code:
-            return build_file_response(code.text, "application/octet-stream", name_code_file(code))
+            return build_download(code.text, "application/octet-stream", name_code_file(code))
         case TableData() as table:
             return _build_csv_response(table)
 
@@ -31,11 +31,11 @@ def answer_figure(
 @for_members("GET", "HEAD")
 def result_table(request: MemberRequest, call_id: uuid.UUID) -> HttpResponse:
     """Return the structured result of a call as a CSV file."""
-    return _build_csv_response(find_result_table(request.user, call_id))
+    return _build_csv_response(read_result_table(ToolCall.of(request.user, call_id)))
 
 
-def find_result_table(person: Member, call_id: uuid.UUID) -> TableData:
-    table = read_table((ToolCall.of(person, call_id).result or {}).get("structured"))
+def read_result_table(call: ToolCall) -> TableData:
+    table = read_table((call.result or {}).get("structured"))
     if table is None:
         raise Http404("The result is no table.")
     return table
@@ -56,15 +56,4 @@ def find_figure(
 
 
 def _build_csv_response(table: TableData) -> HttpResponse:
-    return build_file_response(write_csv(table), "text/csv; charset=utf-8", "table.csv")
-
-
-def build_file_response(text: str, content_type: str, name: str) -> HttpResponse:
-    headers = {
-        "Content-Disposition": content_disposition_header(as_attachment=True, filename=name)
-        or "attachment",
-        "X-Content-Type-Options": "nosniff",
-    }
-    # A lone surrogate, which UTF-8 cannot have, is written as in JSON.
-    body = text.encode("utf-8", "backslashreplace")
-    return HttpResponse(body, content_type=content_type, headers=headers)
+    return build_download(write_csv(table), "text/csv; charset=utf-8", "table.csv")

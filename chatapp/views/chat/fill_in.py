@@ -1,7 +1,6 @@
 """Saved prompts, and starters of assistants, in the message box: a form for their variables, then
 the text after what the person has typed. Nothing is sent by itself."""
 
-import uuid
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +13,7 @@ from chatapp.conversations.variables import fill_variables, list_missing, list_v
 from chatapp.models import Assistant, SavedPrompt
 from chatapp.models.presets.sharing import SharedRow
 from chatapp.tools.catalogue import strip_hidden
-from chatapp.views.access import MemberRequest, for_members
+from chatapp.views.access import MemberRequest, find_row, for_members
 from mcpconfig.values.errors import OperationError
 
 from . import assistant_start
@@ -114,12 +113,8 @@ def fill(request: MemberRequest) -> HttpResponse:
 
 
 def _find_prompt(request: MemberRequest) -> SavedText | None:
-    try:
-        prompt_id = uuid.UUID(request.POST.get("saved", ""))
-    except ValueError:
-        return None
     usable = SavedPrompt.filter_usable(request.user)
-    prompt = usable.filter(pk=prompt_id).first()
+    prompt = find_row(usable, request.POST.get("saved", ""))
     if prompt is None:
         return None
     text = _clean_text(request, prompt, prompt.text)
@@ -128,12 +123,8 @@ def _find_prompt(request: MemberRequest) -> SavedText | None:
 
 def _find_starter(request: MemberRequest) -> SavedText | None:
     number = request.POST.get("starter", "")
-    try:
-        assistant_id = uuid.UUID(request.POST.get("assistant", ""))
-    except ValueError:
-        return None
     usable = Assistant.filter_usable(request.user)
-    assistant = usable.filter(pk=assistant_id).first()
+    assistant = find_row(usable, request.POST.get("assistant", ""))
     starters = dict(enumerate(assistant.starters if assistant else (), start=1))
     text = starters.get(int(number)) if number.isdecimal() and len(number) < 3 else None
     if assistant is None or text is None:

@@ -1,6 +1,5 @@
 """The command palette: what a person can do or open from every page, found as they type."""
 
-import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -16,7 +15,9 @@ from chatapp.conversations.search import find_titles
 from chatapp.models import Conversation
 from chatapp.models.conversations.search_index import split_words
 from chatapp.rendering.highlights import mark_words
-from chatapp.views.access import MemberRequest, for_members
+from chatapp.views.access import MemberRequest, find_row, for_members
+
+from .conversations import read_open_chat
 
 MOST_CHATS = 6
 MAX_CHARACTERS = 200
@@ -127,12 +128,7 @@ def _list_commands(request: MemberRequest) -> Iterator[Entry]:
 
 def _find_current(request: MemberRequest) -> Conversation | None:
     """Return the chat that is open in the page that asks."""
-    path = request.htmx.current_url_abs_path or ""
-    try:
-        chat_id = uuid.UUID(path.removeprefix("/c/").partition("/")[0])
-    except ValueError:
-        return None
-    return Conversation.filter_owned(request.user).filter(pk=chat_id).first()
+    return find_row(Conversation.filter_owned(request.user), read_open_chat(request))
 
 
 def _list_places(request: MemberRequest) -> Iterator[Entry]:

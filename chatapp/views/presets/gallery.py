@@ -10,7 +10,7 @@ from django.db.models.functions import Lower
 from django.utils.translation import gettext as _
 
 from chatapp.models import Member
-from chatapp.models.conversations.search_text import match_any
+from chatapp.models.conversations.search_text import match_all
 from chatapp.models.presets.sharing import Audience, SharedRow
 
 MAX_SHOWN = 300
@@ -61,11 +61,7 @@ def build_gallery(
         "everyone": _("Everyone"),
     }
     show = show if show in labels else ""
-    for word in query.split()[:MAX_WORDS]:
-        found = Q(pk__in=())
-        for column in columns:
-            found |= match_any(column, [word])
-        rows = rows.filter(found)
+    rows = rows.filter(match_all(columns, query.split()[:MAX_WORDS]))
     rows = rows.filter(_match_shown(person, show)).select_related("owner", "group")
     listed = list(rows.order_by(Lower(columns[0]), "pk")[: MAX_SHOWN + 1])
     filters = [

@@ -12,7 +12,7 @@ from chatapp.conversations import saved_prompts as saved
 from chatapp.conversations.variables import list_variables
 from chatapp.models import Conversation, SavedPrompt
 from chatapp.people.refused import Refused
-from chatapp.views.access import MemberRequest, for_members
+from chatapp.views.access import MemberRequest, find_row, for_members
 from chatapp.views.chat.conversations import build_sidebar_context
 
 from .forms import CHOICE_GONE, SavedPromptForm
@@ -84,8 +84,4 @@ def _render_gallery(
 
 
 def _find_chat(request: MemberRequest) -> Conversation | None:
-    try:
-        chat_id = uuid.UUID(request.GET.get("chat", ""))
-    except ValueError:
-        return None
-    return Conversation.filter_owned(request.user).filter(pk=chat_id).first()
+    return find_row(Conversation.filter_owned(request.user), request.GET.get("chat", ""))
