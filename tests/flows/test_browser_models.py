@@ -61,9 +61,10 @@ def test_a_model_is_found_and_chosen_by_keyboard_and_asked(
     tab.keyboard.type("no images")
     found = tab.get_by_role("group", name="Models").get_by_role("button")
     expect(found).to_have_count(1)
-    expect(found).to_contain_text("Luna the blind team:luna no images 128k context")
-    tab.keyboard.press("Tab")
-    tab.keyboard.press("Tab")
+    expect(found).to_contain_text("Luna the blind no images team:luna 128k context")
+    # The button, the four needs and the choice for new chats come before the list.
+    for _stop in range(7):
+        tab.keyboard.press("Tab")
     expect(found).to_be_focused()
     tab.keyboard.press("Enter")
     expect(tab.locator("#picker")).to_be_empty()
@@ -75,6 +76,34 @@ def test_a_model_is_found_and_chosen_by_keyboard_and_asked(
     expect(region(tab)).to_contain_text("Luna.")
     assert asked(house) == "luna"
     expect(chosen).to_be_visible()
+
+
+def test_a_need_and_a_search_cut_the_list_together(visit: Visit, house: House, team: None) -> None:
+    tab = visit.tab()
+    tab.goto("/")
+    open_list(tab)
+    found = tab.get_by_role("group", name="Models").get_by_role("button")
+    need = tab.get_by_role("checkbox", name="Images")
+    need.focus()
+    tab.keyboard.press("Space")
+    expect(found.filter(has_text="Luna")).to_have_count(0)
+    expect(need).to_be_focused()
+    tab.get_by_role("searchbox").fill("team")
+    expect(found).to_have_count(1)
+    expect(found).to_contain_text("Sol with eyes")
+
+
+def test_a_model_chosen_for_new_chats_is_in_the_next_one(
+    visit: Visit, house: House, team: None
+) -> None:
+    tab = visit.tab()
+    tab.goto("/")
+    open_list(tab)
+    tab.get_by_role("checkbox", name="Use for new chats").check()
+    tab.get_by_role("group", name="Models").get_by_role("button", name="Luna the blind").click()
+    expect(tab.get_by_role("button", name="Model: Luna the blind")).to_be_visible()
+    tab.goto("/")
+    expect(tab.get_by_role("button", name="Model: Luna the blind")).to_be_visible()
 
 
 def test_another_model_goes_on_with_the_conversation(

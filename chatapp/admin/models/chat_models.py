@@ -8,7 +8,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as _lazy
 
 from chatapp.models import ChatModel
-from chatapp.providers.access.model_choice import describe_abilities
+from chatapp.providers.access.model_choice import describe_abilities, format_count
 from chatapp.providers.model_facts import find_end_date
 from mcpconfig.admin.filters import AccessFilter
 
@@ -53,7 +53,9 @@ class ChatModelAdmin(admin.ModelAdmin):
 
     @admin.display(description=_lazy("Capabilities"))
     def abilities(self, model: ChatModel) -> str:
-        return ", ".join(describe_abilities(model)) or "–"
+        size = model.context_tokens
+        context = [_("%(count)s context") % {"count": format_count(size)}] if size else []
+        return ", ".join([*describe_abilities(model), *context]) or "–"
 
     @admin.display(description=_lazy("Available to"))
     def seen_by(self, model: ChatModel) -> str:

@@ -19,12 +19,16 @@ class Member(AbstractUser):
     to set one.
 
     Without a `language` the pages have the one that the browser asks for. `last_language` is what
-    it asked for last: of mails and of what is written while no page is open.
+    it asked for last: of mails and of what is written while no page is open. `preferred_model` is
+    the model id that the person chose for new chats, empty for the default.
     """
 
     language = models.CharField(_("language"), max_length=10, blank=True, default="", db_default="")
     last_language = models.CharField(
         max_length=10, default=ENGLISH, db_default=ENGLISH, editable=False
+    )
+    preferred_model = models.CharField(
+        max_length=200, blank=True, default="", db_default="", editable=False
     )
 
     class Meta:

@@ -6,10 +6,12 @@ environment.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import cast
 
 from django.conf import settings
 from django.db.models import QuerySet
+from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 
 from chatapp.models import ChatModel, Member, ModelProvider
@@ -27,6 +29,8 @@ from . import server_models
 from .accounts import build_account
 
 KeyPlace = ModelProvider.KeyPlace
+# Currencies that most readers know by a sign.
+SIGNS = {"USD": "$", "EUR": "€", "GBP": "£"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,15 +112,24 @@ class ChosenModel:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OfferedModel:
     """A model in a person's list. `abilities` are short texts about what it can do. `may_reason` is
-    False only for a model that is known not to reason. `context_tokens` is how many tokens it reads
-    at once, where that is known."""
+    False only for a model that is known not to reason, and `takes_pictures` only for one that
+    refuses them. `context_tokens` is how many tokens it reads at once, and `price` what a million
+    tokens cost, of input and of output; both where they are known."""
 
     id: str
     label: str
     provider_label: str
     abilities: tuple[str, ...] = ()
     may_reason: bool = True
+    takes_pictures: bool = True
+    takes_tools: bool = True
     context_tokens: int | None = None
+    price: str = ""
+
+    @property
+    def context(self) -> str:
+        """The size of its context in a few characters, such as 200k."""
+        return format_count(self.context_tokens) if self.context_tokens else ""
 
 
 def choose_model(model_id: str, person: Member | None) -> ChosenModel:
@@ -166,13 +179,15 @@ def find_list_problem() -> ProviderError | None:
 
 
 def list_offered_models(person: Member | None) -> list[OfferedModel]:
-    """Return the models for a new message, the default first."""
+    """Return the models for a new message. First comes the one that the person chose for new chats,
+    or else the default."""
     rows = list(ModelProvider.objects.all())
     models = [*_list_row_models(person, rows), *_list_environment_models(rows)]
     default = settings.DEFAULT_MODEL
     if default and default not in {model.id for model in models} and _may_be_named(default):
         models.append(describe_model(default))
-    return sorted(models, key=lambda model: model.id != default)
+    preferred = person.preferred_model if person else ""
+    return sorted(models, key=lambda model: (model.id != preferred, model.id != default))
 
 
 def find_default_model(person: Member | None) -> str:
@@ -190,25 +205,51 @@ def describe_model(model_id: str) -> OfferedModel:
         label=_("Demo assistant") if model_id == DEMO_MODEL else known.get(name, name or model_id),
         provider_label=PROVIDERS[prefix].label if prefix in PROVIDERS else prefix,
         may_reason=model_id != DEMO_MODEL,
+        takes_pictures=_takes_pictures(prefix, name, listed.takes_pictures if listed else None),
         context_tokens=(listed.context_tokens if listed else None) or CONTEXT_TOKENS.get(name),
     )
 
 
 def describe_abilities(model: ChatModel) -> tuple[str, ...]:
     """Return short texts about a model, the most useful first."""
-    size = model.context_tokens
     words = {
         _("reads images"): model.takes_pictures,
         _("no images"): model.takes_pictures is False,
         _("reads PDF"): model.takes_documents,
         _("can reason"): model.reasons,
         _("no tools"): not model.takes_tools,
-        _("%(count)s context") % {"count": _format_count(size or 0)}: size,
     }
     return tuple(word for word, holds in words.items() if holds)
 
 
-def _format_count(tokens: int) -> str:
+def _takes_pictures(kind: str, name: str, said: bool | None) -> bool:
+    return find_abilities(kind, name, pictures=said).picture_bytes > 0
+
+
+def _format_price(model: ChatModel) -> str:
+    """Return the prices of input and output, such as $3 / $15, or an empty text."""
+    if model.input_price is None or model.output_price is None:
+        return ""
+    if not model.input_price and not model.output_price:
+        return _("Free")
+    prices = (model.input_price, model.output_price)
+    return " / ".join(_format_money(price, model.currency) for price in prices)
+
+
+def _format_money(price: Decimal, currency: str) -> str:
+    digits = max(0 if price == price.to_integral_value() else 2, _count_decimals(price))
+    number = number_format(price, digits)
+    sign = SIGNS.get(currency)
+    return f"{sign}{number}" if sign else f"{number} {currency}"
+
+
+def _count_decimals(price: Decimal) -> int:
+    exponent = price.normalize().as_tuple().exponent
+    return max(0, -exponent) if isinstance(exponent, int) else 0
+
+
+def format_count(tokens: int) -> str:
+    """Return a number of tokens in a few characters, such as 200k."""
     if tokens >= 1_000_000:
         return f"{tokens / 1_000_000:.3g}M"
     return f"{round(tokens / 1_000)}k" if tokens >= 1_000 else str(tokens)
@@ -228,6 +269,7 @@ def _list_row_models(person: Member | None, rows: list[ModelProvider]) -> list[O
                     id=f"{row.slug}:{name}",
                     label=label,
                     provider_label=row.label,
+                    takes_pictures=_takes_pictures(row.kind, name, None),
                     context_tokens=CONTEXT_TOKENS.get(name),
                 )
                 for name, label in usual.items()
@@ -243,7 +285,10 @@ def _describe_row(model: ChatModel) -> OfferedModel:
         provider_label=model.provider.label,
         abilities=describe_abilities(model),
         may_reason=model.reasons is not False,
+        takes_pictures=_takes_pictures(model.provider.kind, model.name, model.takes_pictures),
+        takes_tools=model.takes_tools,
         context_tokens=model.context_tokens or CONTEXT_TOKENS.get(model.name),
+        price=_format_price(model),
     )
 
 

@@ -1,10 +1,12 @@
 """The choice of a model on a page: a short list in the message box, or a button that opens a list
 with a search."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 
+from django.utils.functional import Promise
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as _lazy
 
 from chatapp.models import Conversation, Member
 from chatapp.providers.access.model_choice import (
@@ -18,7 +20,22 @@ from chatapp.providers.events import ProviderError
 from chatapp.providers.request import DEFAULT_EFFORT, EFFORTS
 
 MAX_IN_SHORT_LIST = 15
+# Recent models are listed apart if there are more models than this.
+MAX_WITHOUT_RECENT = 6
+MAX_RECENT = 3
+RECENT_CHATS = 20
+LONG_CONTEXT_TOKENS = 200_000
 Groups = list[tuple[str, list[OfferedModel]]]
+# What a person may ask of a model: its label, and the test.
+NEEDS: dict[str, tuple[Promise, Callable[[OfferedModel], bool]]] = {
+    "tools": (_lazy("Tools"), lambda model: model.takes_tools),
+    "images": (_lazy("Images"), lambda model: model.takes_pictures),
+    "reasoning": (_lazy("Reasoning"), lambda model: model.may_reason),
+    "context": (
+        _lazy("200k context or more"),
+        lambda model: (model.context_tokens or 0) >= LONG_CONTEXT_TOKENS,
+    ),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +60,7 @@ def build_model_pick(person: Member, chosen_id: str) -> ModelPick:
     if chosen is None:
         chosen = replace(describe_model(chosen_id), provider_label=_("This chat"))
         offered += [chosen] if chosen_id else []
-    is_plain = not any(model.abilities for model in offered)
+    is_plain = not any(model.abilities or model.price for model in offered)
     return ModelPick(
         chosen=chosen,
         groups=_group_by_provider(offered),
@@ -63,13 +80,16 @@ def list_efforts(wanted: str, conversation: Conversation | None) -> list[tuple[s
     return [(value, str(label), value == chosen) for value, label in values.items()]
 
 
-def find_models(person: Member, query: str) -> Groups:
-    """Return the models with these words in their names or abilities. A complete id finds a model
-    that no list contains, if this person may use it."""
+def find_models(person: Member, query: str, needs: Collection[str] = ()) -> Groups:
+    """Return the models that meet these `NEEDS`, with these words in their names or abilities. A
+    complete id finds a model that no list contains, if this person may use it."""
     words = query.lower().split()
     offered = list_offered_models(person)
     fitting = [
-        model for model in offered if all(word in _get_searched_text(model) for word in words)
+        model
+        for model in offered
+        if all(word in _get_searched_text(model) for word in words)
+        and all(NEEDS[need][1](model) for need in needs)
     ]
     wanted = query.strip()
     if (
@@ -83,8 +103,21 @@ def find_models(person: Member, query: str) -> Groups:
     return _group_by_provider(fitting)
 
 
+def find_recent_models(person: Member, found: Groups) -> Groups:
+    """Return those of the models that the person's latest chats used as a group of their own, if
+    the list is long."""
+    models = {model.id: model for _provider, group in found for model in group}
+    if len(models) <= MAX_WITHOUT_RECENT:
+        return []
+    chats = Conversation.filter_owned(person).order_by("-active_at")
+    used = dict.fromkeys(chats.values_list("model", flat=True)[:RECENT_CHATS])
+    recent = [models[each] for each in used if each in models][:MAX_RECENT]
+    return [(_("Recent"), recent)] if recent else []
+
+
 def _get_searched_text(model: OfferedModel) -> str:
-    return " ".join((model.id, model.label, model.provider_label, *model.abilities)).lower()
+    said = (model.id, model.label, model.provider_label, *model.abilities, model.context)
+    return " ".join(said).lower()
 
 
 def _is_usable(model_id: str, person: Member) -> bool:

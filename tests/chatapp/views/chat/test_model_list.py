@@ -130,7 +130,7 @@ def test_the_list_is_by_provider_and_says_what_each_can_do(
     assert [each.text for each in step.all("h3")] == ["Team", "Demo"]
     assert list_models(step) == ["team:blind", "team:deep", "team:eyes", "demo:assistant"]
     deep = next(each for each in step.all("button") if each.attributes.get("value") == "team:deep")
-    assert deep.text == "Deep team:deep can reason 200k context"
+    assert deep.text == "Deep can reason team:deep 200k context"
     assert deep["aria-current"] == "true"
 
 
@@ -153,6 +153,7 @@ def test_the_default_comes_first_with_the_others_of_its_provider(
         ("team images", ["team:blind", "team:eyes"]),
         ("reads images", ["team:eyes"]),
         ("can reason", ["team:deep"]),
+        ("200k", ["team:deep"]),
         ("demo", ["demo:assistant"]),
         ("never", []),
         ("team:never", []),
@@ -163,6 +164,69 @@ def test_a_search_finds_by_name_provider_and_ability(
     owner_client: Client, team: ModelProvider, query: str, found: list[str]
 ) -> None:
     assert list_models(post(owner_client, "found", q=query)) == found
+
+
+@pytest.mark.parametrize(
+    ("needs", "found"),
+    [
+        (["tools"], ["team:deep", "team:eyes", "demo:assistant"]),
+        (["images"], ["team:deep", "team:eyes"]),
+        (["reasoning"], ["team:blind", "team:deep", "team:eyes"]),
+        (["context"], ["team:deep"]),
+        (["tools", "reasoning"], ["team:deep", "team:eyes"]),
+        (["magic"], ["team:blind", "team:deep", "team:eyes", "demo:assistant"]),
+    ],
+)
+def test_the_list_is_cut_to_models_that_meet_every_need(
+    owner_client: Client, team: ModelProvider, needs: list[str], found: list[str]
+) -> None:
+    assert list_models(post(owner_client, "found", need=needs)) == found
+
+
+def test_a_list_that_a_need_emptied_says_so(owner_client: Client) -> None:
+    assert "No model matches." in post(owner_client, "found", need=["context"]).text
+
+
+@pytest.mark.parametrize(
+    ("prices", "currency", "shown"),
+    [
+        (("3", "15"), "USD", "$3 / $15"),
+        (("0.8", "4"), "EUR", "€0.80 / €4"),
+        (("0.075", "0.3"), "CHF", "0.075 CHF / 0.30 CHF"),
+        (("0", "0"), "USD", "Free"),
+        (("3", None), "USD", ""),
+    ],
+)
+def test_a_price_is_for_a_million_tokens_of_input_and_of_output(
+    owner_client: Client,
+    team: ModelProvider,
+    prices: tuple[str, str | None],
+    currency: str,
+    shown: str,
+) -> None:
+    team.chat_models.filter(name="deep").update(
+        input_price=prices[0], output_price=prices[1], currency=currency
+    )
+    step = post(owner_client)
+    deep = next(each for each in step.all("button") if each.attributes.get("value") == "team:deep")
+    assert deep.text == f"Deep can reason team:deep 200k context {shown}".strip()
+    assert ("Prices per million tokens" in step.text) == bool(shown)
+
+
+def test_a_long_list_begins_with_the_models_that_the_person_used_last(
+    owner: Member, owner_client: Client, team: ModelProvider, stranger: Member
+) -> None:
+    for name in ("a", "b", "c"):
+        ChatModel.objects.create(provider=team, name=name)
+    for person, model in ((owner, "team:c"), (stranger, "team:a"), (owner, "gone:x")):
+        conversation = rows.turn(person, "done").conversation
+        type(conversation).objects.filter(pk=conversation.pk).update(model=model)
+    step = post(owner_client)
+    assert [each.text for each in step.all("h3")] == ["Recent", "Team", "Demo"]
+    assert list_models(step)[0] == "team:c"
+    assert [each.text for each in post(owner_client, "found", q="team").all("h3")] == ["Team"]
+    ChatModel.objects.filter(name="c").update(is_enabled=False)
+    assert "Recent" not in post(owner_client).text
 
 
 def test_a_whole_id_finds_a_model_that_no_list_has(
@@ -188,6 +252,33 @@ def test_a_choice_closes_the_list_and_stands_in_the_box(
     assert closed["hx-swap-oob"] == "innerHTML:#picker"
     assert (choice["id"], choice["hx-swap-oob"]) == ("model-choice", "true")
     assert choice.one("input")["value"] == "team:eyes"
+
+
+def test_a_model_is_chosen_for_new_chats_too(
+    owner: Member, owner_client: Client, team: ModelProvider, stranger: Member
+) -> None:
+    post(owner_client, "choose", chosen="team:eyes")
+    assert home(owner_client).one(id="model-choice").one("input")["value"] == "team:blind"
+    post(owner_client, "choose", chosen="team:eyes", keep="yes")
+    assert home(owner_client).one(id="model-choice").one("input")["value"] == "team:eyes"
+    assert "team:eyes · for new chats" in post(owner_client).text
+    assert home(signed_in(stranger)).one(id="model-choice").one("input")["value"] == "team:blind"
+
+
+def test_a_model_for_new_chats_that_its_person_may_no_longer_use_is_not_chosen(
+    owner: Member, owner_client: Client, for_writers: ChatModel
+) -> None:
+    owner.groups.add(*for_writers.groups.all())
+    post(owner_client, "choose", chosen="team:eyes", keep="yes")
+    owner.groups.clear()
+    assert home(owner_client).one(id="model-choice").one("input")["value"] == "team:blind"
+
+
+def test_a_model_that_the_person_may_not_use_is_not_kept(
+    owner_client: Client, for_writers: ChatModel
+) -> None:
+    post(owner_client, "choose", chosen="team:eyes", keep="yes")
+    assert not Member.objects.exclude(preferred_model="")
 
 
 def test_without_javascript_what_was_written_comes_along(
