@@ -8,7 +8,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.wire.script import Answer
 
-from .browser import House, Visit, ask, box, button, expect_over
+from .browser import House, Visit, ask, ask_in_new_chat, box, button, expect_over
 
 pytestmark = [pytest.mark.gate, pytest.mark.timeout(300)]
 
@@ -34,6 +34,23 @@ def get_offered(house: House) -> list[str]:
     tools = house.model.requests[-1].body.get("tools", [])
     names = [tool["function"]["name"] for tool in tools]
     return [name for name in names if name.startswith("things_")]
+
+
+def test_the_menu_lies_over_the_chat_and_closes_with_escape(visit: Visit, house: House) -> None:
+    tab = visit.tab()
+    said = "\n\n".join(f"Paragraph {number} of a long answer." for number in range(40))
+    ask_in_new_chat(tab, house.model.answers("Tell me much", Answer(text=said)))
+    expect_over(tab)
+    last = tab.get_by_text("Paragraph 39 of")
+    expect(last).to_be_in_viewport()
+    before = last.bounding_box()
+    menu = open_menu(tab)
+    assert last.bounding_box() == before
+    tab.keyboard.press("Tab")
+    expect(box(tab)).not_to_be_focused()
+    tab.keyboard.press("Escape")
+    expect(menu).to_have_count(0)
+    expect(box(tab)).to_be_focused()
 
 
 def test_a_switch_shows_in_another_tab_at_once_and_counts_for_the_next_message(
