@@ -91,6 +91,7 @@ TABLE = {
     "position": "table_position",
     "number": "table_number",
 }
+CODE = TABLE | {"number": "code_number"}
 APP = {"call_id": "app_call"}
 OWN_SERVICE = {"name": "own_service"}
 SIGN_IN_SERVICE = {"name": "sign_in_service"}
@@ -203,6 +204,8 @@ ROUTES: dict[str, Route] = {
     "message-text": own_page(methods="GET", ids={"message_id": "message"}),
     "answer-figure": own_page(ids=TABLE),
     "answer-chart": own_page(ids=TABLE),
+    "answer-preview": own_page(ids=CODE),
+    "answer-page": own_page(ids=CODE),
     "use-summary": own_button(ids={"summary_id": "summary"}),
     # Approvals
     "approvals": page(),

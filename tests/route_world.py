@@ -77,6 +77,7 @@ TABLE_RESULT: dict[str, Any] = {
     "is_error": False,
 }
 TABLE = f"| place | count |\n|---|--:|\n| {MARK} | 2 |\n| Berlin | 3 |"
+CODE = f"```html\n<p>{MARK}</p>\n```"
 State = ToolCall.State
 
 
@@ -245,12 +246,13 @@ def _ids_of_chats(owner: Member) -> dict[str, Any]:
     Conversation.objects.filter(pk=deleted.conversation_id).update(deleted_at=timezone.now())
     # The first page of a chat stores that it was read.
     Conversation.objects.filter(owner=owner).update(read_at=F("active_at"))
-    table = rows.said(chat, TABLE)
+    table = rows.said(chat, f"{TABLE}\n\n{CODE}\n")
     return {
         "chat": chat.conversation_id,
         "message": chat.question_id,
         "answer_with_table": chat.answer_id,
         "table_step": table.step,
+        "code_number": 1,
         "table_position": table.position,
         "table_number": 0,
         "rated_answer": chat.answer_id,

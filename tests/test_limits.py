@@ -19,7 +19,7 @@ SCRIPT_BYTES = 12 * 1024
 APP_FRAME, APP_FRAME_BYTES = "static/js/app_frame.js", 6 * 1024
 # Modules, each loaded when an element that names it is used.
 LAZY_MODULES = {
-    "static/js/chart.js",
+    "static/js/figure_view.js",
     "static/js/copy.js",
     "static/js/lightbox.js",
     "static/js/palette.js",

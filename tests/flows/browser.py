@@ -324,6 +324,25 @@ def ask_in_new_chat(tab: Page, text: str, model: str = "") -> None:
     tab.wait_for_url("**/c/*/")
 
 
+def expect_blocked(visit: Visit, tab: Page, words: str, already: int = 0) -> None:
+    """The browser's own word that it kept a framed page from something; excused from here on."""
+    found: list[str] = []
+    for _ in range(100):
+        witness = visit.witness
+        found = [said for said in witness.errors + witness.violations if re.search(words, said)]
+        if len(found) > already:
+            break
+        tab.wait_for_timeout(50)
+    assert len(found) > already, (visit.witness.errors, visit.witness.violations)
+
+
+def forget_framed(visit: Visit) -> None:
+    """What a framed page tried is told in the console, which is no fault of our page."""
+    visit.witness.errors.clear()
+    visit.witness.violations.clear()
+    visit.witness.requests.clear()
+
+
 def tick_as_read(tab: Page) -> None:
     """The time that a person needs at least to read a card."""
     tab.wait_for_timeout(READING_MS)

@@ -1,6 +1,5 @@
 """Apps of tools in a real browser: shown sealed off, and kept there whatever they try."""
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -19,7 +18,9 @@ from .browser import (
     box,
     button,
     card,
+    expect_blocked,
     fill_house,
+    forget_framed,
     region,
     tick_as_read,
 )
@@ -85,25 +86,6 @@ def expect_said(tab: Page, words: str) -> None:
     expect(find_in_app(tab).locator("#out")).to_contain_text(words)
 
 
-def expect_blocked(visit: Visit, tab: Page, words: str, already: int = 0) -> None:
-    """The browser's own word that it kept the app from something; excused from here on."""
-    found: list[str] = []
-    for _ in range(100):
-        witness = visit.witness
-        found = [said for said in witness.errors + witness.violations if re.search(words, said)]
-        if len(found) > already:
-            break
-        tab.wait_for_timeout(50)
-    assert len(found) > already, (visit.witness.errors, visit.witness.violations)
-
-
-def excuse(visit: Visit) -> None:
-    """What the app tried is told in the console, which is no fault of the page."""
-    visit.witness.errors.clear()
-    visit.witness.violations.clear()
-    visit.witness.requests.clear()
-
-
 # --- what an app may -----------------------------------------------------------------------------
 def test_an_app_is_told_its_call_and_looks_the_same_after_a_reload(visit: Visit) -> None:
     tab = open_app(visit, "nothing")
@@ -159,7 +141,7 @@ def test_a_link_is_shown_whole_and_opens_only_at_a_persons_click(
     assert opened.value.evaluate("opener") is None
     expect(link).to_be_hidden()
     opened.value.close()
-    excuse(visit)
+    forget_framed(visit)
 
 
 def test_an_apps_words_are_put_into_an_empty_box_and_never_sent(visit: Visit) -> None:
@@ -215,7 +197,7 @@ def test_an_app_reads_nothing_of_the_page_around_it(visit: Visit) -> None:
     said = find_in_app(tab).locator("#out").inner_text()
     assert said.count("kept out by") == 5
     assert "stolen" not in tab.title()
-    excuse(visit)
+    forget_framed(visit)
 
 
 @pytest.mark.parametrize(
@@ -236,7 +218,7 @@ def test_an_app_leads_nobody_away(visit: Visit, elsewhere: Served, name: str, bl
     expect(region(tab)).to_be_visible()
     assert len(tab.context.pages) == 1
     assert elsewhere.arrivals.seen == []
-    excuse(visit)
+    forget_framed(visit)
 
 
 def test_an_app_sends_nothing_out_and_nothing_to_us(visit: Visit, elsewhere: Served) -> None:
@@ -247,7 +229,7 @@ def test_an_app_sends_nothing_out_and_nothing_to_us(visit: Visit, elsewhere: Ser
     expect_blocked(visit, tab, "connect-src")
     expect_blocked(visit, tab, "img-src")
     assert elsewhere.arrivals.seen == []
-    excuse(visit)
+    forget_framed(visit)
 
 
 def test_an_app_reaches_what_it_asked_for_once_an_admin_allows_it(
@@ -268,14 +250,14 @@ def test_an_app_reaches_what_it_asked_for_once_an_admin_allows_it(
         fill_house(installation, ["shell", "-v", "0", "-c", allow.format("")])
     assert (said.count("not fetched"), said.count("fetched")) == (1, 2)  # ours stays closed
     assert {arrival.path for arrival in elsewhere.arrivals.seen} == {"/fetch", "/image"}
-    excuse(visit)
+    forget_framed(visit)
 
 
 def test_an_app_opens_no_dialog(visit: Visit) -> None:
     tab = open_app(visit, "dialog")
     expect_said(tab, "asked")
     assert visit.witness.dialogs == []
-    excuse(visit)
+    forget_framed(visit)
 
 
 def test_an_app_that_floods_the_page_is_stopped(visit: Visit) -> None:
@@ -283,7 +265,7 @@ def test_an_app_that_floods_the_page_is_stopped(visit: Visit) -> None:
     expect(tab.locator("[data-app-note]")).to_contain_text("sent too many messages")
     expect(tab.locator("iframe")).to_have_count(0)
     box(tab).fill("still here")
-    excuse(visit)
+    forget_framed(visit)
 
 
 def test_what_is_no_message_of_the_protocol_is_not_heard(visit: Visit) -> None:
@@ -303,7 +285,7 @@ def test_an_app_that_is_opened_by_itself_has_no_rights_either(visit: Visit) -> N
     address = tab.locator("[data-app]").get_attribute("data-app") or ""
     tab.goto(address)
     assert tab.evaluate("origin") == "null"
-    excuse(visit)
+    forget_framed(visit)
 
 
 def test_no_other_page_can_frame_an_app_or_anything_of_ours(visit: Visit) -> None:

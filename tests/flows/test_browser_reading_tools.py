@@ -6,12 +6,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import FilePayload, Locator, Page, Route, expect
+from playwright.sync_api import FilePayload, FrameLocator, Locator, Page, Route, expect
 
 from tests.peers.reading_room import DOT
 from tests.wire.script import Answer
 
-from .browser import Visit, ask_in_new_chat, box, button, expect_over
+from .browser import (
+    Visit,
+    ask_in_new_chat,
+    box,
+    button,
+    expect_blocked,
+    expect_over,
+    forget_framed,
+)
 
 pytestmark = pytest.mark.gate
 PHONE = {"width": 390, "height": 844}
@@ -268,3 +276,60 @@ def test_a_long_message_is_folded(visit: Visit) -> None:
     folded = bubble.evaluate("(box) => box.clientHeight")
     tab.get_by_role("checkbox", name="Show the whole message").check()
     assert bubble.evaluate("(box) => box.clientHeight") > folded + 50
+
+
+PREVIEWED = (
+    "```html\n<h1>A page</h1><p id=out>before</p><script>"
+    'const say = (word) => out.textContent += word; out.textContent = origin + " ran";'
+    'fetch("/").catch(() => say(", alone"));'
+    'try { top.location = "/archived/" } catch { say(", stays") }'
+    "</script>\n```\n"
+)
+LEADING_AWAY = '```html\n<p>Away</p><script>location = "https://example.org/"</script>\n```\n'
+DRAWN = '```svg\n<svg viewBox="0 0 9 9"><circle cx="4" cy="4" r="4"/></svg>\n```\n'
+
+
+def open_preview(tab: Page) -> FrameLocator:
+    tab.locator("figure.code").get_by_role("link", name="Preview").click()
+    return tab.frame_locator(".preview iframe")
+
+
+def test_html_of_an_answer_runs_in_a_frame_that_reaches_nothing(visit: Visit) -> None:
+    tab = begin(visit, "Make a page for me", PREVIEWED)
+    code = tab.locator("figure.code")
+    code.get_by_role("link", name="Preview").focus()
+    tab.keyboard.press("Enter")
+    out = tab.frame_locator(".preview iframe").locator("#out")
+    expect(out).to_contain_text("null ran")
+    for word in ("alone", "stays"):
+        expect(out).to_contain_text(word)
+    expect(code.locator("pre")).to_be_hidden()
+    expect(button(code, "Code")).to_be_focused()
+    tab.keyboard.press("Enter")
+    expect(code.locator("pre")).to_be_visible()
+    expect(code.get_by_role("link", name="Preview")).to_be_focused()
+    assert "/c/" in tab.url
+    visit.witness.excuse("navigate the target frame")
+    expect_blocked(visit, tab, "connect-src")
+    forget_framed(visit)
+
+
+def test_html_of_an_answer_cannot_lead_its_frame_to_another_host(visit: Visit) -> None:
+    tab = begin(visit, "Lead me away", LEADING_AWAY)
+    visit.witness.excuse("frame-src")
+    open_preview(tab)
+    expect_blocked(visit, tab, "frame-src")
+    forget_framed(visit)
+
+
+def test_without_a_script_a_preview_is_a_page(visit: Visit) -> None:
+    tab = visit.tab(java_script_enabled=False)
+    question = visit.house.model.answers("A picture?", Answer(text=DRAWN))
+    tab.goto("/")
+    box(tab).fill(question)
+    button(tab, "Send").click()
+    link = tab.get_by_role("link", name="Preview")
+    expect(link).to_be_visible()
+    link.click()
+    expect(tab.get_by_role("heading", name="Preview", level=1)).to_be_visible()
+    expect(tab.frame_locator("iframe").locator("circle")).to_be_visible()

@@ -17,11 +17,14 @@ from django.utils.translation import get_language
 
 from chatapp.rendering.markdown.stream import count_figures
 
+from .code_page import is_page
+
 # Longer code is folded.
 SHOWN_LINES: Final = 40
 # Only the renderer writes this: the text of a message is escaped.
 _FIGURE: Final = re.compile(
-    r'(?P<start><figure class="(?P<kind>code|table)"><header>[^<]*)(?P<rest></header>.*?</figure>)',
+    r'(?P<start><figure class="(?P<kind>code|table)"><header>(?P<name>[^<]*))'
+    r"(?P<rest></header>.*?</figure>)",
     re.DOTALL,
 )
 _PLACE: Final = "ADDRESS-OF-FIGURE"
@@ -38,14 +41,15 @@ def add_controls(html: str, place: tuple[uuid.UUID, int, int], first: int = 0) -
         address = reverse("answer-figure", args=[*place, next(numbers)])
         lines = figure["rest"].count("\n") if figure["kind"] == "code" else 0
         folded = lines if lines > SHOWN_LINES else 0
-        controls = _render_controls(figure["kind"], folded, get_language())
+        has_preview = figure["kind"] == "code" and is_page(figure["name"])
+        controls = _render_controls(figure["kind"], folded, has_preview, get_language())
         return figure["start"] + controls.replace(_PLACE, address) + figure["rest"]
 
     return _FIGURE.sub(insert, html)
 
 
 @lru_cache(maxsize=256)
-def _render_controls(kind: str, lines: int, language: str | None) -> str:
+def _render_controls(kind: str, lines: int, has_preview: bool, language: str | None) -> str:
     """A template for each code block would take longer than all the rest of it."""
-    context = {"address": _PLACE, "lines": lines}
+    context = {"address": _PLACE, "lines": lines, "has_preview": has_preview}
     return render_to_string(f"chat/_{kind}_controls.html", context).strip()

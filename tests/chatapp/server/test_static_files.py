@@ -55,7 +55,7 @@ def test_every_source_is_in_one_bundle(folder: str) -> None:
     alone = {
         "css/admin.css",
         "js/app_frame.js",
-        "js/chart.js",
+        "js/figure_view.js",
         "js/copy.js",
         "js/lightbox.js",
         "js/palette.js",

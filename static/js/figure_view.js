@@ -1,4 +1,4 @@
-// A table as a chart.
+// A table as a chart, or code as a page.
 const load = async (url) => {
   const reply = await fetch(url, { headers: { "HX-Request": true } });
   if (!reply.ok || reply.headers.has("HX-Redirect")) location.assign(url);
@@ -6,15 +6,15 @@ const load = async (url) => {
 };
 export default async (at) => {
   const { href } = at, figure = at.closest("figure"), find = (name) => figure.querySelector(name);
-  if (href && !find(".chart")) {
-    const chart = await load(href), form = chart.querySelector("form");
+  if (href && !find(".view")) {
+    const view = await load(href), form = view.querySelector("form");
     let latest = 0;
     if (form) form.onchange = async () => {
       const turn = ++latest, fresh = await load(`${href}?${new URLSearchParams(new FormData(form))}`).catch(() => tell());
-      if (fresh && turn === latest) chart.lastElementChild.replaceWith(fresh.lastElementChild);
+      if (fresh && turn === latest) view.lastElementChild.replaceWith(fresh.lastElementChild);
     };
-    find(".chart") || figure.append(chart);
+    find(".view") || figure.append(view);
   }
-  figure.toggleAttribute("data-chart", !!href);
-  find(href ? ".to-table" : ".to-chart").focus();
+  figure.toggleAttribute("data-view", !!href);
+  find(href ? ".to-source" : ".to-view").focus();
 };
