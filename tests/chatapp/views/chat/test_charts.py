@@ -35,7 +35,7 @@ def table(*lines: str) -> str:
 def test_a_chart_opens_in_the_place_of_its_table(owner_client: Client, owner: Member) -> None:
     part = say(owner, RATES)
     page = open_chart(owner_client, part)
-    assert page.elements[0]["class"] == "chart"
+    assert page.elements[0]["class"] == "chart view"
     assert len(page.all("svg", role="img")) == 2
     drawing = page.all("svg", role="img")[0]
     assert drawing.all("title")[0].text == "Bar chart of Errors by Time"
