@@ -2,7 +2,7 @@
 
 import uuid
 from datetime import timedelta
-from typing import Any
+from typing import cast
 
 from django.conf import settings
 from django.db import models
@@ -102,21 +102,18 @@ class Project(models.Model):
         return self.role in (Role.OWNER, Role.EDITOR) and self.archived_at is None
 
     @classmethod
-    def filter_joined(cls, person: Member) -> "models.QuerySet[Project, Any]":
+    def filter_joined(cls, person: Member) -> "models.QuerySet[Project]":
         """Return the projects of this person that are not deleted, each with their role. Pages,
         chats and tools ask nothing else."""
         mine = ProjectMember.objects.filter(project=OuterRef("pk"), person=person)
-        joined: models.QuerySet[Project, Any] = cls.objects.filter(
-            Q(owner=person) | Exists(mine), deleted_at=None
-        )
+        joined = cls.objects.filter(Q(owner=person) | Exists(mine), deleted_at=None)
         role = Case(
             When(owner=person, then=Value(Role.OWNER.value)), default=mine.values("role")[:1]
         )
-        annotated: models.QuerySet[Project, Any] = joined.annotate(role_of_person=role)
-        return annotated
+        return cast("models.QuerySet[Project]", joined.annotate(role_of_person=role))
 
     @classmethod
-    def filter_active(cls, person: Member) -> "models.QuerySet[Project, Any]":
+    def filter_active(cls, person: Member) -> "models.QuerySet[Project]":
         """Return those of them that are not archived: a chat can begin in them."""
         return cls.filter_joined(person).filter(archived_at=None)
 
@@ -128,8 +125,12 @@ class Project(models.Model):
     @classmethod
     def edited_by(cls, person: Member, project_id: uuid.UUID) -> "Project":
         """Return the project if this person may change it, or raise 404."""
-        roles = (Role.OWNER, Role.EDITOR)
-        return cls._find(cls.filter_joined(person).filter(role_of_person__in=roles), project_id)
+        edits = ProjectMember.objects.filter(
+            project=OuterRef("pk"), person=person, role=Role.EDITOR
+        )
+        return cls._find(
+            cls.filter_joined(person).filter(Q(owner=person) | Exists(edits)), project_id
+        )
 
     @classmethod
     def owned_by(cls, person: Member, project_id: uuid.UUID) -> "Project":
@@ -137,14 +138,14 @@ class Project(models.Model):
         return cls._find(cls.filter_joined(person).filter(owner=person), project_id)
 
     @classmethod
-    def filter_deleted(cls, person: Member) -> "models.QuerySet[Project, Any]":
+    def filter_deleted(cls, person: Member) -> "models.QuerySet[Project]":
         """Return the deleted projects that this person can restore, latest first."""
         kept = cls.objects.filter(owner=person, deleted_at__gt=Now() - RESTORABLE)
         return kept.order_by(F("deleted_at").desc())
 
     @staticmethod
-    def _find(rows: "models.QuerySet[Any]", project_id: uuid.UUID) -> "Project":
-        found: Project | None = rows.filter(pk=project_id).first()
+    def _find(rows: "models.QuerySet[Project]", project_id: uuid.UUID) -> "Project":
+        found = rows.filter(pk=project_id).first()
         if found is None:
             raise Http404("No such project.")
         return found
