@@ -14,6 +14,7 @@ from chatapp.providers.access.model_choice import ChosenModel, choose_model
 from chatapp.providers.access.usage import Price, find_price
 from chatapp.providers.events import ProviderError
 from chatapp.providers.request import ModelRequest
+from chatapp.server.database import in_database
 from chatapp.tool_menu.offered_tools import offer_tools
 from chatapp.tool_menu.turn_selection import choose_tools
 from chatapp.tools.catalogue import Catalogue, build_catalogue, load_fresh_catalogue
@@ -73,7 +74,7 @@ async def load_catalogue(turn: Turn) -> Catalogue:
     """Load all tools that a turn may use, also from services that must be asked first."""
     person, audience = turn.conversation.owner, get_audience(turn)
     found = await build_catalogue(person, turn.services, turn.conversation_id, audience)
-    return complete_catalogue(turn, found)
+    return await in_database(complete_catalogue, turn, found)
 
 
 def complete_catalogue(turn: Turn, found: Catalogue) -> Catalogue:

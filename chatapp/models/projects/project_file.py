@@ -12,7 +12,7 @@ from chatapp.models.conversations.attachment import KINDS
 from .project import Project
 
 FILES_PER_PROJECT = 200
-PROJECT_MAX_BYTES = 200_000_000
+PROJECT_MAX_BYTES = 200 * 2**20
 # Of the text of one file; the rest is not searched.
 MAX_FILE_CHARACTERS = 1_000_000
 

@@ -18,6 +18,7 @@ from chatapp.projects.files import measure_files
 from chatapp.projects.members import list_members
 from chatapp.providers.access.model_choice import describe_model
 from chatapp.rendering.hidden_characters import draw_look_alikes
+from chatapp.rendering.stored_sentences import translate_stored
 from chatapp.views.access import MemberRequest, find_row, for_members
 from chatapp.views.chat.conversations import build_sidebar_context
 from chatapp.views.presets.forms import CHOICE_GONE
@@ -151,7 +152,7 @@ def build_files_context(found: Project) -> dict[str, Any]:
     count, size = measure_files(found)
     files = list(found.files.select_related("added_by"))
     return {
-        "files": files,
+        "files": [(each, translate_stored(each.problem)) for each in files],
         "file_count": count,
         "file_bytes": size,
         "most_bytes": PROJECT_MAX_BYTES,
