@@ -79,13 +79,8 @@ def _filter_old_events() -> QuerySet[JournalEvent]:
 @task
 def remove_deleted_chats() -> None:
     """Remove the chats that were deleted a while ago and that nobody can restore any more, and the
-    temporary ones whose time is over."""
+    temporary ones whose time is over. Do the same with projects."""
     chat_list.remove_old()
-
-
-@task
-def remove_deleted_projects() -> None:
-    """Remove the projects that were deleted a while ago and that nobody can restore any more."""
     project_changes.remove_old()
 
 

@@ -10,7 +10,6 @@ import uuid
 from django.db import transaction
 from django.db.models import Count, QuerySet, Sum
 from django.http import Http404
-from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
@@ -96,7 +95,7 @@ def read_file(file_id: uuid.UUID) -> None:
     try:
         content = examine(upload, MAX_FILE_CHARACTERS).content
     except Refused as refused:
-        _store_problem(file, capfirst(refused.sentence.removeprefix(f"{file.name}: ")))
+        _store_problem(file, refused.sentence.removeprefix(f"{file.name}: "))
         return
     with transaction.atomic():
         if ProjectFile.objects.select_for_update().filter(pk=file.pk).exists():

@@ -5,6 +5,7 @@ import uuid
 from django.conf import settings
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
+from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
@@ -82,7 +83,7 @@ def show(request: MemberRequest, project_id: uuid.UUID, file_id: uuid.UUID) -> H
     context = {
         "project": project,
         "file": file,
-        "problem": translate_stored(file.problem),
+        "problem": capfirst(translate_stored(file.problem)),
         "passages": [
             (each.anchor, each.describe_place(), draw_hidden(each.text))
             for each in file.passages.all()

@@ -7,6 +7,7 @@ from django.db import IntegrityError
 from django.db.models.functions import Lower
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
+from django.utils.text import capfirst
 
 from chatapp.conversations.projects import filter_chats, filter_usable_services
 from chatapp.models import Project, ProjectFile
@@ -152,7 +153,7 @@ def build_files_context(found: Project) -> dict[str, Any]:
     count, size = measure_files(found)
     files = list(found.files.select_related("added_by"))
     return {
-        "files": [(each, translate_stored(each.problem)) for each in files],
+        "files": [(each, capfirst(translate_stored(each.problem))) for each in files],
         "file_count": count,
         "file_bytes": size,
         "most_bytes": PROJECT_MAX_BYTES,
