@@ -154,7 +154,7 @@ TOOL = CoreTool(
     title=gettext_noop("Search project files"),
     description=(
         "Search the files of this chat's project by words. Returns passages with their place and a "
-        "link. When you use a passage, cite it: [file, place](link)."
+        "link. When you use a passage, cite it as a Markdown link that names file and place."
     ),
     input=Input,
     output=Output,
