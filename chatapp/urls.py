@@ -44,6 +44,7 @@ from .views.chat import (
     versions,
 )
 from .views.presets import assistants, saved_prompts
+from .views.projects import chats, files, members, projects
 
 handler500 = "chatapp.views.errors.answer_error"
 
@@ -136,6 +137,37 @@ urlpatterns = [
         previews.show_page,
         name="answer-page",
     ),
+    path("projects/", projects.projects, name="projects"),
+    path("projects/new/", projects.add, name="add-project"),
+    path("projects/<uuid:project_id>/", projects.project, name="project"),
+    path("projects/<uuid:project_id>/edit/", projects.edit, name="edit-project"),
+    path("projects/<uuid:project_id>/archive", projects.archive, name="archive-project"),
+    path("projects/<uuid:project_id>/delete", projects.delete, name="delete-project"),
+    path("projects/<uuid:project_id>/restore", projects.restore, name="restore-project"),
+    path("projects/<uuid:project_id>/members", members.add, name="add-project-member"),
+    path(
+        "projects/<uuid:project_id>/members/<int:person_id>/role",
+        members.change,
+        name="change-project-member",
+    ),
+    path(
+        "projects/<uuid:project_id>/members/<int:person_id>/remove",
+        members.remove,
+        name="remove-project-member",
+    ),
+    path("projects/<uuid:project_id>/files/", files.list_files, name="project-files"),
+    path("projects/<uuid:project_id>/files/<uuid:file_id>/", files.show, name="project-file"),
+    path(
+        "projects/<uuid:project_id>/files/<uuid:file_id>/download",
+        files.download,
+        name="download-project-file",
+    ),
+    path(
+        "projects/<uuid:project_id>/files/<uuid:file_id>/delete",
+        files.delete,
+        name="delete-project-file",
+    ),
+    path("c/<uuid:conversation_id>/project/", chats.move, name="move-chat"),
     path("archived/", chat_list.archived, name="archived-chats"),
     path("assistants/", assistants.assistants, name="assistants"),
     path("assistants/new/", assistants.add, name="add-assistant"),

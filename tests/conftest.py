@@ -20,6 +20,7 @@ from pytest_django import DjangoDbBlocker
 from chatapp.models import Member
 from chatapp.models.conversations import search_index
 from chatapp.models.policy import audit_log_guards
+from chatapp.models.projects import passage_index
 from chatapp.server.runtime import Runtime, current_runtime, using_runtime
 from tests import migrated
 from tests.pseudo_locales import pseudo_locales, pseudo_locales_folder
@@ -66,6 +67,7 @@ def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -
     with django_db_blocker.unblock():
         audit_log_guards.remove(connection)
         search_index.install(connection)  # the fast tests run no migrations
+        passage_index.install(connection)
     post_migrate.disconnect(dispatch_uid="django.contrib.auth.management.create_permissions")
     post_migrate.disconnect(create_contenttypes)
     introspection: Any = connection.introspection

@@ -101,6 +101,8 @@ OF_SERVICE = {"chat": "chat", "service": "own_service"}
 STARTED = {"assistant": "assistant"}
 ASSISTANT = sent(name="Review", tools="all", who="owner")
 PROMPT = sent(title="Greeting", text="Hello, {{name}}", who="owner")
+IN_PROJECT = {"project_id": "project"}
+PROJECT = sent(name="Checkout", tools="all")
 MESSAGE = sent(text="Hello", model=rows.MODEL)
 DENIAL = sent(decision="deny", version=rows.BINDING)
 
@@ -279,6 +281,28 @@ ROUTES: dict[str, Route] = {
     "add-prompt": page(methods="GET HEAD POST", form=PROMPT),
     "edit-prompt": own_page(methods="GET HEAD POST", ids={"prompt_id": "prompt"}, form=PROMPT),
     "delete-prompt": own_button(ids={"prompt_id": "spare_prompt"}),
+    # Projects; the owner of the world owns its own, and a member of them is neither other person
+    "projects": page(),
+    "add-project": page(methods="GET HEAD POST", form=PROJECT),
+    "project": own_page(ids=IN_PROJECT),
+    "edit-project": own_page(methods="GET HEAD POST", ids=IN_PROJECT, form=PROJECT),
+    "archive-project": own_button(ids={"project_id": "archived_project"}),
+    "delete-project": own_button(ids={"project_id": "spare_project"}),
+    "restore-project": own_button(ids={"project_id": "deleted_project"}),
+    "add-project-member": own_button(
+        ids=IN_PROJECT, form=sent(username="", role="member"), post=422
+    ),
+    "change-project-member": own_button(
+        ids={**IN_PROJECT, "person_id": "project_member"}, form=sent(role="editor")
+    ),
+    "remove-project-member": own_button(ids={**IN_PROJECT, "person_id": "leaving_member"}),
+    "project-files": own_page(methods="GET HEAD POST", ids=IN_PROJECT, get=302, post=422),
+    "project-file": own_page(ids={**IN_PROJECT, "file_id": "project_file"}),
+    "download-project-file": own_page(ids={**IN_PROJECT, "file_id": "project_file"}),
+    "delete-project-file": own_button(ids={**IN_PROJECT, "file_id": "spare_project_file"}),
+    "move-chat": own_page(
+        methods="GET HEAD POST", ids=CHAT, form_ids={"project": "project"}, gone={"project": 409}
+    ),
     # A member's own pages
     "usage": page(methods="GET"),
     "language": page(methods="GET POST", post=422),

@@ -36,6 +36,11 @@ from chatapp.models import (
     Part,
     PolicyRule,
     PolicyTest,
+    Project,
+    ProjectFile,
+    ProjectFileData,
+    ProjectMember,
+    ProjectPassage,
     Question,
     Reminder,
     Review,
@@ -126,6 +131,7 @@ def build_world(owner: Member, stranger: Member, admin: Member) -> World:
             **_ids_of_calls(owner, token),
             **_ids_of_own_pages(owner),
             **_ids_of_admin_pages(owner),
+            **_ids_of_projects(owner),
             "token": token.pk,
             "sign_in_link": SignInLink.issue(owner),
             "model": rows.MODEL,
@@ -339,6 +345,36 @@ def _ids_of_own_pages(owner: Member) -> dict[str, Any]:
         "memory": Memory.objects.create(person=owner, text=MARK).pk,
         "stand_in": stand_in.pk,
         "consent": consent.pk,
+    }
+
+
+def _ids_of_projects(owner: Member) -> dict[str, Any]:
+    def new_project(**values: Any) -> Project:
+        return Project.objects.create(owner=owner, name=MARK, instructions=MARK, **values)
+
+    def new_member(name: str) -> int:
+        person = Member.objects.create_user(f"{name}-{MARK}", password="member-password")
+        ProjectMember.objects.create(project=project, person=person)
+        return person.pk
+
+    project = new_project(description=MARK)
+    files = []
+    for _ in "ab":
+        file = ProjectFile.objects.create(
+            project=project, added_by=owner, name=f"{MARK}.txt", size=4, state="ready"
+        )
+        ProjectFileData.objects.create(file=file, data=MARK.encode())
+        ProjectPassage.objects.create(file=file, number=1, text=MARK)
+        files.append(file)
+    return {
+        "project": project.pk,
+        "archived_project": new_project().pk,
+        "spare_project": new_project().pk,
+        "deleted_project": new_project(deleted_at=timezone.now()).pk,
+        "project_member": new_member("first"),
+        "leaving_member": new_member("second"),
+        "project_file": files[0].pk,
+        "spare_project_file": files[1].pk,
     }
 
 

@@ -13,7 +13,7 @@ from django.db.models.expressions import Combinable
 from django.http import Http404
 from django.utils import timezone
 
-from chatapp.models import Approval, Member, Question, ToolCall
+from chatapp.models import Approval, Member, Project, Question, ToolCall
 from chatapp.people.second_signers import filter_signing, find_waiting_calls, get_call
 from chatapp.rendering.pages.inbox import Kind, WaitingCall, WaitingGroup, WaitingItem
 from chatapp.server.database import from_now
@@ -105,14 +105,20 @@ class PersonFacts:
     waiting: int
     is_approver: bool
     has_apps: bool
+    has_projects: bool
 
 
 def read_person_facts(person: Member) -> PersonFacts:
     sql, parameters = _compile_facts(timezone.localdate(), person.is_staff)
     with connection.cursor() as cursor:
         cursor.execute(sql, [person.pk if each == NOBODY else each for each in parameters])
-        waiting, is_approver, has_apps = cursor.fetchone()
-    return PersonFacts(waiting=waiting, is_approver=bool(is_approver), has_apps=bool(has_apps))
+        waiting, is_approver, has_apps, has_projects = cursor.fetchone()
+    return PersonFacts(
+        waiting=waiting,
+        is_approver=bool(is_approver),
+        has_apps=bool(has_apps),
+        has_projects=bool(has_projects),
+    )
 
 
 # The ORM takes twenty times as long to build this statement as a database to run it. The right of
@@ -127,9 +133,12 @@ def _compile_facts(day: date, is_staff: bool) -> tuple[str, tuple[Any, ...]]:
     signs, of_signs = filter_signing(person).values("pk").query.sql_with_params()
     with_apps = Service.objects.for_member(person).filter(allows_apps=True).order_by()
     apps, of_apps = with_apps.values("pk").query.sql_with_params()
+    joined = Project.filter_active(person).order_by().values("pk")
+    projects, of_projects = joined.query.sql_with_params()
     # All parts are made by the ORM, without a value in them.
-    sql = f"SELECT (SELECT COUNT(*) FROM ({waiting}) waiting), EXISTS ({signs}), EXISTS ({apps})"  # noqa: S608
-    return sql, (*of_waiting, *of_signs, *of_apps)
+    facts = f"EXISTS ({signs}), EXISTS ({apps}), EXISTS ({projects})"
+    sql = f"SELECT (SELECT COUNT(*) FROM ({waiting}) waiting), {facts}"  # noqa: S608
+    return sql, (*of_waiting, *of_signs, *of_apps, *of_projects)
 
 
 def count_old_outcomes(person: Member) -> int:

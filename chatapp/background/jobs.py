@@ -1,6 +1,7 @@
 """The tasks. Each may run twice, or at the same time in two workers, without harm. Their arguments
 are shown in the admin, so they have no secrets."""
 
+import uuid
 from datetime import timedelta
 
 from django.conf import settings
@@ -13,14 +14,18 @@ from django_tasks import task
 from chatapp.approvals.reminders import remind_due
 from chatapp.audit import anchors, change_entries
 from chatapp.conversations import chat_list
+from chatapp.journal.db_retry import DATABASE_AWAY
 from chatapp.models import JournalEvent, Step
 from chatapp.people import signals
+from chatapp.projects import changes as project_changes
+from chatapp.projects import files as project_files
 from mcpconfig.trace import retention
 
 # A day of finished tasks is kept, and two weeks of failed ones.
 KEPT_DAYS = 1
 FAILED_KEPT_DAYS = 14
 EVENTS_KEPT = timedelta(minutes=1)
+LEFT_FILES_AT_ONCE = 20
 
 
 class AnchorNotWritten(Exception):
@@ -74,8 +79,33 @@ def _filter_old_events() -> QuerySet[JournalEvent]:
 @task
 def remove_deleted_chats() -> None:
     """Remove the chats that were deleted a while ago and that nobody can restore any more, and the
-    temporary ones whose time is over."""
+    temporary ones whose time is over. Do the same with projects."""
     chat_list.remove_old()
+    project_changes.remove_old()
+
+
+@task
+def read_project_file(file_id: str) -> None:
+    """Read the text of a file that was added to a project. A file at which reading itself fails is
+    marked, so that its page does not say for ever that it is read."""
+    try:
+        project_files.read_file(uuid.UUID(file_id))
+    except DATABASE_AWAY:
+        raise
+    except Exception:
+        project_files.give_up_reading(uuid.UUID(file_id))
+        raise
+
+
+@task
+def read_left_files() -> None:
+    """Read the files of projects whose task was lost, such as with its server."""
+    for file_id in project_files.filter_left()[:LEFT_FILES_AT_ONCE]:
+        read_project_file.enqueue(str(file_id))
+
+
+def has_left_files() -> bool:
+    return project_files.filter_left().exists()
 
 
 @task

@@ -1,5 +1,5 @@
 """The system prompt: the base text, the mode, what admins and the person wrote about services and
-tools, and what the person wrote for the chat.
+tools, what members wrote for the chat's project, and what the person wrote for the chat.
 
 Text of a service never comes here; it is in the descriptions of tools, which the model treats as
 data.
@@ -35,20 +35,30 @@ CHAT_HEADING = (
 )
 
 
-def build_system_prompt(catalogue: Catalogue, *more: str, of_chat: str = "") -> str:
+PROJECT_HEADING = (
+    "What follows was written by members of the project to which this chat belongs, as "
+    "instructions for all chats in it. Where they differ from what admins wrote, or from what the "
+    "person whom you help writes or asks for, those count."
+)
+
+
+def build_system_prompt(
+    catalogue: Catalogue, *more: str, of_project: str = "", of_chat: str = ""
+) -> str:
     """Return the system prompt. `more` are texts that people wrote and notes on how tools are
-    found. It names the services that could not be reached, and ends with the person's instructions
-    `of_chat`."""
-    last = _render_chat_instructions(of_chat)
-    return "\n\n".join(filter(None, [BASE, *more, *catalogue.notices, last]))
+    found. It names the services that could not be reached, and ends with the instructions
+    `of_project`, which others may have written, and the person's own `of_chat`."""
+    project = _render_instructions(PROJECT_HEADING, of_project)
+    last = _render_instructions(CHAT_HEADING, of_chat)
+    return "\n\n".join(filter(None, [BASE, *more, *catalogue.notices, project, last]))
 
 
-def _render_chat_instructions(text: str) -> str:
+def _render_instructions(heading: str, text: str) -> str:
     """Return the text with its heading. Its lines are indented, so that none looks like a text of
     somebody else."""
     lines = strip_hidden(text.strip())[:MAX_INSTRUCTIONS_CHARACTERS].splitlines()
     indented = "\n".join(f"    {line}".rstrip() for line in lines)
-    return f"{CHAT_HEADING}\n{indented}" if indented.strip() else ""
+    return f"{heading}\n{indented}" if indented.strip() else ""
 
 
 MAX_CHARACTERS = 16_000

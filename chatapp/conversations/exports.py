@@ -9,6 +9,7 @@ from itertools import groupby
 from django.db.models import QuerySet
 from django.utils import timezone
 
+from chatapp.context.projects import find_project_of
 from chatapp.live.page_view import CALL_RELATIONS
 from chatapp.models import Conversation, Member, Message, Part, Turn
 from chatapp.rendering.exports.values import (
@@ -45,6 +46,7 @@ def open_export(
             exported_at=timezone.now(),
             detail=detail,
             messages=_iterate_messages(conversation, detail, is_whole=is_whole),
+            project=str(find_project_of(conversation) or ""),
         )
 
 

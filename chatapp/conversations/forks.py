@@ -59,7 +59,8 @@ def find_answer(person: Member, conversation_id: uuid.UUID, message_id: uuid.UUI
 
 def fork_chat(turn: Turn) -> Conversation:
     """Return a new chat with copies of the messages up to the answer of this turn, and with the
-    model, the mode, the tools, the instructions and the assistant of its chat. Raises Refused.
+    model, the mode, the tools, the instructions, the assistant and the project of its chat. Raises
+    Refused.
 
     Consents that count only in the old chat do not count in the new one.
     """
@@ -116,6 +117,7 @@ def _create_fork(turn: Turn, length: int) -> Conversation:
         effort=source.effort,
         instructions=source.instructions,
         assistant_id=source.assistant_id,
+        project_id=source.project_id,
         is_temporary=source.is_temporary,
         read_at=timezone.now(),
         forked_from=turn.answer_id,

@@ -29,7 +29,7 @@ from chatapp.providers.request import DEFAULT_EFFORT, EFFORTS, read_effort
 from chatapp.server.compiled_queries import compiled, insert_rows
 from mcpconfig.models import Service
 
-from . import branches
+from . import branches, projects
 from .assistants import AssistantChoice, load_start, switch_services
 
 NOT_VALID = gettext_lazy("This message is not valid. Reload the page, then send it again.")
@@ -65,16 +65,17 @@ def receive(
     effort: str = "",
     is_temporary: bool = False,
     assistant: AssistantChoice | None = None,
+    project: uuid.UUID | None = None,
     edited: Message | None = None,
 ) -> Turn:
     """Accept a message and queue its turn. Without a conversation, create one. Raises Refused.
 
     A `client_id` that was accepted before returns the turn of that message. A turn that waits for a
     person is ended: its open questions are withdrawn, and the model is told so. `mode`, `tools`
-    (“off” for none), `is_temporary` and `assistant` apply to a new conversation. `effort` is how
-    much the model reasons in this conversation from now on, “default” what the model's settings
-    say; empty changes nothing. The message is another version of `edited`, with its attachments, if
-    that is given.
+    (“off” for none), `is_temporary`, `assistant` and `project` apply to a new conversation.
+    `effort` is how much the model reasons in this conversation from now on, “default” what the
+    model's settings say; empty changes nothing. The message is another version of `edited`, with
+    its attachments, if that is given.
     """
     try:
         check_text(text)
@@ -83,7 +84,7 @@ def receive(
         files = attaching.load_drafts(person, attachments)
         with transaction.atomic():
             begun = conversation or _create_conversation(
-                person, text, model, mode, tools, is_temporary, assistant
+                person, text, model, mode, tools, is_temporary, assistant, project
             )
             _set_effort(begun, effort)
             if edited is None:
@@ -171,8 +172,10 @@ def _create_conversation(
     tools: str,
     is_temporary: bool,
     choice: AssistantChoice | None,
+    project_id: uuid.UUID | None,
 ) -> Conversation:
     start = load_start(person, choice) if choice is not None else None
+    project = projects.load_project(person, project_id) if project_id is not None else None
     known = mode if mode in Conversation.Mode.values else Conversation.Mode.ACT
     created = Conversation.objects.create(
         owner=person,
@@ -185,9 +188,12 @@ def _create_conversation(
         is_temporary=is_temporary,
         instructions=start.instructions if start else "",
         assistant=start.assistant if start else None,
+        project=project,
     )
     if start is not None:
         switch_services(created, start.assistant)
+    if project is not None:
+        projects.switch_services(created, project)
     return created
 
 

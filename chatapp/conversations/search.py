@@ -27,8 +27,8 @@ EXCERPT_CHARACTERS = 240
 class Search:
     """What a person looks for. `days`: only messages that are no older; None: of any age. `role`
     limits it to one side's messages; empty: both, and titles. `is_of_program`: only chats that
-    programs began, or that the person did; None: both. An empty text lists all chats; then `page`
-    counts from 1, and `days` is about when they were last active."""
+    programs began, or that the person did; None: both. `project`: only chats in it. An empty text
+    lists all chats; then `page` counts from 1, and `days` is about when they were last active."""
 
     text: str
     page: int = 1
@@ -36,6 +36,7 @@ class Search:
     is_of_program: bool | None = None
     role: str = ""
     days: int | None = None
+    project: uuid.UUID | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +121,8 @@ def _filter_chats(person: Member, search: Search) -> QuerySet[Conversation]:
         chats = chats.filter(archived_at__isnull=not search.is_archived)
     if search.is_of_program is not None:
         chats = chats.filter(token__isnull=not search.is_of_program)
+    if search.project is not None:
+        chats = chats.filter(project=search.project)
     return chats
 
 

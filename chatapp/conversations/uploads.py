@@ -70,12 +70,13 @@ def keep_file(person: Member, upload: Upload) -> Attachment:
     return keep_examined(person, examine(upload))
 
 
-def examine(upload: Upload) -> Examined:
-    """Read the content of a file. Takes up to some seconds and uses no database. Raises Refused,
-    with the file's name."""
-    name = _visible_name(upload.name)
-    _check_size(name, upload)
-    return Examined(name=name, upload=upload, content=_content_of(name, upload.data))
+def examine(upload: Upload, most_characters: int = MAX_TEXT_CHARACTERS) -> Examined:
+    """Read the content of a file, with at most so much of its text. Takes up to some seconds and
+    uses no database. Raises Refused, with the file's name."""
+    name = make_visible_name(upload.name)
+    check_size(name, upload)
+    content = _content_of(name, upload.data, most_characters)
+    return Examined(name=name, upload=upload, content=content)
 
 
 def keep_examined(person: Member, file: Examined) -> Attachment:
@@ -130,14 +131,14 @@ def _count_examination(token_id: uuid.UUID) -> Iterator[None]:
             del running[token_id]
 
 
-def _visible_name(name: str) -> str:
+def make_visible_name(name: str) -> str:
     """Return the name without characters that are invisible or that reverse the text beside
     them."""
     plain = "".join(each for each in name if each.isprintable()).strip()
     return plain[:NAME_CHARACTERS] or _("Unnamed file")
 
 
-def _check_size(name: str, upload: Upload) -> None:
+def check_size(name: str, upload: Upload) -> None:
     if not upload.size:
         raise Refused(_("%(name)s: the file is empty.") % {"name": name})
     if upload.size > settings.FILE_MAX_BYTES:
@@ -156,23 +157,23 @@ def _check_size(name: str, upload: Upload) -> None:
         )
 
 
-def _content_of(name: str, data: bytes) -> Content:
+def _content_of(name: str, data: bytes, most: int) -> Content:
     match detect_kind(data):
         case "picture":
             return Content(media_type=detect_model_type(data))
         case "pdf":
-            return _pdf(name, data)
+            return _pdf(name, data, most)
         case "text":
             text = decode_text(data) or ""
-            return Content(media_type=TEXT, words=text[:MAX_TEXT_CHARACTERS], characters=len(text))
+            return Content(media_type=TEXT, words=text[:most], characters=len(text))
         case "other_encoding":
             raise Refused(NO_UTF8 % {"name": name})
     raise Refused(NO_MODEL % {"name": name})
 
 
-def _pdf(name: str, data: bytes) -> Content:
+def _pdf(name: str, data: bytes, most: int) -> Content:
     try:
-        found = read_pdf(data, MAX_TEXT_CHARACTERS)
+        found = read_pdf(data, most)
     except Unreadable as problem:
         raise Refused(_("%(name)s: %(problem)s") % {"name": name, "problem": problem}) from None
     words = make_storable(found.words)

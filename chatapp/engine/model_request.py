@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from chatapp.context.calibration import Calibration
 from chatapp.context.fitting import SummaryText, load_summary
 from chatapp.context.history import build_history
+from chatapp.context.projects import find_project_of_turn, has_files
 from chatapp.context.request_facts import load_request_facts
 from chatapp.context.system_prompt import PLANNING, build_system_prompt, collect_guidance
 from chatapp.context.unsupported_media import describe_unsupported, replace_unsupported
@@ -13,10 +14,11 @@ from chatapp.providers.access.model_choice import ChosenModel, choose_model
 from chatapp.providers.access.usage import Price, find_price
 from chatapp.providers.events import ProviderError
 from chatapp.providers.request import ModelRequest
+from chatapp.server.database import in_database
 from chatapp.tool_menu.offered_tools import offer_tools
 from chatapp.tool_menu.turn_selection import choose_tools
 from chatapp.tools.catalogue import Catalogue, build_catalogue, load_fresh_catalogue
-from chatapp.tools.core_catalogue import add_core_tools, remove_memory_tools
+from chatapp.tools.core_catalogue import add_core_tools, remove_file_tools, remove_memory_tools
 from mcpconfig.values.tool_apps import Audience
 
 
@@ -72,16 +74,19 @@ async def load_catalogue(turn: Turn) -> Catalogue:
     """Load all tools that a turn may use, also from services that must be asked first."""
     person, audience = turn.conversation.owner, get_audience(turn)
     found = await build_catalogue(person, turn.services, turn.conversation_id, audience)
-    return complete_catalogue(turn, found)
+    return await in_database(complete_catalogue, turn, found)
 
 
 def complete_catalogue(turn: Turn, found: Catalogue) -> Catalogue:
     """Return the catalogue of services with the core tools, which apps do not use. A temporary chat
-    neither reads nor changes the memory."""
+    neither reads nor changes the memory, and only a chat of a project with files searches in
+    files."""
     if turn.app_of_id is not None:
         return found
     complete = add_core_tools(found, turn.conversation.owner)
-    return remove_memory_tools(complete) if turn.conversation.is_temporary else complete
+    if turn.conversation.is_temporary:
+        complete = remove_memory_tools(complete)
+    return complete if has_files(find_project_of_turn(turn)) else remove_file_tools(complete)
 
 
 def get_audience(turn: Turn) -> Audience:
@@ -94,6 +99,7 @@ def _build_call(turn: Turn, catalogue: Catalogue) -> ModelCall:
     model = choose_model(turn.model, turn.conversation.owner)
     history = build_history(turn)
     facts = load_request_facts(turn)
+    project = find_project_of_turn(turn)
     offer = offer_tools(turn, model, catalogue, has_memories=facts.has_memories)
     request = ModelRequest(
         model=model.name,
@@ -107,6 +113,7 @@ def _build_call(turn: Turn, catalogue: Catalogue) -> ModelCall:
                 turn.conversation.owner,
                 (catalogue[spec.name] for spec in offer.tools if spec.name in catalogue),
             ),
+            of_project=project.instructions if project else "",
             of_chat=_get_chat_instructions(turn),
         ),
         history=replace_unsupported(model.abilities, history),

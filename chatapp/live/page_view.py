@@ -22,6 +22,7 @@ from django.db.models import (
     Subquery,
     When,
 )
+from django.db.models.functions import Lower
 from django.http import Http404
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -42,6 +43,7 @@ from chatapp.models import (
     Message,
     MessageDraft,
     Part,
+    Project,
     QueuedMessage,
     Summary,
     Turn,
@@ -445,6 +447,7 @@ class SidebarGroup:
 
 
 SIDEBAR_LENGTH = 100
+PROJECTS_LENGTH = 20
 FROM_PROGRAMS, PROGRAMS_LENGTH = gettext_lazy("From programs"), 20
 DOTS: dict[str, Dot] = {
     Turn.State.QUEUED: "running",
@@ -481,6 +484,11 @@ def load_sidebar(person: Member) -> list[SidebarGroup]:
         link = SidebarLink(conversation=row, dot=DOTS.get(state, ""))
         groups[_name_group(row)].append(link)
     return [SidebarGroup(label=label, links=tuple(links)) for label, links in groups.items()]
+
+
+def load_projects(person: Member) -> list[Project]:
+    """Return the projects that the sidebar lists, by name."""
+    return list(Project.filter_active(person).order_by(Lower("name"), "pk")[:PROJECTS_LENGTH])
 
 
 def _get_place(conversation: Conversation) -> int:

@@ -25,6 +25,8 @@ from .policy.second_signature import SecondSignature, StandIn
 from .policy.tool_switch import ToolSwitch
 from .presets.assistant import Assistant
 from .presets.saved_prompt import SavedPrompt
+from .projects.project import Project, ProjectMember
+from .projects.project_file import ProjectFile, ProjectFileData, ProjectPassage
 from .task_schedule import TaskSchedule
 from .turns.question import Question
 from .turns.trial import Trial
@@ -64,6 +66,11 @@ __all__ = [
     "Plan",
     "PolicyRule",
     "PolicyTest",
+    "Project",
+    "ProjectFile",
+    "ProjectFileData",
+    "ProjectMember",
+    "ProjectPassage",
     "Question",
     "QueuedMessage",
     "Reminder",

@@ -20,6 +20,9 @@ TEMPLATES = (
     gettext_noop("There is no service at this URL (HTTP %(status)s)."),
     gettext_noop("The service returned an error (HTTP %(status)s)."),
     gettext_noop("The service said: “%(words)s”."),
+    gettext_noop(
+        "the PDF has %(count)s pages. The limit is %(most)s. Attach only the pages that you need."
+    ),
     gettext_noop("The service needs a value for %(placeholder)s, and there is none."),
 )
 # The same with a number. It is the only value.

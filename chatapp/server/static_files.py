@@ -40,6 +40,7 @@ BUNDLES = {
         "css/export.css",
         "css/shared.css",
         "css/presets.css",
+        "css/projects.css",
         "css/touch.css",
     ],
     "css/workbench.css": ["css/results.css", "css/bench.css"],

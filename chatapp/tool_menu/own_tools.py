@@ -12,7 +12,7 @@ from chatapp.permissions.reasons import translate_reason
 from chatapp.policy.forbidden_tools import FORBIDDEN, remove_forbidden
 from chatapp.tools.catalogue import Catalogue, CatalogueTool
 from chatapp.tools.core import core_tool
-from chatapp.tools.core_catalogue import add_core_tools
+from chatapp.tools.core_catalogue import FILE_TOOLS, add_core_tools
 
 from .menu import SHOWN_DESCRIPTION, MenuRequest, ToolLine
 from .offered_tools import weigh_tool, weigh_tools
@@ -48,9 +48,13 @@ def _load_catalogue(person: Member) -> Catalogue:
 
 
 def build_own_tools(person: Member, wanted: MenuRequest) -> OwnTools | None:
-    """Return the core tools for the menu; None if no tool matches the search."""
+    """Return the core tools for the menu; None if no tool matches the search. Those that search in
+    files are listed in chats of a project only."""
     catalogue = _load_catalogue(person)
     known, forbidden = catalogue.tools, catalogue.forbidden
+    if wanted.conversation is None or wanted.conversation.project_id is None:
+        known = {name: tool for name, tool in known.items() if name not in FILE_TOOLS}
+        forbidden = {name: tool for name, tool in forbidden.items() if name not in FILE_TOOLS}
     switches = load_switches(person, wanted.conversation)
     on = [tool for tool in known.values() if switches.is_on("", tool.tool_name)]
     words = wanted.query.lower().split()

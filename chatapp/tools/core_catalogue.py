@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .blueprint import CoreTool, Mode
 
 MEMORY_TOOLS = frozenset(("recall", "remember", "forget"))
+FILE_TOOLS = frozenset(("search-files",))
 
 
 def add_core_tools(catalogue: Catalogue, person: Member, mode: "Mode" = "chat") -> Catalogue:
@@ -28,7 +29,15 @@ def add_core_tools(catalogue: Catalogue, person: Member, mode: "Mode" = "chat") 
 
 
 def remove_memory_tools(catalogue: Catalogue) -> Catalogue:
-    kept = {name: tool for name, tool in catalogue.tools.items() if name not in MEMORY_TOOLS}
+    return _remove_tools(catalogue, MEMORY_TOOLS)
+
+
+def remove_file_tools(catalogue: Catalogue) -> Catalogue:
+    return _remove_tools(catalogue, FILE_TOOLS)
+
+
+def _remove_tools(catalogue: Catalogue, names: frozenset[str]) -> Catalogue:
+    kept = {name: tool for name, tool in catalogue.tools.items() if name not in names}
     return replace(catalogue, tools=kept)
 
 

@@ -40,6 +40,8 @@ PAGES = [
     "/search/?select=all",
     "/assistants/",
     "/assistants/new/",
+    "/projects/",
+    "/projects/new/",
     "/prompts/",
     "/prompts/new/",
     "/tokens/",

@@ -27,6 +27,7 @@ class Conversation(models.Model):
     only tools that read. `effort` is how much the model reasons; empty leaves that to the model's
     settings. `instructions` are what the person tells the assistant in this chat only. `token` is
     the access token of the program that began it, and `assistant` is what its person began it with.
+    A chat in a `project` uses its instructions and files while its person is a member.
     `branched_seq` is the latest frame that brought another branch of the chat, 0 while it has only
     one. `forked_from` is the answer in another chat up to which a fork has copies, and `tainted_by`
     names the service whose untrusted content is in them. The whole past of a shared copy is
@@ -69,6 +70,13 @@ class Conversation(models.Model):
     assistant = models.ForeignKey(
         "chatapp.Assistant",
         verbose_name=_("assistant"),
+        on_delete=models.SET_NULL,
+        null=True,
+        related_name="conversations",
+    )
+    project = models.ForeignKey(
+        "chatapp.Project",
+        verbose_name=_("project"),
         on_delete=models.SET_NULL,
         null=True,
         related_name="conversations",

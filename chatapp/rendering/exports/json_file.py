@@ -32,6 +32,7 @@ def write_json(chat: ExportedChat) -> str:
             "id": str(chat.id),
             "title": chat.title,
             "owner": chat.owner,
+            "project": chat.project,
             "created_at": _format_time(chat.created_at),
             "active_at": _format_time(chat.active_at),
         },

@@ -51,6 +51,9 @@ _MARKUP = re.compile(r"([\\`*_\[\]<>&#|~!$]|:(?=//)|(?<=www)\.)", re.IGNORECASE)
 
 def write_markdown(chat: ExportedChat) -> str:
     blocks = [f"# {_write_plain(chat.title)}", _format_time(chat.created_at)]
+    if chat.project:
+        named = _("Project: %(name)s") % {"name": _write_plain(chat.project)}
+        blocks.append(named)
     for message in chat.messages:
         blocks.extend(_write_message(message, chat))
     return "\n\n".join(blocks) + "\n"

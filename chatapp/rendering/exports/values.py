@@ -148,7 +148,8 @@ class ExportedMessage:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedChat:
     """A chat as of one moment. `address` is the URL of this server without a path; `messages` are
-    read while they are written, so they can be iterated once."""
+    read while they are written, so they can be iterated once. `project` is the name of its project,
+    if the person can use that."""
 
     id: uuid.UUID
     title: str
@@ -159,6 +160,7 @@ class ExportedChat:
     exported_at: datetime
     detail: ToolDetail
     messages: Iterator[ExportedMessage]
+    project: str = ""
 
 
 def describe_part(part: Part, detail: ToolDetail) -> ExportedPart | None:

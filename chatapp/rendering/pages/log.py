@@ -48,6 +48,22 @@ VERDICTS = {
     "again": gettext_lazy("It was run again."),
 }
 MODES = {"plan": gettext_lazy("Plan mode is on."), "act": gettext_lazy("Plan mode is off.")}
+PROJECT_ACTS = {
+    "created": gettext_lazy("Created."),
+    "changed": gettext_lazy("Settings changed."),
+    "instructions": gettext_lazy("Instructions changed."),
+    "archived": gettext_lazy("Archived."),
+    "unarchived": gettext_lazy("Restored from the archive."),
+    "deleted": gettext_lazy("Deleted."),
+    "restored": gettext_lazy("Restored."),
+    "purged": gettext_lazy("Removed permanently."),
+    "member added": gettext_lazy("Member added: %(member)s."),
+    "member removed": gettext_lazy("Member removed: %(member)s."),
+    "role changed": gettext_lazy("Role changed: %(member)s."),
+    "left": gettext_lazy("%(member)s left."),
+    "file added": gettext_lazy("File added: %(file)s."),
+    "file deleted": gettext_lazy("File deleted: %(file)s."),
+}
 ANSWERS = {
     "accept": gettext_lazy("Answered."),
     "decline": gettext_lazy("Declined."),
@@ -143,6 +159,8 @@ def _describe_outcome(kind: str, data: dict[str, Any]) -> str:
             return str(MODES[data["mode"]])
         case Kind.SHARE_MADE | Kind.SHARE_UPDATED | Kind.SHARE_OPENED | Kind.SHARE_REVOKED:
             return _describe_link(data)
+        case Kind.PROJECT:
+            return str(PROJECT_ACTS[data["act"]]) % data
         case Kind.RESOLVED:
             return str(VERDICTS.get(data["verdict"], data["verdict"]))
         case Kind.ENDED | Kind.TRIAL_ENDED:

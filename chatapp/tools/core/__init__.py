@@ -19,6 +19,7 @@ CORE_TOOLS = {
     "recall": "chatapp.tools.core.recall",
     "remember": "chatapp.tools.core.remember",
     "search-conversations": "chatapp.tools.core.search_conversations",
+    "search-files": "chatapp.tools.core.search_files",
 }
 
 

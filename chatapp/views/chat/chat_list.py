@@ -7,6 +7,7 @@ from django.shortcuts import redirect, render
 from django.utils.safestring import SafeString
 from django_htmx.http import reswap, retarget
 
+from chatapp.context.projects import find_project_of
 from chatapp.conversations import chat_list
 from chatapp.conversations.assistants import find_assistant_of
 from chatapp.forms import InstructionsForm
@@ -47,6 +48,7 @@ def instructions(request: MemberRequest, conversation_id: uuid.UUID) -> HttpResp
     context = {
         "conversation": conversation,
         "assistant": find_assistant_of(conversation),
+        "project": find_project_of(conversation),
         "form": form,
         **build_sidebar_context(request.user, str(conversation.pk)),
     }
@@ -115,6 +117,7 @@ def _render_change(
         "conversation": conversation,
         "title": SafeString(fragments.render_title(conversation)),
         "assistant": find_assistant_of(conversation),
+        "project": find_project_of(conversation),
         "is_kept": is_kept,
         **build_sidebar_context(request.user, str(conversation.pk)),
     }

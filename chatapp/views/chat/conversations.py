@@ -21,6 +21,7 @@ from django_htmx.http import HttpResponseClientRedirect
 from chatapp.approvals.inbox import read_person_facts
 from chatapp.context import attachments as attaching
 from chatapp.context import summaries
+from chatapp.context.projects import find_project_of
 from chatapp.conversations import chat_list, drafts
 from chatapp.conversations.assistants import find_assistant_of
 from chatapp.live.page_facts import load_gauge, load_queue
@@ -29,6 +30,7 @@ from chatapp.live.page_view import (
     find_later_part,
     find_part,
     load_conversation_view,
+    load_projects,
     load_sidebar,
     open_conversation,
     open_version,
@@ -44,6 +46,7 @@ from chatapp.views.access import MemberRequest, find_row, for_members, read_id
 
 from .assistant_start import StartView, build_start_view
 from .model_button import build_model_pick, list_efforts
+from .project_start import ProjectStart, open_project_start
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +54,8 @@ log = logging.getLogger(__name__)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
     """The content of the message box. `refusal` says why it was not sent, `draft_id` is the id of
-    the stored draft that it was loaded with, and `start` is the assistant of a new chat."""
+    the stored draft that it was loaded with; `start` is the assistant of a new chat, and `project`
+    its project."""
 
     text: str = ""
     model: str = ""
@@ -64,6 +68,7 @@ class Draft:
     client_id: uuid.UUID = field(default_factory=uuid.uuid4)
     draft_id: uuid.UUID | str | None = None
     start: StartView | None = None
+    project: ProjectStart | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +112,8 @@ DEMO_STARTERS = (
 def new_chat(request: MemberRequest) -> HttpResponse:
     if assistant_id := request.GET.get("assistant"):
         return _render_start(request, assistant_id)
+    if project_id := request.GET.get("project"):
+        return _render_project_start(request, project_id)
     start = request.GET.get("start", "")
     starters = dict(enumerate(_list_starters(), start=1))
     chosen = starters.get(int(start)) if start.isdecimal() else None
@@ -128,6 +135,18 @@ def _render_start(request: MemberRequest, assistant_id: str) -> HttpResponse:
         mode=assistant.mode,
         tools="" if assistant.uses_tools else "off",
         effort=assistant.effort,
+    )
+    return render_chat(request, None, draft)
+
+
+def _render_project_start(request: MemberRequest, project_id: str) -> HttpResponse:
+    """Render a new chat in this project, and what the person has begun to write."""
+    start = open_project_start(request.user, project_id)
+    draft = replace(
+        open_draft(request.user, None),
+        project=start,
+        model="" if start.lacks_model else start.project.model,
+        mode=start.project.mode,
     )
     return render_chat(request, None, draft)
 
@@ -282,7 +301,7 @@ def render_chat(
     token = get_token(request)
     chosen = draft.model or (conversation.model if conversation else "")
     pick = build_model_pick(request.user, chosen)
-    is_plain_start = conversation is None and draft.start is None
+    is_plain_start = conversation is None and draft.start is None and draft.project is None
     shows_examples = is_plain_start and pick.chosen.id == DEMO_MODEL
     context: dict[str, Any] = {
         "conversation": conversation,
@@ -292,6 +311,7 @@ def render_chat(
         "pick": pick,
         "efforts": list_efforts(draft.effort, conversation),
         "start": draft.start,
+        "project_start": draft.project,
         "starters": _list_starters() if shows_examples else (),
         "mode": SafeString(fragments.render_mode(conversation, token, draft.mode)),
         "gauge": SafeString(fragments.render_gauge(load_gauge(conversation, pick.offered))),
@@ -310,6 +330,7 @@ def render_chat(
         "send_to": reverse("send", args=[conversation.pk]),
         "title": SafeString(fragments.render_title(conversation)),
         "assistant": find_assistant_of(conversation),
+        "project": find_project_of(conversation),
         "messages": _render_messages(view, token),
         "queue": SafeString(fragments.render_queue(conversation, queued)),
         "actions": SafeString(
@@ -321,13 +342,15 @@ def render_chat(
 
 def build_sidebar_context(person: Member, current: str) -> dict[str, Any]:
     """Return the context of the sidebar; `current` is the id of the open conversation, which counts
-    as read."""
+    as read, or of the open project."""
     groups = load_sidebar(person)
     links = [
         (group.label, [_render_link(link, current) for link in group.links]) for group in groups
     ]
     counts = read_person_facts(person)
+    projects = load_projects(person) if counts.has_projects else []
     return {
+        "projects_listed": [(each, str(each.pk) == current) for each in projects],
         "groups": links,
         "waiting": counts.waiting,
         "badge": SafeString(inbox.render_badge(counts.waiting)),

@@ -19,6 +19,7 @@ from . import prompts
 from .assistant_start import read_choice, read_start_view
 from .conversations import render_chat
 from .picker import read_draft
+from .project_start import read_project_id
 from .uploads import keep_files
 
 
@@ -37,7 +38,9 @@ def send(request: MemberRequest, conversation_id: uuid.UUID | None = None) -> Ht
             raise problem
         said = dict(form.cleaned_data)
         draft_id = said.pop("draft")
-        sent = _send(request.user, conversation, read_choice(request), **said)
+        sent = _send(
+            request.user, conversation, read_choice(request), read_project_id(request), **said
+        )
     except Refused as refused:
         return render_refusal(request, conversation, refused, kept)
     drafts.delete_draft(request.user, conversation, said["client_id"], draft_id)
@@ -53,6 +56,7 @@ def _send(
     person: Member,
     conversation: Conversation | None,
     assistant: AssistantChoice | None,
+    project: uuid.UUID | None,
     *,
     queue: str,
     mode: str,
@@ -67,6 +71,7 @@ def _send(
             "tools": tools,
             "is_temporary": temporary,
             "assistant": assistant,
+            "project": project,
         }
         return intake.receive(person, None, **begun, **said)
     return message_queue.send_or_queue(person, conversation, waits=bool(queue), **said)

@@ -30,9 +30,13 @@ from mcpconfig.values.results import make_storable
 
 from .assistant_start import list_carried, read_start_view
 from .conversations import Draft, build_sidebar_context, render_chat
+from .project_start import read_project_start
 from .uploads import keep_files
 
-CARRIED = ("chat", "client_id", "draft", "effort", "mode", "model", "temporary", "text", "tools")
+CARRIED = (
+    *("chat", "client_id", "draft", "effort", "mode", "model", "project", "temporary", "text"),
+    "tools",
+)
 # A message that is only the beginning of the name of a prompt.
 SLASH = re.compile(r"/([\w-]*)(?:(:)(\S*))?\s*")
 VALUE_PREFIX = "value-"
@@ -194,6 +198,7 @@ def read_draft(
         draft_id=request.POST.get("draft", ""),
         attachments=tuple(find_drafts(request, request.POST.getlist("attachments"))),
         start=None if request.POST.get("chat") else read_start_view(request, request.user, missing),
+        project=None if request.POST.get("chat") else read_project_start(request, request.user),
     )
 
 

@@ -3,11 +3,13 @@
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from django import forms
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from chatapp.conversations.bulk_actions import ACTIONS, change_chats, check_choice
@@ -18,7 +20,7 @@ from chatapp.conversations.search import (
     read_text,
     search_chats,
 )
-from chatapp.models import Conversation, Member, Message
+from chatapp.models import Conversation, Member, Message, Project
 from chatapp.people.refused import Refused
 from chatapp.rendering import page_values
 from chatapp.rendering.highlights import mark_words
@@ -31,6 +33,7 @@ NOTHING_LEFT = gettext_lazy("Nothing to change: these chats are gone or already 
 CHOSEN = {"": None, "no": False, "person": False, "yes": True, "program": True}
 SESSION_KEY = "bulk_action"
 MAX_PAGE_DIGITS = 6
+MAX_PROJECTS = 100
 SIDES = {
     Message.Role.USER: gettext_lazy("You"),
     Message.Role.ASSISTANT: gettext_lazy("Assistant"),
@@ -79,10 +82,25 @@ class SearchForm(forms.Form):
         ],
     )
 
+    project = forms.TypedChoiceField(
+        required=False, label=gettext_lazy("Project"), coerce=uuid.UUID, empty_value=None
+    )
+
+    def __init__(self, *args: Any, person: Member, **more: Any) -> None:
+        super().__init__(*args, **more)
+        projects = Project.filter_joined(person).values_list("pk", "name")[:MAX_PROJECTS]
+        listed = [(str(pk), name) for pk, name in projects]
+        # Without a project there is nothing to choose.
+        if listed:
+            self.fields["project"].choices = [("", _("Any project")), *listed]  # type: ignore[attr-defined]
+        else:
+            del self.fields["project"]
+
     @property
     def is_filtered(self) -> bool:
         """Whether a filter may be why nothing was found."""
-        return any(self.cleaned_data.get(name) for name in ("age", "archived", "begun"))
+        names = ("age", "archived", "begun", "project")
+        return any(self.cleaned_data.get(name) for name in names)
 
     def build_search(self, page: int) -> Search:
         given = self.cleaned_data
@@ -93,6 +111,7 @@ class SearchForm(forms.Form):
             is_of_program=CHOSEN[given["begun"]],
             role=given["side"],
             days=given["age"],
+            project=given.get("project"),
         )
 
 
@@ -134,7 +153,7 @@ def search(request: MemberRequest) -> HttpResponse:
 def _render_search(
     request: MemberRequest, problem: Refused | None = None, selected: Sequence[uuid.UUID] = ()
 ) -> HttpResponse:
-    form = SearchForm(request.GET)
+    form = SearchForm(request.GET, person=request.user)
     is_valid = form.is_valid()
     page = _read_page(request.GET.get("page", ""))
     found = search_chats(request.user, form.build_search(page)) if is_valid else None

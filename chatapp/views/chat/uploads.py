@@ -33,7 +33,7 @@ def keep_files(request: MemberRequest) -> tuple[list[Attachment], Refused | None
             return [], Refused(sentence, 429, error.wait_seconds)
     for file in received[: settings.MESSAGE_MAX_FILES]:
         try:
-            kept.append(keep_file(request.user, _read_upload(file)))
+            kept.append(keep_file(request.user, read_upload(file)))
         except Refused as refused:
             problems.append(refused.sentence)
     if len(received) > settings.MESSAGE_MAX_FILES:
@@ -52,7 +52,7 @@ def keep_files(request: MemberRequest) -> tuple[list[Attachment], Refused | None
     return kept, Refused(" ".join(problems)) if problems else None
 
 
-def _read_upload(file: Any) -> Upload:
+def read_upload(file: Any) -> Upload:
     return Upload(name=file.name or "", size=file.size or 0, data=file.read())
 
 

@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy
 
 from chatapp.conversations.variables import MAX_VARIABLES, list_variables
 from chatapp.forms import ListField, TypedField
-from chatapp.models import Assistant, Conversation, Member, SavedPrompt
+from chatapp.models import Assistant, Conversation, Member, Project, SavedPrompt
 from chatapp.models.conversations.conversation import MAX_INSTRUCTIONS_CHARACTERS
 from chatapp.models.presets.assistant import (
     DESCRIPTION_CHARACTERS,
@@ -98,9 +98,59 @@ class SharedForm(forms.Form):
         return self["who"].value() not in self.audiences
 
 
-class AssistantForm(SharedForm):
-    """An assistant. Services and models that its owner may not use can only be those that it had
-    before."""
+class StartForm(forms.Form):
+    """The model and the services of a saved way to start chats. Those that the person may not use
+    can only be those that it had before."""
+
+    model = forms.ChoiceField(required=False, label=gettext_lazy("Model"))
+    services = forms.ModelMultipleChoiceField(Service.objects.none(), required=False)
+
+    def limit_choices(self, person: Member, row: Assistant | Project | None) -> None:
+        self.person = person
+        self.kept_model = row.model if row else ""
+        usable = Q(pk__in=Service.objects.for_member(person).values("pk"))
+        kept = Q(pk__in=row.services.values("pk")) if row else Q(pk__in=())
+        services = Service.objects.filter(usable | kept).order_by("title", "name")
+        self.fields["services"].queryset = services  # type: ignore[attr-defined]
+        self.usable_services = set(services.filter(usable).values_list("pk", flat=True))
+        self.fields["model"].choices = self._list_models()  # type: ignore[attr-defined]
+        self.fields["model"].error_messages["invalid_choice"] = _(
+            "You can’t use this model. Choose another one."
+        )
+
+    def _list_models(self) -> list[Any]:
+        pick = build_model_pick(self.person, self.kept_model)
+        groups = [
+            (provider, [(each.id, each.label) for each in models])
+            for provider, models in pick.groups
+        ]
+        if self.kept_model and pick.offered is None:
+            # The list of a chat names the group after the chat.
+            groups[-1] = (str(NOT_LISTED), groups[-1][1])
+        return [("", OWN_CHOICE), *groups]
+
+    def clean_model(self) -> str:
+        model: str = self.cleaned_data["model"]
+        if model and model != self.kept_model:
+            try:
+                choose_model(model, self.person)
+            except ProviderError as error:
+                raise forms.ValidationError(error.message) from None
+        return model
+
+    @property
+    def service_lines(self) -> list[tuple[Service, bool, bool]]:
+        """Each service, whether it is chosen, and whether the person may use it."""
+        value = self["services"].value() or []
+        chosen = {str(getattr(each, "pk", each)) for each in value}
+        services = self.fields["services"].queryset  # type: ignore[attr-defined]
+        return [
+            (each, str(each.pk) in chosen, each.pk in self.usable_services) for each in services
+        ]
+
+
+class AssistantForm(StartForm, SharedForm):
+    """An assistant."""
 
     name = forms.CharField(max_length=NAME_CHARACTERS, label=gettext_lazy("Name"))
     description = forms.CharField(
@@ -109,7 +159,6 @@ class AssistantForm(SharedForm):
     instructions = build_limited_field(
         MAX_INSTRUCTIONS_CHARACTERS, required=False, label=gettext_lazy("Instructions")
     )
-    model = forms.ChoiceField(required=False, label=gettext_lazy("Model"))
     effort = forms.ChoiceField(
         required=False,
         choices=[(effort or DEFAULT_EFFORT, label) for effort, label in EFFORTS.items()],
@@ -124,7 +173,6 @@ class AssistantForm(SharedForm):
         ],
         widget=forms.RadioSelect,
     )
-    services = forms.ModelMultipleChoiceField(Service.objects.none(), required=False)
     starters = ListField(required=False)
 
     def __init__(
@@ -134,42 +182,13 @@ class AssistantForm(SharedForm):
         super().__init__(*args, person=person, shared=row, **more)
         self.row = row
         self.invalid_starter = 0
-        usable = Q(pk__in=Service.objects.for_member(person).values("pk"))
-        kept = Q(pk__in=row.services.values("pk")) if row else Q(pk__in=())
-        services = Service.objects.filter(usable | kept).order_by("title", "name")
-        self.fields["services"].queryset = services  # type: ignore[attr-defined]
-        self.usable_services = set(services.filter(usable).values_list("pk", flat=True))
-        self.fields["model"].choices = self._list_models()  # type: ignore[attr-defined]
-        self.fields["model"].error_messages["invalid_choice"] = _(
-            "You can’t use this model. Choose another one."
-        )
-
-    def _list_models(self) -> list[Any]:
-        kept = self.row.model if self.row else ""
-        pick = build_model_pick(self.person, kept)
-        groups = [
-            (provider, [(each.id, each.label) for each in models])
-            for provider, models in pick.groups
-        ]
-        if kept and pick.offered is None:
-            # The list of a chat names the group after the chat.
-            groups[-1] = (str(NOT_LISTED), groups[-1][1])
-        return [("", OWN_CHOICE), *groups]
+        self.limit_choices(person, row)
 
     def clean_name(self) -> str:
         return clean_required_line(self.cleaned_data["name"])
 
     def clean_description(self) -> str:
         return clean_line(self.cleaned_data["description"])
-
-    def clean_model(self) -> str:
-        model: str = self.cleaned_data["model"]
-        if model and (self.row is None or self.row.model != model):
-            try:
-                choose_model(model, self.person)
-            except ProviderError as error:
-                raise forms.ValidationError(error.message) from None
-        return model
 
     def clean_instructions(self) -> str:
         text: str = self.cleaned_data["instructions"]
@@ -204,16 +223,6 @@ class AssistantForm(SharedForm):
         """The starters of the form, and empty boxes for the others."""
         given = self.data.getlist("starters") if self.is_bound else self.initial["starters"]  # type: ignore[attr-defined]
         return [*given, *[""] * (MAX_STARTERS - len(given))]
-
-    @property
-    def service_lines(self) -> list[tuple[Service, bool, bool]]:
-        """Each service, whether it is chosen, and whether its owner may use it."""
-        value = self["services"].value() or []
-        chosen = {str(getattr(each, "pk", each)) for each in value}
-        services = self.fields["services"].queryset  # type: ignore[attr-defined]
-        return [
-            (each, str(each.pk) in chosen, each.pk in self.usable_services) for each in services
-        ]
 
     def save(self) -> Assistant:
         data, row = self.cleaned_data, self.row or Assistant(owner=self.person)

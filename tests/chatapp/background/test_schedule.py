@@ -15,7 +15,15 @@ from django_tasks.backends.dummy import DummyBackend
 from django_tasks_db.models import DBTaskResult
 
 from chatapp.background.schedule import RECURRING, enqueue_due
-from chatapp.models import JournalEvent, Member, PersonSignal, TaskSchedule, Turn
+from chatapp.models import (
+    JournalEvent,
+    Member,
+    PersonSignal,
+    Project,
+    ProjectFile,
+    TaskSchedule,
+    Turn,
+)
 from tests.turns.tabs import said
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -23,14 +31,18 @@ PROCESSES = 4
 ALWAYS = {
     *("prune_events", "prune_traces", "prune_results"),
     *("delete_expired_sessions", "log_lapsed_consents", "remove_deleted_chats"),
+    "read_left_files",
 }
 
 
 @pytest.fixture(autouse=True)
 def old_signal(owner: Member) -> PersonSignal:
-    """Something to prune."""
+    """Something to prune, and a file whose task was lost."""
     signal = PersonSignal.objects.create(person=owner)
     PersonSignal.objects.update(created_at="2026-01-01T00:00Z")
+    project = Project.objects.create(owner=owner, name="Checkout")
+    ProjectFile.objects.create(project=project, name="lost.pdf", size=1)
+    ProjectFile.objects.update(created_at="2026-01-01T00:00Z")
     return signal
 
 

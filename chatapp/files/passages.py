@@ -1,0 +1,136 @@
+"""The text of a file in passages: pieces of about a page's third that end where a paragraph does,
+each with its place in the file."""
+
+import csv
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from .kinds import TEXT
+
+MIN_CHARACTERS: Final = 1_000
+MAX_CHARACTERS: Final = 1_500
+# A heading begins another passage once the last one has this much.
+MIN_BEFORE_HEADING: Final = 400
+PLACE_CHARACTERS: Final = 200
+TABLES: Final = (".csv", ".tsv")
+
+PlaceKind = Literal["", "page", "row", "heading"]
+# The lines that our readers write above the pages and the like of a file that is no plain text.
+_MARK: Final = re.compile(r"\[([A-Z][a-z]+[: ][^\[\]\n]{1,200})\]")
+_PAGE: Final = re.compile(r"Page (\d+)")
+_HEADING: Final = re.compile(r"#{1,6}[ \t]+(\S.*?)[ \t]*#*")
+_BLANK_LINES: Final = re.compile(r"\n[ \t]*(?:\n[ \t]*)+")
+# Where a block that is too long is cut, the best first.
+_CUTS: Final = ("\n", ". ", " ")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passage:
+    """A piece of text. `place` is the number of a page or row, or a heading."""
+
+    text: str
+    place_kind: PlaceKind = ""
+    place: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Block:
+    """Text that is only cut if it is too long. `begins` says that a passage begins with it, and
+    `may_begin` that one does if the last one is long enough."""
+
+    text: str
+    place_kind: PlaceKind
+    place: str
+    begins: bool = False
+    may_begin: bool = False
+
+
+def split_passages(name: str, media_type: str, text: str) -> list[Passage]:
+    """Return the whole text in passages, in its order, without the space between them."""
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    if media_type == TEXT and name.lower().endswith(TABLES):
+        return [*_join(_list_records(text), "")]
+    return [*_join(_list_blocks(text, has_marks=media_type != TEXT), "\n\n")]
+
+
+def _list_blocks(text: str, *, has_marks: bool) -> Iterator[_Block]:
+    kind: PlaceKind = ""
+    place, begins = "", False
+    for paragraph in _BLANK_LINES.split(text):
+        line, _newline, rest = paragraph.strip("\n").partition("\n")
+        if has_marks and (mark := _MARK.fullmatch(line.strip())):
+            page = _PAGE.fullmatch(mark[1])
+            kind, place, begins = ("page", page[1], True) if page else ("heading", mark[1], True)
+            paragraph = rest
+        heading = None if has_marks else _HEADING.fullmatch(line.strip())
+        if heading:
+            kind, place = "heading", heading[1]
+        if paragraph.strip():
+            yield _Block(
+                text=paragraph.strip("\n").rstrip(),
+                place_kind=kind,
+                place=place[:PLACE_CHARACTERS],
+                begins=begins,
+                may_begin=heading is not None,
+            )
+            begins = False
+
+
+def _list_records(text: str) -> Iterator[_Block]:
+    """Yield the rows of a table. A row with line breaks in its cells is one block."""
+    lines = text.splitlines(keepends=True)
+    reader, end, rows = csv.reader(iter(lines)), 0, 0
+    try:
+        for rows, _cells in enumerate(reader, start=1):
+            record = "".join(lines[end : reader.line_num])
+            end = reader.line_num
+            yield _Block(text=record, place_kind="row", place=str(rows))
+    except csv.Error:  # such as a cell that is too long: the rest is taken line by line
+        for place, line in enumerate(lines[end:], start=rows + 1):
+            yield _Block(text=line, place_kind="row", place=str(place))
+
+
+def _join(blocks: Iterable[_Block], between: str) -> Iterator[Passage]:
+    first: _Block | None = None
+    pieces: list[str] = []
+    length = 0
+
+    def build() -> Iterator[Passage]:
+        text = between.join(pieces).strip("\n").rstrip()
+        if first is not None and text.strip():
+            yield Passage(text=text, place_kind=first.place_kind, place=first.place)
+
+    for block in blocks:
+        for number, piece in enumerate(_cut(block.text)):
+            is_new = number == 0 and (
+                block.begins or (block.may_begin and length >= MIN_BEFORE_HEADING)
+            )
+            is_full = length >= MIN_CHARACTERS or length + len(piece) > MAX_CHARACTERS
+            if pieces and (is_new or is_full):
+                yield from build()
+                first, pieces, length = None, [], 0
+            first = first or block
+            pieces.append(piece)
+            length += len(piece) + len(between)
+    yield from build()
+
+
+def _cut(text: str) -> Iterator[str]:
+    """Yield the text in pieces that are not too long."""
+    start = 0
+    while len(text) - start > MAX_CHARACTERS:
+        end = _find_cut(text, start)
+        yield text[start:end]
+        start = end
+    yield text[start:]
+
+
+def _find_cut(text: str, start: int) -> int:
+    most = start + MAX_CHARACTERS
+    for ending in _CUTS:
+        found = text.rfind(ending, start + MAX_CHARACTERS // 2, most)
+        if found >= 0:
+            return found + len(ending)
+    return most

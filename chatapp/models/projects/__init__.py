@@ -1,0 +1,1 @@
+"""Projects: what several people's chats share, who may use it, and the text of its files."""
