@@ -12,6 +12,7 @@ from django_tasks import task
 
 from chatapp.approvals.reminders import remind_due
 from chatapp.audit import anchors, change_entries
+from chatapp.context import file_storage
 from chatapp.conversations import chat_list
 from chatapp.models import JournalEvent, Step
 from chatapp.people import signals
@@ -76,6 +77,16 @@ def remove_deleted_chats() -> None:
     """Remove the chats that were deleted a while ago and that nobody can restore any more, and the
     temporary ones whose time is over."""
     chat_list.remove_old()
+
+
+@task
+def delete_unused_objects() -> None:
+    """Delete the objects of the file storage whose files were deleted."""
+    file_storage.delete_unused()
+
+
+def has_unused_objects() -> bool:
+    return file_storage.find_unused().exists()
 
 
 @task
