@@ -4,6 +4,7 @@ import base64
 import secrets
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 from csp.constants import NONE, SELF
 
@@ -215,7 +216,7 @@ STATICFILES_FINDERS = [
     "django.contrib.staticfiles.finders.AppDirectoriesFinder",
     "chatapp.server.static_files.BundleFinder",
 ]
-STORAGES = {
+STORAGES: dict[str, dict[str, Any]] = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
 }
@@ -281,10 +282,10 @@ if env.str("S3_BUCKET", default=""):
             "location": env.str("S3_PREFIX", default=""),
             "addressing_style": env.str("S3_ADDRESSING", default="auto"),
             "object_parameters": env.json("S3_PARAMETERS", default={}),
-            "default_acl": None,
-            "file_overwrite": True,
         },
     }
+if FILE_STORAGE not in {"database", *STORAGES} - {"default", "staticfiles"}:
+    raise make_error("FILE_STORAGE", "database, folder or s3 (which needs S3_BUCKET)")
 
 # --- bounds of connections and requests, for one server process ------------------------------
 CONNECTIONS_MAX = env.int("CONNECTIONS_MAX", default=2_000)

@@ -36,7 +36,8 @@ LATE_IMPORTS = {
 KNOWN_TO = {
     "anthropic": ["chatapp/providers/anthropic/client.py"],
     "boto3": ["chatapp/providers/bedrock/client.py"],
-    "botocore": ["chatapp/providers/bedrock/client.py"],
+    "botocore": ["chatapp/providers/bedrock/client.py", "chatapp/server/object_storage.py"],
+    "storages": ["chatapp/server/object_storage.py"],
     "google": ["chatapp/providers/google/client.py"],
     "openai": ["chatapp/providers/openai/client.py"],
     "mcp": ["mcpconfig/", "chatapp/demo/notebook.py", "chatapp/api/mcp_server.py"],

@@ -34,9 +34,9 @@ class Slides:
             for shape in slide.shapes:
                 if title is None or shape.shape_id != title.shape_id:
                     yield from filter(None, _iterate_texts(shape))
-            if slide.has_notes_slide and (frame := slide.notes_slide.notes_text_frame):
-                if notes := frame.text.strip():
-                    yield f"Notes: {notes}"
+            frame = slide.notes_slide.notes_text_frame if slide.has_notes_slide else None
+            if frame is not None and frame.text.strip():
+                yield f"Notes: {frame.text.strip()}"
 
 
 def _iterate_texts(shape: Any) -> Iterator[str]:

@@ -10,7 +10,7 @@ READ_SECONDS = 20
 ATTEMPTS = 2
 
 
-class BoundedS3Storage(S3Storage):
+class BoundedS3Storage(S3Storage):  # type: ignore[misc]  # the library has no types
     def __init__(self, **settings: Any) -> None:
         addressing = settings.pop("addressing_style", "auto")
         config = Config(

@@ -15,13 +15,13 @@ from django_tasks.backends.dummy import DummyBackend
 from django_tasks_db.models import DBTaskResult
 
 from chatapp.background.schedule import RECURRING, enqueue_due
-from chatapp.models import JournalEvent, Member, PersonSignal, TaskSchedule, Turn
+from chatapp.models import JournalEvent, Member, PersonSignal, StoredObject, TaskSchedule, Turn
 from tests.turns.tabs import said
 
 pytestmark = pytest.mark.django_db(transaction=True)
 PROCESSES = 4
 ALWAYS = {
-    *("prune_events", "prune_traces", "prune_results"),
+    *("prune_events", "prune_traces", "prune_results", "delete_unused_objects"),
     *("delete_expired_sessions", "log_lapsed_consents", "remove_deleted_chats"),
 }
 
@@ -31,6 +31,8 @@ def old_signal(owner: Member) -> PersonSignal:
     """Something to prune."""
     signal = PersonSignal.objects.create(person=owner)
     PersonSignal.objects.update(created_at="2026-01-01T00:00Z")
+    StoredObject.objects.create(name="unused", storage="folder")
+    StoredObject.objects.update(created_at="2026-01-01T00:00Z")
     return signal
 
 
