@@ -131,6 +131,7 @@ TEMPLATES = [
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
                 "chatapp.views.access.add_live_address",
+                "chatapp.views.chat.uploads.add_file_limits",
             ],
         },
     }

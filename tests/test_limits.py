@@ -21,6 +21,7 @@ APP_FRAME, APP_FRAME_BYTES = "static/js/app_frame.js", 6 * 1024
 LAZY_MODULES = {
     "static/js/chart.js",
     "static/js/copy.js",
+    "static/js/files.js",
     "static/js/lightbox.js",
     "static/js/palette.js",
     "static/js/quote.js",

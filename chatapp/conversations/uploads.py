@@ -12,7 +12,7 @@ from typing import Literal
 from django.conf import settings
 from django.db import transaction
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, ngettext
 
 from chatapp.context.attachments import NAME_CHARACTERS, delete_old_drafts, format_size
 from chatapp.context.file_storage import store_bytes
@@ -25,10 +25,11 @@ from chatapp.server.runtime import current_runtime
 from mcpconfig.values.results import make_storable
 
 MAX_TEXT_CHARACTERS = 64_000
-NO_MODEL = gettext_lazy(
-    "%(name)s: unsupported file type. You can attach images (PNG, JPEG, GIF, WebP), PDF, Word "
-    "(DOCX), Excel (XLSX), PowerPoint (PPTX) and text files."
+KINDS = gettext_lazy(
+    "You can attach images (PNG, JPEG, GIF, WebP), PDF, Word (DOCX), Excel (XLSX), PowerPoint "
+    "(PPTX) and text files."
 )
+NO_MODEL = gettext_lazy("%(name)s: unsupported file type. %(kinds)s")
 ENCRYPTED = gettext_lazy(
     "%(name)s: the file has a password. Save it without a password, then attach it again."
 )
@@ -74,6 +75,20 @@ class Examined:
     name: str
     upload: Upload
     content: Content
+
+
+def describe_limits() -> str:
+    """Return sentences about the kinds, the sizes and the number of files."""
+    limits = ngettext(
+        "Up to %(size)s, %(count)d in a message.",
+        "Up to %(size)s each, %(count)d in a message, %(total)s together.",
+        settings.MESSAGE_MAX_FILES,
+    ) % {
+        "size": format_size(settings.FILE_MAX_BYTES),
+        "count": settings.MESSAGE_MAX_FILES,
+        "total": format_size(settings.MESSAGE_MAX_BYTES),
+    }
+    return f"{KINDS} {limits}"
 
 
 def keep_file(person: Member, upload: Upload) -> Attachment:
@@ -188,7 +203,7 @@ def _content_of(name: str, data: bytes) -> Content:
             return Content(media_type=TEXT, words=text[:MAX_TEXT_CHARACTERS], characters=len(text))
         case "other_encoding":
             raise Refused(NO_UTF8 % {"name": name})
-    raise Refused(NO_MODEL % {"name": name})
+    raise Refused(NO_MODEL % {"name": name, "kinds": KINDS})
 
 
 def _read_content(kind: Literal["pdf", "package"], name: str, data: bytes) -> Content:

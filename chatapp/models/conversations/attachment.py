@@ -71,6 +71,12 @@ class Attachment(models.Model):
         return self.is_own_file and is_read_as_text(self.mime_type)
 
     @property
+    def is_pasted(self) -> bool:
+        """Whether it was a long text in the message box, which still fits into a message."""
+        is_named = self.name == gettext("Pasted text.txt")
+        return self.is_own_file and is_named and self.size <= settings.MESSAGE_MAX_CHARACTERS
+
+    @property
     def origin(self) -> str:
         """Where it is from, or its type, as a short label."""
         return self.service_name or LABELS.get(self.mime_type, gettext("Text"))
