@@ -52,8 +52,8 @@ const onOpen = (begin) => (addEventListener("opened", begin), begin());
       if (given) use(byId("drop"), event, given);
     };
     form.addEventListener("htmx:before:request", () => { sent = text.value; });
-    form.addEventListener("htmx:after:request", ({ detail: { ctx } }) => {
-      if (ctx.response.raw.ok) text.value = text.value.replace(sent, "");
+    form.addEventListener("htmx:after:request", ({ target, detail: { ctx } }) => {
+      if (target === form && ctx.response.raw.ok) text.value = text.value.replace(sent, "");
     });
     text.selectionStart = 1e9;
     if (matchMedia("(hover: hover)").matches && !location.hash) text.focus();

@@ -1,4 +1,4 @@
-// Adds dropped or pasted files; a pasted text can go back into the message.
+// Adds dropped or pasted files, and takes a paste back.
 const add = (files) => {
   const input = byId("files");
   input.files = files;
@@ -14,16 +14,16 @@ const undo = async (button) => {
   button.closest("li").remove();
 };
 
-export default (at, { type }, given) => {
+export default (at, { type, target }, given) => {
   if (type === "click") return undo(at);
   if (given) {
     const made = new DataTransfer();
     if (given.big) made.items.add(new File([given], at.dataset.named));
     return add(given.big ? made.files : given);
   }
-  at.hidden = false;
+  at.hidden &&= target === at;
   at.ondragover = (event) => event.preventDefault();
-  at.ondragleave = at.ondrop = (event) => {
+  at.onpointermove = at.ondragleave = at.ondrop = (event) => {
     event.preventDefault();
     at.hidden = true;
     if (event.type === "drop") add(event.dataTransfer.files);

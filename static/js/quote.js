@@ -1,5 +1,5 @@
 // Quotes selected text in the message box.
-const EDGE = 8, GAP = matchMedia("(pointer: coarse)").matches ? 28 : EDGE; // below a finger's handles
+const EDGE = 8, GAP = matchMedia("(pointer: coarse)").matches ? 28 : EDGE;
 let button;
 
 // The selection in each text of one message.
@@ -35,7 +35,7 @@ const show = () => {
   button.style.translate = `${x - own.left}px ${y - own.top}px`;
 };
 
-// Not in the way of a pointer that still selects.
+// Not below a pointer that still selects.
 const follow = () => {
   if (!find(":active")) return show();
   button.hidden = true;
