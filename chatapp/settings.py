@@ -4,6 +4,7 @@ import base64
 import secrets
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 from csp.constants import NONE, SELF
 
@@ -130,6 +131,7 @@ TEMPLATES = [
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
                 "chatapp.views.access.add_live_address",
+                "chatapp.views.chat.uploads.add_file_limits",
             ],
         },
     }
@@ -215,7 +217,7 @@ STATICFILES_FINDERS = [
     "django.contrib.staticfiles.finders.AppDirectoriesFinder",
     "chatapp.server.static_files.BundleFinder",
 ]
-STORAGES = {
+STORAGES: dict[str, dict[str, Any]] = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
 }
@@ -256,8 +258,35 @@ MESSAGE_MAX_BYTES = env.int("MESSAGE_MAX_BYTES", default=50_000_000)
 DRAFTS_MAX_BYTES = env.int("DRAFTS_MAX_BYTES", default=200_000_000)
 REQUEST_MAX_BYTES = env.int("REQUEST_MAX_BYTES", default=100_000_000)
 PDF_MAX_PAGES = env.int("PDF_MAX_PAGES", default=100)
-PDF_SECONDS = env.float("PDF_SECONDS", default=20)
+# PDF_SECONDS was its name while only PDF files were read.
+FILE_READ_SECONDS = env.float("FILE_READ_SECONDS", default=env.float("PDF_SECONDS", default=20))
 FILE_UPLOAD_HANDLERS = ["chatapp.views.chat.uploads.BoundedUpload"]
+# Where new files are stored: "database", "folder" or "s3". Files stay readable where they are.
+FILE_STORAGE = env.str("FILE_STORAGE", default="database")
+STORAGES["folder"] = {
+    "BACKEND": "django.core.files.storage.FileSystemStorage",
+    "OPTIONS": {
+        "location": env.str("FILE_FOLDER", default=str(VAR_DIR / "files")),
+        "file_permissions_mode": 0o600,
+        "directory_permissions_mode": 0o700,
+    },
+}
+if env.str("S3_BUCKET", default=""):
+    STORAGES["s3"] = {
+        "BACKEND": "chatapp.server.object_storage.BoundedS3Storage",
+        "OPTIONS": {
+            "bucket_name": env.str("S3_BUCKET"),
+            "endpoint_url": env.str("S3_ENDPOINT", default="") or None,
+            "region_name": env.str("S3_REGION", default="") or None,
+            "access_key": env.str("S3_ACCESS_KEY", default="") or None,
+            "secret_key": env.str("S3_SECRET_KEY", default="") or None,
+            "location": env.str("S3_PREFIX", default=""),
+            "addressing_style": env.str("S3_ADDRESSING", default="auto"),
+            "object_parameters": env.json("S3_PARAMETERS", default={}),
+        },
+    }
+if FILE_STORAGE not in {"database", *STORAGES} - {"default", "staticfiles"}:
+    raise make_error("FILE_STORAGE", "database, folder or s3 (which needs S3_BUCKET)")
 
 # --- bounds of connections and requests, for one server process ------------------------------
 CONNECTIONS_MAX = env.int("CONNECTIONS_MAX", default=2_000)

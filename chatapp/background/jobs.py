@@ -13,6 +13,7 @@ from django_tasks import task
 
 from chatapp.approvals.reminders import remind_due
 from chatapp.audit import anchors, change_entries
+from chatapp.context import file_storage
 from chatapp.conversations import chat_list
 from chatapp.journal.db_retry import DATABASE_AWAY
 from chatapp.models import JournalEvent, Step
@@ -106,6 +107,16 @@ def read_left_files() -> None:
 
 def has_left_files() -> bool:
     return project_files.filter_left().exists()
+
+
+@task
+def delete_unused_objects() -> None:
+    """Delete the objects of the file storage whose files were deleted."""
+    file_storage.delete_unused()
+
+
+def has_unused_objects() -> bool:
+    return file_storage.find_unused().exists()
 
 
 @task

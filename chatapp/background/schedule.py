@@ -53,6 +53,9 @@ RECURRING = (
     Recurring(task=jobs.prune_events, seconds=lambda: 60, has_work=jobs.has_old_events),
     Recurring(task=jobs.remove_deleted_chats, seconds=lambda: 3_600),
     Recurring(task=jobs.read_left_files, seconds=lambda: 60, has_work=jobs.has_left_files),
+    Recurring(
+        task=jobs.delete_unused_objects, seconds=lambda: 600, has_work=jobs.has_unused_objects
+    ),
     Recurring(task=jobs.prune_traces, seconds=lambda: 3_600),
     Recurring(task=jobs.delete_expired_sessions, seconds=lambda: 3_600),
     Recurring(task=jobs.log_lapsed_consents, seconds=lambda: 3_600),

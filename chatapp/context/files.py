@@ -6,9 +6,10 @@ The newest files are sent, as many as one request holds. The others are named wi
 
 import base64
 import binascii
+import contextlib
 import json
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,7 @@ from chatapp.models import Attachment, File, Part
 from chatapp.providers.request import Media
 from chatapp.rendering.results import count_bytes, detect_shown_type
 
+from .file_storage import FileMissing, StorageUnavailable, read_bytes
 from .withheld_results import is_visible_to_model
 
 MAX_FILES = 20
@@ -49,14 +51,15 @@ class ModelFiles:
         self._found = found
         self._kept = _choose_newest(found)
         chosen = {each.file for each in self._kept if each.file is not None}
-        rows = File.objects.filter(pk__in=chosen).values_list("pk", "data") if chosen else ()
-        self._data = {pk: base64.b64encode(data).decode() for pk, data in rows}
+        self._data = _read_own_files(chosen) if chosen else {}
+        self._missing = chosen - set(self._data)
 
     def list_media(self, part: Part) -> tuple[Media, ...]:
         return tuple(
             Media(
                 media_type=each.media_type,
                 base64=self._bytes_of(each) if each in self._kept else "",
+                is_missing=each.file in self._missing,
                 name=each.name,
                 words=each.words,
                 pages=each.pages,
@@ -66,7 +69,16 @@ class ModelFiles:
         )
 
     def _bytes_of(self, each: ModelFile) -> str:
-        return each.base64 if each.file is None else self._data[each.file]
+        return each.base64 if each.file is None else self._data.get(each.file, "")
+
+
+def _read_own_files(chosen: Collection[uuid.UUID]) -> dict[uuid.UUID, str]:
+    """Return the bytes of these files in base64, without those that their storage does not give."""
+    found: dict[uuid.UUID, str] = {}
+    for file in File.objects.filter(pk__in=chosen).select_related("stored").iterator(1):
+        with contextlib.suppress(FileMissing, StorageUnavailable):
+            found[file.pk] = base64.b64encode(read_bytes(file)).decode()
+    return found
 
 
 def _choose_newest(found: Sequence[ModelFile]) -> list[ModelFile]:
@@ -105,7 +117,7 @@ def _list_attached(part: Part) -> Iterator[ModelFile]:
     attachment = part.attachment
     for contents in attachment.contents:
         yield from _read_encoded(part, contents.get("blob"), attachment.name)
-    if attachment.is_own_file and not attachment.mime_type.startswith("text/"):
+    if attachment.is_own_file and not attachment.is_read_as_text:
         yield ModelFile(
             part=part.pk,
             media_type=attachment.mime_type,
@@ -140,7 +152,7 @@ def render_attachment(attachment: Attachment) -> str:
     the bytes are sent separately."""
     if not attachment.is_own_file:
         return _render_resource(attachment)
-    if attachment.mime_type.startswith("text/"):
+    if attachment.is_read_as_text:
         return render_own_file(attachment)
     return f"[The person attached a file: {_render_facts(attachment)}]"
 

@@ -102,6 +102,7 @@ def _replace_media(item: HistoryItem, unseen: list[Media]) -> HistoryItem:
     told = [item.text]
     for each in unseen:
         why = "this model cannot take it" if each.base64 else "the request has no room for it"
+        why = "its storage does not have it" if each.is_missing else why
         told.append(f"[Left out, because {why}: {_quote_name(each)}]")
         told += [each.words] if each.words else []
     kept = tuple(each for each in item.media if each not in unseen)
@@ -117,7 +118,9 @@ def _drop_picture(part: AssistantPart, unseen: list[Media]) -> AssistantPart:
 
 def _explain(abilities: Abilities, media: Media) -> str:
     most = abilities.most(media.media_type)
-    if most and not media.base64:
+    if media.is_missing:
+        reason = _("It is missing from the file storage.")
+    elif most and not media.base64:
         reason = _("Newer files used the available space.")
     elif most and media.is_picture:
         reason = _("It accepts images of up to %(size)s.") % {"size": format_size(most)}

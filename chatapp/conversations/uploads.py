@@ -7,15 +7,17 @@ import uuid
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Literal
 
 from django.conf import settings
 from django.db import transaction
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, ngettext
 
 from chatapp.context.attachments import NAME_CHARACTERS, delete_old_drafts, format_size
+from chatapp.context.file_storage import store_bytes
 from chatapp.files.kinds import TEXT, decode_text, detect_kind, detect_model_type
-from chatapp.files.pdf import Unreadable, read_pdf
+from chatapp.files.reader import Unreadable, read_file
 from chatapp.models import AccessToken, Attachment, File, Member
 from chatapp.people.refused import Refused
 from chatapp.server.languages import carry_language
@@ -23,10 +25,19 @@ from chatapp.server.runtime import current_runtime
 from mcpconfig.values.results import make_storable
 
 MAX_TEXT_CHARACTERS = 64_000
-NO_MODEL = gettext_lazy(
-    "%(name)s: unsupported file type. "
-    "You can attach images (PNG, JPEG, GIF, WebP), PDF and text files."
+KINDS = gettext_lazy(
+    "You can attach images (PNG, JPEG, GIF, WebP), PDF, Word (DOCX), Excel (XLSX), PowerPoint "
+    "(PPTX) and text files."
 )
+NO_MODEL = gettext_lazy("%(name)s: unsupported file type. %(kinds)s")
+ENCRYPTED = gettext_lazy(
+    "%(name)s: the file has a password. Save it without a password, then attach it again."
+)
+OLD_OFFICE = gettext_lazy(
+    "%(name)s: files of old office programs (DOC, XLS, PPT) cannot be read. Save it as DOCX, XLSX "
+    "or PPTX, then attach it again."
+)
+RTF = gettext_lazy("%(name)s: RTF files cannot be read. Save it as DOCX, then attach it again.")
 NO_UTF8 = gettext_lazy("%(name)s: not UTF-8 text. Save it as UTF-8, then attach it again.")
 
 # Files of programs are examined in threads of their own, so a slow one delays no turn.
@@ -54,6 +65,7 @@ class Content:
     words: str = ""
     characters: int = 0
     pages: int = 0
+    rows: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +75,20 @@ class Examined:
     name: str
     upload: Upload
     content: Content
+
+
+def describe_limits() -> str:
+    """Return sentences about the kinds, the sizes and the number of files."""
+    limits = ngettext(
+        "Up to %(size)s, %(count)d in a message.",
+        "Up to %(size)s each, %(count)d in a message, %(total)s together.",
+        settings.MESSAGE_MAX_FILES,
+    ) % {
+        "size": format_size(settings.FILE_MAX_BYTES),
+        "count": settings.MESSAGE_MAX_FILES,
+        "total": format_size(settings.MESSAGE_MAX_BYTES),
+    }
+    return f"{KINDS} {limits}"
 
 
 def keep_file(person: Member, upload: Upload) -> Attachment:
@@ -83,6 +109,7 @@ def keep_examined(person: Member, file: Examined) -> Attachment:
     """Store an examined file as a draft of this person."""
     upload, found = file.upload, file.content
     delete_old_drafts(person, upload.size)
+    stored = store_bytes(upload.data)
     with transaction.atomic():
         kept = Attachment.objects.create(
             owner=person,
@@ -94,10 +121,12 @@ def keep_examined(person: Member, file: Examined) -> Attachment:
         )
         File.objects.create(
             attachment=kept,
-            data=upload.data,
+            data=b"" if stored else upload.data,
+            stored=stored,
             words=found.words,
             characters=found.characters,
             pages=found.pages,
+            rows=found.rows,
         )
     return kept
 
@@ -158,28 +187,38 @@ def check_size(name: str, upload: Upload) -> None:
 
 
 def _content_of(name: str, data: bytes, most: int) -> Content:
-    match detect_kind(data):
+    kind = detect_kind(data)
+    match kind:
         case "picture":
             return Content(media_type=detect_model_type(data))
-        case "pdf":
-            return _pdf(name, data, most)
+        case "pdf" | "package":
+            return _read_content(kind, name, data, most)
+        case "encrypted":
+            raise Refused(ENCRYPTED % {"name": name})
+        case "old_office":
+            raise Refused(OLD_OFFICE % {"name": name})
+        case "rtf":
+            raise Refused(RTF % {"name": name})
         case "text":
             text = decode_text(data) or ""
             return Content(media_type=TEXT, words=text[:most], characters=len(text))
         case "other_encoding":
             raise Refused(NO_UTF8 % {"name": name})
-    raise Refused(NO_MODEL % {"name": name})
+    raise Refused(NO_MODEL % {"name": name, "kinds": KINDS})
 
 
-def _pdf(name: str, data: bytes, most: int) -> Content:
+def _read_content(
+    kind: Literal["pdf", "package"], name: str, data: bytes, most: int
+) -> Content:
     try:
-        found = read_pdf(data, most)
+        found = read_file(kind, data, most)
     except Unreadable as problem:
         raise Refused(_("%(name)s: %(problem)s") % {"name": name, "problem": problem}) from None
     words = make_storable(found.words)
     return Content(
-        media_type=detect_model_type(data),
+        media_type=found.media_type,
         words=words,
         characters=len(words) + found.was_cut,
         pages=found.pages,
+        rows=found.rows,
     )

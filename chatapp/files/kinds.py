@@ -1,15 +1,33 @@
-"""The kind of a file, recognised by its bytes: the few kinds that models take, and why another
-is refused."""
+"""The kinds of files that people can attach: recognised by their bytes, with their labels."""
 
 import base64
 import binascii
 import re
 from typing import Final, Literal
 
-Kind = Literal["picture", "pdf", "text", "other_encoding", "other"]
+Kind = Literal[
+    "picture", "pdf", "package", "text", "encrypted", "old_office", "rtf", "other_encoding", "other"
+]
 
 PDF: Final = "application/pdf"
 TEXT: Final = "text/plain"
+_OPEN_XML: Final = "application/vnd.openxmlformats-officedocument."
+DOCX: Final = f"{_OPEN_XML}wordprocessingml.document"
+XLSX: Final = f"{_OPEN_XML}spreadsheetml.sheet"
+PPTX: Final = f"{_OPEN_XML}presentationml.presentation"
+# No provider of ours reads these: the model receives their text.
+OFFICE: Final = (DOCX, XLSX, PPTX)
+LABELS: Final = {
+    PDF: "PDF",
+    DOCX: "Word",
+    XLSX: "Excel",
+    PPTX: "PowerPoint",
+    "image/png": "PNG",
+    "image/jpeg": "JPEG",
+    "image/gif": "GIF",
+    "image/webp": "WebP",
+}
+
 HEAD_BYTES: Final = 64
 _HEAD_CHARACTERS: Final = HEAD_BYTES // 3 * 4
 SAMPLE_BYTES: Final = 4096
@@ -22,6 +40,11 @@ PICTURES: Final = (
 )
 _WIDE: Final = (b"\xff\xfe", b"\xfe\xff")
 _CONTROLS: Final = bytes({*range(32), 127} - {*b"\t\n\v\f\r\x1b"})
+_ZIP: Final = (b"PK\x03\x04", b"PK\x05\x06")
+_RTF: Final = b"{\\rtf"
+_COMPOUND: Final = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+# The part of a compound file that has an office file with a password.
+_ENCRYPTED_PART: Final = "EncryptedPackage".encode("utf-16-le")
 
 
 def detect_model_type(data: bytes) -> str:
@@ -43,12 +66,24 @@ def detect_encoded_type(base64_text: object) -> str:
 
 
 def detect_kind(data: bytes) -> Kind:
+    """Return the kind. A package is a ZIP archive: only its reader finds out what is inside."""
     found = detect_model_type(data)
     if found:
         return "pdf" if found == PDF else "picture"
+    if data.startswith(_ZIP):
+        return "package"
+    if data.startswith(_COMPOUND):
+        return "encrypted" if _ENCRYPTED_PART in data else "old_office"
+    if data.startswith(_RTF):
+        return "rtf"
     if decode_text(data) is not None:
         return "text"
     return "other_encoding" if _looks_written(data[:SAMPLE_BYTES]) else "other"
+
+
+def is_read_as_text(media_type: str) -> bool:
+    """Return whether models receive the text of such a file and not its bytes."""
+    return media_type.startswith("text/") or media_type in OFFICE
 
 
 def decode_text(data: bytes) -> str | None:

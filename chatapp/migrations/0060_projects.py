@@ -19,7 +19,7 @@ def remove(apps, schema_editor):
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('chatapp', '0058_shared_outcomes'),
+        ('chatapp', '0059_preferred_model'),
         ('mcpconfig', '0017_free_destinations'),
     ]
 

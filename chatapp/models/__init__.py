@@ -6,7 +6,7 @@ from chatapp.models.turns.tool_call import Approval, Permit, RemoteTask, Review,
 
 from .conversations.answer_feedback import AnswerFeedback
 from .conversations.app import App, AppContents
-from .conversations.attachment import Attachment, File
+from .conversations.attachment import Attachment, File, StoredObject
 from .conversations.conversation import Conversation, Message, Part
 from .conversations.guidance import Guidance
 from .conversations.memory import Memory
@@ -83,6 +83,7 @@ __all__ = [
     "SignInLink",
     "StandIn",
     "Step",
+    "StoredObject",
     "Summary",
     "TaskSchedule",
     "ToolCall",

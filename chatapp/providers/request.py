@@ -44,8 +44,8 @@ class Media:
     """A picture, a PDF or a text file. `media_type` was read from its bytes.
 
     `words` can stand for a file that a model cannot take. `pages` is the number of pages of a PDF,
-    if it is known. A file that did not fit into the request has no bytes, and is not passed to a
-    provider.
+    if it is known. A file that did not fit into the request or is missing from its storage has no
+    bytes, and is not passed to a provider.
     """
 
     media_type: str
@@ -53,6 +53,7 @@ class Media:
     name: str = ""
     words: str = ""
     pages: int | None = None
+    is_missing: bool = False
 
     @property
     def is_picture(self) -> bool:

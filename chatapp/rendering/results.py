@@ -16,12 +16,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import urlencode
 
+from django.contrib.humanize.templatetags.humanize import intcomma
 from django.template.defaultfilters import filesizeformat
 from django.urls import reverse
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, ngettext
 
+from chatapp.files.kinds import PDF, PPTX, TEXT, XLSX
 from chatapp.models import Attachment, ToolCall, Trial
 from chatapp.models.conversations.copied_call import CopiedCall
 from chatapp.rendering import page_values
@@ -321,6 +323,39 @@ def build_attachment_pieces(attachment: Attachment) -> list[Piece]:
     return [_build_resource_piece(index, each, place) for index, each in enumerate(contents)]
 
 
+def list_file_facts(attachment: Attachment) -> list[str]:
+    """Return sentences about a person's own file and what a model receives of it."""
+    if not attachment.is_own_file:
+        return []
+    file = attachment.file
+    facts = [_count_pages(attachment.mime_type, file.pages)] if file.pages else []
+    if file.rows:
+        read = ngettext("%(count)s row read", "%(count)s rows read", file.rows)
+        facts.append(read % {"count": intcomma(file.rows)})
+    if attachment.is_picture:
+        return [_("Models that accept images receive this image.")]
+    if not file.words:
+        return [*facts, _("The file has no text that can be read.")]
+    sentence = _("The model receives its text.")
+    if attachment.mime_type == PDF:
+        sentence = _("Models that accept PDF files receive the PDF. Others receive its text.")
+    facts.append(sentence)
+    if file.characters > len(file.words):
+        cut = _("The text was cut after %(count)s characters.")
+        facts.append(cut % {"count": intcomma(len(file.words))})
+    return facts
+
+
+def _count_pages(media_type: str, count: int) -> str:
+    if media_type == XLSX:
+        text = ngettext("%(count)s sheet", "%(count)s sheets", count)
+    elif media_type == PPTX:
+        text = ngettext("%(count)s slide", "%(count)s slides", count)
+    else:
+        text = ngettext("%(count)s page", "%(count)s pages", count)
+    return text % {"count": intcomma(count)}
+
+
 def _build_own_file_piece(attachment: Attachment, place: Place) -> Piece:
     """A picture or text is shown; every file can be saved."""
     facts = f"{attachment.name} · {attachment.origin} · {_format_size(attachment.size)}"
@@ -331,7 +366,8 @@ def _build_own_file_piece(attachment: Attachment, place: Place) -> Piece:
         return _build_file_piece(
             0, " · ".join([facts, _("no text found")]), place, place.bytes_at(0)
         )
-    label = _("Text of %(name)s") % {"name": attachment.name} if file.pages else attachment.name
+    is_plain = attachment.mime_type == TEXT
+    label = attachment.name if is_plain else _("Text of %(name)s") % {"name": attachment.name}
     piece = _build_text_piece(label, file.words, f"{place.element_id}-0")
     left_out = piece.left_out + file.characters - len(file.words)
     return replace(piece, address=place.bytes_at(0), left_out=left_out)

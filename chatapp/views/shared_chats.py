@@ -98,7 +98,11 @@ def shared_file(request: HttpRequest, token: str, attachment_id: uuid.UUID) -> H
     link = openings.find_link(_get_person(request), token)
     found = snapshots.find_file(link, attachment_id)
     save = "save" in request.GET
-    return build_file_response(found, save=save) if found.is_own_file else _build_resource(found)
+    return (
+        build_file_response(request, found, save=save)
+        if found.is_own_file
+        else _build_resource(found)
+    )
 
 
 @for_members("GET", "HEAD", "POST")

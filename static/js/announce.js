@@ -1,10 +1,10 @@
 // Announces changes, reports failed requests.
-const announcements = () => document.querySelector("[data-announcements]");
+const announcements = () => find("[data-announcements]");
 const tell = (words = announcements().dataset.unreachable) => {
   document.querySelectorAll("[data-announcements], #composer-notice").forEach((place) => place.replaceChildren(words));
 };
 (() => {
-  document.addEventListener("painted", ({ target }) => {
+  addEventListener("painted", ({ target }) => {
     const { title } = target.dataset;
     if (title != null) document.title = document.title.replace(/^(\(\d+\) )?/, title);
     const said = target.matches("[data-say]") ? target : target.querySelector("[data-say]");

@@ -1,7 +1,10 @@
-const onOpen = (begin) => (document.addEventListener("opened", begin), begin());
+const find = (what) => document.querySelector(what);
+const byId = (id) => document.getElementById(id);
+const fire = (at, name) => at.dispatchEvent(new Event(name, { bubbles: true }));
+const onOpen = (begin) => (addEventListener("opened", begin), begin());
 // The message box: Enter sends, arrows choose a suggestion.
 (() => {
-  const picker = () => document.getElementById("picker");
+  const picker = () => byId("picker");
   let form, text, mention, sent = "";
 
   const word = () => text.value.slice(0, text.selectionEnd).match(/(?<!\S)@\S*$/)?.[0] || "";
@@ -15,7 +18,7 @@ const onOpen = (begin) => (document.addEventListener("opened", begin), begin());
     mention.value = word();
     if (before || mention.value || /^(\/|$)/.test(text.value)) htmx.trigger(picker(), "typed");
   };
-  document.addEventListener("keydown", (event) => {
+  addEventListener("keydown", (event) => {
     if (!form) return;
     const { key } = event, offers = [text, ...picker().querySelectorAll(`[data-typed="${CSS.escape(word())}"] .btn`)];
     const at = offers.indexOf(event.target), step = { ArrowDown: 1, ArrowUp: -1 }[key];
@@ -28,7 +31,7 @@ const onOpen = (begin) => (document.addEventListener("opened", begin), begin());
     event.preventDefault();
   });
 
-  document.addEventListener("click", (event) => {
+  addEventListener("click", (event) => {
     const { fill, at, named } = event.target.closest("[data-fill]")?.dataset || {};
     if (fill == null) return;
     event.preventDefault();
@@ -38,13 +41,19 @@ const onOpen = (begin) => (document.addEventListener("opened", begin), begin());
   });
 
   onOpen(() => {
-    form = document.querySelector("[data-composer]");
+    form = find("[data-composer]");
     if (!form) return;
     ({ text, mention } = form.elements);
     text.oninput = read;
+    // A long text becomes a file.
+    text.onpaste = (event) => {
+      const data = event.clipboardData, words = data.getData("text");
+      const given = words[1e4] ? words : !words && data.files[0] && data.files;
+      if (given) use(byId("drop"), event, given);
+    };
     form.addEventListener("htmx:before:request", () => { sent = text.value; });
-    form.addEventListener("htmx:after:request", ({ detail: { ctx } }) => {
-      if (ctx.response.raw.ok) text.value = text.value.replace(sent, "");
+    form.addEventListener("htmx:after:request", ({ target, detail: { ctx } }) => {
+      if (target === form && ctx.response.raw.ok) text.value = text.value.replace(sent, "");
     });
     text.selectionStart = 1e9;
     if (matchMedia("(hover: hover)").matches && !location.hash) text.focus();

@@ -2,7 +2,7 @@
 const load = async (url) => {
   const reply = await fetch(url, { headers: { "HX-Request": true } });
   if (!reply.ok || reply.headers.has("HX-Redirect")) location.assign(url);
-  return new DOMParser().parseFromString(await reply.text(), "text/html").body.firstElementChild;
+  return Document.parseHTMLUnsafe(await reply.text()).body.firstElementChild;
 };
 export default async (at) => {
   const { href } = at, figure = at.closest("figure"), find = (name) => figure.querySelector(name);

@@ -1,6 +1,6 @@
 // A picture, large.
 export default (link) => {
-  const box = document.getElementById("lightbox"), { src, alt } = link.querySelector("img");
+  const box = byId("lightbox"), { src, alt } = link.querySelector("img");
   if (!box) return location.assign(link.href);
   Object.assign(box.querySelector("img"), { src, alt });
   box.querySelector("p").textContent = alt;

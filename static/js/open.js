@@ -1,16 +1,16 @@
 // A page in place of another.
 (() => {
-  const on = (name, act) => document.addEventListener("htmx:" + name, (it) => {
+  const on = (name, act) => addEventListener("htmx:" + name, (it) => {
     const { ctx } = it.detail;
-    if (ctx?.select === "#main") act(ctx, document.getElementById("main"), it);
+    if (ctx?.select === "#main") act(ctx, byId("main"), it);
   });
   on("before:swap", ({ response }, main, it) => {
     if (!response.raw.ok) return it.preventDefault();
     main.querySelectorAll("[hx-post]").forEach((each) => htmx.trigger(each, "htmx:abort"));
   });
   on("after:swap", ({ title }, main) => {
-    document.getElementById("sidebar").hidePopover();
-    for (const name of ["opened", "painted"]) main.firstElementChild.dispatchEvent(new Event(name, { bubbles: true }));
+    byId("sidebar").hidePopover();
+    for (const name of ["opened", "painted"]) fire(main.firstElementChild, name);
     htmx.trigger("#sidebar-list", "refresh");
     if (!main.contains(document.activeElement)) main.focus();
     main.querySelector("[data-announcements]").textContent = title;

@@ -1,13 +1,11 @@
 // Applies changes each frame, follows the end.
 onOpen(() => {
-  const box = document.querySelector("[data-stream]");
+  const box = find("[data-stream]");
   if (!box) return;
   const end = box.querySelector("[data-end]");
   let queue = [], follows = !!end, top = box.scrollTop, asked;
 
   const parse = (html) => Object.assign(document.createElement("template"), { innerHTML: html }).content;
-  const byId = (id) => document.getElementById(id);
-  const report = (at) => at.dispatchEvent(new Event("painted", { bubbles: true }));
   const focus = (at) => at.focus({ preventScroll: true });
 
   // Open details, the focus and what was typed stay.
@@ -41,7 +39,7 @@ onOpen(() => {
     if (!box.isConnected) return;
     for (const [op, id, html] of queue.splice(0)) {
       const at = byId(id);
-      for (const fresh of at && change[op](at, html) || []) htmx.process(fresh), report(fresh);
+      for (const fresh of at && change[op](at, html) || []) htmx.process(fresh), fire(fresh, "painted");
     }
     follow();
   };
@@ -82,7 +80,7 @@ onOpen(() => {
     box.addEventListener("htmx:after:swap", () => {
       top = box.scrollTop = box.scrollHeight - below;
       if (focused) focus(box);
-      report(box.querySelector("li"));
+      fire(box.querySelector("li"), "painted");
     }, { once: true });
   });
   location.hash[7] ? follows = near(80) : follow();

@@ -1,10 +1,10 @@
 // Moves in the list of the palette.
-const palette = document.getElementById("palette"), box = palette.querySelector("input");
+const palette = byId("palette"), box = palette.querySelector("input");
 
 // Whether the list is older than the text in the box.
 let isOld = false;
 box.oninput = () => { isOld = true; };
-document.addEventListener("htmx:finally:request", ({ target }) => {
+addEventListener("htmx:finally:request", ({ target }) => {
   if (target !== box) return;
   isOld = false;
   if (palette.matches(":popover-open") && !palette.contains(document.activeElement)) box.focus();

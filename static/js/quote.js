@@ -1,8 +1,8 @@
-// Offers to quote the selected text of a message, and puts it into the message box.
-const EDGE = 8, GAP = matchMedia("(pointer: coarse)").matches ? 28 : EDGE; // below the handles of a finger's selection
+// Quotes selected text in the message box.
+const EDGE = 8, GAP = matchMedia("(pointer: coarse)").matches ? 28 : EDGE;
 let button;
 
-// The selection in each text of the first message that it reaches; what is between the texts is left out.
+// The selection in each text of one message.
 const findRanges = () => {
   const selection = getSelection(), ranges = [];
   if (selection.isCollapsed) return ranges;
@@ -35,14 +35,14 @@ const show = () => {
   button.style.translate = `${x - own.left}px ${y - own.top}px`;
 };
 
-// Not in the way of a pointer that still selects.
+// Not below a pointer that still selects.
 const follow = () => {
-  if (!document.querySelector(":active")) return show();
+  if (!find(":active")) return show();
   button.hidden = true;
   for (const type of ["pointerup", "pointercancel"]) addEventListener(type, show, { once: true });
 };
 
-// As the browser writes a selection: without what cannot be selected, with the ends of lines.
+// With the ends of lines, without what cannot be selected.
 const read = (range) => {
   const selection = getSelection();
   selection.removeAllRanges();
@@ -51,7 +51,7 @@ const read = (range) => {
 };
 
 const quote = () => {
-  const thread = document.getElementById("thread"), box = document.getElementById("message");
+  const thread = byId("thread"), box = byId("message");
   thread.dataset.read = ""; // formulas are one line meanwhile
   const lines = findRanges().map(read).join("\n\n").split(/\r?\n/);
   delete thread.dataset.read;
@@ -63,7 +63,7 @@ const quote = () => {
   const gap = "\n\n".slice(box.value.slice(0, at).match(/\n{0,2}$/)[0].length);
   box.focus();
   box.setSelectionRange(at, at);
-  // As if it was typed, so that it can be undone.
+  // As if typed: it can be undone.
   document.execCommand("insertText", false, `${at ? gap : ""}${lines.map((line) => `> ${line}`.trimEnd()).join("\n")}\n\n`);
   box.blur();
   box.focus(); // scrolls to the caret
@@ -71,8 +71,8 @@ const quote = () => {
 
 export default (at, { type }) => {
   button = at;
-  button.onmousedown = (event) => event.preventDefault(); // keeps the selection
+  button.onmousedown = (event) => event.preventDefault();
   type === "click" ? quote() : follow();
 };
-document.addEventListener("selectionchange", () => { if (getSelection().isCollapsed) button.hidden = true; });
-addEventListener("resize", () => { if (!button.hidden) show(); });
+document.addEventListener("selectionchange", () => getSelection().isCollapsed && show());
+addEventListener("resize", () => button.hidden || show());

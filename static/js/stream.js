@@ -58,8 +58,8 @@
   onOpen(() => {
     drop();
     clearTimeout(lost);
-    box = document.querySelector("[data-stream]");
-    words = document.querySelector("[data-link-state]");
+    box = find("[data-stream]");
+    words = find("[data-link-state]");
     lost = tries = 0;
     if (!box) return;
     last = +box.dataset.after;

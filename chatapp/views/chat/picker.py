@@ -82,7 +82,8 @@ def files(request: MemberRequest) -> HttpResponse:
         answer = render(request, "chat/_refusal.html", {"sentence": sentence}, status=status)
         retarget(answer, "#composer-notice")
     else:
-        context = {"attachments": kept, "sentence": sentence}
+        closes = bool(kept) and request.POST.get("closes") == "picker"
+        context = {"attachments": kept, "sentence": sentence, "closes_picker": closes}
         answer = render(request, "chat/_files_added.html", context, status=status)
     return refused.set_retry(answer) if refused else answer
 

@@ -3,14 +3,25 @@
 import uuid
 from typing import Any
 
-from django.http import Http404, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.http import content_disposition_header
 from django.utils.translation import gettext as _
 
 from chatapp.context import attachments
+from chatapp.context.file_storage import (
+    UNAVAILABLE,
+    FileMissing,
+    StorageUnavailable,
+    read_bytes,
+)
 from chatapp.models import Attachment, File, ToolCall
-from chatapp.rendering.results import build_attachment_pieces, decode_base64, detect_media_type
+from chatapp.rendering.results import (
+    build_attachment_pieces,
+    decode_base64,
+    detect_media_type,
+    list_file_facts,
+)
 from chatapp.views.access import MemberRequest, for_members
 from chatapp.views.service_reads import run_operation
 from mcpconfig.models import Service
@@ -42,20 +53,28 @@ def attachment_content(
     """Return the bytes of one part of an attachment."""
     found = Attachment.of(request.user, attachment_id)
     if found.is_own_file and index == 0:
-        return build_file_response(found, save="save" in request.GET)
+        return build_file_response(request, found, save="save" in request.GET)
     part = get_piece(found.contents, index)
     return build_bytes_response(part.get("blob"), save="save" in request.GET)
 
 
-def build_file_response(found: Attachment, *, save: bool) -> HttpResponse:
+def build_file_response(request: HttpRequest, found: Attachment, *, save: bool) -> HttpResponse:
     """Return a person's own file: a picture is shown, any other file is saved under its name."""
-    file = get_object_or_404(File, pk=found.pk)
+    file = get_object_or_404(File.objects.select_related("stored"), pk=found.pk)
+    try:
+        data = read_bytes(file)
+    except FileMissing:
+        problem = _("This file is missing from the file storage. Ask an admin to restore it.")
+        return render(request, "shared/file_problem.html", {"problem": problem}, status=404)
+    except StorageUnavailable:
+        problem = str(UNAVAILABLE)
+        return render(request, "shared/file_problem.html", {"problem": problem}, status=503)
     headers = dict(BYTES_HEADERS)
     if save or not found.is_picture:
         saved_as = content_disposition_header(as_attachment=True, filename=found.name)
         headers["Content-Disposition"] = saved_as or "attachment"
     kind = found.mime_type if found.is_picture else "application/octet-stream"
-    return HttpResponse(bytes(file.data), content_type=kind, headers=headers)
+    return HttpResponse(data, content_type=kind, headers=headers)
 
 
 @for_members("GET", "HEAD")
@@ -64,10 +83,14 @@ def attachment(request: MemberRequest, attachment_id: uuid.UUID) -> HttpResponse
     found = Attachment.of(request.user, attachment_id)
     context = {
         "attachment": found,
+        "facts": list_file_facts(found),
         "results": build_attachment_pieces(found),
         "rest": "in-file" if found.is_own_file else "",
-        **build_sidebar_context(request.user, ""),
     }
+    if request.htmx:
+        context["body"] = "chat/_picker_own_file.html"
+        return render(request, "chat/_picker.html", context)
+    context |= build_sidebar_context(request.user, "")
     return render(request, "chat/attachment.html", context)
 
 

@@ -7,10 +7,11 @@ from typing import Any
 from django.conf import settings
 from django.core.files.uploadedfile import UploadedFile
 from django.core.files.uploadhandler import FileUploadHandler
+from django.http import HttpRequest
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from chatapp.conversations.uploads import Upload, keep_file
+from chatapp.conversations.uploads import Upload, describe_limits, keep_file
 from chatapp.models import Attachment
 from chatapp.people.refused import Refused
 from chatapp.server.request_rates import TooManyRequests, count_request
@@ -54,6 +55,12 @@ def keep_files(request: MemberRequest) -> tuple[list[Attachment], Refused | None
 
 def read_upload(file: Any) -> Upload:
     return Upload(name=file.name or "", size=file.size or 0, data=file.read())
+
+
+def add_file_limits(_request: HttpRequest) -> dict[str, Any]:
+    """Add the limits of files to the context of all templates. Only those that show them have them
+    written."""
+    return {"file_limits": describe_limits}
 
 
 class BoundedUpload(FileUploadHandler):

@@ -21,6 +21,7 @@ from chatapp.models import (
     PersonSignal,
     Project,
     ProjectFile,
+    StoredObject,
     TaskSchedule,
     Turn,
 )
@@ -29,7 +30,7 @@ from tests.turns.tabs import said
 pytestmark = pytest.mark.django_db(transaction=True)
 PROCESSES = 4
 ALWAYS = {
-    *("prune_events", "prune_traces", "prune_results"),
+    *("prune_events", "prune_traces", "prune_results", "delete_unused_objects"),
     *("delete_expired_sessions", "log_lapsed_consents", "remove_deleted_chats"),
     "read_left_files",
 }
@@ -43,6 +44,8 @@ def old_signal(owner: Member) -> PersonSignal:
     project = Project.objects.create(owner=owner, name="Checkout")
     ProjectFile.objects.create(project=project, name="lost.pdf", size=1)
     ProjectFile.objects.update(created_at="2026-01-01T00:00Z")
+    StoredObject.objects.create(name="unused", storage="folder")
+    StoredObject.objects.update(created_at="2026-01-01T00:00Z")
     return signal
 
 

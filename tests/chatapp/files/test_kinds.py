@@ -5,6 +5,7 @@ import pytest
 from chatapp.files.kinds import Kind, decode_text, detect_kind, detect_model_type
 from tests.peers.reading_room import PNG, SVG, WAV
 
+from .office_files import locked_office
 from .papers import pdf
 
 FILES: dict[str, tuple[bytes, Kind, str]] = {
@@ -21,7 +22,11 @@ FILES: dict[str, tuple[bytes, Kind, str]] = {
     "latin": ("Grüße".encode("latin-1"), "other_encoding", ""),
     "wide": ("words".encode("utf-16"), "other_encoding", ""),
     "sound": (WAV, "other", ""),
-    "archive": (b"PK\x03\x04\x14\x00\x00", "other", ""),
+    "archive": (b"PK\x03\x04\x14\x00\x00", "package", ""),
+    "empty archive": (b"PK\x05\x06" + b"\x00" * 18, "package", ""),
+    "old office": (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\x00" * 30, "old_office", ""),
+    "office with a password": (locked_office(), "encrypted", ""),
+    "rich text": (b"{\\rtf1 Words}", "rtf", ""),
     "zero in text": (b"words\x00words", "other", ""),
     "half a picture": (PNG[:6] + b"\x00", "other", ""),
 }

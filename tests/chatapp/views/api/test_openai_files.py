@@ -11,7 +11,7 @@ import pytest
 
 from chatapp.api import calls
 from chatapp.conversations import uploads
-from chatapp.files import pdf
+from chatapp.files import reader
 from chatapp.models import Member, Turn
 from chatapp.server.database import THREADS, in_database
 from chatapp.server.runtime import current_runtime
@@ -37,7 +37,7 @@ def with_a_pdf(number: int) -> list[dict[str, Any]]:
 def reading(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Semaphore]:
     """Nobody's PDF is opened before this is released."""
     turn_of_next = threading.Semaphore(0)
-    monkeypatch.setattr(pdf, "_AT_ONCE", turn_of_next)
+    monkeypatch.setattr(reader, "_AT_ONCE", turn_of_next)
     yield turn_of_next
     turn_of_next.release(100)
 

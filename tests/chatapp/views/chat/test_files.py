@@ -73,7 +73,7 @@ REFUSED = {
     ),
     "no kind": (("tune.wav", WAV), "tune.wav: unsupported file type."),
     "encoding": (("old.csv", "é;à".encode("latin-1")), "old.csv: not UTF-8 text."),
-    "locked": (("safe.pdf", encrypted("x")), "safe.pdf: the PDF is encrypted."),
+    "locked": (("safe.pdf", encrypted("x")), "safe.pdf: the file has a password."),
     "no pdf": (("torn.pdf", b"%PDF-1.7 torn"), "torn.pdf: the PDF cannot be read."),
     "disguised": (("photo.png", b"<html>\x00"), "photo.png: unsupported file type."),
 }

@@ -2,8 +2,9 @@
 
 import pytest
 
-from chatapp.files import pdf as reader
-from chatapp.files.pdf import PdfText, Unreadable, read_pdf
+from chatapp.files import reader
+from chatapp.files.kinds import PDF
+from chatapp.files.reader import FileText, Unreadable, read_file
 
 from .papers import bomb, encrypted, endless, pdf, pdf_of, stream
 
@@ -11,24 +12,28 @@ MOST = 1_000
 
 
 def test_the_words_come_page_by_page() -> None:
-    found = read_pdf(pdf("Sold: 40", "Left: 2"), MOST)
-    assert found == PdfText(pages=2, words="[Page 1]\nSold: 40\n\n[Page 2]\nLeft: 2", was_cut=False)
+    found = read_file("pdf", pdf("Sold: 40", "Left: 2"), MOST)
+    assert found == FileText(
+        media_type=PDF, pages=2, words="[Page 1]\nSold: 40\n\n[Page 2]\nLeft: 2", was_cut=False
+    )
 
 
 def test_pages_without_words_are_no_fault() -> None:
-    assert read_pdf(pdf_of([stream(b"")] * 3), MOST) == PdfText(pages=3, words="", was_cut=False)
+    assert read_file("pdf", pdf_of([stream(b"")] * 3), MOST) == FileText(
+        media_type=PDF, pages=3, words="", was_cut=False
+    )
 
 
 def test_more_words_than_are_kept_are_cut_and_said_to_be() -> None:
-    found = read_pdf(pdf("x" * 80, "never read"), 50)
+    found = read_file("pdf", pdf("x" * 80, "never read"), 50)
     assert (len(found.words), found.was_cut, found.pages) == (50, True, 2)
 
 
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        (encrypted("open sesame"), "is encrypted"),
-        (encrypted(""), "is encrypted"),
+        (encrypted("open sesame"), "has a password"),
+        (encrypted(""), "has a password"),
         (pdf(*["x"] * 6), "has 6 pages. The limit is 5"),
         (b"%PDF-1.7 and nothing else", "cannot be read"),
         (pdf("Sold: 40")[:200], "cannot be read"),
@@ -41,13 +46,13 @@ def test_more_words_than_are_kept_are_cut_and_said_to_be() -> None:
 def test_what_cannot_be_read_says_why(settings: object, data: bytes, words: str) -> None:
     settings.PDF_MAX_PAGES = 5  # type: ignore[attr-defined]
     with pytest.raises(Unreadable, match=words):
-        read_pdf(data, MOST)
+        read_file("pdf", data, MOST)
 
 
 def test_one_that_swells_or_takes_for_ever_is_stopped_in_time(settings: object) -> None:
-    settings.PDF_SECONDS = 1.5  # type: ignore[attr-defined]
+    settings.FILE_READ_SECONDS = 1.5  # type: ignore[attr-defined]
     with pytest.raises(Unreadable, match="cannot be read"):
-        read_pdf(bomb(70), 10**9)
+        read_file("pdf", bomb(70), 10**9)
 
 
 def test_the_process_that_reads_knows_no_secret_of_ours(
@@ -57,8 +62,8 @@ def test_the_process_that_reads_knows_no_secret_of_ours(
     child.write_text(
         "import json, os, sys\n"
         "kept = sorted(os.environ)\n"
-        "print(json.dumps({'pages': 1, 'words': str(kept), 'was_cut': False}))"
+        "print(json.dumps({'media_type': '', 'pages': 1, 'words': str(kept), 'was_cut': False}))"
     )
     monkeypatch.setenv("SECRET_KEY", "not for PDF files")
     monkeypatch.setattr(reader, "CHILD", child)
-    assert "SECRET_KEY" not in read_pdf(b"%PDF-", MOST).words
+    assert "SECRET_KEY" not in read_file("pdf", b"%PDF-", MOST).words

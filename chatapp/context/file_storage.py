@@ -1,0 +1,117 @@
+"""The bytes of people's files: in the database, or as objects of a Django storage.
+
+Objects have random names. A person gets one only through a view that checks access.
+"""
+
+import logging
+import uuid
+from datetime import timedelta
+
+from django.conf import settings
+from django.core.exceptions import SuspiciousOperation
+from django.core.files.base import ContentFile
+from django.core.files.storage import InvalidStorageError, storages
+from django.db import transaction
+from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models.functions import Now
+from django.utils.translation import gettext_lazy
+
+from chatapp.models import File, StoredObject
+from chatapp.people.refused import Refused
+
+log = logging.getLogger(__name__)
+DATABASE = "database"
+# A file that is being stored has an object before it has a row.
+UNUSED_AFTER = timedelta(hours=1)
+AT_ONCE = 100
+UNAVAILABLE = gettext_lazy("The file storage did not respond. Try again in a minute.")
+
+
+class FileMissing(Exception):
+    """The object of a file is not in its storage."""
+
+
+class StorageUnavailable(Exception):
+    """The storage of a file did not respond, or is not configured any more."""
+
+
+def store_bytes(data: bytes) -> StoredObject | None:
+    """Store these bytes where the settings say. Return None if that is the database. No transaction
+    may be open, because an upload takes a while. Raises Refused."""
+    if settings.FILE_STORAGE == DATABASE:
+        return None
+    try:
+        return _store_object(data)
+    except StorageUnavailable:
+        raise Refused(str(UNAVAILABLE), 503) from None
+
+
+def read_bytes(file: File) -> bytes:
+    """Return the bytes of a file. Raises FileMissing or StorageUnavailable."""
+    if file.stored is None:
+        return bytes(file.data)
+    try:
+        with storages[file.stored.storage].open(file.stored.name) as opened:
+            return bytes(opened.read())
+    except (FileNotFoundError, SuspiciousOperation):
+        log.error("The object %s of a file is missing", file.stored)
+        raise FileMissing from None
+    except Exception as error:  # each storage has its own errors
+        log.exception("The object %s of a file could not be read", file.stored)
+        raise StorageUnavailable from error
+
+
+def delete_unused() -> None:
+    """Delete the objects that no file refers to. One whose storage does not respond is tried again
+    later."""
+    for unused in find_unused()[:AT_ONCE]:
+        # The row goes first: nobody can refer to the object any more. It comes back if the
+        # storage fails.
+        with transaction.atomic():
+            if find_unused().filter(pk=unused.pk).delete()[0]:
+                _delete_object(unused)
+
+
+def find_unused() -> QuerySet[StoredObject]:
+    used = Exists(File.objects.filter(stored=OuterRef("pk")))
+    old = StoredObject.objects.filter(created_at__lt=Now() - UNUSED_AFTER)
+    return old.filter(~used).order_by("created_at")
+
+
+def find_elsewhere() -> QuerySet[File]:
+    """Return the files that are not where new files are stored."""
+    if settings.FILE_STORAGE == DATABASE:
+        return File.objects.exclude(stored=None)
+    return File.objects.exclude(stored__storage=settings.FILE_STORAGE)
+
+
+def move_file(file: File) -> None:
+    """Move a file to where new files are stored, with all copies that share its object. Raises
+    Refused, FileMissing or StorageUnavailable."""
+    data = read_bytes(file)
+    place = store_bytes(data)
+    same = File.objects.filter(pk=file.pk)
+    if file.stored is not None:
+        same = File.objects.filter(stored=file.stored)
+    same.update(data=b"" if place else data, stored=place)
+
+
+def _store_object(data: bytes) -> StoredObject:
+    identifier = uuid.uuid4().hex
+    kept = StoredObject.objects.create(
+        name=f"{identifier[:2]}/{identifier}", storage=settings.FILE_STORAGE
+    )
+    try:
+        storages[kept.storage].save(kept.name, ContentFile(data))
+    except Exception as error:  # each storage has its own errors
+        log.exception("A file could not be stored in %s", kept.storage)
+        raise StorageUnavailable from error
+    return kept
+
+
+def _delete_object(unused: StoredObject) -> None:
+    try:
+        storages[unused.storage].delete(unused.name)
+    except InvalidStorageError:
+        log.error("The storage of the object %s is not configured", unused)
+        raise

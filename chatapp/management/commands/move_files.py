@@ -1,0 +1,61 @@
+"""`manage.py move_files`: move people's files to the storage that the settings name."""
+
+from typing import Any
+
+from django.conf import settings
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
+
+from chatapp.context.file_storage import (
+    FileMissing,
+    StorageUnavailable,
+    find_elsewhere,
+    move_file,
+)
+from chatapp.models import File
+from chatapp.people.refused import Refused
+from mcpconfig.management.failures import Failure
+from mcpconfig.management.operator_command import OperatorCommand
+
+
+class Command(OperatorCommand):
+    help = gettext_lazy(
+        "Move the files of people to the storage in FILE_STORAGE, while the server runs. It may be "
+        "stopped and started again at any time."
+    )
+
+    def handle(self, *args: object, **options: Any) -> None:
+        moved = missing = 0
+        for pk in list(find_elsewhere().values_list("pk", flat=True)):
+            # It may be gone, or moved with a copy that shares its object.
+            file = find_elsewhere().select_related("stored").filter(pk=pk).first()
+            if file is None:
+                continue
+            try:
+                move_file(file)
+            except FileMissing:
+                missing += 1
+                self._report_missing(file)
+            except (Refused, StorageUnavailable):
+                raise Failure(
+                    "unavailable",
+                    _("A file storage did not respond."),
+                    _("Check its settings, then run this command again."),
+                ) from None
+            else:
+                moved += 1
+        sentence = ngettext(
+            "Moved %(count)d file to: %(storage)s", "Moved %(count)d files to: %(storage)s", moved
+        )
+        self.stdout.write(sentence % {"count": moved, "storage": settings.FILE_STORAGE})
+        if missing:
+            sentence = ngettext(
+                "%(count)d file is missing from its storage.",
+                "%(count)d files are missing from their storage.",
+                missing,
+            )
+            raise Failure("not_found", sentence % {"count": missing}, _("Restore a backup."))
+
+    def _report_missing(self, file: File) -> None:
+        sentence = _("Missing: %(name)s (%(object)s)")
+        self.stderr.write(sentence % {"name": file.attachment_id, "object": file.stored})

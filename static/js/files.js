@@ -1,0 +1,31 @@
+// Adds dropped or pasted files, and takes a paste back.
+const add = (files) => {
+  const input = byId("files");
+  input.files = files;
+  fire(input, "change");
+};
+
+const undo = async (button) => {
+  const reply = await fetch(button.value);
+  if (!reply.ok) throw reply;
+  const words = await reply.text();
+  byId("message").focus();
+  document.execCommand("insertText", false, words);
+  button.closest("li").remove();
+};
+
+export default (at, { type, target }, given) => {
+  if (type === "click") return undo(at);
+  if (given) {
+    const made = new DataTransfer();
+    if (given.big) made.items.add(new File([given], at.dataset.named));
+    return add(given.big ? made.files : given);
+  }
+  at.hidden &&= target === at;
+  at.ondragover = (event) => event.preventDefault();
+  at.onpointermove = at.ondragleave = at.ondrop = (event) => {
+    event.preventDefault();
+    at.hidden = true;
+    if (event.type === "drop") add(event.dataTransfer.files);
+  };
+};

@@ -1,0 +1,158 @@
+"""The ways in which files reach a message, and the preview of what the model receives."""
+
+import base64
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import FilePayload, Page, expect
+
+from tests.chatapp.files.office_files import slides, word_file, workbook
+from tests.peers.reading_room import DOT
+from tests.wire.script import Answer
+
+from .browser import House, Visit, ask_in_new_chat, box, button
+
+pytestmark = [pytest.mark.gate, pytest.mark.timeout(300)]
+
+WORD: FilePayload = {"name": "minutes.docx", "mimeType": "", "buffer": word_file()}
+BOOK: FilePayload = {"name": "sales.xlsx", "mimeType": "", "buffer": workbook()}
+SHOW: FilePayload = {"name": "plan.pptx", "mimeType": "", "buffer": slides()}
+PASTE = """(text) => {
+  const data = new DataTransfer();
+  data.setData("text/plain", text);
+  const given = { clipboardData: data, bubbles: true, cancelable: true };
+  const event = new ClipboardEvent("paste", given);
+  document.getElementById("message").dispatchEvent(event);
+}"""
+PASTE_PICTURE = """() => {
+  const data = new DataTransfer();
+  const bytes = Uint8Array.from(atob("%s"), (each) => each.charCodeAt(0));
+  data.items.add(new File([bytes], "screen.png", { type: "image/png" }));
+  const given = { clipboardData: data, bubbles: true, cancelable: true };
+  const event = new ClipboardEvent("paste", given);
+  document.getElementById("message").dispatchEvent(event);
+}"""
+
+
+def chip(tab: Page, name: str) -> Any:
+    return tab.get_by_role("checkbox", name=name)
+
+
+def drag(tab: Page, kind: str, *paths: Path, at: tuple[int, int] = (700, 300)) -> None:
+    """Drag files from outside of the browser over the page."""
+    data = {"items": [], "files": [str(path) for path in paths], "dragOperationsMask": 1}
+    session = tab.context.new_cdp_session(tab)
+    place = {"x": at[0], "y": at[1], "data": data}
+    session.send("Input.dispatchDragEvent", {"type": kind, **place})
+    session.detach()
+
+
+def last_question(house: House) -> str:
+    messages = house.model.requests[-1].body["messages"]
+    said = next(each["content"] for each in reversed(messages) if each["role"] == "user")
+    return said if isinstance(said, str) else str(said)
+
+
+def test_office_files_are_previewed_and_their_text_is_sent(visit: Visit, house: House) -> None:
+    tab = visit.tab()
+    asked = house.model.answers("What did we agree?", Answer(text="Forty."))
+    tab.goto("/")
+    box(tab).fill(asked)
+    tab.get_by_label("Add files").set_input_files([WORD, BOOK, SHOW])
+    expect(chip(tab, "minutes.docx Word")).to_be_checked()
+    expect(chip(tab, "sales.xlsx Excel")).to_be_checked()
+    tab.get_by_role("link", name="Preview sales.xlsx").click()
+    picker = tab.locator("#picker")
+    expect(picker).to_contain_text("2 sheets · 4 rows read · The model receives its text.")
+    expect(picker).to_contain_text("| May | 40 |")
+    expect(tab.get_by_role("heading", name="sales.xlsx", level=2)).to_be_focused()
+    tab.get_by_role("link", name="Preview plan.pptx").click()
+    expect(picker).to_contain_text("2 slides")
+    button(picker, "Close").click()
+    expect(picker).to_be_empty()
+    expect(box(tab)).to_have_value(asked)
+    button(tab, "Send").click()
+    expect(tab.get_by_text("Forty.")).to_be_visible()
+    for words in ("We agreed: 40", "| May | 40 |", "Slide 1: Plan"):
+        assert words in last_question(house)
+    tab.get_by_role("link", name="minutes.docx").click()
+    expect(tab.get_by_text("# Minutes")).to_be_visible()
+    visit.witness.assert_clean()
+
+
+def test_a_long_paste_becomes_a_file_and_goes_back(visit: Visit) -> None:
+    tab = visit.tab()
+    tab.goto("/")
+    box(tab).fill("Look: ")
+    words = "Line of a log.\n" * 800
+    tab.evaluate(PASTE, words)
+    pasted = chip(tab, "Pasted text.txt")
+    expect(pasted).to_be_checked()
+    expect(box(tab)).to_have_value("Look: ")
+    button(tab, "Undo and put the text into the message").click()
+    expect(pasted).to_have_count(0)
+    expect(box(tab)).to_have_value("Look: " + words)
+    expect(box(tab)).to_be_focused()
+    visit.witness.assert_clean()
+
+
+def test_a_short_paste_stays_text_and_ten_megabytes_freeze_nothing(visit: Visit) -> None:
+    tab = visit.tab()
+    tab.goto("/")
+    assert tab.evaluate(PASTE, "x" * 10_000) is None
+    tab.evaluate(PASTE, "x" * 10_000_000)
+    expect(chip(tab, "Pasted text.txt")).to_have_count(1)
+    expect(chip(tab, "Pasted text.txt")).to_be_checked()
+    # It would not fit into a message.
+    expect(tab.get_by_role("button", name="Undo")).to_have_count(0)
+    box(tab).press_sequentially("Still here")
+    expect(box(tab)).to_have_value("Still here")
+    visit.witness.assert_clean()
+
+
+def test_a_pasted_picture_becomes_a_file(visit: Visit) -> None:
+    tab = visit.tab()
+    tab.goto("/")
+    tab.evaluate(PASTE_PICTURE % base64.b64encode(DOT).decode())
+    expect(chip(tab, "screen.png PNG")).to_be_checked()
+    visit.witness.assert_clean()
+
+
+def test_files_are_dropped_anywhere_in_the_chat(visit: Visit, house: House, tmp_path: Path) -> None:
+    tab = visit.tab()
+    house.model.answers("Hello there", Answer(text="Hello."))
+    ask_in_new_chat(tab, "Hello there")
+    names = ("شكرا 🙂.txt", "n" * 200 + ".md")
+    for name in names:
+        (tmp_path / name).write_text("Words")
+    paths = [tmp_path / name for name in names]
+    target = tab.get_by_text("Drop files here to add them to the message")
+    expect(target).to_be_hidden()
+    drag(tab, "dragEnter", *paths)
+    expect(target).to_be_visible()
+    drag(tab, "dragOver", *paths)
+    drag(tab, "dragCancel", *paths)
+    expect(target).to_be_hidden()
+    drag(tab, "dragEnter", *paths)
+    expect(target).to_be_visible()
+    drag(tab, "dragOver", *paths)
+    drag(tab, "drop", *paths)
+    expect(target).to_be_hidden()
+    for name in names:
+        expect(chip(tab, name)).to_be_checked()
+    assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    visit.witness.assert_clean()
+
+
+def test_a_phone_offers_its_camera_and_names_the_limits(visit: Visit) -> None:
+    tab = visit.tab(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
+    tab.goto("/")
+    button(tab, "Add to the message").click()
+    expect(tab.locator("#picker")).to_contain_text("Up to 19.1 MB each, 10 in a message")
+    camera = tab.get_by_label("Take a photo")
+    expect(camera).to_have_attribute("capture", "environment")
+    camera.set_input_files({"name": "photo.png", "mimeType": "", "buffer": DOT})
+    expect(chip(tab, "photo.png")).to_be_checked()
+    expect(tab.locator("#picker")).to_be_empty()
+    visit.witness.assert_clean()
