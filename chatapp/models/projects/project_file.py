@@ -7,7 +7,7 @@ from django.db import models
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from chatapp.models.conversations.attachment import KINDS
+from chatapp.files.kinds import LABELS
 
 from .project import Project
 
@@ -50,7 +50,7 @@ class ProjectFile(models.Model):
 
     @property
     def kind(self) -> str:
-        return KINDS.get(self.media_type, "")
+        return LABELS.get(self.media_type, "")
 
     @property
     def left_out_characters(self) -> int:
