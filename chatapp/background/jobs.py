@@ -13,6 +13,7 @@ from django_tasks import task
 from chatapp.approvals.reminders import remind_due
 from chatapp.audit import anchors, change_entries
 from chatapp.conversations import chat_list
+from chatapp.imports import import_acts
 from chatapp.models import JournalEvent, Step
 from chatapp.people import signals
 from mcpconfig.trace import retention
@@ -76,6 +77,12 @@ def remove_deleted_chats() -> None:
     """Remove the chats that were deleted a while ago and that nobody can restore any more, and the
     temporary ones whose time is over."""
     chat_list.remove_old()
+
+
+@task
+def delete_old_imports() -> None:
+    """Delete the uploaded files of imports that nobody finished."""
+    import_acts.delete_old_files()
 
 
 @task

@@ -52,6 +52,7 @@ RECURRING = (
     # Otherwise a server at rest would write each minute.
     Recurring(task=jobs.prune_events, seconds=lambda: 60, has_work=jobs.has_old_events),
     Recurring(task=jobs.remove_deleted_chats, seconds=lambda: 3_600),
+    Recurring(task=jobs.delete_old_imports, seconds=lambda: 3_600),
     Recurring(task=jobs.prune_traces, seconds=lambda: 3_600),
     Recurring(task=jobs.delete_expired_sessions, seconds=lambda: 3_600),
     Recurring(task=jobs.log_lapsed_consents, seconds=lambda: 3_600),
