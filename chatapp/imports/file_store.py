@@ -52,7 +52,7 @@ class _StoredFile(io.RawIOBase):
         self._place = start + offset
         return self._place
 
-    def readinto(self, buffer) -> int:  # type: ignore[no-untyped-def, override]  # Buffer is new in Python 3.12
+    def readinto(self, buffer) -> int:  # type: ignore[no-untyped-def]  # Buffer is new in Python 3.12
         number, offset = divmod(self._place, PIECE_BYTES)
         if number != self._number:
             found = self._pieces.filter(number=number).values_list("data", flat=True).first()

@@ -37,6 +37,7 @@ ROWS_AT_ONCE = 100
 TITLE_CHARACTERS = Conversation._meta.get_field("title").max_length or 0
 # Controls, and the marks that turn the direction of the text beside them.
 _UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufffd]+")
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 # Stored, and translated when a page shows them.
 NO_MESSAGES = gettext_noop("It has no messages.")
@@ -237,6 +238,4 @@ def find_twins(person: Member, origins: set[str]) -> dict[str, Conversation]:
 
 
 def _filter_ids(ids: list[str]) -> list[str]:
-    return [
-        each for each in ids if re.fullmatch(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", each)
-    ]
+    return [each for each in ids if _UUID.fullmatch(each)]
