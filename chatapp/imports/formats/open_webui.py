@@ -2,6 +2,7 @@
 and tool calls are HTML in the text of a message."""
 
 import html
+import json
 import re
 from collections import Counter
 from typing import Any
@@ -123,9 +124,9 @@ def _read_details(
     kind: str, given: dict[str, str], inside: str, losses: Counter[Loss]
 ) -> list[Piece]:
     if kind == "reasoning":
-        # Each line is quoted, and the text is escaped.
-        lines = (line.removeprefix("> ").removeprefix(">") for line in inside.splitlines())
-        thought = html.unescape("\n".join(lines)).strip()
+        # Each line is quoted; newer versions escape the text.
+        lines = html.unescape(inside).splitlines()
+        thought = "\n".join(line.removeprefix(">").removeprefix(" ") for line in lines).strip()
         return [Reasoning(text=thought)] if thought else []
     losses[Loss.CALLS] += 1
     if kind == "code_interpreter":
@@ -134,12 +135,21 @@ def _read_details(
             Call(tool="code_interpreter", arguments=read_arguments({"code": inside}), result=result)
         ]
     # Newer versions have the result between the tags.
-    result = given.get("result") or html.unescape(inside) or None
+    result = given.get("result") or html.unescape(inside)
     return [
         Call(
             tool=given.get("name") or "tool",
-            arguments=read_arguments(given.get("arguments")),
-            result=result,
+            arguments=read_arguments(_unwrap(given.get("arguments", ""))),
+            result=_unwrap(result) if result else None,
             key=given.get("id", ""),
         )
     ]
+
+
+def _unwrap(text: str) -> str:
+    """Return a text that the file has as a JSON string."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return value if isinstance(value, str) else text
