@@ -54,7 +54,6 @@ def begin(person: Member, file: ReceivedFile) -> ChatImport:
                 person=person,
                 file_name=_clean_name(file.name),
                 size=file.size,
-                total=file.size,
             )
             store_file(begun, file.data)
             jobs.read_file.enqueue(str(begun.pk))
@@ -99,7 +98,7 @@ def start(chat_import: ChatImport) -> None:
         raise Refused(_("Select at least one chat."))
     with transaction.atomic():
         ready = ChatImport.objects.filter(pk=chat_import.pk, state=State.READY)
-        if not ready.update(state=State.IMPORTING, progress=0, total=count):
+        if not ready.update(state=State.IMPORTING, progress=0, total=count, begun_at=Now()):
             raise Refused(_("This import was already started or discarded."), 409)
         jobs.import_selected.enqueue(str(chat_import.pk))
 
@@ -114,7 +113,7 @@ def discard(chat_import: ChatImport) -> None:
 
 def delete_old_files() -> None:
     """Forget files that waited for a day. Chats of an import that stopped on its way stay."""
-    old = ChatImport.objects.filter(created_at__lt=Now() - FILE_KEPT)
+    old = ChatImport.objects.filter(begun_at__lt=Now() - FILE_KEPT)
     old.filter(state__in=(State.READING, State.READY, State.REFUSED)).delete()
     for each in old.filter(state=State.IMPORTING).select_related("person"):
         finish(each)

@@ -25,7 +25,9 @@ def read_file(import_id: str) -> None:
         try:
             list_chats(chat_import)
         except DatabaseError:
-            raise
+            # Its person may have discarded the file meanwhile.
+            if _find(import_id) is not None:
+                raise
         except Exception:
             log.exception("The file of an import could not be read")
             _give_up(chat_import)

@@ -15,7 +15,7 @@ from datetime import datetime
 from typing import Any
 
 from django.conf import settings
-from django.db import transaction
+from django.db import InterfaceError, OperationalError, transaction
 from django.db.models import Exists, OuterRef, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
@@ -42,7 +42,7 @@ from mcpconfig.values.results import make_storable
 
 from .archive import UnreadableFile
 from .file_store import delete_file
-from .reading import ReadChat, find_twins, read_chats
+from .reading import BROKEN, ReadChat, find_twins, read_chats
 from .values import (
     MAX_TEXT_CHARACTERS,
     Call,
@@ -77,13 +77,13 @@ def import_chats(chat_import: ChatImport) -> bool:
     if chat_import.state != State.IMPORTING:
         return False
     end = time.monotonic() + RUN_SECONDS
-    selected = chat_import.chats.filter(is_selected=True, conversation=None)
+    selected = chat_import.chats.filter(is_selected=True, conversation=None, problem="")
     left = dict(selected.values_list("number", "pk"))
     try:
         for chat in read_chats(chat_import):
             if chat is None or (pk := left.pop(chat.number, None)) is None:
                 continue
-            _import_one(chat_import, chat, pk)
+            _import_guarded(chat_import, chat, pk)
             if time.monotonic() >= end and left:
                 return True
             if not left:
@@ -93,6 +93,17 @@ def import_chats(chat_import: ChatImport) -> bool:
         log.warning("An import ended early, because its file could not be read again")
     finish(chat_import)
     return False
+
+
+def _import_guarded(chat_import: ChatImport, chat: ReadChat, listed_id: int) -> None:
+    """Store a chat. One that cannot be stored keeps no other from being stored."""
+    try:
+        _import_one(chat_import, chat, listed_id)
+    except (InterfaceError, OperationalError):
+        raise
+    except Exception:
+        log.exception("A chat of a file could not be stored")
+        ListedChat.objects.filter(pk=listed_id).update(problem=BROKEN)
 
 
 def _import_one(chat_import: ChatImport, chat: ReadChat, listed_id: int) -> None:

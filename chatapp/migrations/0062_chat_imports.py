@@ -30,11 +30,11 @@ class Migration(migrations.Migration):
                 ('problem', models.TextField(blank=True)),
                 ('progress', models.PositiveBigIntegerField(default=0)),
                 ('total', models.PositiveBigIntegerField(default=0)),
-                ('created_at', models.DateTimeField(default=django.utils.timezone.now)),
+                ('begun_at', models.DateTimeField(default=django.utils.timezone.now)),
                 ('person', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='chat_imports', to=settings.AUTH_USER_MODEL)),
             ],
             options={
-                'ordering': ['-created_at'],
+                'ordering': ['-begun_at'],
             },
         ),
         migrations.CreateModel(

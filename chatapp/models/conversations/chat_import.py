@@ -19,8 +19,9 @@ ORIGIN_CHARACTERS = 120
 
 class ChatImport(models.Model):
     """One uploaded file. `source` names the program that exported it. `problem` says why the file,
-    or the rest of it, could not be read. `progress` counts bytes while it is read, otherwise chats,
-    of `total`. A person has at most one that is open."""
+    or the rest of it, could not be read. `progress` counts chats that were
+    read or imported, of `total`. `begun_at` is when the file was sent, then when
+    the import of its chats was started. A person has at most one that is open."""
 
     class State(models.TextChoices):
         READING = "reading", _("being read")
@@ -44,10 +45,10 @@ class ChatImport(models.Model):
     problem = models.TextField(blank=True)
     progress = models.PositiveBigIntegerField(default=0)
     total = models.PositiveBigIntegerField(default=0)
-    created_at = models.DateTimeField(default=timezone.now)
+    begun_at = models.DateTimeField(default=timezone.now)
 
     class Meta:
-        ordering = ["-created_at"]
+        ordering = ["-begun_at"]
         constraints = [
             models.UniqueConstraint(
                 fields=["person"],

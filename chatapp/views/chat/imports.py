@@ -54,11 +54,12 @@ def imports(request: MemberRequest) -> HttpResponse:
 def _show_or_begin(request: MemberRequest) -> HttpResponse:
     if request.method != "POST":
         return _render_imports(request)
-    file = request.FILES.get(FIELD)
+    files = request.FILES.getlist(FIELD)
     try:
-        if file is None:
+        if not files:
             raise Refused(_("Choose a file first."))
         _count_upload(request.user)
+        file: Any = files[0]
         received = ReceivedFile(name=file.name or "", size=file.size or 0, data=file)
         begun = import_acts.begin(request.user, received)
     except Refused as refused:

@@ -218,7 +218,7 @@ def test_the_file_is_forgotten_after_the_import_or_a_day(owner: Member) -> None:
     ready = read(owner, to_json(CHATGPT))
     import_acts.delete_old_files()
     assert ImportPiece.objects.filter(chat_import=ready).exists()
-    ChatImport.objects.update(created_at=timezone.now() - timedelta(days=1, minutes=1))
+    ChatImport.objects.update(begun_at=timezone.now() - timedelta(days=1, minutes=1))
     import_acts.delete_old_files()
     assert not ImportPiece.objects.exists() and not ChatImport.objects.exists()
     run(read(owner, to_json(CHATGPT)))
@@ -234,3 +234,16 @@ def test_a_file_in_several_pieces_is_read_as_one(owner: Member, monkeypatch: Any
     assert ready.chats.count() == 300
     ready = read(Member.objects.create_user("other"), to_json(*many))
     assert (ready.chats.count(), ImportPiece.objects.filter(chat_import=ready).count()) == (300, 3)
+
+
+def test_a_chat_that_cannot_be_stored_keeps_no_other_out(
+    owner: Member, owner_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ready = read(owner, to_json(CHATGPT, CLAUDE))
+    # Stands for a fault that nobody foresaw. Only the chat of Claude has a file.
+    monkeypatch.setattr(storing, "TEXT", None)
+    done = run(ready)
+    assert [each.title for each in Conversation.objects.all()] == ["Ponds"]
+    assert (done.state, done.progress) == ("done", 1)
+    page = owner_client.get(f"/imports/{done.pk}/").content.decode()
+    assert "1 chat could not be read again and is missing." in page
