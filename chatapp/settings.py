@@ -257,6 +257,8 @@ MESSAGE_MAX_FILES = env.int("MESSAGE_MAX_FILES", default=10)
 MESSAGE_MAX_BYTES = env.int("MESSAGE_MAX_BYTES", default=50_000_000)
 DRAFTS_MAX_BYTES = env.int("DRAFTS_MAX_BYTES", default=200_000_000)
 REQUEST_MAX_BYTES = env.int("REQUEST_MAX_BYTES", default=100_000_000)
+# A file of chats from another program.
+IMPORT_MAX_BYTES = env.int("IMPORT_MAX_BYTES", default=200_000_000)
 PDF_MAX_PAGES = env.int("PDF_MAX_PAGES", default=100)
 # PDF_SECONDS was its name while only PDF files were read.
 FILE_READ_SECONDS = env.float("FILE_READ_SECONDS", default=env.float("PDF_SECONDS", default=20))

@@ -193,6 +193,12 @@ ROUTES: dict[str, Route] = {
         get=404,
     ),
     "continue-shared-chat": page(methods="GET HEAD POST", ids={"token": "shared_token"}, post=302),
+    "imports": page(methods="GET HEAD POST", post=422),
+    "import": own_page(
+        methods="GET HEAD POST", ids={"import_id": "import"}, form=sent(do="none"), post=302
+    ),
+    "discard-import": own_button(ids={"import_id": "refused_import"}),
+    "undo-import": own_button(ids={"import_id": "done_import"}),
     "archived-chats": page(methods="GET"),
     "palette": page(methods="GET"),
     "search": page(

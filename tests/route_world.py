@@ -25,6 +25,7 @@ from chatapp.models import (
     AppContents,
     Assistant,
     Attachment,
+    ChatImport,
     ChatModel,
     Consent,
     Conversation,
@@ -337,7 +338,17 @@ def _ids_of_own_pages(owner: Member) -> dict[str, Any]:
         Assistant.objects.create(owner=owner, name=MARK, instructions=MARK, starters=[MARK])
         for _ in "ab"
     ]
+    states = ("ready", "refused", "done")
+    imported = [
+        ChatImport.objects.create(
+            person=owner, file_name=MARK, size=1, source="ChatGPT", state=state, problem=MARK
+        )
+        for state in states
+    ]
     return {
+        "import": imported[0].pk,
+        "refused_import": imported[1].pk,
+        "done_import": imported[2].pk,
         "prompt": saved[0].pk,
         "spare_prompt": saved[1].pk,
         "assistant": assistants[0].pk,

@@ -16,6 +16,7 @@ from chatapp.audit import anchors, change_entries
 from chatapp.context import file_storage
 from chatapp.conversations import chat_list
 from chatapp.journal.db_retry import DATABASE_AWAY
+from chatapp.imports import import_acts
 from chatapp.models import JournalEvent, Step
 from chatapp.people import signals
 from chatapp.projects import changes as project_changes
@@ -117,6 +118,12 @@ def delete_unused_objects() -> None:
 
 def has_unused_objects() -> bool:
     return file_storage.find_unused().exists()
+
+
+@task
+def delete_old_imports() -> None:
+    """Delete the uploaded files of imports that nobody finished."""
+    import_acts.delete_old_files()
 
 
 @task

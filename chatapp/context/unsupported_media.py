@@ -65,7 +65,7 @@ def _was_told_before(turn: Turn) -> bool:
     earlier = shown.exclude(pk=turn.pk)
     if not earlier.exists():
         # The older messages of a fork are copies, about which nothing was told.
-        return turn.conversation.forked_from is None
+        return not turn.conversation.has_copies
     return earlier.filter(model=turn.model).exists()
 
 

@@ -33,11 +33,14 @@ def hide_branch(message: Message, *, with_message: bool) -> Entry:
     return journal.branch_entry(message.pk)
 
 
-def show_branch(conversation: Conversation, message_id: uuid.UUID, turn_id: uuid.UUID) -> None:
+def show_branch(
+    conversation: Conversation, message_id: uuid.UUID, turn_id: uuid.UUID | None
+) -> None:
     """Show the branch with this message and with the newest of what followed it. Raises
     Message.DoesNotExist.
 
-    Called inside a transaction that has locked the latest turn of the chat, `turn_id`.
+    Called inside a transaction that has locked the latest turn of the chat, `turn_id`, if it has
+    one.
     """
     journal.lock_conversation(conversation.pk)
     messages = Message.objects.filter(conversation=conversation.pk)

@@ -109,7 +109,7 @@ def _build_message(
     """`turn` is the one of this answer, `asked` one of this question. A question without a turn
     is a copy in a fork, and elsewhere belongs to the history that a program sent."""
     is_question = message.role == Message.Role.USER
-    is_fork = message.conversation.forked_from is not None
+    is_fork = message.conversation.has_copies
     return ExportedMessage(
         id=message.pk,
         parent=message.parent_id,

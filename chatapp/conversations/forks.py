@@ -95,7 +95,7 @@ def has_messages_of_programs(messages: list[Message]) -> bool:
     messages would look like the person's own in a copy."""
     turns = Turn.objects.filter(answer__in=messages)
     answered = {each.answer_id: each for each in turns}
-    is_fork = messages[0].conversation.forked_from is not None
+    is_fork = messages[0].conversation.has_copies
     return any(
         turn.is_of_program if (turn := answered.get(each.pk)) is not None else not is_fork
         for each in messages
@@ -123,6 +123,7 @@ def _create_fork(turn: Turn, length: int) -> Conversation:
         forked_from=turn.answer_id,
         tainted_by=find_taint_of_chats([source.pk]),
         is_shared_copy=source.is_shared_copy,
+        imported_from=source.imported_from,
         last_seq=length,
     )
 

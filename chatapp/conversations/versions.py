@@ -71,10 +71,10 @@ def show_version(conversation: Conversation, message_id: uuid.UUID) -> None:
     404."""
     with transaction.atomic():
         latest = intake.lock_latest(conversation)
-        if latest is None:
-            raise Http404("No such message.")
         intake.refuse_while_live(latest)
+        # Imported messages have no turns.
+        turn_id = latest.pk if latest is not None else None
         try:
-            branches.show_branch(conversation, message_id, latest.pk)
+            branches.show_branch(conversation, message_id, turn_id)
         except Message.DoesNotExist:
             raise Http404("No such message.") from None

@@ -339,7 +339,7 @@ def _choose_call_ids(turn: Turn, wanted: list[str]) -> list[str]:
         turn__conversation=turn.conversation_id, provider_call_id__in=wanted
     )
     used = {"", *earlier.values_list("provider_call_id", flat=True)}
-    if turn.conversation.forked_from is not None:
+    if turn.conversation.has_copies:
         copied = Part.objects.filter(
             message__conversation=turn.conversation_id, kind=Part.Kind.COPIED_CALL
         )

@@ -144,12 +144,13 @@ def _load_part_and_open_parts(
 
 def _find_source(conversation: Conversation) -> ForkSource | None:
     if conversation.forked_from is None:
-        return None
+        program = conversation.imported_from
+        return ForkSource(program=program) if program else None
     owned = Conversation.filter_owned(conversation.owner)
     titles = owned.filter(messages=conversation.forked_from).values_list("title", flat=True)
     found = list(titles[:1])
     if not found:
-        return ForkSource(is_shared=conversation.is_shared_copy)
+        return ForkSource(is_shared=conversation.is_shared_copy, program=conversation.imported_from)
     return ForkSource(answer_id=conversation.forked_from, title=found[0])
 
 
@@ -245,7 +246,7 @@ def _build_view(
         versions=versions,
         asked=_load_turns_asked(messages, turns),
         open_parts=fold(live) if live else [],
-        is_fork=conversation.forked_from is not None,
+        is_fork=conversation.has_copies,
     )
     by_message: dict[uuid.UUID, list[Part]] = defaultdict(list)
     for part in parts:
@@ -335,7 +336,7 @@ def _build_message_view(message: Message, parts: list[Part], loaded: _PartFacts)
         )
         turn = loaded.asked.get(message.pk)
         if turn is None and loaded.is_fork:
-            return replace(question, is_copied=True)
+            return replace(question, is_copied=True, conversation_id=message.conversation_id)
         # Each of its turns was asked by the same person or program.
         asked = _add_asker(question, turn)
         return replace(asked, may_edit=asked.may_edit and message.is_shown)
@@ -347,8 +348,10 @@ def _build_message_view(message: Message, parts: list[Part], loaded: _PartFacts)
     return MessageView(
         id=message.pk,
         role="assistant",
+        conversation_id=message.conversation_id,
         parts=tuple(views),
         is_copied=turn is None and loaded.is_fork,
+        version=loaded.versions.get(message.pk) if turn is None else None,
         turn=turn,
         facts=_load_facts(turn, message, has_text, loaded) if turn else None,
         created_seq=message.created_seq,

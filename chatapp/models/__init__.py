@@ -7,6 +7,7 @@ from chatapp.models.turns.tool_call import Approval, Permit, RemoteTask, Review,
 from .conversations.answer_feedback import AnswerFeedback
 from .conversations.app import App, AppContents
 from .conversations.attachment import Attachment, File, StoredObject
+from .conversations.chat_import import ChatImport, ImportPiece, ListedChat
 from .conversations.conversation import Conversation, Message, Part
 from .conversations.guidance import Guidance
 from .conversations.memory import Memory
@@ -44,13 +45,16 @@ __all__ = [
     "Approval",
     "Assistant",
     "Attachment",
+    "ChatImport",
     "ChatModel",
     "Consent",
     "Conversation",
     "File",
     "Guidance",
     "HousePolicy",
+    "ImportPiece",
     "JournalEvent",
+    "ListedChat",
     "LogEntry",
     "LogHead",
     "MailPreference",

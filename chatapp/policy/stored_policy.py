@@ -451,6 +451,6 @@ def find_taint_before(turn: Turn, call: ToolCall, *, in_whole_chat: bool = False
         before |= Q(turn__conversation=turn.conversation_id) & ~Q(turn=turn)
         attached = Q(part__message__conversation=turn.conversation_id)
     found = find_taint(ToolCall.objects.filter(before), Attachment.objects.filter(attached))
-    if found or not in_whole_chat or turn.conversation.forked_from is None:
+    if found or not in_whole_chat or not turn.conversation.has_copies:
         return found
     return find_taint_of_copies([turn.conversation_id])

@@ -269,11 +269,12 @@ class MessageView:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForkSource:
     """Where a fork comes from: the answer and the title of its chat, or neither if that chat no
-    longer exists, or is another person's (`is_shared`)."""
+    longer exists, is another person's (`is_shared`) or is of another `program`."""
 
     answer_id: uuid.UUID | None = None
     title: str = ""
     is_shared: bool = False
+    program: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,6 +26,9 @@ BYTES_PER_SECOND = 10_000
 LARGE_BYTES = 1_000_000
 LARGE_PER_ADDRESS = 20
 LARGE_IN_ALL = 100
+# The form that takes files of chats, and what it has beside the file.
+IMPORT_PATH = "/imports/"
+FORM_BYTES = 1_000_000
 GRACE_SECONDS = 2.0
 TOO_MANY_RETRY_SECONDS = 5
 
@@ -95,12 +98,12 @@ async def limit_request_body(
     pages: Application, scope: Scope, receive: Receive, send: Send
 ) -> None:
     """Pass a request on, or answer that its body is too large, too slow or one of too many."""
-    length = _read_content_length(scope)
-    if length is not None and length > settings.REQUEST_MAX_BYTES:
-        await Body(receive, MAX_DROPPED * settings.REQUEST_MAX_BYTES).drop()
-        await _refuse_size(send)
+    length, most = _read_content_length(scope), _find_limit(scope)
+    if length is not None and length > most:
+        await Body(receive, MAX_DROPPED * most).drop()
+        await _refuse_size(send, most)
         return
-    body, has_begun = Body(receive, settings.REQUEST_MAX_BYTES), False
+    body, has_begun = Body(receive, most), False
 
     async def watched(message: Message) -> None:
         nonlocal has_begun
@@ -115,7 +118,7 @@ async def limit_request_body(
     if has_begun:
         return
     if body.is_over:
-        await _refuse_size(send)
+        await _refuse_size(send, most)
     elif body.is_late:
         await _refuse_time(send)
     elif body.is_crowded_out:
@@ -155,8 +158,16 @@ def _read_content_length(scope: Scope) -> int | None:
     return int(headers.get(b"content-length", 0))
 
 
-async def _refuse_size(send: Send) -> None:
-    megabytes = settings.REQUEST_MAX_BYTES // 1_000_000
+def _find_limit(scope: Scope) -> int:
+    """Return the largest body of this request: one form takes whole files of chats."""
+    path = str(scope["path"]).removeprefix(scope.get("root_path", ""))
+    if path == IMPORT_PATH:
+        return max(settings.REQUEST_MAX_BYTES, settings.IMPORT_MAX_BYTES + FORM_BYTES)
+    return int(settings.REQUEST_MAX_BYTES)
+
+
+async def _refuse_size(send: Send, most: int) -> None:
+    megabytes = most // 1_000_000
     sentence = _(
         "This is too large: you can send up to %(size)s MB at once. Go back and choose less."
     ) % {"size": megabytes}

@@ -39,6 +39,7 @@ BUNDLES = {
         "css/tokens.css",
         "css/export.css",
         "css/shared.css",
+        "css/imports.css",
         "css/presets.css",
         "css/projects.css",
         "css/touch.css",

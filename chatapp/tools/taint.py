@@ -33,7 +33,7 @@ def find_taint_of_chats(chats: Collection[uuid.UUID]) -> str:
 def find_taint_of_copies(chats: Collection[uuid.UUID]) -> str:
     """Return the same for the results that these chats have as forks of others: marked when they
     were copied, or of a service that is open to strangers now."""
-    forks = Conversation.objects.filter(pk__in=chats).exclude(forked_from=None)
+    forks = Conversation.objects.filter(pk__in=chats).exclude(forked_from=None, imported_from="")
     marks = dict(forks.values_list("pk", "tainted_by"))
     if marked := next(filter(None, marks.values()), ""):
         return marked

@@ -46,6 +46,7 @@ PAGES = [
     "/prompts/new/",
     "/tokens/",
     "/shared-links/",
+    "/imports/",
     "/stand-ins/",
     "/services/add/",
     "/services/own/garden/",

@@ -26,6 +26,7 @@ PEOPLE: dict[str, list[str]] = {
             "/search/?q=the",
             "/tokens/",
             "/shared-links/",
+            "/imports/",
             "/language/",
             "/password/",
         ),

@@ -30,8 +30,9 @@ class Conversation(models.Model):
     A chat in a `project` uses its instructions and files while its person is a member.
     `branched_seq` is the latest frame that brought another branch of the chat, 0 while it has only
     one. `forked_from` is the answer in another chat up to which a fork has copies, and `tainted_by`
-    names the service whose untrusted content is in them. The whole past of a shared copy is
-    untrusted: another person wrote it. `read_at` is the `active_at` that its person has seen, None
+    names the service whose untrusted content is in them. The whole past of a shared copy and of an
+    imported chat is untrusted (`is_shared_copy`): others wrote it. `imported_from` is the program
+    that the chat was imported from. `read_at` is the `active_at` that its person has seen, None
     if they have never opened it. A temporary chat is in no list and no search, and a task removes
     it `TEMPORARY_KEPT` after it was last active.
     """
@@ -87,6 +88,9 @@ class Conversation(models.Model):
         _("untrusted content from"), max_length=100, blank=True, default="", db_default=""
     )
     is_shared_copy = models.BooleanField(_("is a shared copy"), default=False, db_default=False)
+    imported_from = models.CharField(
+        _("imported from"), max_length=20, blank=True, default="", db_default=""
+    )
     last_seq = models.PositiveBigIntegerField(_("last seq"), default=0)
     branched_seq = models.PositiveBigIntegerField(_("branched seq"), default=0, db_default=0)
     created_at = models.DateTimeField(_("created at"), auto_now_add=True)
@@ -123,6 +127,11 @@ class Conversation(models.Model):
     def has_news(self) -> bool:
         """Whether it went on since its person saw it last."""
         return self.read_at is not None and self.active_at > self.read_at
+
+    @property
+    def has_copies(self) -> bool:
+        """Whether it begins with messages of another chat or program, which have no turns."""
+        return self.forked_from is not None or bool(self.imported_from)
 
     @classmethod
     def filter_owned(cls, person: Member) -> "models.QuerySet[Conversation]":

@@ -72,6 +72,8 @@ class LogEntry(models.Model):
         CHAT_DELETED = "chat.deleted", _("chat deleted")
         CHAT_RESTORED = "chat.restored", _("chat restored")
         CHAT_REMOVED = "chat.removed", _("deleted chat removed permanently")
+        CHATS_IMPORTED = "chats.imported", _("chats imported")
+        IMPORT_UNDONE = "chats.import_undone", _("import of chats undone")
         SHARE_MADE = "share.made", _("chat shared by a link")
         SHARE_UPDATED = "share.updated", _("shared link updated")
         SHARE_OPENED = "share.opened", _("shared link opened for the first time")

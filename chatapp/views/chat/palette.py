@@ -33,6 +33,7 @@ PLACES = (
     ("memory", gettext_lazy("Memory"), "bookmark"),
     ("usage", gettext_lazy("Usage"), "chart"),
     ("shared-links", gettext_lazy("Shared links"), "share"),
+    ("imports", gettext_lazy("Import chats"), "download"),
     ("archived-chats", gettext_lazy("Archived chats"), "archive"),
     ("log", gettext_lazy("Activity log"), "clock"),
     ("language", gettext_lazy("Language"), "globe"),

@@ -1,0 +1,63 @@
+"""The uploaded file: kept in the database in pieces, so that a worker in any process can read
+it."""
+
+import io
+from typing import IO
+
+from chatapp.models import ChatImport, ImportPiece
+
+PIECE_BYTES = 1_000_000
+
+
+def store_file(chat_import: ChatImport, file: IO[bytes]) -> None:
+    """Store the file piece by piece."""
+    number = 0
+    while data := file.read(PIECE_BYTES):
+        ImportPiece.objects.create(chat_import=chat_import, number=number, data=data)
+        number += 1
+
+
+def open_file(chat_import: ChatImport) -> IO[bytes]:
+    """Return the file, to be read at any place."""
+    return io.BufferedReader(_StoredFile(chat_import), PIECE_BYTES)
+
+
+def delete_file(chat_import: ChatImport) -> None:
+    chat_import.pieces.all().delete()
+
+
+class _StoredFile(io.RawIOBase):
+    """The pieces as one file. The last piece that was read is in memory."""
+
+    def __init__(self, chat_import: ChatImport) -> None:
+        self._pieces = ImportPiece.objects.filter(chat_import=chat_import)
+        self._size = chat_import.size
+        self._place = 0
+        self._number = -1
+        self._data = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._place
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._place, io.SEEK_END: self._size}[whence]
+        if start + offset < 0:
+            raise OSError("Before the beginning of the file.")
+        self._place = start + offset
+        return self._place
+
+    def readinto(self, buffer) -> int:  # type: ignore[no-untyped-def]  # Buffer is new in Python 3.12
+        number, offset = divmod(self._place, PIECE_BYTES)
+        if number != self._number:
+            found = self._pieces.filter(number=number).values_list("data", flat=True).first()
+            self._number, self._data = number, bytes(found or b"")
+        data = self._data[offset : offset + len(buffer)]
+        buffer[: len(data)] = data
+        self._place += len(data)
+        return len(data)

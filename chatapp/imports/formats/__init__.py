@@ -1,0 +1,2 @@
+"""The formats of exported files: one module each, which reads one chat of a file as plain
+values."""

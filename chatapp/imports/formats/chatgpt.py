@@ -1,0 +1,170 @@
+"""Exports of ChatGPT: `conversations.json`, a list of chats, each with its messages as a tree in
+`mapping`. Newer exports split it into `conversations-000.json` and so on."""
+
+from collections import Counter
+from typing import Any
+
+from chatapp.imports.fields import (
+    read_arguments,
+    read_id,
+    read_list,
+    read_object,
+    read_objects,
+    read_text,
+    read_time,
+    write_json,
+)
+from chatapp.imports.values import (
+    Call,
+    Loss,
+    Missing,
+    Node,
+    Piece,
+    Reasoning,
+    Result,
+    SourceChat,
+    Text,
+    TextFile,
+)
+
+NAME = "ChatGPT"
+# What the program keeps for itself beside the messages.
+INTERNAL = ("model_editable_context", "reasoning_recap", "app_pairing_content")
+PICTURES = ("image_asset_pointer", "video_container_asset_pointer")
+VOICE = ("audio_asset_pointer", "real_time_user_audio_video_asset_pointer")
+
+
+def is_chat(raw: dict[str, Any]) -> bool:
+    return isinstance(raw.get("mapping"), dict)
+
+
+def read_chat(raw: dict[str, Any]) -> SourceChat:
+    losses: Counter[Loss] = Counter()
+    nodes = [
+        _read_node(str(key), read_object(value), losses) for key, value in raw["mapping"].items()
+    ]
+    return SourceChat(
+        origin_id=read_id(raw.get("conversation_id")) or read_id(raw.get("id")),
+        title=read_text(raw.get("title")),
+        created_at=read_time(raw.get("create_time")),
+        active_at=read_time(raw.get("update_time")),
+        nodes=tuple(nodes),
+        shown=read_text(raw.get("current_node")),
+        losses=losses,
+    )
+
+
+def _read_node(key: str, node: dict[str, Any], losses: Counter[Loss]) -> Node:
+    message = read_object(node.get("message"))
+    parent = read_text(node.get("parent"))
+    role = read_object(message.get("author")).get("role")
+    hidden = Node(id=key, parent=parent, side=None)
+    about = read_object(message.get("metadata"))
+    if not message or about.get("is_visually_hidden_from_conversation"):
+        return hidden
+    kind = read_object(message.get("content")).get("content_type")
+    if role == "system" or kind == "user_editable_context":
+        losses[Loss.INSTRUCTIONS] += bool(_read_parts(message, Counter()))
+        return hidden
+    if role not in ("user", "assistant", "tool"):
+        losses[Loss.UNKNOWN] += 1
+        return hidden
+    pieces = _read_message(message, str(role), losses)
+    if role == "user":
+        pieces += _read_attachments(about, losses)
+    return Node(
+        id=key,
+        parent=parent,
+        side="user" if role == "user" else "assistant",
+        pieces=tuple(pieces),
+        created_at=read_time(message.get("create_time")),
+    )
+
+
+def _read_message(message: dict[str, Any], role: str, losses: Counter[Loss]) -> list[Piece]:
+    content = read_object(message.get("content"))
+    kind = read_text(content.get("content_type"))
+    recipient = read_text(message.get("recipient"))
+    if role == "tool":
+        return _read_result(message, losses)
+    if role == "assistant" and recipient not in ("", "all"):
+        given = read_text(content.get("text")) or _join(_read_parts(message, losses))
+        losses[Loss.CALLS] += 1
+        return [Call(tool=recipient, arguments=read_arguments(given))]
+    if kind in INTERNAL:
+        return []
+    if kind == "thoughts":
+        thoughts = read_objects(content.get("thoughts"))
+        said = "\n\n".join(filter(None, map(_write_thought, thoughts)))
+        return [Reasoning(text=said)] if said else []
+    if kind == "code":
+        language = read_text(content.get("language"))
+        code = read_text(content.get("text"))
+        fenced = f"```{'' if language == 'unknown' else language}\n{code}\n```"
+        return [Text(text=fenced)] if code else []
+    return _read_parts(message, losses)
+
+
+def _write_thought(thought: dict[str, Any]) -> str:
+    summary, content = read_text(thought.get("summary")), read_text(thought.get("content"))
+    return f"**{summary}**\n\n{content}".strip() if summary else content
+
+
+def _read_result(message: dict[str, Any], losses: Counter[Loss]) -> list[Piece]:
+    pieces = _read_parts(message, losses)
+    left = [each for each in pieces if isinstance(each, Missing)]
+    text = _join(pieces)
+    name = read_text(read_object(message.get("author")).get("name")) or "tool"
+    is_error = read_object(message.get("content")).get("content_type") == "system_error"
+    if not text and not left:
+        return []
+    return [Result(tool=name, text=text, is_error=is_error), *left]
+
+
+def _read_parts(message: dict[str, Any], losses: Counter[Loss]) -> list[Piece]:
+    content = read_object(message.get("content"))
+    pieces = [
+        piece for part in read_list(content.get("parts")) for piece in _read_part(part, losses)
+    ]
+    whole = read_text(content.get("text")) or read_text(content.get("result"))
+    if not pieces and whole:
+        return [Text(text=whole)]
+    known = {"content_type", "parts", "text", "result"}
+    if not pieces and "parts" not in content and set(content) - known and not whole:
+        losses[Loss.UNKNOWN] += 1
+    return pieces
+
+
+def _read_part(part: Any, losses: Counter[Loss]) -> list[Piece]:
+    if isinstance(part, str):
+        return [Text(text=part)] if part else []
+    about = read_object(part)
+    kind = about.get("content_type")
+    if kind in PICTURES:
+        losses[Loss.PICTURES] += 1
+        return [Missing(what="picture")]
+    if kind in VOICE:
+        losses[Loss.VOICE] += 1
+        return [Missing(what="recording")]
+    if text := read_text(about.get("text")):
+        return [Text(text=text)]
+    losses[Loss.UNKNOWN] += 1
+    return [Text(text=f"```json\n{write_json(part)}\n```")] if about else []
+
+
+def _read_attachments(about: dict[str, Any], losses: Counter[Loss]) -> list[Piece]:
+    """Return the files of a message. Pictures are parts of it as well."""
+    files: list[Piece] = []
+    for each in read_objects(about.get("attachments")):
+        kind = read_text(each.get("mime_type") or each.get("mimeType"))
+        name = read_text(each.get("name"))
+        if text := read_text(each.get("extracted_content")):
+            files.append(TextFile(name=name, text=text))
+        elif not kind.startswith("image/"):
+            losses[Loss.FILES] += 1
+            files.append(Missing(what="file", name=name))
+    return files
+
+
+def _join(pieces: list[Piece]) -> str:
+    return "\n\n".join(each.text for each in pieces if isinstance(each, Text))

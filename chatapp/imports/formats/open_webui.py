@@ -1,0 +1,155 @@
+"""Exports of Open WebUI: a list of chats, each with its messages as a tree in `history`. Thinking
+and tool calls are HTML in the text of a message."""
+
+import html
+import json
+import re
+from collections import Counter
+from typing import Any
+
+from chatapp.imports.fields import (
+    read_arguments,
+    read_id,
+    read_object,
+    read_objects,
+    read_text,
+    read_time,
+)
+from chatapp.imports.values import (
+    Call,
+    Loss,
+    Missing,
+    Node,
+    Piece,
+    Reasoning,
+    SourceChat,
+    Text,
+)
+
+NAME = "Open WebUI"
+_BEGIN = re.compile(r'<details type="(reasoning|tool_calls|code_interpreter)"([^>]*)>')
+_ATTRIBUTE = re.compile(r'([a-z_]+)="([^"]*)"')
+_SUMMARY = re.compile(r"\s*<summary>[^<]*</summary>")
+_END = "</details>"
+
+
+def is_chat(raw: dict[str, Any]) -> bool:
+    chat = read_object(raw.get("chat"))
+    return isinstance(chat.get("history"), dict) or isinstance(chat.get("messages"), list)
+
+
+def read_chat(raw: dict[str, Any]) -> SourceChat:
+    losses: Counter[Loss] = Counter()
+    chat = read_object(raw.get("chat"))
+    history = read_object(chat.get("history"))
+    messages = read_object(history.get("messages"))
+    # Chats of older versions have a list only.
+    listed = list(messages.items()) or [
+        (read_id(each.get("id")) or f"message {number}", each)
+        for number, each in enumerate(read_objects(chat.get("messages")))
+    ]
+    losses[Loss.INSTRUCTIONS] += bool(
+        read_text(chat.get("system")) or read_text(read_object(chat.get("params")).get("system"))
+    )
+    nodes: list[Node] = []
+    for key, value in listed:
+        before = nodes[-1].id if nodes and not messages else ""
+        nodes.append(_read_node(str(key), read_object(value), before, losses))
+    return SourceChat(
+        origin_id=read_id(raw.get("id")) or read_id(chat.get("id")),
+        title=read_text(raw.get("title")) or read_text(chat.get("title")),
+        created_at=read_time(raw.get("created_at")) or read_time(chat.get("timestamp")),
+        active_at=read_time(raw.get("updated_at")),
+        nodes=tuple(nodes),
+        shown=read_text(history.get("currentId")),
+        losses=losses,
+    )
+
+
+def _read_node(key: str, message: dict[str, Any], before: str, losses: Counter[Loss]) -> Node:
+    role = message.get("role")
+    parent = read_text(message.get("parentId")) or before
+    if role not in ("user", "assistant"):
+        losses[Loss.INSTRUCTIONS if role == "system" else Loss.UNKNOWN] += 1
+        return Node(id=key, parent=parent, side=None)
+    return Node(
+        id=key,
+        parent=parent,
+        side="user" if role == "user" else "assistant",
+        pieces=tuple(_read_pieces(message, str(role), losses)),
+        created_at=read_time(message.get("timestamp")),
+    )
+
+
+def _read_pieces(message: dict[str, Any], role: str, losses: Counter[Loss]) -> list[Piece]:
+    text = read_text(message.get("content"))
+    pieces: list[Piece]
+    if role == "assistant":
+        pieces = split_content(text, losses)
+    else:
+        pieces = [Text(text=text)] if text.strip() else []
+    if problem := read_text(read_object(message.get("error")).get("content")):
+        pieces.append(Text(text=problem))
+    for each in read_objects(message.get("files")):
+        is_picture = each.get("type") == "image"
+        losses[Loss.PICTURES if is_picture else Loss.FILES] += 1
+        name = read_text(each.get("name"))
+        pieces.append(Missing(what="picture" if is_picture else "file", name=name))
+    return pieces
+
+
+def split_content(content: str, losses: Counter[Loss]) -> list[Piece]:
+    """Return the text of an answer, with its thinking and calls as pieces of their own."""
+    pieces: list[Piece] = []
+    place = 0
+    while found := _BEGIN.search(content, place):
+        end = content.find(_END, found.end())
+        if end < 0:
+            break
+        _add_text(pieces, content[place : found.start()])
+        inside = _SUMMARY.sub("", content[found.end() : end], count=1).strip()
+        given = {name: html.unescape(value) for name, value in _ATTRIBUTE.findall(found[2])}
+        pieces += _read_details(found[1], given, inside, losses)
+        place = end + len(_END)
+    _add_text(pieces, content[place:])
+    return pieces
+
+
+def _add_text(pieces: list[Piece], text: str) -> None:
+    if text.strip():
+        pieces.append(Text(text=text.strip("\n")))
+
+
+def _read_details(
+    kind: str, given: dict[str, str], inside: str, losses: Counter[Loss]
+) -> list[Piece]:
+    if kind == "reasoning":
+        # Each line is quoted; newer versions escape the text.
+        lines = html.unescape(inside).splitlines()
+        thought = "\n".join(line.removeprefix(">").removeprefix(" ") for line in lines).strip()
+        return [Reasoning(text=thought)] if thought else []
+    losses[Loss.CALLS] += 1
+    if kind == "code_interpreter":
+        result = given.get("output")
+        return [
+            Call(tool="code_interpreter", arguments=read_arguments({"code": inside}), result=result)
+        ]
+    # Newer versions have the result between the tags.
+    result = given.get("result") or html.unescape(inside)
+    return [
+        Call(
+            tool=given.get("name") or "tool",
+            arguments=read_arguments(_unwrap(given.get("arguments", ""))),
+            result=_unwrap(result) if result else None,
+            key=given.get("id", ""),
+        )
+    ]
+
+
+def _unwrap(text: str) -> str:
+    """Return a text that the file has as a JSON string."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return value if isinstance(value, str) else text
