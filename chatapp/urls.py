@@ -1,16 +1,23 @@
 """The URLs of the project."""
 
 from django.contrib import admin
+from allauth.mfa.base import views as factors
+from allauth.mfa.recovery_codes import views as recovery_codes
+from allauth.mfa.totp import views as authenticator_app
+from allauth.mfa.webauthn import views as passkeys
 from django.urls import path
 
 from .views import health, metrics, shared_chats
 from .views.account import (
+    confirm,
     guidance,
     language,
     log,
     memory,
     own_services,
+    providers,
     service_sign_in,
+    settings,
     shared_links,
     sign_in,
     tokens,
@@ -227,9 +234,57 @@ urlpatterns = [
     path("oauth/mcp/<slug:name>/disconnect", service_sign_in.disconnect, name="disconnect"),
     path("oauth/company/<slug:name>/callback", service_sign_in.company_callback, name="signed-in"),
     path("oauth/client.json", service_sign_in.client_document, name="client-document"),
+    # django-allauth looks up its own names.
+    path("sign-in/", sign_in.sign_in, name="account_login"),
     path("sign-in/", sign_in.sign_in, name="sign-in"),
+    path("sign-in/code/", factors.authenticate, name="mfa_authenticate"),
+    path("sign-in/passkey/", passkeys.login_webauthn, name="mfa_login_webauthn"),
+    path("sign-in/deactivated/", sign_in.show_deactivated, name="account_inactive"),
+    path("sign-in/with/<slug:provider_id>/", providers.start, name="provider-start"),
+    path("sign-in/with/<slug:provider_id>/callback/", providers.callback, name="provider-callback"),
     path("sign-in/<str:token>/", sign_in.sign_in_by_link, name="sign-in-by-link"),
     path("sign-out/", sign_in.sign_out, name="sign-out"),
+    path("sign-out/", sign_in.sign_out, name="account_logout"),
+    path("settings/", settings.settings, name="settings"),
+    path("settings/", settings.settings, name="mfa_index"),
+    path("settings/", settings.settings, name="mfa_list_webauthn"),
+    path("settings/profile", settings.save_profile, name="save-profile"),
+    path("settings/appearance", settings.save_appearance, name="save-appearance"),
+    path("settings/confirm/", confirm.confirm, name="account_reauthenticate"),
+    path("settings/confirm/code/", factors.reauthenticate, name="mfa_reauthenticate"),
+    path(
+        "settings/confirm/passkey/",
+        passkeys.reauthenticate_webauthn,
+        name="mfa_reauthenticate_webauthn",
+    ),
+    path("settings/second-factor/", settings.second_factor, name="second-factor"),
+    path("settings/app/", authenticator_app.activate_totp, name="mfa_activate_totp"),
+    path("settings/app/remove/", authenticator_app.deactivate_totp, name="mfa_deactivate_totp"),
+    path("settings/codes/", recovery_codes.view_recovery_codes, name="mfa_view_recovery_codes"),
+    path(
+        "settings/codes/new/",
+        recovery_codes.generate_recovery_codes,
+        name="mfa_generate_recovery_codes",
+    ),
+    path(
+        "settings/codes/download",
+        recovery_codes.download_recovery_codes,
+        name="mfa_download_recovery_codes",
+    ),
+    path("settings/passkeys/add/", passkeys.add_webauthn, name="mfa_add_webauthn"),
+    path("settings/passkeys/<int:pk>/name/", passkeys.edit_webauthn, name="mfa_edit_webauthn"),
+    path(
+        "settings/passkeys/<int:pk>/remove/", passkeys.remove_webauthn, name="mfa_remove_webauthn"
+    ),
+    path(
+        "settings/providers/<int:account_id>/disconnect",
+        providers.disconnect,
+        name="disconnect-provider",
+    ),
+    path("settings/sessions/<int:session_id>/end", settings.end_session, name="end-session"),
+    path("settings/sessions/end", settings.end_other_sessions, name="end-other-sessions"),
+    path("settings/data", settings.download_data, name="download-data"),
+    path("settings/delete/", settings.delete_account, name="delete-account"),
     path("password/", sign_in.set_password, name="set-password"),
     path("healthz", health.liveness, name="healthz"),
     path("readyz", health.readiness, name="readyz"),

@@ -18,6 +18,7 @@ from .conversations.shared_link import SharedLink, SharedLinkReader
 from .conversations.summary import Summary
 from .model_provider import ChatModel, ModelProvider
 from .people.access_token import AccessToken
+from .people.second_factor import CodeUse
 from .people.reminder import MailPreference, Reminder
 from .policy.audit_log import AppendOnly, LogEntry, LogHead
 from .policy.policy import Consent, HousePolicy, PolicyRule, PolicyTest, ToolLimit
@@ -43,6 +44,7 @@ __all__ = [
     "Assistant",
     "Attachment",
     "ChatModel",
+    "CodeUse",
     "Consent",
     "Conversation",
     "File",

@@ -22,10 +22,20 @@ class Member(AbstractUser):
     it asked for last: of mails and of what is written while no page is open.
     """
 
+    class Theme(models.TextChoices):
+        LIGHT = "light", _("Light")
+        DARK = "dark", _("Dark")
+
     language = models.CharField(_("language"), max_length=10, blank=True, default="", db_default="")
     last_language = models.CharField(
         max_length=10, default=ENGLISH, db_default=ENGLISH, editable=False
     )
+
+    theme = models.CharField(
+        max_length=10, choices=Theme.choices, blank=True, default="", db_default=""
+    )
+    # A provider's address never leads to an account whose address its member typed.
+    is_email_self_given = models.BooleanField(default=False, db_default=False, editable=False)
 
     class Meta:
         verbose_name = _("member")
