@@ -1,10 +1,10 @@
 """The URLs of the project."""
 
-from django.contrib import admin
 from allauth.mfa.base import views as factors
 from allauth.mfa.recovery_codes import views as recovery_codes
 from allauth.mfa.totp import views as authenticator_app
 from allauth.mfa.webauthn import views as passkeys
+from django.contrib import admin
 from django.urls import path
 
 from .views import health, metrics, shared_chats

@@ -60,6 +60,8 @@ def find_member_by_email(provider: SignInProvider, emails: list[str]) -> Member 
     found: set[Member] = set()
     for email in emails:
         found |= set(
-            Member.objects.filter(email__iexact=email, is_active=True, is_email_self_given=False)[:2]
+            Member.objects.filter(email__iexact=email, is_active=True, is_email_self_given=False)[
+                :2
+            ]
         )
     return found.pop() if len(found) == 1 else None

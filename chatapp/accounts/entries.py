@@ -19,7 +19,9 @@ FACTORS = {
 }
 
 
-def write(kind: LogEntry.Kind, person: Member | None, actor: Who | None = None, **data: Any) -> None:
+def write(
+    kind: LogEntry.Kind, person: Member | None, actor: Who | None = None, **data: Any
+) -> None:
     """Append an entry about this person, by them or by `actor`."""
     who = Who.of(person)
     audit_log.append([AuditEvent(kind=kind, data=data, actor=actor or who, person=who)])

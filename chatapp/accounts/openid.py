@@ -35,7 +35,11 @@ class OneCallback:
 
     def get_callback_url(self, request: HttpRequest, _app: Any) -> str:
         path = reverse("provider-callback", kwargs={"provider_id": self.provider_id})
-        return f"{settings.PUBLIC_URL}{path}" if settings.PUBLIC_URL else request.build_absolute_uri(path)
+        return (
+            f"{settings.PUBLIC_URL}{path}"
+            if settings.PUBLIC_URL
+            else request.build_absolute_uri(path)
+        )
 
 
 class GitHubClient(OneCallback, GitHubOAuth2Adapter):  # type: ignore[misc]  # allauth has no types

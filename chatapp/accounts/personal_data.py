@@ -127,7 +127,10 @@ def close_account(member: Member) -> None:
     for token in AccessToken.objects.filter(person=member, revoked_at=None):
         access_tokens.revoke(token)
     _delete_rows(
-        *(Attachment.objects.filter(owner=member, part=None), SignInLink.objects.filter(member=member)),
+        *(
+            Attachment.objects.filter(owner=member, part=None),
+            SignInLink.objects.filter(member=member),
+        ),
         *(model._default_manager.filter(user=member) for model in (SocialAccount, EmailAddress)),
         *(Authenticator.objects.filter(user=member), CodeUse.objects.filter(member=member)),
         *(

@@ -53,7 +53,9 @@ class ProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  # all
         found = _build_apps_from_settings(provider=provider, client_id=client_id)
         return [app for apps in found.values() for app in apps]
 
-    def get_provider(self, request: HttpRequest, provider: str, client_id: str | None = None) -> Any:
+    def get_provider(
+        self, request: HttpRequest, provider: str, client_id: str | None = None
+    ) -> Any:
         app = self.get_app(request, provider=provider, client_id=client_id)
         return (GitHub if app.provider == "github" else OpenID)(request, app=app)
 
@@ -73,7 +75,11 @@ class ProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  # all
         provider = find_provider(sociallogin.account.provider)
         if provider is None:
             raise ImmediateHttpResponse(render_problem(request, FAILED, 404))
-        emails = [each.email for each in sociallogin.email_addresses if each.verified]
+        # Nothing is known of an address that the provider did not verify.
+        sociallogin.email_addresses = [
+            each for each in sociallogin.email_addresses if each.verified
+        ]
+        emails = [each.email for each in sociallogin.email_addresses]
         if refusal := admission.find_refusal(provider, request.provider_claims, emails):
             _refuse(request, provider, sociallogin, refusal)
         if sociallogin.state.get("process") == AuthProcess.CONNECT:

@@ -61,7 +61,9 @@ def list_devices(member: Member, current_key: str | None) -> list[SignedInDevice
         )
         for row in found
     ]
-    return sorted(devices, key=lambda device: (not device.is_current, -device.last_seen_at.timestamp()))
+    return sorted(
+        devices, key=lambda device: (not device.is_current, -device.last_seen_at.timestamp())
+    )
 
 
 def describe_device(user_agent: str) -> str:

@@ -150,13 +150,13 @@ def _is_list_of_text(value: Any) -> bool:
 
 
 def _is_map_of_text(value: Any) -> bool:
-    return isinstance(value, dict) and all(isinstance(each, str) and each for each in value.values())
+    return isinstance(value, dict) and all(
+        isinstance(each, str) and each for each in value.values()
+    )
 
 
 def _is_issuer(address: str) -> bool:
     """Whether this is an https address, or an http address of this machine, for trials."""
     parts = urlsplit(address)
-    is_safe = parts.scheme == "https" or (
-        parts.scheme == "http" and parts.hostname in LOOPBACK
-    )
+    is_safe = parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in LOOPBACK)
     return is_safe and bool(parts.hostname) and not parts.query and not parts.fragment

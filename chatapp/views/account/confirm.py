@@ -70,9 +70,9 @@ def _is_right(request: MemberRequest, password: str) -> bool:
 
 
 def _go_on(request: MemberRequest, target: str) -> HttpResponse:
-    """Finish what was interrupted. A form that was sent is shown again instead of sent again."""
+    """Go back to what was interrupted. A form is not sent again: the person presses its button."""
     if "callback" in request.session.get(STATE_SESSION_KEY, {}):
         answer: HttpResponse = resume_request(request)
         return answer
-    request.session.pop(STATE_SESSION_KEY, None)
-    return redirect(target)
+    was_form = request.session.pop(STATE_SESSION_KEY, None) is not None
+    return redirect("settings" if was_form else target)

@@ -2,10 +2,10 @@
 
 from typing import Any, cast
 
-from django import forms
-from django.conf import settings
 from allauth.account.internal.flows.login import perform_login, record_authentication
 from allauth.account.models import Login
+from django import forms
+from django.conf import settings
 from django.contrib.auth import authenticate, logout, update_session_auth_hash
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.forms import PasswordChangeForm, SetPasswordForm

@@ -35,6 +35,7 @@ PLACES = (
     ("shared-links", gettext_lazy("Shared links"), "share"),
     ("archived-chats", gettext_lazy("Archived chats"), "archive"),
     ("log", gettext_lazy("Activity log"), "clock"),
+    ("settings", gettext_lazy("Settings"), "lock"),
     ("language", gettext_lazy("Language"), "globe"),
     ("set-password", gettext_lazy("Change password"), "lock"),
 )
