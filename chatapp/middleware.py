@@ -295,8 +295,8 @@ class SecondFactorFirst(MiddlewareMixin):
 
 
 class SessionTracking(MiddlewareMixin):
-    """Stores when a browser was seen, at most every few minutes: a cookie says that it was. It costs
-    no statement in between."""
+    """Stores when a browser was seen, at most every few minutes: a cookie says that it was, and
+    costs no statement in between."""
 
     COOKIE = "seen"
     SECONDS = 300

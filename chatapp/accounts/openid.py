@@ -126,7 +126,7 @@ class OpenID(OpenIDConnectProvider):  # type: ignore[misc]  # django-allauth has
     oauth2_adapter_class = OpenIDClient
 
     def redirect(
-        self, request: HttpRequest, process: str, next_url: str | None = None, **_from_request: Any
+        self, request: HttpRequest, process: str, next_url: str | None = None, **_asked: Any
     ) -> HttpResponse:
         """Begin with a nonce of this browser. What the request adds to our parameters is ignored."""
         nonce = secrets.token_urlsafe(24)

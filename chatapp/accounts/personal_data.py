@@ -56,7 +56,7 @@ TABLES: dict[str, tuple[type[Model], str, tuple[str, ...]]] = {
 
 
 def write_archive(member: Member, target: IO[bytes], address: str) -> None:
-    """Write everything of this member as a ZIP file: chats as JSON and Markdown, the rest as JSON."""
+    """Write everything of this member as a ZIP file: chats as JSON and Markdown, else JSON."""
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("account.json", _dump(_describe_account(member)))
         for name, (model, holder, fields) in TABLES.items():
