@@ -200,6 +200,8 @@ MFA_FORMS = {
     "reauthenticate": "chatapp.accounts.second_factor.ConfirmingCodeForm",
 }
 MFA_PASSKEY_LOGIN_ENABLED = True
+# A passkey cannot be guessed. Many people may sign in behind one address.
+MFA_RATE_LIMITS = {"webauthn_login": "300/m/ip"}
 MFA_TOTP_TOLERANCE = 1
 MFA_TOTP_ISSUER = "Countersign"
 MFA_RECOVERY_CODE_DIGITS = 10

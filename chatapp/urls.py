@@ -1,15 +1,12 @@
 """The URLs of the project."""
 
-from allauth.mfa.base import views as factors
-from allauth.mfa.recovery_codes import views as recovery_codes
-from allauth.mfa.totp import views as authenticator_app
-from allauth.mfa.webauthn import views as passkeys
 from django.contrib import admin
 from django.urls import path
 
 from .views import health, metrics, shared_chats
 from .views.account import (
     confirm,
+    factors,
     guidance,
     language,
     log,
@@ -237,8 +234,8 @@ urlpatterns = [
     # django-allauth looks up its own names.
     path("sign-in/", sign_in.sign_in, name="account_login"),
     path("sign-in/", sign_in.sign_in, name="sign-in"),
-    path("sign-in/code/", factors.authenticate, name="mfa_authenticate"),
-    path("sign-in/passkey/", passkeys.login_webauthn, name="mfa_login_webauthn"),
+    path("sign-in/code/", factors.enter_code, name="mfa_authenticate"),
+    path("sign-in/passkey/", factors.sign_in_by_passkey, name="mfa_login_webauthn"),
     path("sign-in/deactivated/", sign_in.show_deactivated, name="account_inactive"),
     path("sign-in/with/<slug:provider_id>/", providers.start, name="provider-start"),
     path("sign-in/with/<slug:provider_id>/callback/", providers.callback, name="provider-callback"),
@@ -251,31 +248,29 @@ urlpatterns = [
     path("settings/profile", settings.save_profile, name="save-profile"),
     path("settings/appearance", settings.save_appearance, name="save-appearance"),
     path("settings/confirm/", confirm.confirm, name="account_reauthenticate"),
-    path("settings/confirm/code/", factors.reauthenticate, name="mfa_reauthenticate"),
+    path("settings/confirm/code/", factors.confirm_by_code, name="mfa_reauthenticate"),
     path(
         "settings/confirm/passkey/",
-        passkeys.reauthenticate_webauthn,
+        factors.confirm_by_passkey,
         name="mfa_reauthenticate_webauthn",
     ),
     path("settings/second-factor/", settings.second_factor, name="second-factor"),
-    path("settings/app/", authenticator_app.activate_totp, name="mfa_activate_totp"),
-    path("settings/app/remove/", authenticator_app.deactivate_totp, name="mfa_deactivate_totp"),
-    path("settings/codes/", recovery_codes.view_recovery_codes, name="mfa_view_recovery_codes"),
+    path("settings/app/", factors.set_up_app, name="mfa_activate_totp"),
+    path("settings/app/remove/", factors.remove_app, name="mfa_deactivate_totp"),
+    path("settings/codes/", factors.show_recovery_codes, name="mfa_view_recovery_codes"),
     path(
         "settings/codes/new/",
-        recovery_codes.generate_recovery_codes,
+        factors.make_recovery_codes,
         name="mfa_generate_recovery_codes",
     ),
     path(
         "settings/codes/download",
-        recovery_codes.download_recovery_codes,
+        factors.download_recovery_codes,
         name="mfa_download_recovery_codes",
     ),
-    path("settings/passkeys/add/", passkeys.add_webauthn, name="mfa_add_webauthn"),
-    path("settings/passkeys/<int:pk>/name/", passkeys.edit_webauthn, name="mfa_edit_webauthn"),
-    path(
-        "settings/passkeys/<int:pk>/remove/", passkeys.remove_webauthn, name="mfa_remove_webauthn"
-    ),
+    path("settings/passkeys/add/", factors.add_passkey, name="mfa_add_webauthn"),
+    path("settings/passkeys/<int:pk>/name/", factors.rename_passkey, name="mfa_edit_webauthn"),
+    path("settings/passkeys/<int:pk>/remove/", factors.remove_passkey, name="mfa_remove_webauthn"),
     path(
         "settings/providers/<int:account_id>/disconnect",
         providers.disconnect,

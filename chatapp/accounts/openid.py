@@ -128,7 +128,7 @@ class OpenID(OpenIDConnectProvider):  # type: ignore[misc]  # django-allauth has
     def redirect(
         self, request: HttpRequest, process: str, next_url: str | None = None, **_asked: Any
     ) -> HttpResponse:
-        """Begin with a nonce of this browser. What the request adds to our parameters is ignored."""
+        """Begin with a nonce of this browser. What the request asks for is ignored."""
         nonce = secrets.token_urlsafe(24)
         parameters = {**self.get_auth_params(), "nonce": nonce}
         answer: HttpResponse = super().redirect(

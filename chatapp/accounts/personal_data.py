@@ -34,6 +34,7 @@ from chatapp.models import (
     SignInLink,
     UsageOfDay,
 )
+from chatapp.models.conversations.conversation import RESTORABLE
 from chatapp.people.refused import Refused
 from chatapp.rendering.exports.json_file import write_json
 from chatapp.rendering.exports.markdown_file import write_markdown
@@ -123,7 +124,7 @@ def close_account(member: Member) -> None:
         end_sessions(member)
     for conversation in Conversation.objects.filter(owner=member).select_related("owner"):
         chat_list.delete(conversation)
-    Conversation.objects.filter(owner=member).update(deleted_at=Now() - chat_list.RESTORABLE)
+    Conversation.objects.filter(owner=member).update(deleted_at=Now() - RESTORABLE)
     for token in AccessToken.objects.filter(person=member, revoked_at=None):
         access_tokens.revoke(token)
     _delete_rows(

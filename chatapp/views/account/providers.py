@@ -84,7 +84,7 @@ def _answer(request: HttpRequest, provider_id: str, act: Any) -> HttpResponse:
     try:
         answer: HttpResponse = act()
     except ImmediateHttpResponse as refusal:
-        return refusal.response
+        answer = refusal.response
     except requests.RequestException as error:
         logger.warning("Provider %s could not be reached: %s", provider_id, error)
         return render_problem(request, UNREACHABLE, 502)
