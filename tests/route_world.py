@@ -333,9 +333,7 @@ def _ids_of_own_pages(owner: Member) -> dict[str, Any]:
         Assistant.objects.create(owner=owner, name=MARK, instructions=MARK, starters=[MARK])
         for _ in "ab"
     ]
-    key = Authenticator.objects.create(
-        user=owner, type="webauthn", data={"name": MARK, "credential": {}}
-    )
+    app = Authenticator.objects.create(user=owner, type="totp", data={"secret": MARK})
     provider = SocialAccount.objects.create(user=owner, provider="gone", uid=MARK)
     browser = Client()
     browser.force_login(owner)
@@ -343,7 +341,7 @@ def _ids_of_own_pages(owner: Member) -> dict[str, Any]:
         user=owner, session_key=browser.session.session_key, ip="127.0.0.1", user_agent="x"
     )
     return {
-        "passkey": key.pk,
+        "passkey": app.pk,
         "provider_account": provider.pk,
         "device": device.pk,
         "no_provider": "nowhere",

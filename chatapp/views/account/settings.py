@@ -174,10 +174,16 @@ def _describe_factors(person: Member) -> dict[str, Any]:
 
 def _describe_providers(request: MemberRequest) -> dict[str, Any]:
     rows = SocialAccount.objects.filter(user=request.user).order_by("pk")
-    accounts = [(row, name_provider(row.provider)) for row in rows]
+    accounts = [(row, name_provider(row.provider), _name_account(row)) for row in rows]
     known = {row.provider for row in rows}
     choices = list_choices(request, "/settings/", connects=True)
     return {
         "accounts": accounts,
         "connectable": [choice for choice in choices if choice.id not in known],
     }
+
+
+def _name_account(account: SocialAccount) -> str:
+    """Return what the provider calls this person, best known name first."""
+    said = account.extra_data
+    return str(said.get("email") or said.get("login") or said.get("name") or account.uid)

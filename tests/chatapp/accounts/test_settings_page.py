@@ -54,7 +54,7 @@ def test_a_wrong_address_is_refused_and_stays_in_the_box(owner: Member) -> None:
     answer = sign_in().post("/settings/profile", {"first_name": "Ada", "email": "nowhere"})
     assert answer.status_code == 422
     page = parse(answer.content.decode())
-    assert any(each.get("value") == "nowhere" for each in page.all("input"))
+    assert page.one("input", name="email")["value"] == "nowhere"
     owner.refresh_from_db()
     assert owner.first_name == ""
 
@@ -146,6 +146,25 @@ def test_a_changed_password_ends_other_sessions_and_lists_this_one(owner: Member
 )
 def test_devices_have_names(header: str, name: str) -> None:
     assert describe_device(header) == name
+
+
+# --- other people's rows -------------------------------------------------------------------------
+def test_a_passkey_is_changed_by_its_owner_only(owner: Member, stranger: Member) -> None:
+    key = Authenticator.objects.create(
+        user=owner, type="webauthn", data={"name": "My laptop", "credential": {}}
+    )
+    theirs = sign_in("stranger")
+    for act in ("name", "remove"):
+        for answer in (
+            theirs.get(f"/settings/passkeys/{key.pk}/{act}/"),
+            theirs.post(f"/settings/passkeys/{key.pk}/{act}/", {"name": "Theirs"}),
+        ):
+            assert answer.status_code == 404
+    mine = Client()
+    mine.force_login(owner)
+    assert "My laptop" in mine.get("/settings/").content.decode()
+    key.refresh_from_db()
+    assert key.data["name"] == "My laptop"
 
 
 # --- data ----------------------------------------------------------------------------------------
