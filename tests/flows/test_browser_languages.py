@@ -27,6 +27,8 @@ PEOPLE: dict[str, list[str]] = {
             "/tokens/",
             "/shared-links/",
             "/language/",
+            "/settings/",
+            "/settings/confirm/",
             "/password/",
         ),
     ],
