@@ -32,6 +32,7 @@ from .conversations import intake
 from .models import Member
 from .people.password_hasher import TooManySignIns
 from .server import languages
+from .server.address import get_client_address
 from .server.database import release_connection
 from .telemetry import log_ids
 from .views import health, metrics
@@ -310,7 +311,7 @@ class SessionTracking(MiddlewareMixin):
         if session.session_key and AUTHENTICATION_METHODS_SESSION_KEY in session:
             # A page is shown although the database refuses to write.
             with suppress(DatabaseError):
-                note_activity(session.session_key, request.META["REMOTE_ADDR"])
+                note_activity(session.session_key, get_client_address(request))
             response.set_cookie(
                 self.COOKIE,
                 "1",

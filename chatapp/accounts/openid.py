@@ -49,14 +49,25 @@ class GitHubClient(OneCallback, GitHubOAuth2Adapter):  # type: ignore[misc]  # a
         return login
 
 
-class GitHub(GitHubProvider):  # type: ignore[misc]  # django-allauth has no types
+class NamedProvider:
+    """A provider that a session names by its id: two may have the same client id."""
+
+    app: Any
+
+    def serialize(self) -> dict[str, str]:
+        return {"id": self.app.provider_id, "app.client_id": self.app.client_id}
+
+    def extract_extra_data(self, claims: dict[str, Any]) -> dict[str, Any]:
+        """Return what is stored of the claims: what the settings page shows."""
+        kept = ("email", "name", "login")
+        return {name: str(claims[name]) for name in kept if claims.get(name)}
+
+
+class GitHub(NamedProvider, GitHubProvider):  # type: ignore[misc]  # django-allauth has no types
     oauth2_adapter_class = GitHubClient
 
     def get_oauth2_adapter(self, request: HttpRequest) -> OAuth2Adapter:
         return make_client(self, request)
-
-    def extract_extra_data(self, data: dict[str, Any]) -> dict[str, Any]:
-        return _pick_kept(data)
 
 
 class OpenIDClient(OneCallback, OpenIDConnectOAuth2Adapter):  # type: ignore[misc]  # no types
@@ -122,7 +133,7 @@ class OpenIDClient(OneCallback, OpenIDConnectOAuth2Adapter):  # type: ignore[mis
         return fitting[0]
 
 
-class OpenID(OpenIDConnectProvider):  # type: ignore[misc]  # django-allauth has no types
+class OpenID(NamedProvider, OpenIDConnectProvider):  # type: ignore[misc]  # django-allauth has no types
     oauth2_adapter_class = OpenIDClient
 
     def redirect(
@@ -135,9 +146,6 @@ class OpenID(OpenIDConnectProvider):  # type: ignore[misc]  # django-allauth has
             request, process, next_url, nonce=nonce, auth_params=parameters
         )
         return answer
-
-    def extract_extra_data(self, data: dict[str, Any]) -> dict[str, Any]:
-        return _pick_kept(data)
 
 
 class CallbackView(OAuth2CallbackView):  # type: ignore[misc]  # django-allauth has no types
@@ -157,8 +165,3 @@ def make_client(provider: Any, request: HttpRequest) -> OAuth2Adapter:
     client = GitHubClient(request)
     client.provider_id = provider.app.provider_id
     return client
-
-
-def _pick_kept(claims: dict[str, Any]) -> dict[str, Any]:
-    """Return what is stored of the claims: what the settings page shows."""
-    return {name: str(claims[name]) for name in ("email", "name", "login") if claims.get(name)}

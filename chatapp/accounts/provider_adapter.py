@@ -1,7 +1,7 @@
 """What django-allauth asks about people who come from a sign-in provider."""
 
 import logging
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 from allauth.core.exceptions import ImmediateHttpResponse
 from allauth.socialaccount.adapter import DefaultSocialAccountAdapter, _build_apps_from_settings
@@ -110,8 +110,7 @@ class ProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  # all
         return user
 
     def save_user(self, request: Any, sociallogin: Any, form: Any = None) -> Member:
-        provider = find_provider(sociallogin.account.provider)
-        assert provider is not None  # noqa: S101  a provider without a setting was refused before
+        provider = cast(SignInProvider, find_provider(sociallogin.account.provider))
         with transaction.atomic():
             member: Member = super().save_user(request, sociallogin, form)
             entries.write(LogEntry.Kind.PROVIDER_ADDED, member, of=provider.name)

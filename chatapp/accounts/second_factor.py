@@ -6,7 +6,7 @@ single use of each that hold in all processes, and who must have one.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from allauth.core.internal.cryptokit import compare_user_code
 from allauth.mfa.adapter import DefaultMFAAdapter
@@ -131,8 +131,7 @@ def find_main_factors(member: Member) -> Any:
 def check_session(request: HttpRequest) -> bool:
     """Whether the person of this session may use pages. One lookup for each session of a person who
     needs a second factor."""
-    member = request.user
-    assert isinstance(member, Member)  # noqa: S101  the middleware asks for members only
+    member = cast(Member, request.user)
     if not needs_second_factor(member) or request.session.get(SESSION_MARK):
         return True
     if not find_main_factors(member).exists():

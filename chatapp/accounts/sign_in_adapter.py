@@ -12,9 +12,11 @@ from django.urls import reverse
 
 from chatapp.models import LogEntry, Member
 from chatapp.people.sign_in_limits import remember_browser
-from chatapp.server.address import is_own_path
+from chatapp.server.address import get_client_address, is_own_path
 
 from . import entries
+
+BACKEND = "django.contrib.auth.backends.ModelBackend"
 
 
 class SignInAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # django-allauth has no types
@@ -27,7 +29,12 @@ class SignInAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # django-alla
 
     def get_client_ip(self, request: HttpRequest) -> str:
         """The server has replaced the address by the one that a trusted proxy named."""
-        return str(request.META["REMOTE_ADDR"])
+        return get_client_address(request)
+
+    def login(self, request: HttpRequest, user: Any) -> None:
+        """The same backend for each way, so that a session says nothing about the way."""
+        user.backend = BACKEND
+        super().login(request, user)
 
     def respond_user_inactive(self, request: HttpRequest, user: Member) -> HttpResponse:
         entries.write(LogEntry.Kind.SIGN_IN_REFUSED, user, reason="inactive")

@@ -57,3 +57,9 @@ def is_own_path(address: str) -> bool:
 def get_own_path(address: str) -> str:
     """Return `address` if it is a path of this site, otherwise the first page."""
     return address if is_own_path(address) else settings.LOGIN_REDIRECT_URL
+
+
+def get_client_address(request: HttpRequest) -> str:
+    """Return the address of the browser. The server has replaced it by the one that a trusted proxy
+    named; a local socket has none."""
+    return request.META.get("REMOTE_ADDR") or "127.0.0.1"

@@ -33,6 +33,7 @@ class OpenIDProvider:
     signs_with: Any = KEY
     algorithm: str = "RS256"
     user_info: dict[str, Any] | None = None
+    emails: list[dict[str, Any]] = field(default_factory=list)
     error: str = ""
     is_down: bool = False
     byte_seconds: float = 0.0
@@ -114,6 +115,10 @@ def _make_handler(provider: OpenIDProvider) -> type[BaseHTTPRequestHandler]:
                 case "/userinfo":
                     said = provider.claims if provider.user_info is None else provider.user_info
                     self._send(200, said)
+                case "/user":  # the addresses of GitHub's interface
+                    self._send(200, provider.claims)
+                case "/user/emails":
+                    self._send(200, provider.emails)
                 case "/authorize":
                     self.send_response(302)
                     self.send_header("Location", provider.authorize(self.path))
@@ -126,7 +131,7 @@ def _make_handler(provider: OpenIDProvider) -> type[BaseHTTPRequestHandler]:
             form = {name: values[0] for name, values in parse_qs(body).items()}
             self._send(*provider.exchange(form))
 
-        def _send(self, status: int, value: dict[str, Any]) -> None:
+        def _send(self, status: int, value: Any) -> None:
             if provider.is_down:
                 self.connection.close()
                 return

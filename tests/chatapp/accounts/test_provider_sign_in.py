@@ -1,5 +1,6 @@
 """Sign-in by a provider, against a provider that signs real tokens, and attacks on it."""
 
+import dataclasses
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -9,6 +10,7 @@ from allauth.socialaccount.models import SocialAccount
 from django.contrib.auth.models import Group
 from django.test import Client
 
+from chatapp.accounts.openid import GitHubClient
 from chatapp.models import LogEntry, Member
 from chatapp.server.sign_in_providers import SignInProvider, build_allauth_settings
 from tests.dom_tree import parse
@@ -19,6 +21,8 @@ from tests.peers.openid_provider import (
     OpenIDProvider,
     running_provider,
 )
+
+from .test_second_factor import make_code, set_up_app
 
 PERSON = {
     "sub": "person-1",
@@ -185,6 +189,47 @@ def test_a_deactivated_member_stays_out(
     assert answer.status_code == 403
     assert "Your account is deactivated" in answer.content.decode()
     assert find_person(again) is None
+
+
+def test_a_provider_does_not_replace_the_second_factor(
+    ada: Member, settings: Any, provider: OpenIDProvider
+) -> None:
+    """Two providers may have the same client id; the session names the one that was used."""
+    configure(settings, provider, links_by_email=True)
+    other = dataclasses.replace(settings.SIGN_IN_PROVIDERS[0], id="other", name="Other")
+    settings.SIGN_IN_PROVIDERS = (*settings.SIGN_IN_PROVIDERS, other)
+    settings.SOCIALACCOUNT_PROVIDERS = build_allauth_settings(settings.SIGN_IN_PROVIDERS)
+    mine = Client()
+    mine.post("/sign-in/", {"username": "boss", "password": "boss-password"})
+    secret = set_up_app(mine)
+    half = Client()
+    assert sign_in(half, provider)["Location"] == "/sign-in/code/"
+    assert find_person(half) is None
+    assert half.get("/sign-in/code/").status_code == 200
+    assert half.post("/sign-in/code/", {"code": make_code(secret, 1)})["Location"] == "/"
+    assert find_person(half) == str(ada.pk)
+    assert LogEntry.objects.filter(kind=Kind.SIGNED_IN, data__contains="company").exists()
+
+
+def test_github_signs_in(
+    db: Any,
+    client: Client,
+    settings: Any,
+    provider: OpenIDProvider,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    configure(settings, provider, kind="github", issuer="", allowed_domains=("example.com",))
+    paths = {"authorize_url": "authorize", "access_token_url": "token"}
+    paths |= {"profile_url": "user", "emails_url": "user/emails"}
+    for name, path in paths.items():
+        monkeypatch.setattr(GitHubClient, name, f"{provider.issuer}/{path}")
+    provider.claims = {"id": 7, "login": "ada", "name": "Ada Lovelace", "email": "ada@evil.test"}
+    provider.emails = [{"email": "ada@example.com", "primary": True, "verified": False}]
+    assert_refused(client, sign_in(client, provider))
+    provider.emails[0]["verified"] = True
+    sign_in(client, provider)
+    member = Member.objects.get(pk=find_person(client) or "")
+    assert (member.username, member.email) == ("ada", "ada@example.com")
 
 
 # --- existing accounts ---------------------------------------------------------------------------
