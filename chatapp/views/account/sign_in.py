@@ -56,9 +56,9 @@ def sign_in(request: HttpRequest) -> HttpResponse:
     if request.user.is_authenticated:
         return redirect(target)
     form = SignInForm(request.POST or None)
-    if request.method == "POST" and not settings.PASSWORD_SIGN_IN:
-        form.add_error(None, NO_PASSWORDS)
-    elif request.method == "POST" and form.is_valid():
+    if not settings.PASSWORD_SIGN_IN:
+        return _render_without_passwords(request, target)
+    if request.method == "POST" and form.is_valid():
         try:
             member = authenticate(request, **form.cleaned_data)
         except TooManySignIns:
@@ -72,12 +72,23 @@ def sign_in(request: HttpRequest) -> HttpResponse:
 
 def _render_form(request: HttpRequest, form: SignInForm, target: str, status: int) -> HttpResponse:
     context = {
-        "form": form if settings.PASSWORD_SIGN_IN else None,
+        "form": form,
         "errors": form.non_field_errors(),
         "next": target,
         "providers": list_choices(request, target),
     }
     return render(request, "sign_in/sign_in.html", context, status=status)
+
+
+def _render_without_passwords(request: HttpRequest, target: str) -> HttpResponse:
+    """Show the other ways. A password that is sent all the same is not looked at."""
+    is_form = request.method == "POST"
+    context = {
+        "errors": [NO_PASSWORDS] if is_form else [],
+        "next": target,
+        "providers": list_choices(request, target),
+    }
+    return render(request, "sign_in/sign_in.html", context, status=422 if is_form else 200)
 
 
 def _sign_in(request: HttpRequest, member: Member, target: str, method: str) -> HttpResponse:
