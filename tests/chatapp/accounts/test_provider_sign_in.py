@@ -12,6 +12,7 @@ from django.test import Client
 
 from chatapp.accounts.openid import GitHubClient
 from chatapp.models import LogEntry, Member
+from chatapp.people.sign_in_links import make_first_sign_in_link
 from chatapp.server.sign_in_providers import SignInProvider, build_allauth_settings
 from tests.dom_tree import parse
 from tests.peers.openid_provider import (
@@ -541,3 +542,14 @@ def test_passwords_can_be_switched_off(
     assert "Passwords are switched off" in answer.content.decode()
     sign_in(client, provider)
     assert client.get("/").status_code == 200
+
+
+def test_no_first_link_is_made_once_an_admin_comes_by_a_provider(
+    db: Any, client: Client, settings: Any, provider: OpenIDProvider
+) -> None:
+    configure(settings, provider)
+    settings.PASSWORD_SIGN_IN = False
+    sign_in(client, provider)
+    assert make_first_sign_in_link()  # a member alone can set up nothing
+    Member.objects.filter(username="ada").update(is_superuser=True)
+    assert make_first_sign_in_link() is None
