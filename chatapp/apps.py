@@ -14,6 +14,7 @@ class ChatAppConfig(AppConfig):
         from mcpconfig.values.hooks import Hooks, open_hooks  # noqa: PLC0415
 
         from . import checks  # noqa: F401, PLC0415
+        from .accounts import entries, second_factor  # noqa: PLC0415
         from .approvals.sign_ins import continue_after_sign_in  # noqa: PLC0415
         from .audit import change_entries  # noqa: PLC0415
         from .background import results  # noqa: PLC0415
@@ -27,6 +28,7 @@ class ChatAppConfig(AppConfig):
             Hooks(
                 builtin_addresses={"notebook": listener.find_address},
                 describe_tool=describe_tool,
+                further_secrets=(second_factor.iterate_factor_secrets,),
                 sign_in_listeners=(continue_after_sign_in,),
                 trace_context=tracing.get_trace_context,
                 observe_operation=operations.observe_operation,
@@ -34,6 +36,8 @@ class ChatAppConfig(AppConfig):
             )
         )
         change_entries.connect_signals()
+        entries.connect_signals()
+        second_factor.connect_signals()
         database_statements.connect_signals()
         ended_sessions.connect_signals()
         sign_in_counts.connect_signals()

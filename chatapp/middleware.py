@@ -7,6 +7,7 @@ from http import HTTPStatus
 from types import MappingProxyType
 from typing import Any
 
+from allauth.account.internal.flows.login import AUTHENTICATION_METHODS_SESSION_KEY
 from asgiref.sync import iscoroutinefunction, sync_to_async
 from django.conf import settings
 from django.core.exceptions import RequestDataTooBig
@@ -23,15 +24,20 @@ from django.utils.translation import gettext_lazy
 from django.views.csrf import csrf_failure
 from django_htmx.http import HttpResponseClientRedirect
 
+from .accounts.second_factor import check_session
+from .accounts.sessions import note_activity
+from .accounts.sign_in_adapter import signed_in_without_password
 from .audit import audit_log
 from .conversations import intake
 from .models import Member
 from .people.password_hasher import TooManySignIns
 from .server import languages
+from .server.address import get_client_address
 from .server.database import release_connection
 from .telemetry import log_ids
 from .views import health, metrics
-from .views.account import sign_in
+from .views.account import confirm, sign_in
+from .views.account import settings as account_settings
 from .views.chat import messages, versions
 
 # Paths that only programs read.
@@ -53,7 +59,6 @@ UNUSED_FEATURES = (
     "midi",
     "payment",
     "picture-in-picture",
-    "publickey-credentials-get",
     "screen-wake-lock",
     "serial",
     "usb",
@@ -245,7 +250,11 @@ class PasswordFirst(MiddlewareMixin):
         if view in self.OPEN or not request.user.is_authenticated:
             return None
         log_ids.note_person(request.user.pk)
-        if request.user.has_usable_password():
+        if (
+            not settings.PASSWORD_SIGN_IN
+            or request.user.has_usable_password()
+            or signed_in_without_password(request)
+        ):
             return None
         if request.headers.get("HX-Request") == "true":
             return HttpResponseClientRedirect(reverse("set-password"))
@@ -255,6 +264,63 @@ class PasswordFirst(MiddlewareMixin):
         self, request: HttpRequest, exception: Exception
     ) -> HttpResponseBase | None:
         return sign_in.answer_busy(request) if isinstance(exception, TooManySignIns) else None
+
+
+class SecondFactorFirst(MiddlewareMixin):
+    """Redirects a person who needs a second factor and has none to the page that sets one up."""
+
+    OPEN = (*PasswordFirst.OPEN, account_settings.second_factor, confirm.confirm)
+    OPEN_NAMES = frozenset(
+        (
+            *("mfa_activate_totp", "mfa_add_webauthn", "mfa_view_recovery_codes"),
+            *("mfa_download_recovery_codes", "mfa_reauthenticate", "mfa_reauthenticate_webauthn"),
+            *("provider-start", "provider-callback"),
+        )
+    )
+
+    def process_view(
+        self,
+        request: HttpRequest,
+        view: Callable[..., HttpResponseBase],
+        _args: tuple[Any, ...],
+        _kwargs: dict[str, Any],
+    ) -> HttpResponseBase | None:
+        name = request.resolver_match.url_name if request.resolver_match else None
+        if view in self.OPEN or name in self.OPEN_NAMES or not request.user.is_authenticated:
+            return None
+        if check_session(request):
+            return None
+        if request.headers.get("HX-Request") == "true":
+            return HttpResponseClientRedirect(reverse("second-factor"))
+        return redirect("second-factor")
+
+
+class SessionTracking(MiddlewareMixin):
+    """Stores when a browser was seen, at most every few minutes: a cookie says that it was, and
+    costs no statement in between."""
+
+    COOKIE = "seen"
+    SECONDS = 300
+
+    def process_response(
+        self, request: HttpRequest, response: HttpResponseBase
+    ) -> HttpResponseBase:
+        session = getattr(request, "session", None)
+        if session is None or not session.accessed or self.COOKIE in request.COOKIES:
+            return response
+        if session.session_key and AUTHENTICATION_METHODS_SESSION_KEY in session:
+            # A page is shown although the database refuses to write.
+            with suppress(DatabaseError):
+                note_activity(session.session_key, get_client_address(request))
+            response.set_cookie(
+                self.COOKIE,
+                "1",
+                max_age=self.SECONDS,
+                secure=settings.SESSION_COOKIE_SECURE,
+                httponly=True,
+                samesite="Lax",
+            )
+        return response
 
 
 @sync_and_async_middleware

@@ -10,6 +10,7 @@ from csp.constants import NONE, SELF
 
 from .server.environment import Environment, make_error
 from .server.private_files import make_private_database, make_private_file, make_private_folder
+from .server.sign_in_providers import build_allauth_settings, read_providers
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
@@ -95,6 +96,13 @@ INSTALLED_APPS = [
     "django_htmx",
     "csp",
     "axes",
+    "allauth",
+    "allauth.account",
+    "allauth.mfa",
+    "allauth.socialaccount",
+    "allauth.socialaccount.providers.github",
+    "allauth.socialaccount.providers.openid_connect",
+    "allauth.usersessions",
 ]
 MIDDLEWARE = [
     "chatapp.middleware.IsolationHeaders",
@@ -112,7 +120,10 @@ MIDDLEWARE = [
     "django.middleware.csrf.CsrfViewMiddleware",
     "chatapp.middleware.SameOriginOnly",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "allauth.account.middleware.AccountMiddleware",
     "chatapp.middleware.PasswordFirst",
+    "chatapp.middleware.SecondFactorFirst",
+    "chatapp.middleware.SessionTracking",
     "chatapp.middleware.set_log_actor",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
@@ -132,6 +143,7 @@ TEMPLATES = [
                 "django.contrib.messages.context_processors.messages",
                 "chatapp.views.access.add_live_address",
                 "chatapp.views.chat.uploads.add_file_limits",
+                "chatapp.views.access.add_theme",
             ],
         },
     }
@@ -161,6 +173,40 @@ AXES_USERNAME_CALLABLE = "chatapp.people.sign_in_limits.get_counted_name"
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
 AXES_LOCKOUT_CALLABLE = "chatapp.views.account.sign_in.too_many_tries"
 AXES_ENABLE_ADMIN = False
+
+# --- signing in by a provider, and second factors (django-allauth; docs/accounts.md) ----------
+SIGN_IN_PROVIDERS = read_providers(env)
+# Without passwords, members sign in by a provider or a passkey, and the operator by a link.
+PASSWORD_SIGN_IN = env.bool("PASSWORD_SIGN_IN", default=True)
+REQUIRE_TWO_FACTOR = env.choice("REQUIRE_TWO_FACTOR", "none", "admins", "all")
+RECENT_SIGN_IN_SECONDS = 600
+# Each answer of a provider is there within this time, redirects and body included.
+PROVIDER_SECONDS = 10.0
+ACCOUNT_ADAPTER = "chatapp.accounts.sign_in_adapter.SignInAdapter"
+ACCOUNT_LOGIN_METHODS = {"username"}
+ACCOUNT_SIGNUP_FIELDS = ["username*"]
+ACCOUNT_EMAIL_VERIFICATION = "none"
+ACCOUNT_UNIQUE_EMAIL = False
+ACCOUNT_LOGIN_TIMEOUT = 600
+ACCOUNT_LOGOUT_ON_PASSWORD_CHANGE = False
+ACCOUNT_REAUTHENTICATION_METHODS = [*(["password"] if PASSWORD_SIGN_IN else []), "mfa"]
+ACCOUNT_REAUTHENTICATION_TIMEOUT = RECENT_SIGN_IN_SECONDS
+SOCIALACCOUNT_ADAPTER = "chatapp.accounts.provider_adapter.ProviderAdapter"
+SOCIALACCOUNT_PROVIDERS = build_allauth_settings(SIGN_IN_PROVIDERS)
+SOCIALACCOUNT_QUERY_EMAIL = True
+SOCIALACCOUNT_STORE_TOKENS = False
+MFA_ADAPTER = "chatapp.accounts.second_factor.SecondFactorAdapter"
+MFA_SUPPORTED_TYPES = ["totp", "recovery_codes", "webauthn"]
+MFA_FORMS = {
+    "authenticate": "chatapp.accounts.second_factor.CodeForm",
+    "reauthenticate": "chatapp.accounts.second_factor.ConfirmingCodeForm",
+}
+MFA_PASSKEY_LOGIN_ENABLED = True
+# A passkey cannot be guessed. Many people may sign in behind one address.
+MFA_RATE_LIMITS = {"webauthn_login": "300/m/ip"}
+MFA_TOTP_TOLERANCE = 1
+MFA_TOTP_ISSUER = "Countersign"
+MFA_RECOVERY_CODE_DIGITS = 10
 
 # --- storage -------------------------------------------------------------------------------
 DATABASES = {

@@ -120,6 +120,14 @@ def verdict(world: World) -> dict[str, Any]:
     return {"decision": "hold", "version": world.ids["review_binding"]}
 
 
+# Pages that ask a session without a recent sign-in to confirm it, whatever the address names.
+RECENT = page(methods="GET HEAD POST", get=302)
+RECENT_PAGE = page(get=302)
+RECENT_OWN = own_page(
+    methods="GET HEAD POST", ids={"pk": "passkey"}, get=302, stranger=302, unknown=302
+)
+
+
 ROUTES: dict[str, Route] = {
     # Chats
     "home": page(),
@@ -318,6 +326,29 @@ ROUTES: dict[str, Route] = {
     "forget-memory": own_button(ids={"memory_id": "memory"}),
     "tokens": page(methods="GET POST", post=422),
     "revoke-token": own_button(ids={"token_id": "token"}),
+    "settings": page(),
+    "mfa_index": page(),
+    "mfa_list_webauthn": page(),
+    "save-profile": button(form=sent(email="x"), post=422),
+    "save-appearance": button(form=sent(theme="x"), post=422),
+    "end-session": own_button(ids={"session_id": "device"}),
+    "end-other-sessions": button(),
+    "second-factor": page(get=302),
+    # A session without a recent sign-in is asked for one first.
+    "account_reauthenticate": page(methods="GET HEAD POST", form=sent(password="x"), post=422),
+    "mfa_reauthenticate": RECENT,
+    "mfa_reauthenticate_webauthn": RECENT,
+    "mfa_activate_totp": RECENT,
+    "mfa_deactivate_totp": RECENT,
+    "mfa_view_recovery_codes": RECENT_PAGE,
+    "mfa_generate_recovery_codes": RECENT,
+    "mfa_download_recovery_codes": RECENT_PAGE,
+    "mfa_add_webauthn": RECENT,
+    "mfa_edit_webauthn": RECENT_OWN,
+    "mfa_remove_webauthn": RECENT_OWN,
+    "disconnect-provider": own_button(ids={"account_id": "provider_account"}),
+    "download-data": button(),
+    "delete-account": page(methods="GET HEAD POST", get=302, post=302),
     "set-password": page(methods="GET HEAD POST", form=sent(old_password="x"), post=422),
     # Services
     "services": page(),
@@ -350,6 +381,14 @@ ROUTES: dict[str, Route] = {
         methods="GET HEAD POST", ids={"token": "sign_in_link"}, post=302, unknown=410
     ),
     "sign-out": public(methods="POST"),
+    "account_login": public(methods="GET HEAD POST", form=sent(username="x"), post=422),
+    "account_logout": public(methods="POST"),
+    "account_inactive": public(methods="GET HEAD", get=403),
+    # Without a password that was right, there is nothing to enter a code for.
+    "mfa_authenticate": public(methods="GET HEAD POST", get=302),
+    "mfa_login_webauthn": public(methods="GET HEAD POST", get=302),
+    "provider-start": public(methods="GET", ids={"provider_id": "no_provider"}, get=404),
+    "provider-callback": public(methods="GET", ids={"provider_id": "no_provider"}, get=404),
     "healthz": public(methods="GET HEAD"),
     "readyz": public(methods="GET HEAD"),
     # Nobody by a browser, as the world of this sweep is behind a proxy; programs with the token.

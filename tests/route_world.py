@@ -8,9 +8,13 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+from allauth.mfa.models import Authenticator
+from allauth.socialaccount.models import SocialAccount
+from allauth.usersessions.models import UserSession
 from django.contrib.auth.models import Group
 from django.contrib.contenttypes.models import ContentType
 from django.db.models import F
+from django.test import Client
 from django.utils import timezone
 
 from chatapp.api import access_tokens
@@ -345,10 +349,21 @@ def _ids_of_own_pages(owner: Member) -> dict[str, Any]:
         )
         for state in states
     ]
+    app = Authenticator.objects.create(user=owner, type="totp", data={"secret": MARK})
+    provider = SocialAccount.objects.create(user=owner, provider="gone", uid=MARK)
+    browser = Client()
+    browser.force_login(owner)
+    device = UserSession.objects.create(
+        user=owner, session_key=browser.session.session_key, ip="127.0.0.1", user_agent="x"
+    )
     return {
         "import": imported[0].pk,
         "refused_import": imported[1].pk,
         "done_import": imported[2].pk,
+        "passkey": app.pk,
+        "provider_account": provider.pk,
+        "device": device.pk,
+        "no_provider": "nowhere",
         "prompt": saved[0].pk,
         "spare_prompt": saved[1].pk,
         "assistant": assistants[0].pk,

@@ -14,7 +14,15 @@ from .activity import approvals, conversations, feedback, log, tasks, trials, tu
 from .badges import EMPTY
 from .glossary import list_terms
 from .models import chat_models, providers
-from .people import access_tokens, groups, members, presets, shared_links, usage
+from .people import (
+    access_tokens,
+    groups,
+    members,
+    presets,
+    shared_links,
+    sign_in_rows,
+    usage,
+)
 from .policy import policy, second_signatures
 from .services import services, tools
 from .setup_checklist import load_setup_checklist
@@ -34,6 +42,7 @@ __all__ = [
     "second_signatures",
     "services",
     "shared_links",
+    "sign_in_rows",
     "tasks",
     "tools",
     "trials",

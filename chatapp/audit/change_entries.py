@@ -19,6 +19,7 @@ from django.db.models.signals import (
     pre_delete,
     pre_save,
 )
+from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.translation import override
 
@@ -274,9 +275,13 @@ def _describe_place(row: OAuthGrant | CompanySignIn) -> Values:
     }
 
 
-def log_sign_in(user: Member, **_facts: Any) -> None:
+def log_sign_in(user: Member, request: HttpRequest | None = None, **_facts: Any) -> None:
+    """Log a sign-in, with the id of the provider that let the person in."""
     who = Who.of(user)
-    audit_log.append([AuditEvent(kind=Kind.SIGNED_IN, data={}, actor=who, person=who)])
+    steps = request.session.get("account_authentication_methods", []) if request else []
+    provider = next((step["provider"] for step in steps if step.get("provider")), "")
+    data = {"of": provider} if provider else {}
+    audit_log.append([AuditEvent(kind=Kind.SIGNED_IN, data=data, actor=who, person=who)])
 
 
 def log_sign_out(user: Member | None, **_facts: Any) -> None:

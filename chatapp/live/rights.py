@@ -13,6 +13,7 @@ from django.utils import timezone
 from django.utils.crypto import constant_time_compare
 
 from chatapp.models import Conversation, Member
+from chatapp.people.factor_policy import may_use_pages
 from chatapp.server.database import in_database
 
 
@@ -54,9 +55,10 @@ def load_watchers(wanted: Collection[Watch]) -> dict[Watch, Member]:
 
 def _is_valid(data: dict[str, str], person: Member) -> bool:
     """Whether the session was made for this person's password, by a way of signing in that is
-    still in use."""
+    still in use, and has the second factor that the person needs."""
     is_same = constant_time_compare(data.get(HASH_SESSION_KEY, ""), person.get_session_auth_hash())
-    return is_same and data.get(BACKEND_SESSION_KEY) in settings.AUTHENTICATION_BACKENDS
+    is_in_use = data.get(BACKEND_SESSION_KEY) in settings.AUTHENTICATION_BACKENDS
+    return is_same and is_in_use and may_use_pages(person, data)
 
 
 class RightsLookups:

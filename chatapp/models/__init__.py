@@ -20,6 +20,7 @@ from .conversations.summary import Summary
 from .model_provider import ChatModel, ModelProvider
 from .people.access_token import AccessToken
 from .people.reminder import MailPreference, Reminder
+from .people.second_factor import CodeUse
 from .policy.audit_log import AppendOnly, LogEntry, LogHead
 from .policy.policy import Consent, HousePolicy, PolicyRule, PolicyTest, ToolLimit
 from .policy.second_signature import SecondSignature, StandIn
@@ -47,6 +48,7 @@ __all__ = [
     "Attachment",
     "ChatImport",
     "ChatModel",
+    "CodeUse",
     "Consent",
     "Conversation",
     "File",

@@ -1,6 +1,7 @@
 """Sign-in links: for a member, and for the first admin of a new server."""
 
 from django.contrib.auth.hashers import UNUSABLE_PASSWORD_PREFIX
+from django.db.models import Q
 
 from chatapp.models import Member, SignInLink
 from chatapp.server.address import base_url
@@ -15,11 +16,12 @@ def make_sign_in_link(member: Member) -> str:
 
 def make_first_sign_in_link() -> str | None:
     """Issue a link for the first admin, creating them if necessary. Return None once an active
-    member has set a password."""
+    member has set a password, or an active admin can sign in without one."""
+    active = Member.objects.filter(is_active=True)
+    by_other_means = Q(socialaccount__isnull=False) | Q(authenticator__type="webauthn")
     if (
-        Member.objects.filter(is_active=True)
-        .exclude(password__startswith=UNUSABLE_PASSWORD_PREFIX)
-        .exists()
+        active.exclude(password__startswith=UNUSABLE_PASSWORD_PREFIX).exists()
+        or active.filter(by_other_means, is_superuser=True).exists()
     ):
         return None
     admin = Member.objects.filter(is_active=True, is_superuser=True).order_by("pk").first()

@@ -5,6 +5,7 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.http import HttpRequest
+from django.utils.http import url_has_allowed_host_and_scheme
 
 from chatapp.server.private_files import make_private_folder
 
@@ -45,3 +46,20 @@ def store_port(number: int) -> None:
     os.environ["COUNTERSIGN_PORT"] = str(number)
     make_private_folder(settings.VAR_DIR)
     (settings.VAR_DIR / "port").write_text(str(number))
+
+
+def is_own_path(address: str) -> bool:
+    """Whether `address` is a path of this site, so that a redirect to it stays here."""
+    is_plain = address.startswith("/") and address.isprintable()
+    return is_plain and url_has_allowed_host_and_scheme(address, None)
+
+
+def get_own_path(address: str) -> str:
+    """Return `address` if it is a path of this site, otherwise the first page."""
+    return address if is_own_path(address) else settings.LOGIN_REDIRECT_URL
+
+
+def get_client_address(request: HttpRequest) -> str:
+    """Return the address of the browser. The server has replaced it by the one that a trusted proxy
+    named; a local socket has none."""
+    return request.META.get("REMOTE_ADDR") or "127.0.0.1"

@@ -48,6 +48,16 @@ class Environment(environ.Env):  # type: ignore[misc]  # the library has no type
             raise make_error(var, "an object of JSON")
         return found
 
+    def json_list(self, var: str) -> list[Any]:
+        """Read a list of JSON; empty if there is none."""
+        try:
+            found = json.loads(self.str(var, default="") or "[]")
+        except ValueError as error:
+            raise make_error(var, "a list of JSON") from error
+        if not isinstance(found, list):
+            raise make_error(var, "a list of JSON")
+        return found
+
     def db(self, var: str, default: str) -> dict[str, Any]:
         """Read a database address. The library would log an unknown form with its password."""
         address = self.str(var, default="") or default

@@ -70,6 +70,12 @@ def add_live_address(request: HttpRequest) -> dict[str, str]:
     return {"live_at": find_home(request)}
 
 
+def add_theme(request: HttpRequest) -> dict[str, str]:
+    """Context processor: the theme that the person chose. It loads nobody."""
+    user = request.__dict__.get("_cached_user")
+    return {"theme": user.theme if isinstance(user, Member) else ""}
+
+
 def _redirect_to_sign_in(request: Any) -> HttpResponse:
     """Redirect to the sign-in page. htmx would follow a plain redirect and swap the sign-in page
     into a part of the page."""

@@ -11,6 +11,7 @@ from django.db import models
 
 from mcpconfig.models.sealed_field import SealedField
 from mcpconfig.secrets import encryption
+from mcpconfig.values.hooks import current_hooks
 
 # The rows that are read at once. A secret is small, and there may be many rows.
 BATCH_SIZE = 100
@@ -65,6 +66,8 @@ def iterate_stored_secrets() -> Iterator[StoredSecret]:
             for pk, token in batch:
                 yield StoredSecret(model=model, pk=pk, field=field, token=bytes(token))
             batch = list(rows.filter(pk__gt=batch[-1][0])[:BATCH_SIZE])
+    for iterate in current_hooks().further_secrets:
+        yield from iterate()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -56,6 +56,8 @@ class Hooks:
     )
     # Describes a `ToolDefinition`.
     describe_tool: Callable[[Any], ToolDescription] = describe_nothing
+    # Yield stored secrets that are in no `SealedField`, for `rotate_keys` and `doctor`.
+    further_secrets: tuple[Callable[[], Iterator[Any]], ...] = ()
     # Called after each sign-in with the `Service` and the id of the person (None: everybody).
     sign_in_listeners: tuple[Callable[[Any, int | None], Awaitable[None]], ...] = ()
     # Returns the W3C trace context of what happens now, such as {"traceparent": …}, or {}.

@@ -28,6 +28,8 @@ PEOPLE: dict[str, list[str]] = {
             "/shared-links/",
             "/imports/",
             "/language/",
+            "/settings/",
+            "/settings/confirm/",
             "/password/",
         ),
     ],

@@ -78,6 +78,10 @@ RUNS = {
         "chatapp/audit/test_call_entries.py",
         "chatapp/audit/test_change_entries.py",
     ),
+    "accounts": (
+        "chatapp/accounts/test_second_factor.py",
+        "chatapp/accounts/test_settings_page.py",
+    ),
     "whatever order": ("chatapp/calls/test_pauses_machine.py",),
 }
 

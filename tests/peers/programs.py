@@ -63,6 +63,16 @@ def fast_tasks() -> Program:
     return Program(name="fastmcp-tasks", command=command)
 
 
+def openid_provider(redirect_uri: str) -> Program:
+    """The OpenID Connect server that is certified for Node, with one client."""
+
+    def command(port: int, _folder: Path) -> list[str | Path]:
+        package = npm_package("openid", "oidc-provider")
+        return [node(), HERE / "oidc_server.mjs", package, str(port), redirect_uri]
+
+    return Program(name="oidc-provider", command=command, path="")
+
+
 def bridged(program: str, *, needs_repository: bool = False, is_sse: bool = False) -> Program:
     """A program that speaks over its standard input and output, behind a bridge to HTTP."""
 
@@ -89,9 +99,9 @@ def _repository(folder: Path) -> Path:
 
 
 @contextmanager
-def running(program: Program, folder: Path) -> Iterator[str]:
+def running(program: Program, folder: Path, port: int = 0) -> Iterator[str]:
     """Starts the server and yields its URL; raises Unavailable where it cannot be had."""
-    port = _free_port()
+    port = port or find_free_port()
     words = [str(word) for word in program.command(port, folder)]
     environment = {**os.environ, "PORT": str(port), "NODE_OPTIONS": f"--require {PRELOAD}"}
     quiet = subprocess.DEVNULL
@@ -112,7 +122,7 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
         process.wait(timeout=10)
 
 
-def _free_port() -> int:
+def find_free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         return int(listening.getsockname()[1])
 

@@ -1,7 +1,7 @@
 """The admin of members: add, deactivate, and make sign-in links."""
 
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 from django import forms
 from django.contrib import admin, messages
@@ -14,8 +14,11 @@ from django.http import HttpRequest
 from django.utils.html import format_html
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as _lazy
+from django.utils.translation import ngettext
 
+from chatapp.accounts.second_factor import remove_second_factor
 from chatapp.admin.policy.tested_saves import TestedSavesMixin
+from chatapp.audit import audit_log
 from chatapp.models import Member
 from chatapp.people.sign_in_links import make_sign_in_link
 from mcpconfig.admin.filters import HeadingMixin
@@ -107,7 +110,7 @@ class MemberAdmin(TestedSavesMixin, UserAdmin):
     list_filter = (StatusFilter, ("is_staff", AdminFilter))
     autocomplete_fields = ("groups",)
     search_fields = ("username", "first_name", "last_name", "email")
-    actions = ("make_sign_in_links",)
+    actions = ("make_sign_in_links", "remove_second_factors")
 
     @admin.display(description=_lazy("Admin"), boolean=True, ordering="is_staff")
     def is_admin(self, member: Member) -> bool:
@@ -123,9 +126,25 @@ class MemberAdmin(TestedSavesMixin, UserAdmin):
 
     def save_model(self, request: HttpRequest, obj: Member, form: Any, change: bool) -> None:
         obj.is_superuser = obj.is_staff
+        if "email" in form.changed_data:
+            obj.is_email_self_given = False
         super().save_model(request, obj, form, change)
         if not change and not obj.has_usable_password():
             self.show_link(request, obj)
+
+    @admin.action(
+        description=_lazy("Remove second factors of selected members"), permissions=["change"]
+    )
+    def remove_second_factors(self, request: HttpRequest, queryset: QuerySet[Member]) -> None:
+        """Let in people who lost theirs. Their sessions end."""
+        actor = audit_log.Who.of(cast(Member, request.user))
+        count = sum(bool(remove_second_factor(member, actor)) for member in queryset)
+        text = ngettext(
+            "Removed the second factor of %(number)s member.",
+            "Removed the second factors of %(number)s members.",
+            count,
+        )
+        messages.success(request, text % {"number": count})
 
     @admin.action(
         description=_lazy("Create sign-in links for selected members"), permissions=["change"]

@@ -23,6 +23,10 @@ class Member(AbstractUser):
     the model id that the person chose for new chats, empty for the default.
     """
 
+    class Theme(models.TextChoices):
+        LIGHT = "light", _("Light")
+        DARK = "dark", _("Dark")
+
     language = models.CharField(_("language"), max_length=10, blank=True, default="", db_default="")
     last_language = models.CharField(
         max_length=10, default=ENGLISH, db_default=ENGLISH, editable=False
@@ -30,6 +34,12 @@ class Member(AbstractUser):
     preferred_model = models.CharField(
         max_length=200, blank=True, default="", db_default="", editable=False
     )
+
+    theme = models.CharField(
+        max_length=10, choices=Theme.choices, blank=True, default="", db_default=""
+    )
+    # A provider's address never leads to an account whose address its member typed.
+    is_email_self_given = models.BooleanField(default=False, db_default=False, editable=False)
 
     class Meta:
         verbose_name = _("member")

@@ -2,9 +2,11 @@
 
 from typing import Any, cast
 
+from allauth.account.internal.flows.login import perform_login, record_authentication
+from allauth.account.models import Login
 from django import forms
 from django.conf import settings
-from django.contrib.auth import authenticate, login, logout, update_session_auth_hash
+from django.contrib.auth import authenticate, logout, update_session_auth_hash
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.forms import PasswordChangeForm, SetPasswordForm
 from django.contrib.auth.views import redirect_to_login
@@ -12,19 +14,21 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.utils import timezone
-from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
-from django.views.decorators.http import require_http_methods, require_POST
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from chatapp.accounts.sessions import list_new_session
 from chatapp.models import Member, SignInLink
 from chatapp.people.password_hasher import TooManySignIns
-from chatapp.people.sign_in_limits import remember_browser
+from chatapp.server.address import get_own_path
+
+from .provider_choices import list_choices
 
 BUSY = gettext_lazy("Too many people are signing in. Try again in a moment.")
-BACKEND = "django.contrib.auth.backends.ModelBackend"
+NO_PASSWORDS = gettext_lazy("Passwords are switched off here. Choose another way to sign in.")
 
 
 class SignInForm(forms.Form):
@@ -52,6 +56,8 @@ def sign_in(request: HttpRequest) -> HttpResponse:
     if request.user.is_authenticated:
         return redirect(target)
     form = SignInForm(request.POST or None)
+    if not settings.PASSWORD_SIGN_IN:
+        return _render_without_passwords(request, target)
     if request.method == "POST" and form.is_valid():
         try:
             member = authenticate(request, **form.cleaned_data)
@@ -59,29 +65,37 @@ def sign_in(request: HttpRequest) -> HttpResponse:
             form.add_error(None, BUSY)
             return _render_form(request, form, target, 503)
         if member is not None:
-            return _sign_in(request, member, target)
+            return _sign_in(request, member, target, "password")
         form.add_error(None, _("The username or password is wrong. Try again."))
     return _render_form(request, form, target, 422 if form.is_bound else 200)
 
 
 def _render_form(request: HttpRequest, form: SignInForm, target: str, status: int) -> HttpResponse:
-    return render(request, "sign_in/sign_in.html", {"form": form, "next": target}, status=status)
+    context = {
+        "form": form,
+        "errors": form.non_field_errors(),
+        "next": target,
+        "providers": list_choices(request, target),
+    }
+    return render(request, "sign_in/sign_in.html", context, status=status)
 
 
-def _sign_in(
-    request: HttpRequest, member: Member, target: str, backend: str | None = None
-) -> HttpResponse:
-    login(request, member, backend=backend)
-    response = redirect(target)
-    remember_browser(request, response, member)
-    return response
+def _render_without_passwords(request: HttpRequest, target: str) -> HttpResponse:
+    """Show the other ways. A password that is sent all the same is not looked at."""
+    is_form = request.method == "POST"
+    context = {
+        "errors": [NO_PASSWORDS] if is_form else [],
+        "next": target,
+        "providers": list_choices(request, target),
+    }
+    return render(request, "sign_in/sign_in.html", context, status=422 if is_form else 200)
 
 
-def get_own_path(address: str) -> str:
-    """Return `address` if it is a path of this site, otherwise the first page."""
-    is_plain = address.startswith("/") and address.isprintable()
-    is_own = is_plain and url_has_allowed_host_and_scheme(address, None)
-    return address if is_own else settings.LOGIN_REDIRECT_URL
+def _sign_in(request: HttpRequest, member: Member, target: str, method: str) -> HttpResponse:
+    """Sign in, or ask for the second factor first."""
+    record_authentication(request, member, method)
+    answer: HttpResponse = perform_login(request, Login(user=member, redirect_url=target))
+    return answer
 
 
 def too_many_tries(request: HttpRequest, *_: Any) -> HttpResponse:
@@ -106,7 +120,7 @@ def sign_in_by_link(request: HttpRequest, token: str) -> HttpResponse:
         redeemed = SignInLink.redeem(token)
         if redeemed is None:
             return render(request, "sign_in/link_gone.html", status=410)
-        return _sign_in(request, redeemed, settings.LOGIN_REDIRECT_URL, BACKEND)
+        return _sign_in(request, redeemed, settings.LOGIN_REDIRECT_URL, "link")
     link = SignInLink.objects.filter(
         token_hash=SignInLink.hash_of(token),
         used_at=None,
@@ -116,6 +130,12 @@ def sign_in_by_link(request: HttpRequest, token: str) -> HttpResponse:
     if link is None:
         return render(request, "sign_in/link_gone.html", status=410)
     return render(request, "sign_in/by_link.html", {"member": link.member})
+
+
+@require_safe
+def show_deactivated(request: HttpRequest) -> HttpResponse:
+    """Answer a member who proved who they are, but is deactivated."""
+    return render(request, "sign_in/deactivated.html", status=403)
 
 
 @require_POST
@@ -130,6 +150,8 @@ def sign_out(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def set_password(request: HttpRequest) -> HttpResponse:
     """Set the first password, or a new one with the old password."""
+    if not settings.PASSWORD_SIGN_IN:
+        raise PermissionDenied(_("Passwords are switched off here."))
     member = cast(Member, request.user)
     is_first = not member.has_usable_password()
     form = build_password_form(member, request.POST or None)
@@ -139,6 +161,7 @@ def set_password(request: HttpRequest) -> HttpResponse:
             if form.is_valid():
                 form.save()
                 update_session_auth_hash(request, member)
+                list_new_session(request)
                 return redirect(settings.LOGIN_REDIRECT_URL)
         except TooManySignIns:
             # Rendering the form with its data would hash the old password.

@@ -36,6 +36,7 @@ PLACES = (
     ("imports", gettext_lazy("Import chats"), "download"),
     ("archived-chats", gettext_lazy("Archived chats"), "archive"),
     ("log", gettext_lazy("Activity log"), "clock"),
+    ("settings", gettext_lazy("Settings"), "lock"),
     ("language", gettext_lazy("Language"), "globe"),
     ("set-password", gettext_lazy("Change password"), "lock"),
 )

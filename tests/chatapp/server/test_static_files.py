@@ -50,10 +50,11 @@ def test_every_source_is_in_one_bundle(folder: str) -> None:
     assert {source for source in bundled if bundled.count(source) > 1} == {"css/results.css"}
     # They stand one after the other, so each ends its last line.
     assert all((STATIC / source).read_bytes().endswith(b"\n") for source in bundled)
-    # The admin's skin is for the admin's pages only, the apps' script for chats with apps, and a
-    # module is loaded when an element that names it is used.
+    # The admin's skin is for the admin's pages only, a sheet for the settings, the apps' script for
+    # chats with apps, and a module is loaded when an element that names it is used.
     alone = {
         "css/admin.css",
+        "css/settings.css",
         "js/app_frame.js",
         "js/figure_view.js",
         "js/copy.js",
@@ -121,7 +122,11 @@ def test_a_page_needs_few_files_and_each_has_a_name_for_ever(
     for name in names:
         path = collected / name.removeprefix("/static/")
         assert path.exists() and path.stat().st_size
-    assert set(assets_of(client, "/sign-in/")) < set(names)
+    # The scripts of passkeys are django-allauth's.
+    at_the_door = set(assets_of(client, "/sign-in/"))
+    of_passkeys = {name for name in at_the_door if name.startswith(("/static/mfa", "/static/acc"))}
+    assert len(of_passkeys) == 3
+    assert at_the_door - of_passkeys < set(names)
 
 
 @pytest.mark.django_db

@@ -1,0 +1,153 @@
+"""What a person may do with their data: take it along, and have it deleted with the account."""
+
+import json
+import zipfile
+from collections.abc import Iterable
+from pathlib import PurePosixPath
+from typing import IO, Any
+
+from allauth.account.models import EmailAddress
+from allauth.mfa.models import Authenticator
+from allauth.socialaccount.models import SocialAccount
+from django.core.serializers.json import DjangoJSONEncoder
+from django.db import transaction
+from django.db.models import Model, QuerySet
+from django.db.models.functions import Now
+from django.http import Http404
+from django.utils.translation import gettext as _
+
+from chatapp.api import access_tokens
+from chatapp.conversations import chat_list
+from chatapp.conversations.exports import open_export
+from chatapp.models import (
+    AccessToken,
+    Assistant,
+    Attachment,
+    CodeUse,
+    Consent,
+    Conversation,
+    Guidance,
+    LogEntry,
+    Member,
+    Memory,
+    SavedPrompt,
+    SignInLink,
+    UsageOfDay,
+)
+from chatapp.models.conversations.conversation import RESTORABLE
+from chatapp.people.refused import Refused
+from chatapp.rendering.exports.json_file import write_json
+from chatapp.rendering.exports.markdown_file import write_markdown
+from chatapp.rendering.exports.values import ToolDetail
+from mcpconfig.models import CompanySignIn, OAuthAttempt, OAuthChallenge, OAuthGrant, Service
+
+from . import entries
+from .sessions import end_sessions
+
+# What the person wrote or set, and its fields that others than the program can read.
+TABLES: dict[str, tuple[type[Model], str, tuple[str, ...]]] = {
+    "memories": (Memory, "person", ("text", "created_at")),
+    "prompts": (SavedPrompt, "owner", ("title", "text", "audience")),
+    "assistants": (Assistant, "owner", ("name", "description", "instructions", "starters")),
+    "guidance": (Guidance, "person", ("service__name", "tool", "text")),
+    "permissions": (Consent, "person", ("service__name", "scope", "created_at", "revoked_at")),
+    "access_tokens": (AccessToken, "person", ("name", "prefix", "scopes", "created_at")),
+    "usage": (UsageOfDay, "person", ("day", "model", "input_tokens", "output_tokens")),
+}
+
+
+def write_archive(member: Member, target: IO[bytes], address: str) -> None:
+    """Write everything of this member as a ZIP file: chats as JSON and Markdown, else JSON."""
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("account.json", _dump(_describe_account(member)))
+        for name, (model, holder, fields) in TABLES.items():
+            rows = model._default_manager.filter(**{holder: member}).order_by("pk")
+            archive.writestr(f"{name}.json", _dump(list(rows.values(*fields))))
+        for pk in Conversation.filter_owned(member).values_list("pk", flat=True):
+            _write_chat(archive, member, pk, address)
+        for attachment in _list_files(member).iterator(chunk_size=1):
+            name = PurePosixPath(attachment.name.replace("\\", "/")).name or "file"
+            archive.writestr(f"files/{attachment.pk}/{name}", bytes(attachment.file.data))
+    entries.write(LogEntry.Kind.DATA_EXPORTED, member)
+
+
+def _write_chat(archive: zipfile.ZipFile, member: Member, pk: Any, address: str) -> None:
+    for suffix, write, is_whole in (("json", write_json, True), ("md", write_markdown, False)):
+        try:
+            with open_export(member, pk, ToolDetail.FULL, address, is_whole=is_whole) as chat:
+                text = write(chat)
+        except Http404:  # deleted meanwhile
+            return
+        archive.writestr(f"chats/{pk}.{suffix}", text.encode("utf-8", "backslashreplace"))
+
+
+def _list_files(member: Member) -> QuerySet[Attachment]:
+    """Return what the member uploaded. Content read from a service is in the chat."""
+    uploaded = Attachment.objects.filter(owner=member, file__isnull=False)
+    return uploaded.select_related("file").order_by("pk")
+
+
+def _describe_account(member: Member) -> dict[str, Any]:
+    connected = SocialAccount.objects.filter(user=member)
+    return {
+        "username": member.username,
+        "first_name": member.first_name,
+        "last_name": member.last_name,
+        "email": member.email,
+        "joined_at": member.date_joined,
+        "groups": list(member.groups.values_list("name", flat=True)),
+        "sign_in_providers": list(connected.values("provider", "uid", "extra_data")),
+    }
+
+
+def _dump(value: Any) -> str:
+    return json.dumps(value, cls=DjangoJSONEncoder, ensure_ascii=True, indent=2)
+
+
+def close_account(member: Member) -> None:
+    """Deactivate the account at once and delete what is the person's own. Entries of the log stay,
+    with the username. Raises Refused for the last admin.
+
+    Chats go in two steps: now they are out of reach and their answers stop, and the job that
+    removes deleted chats removes their rows.
+    """
+    with transaction.atomic():
+        # All admins are locked, so that two who leave at once do not both see the other.
+        admins = Member.objects.select_for_update().filter(is_active=True, is_superuser=True)
+        if list(admins.order_by("pk").values_list("pk", flat=True)) == [member.pk]:
+            raise Refused(_("You are the last admin. Make another member an admin first."), 409)
+        member.is_active = False
+        member.set_unusable_password()
+        member.first_name = member.last_name = member.email = ""
+        member.save()
+        entries.write(LogEntry.Kind.ACCOUNT_CLOSED, member)
+        end_sessions(member)
+    for conversation in Conversation.objects.filter(owner=member).select_related("owner"):
+        chat_list.delete(conversation)
+    Conversation.objects.filter(owner=member).update(deleted_at=Now() - RESTORABLE)
+    for token in AccessToken.objects.filter(person=member, revoked_at=None):
+        access_tokens.revoke(token)
+    _delete_rows(
+        *(
+            Attachment.objects.filter(owner=member, part=None),
+            SignInLink.objects.filter(member=member),
+        ),
+        *(model._default_manager.filter(user=member) for model in (SocialAccount, EmailAddress)),
+        *(Authenticator.objects.filter(user=member), CodeUse.objects.filter(member=member)),
+        *(
+            model._default_manager.filter(person=member)
+            for model in (OAuthGrant, OAuthAttempt, OAuthChallenge, CompanySignIn, Memory, Guidance)
+        ),
+        Consent.objects.filter(person=member),
+        *(model._default_manager.filter(owner=member) for model in (SavedPrompt, Assistant)),
+    )
+    for service in Service.objects.filter(owner=member):
+        service.delete()
+    member.groups.clear()
+
+
+def _delete_rows(*selections: Iterable[Any]) -> None:
+    """Delete each of these selections in a transaction of its own."""
+    for rows in selections:
+        with transaction.atomic():
+            rows.delete()  # type: ignore[attr-defined]  # each is a query set

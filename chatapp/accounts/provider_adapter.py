@@ -1,0 +1,160 @@
+"""What django-allauth asks about people who come from a sign-in provider."""
+
+import logging
+from typing import Any, NoReturn, cast
+
+from allauth.core.exceptions import ImmediateHttpResponse
+from allauth.socialaccount.adapter import DefaultSocialAccountAdapter, _build_apps_from_settings
+from allauth.socialaccount.models import SocialApp
+from allauth.socialaccount.providers.base.constants import AuthError, AuthProcess
+from django.conf import settings
+from django.db import transaction
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils.translation import gettext_lazy
+
+from chatapp.audit import audit_log
+from chatapp.models import LogEntry, Member
+from chatapp.server.sign_in_providers import SignInProvider
+
+from . import admission, entries
+from .bounded_session import BoundedSession
+from .openid import GitHub, OpenID
+
+logger = logging.getLogger(__name__)
+
+CANCELLED = gettext_lazy("You cancelled the sign-in, or the provider refused it.")
+FAILED = gettext_lazy("The sign-in did not work. Try again, or choose another way to sign in.")
+UNREACHABLE = gettext_lazy("The provider could not be reached. Try again in a moment.")
+NO_ACCOUNT = gettext_lazy(
+    "No account here is connected with this sign-in. If you have an account, sign in to it and "
+    "connect the provider in its settings. Otherwise, ask an admin for an account."
+)
+OTHER_ACCOUNT = gettext_lazy("This sign-in is already connected to another account here.")
+
+
+def find_provider(provider_id: str) -> SignInProvider | None:
+    """Return the configured provider with this id."""
+    found = (each for each in settings.SIGN_IN_PROVIDERS if each.id == provider_id)
+    return next(found, None)
+
+
+def render_problem(request: HttpRequest, sentence: Any, status: int) -> HttpResponse:
+    """Answer a sign-in that failed with one sentence and a way on."""
+    return render(request, "sign_in/provider_problem.html", {"sentence": sentence}, status=status)
+
+
+class ProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  # allauth has no types
+    def list_apps(
+        self, request: HttpRequest, provider: str | None = None, client_id: str | None = None
+    ) -> list[SocialApp]:
+        """Return what the environment configures. The table of django-allauth is not used."""
+        found = _build_apps_from_settings(provider=provider, client_id=client_id)
+        return [app for apps in found.values() for app in apps]
+
+    def get_provider(
+        self, request: HttpRequest, provider: str, client_id: str | None = None
+    ) -> Any:
+        app = self.get_app(request, provider=provider, client_id=client_id)
+        return (GitHub if app.provider == "github" else OpenID)(request, app=app)
+
+    def get_requests_session(self) -> BoundedSession:
+        return BoundedSession()
+
+    def is_email_verified(self, provider: Any, email: str) -> bool:
+        configured = find_provider(provider.app.provider_id)
+        return configured is not None and configured.emails_are_verified
+
+    def authenticate_by_email(self, sociallogin: Any) -> None:
+        """Never: `pre_social_login` links accounts, by our rules."""
+
+    def pre_social_login(self, request: Any, sociallogin: Any) -> None:
+        """Let in whom the setting lets in, link an account where it may be linked, and apply the
+        groups of the claim."""
+        provider = find_provider(sociallogin.account.provider)
+        if provider is None:
+            raise ImmediateHttpResponse(render_problem(request, FAILED, 404))
+        # Nothing is known of an address that the provider did not verify.
+        sociallogin.email_addresses = [
+            each for each in sociallogin.email_addresses if each.verified
+        ]
+        emails = [each.email for each in sociallogin.email_addresses]
+        if refusal := admission.find_refusal(provider, request.provider_claims, emails):
+            _refuse(request, provider, sociallogin, refusal)
+        if sociallogin.state.get("process") == AuthProcess.CONNECT:
+            if sociallogin.is_existing and sociallogin.user != request.user:
+                _refuse(request, provider, sociallogin, OTHER_ACCOUNT)
+            return
+        if not sociallogin.is_existing:
+            member = admission.find_member_by_email(provider, emails)
+            if member is not None:
+                sociallogin.connect(request, member)
+        if sociallogin.is_existing and sociallogin.user.is_active:
+            _apply_groups(provider, request, sociallogin.user)
+
+    def is_open_for_signup(self, request: HttpRequest, sociallogin: Any) -> bool:
+        provider = find_provider(sociallogin.account.provider)
+        email = sociallogin.user.email
+        is_taken = bool(email) and Member.objects.filter(email__iexact=email).exists()
+        if provider is None or not provider.creates_accounts or is_taken:
+            _refuse(request, provider, sociallogin, NO_ACCOUNT)
+        return True
+
+    def populate_user(self, request: HttpRequest, sociallogin: Any, data: Any) -> Any:
+        """Keep an address of the provider only if the provider verified it."""
+        user = super().populate_user(request, sociallogin, data)
+        verified = [each.email for each in sociallogin.email_addresses if each.verified]
+        user.email = verified[0] if verified else ""
+        user.first_name, user.last_name = user.first_name[:150], user.last_name[:150]
+        return user
+
+    def save_user(self, request: Any, sociallogin: Any, form: Any = None) -> Member:
+        provider = cast(SignInProvider, find_provider(sociallogin.account.provider))
+        with transaction.atomic():
+            member: Member = super().save_user(request, sociallogin, form)
+            entries.write(LogEntry.Kind.PROVIDER_ADDED, member, of=provider.name)
+        _apply_groups(provider, request, member)
+        return member
+
+    def get_connect_redirect_url(self, request: HttpRequest, socialaccount: Any) -> str:
+        return f"{reverse('settings')}#security"
+
+    def send_notification_mail(self, *_args: Any, **_kwargs: Any) -> None:
+        """The activity log has these events."""
+
+    def on_authentication_error(
+        self,
+        request: HttpRequest,
+        provider: Any,
+        error: Any = None,
+        exception: Any = None,
+        extra_context: Any = None,
+    ) -> NoReturn:
+        """Answer with our page, whatever failed."""
+        is_cancelled = error == AuthError.CANCELLED
+        if exception is not None:
+            logger.warning("Sign-in by %s failed: %s", provider.app.provider_id, exception)
+        raise ImmediateHttpResponse(
+            render_problem(request, CANCELLED if is_cancelled else FAILED, 403)
+        )
+
+
+def _apply_groups(provider: SignInProvider, request: Any, member: Member) -> None:
+    if not provider.groups:
+        return
+    with transaction.atomic(), audit_log.acting_as(lambda: audit_log.Who(name=provider.name)):
+        admission.apply_groups(provider, request.provider_claims, member)
+
+
+def _refuse(
+    request: HttpRequest, provider: SignInProvider | None, sociallogin: Any, sentence: Any
+) -> NoReturn:
+    member = sociallogin.user if sociallogin.is_existing else None
+    entries.write(
+        LogEntry.Kind.SIGN_IN_REFUSED,
+        member,
+        of=provider.name if provider else sociallogin.account.provider,
+        uid=sociallogin.account.uid,
+    )
+    raise ImmediateHttpResponse(render_problem(request, sentence, 403))

@@ -1,0 +1,162 @@
+"""The providers that people sign in with, read from SIGN_IN_PROVIDERS and checked at the start.
+
+A message of an error names the provider and the field, never a value, which may be a secret.
+"""
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+from .environment import Environment, make_error
+
+SETTING = "SIGN_IN_PROVIDERS"
+KINDS = ("oidc", "github")
+ID = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
+DOMAIN = re.compile(r"[a-z0-9-]+(\.[a-z0-9-]+)+")
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+TEXTS = ("id", "name", "kind", "issuer", "client_id", "client_secret", "client_secret_env")
+LISTS = ("scopes", "allowed_domains", "required_groups")
+SWITCHES = ("creates_accounts", "links_by_email", "emails_are_verified")
+MAPS = ("groups", "required_claims")
+KNOWN = (*TEXTS, "groups_claim", *LISTS, *SWITCHES, *MAPS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignInProvider:
+    """One provider.
+
+    `groups` maps a value of the claim `groups_claim` to the name of a group here. With
+    `links_by_email` a verified address lets a person into the account with the same address.
+    `emails_are_verified` is for providers that do not say whether an address is.
+    """
+
+    id: str
+    name: str
+    kind: str
+    client_id: str
+    client_secret: str = field(repr=False)
+    issuer: str = ""
+    scopes: tuple[str, ...] = ()
+    allowed_domains: tuple[str, ...] = ()
+    groups_claim: str = "groups"
+    required_groups: tuple[str, ...] = ()
+    required_claims: Mapping[str, str] = field(default_factory=dict)
+    groups: Mapping[str, str] = field(default_factory=dict)
+    creates_accounts: bool = False
+    links_by_email: bool = False
+    emails_are_verified: bool = False
+
+
+def read_providers(env: Environment) -> tuple[SignInProvider, ...]:
+    """Read the setting. Raises ImproperlyConfigured with the field that is wrong."""
+    found = env.json_list(SETTING)
+    providers = tuple(_read_provider(entry, number) for number, entry in enumerate(found, 1))
+    ids = [provider.id for provider in providers]
+    if len(set(ids)) != len(ids):
+        raise make_error(SETTING, "a list in which each id is used once")
+    if sum(provider.kind == "github" for provider in providers) > 1:
+        raise make_error(SETTING, "a list with at most one provider of the kind github")
+    return providers
+
+
+def build_allauth_settings(providers: tuple[SignInProvider, ...]) -> dict[str, Any]:
+    """Return what django-allauth reads as SOCIALACCOUNT_PROVIDERS."""
+    apps: dict[str, list[dict[str, Any]]] = {"openid_connect": [], "github": []}
+    for provider in providers:
+        is_github = provider.kind == "github"
+        settings: dict[str, Any] = {"oauth_pkce_enabled": True}
+        if provider.scopes:
+            settings["scope"] = list(provider.scopes)
+        if not is_github:
+            settings["server_url"] = provider.issuer
+        apps["github" if is_github else "openid_connect"].append(
+            {
+                "provider_id": provider.id,
+                "name": provider.name,
+                "client_id": provider.client_id,
+                "secret": provider.client_secret,
+                "settings": settings,
+            }
+        )
+    return {kind: {"APPS": found} for kind, found in apps.items()}
+
+
+def _read_provider(entry: Any, number: int) -> SignInProvider:
+    if not isinstance(entry, dict):
+        raise make_error(SETTING, "a JSON list of objects")
+    label = entry.get("id") if isinstance(entry.get("id"), str) else f"number {number}"
+
+    def refuse(wanted: str) -> Exception:
+        return make_error(SETTING, f"a list in which, for provider {label}, {wanted}")
+
+    if unknown := sorted(set(entry) - set(KNOWN)):
+        raise refuse(f"there is no field “{unknown[0]}” (known: {', '.join(KNOWN)})")
+    for name in (*TEXTS, "groups_claim"):
+        if not isinstance(entry.get(name, ""), str):
+            raise refuse(f"“{name}” is text")
+    for name in SWITCHES:
+        if not isinstance(entry.get(name, False), bool):
+            raise refuse(f"“{name}” is true or false")
+    for name in LISTS:
+        _require(_is_list_of_text(entry.get(name, [])), refuse(f"“{name}” is a list of texts"))
+    for name in MAPS:
+        _require(_is_map_of_text(entry.get(name, {})), refuse(f"“{name}” maps texts to texts"))
+    _require(
+        bool(ID.fullmatch(entry.get("id", ""))), refuse("“id” is lower-case letters, digits and -")
+    )
+    _require(entry.get("kind", "oidc") in KINDS, refuse(f"“kind” is {' or '.join(KINDS)}"))
+    _require(bool(entry.get("client_id")), refuse("“client_id” is set"))
+    for domain in entry.get("allowed_domains", []):
+        _require(bool(DOMAIN.fullmatch(domain.lower())), refuse("“allowed_domains” has host names"))
+    if entry.get("kind", "oidc") == "oidc":
+        _require(_is_issuer(entry.get("issuer", "")), refuse("“issuer” is an https address"))
+    else:
+        has_claims = any(entry.get(name) for name in ("groups", "required_groups", "issuer"))
+        _require(not has_claims, refuse("there is no issuer and are no groups, as GitHub has none"))
+    return SignInProvider(
+        id=entry["id"],
+        name=entry.get("name") or entry["id"],
+        kind=entry.get("kind", "oidc"),
+        client_id=entry["client_id"],
+        client_secret=_read_secret(entry, refuse),
+        issuer=entry.get("issuer", "").rstrip("/"),
+        scopes=tuple(entry.get("scopes", ())),
+        allowed_domains=tuple(domain.lower() for domain in entry.get("allowed_domains", ())),
+        groups_claim=entry.get("groups_claim") or "groups",
+        required_groups=tuple(entry.get("required_groups", ())),
+        required_claims=entry.get("required_claims", {}),
+        groups=entry.get("groups", {}),
+        **{name: entry.get(name, False) for name in SWITCHES},
+    )
+
+
+def _read_secret(entry: Mapping[str, Any], refuse: Any) -> str:
+    variable = entry.get("client_secret_env", "")
+    secret = os.environ.get(variable, "") if variable else entry.get("client_secret", "")
+    _require(bool(secret), refuse("“client_secret” or the variable “client_secret_env” is set"))
+    return str(secret)
+
+
+def _require(is_right: bool, error: Exception) -> None:
+    if not is_right:
+        raise error
+
+
+def _is_list_of_text(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(each, str) and each for each in value)
+
+
+def _is_map_of_text(value: Any) -> bool:
+    return isinstance(value, dict) and all(
+        isinstance(each, str) and each for each in value.values()
+    )
+
+
+def _is_issuer(address: str) -> bool:
+    """Whether this is an https address, or an http address of this machine, for trials."""
+    parts = urlsplit(address)
+    is_safe = parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in LOOPBACK)
+    return is_safe and bool(parts.hostname) and not parts.query and not parts.fragment

@@ -1,0 +1,47 @@
+"""The pages of django-allauth for second factors, behind our checks of access and methods."""
+
+from collections.abc import Callable
+from typing import Any
+
+from allauth.account.internal.flows.reauthentication import raise_if_reauthentication_required
+from allauth.mfa.base import views as codes
+from allauth.mfa.recovery_codes import views as recovery_codes
+from allauth.mfa.totp import views as app
+from allauth.mfa.webauthn import views as passkeys
+from django.http import HttpResponse, HttpResponseBase
+from django.views.decorators.http import require_http_methods
+
+from chatapp.views.access import MemberRequest, for_members
+
+PAGE = ("GET", "HEAD")
+FORM = (*PAGE, "POST")
+View = Callable[..., HttpResponseBase]
+
+
+def _protect(view: Any, *methods: str) -> View:
+    """Open the view to members who signed in or confirmed who they are a few minutes ago."""
+
+    @for_members(*methods)
+    def protected(request: MemberRequest, **ids: int) -> HttpResponse:
+        raise_if_reauthentication_required(request, app="allauth.mfa")
+        answer: HttpResponse = view(request, **ids)
+        return answer
+
+    return protected
+
+
+# Signing in
+enter_code: View = require_http_methods(FORM)(codes.authenticate)
+sign_in_by_passkey: View = require_http_methods(FORM)(passkeys.login_webauthn)
+# Confirming who one is
+confirm_by_code = for_members(*FORM)(codes.reauthenticate)
+confirm_by_passkey = for_members(*FORM)(passkeys.reauthenticate_webauthn)
+# Changing the factors
+set_up_app = _protect(app.activate_totp, *FORM)
+remove_app = _protect(app.deactivate_totp, *FORM)
+show_recovery_codes = _protect(recovery_codes.view_recovery_codes, *PAGE)
+download_recovery_codes = _protect(recovery_codes.download_recovery_codes, *PAGE)
+make_recovery_codes = _protect(recovery_codes.generate_recovery_codes, *FORM)
+add_passkey = _protect(passkeys.add_webauthn, *FORM)
+rename_passkey = _protect(passkeys.edit_webauthn, *FORM)
+remove_passkey = _protect(passkeys.remove_webauthn, *FORM)

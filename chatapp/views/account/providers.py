@@ -1,0 +1,97 @@
+"""Sign-in by a provider: to the provider and back. Every failure is a page with a sentence."""
+
+import logging
+from typing import Any
+
+import requests
+from allauth.account.internal.flows.reauthentication import raise_if_reauthentication_required
+from allauth.core.exceptions import ImmediateHttpResponse
+from allauth.socialaccount.adapter import get_adapter
+from allauth.socialaccount.internal.flows.connect import disconnect as disconnect_account
+from allauth.socialaccount.models import SocialAccount
+from allauth.socialaccount.providers.base.constants import AuthProcess
+from allauth.socialaccount.providers.oauth2.client import OAuth2Error
+from django.core.exceptions import ValidationError
+from django.db import IntegrityError
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext as _
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET
+
+from chatapp.accounts.openid import CallbackView, make_client
+from chatapp.accounts.provider_adapter import (
+    FAILED,
+    UNREACHABLE,
+    find_provider,
+    render_problem,
+)
+from chatapp.accounts.ways_in import has_other_way_in
+from chatapp.server.address import get_own_path
+from chatapp.views.access import MemberRequest, for_members
+
+from .provider_choices import is_started_here, list_choices
+
+logger = logging.getLogger(__name__)
+# What a provider's answer of a wrong form raises in the libraries.
+MALFORMED = (OAuth2Error, ValueError, KeyError, TypeError, AttributeError, ValidationError)
+
+
+@never_cache
+@require_GET
+def start(request: HttpRequest, provider_id: str) -> HttpResponse:
+    """Redirect to the provider. A link from another site shows a page with our own link first."""
+    provider = _get_provider(request, provider_id)
+    target = get_own_path(request.GET.get("next", ""))
+    connects = request.GET.get("connect") == "1" and request.user.is_authenticated
+    if not is_started_here(request):
+        choices = list_choices(request, target, connects=connects)
+        choice = next(each for each in choices if each.id == provider_id)
+        return render(request, "sign_in/provider_start.html", {"choice": choice})
+    if connects:
+        raise_if_reauthentication_required(request, app="allauth.socialaccount")
+    process = AuthProcess.CONNECT if connects else AuthProcess.LOGIN
+    return _answer(request, provider_id, lambda: provider.redirect(request, process, target))
+
+
+@never_cache
+@require_GET
+def callback(request: HttpRequest, provider_id: str) -> HttpResponse:
+    """Read the answer of the provider, and sign in or connect."""
+    client = make_client(_get_provider(request, provider_id), request)
+    return _answer(request, provider_id, lambda: CallbackView.adapter_view(client)(request))
+
+
+@for_members("POST")
+def disconnect(request: MemberRequest, account_id: int) -> HttpResponse:
+    """Disconnect a provider, unless it is the person's last way to sign in."""
+    account = get_object_or_404(SocialAccount, pk=account_id, user=request.user)
+    raise_if_reauthentication_required(request, app="allauth.socialaccount")
+    if not has_other_way_in(request.user, but=account):
+        sentence = _("This is your only way to sign in. Add another one first.")
+        return render_problem(request, sentence, 409)
+    disconnect_account(request, account)
+    return redirect("settings")
+
+
+def _get_provider(request: HttpRequest, provider_id: str) -> Any:
+    if find_provider(provider_id) is None:
+        raise Http404
+    return get_adapter().get_provider(request, provider_id)
+
+
+def _answer(request: HttpRequest, provider_id: str, act: Any) -> HttpResponse:
+    try:
+        answer: HttpResponse = act()
+    except ImmediateHttpResponse as refusal:
+        answer = refusal.response
+    except requests.RequestException as error:
+        logger.warning("Provider %s could not be reached: %s", provider_id, error)
+        return render_problem(request, UNREACHABLE, 502)
+    except IntegrityError:
+        # The same person came twice in the same moment: the other request made the account.
+        return render_problem(request, FAILED, 409)
+    except MALFORMED as error:
+        logger.warning("Provider %s sent a wrong answer: %s", provider_id, error)
+        return render_problem(request, FAILED, 502)
+    return answer

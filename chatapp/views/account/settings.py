@@ -1,0 +1,189 @@
+"""The settings page of a person: profile, appearance, security, sessions and data."""
+
+import io
+from typing import Any
+
+from allauth.account.internal.flows.reauthentication import raise_if_reauthentication_required
+from allauth.mfa.models import Authenticator
+from allauth.socialaccount.models import SocialAccount
+from django import forms
+from django.conf import settings as django_settings
+from django.contrib.auth import logout
+from django.http import Http404, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from chatapp.accounts import personal_data, sessions
+from chatapp.accounts.entries import name_provider
+from chatapp.accounts.second_factor import check_session
+from chatapp.models import Member
+from chatapp.people.factor_policy import needs_second_factor
+from chatapp.people.refused import Refused
+from chatapp.server.address import base_url
+from chatapp.views.access import MemberRequest, for_members
+from chatapp.views.chat.conversations import build_sidebar_context
+from chatapp.views.downloads import build_download
+
+from .provider_choices import list_choices
+
+Type = Authenticator.Type
+
+
+class ProfileForm(forms.ModelForm):  # type: ignore[type-arg]  # generic to the type checker only
+    class Meta:
+        model = Member
+        fields = ("first_name", "last_name", "email")
+        labels = {
+            "first_name": gettext_lazy("First name"),
+            "last_name": gettext_lazy("Last name"),
+            "email": gettext_lazy("Email"),
+        }
+        widgets = {
+            "first_name": forms.TextInput(attrs={"autocomplete": "given-name", "dir": "auto"}),
+            "last_name": forms.TextInput(attrs={"autocomplete": "family-name", "dir": "auto"}),
+            "email": forms.EmailInput(attrs={"autocomplete": "email"}),
+        }
+
+
+class AppearanceForm(forms.Form):
+    theme = forms.ChoiceField(
+        label=gettext_lazy("Theme"),
+        required=False,
+        widget=forms.RadioSelect,
+        choices=[("", gettext_lazy("Same as your device")), *Member.Theme.choices],
+    )
+    language = forms.ChoiceField(
+        label=gettext_lazy("Language"),
+        required=False,
+        choices=lambda: [("", _("Same as your browser")), *django_settings.LANGUAGES],
+    )
+
+
+@for_members("GET", "HEAD")
+def settings(request: MemberRequest) -> HttpResponse:
+    return _render_page(request)
+
+
+@for_members("POST")
+def save_profile(request: MemberRequest) -> HttpResponse:
+    """Save name and address. An address that the person typed lets no provider in."""
+    old_email = request.user.email
+    form = ProfileForm(request.POST, instance=Member.objects.get(pk=request.user.pk))
+    if not form.is_valid():
+        return _render_page(request, profile=form, status=422)
+    member = form.save(commit=False)
+    if member.email != old_email:
+        member.is_email_self_given = True
+    member.save(update_fields=["first_name", "last_name", "email", "is_email_self_given"])
+    return redirect("settings")
+
+
+@for_members("POST")
+def save_appearance(request: MemberRequest) -> HttpResponse:
+    form = AppearanceForm(request.POST)
+    if not form.is_valid():
+        return _render_page(request, appearance=form, status=422)
+    Member.objects.filter(pk=request.user.pk).update(**form.cleaned_data)
+    request.user.theme = form.cleaned_data["theme"]
+    request.user.language = form.cleaned_data["language"]
+    return redirect("settings")
+
+
+@for_members("POST")
+def end_session(request: MemberRequest, session_id: int) -> HttpResponse:
+    """Sign out one device. One that is gone already needs no more."""
+    if not sessions.end_session(request.user, session_id):
+        raise Http404
+    return redirect("settings")
+
+
+@for_members("POST")
+def end_other_sessions(request: MemberRequest) -> HttpResponse:
+    sessions.end_other_sessions(request.user, request.session.session_key)
+    return redirect("settings")
+
+
+@for_members("GET", "HEAD")
+def second_factor(request: MemberRequest) -> HttpResponse:
+    """Ask for a second factor where one is required and none is set up."""
+    if check_session(request):
+        return redirect("settings")
+    return render(request, "mfa/required.html")
+
+
+@for_members("POST")
+def download_data(request: MemberRequest) -> HttpResponse:
+    raise_if_reauthentication_required(request, app="chatapp")
+    archive = io.BytesIO()
+    personal_data.write_archive(request.user, archive, base_url())
+    name = f"countersign-{request.user.username}-{timezone.localdate():%Y-%m-%d}.zip"
+    return build_download(archive.getvalue(), "application/zip", name)
+
+
+@for_members("GET", "HEAD", "POST")
+def delete_account(request: MemberRequest) -> HttpResponse:
+    """Explain what is deleted; a POST with the username deletes it."""
+    raise_if_reauthentication_required(request, app="chatapp")
+    problem, status = "", 200
+    if request.method == "POST":
+        try:
+            if request.POST.get("username") != request.user.username:
+                raise Refused(_("Enter your username exactly as it is shown."))
+            personal_data.close_account(request.user)
+        except Refused as refusal:
+            problem, status = refusal.sentence, refusal.status
+        else:
+            logout(request)
+            return render(request, "sign_in/account_deleted.html")
+    context = {"problem": problem, **build_sidebar_context(request.user, "")}
+    return render(request, "account/delete.html", context, status=status)
+
+
+def _render_page(
+    request: MemberRequest,
+    profile: ProfileForm | None = None,
+    appearance: AppearanceForm | None = None,
+    status: int = 200,
+) -> HttpResponse:
+    person = request.user
+    chosen = {"theme": person.theme, "language": person.language}
+    context = {
+        "profile": profile or ProfileForm(instance=person),
+        "appearance": appearance or AppearanceForm(initial=chosen),
+        "has_passwords": django_settings.PASSWORD_SIGN_IN,
+        "devices": sessions.list_devices(person, request.session.session_key),
+        "must_have_factor": needs_second_factor(person),
+        **_describe_factors(person),
+        **_describe_providers(request),
+        **build_sidebar_context(person, ""),
+    }
+    return render(request, "account/settings.html", context, status=status)
+
+
+def _describe_factors(person: Member) -> dict[str, Any]:
+    factors = list(Authenticator.objects.filter(user=person).order_by("created_at"))
+    codes = next((each for each in factors if each.type == Type.RECOVERY_CODES), None)
+    return {
+        "passkeys": [each for each in factors if each.type == Type.WEBAUTHN],
+        "app": next((each for each in factors if each.type == Type.TOTP), None),
+        "codes_left": len(codes.wrap().get_unused_codes()) if codes else None,
+    }
+
+
+def _describe_providers(request: MemberRequest) -> dict[str, Any]:
+    rows = SocialAccount.objects.filter(user=request.user).order_by("pk")
+    accounts = [(row, name_provider(row.provider), _name_account(row)) for row in rows]
+    known = {row.provider for row in rows}
+    choices = list_choices(request, "/settings/", connects=True)
+    return {
+        "accounts": accounts,
+        "connectable": [choice for choice in choices if choice.id not in known],
+    }
+
+
+def _name_account(account: SocialAccount) -> str:
+    """Return what the provider calls this person, best known name first."""
+    said = account.extra_data
+    return str(said.get("email") or said.get("login") or said.get("name") or account.uid)

@@ -1,0 +1,257 @@
+"""The settings page: profile, appearance, sessions, the download of one's data and its deletion."""
+
+import io
+import json
+import zipfile
+from typing import Any
+
+import pytest
+from allauth.mfa.models import Authenticator
+from allauth.usersessions.models import UserSession
+from django.contrib.sessions.models import Session
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+
+from chatapp.accounts.sessions import describe_device
+from chatapp.api import access_tokens
+from chatapp.models import (
+    AccessToken,
+    Attachment,
+    Consent,
+    Conversation,
+    File,
+    LogEntry,
+    Member,
+    Memory,
+    PersonSignal,
+    SavedPrompt,
+    Turn,
+)
+from tests.dom_tree import parse
+from tests.turns import rows
+
+Kind = LogEntry.Kind
+FIREFOX = "Mozilla/5.0 (Macintosh; Intel Mac OS X 14.6; rv:140.0) Gecko/20100101 Firefox/140.0"
+
+
+def sign_in(name: str = "owner", **headers: str) -> Client:
+    client = Client(headers=headers)
+    answer = client.post("/sign-in/", {"username": name, "password": f"{name}-password"})
+    assert answer.status_code == 302
+    return client
+
+
+# --- profile and appearance ----------------------------------------------------------------------
+def test_a_person_changes_their_name_and_address(owner: Member) -> None:
+    form = {"first_name": "Ada", "last_name": "Lovelace", "email": "ada@example.com"}
+    assert sign_in().post("/settings/profile", form).status_code == 302
+    owner.refresh_from_db()
+    assert (owner.display_name, owner.email) == ("Ada Lovelace", "ada@example.com")
+    assert owner.is_email_self_given
+
+
+def test_a_wrong_address_is_refused_and_stays_in_the_box(owner: Member) -> None:
+    answer = sign_in().post("/settings/profile", {"first_name": "Ada", "email": "nowhere"})
+    assert answer.status_code == 422
+    page = parse(answer.content.decode())
+    assert page.one("input", name="email")["value"] == "nowhere"
+    owner.refresh_from_db()
+    assert owner.first_name == ""
+
+
+def test_an_address_that_an_admin_sets_counts_for_providers(
+    owner: Member, admin: Member, admin_client: Client
+) -> None:
+    Member.objects.filter(pk=owner.pk).update(email="x@example.com", is_email_self_given=True)
+    form = {"username": "owner", "email": "ada@example.com", "is_active": "on"}
+    answer = admin_client.post(f"/admin/chatapp/member/{owner.pk}/change/", form)
+    assert answer.status_code == 302
+    owner.refresh_from_db()
+    assert not owner.is_email_self_given
+
+
+def test_theme_and_language_are_kept(owner: Member) -> None:
+    client = sign_in()
+    client.post("/settings/appearance", {"theme": "dark", "language": "de"})
+    html = client.get("/settings/").content.decode()
+    assert 'data-theme="dark"' in html
+    assert '<html lang="de"' in html
+    assert client.post("/settings/appearance", {"theme": "pink"}).status_code == 422
+
+
+# --- sessions ------------------------------------------------------------------------------------
+def test_sessions_are_listed_with_their_device(owner: Member) -> None:
+    client = sign_in(**{"User-Agent": FIREFOX})
+    html = client.get("/settings/").content.decode()
+    assert "Firefox on macOS" in html
+    assert "This device" in html
+
+
+def test_one_session_is_ended(owner: Member) -> None:
+    other, mine = sign_in(), sign_in()
+    row = UserSession.objects.get(session_key=other.session.session_key)
+    assert mine.post(f"/settings/sessions/{row.pk}/end").status_code == 302
+    assert PersonSignal.objects.filter(person=owner).exists()  # closes the open pages
+    assert other.get("/memory/").status_code == 302
+    assert mine.get("/memory/").status_code == 200
+
+
+def test_nobody_ends_the_session_of_somebody_else(owner: Member, stranger: Member) -> None:
+    mine = sign_in()
+    row = UserSession.objects.get(user=owner)
+    assert sign_in("stranger").post(f"/settings/sessions/{row.pk}/end").status_code == 404
+    assert mine.get("/memory/").status_code == 200
+
+
+def test_all_other_sessions_are_ended_also_unlisted_ones(owner: Member, stranger: Member) -> None:
+    unlisted = Client()
+    unlisted.force_login(owner)
+    others = sign_in("stranger")
+    listed, mine = sign_in(), sign_in()
+    mine.post("/settings/sessions/end")
+    assert [each.get("/memory/").status_code for each in (unlisted, listed)] == [302, 302]
+    assert [each.get("/memory/").status_code for each in (mine, others)] == [200, 200]
+    assert LogEntry.objects.filter(kind=Kind.SESSIONS_ENDED).count() == 1
+
+
+def test_a_session_is_noted_once_in_a_while(owner: Member) -> None:
+    client = sign_in()
+    seen = UserSession.objects.get().last_seen_at
+    client.cookies.pop("seen", None)
+    client.get("/memory/")
+    later = UserSession.objects.get().last_seen_at
+    assert later > seen
+    client.get("/memory/")
+    assert UserSession.objects.get().last_seen_at == later
+
+
+def test_a_changed_password_ends_other_sessions_and_lists_this_one(owner: Member) -> None:
+    other, mine = sign_in(), sign_in()
+    new = "another-long-password"
+    form = {"old_password": "owner-password", "new_password1": new, "new_password2": new}
+    assert mine.post("/password/", form).status_code == 302
+    assert other.get("/memory/").status_code == 302
+    assert "This device" in mine.get("/settings/").content.decode()
+
+
+@pytest.mark.parametrize(
+    ("header", "name"),
+    [
+        (FIREFOX, "Firefox on macOS"),
+        ("Mozilla/5.0 (Windows NT 10.0) Chrome/140.0 Safari/537.36 Edg/140.0", "Edge on Windows"),
+        ("Mozilla/5.0 (Linux; Android 15) Chrome/140.0 Mobile Safari", "Chrome on Android"),
+        ("curl/8", "Unknown device"),
+        ("", "Unknown device"),
+    ],
+)
+def test_devices_have_names(header: str, name: str) -> None:
+    assert describe_device(header) == name
+
+
+# --- other people's rows -------------------------------------------------------------------------
+def test_a_passkey_is_changed_by_its_owner_only(owner: Member, stranger: Member) -> None:
+    key = Authenticator.objects.create(
+        user=owner, type="webauthn", data={"name": "My laptop", "credential": {}}
+    )
+    theirs = sign_in("stranger")
+    for act in ("name", "remove"):
+        for answer in (
+            theirs.get(f"/settings/passkeys/{key.pk}/{act}/"),
+            theirs.post(f"/settings/passkeys/{key.pk}/{act}/", {"name": "Theirs"}),
+        ):
+            assert answer.status_code == 404
+    mine = Client()
+    mine.force_login(owner)
+    assert "My laptop" in mine.get("/settings/").content.decode()
+    key.refresh_from_db()
+    assert key.data["name"] == "My laptop"
+
+
+# --- data ----------------------------------------------------------------------------------------
+@pytest.fixture
+def filled(owner: Member) -> Member:
+    rows.turn(owner, Turn.State.DONE, text="My question")
+    Memory.objects.create(person=owner, text="Likes tea")
+    SavedPrompt.objects.create(owner=owner, title="Greeting", text="Hello")
+    client = sign_in()
+    draft = {"text": "", "model": rows.MODEL, "chat": ""}
+    client.post(
+        "/attach/files", {**draft, "files": SimpleUploadedFile("../../notes.txt", b"my notes")}
+    )
+    access_tokens.create(owner, name="Script", scopes=("chat",), days=7)
+    return owner
+
+
+def read_archive(answer: Any) -> dict[str, bytes]:
+    with zipfile.ZipFile(io.BytesIO(answer.content)) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def test_the_archive_has_everything_of_this_person_only(filled: Member, stranger: Member) -> None:
+    Memory.objects.create(person=stranger, text="Secret of a stranger")
+    rows.turn(stranger, Turn.State.DONE, text="Question of a stranger")
+    answer = sign_in().post("/settings/data")
+    assert answer["Content-Type"] == "application/zip"
+    files = read_archive(answer)
+    assert json.loads(files["account.json"])["username"] == "owner"
+    assert json.loads(files["memories.json"])[0]["text"] == "Likes tea"
+    assert json.loads(files["prompts.json"])[0]["title"] == "Greeting"
+    chat = Conversation.objects.get(owner=filled)
+    assert b"My question" in files[f"chats/{chat.pk}.md"]
+    assert json.loads(files[f"chats/{chat.pk}.json"])["format"] == "countersign-chat"
+    assert not any(b"stranger" in each for each in files.values())
+    assert not any(".." in name for name in files)
+    assert LogEntry.objects.filter(kind=Kind.DATA_EXPORTED).exists()
+
+
+def test_data_is_downloaded_only_after_a_recent_sign_in(owner: Member) -> None:
+    stale = Client()
+    stale.force_login(owner)
+    assert stale.post("/settings/data")["Location"].startswith("/settings/confirm/")
+
+
+def test_an_account_is_deleted(filled: Member, stranger: Member) -> None:
+    other, mine = sign_in(), sign_in()
+    rows.turn(stranger, Turn.State.DONE, text="Question of a stranger")
+    assert mine.post("/settings/delete/", {"username": "owner"}).status_code == 200
+    filled.refresh_from_db()
+    assert not filled.is_active
+    assert (filled.email, filled.first_name, filled.has_usable_password()) == ("", "", False)
+    assert other.get("/memory/").status_code == 302
+    answer = Client().post("/sign-in/", {"username": "owner", "password": "owner-password"})
+    assert answer.status_code == 422
+    assert not Conversation.filter_owned(filled).exists()
+    for model in (Memory, Consent):
+        assert not model.objects.filter(person=filled).exists()
+    assert not AccessToken.objects.filter(person=filled, revoked_at=None).exists()
+    assert not SavedPrompt.objects.filter(owner=filled).exists()
+    assert not Attachment.objects.filter(owner=filled, part=None).exists()
+    assert not Authenticator.objects.filter(user=filled).exists()
+    assert Conversation.filter_owned(stranger).exists()
+    kinds = set(LogEntry.objects.filter(person_id=filled.pk).values_list("kind", flat=True))
+    assert {Kind.ACCOUNT_CLOSED, Kind.SIGNED_IN} <= kinds
+
+
+def test_an_account_is_not_deleted_by_a_wrong_name_or_a_stale_session(owner: Member) -> None:
+    assert sign_in().post("/settings/delete/", {"username": "x"}).status_code == 422
+    stale = Client()
+    stale.force_login(owner)
+    assert stale.post("/settings/delete/", {"username": "owner"}).status_code == 302
+    owner.refresh_from_db()
+    assert owner.is_active
+
+
+def test_the_last_admin_stays(admin: Member) -> None:
+    client = sign_in("admin")
+    answer = client.post("/settings/delete/", {"username": "admin"})
+    assert answer.status_code == 409
+    assert "You are the last admin" in answer.content.decode()
+    Member.objects.create_superuser("second", password="second-password")
+    assert client.post("/settings/delete/", {"username": "admin"}).status_code == 200
+    assert not Session.objects.exists()
+
+
+def test_files_of_an_upload_are_in_the_archive(filled: Member) -> None:
+    assert File.objects.exists()
+    files = read_archive(sign_in().post("/settings/data"))
+    assert b"my notes" in files.values()

@@ -1,0 +1,78 @@
+"""SIGN_IN_PROVIDERS: what is read, and what stops the start with which words."""
+
+import json
+from typing import Any
+
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+
+from chatapp.server.environment import Environment
+from chatapp.server.sign_in_providers import build_allauth_settings, read_providers
+
+RIGHT = {
+    "id": "company",
+    "issuer": "https://id.example.com/realms/main/",
+    "client_id": "countersign",
+    "client_secret": "hidden-secret",
+}
+
+
+def read(monkeypatch: pytest.MonkeyPatch, value: Any) -> Any:
+    text = value if isinstance(value, str) else json.dumps(value)
+    monkeypatch.setenv("SIGN_IN_PROVIDERS", text)
+    return read_providers(Environment())
+
+
+def test_without_the_setting_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SIGN_IN_PROVIDERS", raising=False)
+    assert read_providers(Environment()) == ()
+
+
+def test_a_provider_is_closed_unless_a_field_opens_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    (provider,) = read(monkeypatch, [RIGHT])
+    assert provider.issuer == "https://id.example.com/realms/main"
+    assert provider.name == "company"
+    opening = (provider.creates_accounts, provider.links_by_email, provider.emails_are_verified)
+    assert opening == (False, False, False)
+    assert "hidden-secret" not in repr(provider)
+    (app,) = build_allauth_settings((provider,))["openid_connect"]["APPS"]
+    assert app["settings"]["oauth_pkce_enabled"]
+
+
+def test_a_secret_comes_from_another_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COMPANY_SECRET", "from there")
+    entry = {**RIGHT, "client_secret": "", "client_secret_env": "COMPANY_SECRET"}
+    (provider,) = read(monkeypatch, [entry])
+    assert provider.client_secret == "from there"
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ("{", "a list of JSON"),
+        ('{"id": "x"}', "a list of JSON"),
+        ("[1]", "a JSON list of objects"),
+        ([{**RIGHT, "secert": "x"}], "there is no field “secert”"),
+        ([{**RIGHT, "id": "Has Spaces"}], "“id” is lower-case letters"),
+        ([{**RIGHT, "kind": "saml"}], "“kind” is oidc or github"),
+        ([{**RIGHT, "issuer": "http://id.example.com"}], "“issuer” is an https address"),
+        ([{**RIGHT, "issuer": ""}], "“issuer” is an https address"),
+        ([{**RIGHT, "client_id": ""}], "“client_id” is set"),
+        ([{**RIGHT, "client_id": 7}], "“client_id” is text"),
+        ([{**RIGHT, "client_secret": ""}], "“client_secret” or the variable"),
+        ([{**RIGHT, "creates_accounts": "yes"}], "“creates_accounts” is true or false"),
+        ([{**RIGHT, "allowed_domains": "example.com"}], "“allowed_domains” is a list of texts"),
+        ([{**RIGHT, "allowed_domains": ["@example.com"]}], "“allowed_domains” has host names"),
+        ([{**RIGHT, "groups": ["a"]}], "“groups” maps texts to texts"),
+        ([RIGHT, RIGHT], "each id is used once"),
+        ([{**RIGHT, "kind": "github"}], "GitHub has none"),
+    ],
+)
+def test_a_wrong_setting_stops_the_start_with_its_field(
+    monkeypatch: pytest.MonkeyPatch, value: Any, words: str
+) -> None:
+    with pytest.raises(ImproperlyConfigured) as refusal:
+        read(monkeypatch, value)
+    assert words in str(refusal.value)
+    assert str(refusal.value).startswith("SIGN_IN_PROVIDERS cannot be used")
+    assert "hidden-secret" not in str(refusal.value)
