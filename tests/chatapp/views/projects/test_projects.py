@@ -24,14 +24,14 @@ def project(owner: Member) -> Project:
 
 @pytest.fixture
 def member(project: Project) -> Client:
-    ada = Member.objects.create_user("ada")
+    ada = Member.objects.create_user("ada", password="ada-password")
     add_member(project, ada)
     return signed_in(ada)
 
 
 @pytest.fixture
 def editor(project: Project) -> Client:
-    bob = Member.objects.create_user("bob")
+    bob = Member.objects.create_user("bob", password="bob-password")
     add_member(project, bob, "editor")
     return signed_in(bob)
 
