@@ -30,12 +30,15 @@ MAX_LANGUAGE_CHARS: Final = 30
 # No user name before the host: `https://bank.example@evil.example` looks like another host.
 _BRACKET: Final = re.compile(r"[\[\]]")
 _LINK: Final = re.compile(r"https?://[^\s/?#@\\]+(?:[/?#]|$)|mailto:[^\s@?]+@", re.IGNORECASE)
+# A passage of a project's file, which an answer cites. No other address of this server is a link.
+_PASSAGE: Final = re.compile(r"/projects/[0-9a-f-]{36}/files/[0-9a-f-]{36}/#c[0-9]{1,7}")
 
 
 class _Parser(MarkdownIt):
     def validateLink(self, url: str) -> bool:
-        """Allow only absolute URLs: a relative link would point into this application."""
-        return _LINK.match(url) is not None
+        """Allow only absolute URLs, because a relative link would point into this application, and
+        citations of files. Opening a citation changes nothing."""
+        return _LINK.match(url) is not None or _PASSAGE.fullmatch(url) is not None
 
 
 class _Renderer(RendererHTML):
