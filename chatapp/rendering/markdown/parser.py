@@ -19,7 +19,7 @@ from markdown_it.utils import EnvType, OptionsDict
 from .addresses import link_addresses
 from .code_colours import colour_code
 from .formulas import add_formulas, render_mathml
-from .sanitiser import ALIGNMENT_CLASSES, sanitise
+from .sanitiser import ALIGNMENT_CLASSES, is_citation, sanitise
 from .tasks_and_footnotes import add_footnotes, mark_tasks, render_mark, split_footnotes
 
 MAX_NESTING: Final = 100
@@ -30,15 +30,13 @@ MAX_LANGUAGE_CHARS: Final = 30
 # No user name before the host: `https://bank.example@evil.example` looks like another host.
 _BRACKET: Final = re.compile(r"[\[\]]")
 _LINK: Final = re.compile(r"https?://[^\s/?#@\\]+(?:[/?#]|$)|mailto:[^\s@?]+@", re.IGNORECASE)
-# A passage of a project's file, which an answer cites. No other address of this server is a link.
-_PASSAGE: Final = re.compile(r"/projects/[0-9a-f-]{36}/files/[0-9a-f-]{36}/#c[0-9]{1,7}")
 
 
 class _Parser(MarkdownIt):
     def validateLink(self, url: str) -> bool:
         """Allow only absolute URLs, because a relative link would point into this application, and
         citations of files. Opening a citation changes nothing."""
-        return _LINK.match(url) is not None or _PASSAGE.fullmatch(url) is not None
+        return _LINK.match(url) is not None or is_citation(url)
 
 
 class _Renderer(RendererHTML):
