@@ -1,6 +1,7 @@
 """A chat in which a call stands in every state that it can have, made as rows: what its page looks
 like, and what it says. `python manage.py shell` runs `fill` in the installation's own process."""
 
+import uuid
 from datetime import timedelta
 from typing import Any
 
@@ -21,6 +22,7 @@ from chatapp.models import (
 from mcpconfig.models import Service, ToolDefinition
 from mcpconfig.services import tool_definitions
 from mcpconfig.values.results import Tool
+from tests.chatapp.projects.made import add_file, add_member, make_project
 from tests.chatapp.rendering.cards.test_question_form import form
 from tests.turns import rows
 
@@ -96,6 +98,16 @@ def fill_service(name: str = "owner", service: str = "garden") -> Service:
         added_by=person,
         visibility=Service.Visibility.PRIVATE,
     )
+
+
+def fill_project(name: str = "owner", member: str = "stranger") -> tuple[uuid.UUID, uuid.UUID]:
+    """A project with a member and two files. Return its id and that of the file with text."""
+    person = Member.objects.get(username=name)
+    project = make_project(person, instructions="Times are UTC.", description="Faster checkout")
+    add_member(project, Member.objects.get(username=member))
+    file = add_file(person, project)
+    add_file(person, project, "blank.txt", "   ")
+    return project.pk, file.pk
 
 
 def fill_waiting(name: str = "waits") -> Service:

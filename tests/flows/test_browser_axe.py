@@ -114,6 +114,16 @@ def signed(house: House) -> list[str]:
 
 
 @pytest.fixture(scope="module")
+def project(house: House) -> list[str]:
+    """The pages of a project with a member and files, one of which could not be read."""
+    script = "from tests.flows.all_states import fill_project as fill; print(*fill())"
+    said = house.installation.manage("shell", "-v", "0", "-c", script)
+    project, file = said.splitlines()[-1].split()
+    address = f"/projects/{project}/"
+    return [address, f"{address}edit/", f"{address}files/{file}/", f"/?project={project}"]
+
+
+@pytest.fixture(scope="module")
 def own_service(house: House) -> Iterator[None]:
     """Taken back afterwards: other flows share the house."""
     script = "from tests.flows.all_states import fill_service, take_service_back; {}()"
@@ -236,11 +246,12 @@ def test_words_for_screen_readers_do_not_make_the_page_longer_than_the_window(
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.usefixtures("signed", "own_service")
 def test_the_pages_of_members_are(
-    visit: Visit, axe: str, filled: str, own_pages: list[str], scheme: Any
+    visit: Visit, axe: str, filled: str, own_pages: list[str], project: list[str], scheme: Any
 ) -> None:
     tab = visit.tab(viewport=SIZES["laptop"], color_scheme=scheme)
     found = {}
-    for address in (*PAGES, f"{filled}instructions", *own_pages):
+    own = (f"{filled}instructions", f"{filled}project/", *own_pages, *project)
+    for address in (*PAGES, *own):
         answer = tab.goto(address)
         assert answer is not None and answer.ok, address
         found[address] = objections(tab, axe)

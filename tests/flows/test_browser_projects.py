@@ -1,4 +1,4 @@
-"""A project in a browser: made, filled and shared by its pages, and a citation that opens its place."""
+"""A project in a browser: made, filled and shared; a citation that opens its place."""
 
 import re
 

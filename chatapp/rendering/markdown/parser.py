@@ -19,7 +19,7 @@ from markdown_it.utils import EnvType, OptionsDict
 from .addresses import link_addresses
 from .code_colours import colour_code
 from .formulas import add_formulas, render_mathml
-from .sanitiser import ALIGNMENT_CLASSES, sanitise
+from .sanitiser import ALIGNMENT_CLASSES, is_citation, sanitise
 from .tasks_and_footnotes import add_footnotes, mark_tasks, render_mark, split_footnotes
 
 MAX_NESTING: Final = 100
@@ -34,8 +34,9 @@ _LINK: Final = re.compile(r"https?://[^\s/?#@\\]+(?:[/?#]|$)|mailto:[^\s@?]+@", 
 
 class _Parser(MarkdownIt):
     def validateLink(self, url: str) -> bool:
-        """Allow only absolute URLs: a relative link would point into this application."""
-        return _LINK.match(url) is not None
+        """Allow only absolute URLs, because a relative link would point into this application, and
+        citations of files. Opening a citation changes nothing."""
+        return _LINK.match(url) is not None or is_citation(url)
 
 
 class _Renderer(RendererHTML):

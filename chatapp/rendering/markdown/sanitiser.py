@@ -3,6 +3,7 @@
 Everything that is not on the lists is removed, even if the parser lets it through.
 """
 
+import re
 from typing import Final
 
 import nh3
@@ -53,6 +54,19 @@ ALLOWED_CLASSES: Final[dict[str, set[str]]] = {
     "mtd": {"left", "right"},
 }
 
+# A passage of a project's file. No other address of this server is a link in an answer.
+_CITATION: Final = re.compile(r"/projects/[0-9a-f-]{36}/files/[0-9a-f-]{36}/#c[0-9]{1,7}")
+
+
+def is_citation(url: str) -> bool:
+    return _CITATION.fullmatch(url) is not None
+
+
+def _keep_citation(url: str) -> str | None:
+    """Return a relative URL that may stay, or None."""
+    return url if is_citation(url) else None
+
+
 _CLEANER: Final = nh3.Cleaner(
     tags=set(ALLOWED_TAGS),
     attributes=ALLOWED_ATTRIBUTES,
@@ -64,7 +78,7 @@ _CLEANER: Final = nh3.Cleaner(
     set_tag_attribute_values={"a": {"target": "_blank"}},
     generic_attribute_prefixes=set(),
     url_schemes={"http", "https", "mailto"},
-    url_relative="deny",
+    url_relative=_keep_citation,
     link_rel="noopener noreferrer nofollow",
 )
 

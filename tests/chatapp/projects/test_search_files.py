@@ -8,6 +8,7 @@ import pytest
 from chatapp.models import Conversation, Member, Project, ProjectFile, ProjectPassage, Turn
 from chatapp.projects import changes, files, members
 from chatapp.projects.changes import ProjectValues
+from chatapp.rendering.markdown.stream import render_markdown
 from chatapp.tools.catalogue import Catalogue
 from chatapp.tools.context import Context, ToolError
 from tests.chatapp.files.papers import pdf
@@ -180,3 +181,18 @@ def test_the_instructions_of_an_editor_are_the_editors(owner: Member, project: P
     changes.change_project(owner, project, values)
     project.refresh_from_db()
     assert (project.instructions, project.instructions_by) == ("Times are UTC.", owner)
+
+
+def test_in_an_answer_only_the_link_of_a_passage_is_a_relative_link(
+    owner: Member, project: Project
+) -> None:
+    add_file(owner, project)
+    [found] = search(owner, project, "gateway")["found"]
+    assert f'href="{found["link"]}"' in render_markdown(f"[runbook.md]({found['link']})")
+    for other in (
+        "/sign-out/",
+        f"/projects/{project.pk}/delete",
+        f"{found['link']}/../x",
+        "//a/#c1",
+    ):
+        assert "href" not in render_markdown(f"[runbook.md]({other})")
