@@ -139,7 +139,7 @@ def test_the_modules_of_a_chat_have_names_for_ever_too(
         "js/quote.js",
     }
     assert all((collected / name).stat().st_size for name in names)
-    assert len(names) == 3
+    assert len(names) == 4
 
 
 @pytest.mark.django_db
