@@ -10,9 +10,9 @@ from datetime import timedelta
 from django.conf import settings
 from django.core.exceptions import SuspiciousOperation
 from django.core.files.base import ContentFile
-from django.core.files.storage import InvalidStorageError, storages
+from django.core.files.storage import storages
 from django.db import transaction
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy
 
@@ -62,20 +62,17 @@ def read_bytes(file: File) -> bytes:
 
 
 def delete_unused() -> None:
-    """Delete the objects that no file refers to. One whose storage does not respond is tried again
-    later."""
-    for unused in find_unused()[:AT_ONCE]:
-        # The row goes first: nobody can refer to the object any more. It comes back if the
-        # storage fails.
-        with transaction.atomic():
-            if find_unused().filter(pk=unused.pk).delete()[0]:
-                _delete_object(unused)
+    """Delete the objects that no file refers to. Those whose storage does not respond are tried
+    again later. Raises StorageUnavailable for them, after the others."""
+    failed = [unused for unused in find_unused()[:AT_ONCE] if not _delete_object(unused)]
+    if failed:
+        raise StorageUnavailable(", ".join(map(str, failed)))
 
 
 def find_unused() -> QuerySet[StoredObject]:
     used = Exists(File.objects.filter(stored=OuterRef("pk")))
-    old = StoredObject.objects.filter(created_at__lt=Now() - UNUSED_AFTER)
-    return old.filter(~used).order_by("created_at")
+    may_go = Q(is_deleted=True) | Q(created_at__lt=Now() - UNUSED_AFTER)
+    return StoredObject.objects.filter(may_go, ~used).order_by("created_at")
 
 
 def find_elsewhere() -> QuerySet[File]:
@@ -109,9 +106,25 @@ def _store_object(data: bytes) -> StoredObject:
     return kept
 
 
-def _delete_object(unused: StoredObject) -> None:
+def _delete_object(unused: StoredObject) -> bool:
+    """Delete an object and then its row. Return whether its storage did so."""
     try:
-        storages[unused.storage].delete(unused.name)
-    except InvalidStorageError:
-        log.error("The storage of the object %s is not configured", unused)
-        raise
+        marked = _mark_deleted(unused)
+        # Outside of the transaction: SQLite would let nobody write meanwhile.
+        storages[marked.storage].delete(marked.name)
+    except Exception:  # each storage has its own errors
+        log.exception("The object %s could not be deleted", unused)
+        return False
+    marked.delete()
+    return True
+
+
+def _mark_deleted(unused: StoredObject) -> StoredObject:
+    """Replace the row by one that no file can refer to, since nobody knows its id."""
+    if unused.is_deleted:
+        return unused
+    with transaction.atomic():
+        unused.delete()
+        return StoredObject.objects.create(
+            name=unused.name, storage=unused.storage, is_deleted=True
+        )

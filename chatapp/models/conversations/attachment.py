@@ -96,11 +96,13 @@ class StoredObject(models.Model):
     """Bytes outside the database: an object of the storage with this alias in STORAGES.
 
     The row is made before the object and deleted after it, so that no object is forgotten. Copies
-    of a file share one object. It is deleted when no file refers to it any more.
+    of a file share one object. It is deleted when no file refers to it any more; `is_deleted` says
+    that it may be gone already.
     """
 
     name = models.CharField(max_length=100, unique=True)
     storage = models.CharField(max_length=20)
+    is_deleted = models.BooleanField(default=False)
     created_at = models.DateTimeField(auto_now_add=True)
 
     def __str__(self) -> str:
