@@ -52,7 +52,7 @@ def gpt_node(
 
 
 def gpt_chat(*nodes: dict[str, Any], current: str = "", **more: Any) -> dict[str, Any]:
-    chat = {
+    chat: dict[str, Any] = {
         "title": "Ponds",
         "create_time": BEGUN,
         "update_time": BEGUN + 500,
