@@ -249,7 +249,8 @@ LIBRECHAT_TREE = LIBRECHAT | {
 
 # --- Open WebUI --------------------------------------------------------------------------------
 WEBUI_ANSWER = (
-    '<details type="reasoning" done="true" duration="3">\n<summary>Thought for 3 seconds</summary>\n'
+    '<details type="reasoning" done="true" duration="3">\n'
+    "<summary>Thought for 3 seconds</summary>\n"
     "&gt; Is it a frog?\n&gt; Yes.\n</details>\n"
     '<details type="tool_calls" done="true" id="call_7" name="find_frogs" '
     'arguments="&quot;{\\&quot;pond\\&quot;: 1}&quot;" '
