@@ -11,7 +11,7 @@ from datetime import datetime
 
 from .values import Call, Loss, Node, Piece, Result, SourceChat, TreeMessage
 
-MAX_MESSAGES = 100_000
+MAX_MESSAGES = 10_000
 
 
 class TooManyMessages(Exception):

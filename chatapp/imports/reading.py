@@ -41,7 +41,7 @@ _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 # Stored, and translated when a page shows them.
 NO_MESSAGES = gettext_noop("It has no messages.")
-TOO_MANY_MESSAGES = gettext_noop("It has more than 100,000 messages.")
+TOO_MANY_MESSAGES = gettext_noop("It has more than 10,000 messages.")
 OTHER_VERSION = gettext_noop("It is of a newer version of Countersign.")
 BROKEN = gettext_noop("It is damaged.")
 

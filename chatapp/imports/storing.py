@@ -16,7 +16,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import InterfaceError, OperationalError, transaction
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import Exists, F, OuterRef, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 
@@ -123,8 +123,7 @@ def _import_one(chat_import: ChatImport, chat: ReadChat, listed_id: int) -> None
             return
         conversation = _store_chat(person, chat)
         ListedChat.objects.filter(pk=listed_id).update(conversation=conversation)
-        done = chat_import.chats.filter(conversation__isnull=False).count()
-        ChatImport.objects.filter(pk=chat_import.pk).update(progress=done)
+        ChatImport.objects.filter(pk=chat_import.pk).update(progress=F("progress") + 1)
 
 
 @transaction.atomic

@@ -52,7 +52,7 @@ def gpt_node(
 
 
 def gpt_chat(*nodes: dict[str, Any], current: str = "", **more: Any) -> dict[str, Any]:
-    chat = {
+    chat: dict[str, Any] = {
         "title": "Ponds",
         "create_time": BEGUN,
         "update_time": BEGUN + 500,
@@ -249,7 +249,8 @@ LIBRECHAT_TREE = LIBRECHAT | {
 
 # --- Open WebUI --------------------------------------------------------------------------------
 WEBUI_ANSWER = (
-    '<details type="reasoning" done="true" duration="3">\n<summary>Thought for 3 seconds</summary>\n'
+    '<details type="reasoning" done="true" duration="3">\n'
+    "<summary>Thought for 3 seconds</summary>\n"
     "&gt; Is it a frog?\n&gt; Yes.\n</details>\n"
     '<details type="tool_calls" done="true" id="call_7" name="find_frogs" '
     'arguments="&quot;{\\&quot;pond\\&quot;: 1}&quot;" '

@@ -1,5 +1,6 @@
 """Each program's file becomes messages, versions, thinking, calls as text and files."""
 
+import json
 from datetime import UTC, datetime
 
 import pytest
@@ -103,7 +104,7 @@ def test_a_chat_of_claude_keeps_the_text_of_its_files(owner: Member) -> None:
 def test_a_chat_of_librechat_is_read_as_a_list_and_as_a_tree(
     owner: Member, source: dict[str, object]
 ) -> None:
-    chat = import_chat(owner, samples.json.dumps(source).encode())
+    chat = import_chat(owner, json.dumps(source).encode())
     assert describe(chat) == [
         ("user", None, True, [("text", "Name a bird.")]),
         ("assistant", 0, False, [("text", "A heron.")]),

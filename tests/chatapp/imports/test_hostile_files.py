@@ -85,7 +85,7 @@ def test_a_chat_with_too_many_messages_is_listed_but_not_imported(
     monkeypatch.setattr(chat_tree, "MAX_MESSAGES", 4)
     ready = read(owner, to_json(CHATGPT, samples.CLAUDE))
     large, small = ready.chats.all()
-    assert (large.problem, large.is_selected) == ("It has more than 100,000 messages.", False)
+    assert (large.problem, large.is_selected) == ("It has more than 10,000 messages.", False)
     assert small.is_selected
     run(ready)
     assert Conversation.objects.get().title == "Heron report"

@@ -37,7 +37,7 @@ def test_a_file_is_sent_read_chosen_from_imported_and_taken_back(
     assert "2 chats from ChatGPT" in page.text
     assert "2 tool calls become text and cannot run again" in page.text
     assert "2 pictures are left out" in page.text
-    first, second = page.all("input", type="checkbox")
+    first, second = page.all("input", type="checkbox", name="chat")
     assert "checked" in first and "checked" in second
     numbers = [each["value"] for each in page.all("input", name="shown")]
     answer = owner_client.post(path, {"do": "import", "shown": numbers, "chat": [numbers[0]]})
