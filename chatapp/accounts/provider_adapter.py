@@ -75,6 +75,8 @@ class ProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  # all
         provider = find_provider(sociallogin.account.provider)
         if provider is None:
             raise ImmediateHttpResponse(render_problem(request, FAILED, 404))
+        # It is not used again, and a sign-in that waits for a code is stored in the session.
+        sociallogin.token = None
         # Nothing is known of an address that the provider did not verify.
         sociallogin.email_addresses = [
             each for each in sociallogin.email_addresses if each.verified

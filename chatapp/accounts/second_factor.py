@@ -4,6 +4,7 @@ django-allauth keeps and checks them. Added here: encryption at rest, a limit on
 single use of each that hold in all processes, and who must have one.
 """
 
+import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, cast
@@ -34,6 +35,7 @@ from mcpconfig.services.secret_rotation import StoredSecret
 from . import entries
 from .sessions import end_sessions
 
+logger = logging.getLogger(__name__)
 Type = Authenticator.Type
 MAIN_TYPES = (Type.TOTP, Type.WEBAUTHN)
 PLACE = "second factor"
@@ -104,15 +106,28 @@ class ConfirmingCodeForm(CheckedCode, ReauthenticateForm):  # type: ignore[misc]
 
 
 def find_factor_of_code(member: Member, code: str) -> Authenticator | None:
-    """Return the factor that this code belongs to, and use the code up."""
+    """Return the factor that this code belongs to, and use the code up. A factor whose key is gone
+    fits no code."""
     for factor in Authenticator.objects.filter(user=member).exclude(type=Type.WEBAUTHN):
-        if factor.type == Type.TOTP:
-            is_right = _use_app_code(member, factor, code)
-        else:
-            is_right = bool(factor.wrap().validate_code(code))
+        try:
+            if factor.type == Type.TOTP:
+                is_right = _use_app_code(member, factor, code)
+            else:
+                is_right = bool(factor.wrap().validate_code(code))
+        except encryption.DecryptionError:
+            logger.error("No key in ENCRYPTION_KEYS opens second factor %s.", factor.pk)
+            continue
         if is_right:
             return factor
     return None
+
+
+def count_recovery_codes(codes: Authenticator) -> int:
+    """Return how many recovery codes are left; none if their key is gone."""
+    try:
+        return len(codes.wrap().get_unused_codes())
+    except encryption.DecryptionError:
+        return 0
 
 
 def _use_app_code(member: Member, factor: Authenticator, code: str) -> bool:

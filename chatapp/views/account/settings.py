@@ -17,7 +17,7 @@ from django.utils.translation import gettext_lazy
 
 from chatapp.accounts import personal_data, sessions
 from chatapp.accounts.entries import name_provider
-from chatapp.accounts.second_factor import check_session
+from chatapp.accounts.second_factor import check_session, count_recovery_codes
 from chatapp.models import Member
 from chatapp.people.factor_policy import needs_second_factor
 from chatapp.people.refused import Refused
@@ -168,7 +168,7 @@ def _describe_factors(person: Member) -> dict[str, Any]:
     return {
         "passkeys": [each for each in factors if each.type == Type.WEBAUTHN],
         "app": next((each for each in factors if each.type == Type.TOTP), None),
-        "codes_left": len(codes.wrap().get_unused_codes()) if codes else None,
+        "codes_left": count_recovery_codes(codes) if codes else None,
     }
 
 

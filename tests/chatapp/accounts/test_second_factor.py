@@ -195,6 +195,16 @@ def test_secrets_are_encrypted_and_rotated(secret: str, client: Client, settings
     assert read_recovery_codes(client) == codes
 
 
+def test_a_lost_key_lets_nobody_in_and_breaks_no_page(
+    secret: str, client: Client, settings: Any
+) -> None:
+    settings.ENCRYPTION_KEYS = [Fernet.generate_key().decode()]
+    half = enter_password()
+    assert half.post("/sign-in/code/", {"code": make_code(secret, 1)}).status_code == 200
+    assert not is_signed_in(half)
+    assert client.get("/settings/").status_code == 200
+
+
 # --- required ------------------------------------------------------------------------------------
 def test_who_must_have_a_factor_sets_it_up_first(
     owner: Member, client: Client, settings: Any
