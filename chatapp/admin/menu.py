@@ -62,6 +62,12 @@ SECTIONS = (
         pages=(
             Page(model="chatapp.policyrule"),
             Page(model="chatapp.housepolicy"),
+            Page(model="chatapp.policyrule", view="policy_who_can", title=_lazy("Who can…")),
+            Page(
+                model="chatapp.policyrule",
+                view="policy_as_person",
+                title=_lazy("Tools of a member"),
+            ),
             Page(
                 model="chatapp.policyrule",
                 view="policy_simulator",

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
 from django.urls import reverse
 from django.utils.html import format_html
@@ -16,6 +17,7 @@ from django.utils.translation import gettext_lazy as _lazy
 from django.utils.translation import ngettext
 
 from chatapp.admin.badges import EMPTY, describe_seconds
+from chatapp.admin.reason_texts import translate_for_admin
 from chatapp.models import Approval, LogEntry, Member, Review, Step, ToolCall
 from chatapp.models.policy.policy import LEVEL_LABELS
 from chatapp.permissions import reasons
@@ -57,22 +59,6 @@ PASSED: "dict[Check, StrOrPromise]" = {
     ),
     "permissions": _lazy("The member had not allowed this tool in advance."),
     "allowing_rules": _lazy("No rule allowed the call."),
-}
-# Reasons that address the member, as an admin reads them.
-ABOUT_MEMBER = {
-    reasons.ALLOWED_IN_ADVANCE: _lazy("Runs because %(person)s allowed this tool in advance."),
-    reasons.USED_ONCE_TODAY: _lazy(
-        "Needs approval because %(person)s had used this tool once that day (UTC). Daily limit: "
-        "%(limit)s."
-    ),
-    reasons.USED_TODAY: _lazy(
-        "Needs approval because %(person)s had used this tool %(times)s times that day (UTC). "
-        "Daily limit: %(limit)s."
-    ),
-    reasons.TAINTED_DESPITE_CONSENT: _lazy(
-        "Needs approval although %(person)s allowed this tool in advance. Before this call, the "
-        "answer read untrusted content from “%(service)s”."
-    ),
 }
 
 
@@ -198,11 +184,7 @@ def _describe_signers(approval: Approval | None) -> str:
 
 
 def _translate_why(call: ToolCall) -> str:
-    template, values = reasons.split_reason(call.why)
-    if sentence := ABOUT_MEMBER.get(template):
-        person = call.turn.conversation.owner.display_name
-        return str(sentence) % {**values, "person": person}
-    return reasons.translate_reason(call.why)
+    return translate_for_admin(call.why, call.turn.conversation.owner.display_name)
 
 
 def _list_checks(call: ToolCall, decider: Check, reader: Member) -> Iterator[CheckLine]:
@@ -215,11 +197,10 @@ def _list_checks(call: ToolCall, decider: Check, reader: Member) -> Iterator[Che
             )
         elif index == place:
             yield _describe_decider(call, check, reader)
-        else:
-            found = _describe_risk(call) if check == "risk" else ""
-            yield CheckLine(
-                title=str(CHECK_TITLES[check]), found=found, state="later", result=_("not reached")
-            )
+    if later := [str(CHECK_TITLES[check]) for check in CHECKS[place + 1 :]]:
+        yield CheckLine(
+            title=_("Not reached"), found=" · ".join(later), state="later", result=_("not needed")
+        )
 
 
 def _describe_decider(call: ToolCall, check: Check, reader: Member) -> CheckLine:
@@ -336,7 +317,7 @@ def _list_answers(call: ToolCall, approval: Approval, *, may_read: bool) -> Iter
         yield Moment(
             at=approval.first_at,
             icon="edit" if edited else "check",
-            title=title % {"person": approval.first_by or EMPTY},
+            title=title % {"person": _name(approval.first_by)},
             wait=wait,
             values=changed,
         )
@@ -346,8 +327,8 @@ def _list_answers(call: ToolCall, approval: Approval, *, may_read: bool) -> Iter
     yield Moment(
         at=approval.decided_at,
         icon=icon,
-        title=title % {"person": approval.decided_by or EMPTY},
-        text=_("On behalf of %(person)s.") % {"person": approval.signed_for}
+        title=title % {"person": _name(approval.decided_by)},
+        text=_("On behalf of %(person)s.") % {"person": _name(approval.signed_for)}
         if approval.signed_for
         else "",
         tone=tone,
@@ -401,7 +382,7 @@ def _list_outcome(call: ToolCall, *, may_read: bool) -> Iterator[Moment]:
         yield Moment(
             at=call.resolved_at,
             icon="alert",
-            title=_("%(person)s said what the outcome was") % {"person": call.resolved_by}
+            title=_("%(person)s said what the outcome was") % {"person": _name(call.resolved_by)}
             if call.resolved_by
             else _("The outcome is unknown"),
             tone="high",
@@ -462,13 +443,13 @@ def _list_facts(call: ToolCall, approval: Approval | None) -> Iterator[tuple[str
         yield _("Asked"), _("yes, two people") if approval.second_id else _("yes")
         if approval.first_at is not None:
             time = _measure(approval.created_at, approval.first_at)
-            yield _("First answer"), f"{approval.first_by or EMPTY}, {time}"
+            yield _("First answer"), f"{_name(approval.first_by)}, {time}"
             if approval.decided_at is not None:
                 time = _measure(approval.first_at, approval.decided_at)
-                yield _("Second answer"), f"{approval.decided_by or EMPTY}, {time}"
+                yield _("Second answer"), f"{_name(approval.decided_by)}, {time}"
         elif approval.decided_at is not None:
             time = _measure(approval.created_at, approval.decided_at)
-            yield _("Answer"), f"{approval.decided_by or EMPTY}, {time}"
+            yield _("Answer"), f"{_name(approval.decided_by)}, {time}"
     if call.seconds is not None:
         yield _("Ran for"), _write_seconds(call.seconds)
     yield _("Attempts"), str(call.attempt)
@@ -523,6 +504,19 @@ def _list_links(call: ToolCall, reader: Member, *, may_read: bool) -> Iterator[L
             text=_("As the service described it then"),
             address=reverse("admin:mcpconfig_tooldefinition_change", args=[call.definition_id]),
         )
+    may_look_up = reader.has_perms(("chatapp.view_policyrule", "chatapp.view_member"))
+    if call.service_id is not None and may_look_up:
+        yield Link(
+            icon="people",
+            title=_("Who can run this?"),
+            text=_("By group and by member"),
+            address=reverse("admin:policy_who_can")
+            + f"?{urlencode({'service': call.service_id, 'tool': call.tool_name})}",
+        )
+
+
+def _name(person: Member | None) -> str:
+    return person.display_name if person is not None else EMPTY
 
 
 def _describe_total(call: ToolCall) -> str:
