@@ -119,7 +119,7 @@ def build_story(call: ToolCall, reader: Member, *, may_read: bool) -> Story:
         tone=TONES[outcome],
         answer=_describe_decision(call, approval, decider, reader, may_read=may_read),
         note=call.note,
-        checks=tuple(_list_checks(call, decider, reader)) if decider else (),
+        checks=tuple(_list_checks(call, decider, reader)),
         moments=tuple(_list_moments(call, approval, outcome, may_read=may_read)),
         facts=tuple(_list_facts(call, approval)),
         links=tuple(_list_links(call, reader, may_read=may_read)),
@@ -187,7 +187,16 @@ def _translate_why(call: ToolCall) -> str:
     return translate_for_admin(call.why, call.turn.conversation.owner.display_name)
 
 
-def _list_checks(call: ToolCall, decider: Check, reader: Member) -> Iterator[CheckLine]:
+def _list_checks(call: ToolCall, decider: Check | None, reader: Member) -> Iterator[CheckLine]:
+    if decider is None:
+        if call.risk:
+            yield CheckLine(
+                title=str(CHECK_TITLES["risk"]),
+                found=_describe_risk(call),
+                state="passed",
+                result="",
+            )
+        return
     place = CHECKS.index(decider)
     for index, check in enumerate(CHECKS):
         if index < place:

@@ -134,6 +134,12 @@ class TurnAdmin(ReasonFirstMixin, ReadOnlyMixin, admin.ModelAdmin):
         return describe_seconds((turn.finished_at - turn.started_at).total_seconds())
 
 
+RELATED = (
+    *("service", "turn__conversation__owner", "rule", "review", "resolved_by"),
+    *(f"approval__{name}" for name in ("second", "first_by", "decided_by", "signed_for")),
+)
+
+
 class DecisionFilter(admin.SimpleListFilter):
     """A filter of tool calls by how the policy decided."""
 
@@ -183,7 +189,6 @@ class ToolCallAdmin(ReadOnlyMixin, admin.ModelAdmin):
         ("risk", SeveralValuesFilter),
         ("service", ServiceFilter),
     )
-    list_select_related = ("service", "turn__conversation__owner", "approval__decided_by")
     search_fields = ("tool_id", "turn__conversation__owner__username")
     ordering = ("-turn__created_at", "step", "position")
     show_full_result_count = False
@@ -191,7 +196,7 @@ class ToolCallAdmin(ReadOnlyMixin, admin.ModelAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[ToolCall]:
         calls: QuerySet[ToolCall] = super().get_queryset(request)
-        return calls.select_related("rule", "review", "approval__second", "approval__first_by")
+        return calls.select_related(*RELATED)
 
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any

@@ -12,6 +12,8 @@ from django.db.models import Q
 from django.http import Http404, HttpRequest
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
+from django.utils.html import format_html_join
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as _lazy
 from django.utils.translation import ngettext
@@ -110,7 +112,7 @@ def _build_matrix(
     of_people = access.judge_people(service, tools, list(page.object_list), mode)
     rules = _load_rules(cell for row in (*of_groups, *of_people) for cell in row.cells)
     return {
-        "tools": [(tool, render_badge(tool.risk.level)) for tool in tools],
+        "tools": [(_break_name(tool.name), render_badge(tool.risk.level)) for tool in tools],
         "columns": columns,
         "page": page,
         "groups": [_build_line(row, tools, rules) for row in of_groups],
@@ -130,15 +132,20 @@ def _describe_answer(service: Service, rows: Sequence[AccessRow], page: PageOfRo
         "service": service,
         "able": count("runs", "asks", "two"),
         "runs": count("runs"),
-        "asked": count("asks", "two"),
     }
     able = ngettext(
-        "%(able)s of %(people)s member can use these tools of %(service)s.",
-        "%(able)s of %(people)s members can use these tools of %(service)s.",
+        "%(able)s of %(people)s member can use at least one of these tools of %(service)s.",
+        "%(able)s of %(people)s members can use at least one of these tools of %(service)s.",
         len(rows),
     )
-    detail = _("At least one of them runs without asking for %(runs)s, and asks %(asked)s.")
-    sentence = f"{able % values} {detail % values}"
+    alone = ngettext(
+        "For %(runs)s of them, one runs without asking.",
+        "For %(runs)s of them, one runs without asking.",
+        values["runs"],
+    )
+    if not values["runs"]:
+        alone = _("None runs without asking.")
+    sentence = f"{able % values} {alone % values}"
     if page.has_other_pages():
         sentence = f"{sentence} {_('This counts the members of this page.')}"
     return sentence
@@ -205,6 +212,11 @@ def _name_row(row: AccessRow) -> tuple[str, str, str]:
         address = reverse("admin:auth_group_change", args=[row.group.pk])
         return row.group.name, count % {"count": row.members}, address
     return _("In no group"), "", ""
+
+
+def _break_name(name: str) -> SafeString:
+    """Return the name with a place for a line break after each underscore."""
+    return format_html_join(SafeString("_<wbr>"), "{}", ((part,) for part in name.split("_")))
 
 
 def _draw(cell: Cell) -> Outcome:
