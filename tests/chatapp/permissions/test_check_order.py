@@ -28,7 +28,7 @@ CALL = CallFacts(
     obstacle="disabled",
     calls_today=3,
     tainted_by="web",
-    destinations=(Destination(parameter="to", kind="recipient", value="x@evil.example"),),
+    destinations=(Destination(parameter="to", kind="recipient", host="evil.example"),),
 )
 RULES = {
     "deny": AdminRule(effect="deny", id=1),
@@ -90,7 +90,11 @@ def test_every_reason_of_a_decision_has_its_check() -> None:
         if isinstance(value, str) and value.startswith(("Needs ", "Runs ", "Refused "))
         if name not in ("NO_POLICY", "PERSON_INACTIVE", "ONLY_FOR_ADMINS")
     ]
-    stored += [*reasons.NEEDS_TWO.values(), *reasons.NEEDS_APPROVAL.values(), *reasons.RUNS.values()]
+    stored += [
+        *reasons.NEEDS_TWO.values(),
+        *reasons.NEEDS_APPROVAL.values(),
+        *reasons.RUNS.values(),
+    ]
     assert len(stored) > 20
     assert [reason for reason in stored if find_check(reason) is None] == []
     assert find_check("A sentence of no version.") is None

@@ -15,10 +15,11 @@ from django.utils import timezone
 from django_tasks_db.models import DBTaskResult
 
 from chatapp.admin.overview import needs, page
+from chatapp.audit import chat_access
 from chatapp.background import jobs
 from chatapp.management.diagnostics.findings import report_wrong
-from chatapp.audit import chat_access
 from chatapp.models import Allowance, Approval, Member, ToolCall, Turn, UsageOfDay
+from chatapp.models.policy import audit_log_guards
 from mcpconfig.models import Service, ToolDefinition, ToolSetting
 from tests.conftest import signed_in
 from tests.turns import rows
@@ -40,7 +41,12 @@ def read_needs(client: Client) -> dict[str, str]:
 
 
 def fail_service() -> None:
-    error = {"kind": "refused", "message": "It answered 401.", "hint": "", "at": "2026-01-01T00:00:00+00:00"}
+    error = {
+        "kind": "refused",
+        "message": "It answered 401.",
+        "hint": "",
+        "at": "2026-01-01T00:00:00+00:00",
+    }
     Service.objects.update_or_create(
         name="linear", defaults={"url": "https://linear.example/mcp", "last_error": error}
     )
@@ -96,8 +102,8 @@ def fail_task() -> None:
 def alter_log() -> None:
     chat = rows.turn(Member.objects.get(username="owner")).conversation_id
     chat_access.open_chat(Member.objects.get(username="admin"), chat, "A complaint.")
+    audit_log_guards.remove(connection)
     with connection.cursor() as cursor:
-        cursor.execute("DROP TRIGGER IF EXISTS log_entries_stay_as_they_are_update")
         cursor.execute("UPDATE chatapp_logentry SET actor_name = 'nobody'")
 
 
@@ -153,7 +159,9 @@ def test_the_most_urgent_is_first(admin_client: Client, owner: Member) -> None:
 
 def test_a_name_that_nobody_has_is_not_shown(admin_client: Client) -> None:
     """It may be a password that was typed into the wrong field."""
-    AccessAttempt.objects.create(username="hunter2!", ip_address="203.0.113.2", failures_since_start=60)
+    AccessAttempt.objects.create(
+        username="hunter2!", ip_address="203.0.113.2", failures_since_start=60
+    )
     said = read_needs(admin_client)
     assert "60 failed sign-ins with other names" in said["sign-ins-unknown"]
     assert "hunter2!" not in open_overview(admin_client).text
