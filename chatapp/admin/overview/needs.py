@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
+from functools import cache
 from typing import Any
 
 from axes.models import AccessAttempt
@@ -14,14 +15,15 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.formats import date_format, localize
 from django.utils.timesince import timesince
+from django.utils.translation import get_language, ngettext
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
 from django_tasks import TaskResultStatus
 from django_tasks_db.models import DBTaskResult
 
 from chatapp.admin.attention import Attention, filter_unconfirmed
 from chatapp.audit.audit_log import read_end
 from chatapp.audit.hash_chain import compute_digest, link_hash
+from chatapp.management.diagnostics.findings import Finding
 from chatapp.management.diagnostics.settings import check_settings
 from chatapp.models import Allowance, Approval, LogEntry, Member, ToolCall, UsageOfDay
 from chatapp.people.sign_in_limits import BEARER_NAME
@@ -451,10 +453,11 @@ def _list_task_needs(attention: Attention) -> Iterator[Need]:
 
 def _list_log_needs() -> Iterator[Need]:
     """Verify the last entries of the log: what `manage.py log verify` does for all of it."""
-    entries = list(LogEntry.objects.order_by("-position")[:LAST_ENTRIES])
+    # The end is read first: an entry that comes in between is behind it and does not count.
     head = read_end()
+    entries = LogEntry.objects.filter(position__lte=head.position).order_by("-position")
     expected = head.hash
-    for entry in entries:
+    for entry in entries[:LAST_ENTRIES]:
         is_intact = link_hash(entry.previous, compute_digest(entry)) == entry.hash == expected
         if not is_intact:
             yield Need(
@@ -472,8 +475,15 @@ def _list_log_needs() -> Iterator[Need]:
         expected = entry.previous
 
 
+@cache
+def list_problems(language: str) -> tuple[Finding, ...]:
+    """Return the checks of the settings that fail, in this language. Settings do not change while
+    a server runs, and the checks take long for a page."""
+    return tuple(finding for finding in check_settings() if finding.state != "good")
+
+
 def _list_check_needs() -> Iterator[Need]:
-    problems = [finding for finding in check_settings() if finding.state != "good"]
+    problems = list_problems(get_language() or "")
     if problems:
         is_wrong = any(finding.state == "wrong" for finding in problems)
         yield Need(

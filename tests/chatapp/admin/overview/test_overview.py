@@ -1,6 +1,6 @@
 """The overview of the admin: what needs an admin now, charts, and how much it costs."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
@@ -139,6 +139,14 @@ def test_what_needs_an_admin_is_listed_with_its_numbers_and_one_button(
     assert admin_client.get(str(link["href"])).status_code == 200
 
 
+@pytest.fixture
+def no_kept_problems() -> Iterator[None]:
+    needs.list_problems.cache_clear()
+    yield
+    needs.list_problems.cache_clear()
+
+
+@pytest.mark.usefixtures("no_kept_problems")
 def test_a_failing_check_leads_to_the_page_of_checks(
     admin_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
