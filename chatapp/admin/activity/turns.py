@@ -16,6 +16,7 @@ from django.utils.translation import gettext_lazy as _lazy
 from chatapp.admin.badges import EMPTY, describe_seconds, render_badge, render_call_state
 from chatapp.audit import chat_access
 from chatapp.models import Approval, Member, Step, ToolCall, Turn
+from chatapp.models.policy.policy import LEVEL_LABELS
 from chatapp.permissions.reasons import translate_reason
 from mcpconfig.admin.filters import SeveralValuesFilter
 from mcpconfig.admin.read_only import ReadOnlyMixin
@@ -165,6 +166,19 @@ class DecisionFilter(admin.SimpleListFilter):
         return queryset.filter(conditions.get(self.value() or "", Q()))
 
 
+class RiskFilter(admin.SimpleListFilter):
+    """The risks are known, so no statement looks for those that there are."""
+
+    title = _lazy("risk")
+    parameter_name = "risk"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [(level, str(label)) for level, label in LEVEL_LABELS.items()]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[ToolCall]) -> QuerySet[ToolCall]:
+        return queryset.filter(risk=self.value()) if self.value() else queryset
+
+
 @admin.register(ToolCall)
 class ToolCallAdmin(ReadOnlyMixin, admin.ModelAdmin):
     """The calls, and for each of them the story of its decision."""
@@ -186,7 +200,7 @@ class ToolCallAdmin(ReadOnlyMixin, admin.ModelAdmin):
         DecisionFilter,
         CallStateFilter,
         ("turn__created_at", CreatedFilter),
-        ("risk", SeveralValuesFilter),
+        RiskFilter,
         ("service", ServiceFilter),
     )
     search_fields = ("tool_id", "turn__conversation__owner__username")
