@@ -416,6 +416,9 @@ ADMIN_PAGES: dict[str, Mapping[str, str]] = {
     "chatapp_modelprovider_add": PROVIDER,
     "policy_simulator": {},
     "policy_questions": {},
+    "policy_who_can": {},
+    "policy_as_person": {},
+    "checks": {},
     "mcpconfig_service_health": {},
     "mcpconfig_service_import": {},
     "mcpconfig_service_export": {},
@@ -436,5 +439,5 @@ ADMIN_PAGES: dict[str, Mapping[str, str]] = {
 }
 # What an admin without any rights may open.
 ADMIN_PAGES_WITHOUT_RIGHTS = {
-    *("index", "login", "logout", "password_change", "password_change_done", "jsi18n"),
+    *("index", "live", "login", "logout", "password_change", "password_change_done", "jsi18n"),
 }

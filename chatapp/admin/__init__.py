@@ -1,19 +1,21 @@
 """The Django admin of the chat. `mcpconfig.admin` holds the admin of services."""
 
-from typing import Any, cast
+from functools import partial
+from typing import Any
 
 from django.contrib import admin
 from django.http import HttpRequest
-from django.template.response import TemplateResponse
+from django.urls import path
+from django.utils.functional import SimpleLazyObject
 from django.utils.translation import gettext_lazy as _lazy
 
-from chatapp.models import Member
 from chatapp.views.account.sign_in import redirect_to_sign_in
 
 from .activity import approvals, conversations, feedback, log, tasks, trials, turns
 from .badges import EMPTY
-from .glossary import list_terms
+from .menu import build_menu
 from .models import chat_models, providers
+from .overview import page as overview
 from .people import (
     access_tokens,
     groups,
@@ -25,7 +27,6 @@ from .people import (
 )
 from .policy import policy, second_signatures
 from .services import services, tools
-from .setup_checklist import load_setup_checklist
 
 __all__ = [
     "access_tokens",
@@ -36,6 +37,7 @@ __all__ = [
     "groups",
     "log",
     "members",
+    "overview",
     "policy",
     "presets",
     "providers",
@@ -58,16 +60,24 @@ admin.site.index_title = _lazy("Overview")
 # an unknown name as for a wrong password.
 admin.site.login = redirect_to_sign_in  # type: ignore[method-assign]
 
-_show_index = admin.site.index
+admin.site.index = overview.show_overview  # type: ignore[method-assign]
+# The menu takes the place of Django's sidebar, which needs JavaScript to open on a phone.
+admin.site.enable_nav_sidebar = False
+
+_build_context = admin.site.each_context
+_get_urls = admin.site.get_urls
 
 
-def show_overview(
-    request: HttpRequest, extra_context: dict[str, Any] | None = None
-) -> TemplateResponse:
-    """The index of the admin, with what a new installation still needs and a glossary."""
-    setup = load_setup_checklist(cast(Member, request.user))
-    context = {"setup": setup, "glossary": list_terms(), **(extra_context or {})}
-    return _show_index(request, context)
+def build_context(request: HttpRequest) -> dict[str, Any]:
+    """The context of each page, with its menu. It is built when a page shows it."""
+    return {**_build_context(request), "menu": SimpleLazyObject(partial(build_menu, request))}
 
 
-admin.site.index = show_overview  # type: ignore[method-assign]
+def get_urls() -> list[Any]:
+    pages = {"live": overview.show_live_part, "checks": overview.show_checks}
+    own = [path(f"{name}/", admin.site.admin_view(view), name=name) for name, view in pages.items()]
+    return own + _get_urls()
+
+
+admin.site.each_context = build_context  # type: ignore[method-assign]
+admin.site.get_urls = get_urls  # type: ignore[method-assign]

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from django.db.models import Exists, Subquery
 from django.urls import reverse
 from django.utils.translation import gettext_lazy
 
@@ -51,52 +52,57 @@ class SetupChecklist:
 def load_setup_checklist(admin: Member) -> SetupChecklist | None:
     """Return the steps, or None if all of them are done. The demo counts as none of them."""
     services = Service.objects.exclude(url__startswith=builtin.PREFIX)
-    newest = services.order_by("-pk").values_list("pk", flat=True).first()
     confirmed = ToolSetting.objects.filter(service__in=services).exclude(confirmed_hash="")
+    models = ChatModel.objects.filter(is_enabled=True, provider__is_enabled=True)
+    others = Member.objects.filter(is_active=True).exclude(pk=admin.pk)
+    decided = Approval.objects.filter(decided_by__isnull=False)
+    exists = (Exists(rows) for rows in (confirmed, models, others, decided))
+    newest = Subquery(services.order_by("-pk").values("pk")[:1])
+    found = Member.objects.filter(pk=admin.pk).values_list(newest, *exists)
+    service, has_confirmed, has_models, has_others, has_decided = found.get()
     steps = (
         SetupStep(
             name="model",
             title=MODEL,
             help=MODEL_HELP,
             address=reverse("admin:chatapp_modelprovider_changelist"),
-            is_done=_has_model(admin),
+            is_done=has_models or _is_offered_model(admin),
         ),
         SetupStep(
             name="service",
             title=SERVICE,
             help=SERVICE_HELP,
             address=reverse("admin:mcpconfig_service_add"),
-            is_done=newest is not None,
+            is_done=service is not None,
         ),
         SetupStep(
             name="tools",
             title=TOOLS,
             help=TOOLS_HELP,
-            address=_find_tools_page(newest),
-            is_done=newest is not None and confirmed.exists(),
+            address=_find_tools_page(service),
+            is_done=service is not None and has_confirmed,
         ),
         SetupStep(
             name="people",
             title=PEOPLE,
             help=PEOPLE_HELP,
             address=reverse("admin:chatapp_member_add"),
-            is_done=Member.objects.filter(is_active=True).exclude(pk=admin.pk).exists(),
+            is_done=has_others,
         ),
         SetupStep(
             name="approval",
             title=APPROVAL,
             help=APPROVAL_HELP,
             address=reverse("home"),
-            is_done=Approval.objects.filter(decided_by__isnull=False).exists(),
+            is_done=has_decided,
         ),
     )
     return None if all(step.is_done for step in steps) else SetupChecklist(steps=steps)
 
 
-def _has_model(admin: Member) -> bool:
-    """Return whether a model other than the demo is offered to this admin or to a group."""
-    if ChatModel.objects.filter(is_enabled=True, provider__is_enabled=True).exists():
-        return True
+def _is_offered_model(admin: Member) -> bool:
+    """Return whether a model other than the demo is offered to this admin, for example by a key in
+    the environment."""
     return any(model.id != DEMO_MODEL for model in list_offered_models(admin))
 
 

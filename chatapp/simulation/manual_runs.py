@@ -146,9 +146,25 @@ def judge(
     """Return the risk and the decision about this tool for this person. Without arguments, the
     rules that depend on arguments are left out."""
     setting = ToolSetting.objects.filter(service=service, name=definition.name).first()
-    state = describe_tool_state(definition, setting)
+    uses = count_uses_today(person, service.pk, definition.name)
+    facts = build_first_facts(service, definition, setting, arguments or "{}", uses)
     risk = assess_risk(service, definition, setting)
-    facts = CallFacts(
+    policy = load_policy(person, None)
+    if arguments is None:
+        return judge_without_arguments(policy, facts, risk)
+    return Judgement(risk=risk, decision=policy.decide(facts, risk, "act"))
+
+
+def build_first_facts(
+    service: Service,
+    definition: ToolDefinition,
+    setting: ToolSetting | None,
+    arguments: str = "{}",
+    calls_today: int = 0,
+) -> CallFacts:
+    """Return the facts of a call of this tool with nothing before it."""
+    state = describe_tool_state(definition, setting)
+    return CallFacts(
         service=service.name,
         tool=definition.name,
         is_confirmed=state == "confirmed",
@@ -156,13 +172,18 @@ def judge(
         endpoint=service.endpoint,
         definition_hash=definition.hash,
         obstacle="disabled" if state == "disabled" or not service.is_enabled else None,
-        arguments=json.loads(arguments or "{}"),
-        calls_today=count_uses_today(person, service.pk, definition.name),
+        arguments=json.loads(arguments),
+        calls_today=calls_today,
     )
-    policy = load_policy(person, None)
-    looking = _list_value_rules(policy, facts) if arguments is None else []
+
+
+def judge_without_arguments(
+    policy: Policy, facts: CallFacts, risk: Risk, mode: str = "act"
+) -> Judgement:
+    """Return the decision without the rules that depend on the arguments of this tool."""
+    looking = _list_value_rules(policy, facts)
     policy = replace(policy, rules=tuple(rule for rule in policy.rules if rule not in looking))
-    decision = policy.decide(facts, risk, "act")
+    decision = policy.decide(facts, risk, mode)
     return Judgement(risk=risk, decision=decision, may_change=bool(looking))
 
 

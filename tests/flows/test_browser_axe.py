@@ -60,6 +60,12 @@ PAGES = [
 ]
 ADMIN_PAGES = [
     "/admin/",
+    "/admin/checks/",
+    "/admin/chatapp/toolcall/",
+    "/admin/chatapp/policyrule/who-can/",
+    "/admin/chatapp/policyrule/who-can/?service={things}&kind=all",
+    "/admin/chatapp/policyrule/as-member/",
+    "/admin/chatapp/policyrule/as-member/?person=1",
     "/admin/chatapp/policyrule/",
     "/admin/chatapp/policyrule/add/",
     "/admin/chatapp/policyrule/simulator/",

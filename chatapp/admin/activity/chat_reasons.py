@@ -59,8 +59,13 @@ def ask_first(request: HttpRequest, conversation_id: UUID) -> HttpResponse | Non
     """Return a redirect to the form, or None if this admin may read the chat now."""
     if chat_access.may_read(cast(Member, request.user), conversation_id):
         return None
+    return redirect(make_open_address(request, conversation_id))
+
+
+def make_open_address(request: HttpRequest, conversation_id: UUID) -> str:
+    """Return the address of the form, which leads back to this page."""
     address = reverse("admin:chatapp_conversation_open", args=[conversation_id])
-    return redirect(f"{address}?{urlencode({'next': request.get_full_path()})}")
+    return f"{address}?{urlencode({'next': request.get_full_path()})}"
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

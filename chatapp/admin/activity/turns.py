@@ -1,11 +1,12 @@
 """The admin of turns with their steps, and of tool calls; read-only."""
 
-import json
-from typing import ClassVar
+from datetime import datetime
+from typing import Any, cast
 
 from django.contrib import admin
-from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.db.models import Q, QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -13,12 +14,15 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as _lazy
 
 from chatapp.admin.badges import EMPTY, describe_seconds, render_badge, render_call_state
-from chatapp.models import Approval, Step, ToolCall, Turn
+from chatapp.audit import chat_access
+from chatapp.models import Approval, Member, Step, ToolCall, Turn
+from chatapp.models.policy.policy import LEVEL_LABELS
 from chatapp.permissions.reasons import translate_reason
 from mcpconfig.admin.filters import SeveralValuesFilter
 from mcpconfig.admin.read_only import ReadOnlyMixin
 
-from .chat_reasons import ReasonFirstMixin
+from .call_story import build_story
+from .chat_reasons import ReasonFirstMixin, make_open_address
 from .filters import CallStateFilter, CreatedFilter, ServiceFilter
 
 
@@ -131,42 +135,105 @@ class TurnAdmin(ReasonFirstMixin, ReadOnlyMixin, admin.ModelAdmin):
         return describe_seconds((turn.finished_at - turn.started_at).total_seconds())
 
 
+RELATED = (
+    *("service", "turn__conversation__owner", "rule", "review", "resolved_by"),
+    *(f"approval__{name}" for name in ("second", "first_by", "decided_by", "signed_for")),
+)
+
+
+class DecisionFilter(admin.SimpleListFilter):
+    """A filter of tool calls by how the policy decided."""
+
+    title = _lazy("decision")
+    parameter_name = "decision"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [
+            ("ran", _("Ran without asking")),
+            ("asked", _("Needed approval")),
+            ("two", _("Needed two approvals")),
+            ("refused", _("Refused by policy")),
+        ]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[ToolCall]) -> QuerySet[ToolCall]:
+        refused = Q(state=ToolCall.State.REFUSED, approval=None)
+        conditions = {
+            "ran": Q(approval=None) & ~Q(risk="") & ~refused,
+            "asked": Q(approval__isnull=False),
+            "two": Q(approval__second__isnull=False),
+            "refused": refused,
+        }
+        return queryset.filter(conditions.get(self.value() or "", Q()))
+
+
+class RiskFilter(admin.SimpleListFilter):
+    """The risks are known, so no statement looks for those that there are."""
+
+    title = _lazy("risk")
+    parameter_name = "risk"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [(level, str(label)) for level, label in LEVEL_LABELS.items()]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[ToolCall]) -> QuerySet[ToolCall]:
+        return queryset.filter(risk=self.value()) if self.value() else queryset
+
+
 @admin.register(ToolCall)
-class ToolCallAdmin(ReasonFirstMixin, ReadOnlyMixin, admin.ModelAdmin):
+class ToolCallAdmin(ReadOnlyMixin, admin.ModelAdmin):
+    """The calls, and for each of them the story of its decision."""
+
     empty_list = _lazy(
         "No tool calls yet. They appear here when the assistant uses a tool in a chat."
     )
-    conversation_path = "turn.conversation_id"
     list_display = (
+        "created",
         "tool_id",
         "owner",
+        "service",
         "risk_badge",
         "state_badge",
         "decided_by",
-        "sent_at",
     )
-    list_filter = (CallStateFilter, ("risk", SeveralValuesFilter), ("service", ServiceFilter))
-    list_select_related = ("service", "turn__conversation__owner", "approval__decided_by")
+    list_display_links = ("created", "tool_id")
+    list_filter = (
+        DecisionFilter,
+        CallStateFilter,
+        ("turn__created_at", CreatedFilter),
+        RiskFilter,
+        ("service", ServiceFilter),
+    )
     search_fields = ("tool_id", "turn__conversation__owner__username")
     ordering = ("-turn__created_at", "step", "position")
-    fields: ClassVar[tuple[str, ...]] = (
-        "tool_id",
-        "service",
-        "turn",
-        "risk_badge",
-        "risk_reasons",
-        "state_badge",
-        "policy_reason",
-        "decided_by",
-        "formatted_arguments",
-        "formatted_result",
-        "attempt",
-        "sent_at",
-        "finished_at",
-        "resolution",
-        "resolved_by",
-    )
-    readonly_fields = fields
+    show_full_result_count = False
+    fields = ("tool_id",)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[ToolCall]:
+        calls: QuerySet[ToolCall] = super().get_queryset(request)
+        return calls.select_related(*RELATED)
+
+    def render_change_form(
+        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
+    ) -> HttpResponse:
+        """Show the story. What the chat says is in it only after a reason, as on other pages."""
+        call: ToolCall = context["original"]
+        reader = cast(Member, request.user)
+        may_read = chat_access.may_read(reader, call.turn.conversation_id)
+        address = make_open_address(request, call.turn.conversation_id)
+        context |= {
+            "title": call.tool_id,
+            "subtitle": None,
+            "story": build_story(call, reader, may_read=may_read),
+            "owner": call.turn.conversation.owner.display_name,
+            "open_address": "" if may_read else address,
+            "state_badge": render_call_state(call),
+            "risk_badge": render_badge(call.risk),
+        }
+        return TemplateResponse(request, "admin/chatapp/toolcall/story.html", context)
+
+    @admin.display(description=_lazy("Created"), ordering="turn__created_at")
+    def created(self, call: ToolCall) -> datetime:
+        return call.turn.created_at
 
     @admin.display(description=_lazy("Member"), ordering="turn__conversation__owner__username")
     def owner(self, call: ToolCall) -> str:
@@ -176,14 +243,6 @@ class ToolCallAdmin(ReasonFirstMixin, ReadOnlyMixin, admin.ModelAdmin):
     def risk_badge(self, call: ToolCall) -> SafeString | str:
         return render_badge(call.risk)
 
-    @admin.display(description=_lazy("Risk reasons"))
-    def risk_reasons(self, call: ToolCall) -> str:
-        return " ".join(map(translate_reason, call.reasons)) or EMPTY
-
-    @admin.display(description=_lazy("Reason"))
-    def policy_reason(self, call: ToolCall) -> str:
-        return translate_reason(call.why) or EMPTY
-
     @admin.display(description=_lazy("State"), ordering="state")
     def state_badge(self, call: ToolCall) -> SafeString | str:
         return render_call_state(call)
@@ -191,14 +250,3 @@ class ToolCallAdmin(ReasonFirstMixin, ReadOnlyMixin, admin.ModelAdmin):
     @admin.display(description=_lazy("Decided by"))
     def decided_by(self, call: ToolCall) -> str:
         return name_decider(call)
-
-    @admin.display(description=_lazy("Arguments"))
-    def formatted_arguments(self, call: ToolCall) -> SafeString:
-        return format_html("<pre>{}</pre>", call.arguments)
-
-    @admin.display(description=_lazy("Result"))
-    def formatted_result(self, call: ToolCall) -> SafeString | str:
-        result = call.result or call.error
-        if result is None:
-            return EMPTY
-        return format_html("<pre>{}</pre>", json.dumps(result, indent=2, ensure_ascii=False))

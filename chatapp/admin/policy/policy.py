@@ -23,7 +23,7 @@ from chatapp.policy.policy_set import load_policy_set
 from chatapp.simulation.policy_tests import FailedTest, list_failing, list_newly_failing, load_cases
 from mcpconfig.admin.filters import EmptyChoiceMixin
 
-from . import simulator
+from . import simulator, who_can
 from .draft_forms import (
     ALL_MEMBERS,
     ALL_SERVICES,
@@ -164,6 +164,8 @@ class RuleAdmin(DeletableAdmin):
         own = [
             path("simulator/", self._make_view(simulator.show_simulator), name="policy_simulator"),
             path("questions/", self._make_view(simulator.show_questions), name="policy_questions"),
+            path("who-can/", self._make_view(who_can.show_who_can), name="policy_who_can"),
+            path("as-member/", self._make_view(who_can.show_as_person), name="policy_as_person"),
         ]
         return own + super().get_urls()
 

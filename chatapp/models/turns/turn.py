@@ -111,6 +111,8 @@ class Turn(models.Model):
         verbose_name_plural = _("turns")
         indexes = [
             models.Index(fields=["state", "lease_until"]),
+            # The admin lists calls by their turns, newest first, and counts them per day.
+            models.Index(fields=["created_at"], name="turns_by_date"),
             models.Index(fields=["token", "said_hash", "-created_at"]),
         ]
         constraints = [

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from django.db import connection
+from django.db.models.functions import Now
 from django.test import Client
 
 from chatapp.audit import audit_log, chat_access
@@ -40,7 +41,7 @@ def pages(call: ToolCall) -> dict[str, str]:
     }
 
 
-PAGES = ("conversation", "evidence", "turn", "call", "approval")
+PAGES = ("conversation", "evidence", "turn", "approval")
 
 
 def opened() -> list[LogEntry]:
@@ -83,14 +84,42 @@ def test_a_chat_is_shown_only_after_a_reason(
     assert MARK in shown.content.decode()
 
 
+def test_the_story_of_a_call_shows_what_the_chat_says_only_after_a_reason(
+    admin_client: Client, admin: Member, call: ToolCall
+) -> None:
+    """Threat: `admin-reads-unnoticed`. Why it asked is policy, and needs no reason."""
+    edited, result = f'{{"title": "{MARK}"}}', {"content": [{"type": "text", "text": MARK}]}
+    ToolCall.objects.update(asked_arguments=edited, result=result, sent_at=Now(), why=MARK)
+    Approval.objects.update(first_at=Now(), state=Approval.State.DENIED, decided_at=Now())
+    for address in (
+        pages(call)["call"],
+        f"/admin/chatapp/toolcall/{call.pk.hex}/change/",
+        f"/admin/chatapp/toolcall/{call.pk}/change/?_to_field=id",
+        f"/admin/chatapp/toolcall/{call.pk}/change/?_popup=1",
+        "/admin/chatapp/toolcall/",
+        "/admin/",
+        "/admin/live/",
+    ):
+        answer = admin_client.get(address)
+        assert answer.status_code == 200
+        assert MARK not in answer.content.decode(), address
+    asking = f"/admin/chatapp/conversation/{call.turn.conversation_id}/open/"
+    page = admin_client.get(pages(call)["call"]).content.decode()
+    assert asking in page
+    chat_access.open_chat(admin, call.turn.conversation_id, REASON)
+    shown = admin_client.get(pages(call)["call"]).content.decode()
+    assert shown.count(MARK) >= 5
+    assert asking not in shown
+
+
 def test_another_way_to_write_the_address_shows_no_chat(
     admin_client: Client, call: ToolCall
 ) -> None:
     """Ids have several forms, and the admin finds rows by other keys."""
     for address in (
-        f"/admin/chatapp/toolcall/{call.pk.hex}/change/",
-        f"/admin/chatapp/toolcall/{call.pk}/change/?_to_field=id",
-        f"/admin/chatapp/toolcall/{call.pk}/change/?_popup=1",
+        f"/admin/chatapp/turn/{call.turn_id.hex}/change/",
+        f"/admin/chatapp/turn/{call.turn_id}/change/?_to_field=id",
+        f"/admin/chatapp/turn/{call.turn_id}/change/?_popup=1",
     ):
         answer = admin_client.get(address)
         assert answer.status_code == 302
@@ -116,9 +145,12 @@ def test_a_reason_is_for_one_chat_and_one_admin(
     chat_access.open_chat(admin, call.turn.conversation_id, REASON)
     other = rows.question(rows.turn(owner, text=MARK), {"title": MARK})
     colleague = signed_in(Member.objects.create_superuser("colleague", password="a-long-password"))
-    assert admin_client.get(pages(call)["call"]).status_code == 200
-    assert admin_client.get(pages(other)["call"]).status_code == 302
-    assert colleague.get(pages(call)["call"]).status_code == 302
+    assert admin_client.get(pages(call)["turn"]).status_code == 200
+    assert admin_client.get(pages(other)["turn"]).status_code == 302
+    assert colleague.get(pages(call)["turn"]).status_code == 302
+    assert MARK in admin_client.get(pages(call)["call"]).content.decode()
+    for client, closed in ((admin_client, other), (colleague, call)):
+        assert MARK not in client.get(pages(closed)["call"]).content.decode()
 
 
 def test_a_reason_counts_for_a_limited_time(

@@ -181,7 +181,7 @@ def test_lists_cost_the_same_queries_however_long(
         call.position = position
         call._state.adding = True
         call.save()
-    with django_assert_max_num_queries(9):
+    with django_assert_max_num_queries(10):
         assert admin_client.get("/admin/chatapp/toolcall/").status_code == 200
 
 

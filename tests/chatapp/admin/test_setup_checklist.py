@@ -7,7 +7,6 @@ import pytest
 from bs4 import BeautifulSoup
 from django.contrib import admin
 from django.test import Client
-from pytest_django.fixtures import DjangoAssertNumQueries
 
 from chatapp.demo import seed
 from chatapp.models import Approval, ChatModel, HousePolicy, Member, ModelProvider
@@ -105,14 +104,6 @@ def test_the_checklist_goes_away_when_all_is_done(admin_client: Client) -> None:
         act()
     page = read_page(admin_client)
     assert page.select(".setup") == []
-    assert page.select(".intro a")
-
-
-def test_the_checklist_costs_few_queries(
-    admin_client: Client, django_assert_max_num_queries: DjangoAssertNumQueries
-) -> None:
-    with django_assert_max_num_queries(15):
-        read_page(admin_client)
 
 
 def test_every_list_of_the_admin_says_what_it_will_hold() -> None:

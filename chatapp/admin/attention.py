@@ -1,0 +1,59 @@
+"""What needs an admin, counted in one statement for the menu of every page."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Value
+from django.utils import timezone
+from django_tasks import TaskResultStatus
+from django_tasks_db.models import DBTaskResult
+
+from chatapp.background.results import is_in_database
+from chatapp.models import Approval, ToolCall
+from mcpconfig.models import Service, ToolDefinition, ToolSetting
+
+# An approval that is open for longer is shown to admins.
+WAITS_LONG = timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attention:
+    failing_services: int = 0
+    unconfirmed_tools: int = 0
+    waiting_approvals: int = 0
+    unknown_outcomes: int = 0
+    failed_tasks: int = 0
+
+
+def count_attention() -> Attention:
+    counted: list[tuple[str, QuerySet[Any]]] = [
+        ("failing_services", Service.objects.filter(is_enabled=True, last_error__isnull=False)),
+        ("unconfirmed_tools", filter_unconfirmed()),
+        ("waiting_approvals", filter_waiting_long()),
+        ("unknown_outcomes", ToolCall.objects.filter(state=ToolCall.State.UNKNOWN)),
+    ]
+    if is_in_database():
+        failed = DBTaskResult.objects.filter(status=TaskResultStatus.FAILED)
+        counted.append(("failed_tasks", failed))
+    rows = [_count(name, queryset) for name, queryset in counted]
+    return Attention(**dict(rows[0].union(*rows[1:], all=True)))
+
+
+def _count(name: str, rows: QuerySet[Any]) -> QuerySet[Any]:
+    named: QuerySet[Any] = rows.order_by().annotate(what=Value(name)).values("what")
+    counted: QuerySet[Any] = named.annotate(number=Count("pk")).values_list("what", "number")
+    return counted
+
+
+def filter_waiting_long() -> QuerySet[Approval]:
+    before = timezone.now() - WAITS_LONG
+    return Approval.objects.filter(state=Approval.State.OPEN, created_at__lt=before)
+
+
+def filter_unconfirmed() -> QuerySet[ToolDefinition]:
+    """Return the tools of enabled services that no admin has confirmed or switched off."""
+    settings = ToolSetting.objects.filter(service=OuterRef("service"), name=OuterRef("name"))
+    settled = settings.filter(Q(confirmed_hash=OuterRef("hash")) | Q(is_enabled=False))
+    current = ToolDefinition.objects.filter(is_current=True, service__is_enabled=True)
+    return current.filter(~Exists(settled))

@@ -1,0 +1,503 @@
+"""What needs an admin now: each a fact with numbers, and one page where something is done."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from decimal import Decimal
+from functools import cache
+from typing import Any
+
+from axes.models import AccessAttempt
+from django.conf import settings
+from django.db.models import Count, Exists, F, Max, Min, OuterRef, Q, Sum
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.formats import date_format, localize
+from django.utils.timesince import timesince
+from django.utils.translation import get_language, ngettext
+from django.utils.translation import gettext as _
+from django_tasks import TaskResultStatus
+from django_tasks_db.models import DBTaskResult
+
+from chatapp.admin.attention import Attention, filter_unconfirmed
+from chatapp.audit.audit_log import read_end
+from chatapp.audit.hash_chain import compute_digest, link_hash
+from chatapp.management.diagnostics.findings import Finding
+from chatapp.management.diagnostics.settings import check_settings
+from chatapp.models import Allowance, Approval, LogEntry, Member, ToolCall, UsageOfDay
+from chatapp.people.sign_in_limits import BEARER_NAME
+from chatapp.providers.access.usage import AllowanceUse
+from mcpconfig.models import ToolSetting
+from mcpconfig.services.health import Health, list_health
+
+from .running import Running
+
+SERVICES_MAX = 5
+APPROVALS_MAX = 500
+NAMES_MAX = 3
+LAST_ENTRIES = 50
+EXPIRES_SOON = timedelta(days=1)
+NEARLY_SPENT = 0.8
+# Counts of failed sign-ins below this are typing errors.
+FAILED_SIGN_INS = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Need:
+    """One item. The lowest `rank` is the most urgent; `name` is its id on the page."""
+
+    name: str
+    rank: int
+    tone: str
+    icon: str
+    title: str
+    fact: str
+    action: str
+    address: str
+
+
+def list_needs(admin: Member, attention: Attention, running: Running) -> list[Need]:
+    """Return what needs this admin, the most urgent first. The number of statements does not
+    depend on the number of rows."""
+    needs: list[Need] = []
+    if admin.has_perm("mcpconfig.view_service"):
+        needs += _list_service_needs(attention)
+    if admin.has_perm("chatapp.view_approval"):
+        needs += _list_approval_needs()
+    if admin.has_perm("chatapp.view_toolcall"):
+        needs += _list_outcome_needs(attention)
+    if admin.has_perm("chatapp.view_turn"):
+        needs += _list_turn_needs(running)
+    if admin.has_perm("chatapp.view_allowance"):
+        needs += _list_allowance_needs()
+    if admin.has_perm("chatapp.view_member"):
+        needs += _list_sign_in_needs()
+    if admin.has_perm("django_tasks_database.view_dbtaskresult"):
+        needs += _list_task_needs(attention)
+    if admin.has_perm("chatapp.view_logentry"):
+        needs += _list_log_needs()
+    if admin.is_superuser:
+        needs += _list_check_needs()
+    return sorted(needs, key=lambda need: need.rank)
+
+
+# --- services and their tools ------------------------------------------------------------------
+def _list_service_needs(attention: Attention) -> Iterator[Need]:
+    health = list_health()
+    failing = [each for each in health if each.service.is_enabled and each.service.last_error]
+    calls = _count_calls(failing[:SERVICES_MAX]) if failing else {}
+    for each in failing[:SERVICES_MAX]:
+        yield _describe_failing(each, calls.get(each.service.pk, {}))
+    more = len(failing[SERVICES_MAX:])
+    if more:
+        yield Need(
+            name="failing-more",
+            rank=11,
+            tone="high",
+            icon="alert",
+            title=ngettext("%(count)s more service fails", "%(count)s more services fail", more)
+            % {"count": more},
+            fact=_("Their tools are not available."),
+            action=_("Open service health"),
+            address=reverse("admin:mcpconfig_service_health"),
+        )
+    waiting = [each for each in health if each.sign_ins_needed and each not in failing]
+    for each in waiting[:SERVICES_MAX]:
+        yield Need(
+            name=f"sign-in-{each.service.pk}",
+            rank=50,
+            tone="medium",
+            icon="key",
+            title=_("%(service)s needs a sign-in") % {"service": each.service},
+            fact=_("Who has to act: %(who)s.") % {"who": each.sign_ins_needed},
+            action=_("Open sign-ins"),
+            address=reverse("admin:mcpconfig_service_sign_ins", args=[each.service.pk]),
+        )
+    if attention.unconfirmed_tools:
+        yield from _list_tool_needs()
+
+
+def _count_calls(health: Iterable[Health]) -> dict[int | None, Mapping[str, Any]]:
+    """Return for each service how many calls of the last day there were, how many failed, and for
+    how many people."""
+    since = timezone.now() - timedelta(days=1)
+    calls = ToolCall.objects.filter(
+        service__in=[each.service.pk for each in health], turn__created_at__gte=since
+    )
+    failed = Q(state=ToolCall.State.FAILED)
+    people = Count("turn__conversation__owner", distinct=True, filter=failed)
+    rows = calls.order_by().values("service_id")
+    counted = rows.annotate(
+        total=Count("pk"), failed=Count("pk", filter=failed), people=people
+    ).values("service_id", "total", "failed", "people")
+    return {row["service_id"]: row for row in counted}
+
+
+def _describe_failing(health: Health, calls: Mapping[str, Any]) -> Need:
+    service, since = health.service, health.failing_since
+    error: dict[str, Any] = service.last_error or {}
+    title = _("%(service)s fails") % {"service": service}
+    if calls.get("failed"):
+        title = _("%(service)s fails: %(failed)s of %(total)s calls in 24 hours") % {
+            "service": service,
+            "failed": localize(calls["failed"]),
+            "total": localize(calls["total"]),
+        }
+    fact = [str(error.get("message", ""))]
+    if since is not None:
+        moment = date_format(timezone.localtime(since), "DATETIME_FORMAT")
+        fact.append(_("Since %(time)s.") % {"time": moment})
+    if people := calls.get("people"):
+        text = ngettext("%(count)s person is affected.", "%(count)s people are affected.", people)
+        fact.append(text % {"count": people})
+    return Need(
+        name=f"failing-{service.pk}",
+        rank=10,
+        tone="high",
+        icon="alert",
+        title=title,
+        fact=" ".join(filter(None, fact)),
+        action=_("Open service"),
+        address=reverse("admin:mcpconfig_service_change", args=[service.pk]),
+    )
+
+
+def _list_tool_needs() -> Iterator[Need]:
+    confirmed_before = ToolSetting.objects.filter(
+        service=OuterRef("service"), name=OuterRef("name")
+    ).exclude(confirmed_hash="")
+    rows = (
+        filter_unconfirmed()
+        .annotate(is_changed=Exists(confirmed_before))
+        .order_by()
+        .values("service_id", "service__name", "service__title", "is_changed")
+        .annotate(number=Count("pk"), example=Min("name"))
+        .order_by("-is_changed", "-number", "service_id")
+    )
+    for row in rows[:SERVICES_MAX]:
+        service = row["service__title"] or row["service__name"]
+        yield _describe_tools(row, service)
+
+
+def _describe_tools(row: Mapping[str, Any], service: str) -> Need:
+    number, values = row["number"], {"service": service, "count": localize(row["number"])}
+    if row["is_changed"]:
+        title = ngettext(
+            "%(service)s changed %(count)s tool", "%(service)s changed %(count)s tools", number
+        )
+    else:
+        title = ngettext(
+            "%(service)s has %(count)s new tool", "%(service)s has %(count)s new tools", number
+        )
+    rest = number - 1
+    if rest:
+        fact = ngettext(
+            "%(tool)s and %(rest)s more need approval every time until you confirm them.",
+            "%(tool)s and %(rest)s more need approval every time until you confirm them.",
+            rest,
+        )
+    else:
+        fact = _("%(tool)s needs approval every time until you confirm it.")
+    return Need(
+        name=f"tools-{row['service_id']}-{'changed' if row['is_changed'] else 'new'}",
+        rank=30 if row["is_changed"] else 35,
+        tone="medium",
+        icon="tools",
+        title=title % values,
+        fact=fact % {"tool": row["example"], "rest": localize(rest)},
+        action=_("Compare") if row["is_changed"] else _("Confirm tools"),
+        address=reverse("admin:mcpconfig_service_tools", args=[row["service_id"]]),
+    )
+
+
+# --- people who wait ---------------------------------------------------------------------------
+def _list_approval_needs() -> Iterator[Need]:
+    now = timezone.now()
+    rows = list(
+        Approval.objects.filter(state=Approval.State.OPEN)
+        .select_related("tool_call__turn__conversation__owner", "second")
+        .only(
+            *("created_at", "expires_at", "second__name", "tool_call__tool_id"),
+            *("tool_call__turn__conversation__owner__username",),
+            *(f"tool_call__turn__conversation__owner__{part}_name" for part in ("first", "last")),
+        )
+        .order_by("expires_at")[:APPROVALS_MAX]
+    )
+    soon = [row for row in rows if row.expires_at < now + EXPIRES_SOON]
+    old = [row for row in rows if row not in soon and row.created_at < now - timedelta(hours=1)]
+    if soon:
+        text = ngettext(
+            "%(count)s approval expires within a day",
+            "%(count)s approvals expire within a day",
+            len(soon),
+        )
+        yield _describe_approvals("expiring", 15, "high", text, soon)
+    if old:
+        text = ngettext(
+            "%(count)s approval has waited for more than an hour",
+            "%(count)s approvals have waited for more than an hour",
+            len(old),
+        )
+        yield _describe_approvals("waiting", 25, "medium", text, old)
+
+
+def _describe_approvals(name: str, rank: int, tone: str, text: str, rows: list[Approval]) -> Need:
+    oldest = min(rows, key=lambda row: row.created_at)
+    count = localize(len(rows)) + ("+" if len(rows) == APPROVALS_MAX else "")
+    fact = _("The oldest is %(tool)s for %(person)s. It has waited %(time)s.") % {
+        "tool": oldest.tool_call.tool_id,
+        "person": oldest.tool_call.turn.conversation.owner.display_name,
+        "time": timesince(oldest.created_at, depth=1),
+    }
+    return Need(
+        name=f"approvals-{name}",
+        rank=rank,
+        tone=tone,
+        icon="clock",
+        title=text % {"count": count},
+        fact=fact,
+        action=_("Review"),
+        address=reverse("admin:chatapp_approval_changelist") + "?state__exact=open",
+    )
+
+
+def _list_outcome_needs(attention: Attention) -> Iterator[Need]:
+    count = attention.unknown_outcomes
+    if count:
+        yield Need(
+            name="unknown-outcomes",
+            rank=40,
+            tone="medium",
+            icon="alert",
+            title=ngettext(
+                "%(count)s call has an unknown outcome",
+                "%(count)s calls have an unknown outcome",
+                count,
+            )
+            % {"count": localize(count)},
+            fact=_("The member says in the chat whether it worked. Their answer waits until then."),
+            action=_("View calls"),
+            address=reverse("admin:chatapp_toolcall_changelist") + "?state__exact=unknown",
+        )
+
+
+def _list_turn_needs(running: Running) -> Iterator[Need]:
+    if running.abandoned:
+        yield Need(
+            name="abandoned",
+            rank=20,
+            tone="high",
+            icon="system",
+            title=ngettext(
+                "%(count)s turn runs without a worker",
+                "%(count)s turns run without a worker",
+                running.abandoned,
+            )
+            % {"count": localize(running.abandoned)},
+            fact=_("A running server continues them within half a minute. If not, start one."),
+            action=_("View turns"),
+            address=reverse("admin:chatapp_turn_changelist") + "?state__exact=running",
+        )
+
+
+# --- allowances --------------------------------------------------------------------------------
+def _list_allowance_needs() -> Iterator[Need]:
+    allowances = list(Allowance.objects.select_related("person", "group"))
+    if not allowances:
+        return
+    spent = sorted(_measure_allowances(allowances), key=lambda use: -use[0].share)
+    for use, person in [each for each in spent if each[0].share >= NEARLY_SPENT][:NAMES_MAX]:
+        allowance = use.allowance
+        whose = _("the allowance of %(whose)s") % {"whose": person or allowance}
+        yield Need(
+            name=f"allowance-{allowance.pk}-{person}",
+            rank=22 if use.share >= 1 else 32,
+            tone="high" if use.share >= 1 else "medium",
+            icon="coin",
+            title=_("%(percent)s %% of %(allowance)s is used")
+            % {"percent": localize(int(use.share * 100)), "allowance": whose},
+            fact=_describe_use(use),
+            action=_("Change allowance"),
+            address=reverse("admin:chatapp_allowance_change", args=[allowance.pk]),
+        )
+
+
+def _describe_use(use: AllowanceUse) -> str:
+    allowance, parts = use.allowance, []
+    if allowance.tokens:
+        values = {"used": localize(use.tokens), "limit": localize(allowance.tokens)}
+        parts.append(_("%(used)s of %(limit)s tokens this month.") % values)
+    if allowance.cost:
+        values = {
+            "used": localize(round(use.cost, 2)),
+            "limit": localize(allowance.cost),
+            "currency": allowance.currency,
+        }
+        parts.append(_("%(used)s of %(limit)s %(currency)s this month.") % values)
+    return " ".join(parts)
+
+
+def _measure_allowances(allowances: list[Allowance]) -> Iterator[tuple[AllowanceUse, str]]:
+    """Yield the use of each allowance this month: that of the group, or of the one person who used
+    most of it, with their name."""
+    first = timezone.now().date().replace(day=1)
+    used = UsageOfDay.objects.filter(day__gte=first).order_by().values("person_id", "currency")
+    sums = used.annotate(tokens=Sum(F("input_tokens") + F("output_tokens")), spent=Sum("cost"))
+    tokens: dict[int, int] = defaultdict(int)
+    costs: dict[tuple[int, str], Decimal] = defaultdict(Decimal)
+    for row in sums:
+        tokens[row["person_id"]] += row["tokens"]
+        costs[row["person_id"], row["currency"]] += row["spent"]
+    names: dict[int, str] = {}
+    groups: dict[int, set[int]] = defaultdict(set)
+    found = Member.objects.filter(pk__in=tokens).values_list("pk", "username", "groups")
+    for person, name, group in found:
+        names[person] = name
+        groups[group].add(person)
+    for allowance in allowances:
+        people = _list_people(allowance, set(tokens), groups)
+        uses = {
+            person: AllowanceUse(
+                allowance=allowance,
+                tokens=tokens[person],
+                cost=costs[person, allowance.currency],
+            )
+            for person in people
+        }
+        if allowance.is_shared:
+            total = sum((use.cost for use in uses.values()), Decimal(0))
+            together = sum(use.tokens for use in uses.values())
+            yield AllowanceUse(allowance=allowance, tokens=together, cost=total), ""
+        elif uses:
+            most = max(uses, key=lambda person: uses[person].share)
+            yield uses[most], names.get(most, "")
+
+
+def _list_people(
+    allowance: Allowance, everybody: set[int], groups: dict[int, set[int]]
+) -> set[int]:
+    if allowance.person_id is not None:
+        return {allowance.person_id} & everybody
+    return everybody if allowance.group_id is None else groups[allowance.group_id]
+
+
+# --- sign-ins ----------------------------------------------------------------------------------
+def _list_sign_in_needs() -> Iterator[Need]:
+    """Yield who fails to sign in, by the names of members. A name that nobody has may be a
+    password in the wrong field, so it is counted and not shown."""
+    since = timezone.now() - timedelta(days=1)
+    attempts = AccessAttempt.objects.filter(attempt_time__gte=since)
+    attempts = attempts.exclude(username__startswith=BEARER_NAME)
+    counted: dict[str, int] = defaultdict(int)
+    for username, number in attempts.values_list("username", "failures_since_start")[:1000]:
+        counted[str(username or "").split(" in ")[0]] += number
+    many = {name: number for name, number in counted.items() if number >= FAILED_SIGN_INS}
+    known = dict(Member.objects.filter(username__in=many).values_list("username", "pk"))
+    known = dict(sorted(known.items(), key=lambda pair: -many[pair[0]])[:NAMES_MAX])
+    for name, pk in known.items():
+        yield Need(
+            name=f"sign-ins-{pk}",
+            rank=28,
+            tone="medium",
+            icon="key",
+            title=ngettext(
+                "%(count)s failed sign-in for %(name)s",
+                "%(count)s failed sign-ins for %(name)s",
+                many[name],
+            )
+            % {"count": localize(many[name]), "name": name},
+            fact=_("In the last day. After %(limit)s failures in a row, sign-in pauses.")
+            % {"limit": settings.AXES_FAILURE_LIMIT},
+            action=_("Open member"),
+            address=reverse("admin:chatapp_member_change", args=[pk]),
+        )
+    strangers = sum(number for name, number in counted.items() if name not in known)
+    if strangers >= settings.SIGN_IN_ADDRESS_FAILURE_LIMIT:
+        yield Need(
+            name="sign-ins-unknown",
+            rank=27,
+            tone="medium",
+            icon="key",
+            title=_("%(count)s failed sign-ins with other names") % {"count": localize(strangers)},
+            fact=_("Somebody may be guessing names. Each address is limited."),
+            action=_("View members"),
+            address=reverse("admin:chatapp_member_changelist"),
+        )
+
+
+# --- the server --------------------------------------------------------------------------------
+def _list_task_needs(attention: Attention) -> Iterator[Need]:
+    count = attention.failed_tasks
+    if not count:
+        return
+    failed = DBTaskResult.objects.filter(status=TaskResultStatus.FAILED)
+    last = failed.aggregate(path=Max("task_path"), at=Max("finished_at"))
+    moment = last["at"] and date_format(timezone.localtime(last["at"]), "DATETIME_FORMAT")
+    yield Need(
+        name="tasks",
+        rank=45,
+        tone="medium",
+        icon="system",
+        title=ngettext(
+            "%(count)s background task failed", "%(count)s background tasks failed", count
+        )
+        % {"count": localize(count)},
+        fact=_("Last failure: %(time)s. For example: %(task)s.")
+        % {"time": moment or "–", "task": str(last["path"]).rsplit(".", 1)[-1]},
+        action=_("View tasks"),
+        address=reverse("admin:django_tasks_database_dbtaskresult_changelist")
+        + "?status__exact=FAILED",
+    )
+
+
+def _list_log_needs() -> Iterator[Need]:
+    """Verify the last entries of the log: what `manage.py log verify` does for all of it."""
+    # The end is read first: an entry that comes in between is behind it and does not count.
+    head = read_end()
+    entries = LogEntry.objects.filter(position__lte=head.position).order_by("-position")
+    expected = head.hash
+    for entry in entries[:LAST_ENTRIES]:
+        is_intact = link_hash(entry.previous, compute_digest(entry)) == entry.hash == expected
+        if not is_intact:
+            yield Need(
+                name="log",
+                rank=5,
+                tone="high",
+                icon="alert",
+                title=_("The activity log was altered"),
+                fact=_("Entry %(position)s does not match its checksum. Run manage.py log verify.")
+                % {"position": entry.position},
+                action=_("View log"),
+                address=reverse("admin:chatapp_logentry_changelist"),
+            )
+            return
+        expected = entry.previous
+
+
+@cache
+def list_problems(language: str) -> tuple[Finding, ...]:
+    """Return the checks of the settings that fail, in this language. Settings do not change while
+    a server runs, and the checks take long for a page."""
+    return tuple(finding for finding in check_settings() if finding.state != "good")
+
+
+def _list_check_needs() -> Iterator[Need]:
+    problems = list_problems(get_language() or "")
+    if problems:
+        is_wrong = any(finding.state == "wrong" for finding in problems)
+        yield Need(
+            name="checks",
+            rank=12 if is_wrong else 48,
+            tone="high" if is_wrong else "medium",
+            icon="system",
+            title=ngettext(
+                "%(count)s check of the settings fails",
+                "%(count)s checks of the settings fail",
+                len(problems),
+            )
+            % {"count": len(problems)},
+            fact=" ".join(filter(None, [str(problems[0].message), str(problems[0].hint)])),
+            action=_("View checks"),
+            address=reverse("admin:checks"),
+        )

@@ -1,0 +1,81 @@
+"""The overview as a page, and its live part, which the page asks for every half a minute."""
+
+from typing import Any, cast
+
+from django.contrib import admin
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_safe
+
+from chatapp.admin.attention import Attention, count_attention
+from chatapp.admin.glossary import list_terms
+from chatapp.admin.menu import build_menu
+from chatapp.admin.setup_checklist import load_setup_checklist
+from chatapp.management.diagnostics.database import check_database
+from chatapp.management.diagnostics.settings import check_addresses, check_files, check_settings
+from chatapp.management.diagnostics.tasks import check_tasks
+from chatapp.models import Member
+
+from .charts import list_charts
+from .needs import list_needs
+from .running import Running, count_running
+
+
+def show_overview(
+    request: HttpRequest, extra_context: dict[str, Any] | None = None
+) -> TemplateResponse:
+    """The index of the admin. It takes the place of Django's list of models."""
+    person = cast(Member, request.user)
+    attention = count_attention()
+    context = {
+        **admin.site.each_context(request),
+        "menu": build_menu(request, attention),
+        "title": _("Overview"),
+        "setup": load_setup_checklist(person),
+        "charts": list_charts(person),
+        "glossary": list_terms(),
+        **_build_live(person, attention),
+        **(extra_context or {}),
+    }
+    return TemplateResponse(request, "admin/index.html", context)
+
+
+@require_safe
+def show_live_part(request: HttpRequest) -> HttpResponse:
+    person = cast(Member, request.user)
+    context = _build_live(person, count_attention())
+    return TemplateResponse(request, "admin/_live.html", context)
+
+
+def _build_live(person: Member, attention: Attention) -> dict[str, Any]:
+    may_view_turns = person.has_perm("chatapp.view_turn")
+    running = count_running() if may_view_turns else Running()
+    return {
+        "needs": list_needs(person, attention, running),
+        "running": running if may_view_turns else None,
+        "now": timezone.localtime(),
+    }
+
+
+@require_safe
+def show_checks(request: HttpRequest) -> HttpResponse:
+    """The checks of `manage.py doctor` that need no connection."""
+    if not request.user.is_superuser:
+        raise PermissionDenied
+    findings = [
+        *check_settings(),
+        *check_addresses(),
+        *check_files(),
+        *check_database(),
+        *check_tasks(),
+    ]
+    context = {
+        **admin.site.each_context(request),
+        "title": _("Checks"),
+        "findings": sorted(findings, key=lambda finding: finding.state == "good"),
+        "failing": sum(finding.state != "good" for finding in findings),
+    }
+    return TemplateResponse(request, "admin/checks.html", context)

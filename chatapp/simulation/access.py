@@ -1,0 +1,219 @@
+"""Who can use which tool: what the policy would decide about a first call of a tool, for people and
+groups, and for all tools of one person. Nothing is called and nothing is stored."""
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from django.contrib.auth.models import Group
+from django.db.models import Count, QuerySet, Value
+
+from chatapp.models import Member
+from chatapp.permissions import reasons
+from chatapp.permissions.risk import Risk
+from chatapp.permissions.rules import CallFacts, Decision, PersonFacts
+from chatapp.policy.daily_limits import count_all_uses_today
+from chatapp.policy.stored_policy import Policy, load_policies
+from chatapp.tools.catalogue import assess_risk
+from mcpconfig.models import Service, ToolDefinition, ToolSetting
+
+from .manual_runs import build_first_facts, judge_without_arguments
+
+Outcome = Literal["runs", "asks", "two", "refused", "none"]
+Kind = Literal["all", "changes", "deletes"]
+
+# What a risk says of a tool that deletes.
+_TEXTS = (reasons.NAME_SAYS, reasons.DESCRIPTION_SAYS, reasons.ACTIONS_SAY)
+DELETES = frozenset(
+    (
+        *(texts["deletes"] for texts in _TEXTS),
+        *(texts["removes"] for texts in _TEXTS),
+        reasons.DESCRIPTION_SAYS_DELETED,
+        reasons.ARGUMENT_DELETES,
+        reasons.SERVICE_SAYS_DESTRUCTIVE,
+    )
+)
+Uses = Counter[tuple[int, int | None, str]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    """A current tool with its risk, as an admin set it or as it was assessed."""
+
+    service: Service
+    definition: ToolDefinition
+    setting: ToolSetting | None
+    risk: Risk
+
+    @property
+    def name(self) -> str:
+        return self.definition.name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """What would happen to a call. `may_change`: a rule depends on the arguments."""
+
+    outcome: Outcome
+    decision: Decision | None = None
+    may_change: bool = False
+
+
+NO_ACCESS = Cell(outcome="none")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccessRow:
+    """A person, or a group: somebody who is in this group only."""
+
+    cells: tuple[Cell, ...]
+    person: Member | None = None
+    group: Group | None = None
+    members: int = 0
+
+
+def load_tools(service: Service) -> list[Tool]:
+    """Load the current tools of a service, in two statements."""
+    settings = {each.name: each for each in service.settings.all()}
+    return [
+        _build_tool(service, definition, settings.get(definition.name))
+        for definition in service.definitions.filter(is_current=True).defer("output_schema")
+    ]
+
+
+def _build_tool(service: Service, definition: ToolDefinition, setting: ToolSetting | None) -> Tool:
+    risk = assess_risk(service, definition, setting)
+    return Tool(service=service, definition=definition, setting=setting, risk=risk)
+
+
+def choose_tools(tools: Sequence[Tool], kind: Kind, name: str = "") -> list[Tool]:
+    """Return the tool of this name, or all of a kind. An admin's level does not hide that a tool
+    deletes."""
+    if name:
+        return [tool for tool in tools if tool.name == name]
+    if kind == "changes":
+        return [tool for tool in tools if tool.risk.level != "low" or _deletes(tool)]
+    return [tool for tool in tools if kind == "all" or _deletes(tool)]
+
+
+def _deletes(tool: Tool) -> bool:
+    assessed = assess_risk(tool.service, tool.definition, None)
+    return not DELETES.isdisjoint(assessed.reasons)
+
+
+# --- people --------------------------------------------------------------------------------------
+def judge_people(
+    service: Service, tools: Sequence[Tool], people: Sequence[Member], mode: str = "act"
+) -> list[AccessRow]:
+    """Return a row for each person. The number of statements does not depend on how many."""
+    if not people:
+        return []
+    policies, users = load_policies(people), find_users(service, people)
+    uses = _count_uses(policies)
+    return [
+        AccessRow(
+            person=person,
+            cells=tuple(
+                _judge(tool, policies[person.pk], uses, mode) if person.pk in users else NO_ACCESS
+                for tool in tools
+            ),
+        )
+        for person in people
+    ]
+
+
+def find_users(service: Service, people: Sequence[Member]) -> set[int]:
+    """Return which of these people may use the service, in one statement."""
+    asked = [
+        Service.objects.for_member(person)
+        .filter(pk=service.pk)
+        .order_by()
+        .annotate(person=Value(person.pk))
+        .values_list("person", flat=True)
+        for person in people
+        if person.is_active
+    ]
+    if not asked:
+        return set()
+    return {int(found) for found in asked[0].union(*asked[1:], all=True)}
+
+
+def _count_uses(policies: dict[int, Policy]) -> Uses:
+    """Count the uses of today if a limit may count."""
+    is_limited = any(policy.is_limited for policy in policies.values())
+    return count_all_uses_today(policies) if is_limited else Counter()
+
+
+def _judge(tool: Tool, policy: Policy, uses: Uses, mode: str) -> Cell:
+    today = uses[policy.person.id, tool.service.pk, tool.name]
+    facts = build_first_facts(tool.service, tool.definition, tool.setting, calls_today=today)
+    return _build_cell(policy, facts, tool.risk, mode)
+
+
+def _build_cell(policy: Policy, facts: CallFacts, risk: Risk, mode: str) -> Cell:
+    judged = judge_without_arguments(policy, facts, risk, mode)
+    decision = judged.decision
+    outcome: Outcome = "runs"
+    if decision.effect == "deny":
+        outcome = "refused"
+    elif decision.effect == "ask":
+        outcome = "two" if decision.demand is not None else "asks"
+    return Cell(outcome=outcome, decision=decision, may_change=judged.may_change)
+
+
+# --- groups --------------------------------------------------------------------------------------
+def judge_groups(
+    service: Service, tools: Sequence[Tool], groups: Sequence[Group], mode: str = "act"
+) -> list[AccessRow]:
+    """Return a row for each group, and at last one for people in no group."""
+    nobody = Member(pk=0)
+    base = load_policies([nobody])[nobody.pk]
+    opened = set(service.groups.values_list("pk", flat=True))
+    everybody = service.visibility == Service.Visibility.EVERYONE
+    by_groups = service.visibility == Service.Visibility.GROUPS
+    rows = []
+    for group in [*groups, None]:
+        may_use = service.is_enabled and (
+            everybody or (by_groups and group is not None and group.pk in opened)
+        )
+        facts = PersonFacts(id=0, groups=frozenset({group.pk} if group else ()))
+        policy = replace(base, person=facts)
+        cells = [_judge(tool, policy, Counter(), mode) if may_use else NO_ACCESS for tool in tools]
+        members = getattr(group, "members", 0)
+        rows.append(AccessRow(group=group, cells=tuple(cells), members=members))
+    return rows
+
+
+def list_groups() -> QuerySet[Group]:
+    return Group.objects.annotate(members=Count("user")).order_by("name")
+
+
+# --- the catalogue of one person -----------------------------------------------------------------
+def count_catalogue(person: Member) -> int:
+    return _list_definitions(person).count()
+
+
+def judge_catalogue(
+    person: Member, first: int, last: int, mode: str = "act"
+) -> Iterator[tuple[Tool, Cell]]:
+    """Yield the tools of services that this person may use, from one place to another."""
+    found = list(_list_definitions(person).select_related("service")[first:last])
+    settings = _load_settings([definition.service_id for definition in found])
+    policies = load_policies([person])
+    uses = _count_uses(policies)
+    for definition in found:
+        setting = settings.get((definition.service_id, definition.name))
+        tool = _build_tool(definition.service, definition, setting)
+        yield tool, _judge(tool, policies[person.pk], uses, mode)
+
+
+def _list_definitions(person: Member) -> QuerySet[ToolDefinition]:
+    usable = Service.objects.for_member(person).values("pk")
+    current = ToolDefinition.objects.filter(is_current=True, service__in=usable)
+    return current.order_by("service__name", "name", "pk")
+
+
+def _load_settings(services: Collection[int]) -> dict[tuple[int, str], ToolSetting]:
+    rows = ToolSetting.objects.filter(service__in=set(services))
+    return {(row.service_id, row.name): row for row in rows}

@@ -1,0 +1,264 @@
+"""The overview of the admin: what needs an admin now, charts, and how much it costs."""
+
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from axes.models import AccessAttempt
+from bs4 import BeautifulSoup
+from django.contrib.auth.models import Group, Permission
+from django.db import connection
+from django.test import Client
+from django.utils import timezone
+from django_tasks_db.models import DBTaskResult
+
+from chatapp.admin.overview import needs, page
+from chatapp.audit import chat_access
+from chatapp.background import jobs
+from chatapp.management.diagnostics.findings import report_wrong
+from chatapp.models import Allowance, Approval, Member, ToolCall, Turn, UsageOfDay
+from chatapp.models.policy import audit_log_guards
+from mcpconfig.models import Service, ToolDefinition, ToolSetting
+from tests.conftest import signed_in
+from tests.turns import rows
+
+pytestmark = pytest.mark.django_db
+MOST_STATEMENTS = 25
+
+
+def open_overview(client: Client, address: str = "/admin/") -> BeautifulSoup:
+    answer: Any = client.get(address)
+    assert answer.status_code == 200
+    return BeautifulSoup(answer.content, "html.parser")
+
+
+def read_needs(client: Client) -> dict[str, str]:
+    """What needs the admin, in order: the text by name."""
+    found = open_overview(client).select(".needs li")
+    return {str(each["id"]).removeprefix("need-"): " ".join(each.text.split()) for each in found}
+
+
+def fail_service() -> None:
+    error = {
+        "kind": "refused",
+        "message": "It answered 401.",
+        "hint": "",
+        "at": "2026-01-01T00:00:00+00:00",
+    }
+    Service.objects.update_or_create(
+        name="linear", defaults={"url": "https://linear.example/mcp", "last_error": error}
+    )
+
+
+def change_tool() -> None:
+    service = Service.objects.create(name="crm", url="https://crm.example/mcp")
+    for name in ("delete_customer", "merge_customer"):
+        ToolDefinition.objects.create(service=service, hash=name[0] * 64, name=name)
+        ToolSetting.objects.create(service=service, name=name, confirmed_hash="0" * 64)
+
+
+def wait_long() -> None:
+    call = rows.question(rows.turn(Member.objects.get(username="owner")))
+    Approval.objects.update(created_at=timezone.now() - timedelta(hours=3))
+    assert call.state == ToolCall.State.AWAITING_APPROVAL
+
+
+def expire_soon() -> None:
+    rows.question(rows.turn(Member.objects.get(username="owner")))
+    Approval.objects.update(expires_at=timezone.now() + timedelta(minutes=10))
+
+
+def lose_outcome() -> None:
+    rows.call(rows.turn(Member.objects.get(username="owner")), state=ToolCall.State.UNKNOWN)
+
+
+def abandon() -> None:
+    rows.turn(Member.objects.get(username="owner"), Turn.State.RUNNING)
+
+
+def spend() -> None:
+    person = Member.objects.get(username="owner")
+    allowance = Allowance(cost=Decimal("10.00"), currency="USD")
+    allowance.save()
+    day = timezone.now().date()
+    UsageOfDay.objects.create(
+        person=person, day=day, model="a:b", currency="USD", cost=Decimal("9.30")
+    )
+
+
+def guess_password() -> None:
+    AccessAttempt.objects.create(
+        username="owner", ip_address="203.0.113.24", failures_since_start=9
+    )
+
+
+def fail_task() -> None:
+    jobs.prune_events.enqueue()
+    DBTaskResult.objects.update(status="FAILED", finished_at=timezone.now())
+
+
+def alter_log() -> None:
+    chat = rows.turn(Member.objects.get(username="owner")).conversation_id
+    chat_access.open_chat(Member.objects.get(username="admin"), chat, "A complaint.")
+    audit_log_guards.remove(connection)
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE chatapp_logentry SET actor_name = 'nobody'")
+
+
+CAUSES: list[tuple[Callable[[], None], str, str]] = [
+    (fail_service, "failing-", "linear fails"),
+    (change_tool, "tools-", "crm changed 2 tools"),
+    (wait_long, "approvals-waiting", "It has waited 3"),
+    (expire_soon, "approvals-expiring", "1 approval expires within a day"),
+    (lose_outcome, "unknown-outcomes", "1 call has an unknown outcome"),
+    (abandon, "abandoned", "1 turn runs without a worker"),
+    (spend, "allowance-", "93 %"),
+    (guess_password, "sign-ins-", "9 failed sign-ins for owner"),
+    (fail_task, "tasks", "1 background task failed"),
+    (alter_log, "log", "The activity log was altered"),
+]
+
+
+def test_an_empty_list_says_so(admin_client: Client) -> None:
+    assert read_needs(admin_client) == {}
+    assert "Nothing needs you now." in open_overview(admin_client).select_one("#live").text  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(("cause", "name", "text"), CAUSES, ids=[name for _c, name, _t in CAUSES])
+def test_what_needs_an_admin_is_listed_with_its_numbers_and_one_button(
+    admin_client: Client, owner: Member, cause: Callable[[], None], name: str, text: str
+) -> None:
+    cause()
+    found = {each: said for each, said in read_needs(admin_client).items() if each.startswith(name)}
+    assert len(found) == 1
+    (said,) = found.values()
+    assert text in said
+    (link,) = open_overview(admin_client).select(f"#need-{next(iter(found))} a.button")
+    assert admin_client.get(str(link["href"])).status_code == 200
+
+
+@pytest.fixture
+def no_kept_problems() -> Iterator[None]:
+    needs.list_problems.cache_clear()
+    yield
+    needs.list_problems.cache_clear()
+
+
+@pytest.mark.usefixtures("no_kept_problems")
+def test_a_failing_check_leads_to_the_page_of_checks(
+    admin_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing = [report_wrong("settings", "The key is short.", "Set SECRET_KEY.")]
+    for module in (needs, page):
+        monkeypatch.setattr(module, "check_settings", lambda: failing)
+    assert "The key is short. Set SECRET_KEY." in read_needs(admin_client)["checks"]
+    assert "The key is short." in open_overview(admin_client, "/admin/checks/").text
+
+
+def test_the_most_urgent_is_first(admin_client: Client, owner: Member) -> None:
+    lose_outcome()
+    change_tool()
+    fail_service()
+    named = [name.split("-")[0] for name in read_needs(admin_client)]
+    assert named == ["failing", "tools", "unknown"]
+
+
+def test_a_name_that_nobody_has_is_not_shown(admin_client: Client) -> None:
+    """It may be a password that was typed into the wrong field."""
+    AccessAttempt.objects.create(
+        username="hunter2!", ip_address="203.0.113.2", failures_since_start=60
+    )
+    said = read_needs(admin_client)
+    assert "60 failed sign-ins with other names" in said["sign-ins-unknown"]
+    assert "hunter2!" not in open_overview(admin_client).text
+
+
+def fill(owner: Member, times: int) -> None:
+    for number in range(times):
+        person = Member.objects.create_user(f"person-{times}-{number}")
+        service = Service.objects.create(
+            name=f"service-{times}-{number}",
+            url="https://a.example/mcp",
+            last_error={"kind": "x", "message": "No.", "at": "2026-01-01T00:00:00+00:00"},
+        )
+        other = Service.objects.create(name=f"other-{times}-{number}", url="https://b.example/mcp")
+        ToolDefinition.objects.create(service=other, hash=f"{times}{number}", name="new_tool")
+        made = rows.turn(person, Turn.State.RUNNING)
+        rows.question(made, service=service)
+        rows.call(made, state=ToolCall.State.UNKNOWN, service=service)
+        Allowance.objects.create(person=person, tokens=10)
+        UsageOfDay.objects.create(
+            person=person, day=timezone.now().date(), model="a:b", input_tokens=9
+        )
+        AccessAttempt.objects.create(
+            username=person.username, ip_address=f"203.0.113.{number}", failures_since_start=9
+        )
+    Group.objects.create(name=f"group-{times}")
+    Approval.objects.update(created_at=timezone.now() - timedelta(hours=3))
+    fail_task()
+
+
+@pytest.mark.parametrize("times", [1, 15])
+def test_the_overview_costs_few_statements_however_much_there_is(
+    admin_client: Client, owner: Member, times: int, django_assert_max_num_queries: Any
+) -> None:
+    fill(owner, times)
+    admin_client.get("/admin/")
+    with django_assert_max_num_queries(MOST_STATEMENTS):
+        open_overview(admin_client)
+    with django_assert_max_num_queries(MOST_STATEMENTS):
+        open_overview(admin_client, "/admin/live/")
+
+
+# --- charts --------------------------------------------------------------------------------------
+def read_table(client: Client, name: str) -> list[list[str]]:
+    table = open_overview(client).select(f"section[aria-labelledby=chart-{name}] tbody tr")
+    return [[cell.text.strip() for cell in row.select("th, td")] for row in table]
+
+
+def test_the_chart_of_calls_counts_what_ran_asked_and_was_refused(
+    admin_client: Client, owner: Member
+) -> None:
+    made = rows.turn(owner)
+    rows.call(made)
+    rows.call(made)
+    rows.question(made)
+    rows.call(made, state=ToolCall.State.REFUSED)
+    rows.call(made, risk="")  # failed before the policy checked it
+    table = read_table(admin_client, "calls")
+    assert len(table) == 14
+    assert table[-1][1:] == ["2", "1", "1"]
+    assert all(row[1:] == ["0", "0", "0"] for row in table[:-1])
+    picture = open_overview(admin_client).select_one("section[aria-labelledby=chart-calls] svg")
+    assert picture is not None
+    assert "2 ran without asking, 1 needed approval, 1 were refused" in str(picture["aria-label"])
+    assert len(picture.select("rect")) == 3
+
+
+def test_the_other_charts_count_questions_cost_and_turns(
+    admin_client: Client, owner: Member
+) -> None:
+    rows.question(rows.turn(owner))
+    UsageOfDay.objects.create(
+        person=owner, day=timezone.now().date(), model="a:b", currency="USD", cost=Decimal("2.5")
+    )
+    assert read_table(admin_client, "questions") == [["owner", "1"]]
+    assert read_table(admin_client, "cost")[-1][1] == "2.50 USD"
+    assert read_table(admin_client, "turns")[-1][1] == "1"
+
+
+def test_each_admin_sees_only_what_they_may_view(owner: Member) -> None:
+    wait_long()
+    fail_service()
+    clerk = Member.objects.create_user("clerk", password="clerk-password", is_staff=True)
+    for address in ("/admin/", "/admin/live/"):
+        shown = open_overview(signed_in(clerk), address)
+        assert shown.select(".needs li") == shown.select(".chart") == []
+    assert signed_in(clerk).get("/admin/checks/").status_code == 403
+    clerk.user_permissions.add(Permission.objects.get(codename="view_approval"))
+    shown = open_overview(signed_in(clerk))
+    assert [str(each["id"]) for each in shown.select(".needs li")] == ["need-approvals-waiting"]
+    assert [each.text for each in shown.select(".chart h3")] == ["Questions per person"]
+    assert "turns running" not in shown.text

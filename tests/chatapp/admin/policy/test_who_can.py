@@ -1,0 +1,125 @@
+"""The pages of who can use what, for the admins who may look that up, and for no other admin."""
+
+from typing import Any
+
+import pytest
+from bs4 import BeautifulSoup
+from django.contrib.auth.models import Group, Permission
+from django.test import Client
+
+from chatapp.models import Member, PolicyRule
+from mcpconfig.models import Service, ToolDefinition, ToolSetting
+from tests.conftest import signed_in
+
+pytestmark = pytest.mark.django_db
+ROOT = "/admin/chatapp/policyrule"
+
+
+@pytest.fixture
+def shop(owner: Member) -> Service:
+    service = Service.objects.create(name="shop", title="Shop", url="https://shop.example/mcp")
+    for name in ("find_note", "delete_note"):
+        ToolDefinition.objects.create(
+            service=service, hash=name, name=name, input_schema={"type": "object"}
+        )
+        ToolSetting.objects.create(service=service, name=name, confirmed_hash=name)
+    group = Group.objects.create(name="Support")
+    owner.groups.add(group)
+    PolicyRule.objects.create(name="Support reads", effect="deny", tool="delete_note").groups.add(
+        group
+    )
+    return service
+
+
+def open_page(client: Client, address: str) -> BeautifulSoup:
+    answer: Any = client.get(address)
+    assert answer.status_code == 200
+    return BeautifulSoup(answer.content, "html.parser")
+
+
+def test_who_can_delete_in_a_service_is_three_clicks_away(
+    admin_client: Client, shop: Service
+) -> None:
+    menu = open_page(admin_client, "/admin/")  # 1: the section Policy
+    (link,) = [each for each in menu.select(".menu a") if each.text.strip() == "Who can…"]
+    page = open_page(admin_client, str(link["href"]))  # 2
+    (link,) = [each for each in page.select("a") if each.text == "Who can delete in Shop?"]
+    page = open_page(admin_client, f"{ROOT}/who-can/{link['href']}")  # 3
+    shown = {
+        row.select_one("th").contents[0].text: row.select_one("td").text.strip()  # type: ignore[union-attr]
+        for row in page.select(".matrix tbody tr")
+    }
+    assert [each.text for each in page.select(".matrix thead code")] == ["delete_note"]
+    assert shown["Support"] == shown["owner"] == "Refused"
+    assert shown["admin"] == shown["In no group"] == "Asks"
+    assert "2 members" not in shown
+    rule = page.select_one(".matrix .reason a")
+    assert rule is not None and rule.text == "Support reads"
+    assert admin_client.get(str(rule["href"])).status_code == 200
+
+
+def test_the_tools_of_a_member_say_what_would_happen_and_why(
+    admin_client: Client, owner: Member, shop: Service
+) -> None:
+    form = open_page(admin_client, f"/admin/chatapp/member/{owner.pk}/change/")
+    (link,) = [each for each in form.select("a") if each.text == "Tools of this member"]
+    page = open_page(admin_client, str(link["href"]))
+    rows = {
+        row.select_one("code").text: [cell.text.strip() for cell in row.select("td")][2:]  # type: ignore[union-attr]
+        for row in page.select(".catalogue tbody tr")
+    }
+    assert rows["find_note"][0] == "Runs"
+    assert rows["delete_note"] == [
+        "Refused",
+        "Refused because an admin rule forbids it. Support reads",
+    ]
+
+
+def test_members_are_found_by_their_names(admin_client: Client, owner: Member) -> None:
+    page = open_page(admin_client, f"{ROOT}/as-member/?q=own")
+    assert [each.text for each in page.select(".choose b")] == ["owner"]
+    assert "Nobody matches" in open_page(admin_client, f"{ROOT}/as-member/?q=zzz").text
+
+
+@pytest.mark.parametrize(
+    ("query", "status"),
+    [
+        ("?service=999", 404),
+        ("?service=x", 404),
+        ("?service={pk}&kind=what&mode=what&columns=x&page=x", 200),
+        ("?service={pk}&tool=gone", 200),
+    ],
+)
+def test_a_wrong_address_gets_a_page_or_404(
+    admin_client: Client, shop: Service, query: str, status: int
+) -> None:
+    address = f"{ROOT}/who-can/{query.format(pk=shop.pk)}"
+    assert admin_client.get(address).status_code == status
+
+
+@pytest.mark.parametrize("page", ["who-can", "as-member"])
+@pytest.mark.parametrize("rights", [(), ("view_policyrule",), ("view_member",)])
+def test_an_admin_needs_the_rights_to_rules_and_members(
+    db: None, page: str, rights: tuple[str, ...]
+) -> None:
+    clerk = Member.objects.create_user("clerk", password="clerk-password", is_staff=True)
+    for right in rights:
+        clerk.user_permissions.add(Permission.objects.get(codename=right))
+    assert signed_in(clerk).get(f"{ROOT}/{page}/").status_code == 403
+    for right in ("view_policyrule", "view_member"):
+        clerk.user_permissions.add(Permission.objects.get(codename=right))
+    assert signed_in(clerk).get(f"{ROOT}/{page}/").status_code == 200
+
+
+def test_the_page_costs_few_statements_however_many_people(
+    admin_client: Client, shop: Service, django_assert_max_num_queries: Any
+) -> None:
+    for number in range(40):
+        Member.objects.create_user(f"person-{number}")
+        Group.objects.create(name=f"group-{number}")
+    for address in (
+        f"{ROOT}/who-can/?service={shop.pk}&kind=all",
+        f"{ROOT}/as-member/?person={Member.objects.get(username='owner').pk}",
+    ):
+        with django_assert_max_num_queries(25):
+            admin_client.get(address)

@@ -1,0 +1,139 @@
+"""Who can use which tool: the same answer as the code that decides about a call, for anybody."""
+
+import itertools
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group
+
+from chatapp.models import Consent, HousePolicy, Member, PolicyRule, ToolLimit
+from chatapp.permissions import reasons
+from chatapp.simulation import access
+from chatapp.simulation.manual_runs import judge
+from mcpconfig.models import Service, ToolDefinition, ToolSetting
+from mcpconfig.services.sharing import explain_refusal
+from tests.turns import rows
+
+pytestmark = pytest.mark.django_db
+NAMES = ("find_note", "update_note", "delete_note")
+
+
+@pytest.fixture
+def shop(owner: Member) -> Service:
+    service = Service.objects.create(name="shop", url="https://shop.example/mcp")
+    for name in NAMES:
+        made = ToolDefinition.objects.create(
+            service=service, hash=name, name=name, input_schema={"type": "object"}
+        )
+        ToolSetting.objects.create(service=service, name=name, confirmed_hash=made.hash)
+    return service
+
+
+def make_policy(shop: Service, owner: Member) -> Group:
+    """Rules of all effects, one with a condition, a limit that is reached, and a consent."""
+    group = Group.objects.create(name="Support")
+    owner.groups.add(group)
+    PolicyRule.objects.create(name="No", effect="deny", tool="delete_note").groups.add(group)
+    PolicyRule.objects.create(name="Small", effect="allow", tool="update_note", condition="n < 3")
+    ToolLimit.objects.create(tool="find_note", calls=1, group=group)
+    rows.call(rows.turn(owner), service=shop, tool_name="find_note", state="approved")
+    HousePolicy(consents_to_high=True).save()
+    Consent.objects.create(
+        person=owner,
+        service=shop,
+        endpoint=shop.endpoint,
+        scope="always",
+        definitions={"update_note": "update_note"},
+    )
+    return group
+
+
+def test_each_cell_is_what_a_call_would_meet(
+    shop: Service, owner: Member, stranger: Member, admin: Member
+) -> None:
+    make_policy(shop, owner)
+    tools = access.load_tools(shop)
+    people = [owner, stranger, admin]
+    found = access.judge_people(shop, tools, people)
+    for row, person in zip(found, people, strict=True):
+        for cell, tool in zip(row.cells, tools, strict=True):
+            expected = judge(shop, tool.definition, person)
+            assert (cell.decision, cell.may_change) == (expected.decision, expected.may_change)
+    outcomes = {row.person: [cell.outcome for cell in row.cells] for row in found}
+    # In the order of their names: delete, find, update.
+    assert outcomes[owner] == ["refused", "asks", "runs"]
+    assert outcomes[stranger] == ["asks", "runs", "asks"]
+
+
+def test_access_is_what_a_turn_would_find(
+    shop: Service, owner: Member, stranger: Member, admin: Member
+) -> None:
+    group = Group.objects.create(name="Support")
+    owner.groups.add(group)
+    gone = Member.objects.create_user("gone", is_active=False)
+    people = [owner, stranger, admin, gone]
+    shop.groups.add(group)
+    for visibility, holder, is_enabled in itertools.product(
+        Service.Visibility, (None, stranger, gone), (True, False)
+    ):
+        shop.visibility, shop.owner, shop.is_enabled = visibility, holder, is_enabled
+        shop.save()
+        expected = {person.pk for person in people if not explain_refusal(shop, person)}
+        assert access.find_users(shop, people) == expected, (visibility, holder, is_enabled)
+
+
+def test_a_group_stands_for_somebody_who_is_only_in_it(
+    shop: Service, owner: Member, stranger: Member
+) -> None:
+    group = make_policy(shop, owner)
+    Consent.objects.all().delete()
+    ToolLimit.objects.all().delete()
+    tools = access.load_tools(shop)
+    of_group, of_nobody = access.judge_groups(shop, tools, [group])
+    (of_owner, of_stranger) = access.judge_people(shop, tools, [owner, stranger])
+    assert of_group.cells == of_owner.cells
+    assert of_nobody.cells == of_stranger.cells
+    shop.visibility = Service.Visibility.PRIVATE
+    shop.save()
+    closed = access.judge_groups(shop, tools, [group])
+    assert {cell.outcome for row in closed for cell in row.cells} == {"none"}
+
+
+def test_tools_that_delete_are_found_also_if_an_admin_lowered_their_risk(shop: Service) -> None:
+    ToolSetting.objects.filter(name="delete_note").update(level="low")
+    tools = access.load_tools(shop)
+    assert {tool.risk.reasons for tool in tools if tool.name == "delete_note"} == {
+        (reasons.SET_BY_ADMIN,)
+    }
+    names = {
+        kind: [t.name for t in access.choose_tools(tools, kind)] for kind in ("deletes", "changes")
+    }  # type: ignore[arg-type]
+    assert names == {"deletes": ["delete_note"], "changes": ["delete_note", "update_note"]}
+
+
+def test_the_catalogue_of_a_person_has_what_is_open_to_them(
+    shop: Service, owner: Member, stranger: Member
+) -> None:
+    make_policy(shop, owner)
+    Service.objects.create(
+        name="own", url="https://own.example/mcp", owner=stranger, visibility="private"
+    )
+    ToolDefinition.objects.create(service=Service.objects.get(name="own"), hash="o", name="look")
+    count = access.count_catalogue(owner)
+    found = {tool.name: cell.outcome for tool, cell in access.judge_catalogue(owner, 0, count)}
+    assert found == {"delete_note": "refused", "find_note": "asks", "update_note": "runs"}
+    assert access.count_catalogue(stranger) == count + 1
+    in_plan = {
+        tool.name: cell.outcome for tool, cell in access.judge_catalogue(owner, 0, count, "plan")
+    }
+    assert in_plan["update_note"] == "refused"
+
+
+def test_the_matrix_costs_the_same_statements_however_many_people(
+    shop: Service, owner: Member, django_assert_max_num_queries: Any
+) -> None:
+    make_policy(shop, owner)
+    people = [owner, *(Member.objects.create_user(f"person-{n}") for n in range(20))]
+    tools = access.load_tools(shop)
+    with django_assert_max_num_queries(7):
+        access.judge_people(shop, tools, people)
