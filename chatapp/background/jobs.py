@@ -15,8 +15,8 @@ from chatapp.approvals.reminders import remind_due
 from chatapp.audit import anchors, change_entries
 from chatapp.context import file_storage
 from chatapp.conversations import chat_list
-from chatapp.journal.db_retry import DATABASE_AWAY
 from chatapp.imports import import_acts
+from chatapp.journal.db_retry import DATABASE_AWAY
 from chatapp.models import JournalEvent, Step
 from chatapp.people import signals
 from chatapp.projects import changes as project_changes

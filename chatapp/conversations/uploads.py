@@ -207,9 +207,7 @@ def _content_of(name: str, data: bytes, most: int) -> Content:
     raise Refused(NO_MODEL % {"name": name, "kinds": KINDS})
 
 
-def _read_content(
-    kind: Literal["pdf", "package"], name: str, data: bytes, most: int
-) -> Content:
+def _read_content(kind: Literal["pdf", "package"], name: str, data: bytes, most: int) -> Content:
     try:
         found = read_file(kind, data, most)
     except Unreadable as problem:
