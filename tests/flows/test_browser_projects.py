@@ -60,9 +60,10 @@ def test_a_chat_in_a_project_cites_a_file_and_the_link_opens_the_place(visit: Vi
     expect_over(tab)
     assert "    Times are UTC." in find_prompt(visit, question)
     expect(tab.locator("#chat-head").get_by_role("link", name="Checkout")).to_be_visible()
-    region(tab).get_by_role("link", name="paper.pdf, page 2").click()
-    tab.wait_for_url("**#c2")
-    marked = tab.locator(".passage:target")
+    with tab.context.expect_page() as opened:
+        region(tab).get_by_role("link", name="paper.pdf, page 2").click()
+    opened.value.wait_for_url("**#c2")
+    marked = opened.value.locator(".passage:target")
     expect(marked).to_contain_text("The zinc alarm rings at noon.")
     expect(marked).to_be_in_viewport()
     tab.goto(address)
