@@ -33,9 +33,7 @@ SERVER = Program(
 def bucket(settings: Any, tmp_path: Path) -> Iterator[Any]:
     with running(SERVER, tmp_path) as address:
         use_server(settings, address)
-        bucket = storages["s3"].bucket
-        bucket.create()
-        yield bucket
+        yield make_bucket()
 
 
 def use_server(settings: Any, address: str) -> None:
@@ -51,6 +49,12 @@ def use_server(settings: Any, address: str) -> None:
     backend = "chatapp.server.object_storage.BoundedS3Storage"
     settings.STORAGES = {**settings.STORAGES, "s3": {"BACKEND": backend, "OPTIONS": options}}
     settings.FILE_STORAGE = "s3"
+
+
+def make_bucket() -> Any:
+    storage: Any = storages["s3"]
+    storage.bucket.create()
+    return storage.bucket
 
 
 def names(bucket: Any) -> list[str]:
@@ -87,7 +91,7 @@ def test_a_server_that_is_gone_is_no_missing_file(
 ) -> None:
     with running(SERVER, tmp_path) as address:
         use_server(settings, address)
-        storages["s3"].bucket.create()
+        make_bucket()
         file = keep(owner)
     with pytest.raises(StorageUnavailable):
         read_bytes(file)
