@@ -23,6 +23,7 @@ PROCESSES = 4
 ALWAYS = {
     *("prune_events", "prune_traces", "prune_results"),
     *("delete_expired_sessions", "log_lapsed_consents", "remove_deleted_chats"),
+    "delete_old_imports",
 }
 
 
