@@ -18,6 +18,7 @@ from chatapp.imports.import_acts import MOST_SHOWN, ReceivedFile, find_open
 from chatapp.models import ChatImport, ListedChat, Member
 from chatapp.people.refused import Refused
 from chatapp.rendering.pages.imports import describe_losses
+from chatapp.rendering.stored_sentences import translate_stored
 from chatapp.server.request_rates import TooManyRequests, count_request
 from chatapp.views.access import MemberRequest, for_members
 
@@ -191,7 +192,7 @@ def _build_preview(chat_import: ChatImport, page: int) -> dict[str, Any]:
 def _build_line(chat: ListedChat) -> ChatLine:
     return ChatLine(
         chat=chat,
-        problem=_(chat.problem) if chat.problem else "",
+        problem=translate_stored(chat.problem),
         losses=describe_losses(chat.losses),
     )
 

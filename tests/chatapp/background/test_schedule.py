@@ -33,6 +33,7 @@ ALWAYS = {
     *("prune_events", "prune_traces", "prune_results", "delete_unused_objects"),
     *("delete_expired_sessions", "log_lapsed_consents", "remove_deleted_chats"),
     "read_left_files",
+    "delete_old_imports",
 }
 
 

@@ -62,6 +62,7 @@ def test_each_word_begins_a_word_of_what_is_found(owner_client: Client, owner: M
         "Slow <b>checkout</b>",
         "Search messages for “ch”",
         "All chats",
+        "Import chats",
         "Archived chats",
         "Change password",
     ]
@@ -70,7 +71,7 @@ def test_each_word_begins_a_word_of_what_is_found(owner_client: Client, owner: M
         "Search messages for “chats arch”",
         "Archived chats",
     ]
-    assert page.one(id="palette-count").text == "6 results"
+    assert page.one(id="palette-count").text == "7 results"
     assert list_labels(read(owner_client, "…"))[0] == "New chat"
 
 
