@@ -1,4 +1,4 @@
-// A table as a chart, or code as a page.
+// Another view of a figure.
 const load = async (url) => {
   const reply = await fetch(url, { headers: { "HX-Request": true } });
   if (!reply.ok || reply.headers.has("HX-Redirect")) location.assign(url);
