@@ -68,7 +68,10 @@ def read_file(kind: Literal["pdf", "package"], data: bytes, most_characters: int
         return FileText(**found)
     if problem == "long":
         raise Unreadable(
-            _("the PDF has %(count)s pages. The limit is %(most)s. Attach only the pages you need.")
+            _(
+                "the PDF has %(count)s pages. The limit is %(most)s. Attach only the pages that "
+                "you need."
+            )
             % {"count": intcomma(found["pages"]), "most": intcomma(settings.PDF_MAX_PAGES)}
         )
     if problem in _PROBLEMS:

@@ -12,6 +12,7 @@ from chatapp.providers.access.model_choice import (
     choose_model,
     describe_abilities,
     find_default_model,
+    format_count,
     list_offered_models,
 )
 from chatapp.providers.events import ProviderError
@@ -292,10 +293,15 @@ def test_without_anything_there_is_nothing_to_offer(owner: Member, settings: Any
         ({}, ()),
         ({"takes_pictures": True, "takes_documents": True}, ("reads images", "reads PDF")),
         ({"takes_pictures": False, "takes_tools": False}, ("no images", "no tools")),
-        ({"reasons": True, "context_tokens": 200_000}, ("can reason", "200k context")),
-        ({"context_tokens": 1_048_576}, ("1.05M context",)),
-        ({"context_tokens": 512}, ("512 context",)),
+        ({"reasons": True, "context_tokens": 200_000}, ("can reason",)),
     ],
 )
 def test_what_a_model_can_do_is_said_in_words(facts: Any, words: tuple[str, ...]) -> None:
     assert describe_abilities(ChatModel(**facts)) == words
+
+
+@pytest.mark.parametrize(
+    ("tokens", "text"), [(1_048_576, "1.05M"), (200_000, "200k"), (512, "512")]
+)
+def test_the_size_of_a_context_has_few_characters(tokens: int, text: str) -> None:
+    assert format_count(tokens) == text
