@@ -205,10 +205,10 @@ def build_password_form(
     request: HttpRequest, member: Member, data: QueryDict | None
 ) -> "SetPasswordForm[Member]":
     """Return the form of Django with our texts. It asks for the old password if there is one."""
-    form: SetPasswordForm[Member] = SetPasswordForm(member, data)
-    if member.has_usable_password():
-        form = limited = LimitedPasswordChangeForm(member, data)
-        limited.request = request
+    form_class = LimitedPasswordChangeForm if member.has_usable_password() else SetPasswordForm
+    form = form_class(member, data)
+    if isinstance(form, LimitedPasswordChangeForm):
+        form.request = request
     if "old_password" in form.fields:
         form.fields["old_password"].label = _("Current password")
     form.fields["new_password1"].help_text = _("At least 8 characters, not a common password.")
