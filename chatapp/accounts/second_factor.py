@@ -140,11 +140,12 @@ class ConfirmingPasskeyForm(ReadsPasskey, ReauthenticateWebAuthnForm):  # type: 
 
 
 class PasskeySignInForm(ReadsPasskey, LoginWebAuthnForm):  # type: ignore[misc]  # no types
-    """A passkey without a password, if its owner made it for that."""
+    """A passkey without a password, unless its owner made it as second factor only."""
 
     def clean_credential(self) -> Authenticator:
         found: Authenticator = super().clean_credential()
-        if not found.wrap().is_passwordless:
+        # None is of a browser that does not say what it made.
+        if found.wrap().is_passwordless is False:
             raise forms.ValidationError(NO_PASSKEY)
         return found
 
