@@ -235,9 +235,17 @@ class PasswordFirst(MiddlewareMixin):
         sign_in.sign_out,
         sign_in.sign_in,
         sign_in.sign_in_by_link,
+        confirm.confirm,
         health.liveness,
         health.readiness,
         metrics.show_metrics,
+    )
+    # The ways to confirm who one is.
+    OPEN_NAMES = frozenset(
+        (
+            *("mfa_reauthenticate", "mfa_reauthenticate_webauthn"),
+            *("provider-start", "provider-callback"),
+        )
     )
 
     def process_view(
@@ -247,7 +255,8 @@ class PasswordFirst(MiddlewareMixin):
         _args: tuple[Any, ...],
         _kwargs: dict[str, Any],
     ) -> HttpResponseBase | None:
-        if view in self.OPEN or not request.user.is_authenticated:
+        name = request.resolver_match.url_name if request.resolver_match else None
+        if view in self.OPEN or name in self.OPEN_NAMES or not request.user.is_authenticated:
             return None
         log_ids.note_person(request.user.pk)
         if (
@@ -269,14 +278,11 @@ class PasswordFirst(MiddlewareMixin):
 class SecondFactorFirst(MiddlewareMixin):
     """Redirects a person who needs a second factor and has none to the page that sets one up."""
 
-    OPEN = (*PasswordFirst.OPEN, account_settings.second_factor, confirm.confirm)
-    OPEN_NAMES = frozenset(
-        (
-            *("mfa_activate_totp", "mfa_add_webauthn", "mfa_view_recovery_codes"),
-            *("mfa_download_recovery_codes", "mfa_reauthenticate", "mfa_reauthenticate_webauthn"),
-            *("provider-start", "provider-callback"),
-        )
-    )
+    OPEN = (*PasswordFirst.OPEN, account_settings.second_factor)
+    OPEN_NAMES = PasswordFirst.OPEN_NAMES | {
+        *("mfa_activate_totp", "mfa_add_webauthn", "mfa_view_recovery_codes"),
+        "mfa_download_recovery_codes",
+    }
 
     def process_view(
         self,
@@ -297,7 +303,8 @@ class SecondFactorFirst(MiddlewareMixin):
 
 class SessionTracking(MiddlewareMixin):
     """Stores when a browser was seen, at most every few minutes: a cookie says that it was, and
-    costs no statement in between."""
+    costs no statement in between. It is signed for the session, because who uses a stolen session
+    would rather not be seen."""
 
     COOKIE = "seen"
     SECONDS = 300
@@ -306,15 +313,19 @@ class SessionTracking(MiddlewareMixin):
         self, request: HttpRequest, response: HttpResponseBase
     ) -> HttpResponseBase:
         session = getattr(request, "session", None)
-        if session is None or not session.accessed or self.COOKIE in request.COOKIES:
+        if session is None or not session.accessed or not session.session_key:
             return response
-        if session.session_key and AUTHENTICATION_METHODS_SESSION_KEY in session:
+        salt = f"{self.COOKIE} {session.session_key}"
+        if request.get_signed_cookie(self.COOKIE, None, salt=salt, max_age=self.SECONDS):
+            return response
+        if AUTHENTICATION_METHODS_SESSION_KEY in session:
             # A page is shown although the database refuses to write.
             with suppress(DatabaseError):
                 note_activity(session.session_key, get_client_address(request))
-            response.set_cookie(
+            response.set_signed_cookie(
                 self.COOKIE,
                 "1",
+                salt=salt,
                 max_age=self.SECONDS,
                 secure=settings.SESSION_COOKIE_SECURE,
                 httponly=True,

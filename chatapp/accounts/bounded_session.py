@@ -28,7 +28,8 @@ class BoundedSession(requests.Session):
         kwargs["stream"] = True
         response = super().request(*args, **kwargs)
         body = bytearray()
-        for chunk in response.iter_content(CHUNK_BYTES):
+        # What has arrived, and not a whole chunk: a chunk may come byte by byte for hours.
+        while chunk := response.raw.read1(CHUNK_BYTES, decode_content=True):
             body += chunk
             if len(body) > MAX_BYTES:
                 response.close()

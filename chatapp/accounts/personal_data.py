@@ -11,31 +11,41 @@ from allauth.mfa.models import Authenticator
 from allauth.socialaccount.models import SocialAccount
 from django.core.serializers.json import DjangoJSONEncoder
 from django.db import transaction
-from django.db.models import Model, QuerySet
+from django.db.models import Exists, Model, OuterRef, Q, QuerySet
 from django.db.models.functions import Now
 from django.http import Http404
 from django.utils.translation import gettext as _
 
 from chatapp.api import access_tokens
+from chatapp.context import file_storage
+from chatapp.context.file_storage import FileMissing, StorageUnavailable
 from chatapp.conversations import chat_list
 from chatapp.conversations.exports import open_export
 from chatapp.models import (
     AccessToken,
     Assistant,
     Attachment,
+    ChatImport,
     CodeUse,
     Consent,
     Conversation,
     Guidance,
     LogEntry,
+    MailPreference,
     Member,
     Memory,
+    MessageDraft,
+    Project,
+    ProjectMember,
     SavedPrompt,
     SignInLink,
+    StandIn,
+    ToolSwitch,
     UsageOfDay,
 )
 from chatapp.models.conversations.conversation import RESTORABLE
 from chatapp.people.refused import Refused
+from chatapp.projects import changes as project_changes
 from chatapp.rendering.exports.json_file import write_json
 from chatapp.rendering.exports.markdown_file import write_markdown
 from chatapp.rendering.exports.values import ToolDetail
@@ -50,10 +60,20 @@ TABLES: dict[str, tuple[type[Model], str, tuple[str, ...]]] = {
     "prompts": (SavedPrompt, "owner", ("title", "text", "audience")),
     "assistants": (Assistant, "owner", ("name", "description", "instructions", "starters")),
     "guidance": (Guidance, "person", ("service__name", "tool", "text")),
+    "drafts": (MessageDraft, "owner", ("conversation", "text", "saved_at")),
+    "projects": (Project, "owner", ("name", "description", "instructions", "created_at")),
     "permissions": (Consent, "person", ("service__name", "scope", "created_at", "revoked_at")),
     "access_tokens": (AccessToken, "person", ("name", "prefix", "scopes", "created_at")),
     "usage": (UsageOfDay, "person", ("day", "model", "input_tokens", "output_tokens")),
 }
+
+
+# What is deleted with the account, by the field that names the person.
+OF_PERSON: tuple[type[Model], ...] = (
+    *(OAuthGrant, OAuthAttempt, OAuthChallenge, CompanySignIn),
+    *(Memory, Guidance, Consent, ToolSwitch, ChatImport, ProjectMember, MailPreference),
+)
+OF_OWNER: tuple[type[Model], ...] = (SavedPrompt, Assistant, MessageDraft)
 
 
 def write_archive(member: Member, target: IO[bytes], address: str) -> None:
@@ -65,9 +85,7 @@ def write_archive(member: Member, target: IO[bytes], address: str) -> None:
             archive.writestr(f"{name}.json", _dump(list(rows.values(*fields))))
         for pk in Conversation.filter_owned(member).values_list("pk", flat=True):
             _write_chat(archive, member, pk, address)
-        for attachment in _list_files(member).iterator(chunk_size=1):
-            name = PurePosixPath(attachment.name.replace("\\", "/")).name or "file"
-            archive.writestr(f"files/{attachment.pk}/{name}", bytes(attachment.file.data))
+        _write_files(archive, member)
     entries.write(LogEntry.Kind.DATA_EXPORTED, member)
 
 
@@ -81,10 +99,26 @@ def _write_chat(archive: zipfile.ZipFile, member: Member, pk: Any, address: str)
         archive.writestr(f"chats/{pk}.{suffix}", text.encode("utf-8", "backslashreplace"))
 
 
+def _write_files(archive: zipfile.ZipFile, member: Member) -> None:
+    """Write the files one by one. Those whose storage does not give them are listed instead."""
+    missing = []
+    for attachment in _list_files(member).iterator(chunk_size=1):
+        name = PurePosixPath(attachment.name.replace("\\", "/")).name or "file"
+        path = f"files/{attachment.pk}/{name}"
+        try:
+            data = file_storage.read_bytes(attachment.file)
+        except (FileMissing, StorageUnavailable):
+            missing.append(path)
+        else:
+            archive.writestr(path, data)
+    if missing:
+        archive.writestr("missing_files.json", _dump(missing))
+
+
 def _list_files(member: Member) -> QuerySet[Attachment]:
     """Return what the member uploaded. Content read from a service is in the chat."""
     uploaded = Attachment.objects.filter(owner=member, file__isnull=False)
-    return uploaded.select_related("file").order_by("pk")
+    return uploaded.select_related("file__stored").order_by("pk")
 
 
 def _describe_account(member: Member) -> dict[str, Any]:
@@ -105,45 +139,57 @@ def _dump(value: Any) -> str:
 
 
 def close_account(member: Member) -> None:
-    """Deactivate the account at once and delete what is the person's own. Entries of the log stay,
-    with the username. Raises Refused for the last admin.
-
-    Chats go in two steps: now they are out of reach and their answers stop, and the job that
-    removes deleted chats removes their rows.
-    """
+    """Deactivate the account at once and take all ways in. Entries of the log stay, with the
+    username. `delete_rows` deletes the rest. Raises Refused for the last admin."""
     with transaction.atomic():
         # All admins are locked, so that two who leave at once do not both see the other.
         admins = Member.objects.select_for_update().filter(is_active=True, is_superuser=True)
         if list(admins.order_by("pk").values_list("pk", flat=True)) == [member.pk]:
             raise Refused(_("You are the last admin. Make another member an admin first."), 409)
-        member.is_active = False
+        member.is_active = member.is_staff = member.is_superuser = False
         member.set_unusable_password()
         member.first_name = member.last_name = member.email = ""
         member.save()
         entries.write(LogEntry.Kind.ACCOUNT_CLOSED, member)
         end_sessions(member)
-    for conversation in Conversation.objects.filter(owner=member).select_related("owner"):
-        chat_list.delete(conversation)
-    Conversation.objects.filter(owner=member).update(deleted_at=Now() - RESTORABLE)
-    for token in AccessToken.objects.filter(person=member, revoked_at=None):
-        access_tokens.revoke(token)
-    _delete_rows(
-        *(
+        for token in AccessToken.objects.filter(person=member, revoked_at=None):
+            access_tokens.revoke(token)
+        for model in (SocialAccount, EmailAddress, Authenticator):
+            model._default_manager.filter(user=member).delete()
+        SignInLink.objects.filter(member=member).delete()
+        member.groups.clear()
+
+
+def delete_rows(member: Member) -> None:
+    """Delete what is the own of a person who closed their account. It may run twice: a process may
+    stop on the way, and a request that was under way may store something afterwards.
+
+    Chats go in two steps: now they are out of reach and their answers stop, and the job that
+    removes deleted chats removes their rows. A project that others are in stays theirs.
+    """
+    if not member.is_active:
+        chats = Conversation.objects.filter(owner=member)
+        for conversation in chats.filter(deleted_at=None).select_related("owner"):
+            chat_list.delete(conversation)
+        chats.update(deleted_at=Now() - RESTORABLE)
+        _delete_own_projects(member)
+        _delete_rows(
             Attachment.objects.filter(owner=member, part=None),
-            SignInLink.objects.filter(member=member),
-        ),
-        *(model._default_manager.filter(user=member) for model in (SocialAccount, EmailAddress)),
-        *(Authenticator.objects.filter(user=member), CodeUse.objects.filter(member=member)),
-        *(
-            model._default_manager.filter(person=member)
-            for model in (OAuthGrant, OAuthAttempt, OAuthChallenge, CompanySignIn, Memory, Guidance)
-        ),
-        Consent.objects.filter(person=member),
-        *(model._default_manager.filter(owner=member) for model in (SavedPrompt, Assistant)),
-    )
-    for service in Service.objects.filter(owner=member):
-        service.delete()
-    member.groups.clear()
+            CodeUse.objects.filter(member=member),
+            *(model._default_manager.filter(person=member) for model in OF_PERSON),
+            *(model._default_manager.filter(owner=member) for model in OF_OWNER),
+            StandIn.objects.filter(Q(approver=member) | Q(stand_in=member)),
+        )
+        for service in Service.objects.filter(owner=member):
+            service.delete()
+
+
+def _delete_own_projects(member: Member) -> None:
+    own = Project.objects.filter(owner=member)
+    others = Exists(ProjectMember.objects.filter(project=OuterRef("pk")).exclude(person=member))
+    for project in own.filter(~others, deleted_at=None).select_related("owner"):
+        project_changes.delete(project)
+    own.filter(deleted_at__isnull=False).update(deleted_at=Now() - project_changes.RESTORABLE)
 
 
 def _delete_rows(*selections: Iterable[Any]) -> None:

@@ -31,6 +31,7 @@ NO_ACCOUNT = gettext_lazy(
     "No account here is connected with this sign-in. If you have an account, sign in to it and "
     "connect the provider in its settings. Otherwise, ask an admin for an account."
 )
+ONLY_WAY = gettext_lazy("This is your only way to sign in. Add another one first.")
 OTHER_ACCOUNT = gettext_lazy("This sign-in is already connected to another account here.")
 
 
@@ -113,6 +114,9 @@ class ProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  # all
 
     def save_user(self, request: Any, sociallogin: Any, form: Any = None) -> Member:
         provider = cast(SignInProvider, find_provider(sociallogin.account.provider))
+        # An address may lead another provider to this account only if this one is trusted as well.
+        # Otherwise somebody could wait in an account with another person's address for that person.
+        sociallogin.user.is_email_self_given = not provider.links_by_email
         with transaction.atomic():
             member: Member = super().save_user(request, sociallogin, form)
             entries.write(LogEntry.Kind.PROVIDER_ADDED, member, of=provider.name)

@@ -18,6 +18,12 @@ from allauth.mfa.totp.internal.auth import (
     hotp_value,
     yield_hotp_counters_from_time,
 )
+from allauth.mfa.webauthn.forms import (
+    AddWebAuthnForm,
+    AuthenticateWebAuthnForm,
+    LoginWebAuthnForm,
+    ReauthenticateWebAuthnForm,
+)
 from django import forms
 from django.contrib.auth import user_logged_in
 from django.db import transaction
@@ -42,6 +48,10 @@ PLACE = "second factor"
 # Where each type has its secret. A passkey is a public key.
 SECRET_KEYS = {Type.TOTP: "secret", Type.RECOVERY_CODES: "seed"}
 TOO_MANY = gettext_lazy("Too many codes were tried. Wait five minutes, then try again.")
+NO_PASSKEY = gettext_lazy("This passkey did not work. Try again, or choose another way.")
+NAME_CHARACTERS = 100
+# What input of a wrong form raises in the libraries of passkeys.
+MALFORMED = (AttributeError, LookupError, TypeError, ValueError, ArithmeticError, RecursionError)
 WRONG = gettext_lazy("This code is wrong or was already used. Enter the newest code.")
 
 
@@ -103,6 +113,45 @@ class CodeForm(CheckedCode, AuthenticateForm):  # type: ignore[misc]  # django-a
 
 class ConfirmingCodeForm(CheckedCode, ReauthenticateForm):  # type: ignore[misc]  # no types
     """The code of a person who is signed in and changes something that is protected."""
+
+
+class ReadsPasskey(forms.Form):
+    """Refuses what no browser sends. The library fails on some of it."""
+
+    def clean(self) -> Any:
+        try:
+            return super().clean()
+        except MALFORMED as error:
+            raise forms.ValidationError(NO_PASSKEY) from error
+
+    def _clean_fields(self) -> None:
+        try:
+            super()._clean_fields()  # type: ignore[misc]  # of Django, not in its stubs
+        except MALFORMED:
+            self.add_error("credential", forms.ValidationError(NO_PASSKEY))
+
+
+class PasskeyForm(ReadsPasskey, AuthenticateWebAuthnForm):  # type: ignore[misc]  # no types
+    """The passkey as second factor."""
+
+
+class ConfirmingPasskeyForm(ReadsPasskey, ReauthenticateWebAuthnForm):  # type: ignore[misc]
+    """The passkey of a person who is signed in."""
+
+
+class PasskeySignInForm(ReadsPasskey, LoginWebAuthnForm):  # type: ignore[misc]  # no types
+    """A passkey without a password, unless its owner made it as second factor only."""
+
+    def clean_credential(self) -> Authenticator:
+        found: Authenticator = super().clean_credential()
+        # None is of a browser that does not say what it made.
+        if found.wrap().is_passwordless is False:
+            raise forms.ValidationError(NO_PASSKEY)
+        return found
+
+
+class NewPasskeyForm(ReadsPasskey, AddWebAuthnForm):  # type: ignore[misc]  # no types
+    name = forms.CharField(required=False, max_length=NAME_CHARACTERS)
 
 
 def find_factor_of_code(member: Member, code: str) -> Authenticator | None:

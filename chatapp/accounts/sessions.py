@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from allauth.usersessions.models import UserSession
-from django.contrib.auth import SESSION_KEY
+from django.contrib.auth import HASH_SESSION_KEY, SESSION_KEY
 from django.contrib.sessions.models import Session
 from django.db import transaction
 from django.utils import timezone
@@ -49,7 +49,7 @@ class SignedInDevice:
 
 def list_devices(member: Member, current_key: str | None) -> list[SignedInDevice]:
     """Return the sessions of a member, the current one first, then by when they were seen."""
-    found = UserSession.objects.purge_and_list(member)
+    found = _list_live(member)
     devices = [
         SignedInDevice(
             id=row.pk,
@@ -64,6 +64,21 @@ def list_devices(member: Member, current_key: str | None) -> list[SignedInDevice
     return sorted(
         devices, key=lambda device: (not device.is_current, -device.last_seen_at.timestamp())
     )
+
+
+def _list_live(member: Member) -> list[UserSession]:
+    """Return the rows of sessions that have not ended, and delete the others. The number of
+    statements does not grow with the sessions."""
+    listed = list(UserSession.objects.filter(user=member))
+    keys = [row.session_key for row in listed]
+    stored = Session.objects.filter(session_key__in=keys, expire_date__gt=timezone.now())
+    hashes = {member.get_session_auth_hash(), *member.get_session_auth_fallback_hash()}
+    live = {
+        each.session_key for each in stored if each.get_decoded().get(HASH_SESSION_KEY) in hashes
+    }
+    if ended := [row.pk for row in listed if row.session_key not in live]:
+        UserSession.objects.filter(pk__in=ended).delete()
+    return [row for row in listed if row.session_key in live]
 
 
 def describe_device(user_agent: str) -> str:

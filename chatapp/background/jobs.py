@@ -11,13 +11,14 @@ from django.db.models import QuerySet
 from django.db.models.functions import Now
 from django_tasks import task
 
+from chatapp.accounts import personal_data
 from chatapp.approvals.reminders import remind_due
 from chatapp.audit import anchors, change_entries
 from chatapp.context import file_storage
 from chatapp.conversations import chat_list
 from chatapp.imports import import_acts
 from chatapp.journal.db_retry import DATABASE_AWAY
-from chatapp.models import JournalEvent, Step
+from chatapp.models import JournalEvent, Member, Step
 from chatapp.people import signals
 from chatapp.projects import changes as project_changes
 from chatapp.projects import files as project_files
@@ -84,6 +85,14 @@ def remove_deleted_chats() -> None:
     temporary ones whose time is over. Do the same with projects."""
     chat_list.remove_old()
     project_changes.remove_old()
+
+
+@task
+def delete_closed_account(member_id: int) -> None:
+    """Delete what a person left who deleted their account, and what was stored meanwhile."""
+    member = Member.objects.filter(pk=member_id).first()
+    if member is not None:
+        personal_data.delete_rows(member)
 
 
 @task

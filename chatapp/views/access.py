@@ -28,10 +28,10 @@ class MemberRequest(HttpRequest):
 
 def for_members(
     *methods: str,
-) -> Callable[[Callable[..., HttpResponse]], Callable[..., HttpResponseBase]]:
+) -> Callable[[Callable[..., HttpResponseBase]], Callable[..., HttpResponseBase]]:
     """Allow signed-in members and these methods only, and forbid caching of the response."""
 
-    def decorate(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponseBase]:
+    def decorate(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
         @require_http_methods(methods)
         @wraps(view)
         def guarded(request: Any, *args: Any, **kwargs: Any) -> HttpResponseBase:

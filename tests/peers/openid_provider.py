@@ -37,6 +37,7 @@ class OpenIDProvider:
     error: str = ""
     is_down: bool = False
     byte_seconds: float = 0.0
+    was_read_to_its_end: bool = False
     codes: dict[str, dict[str, str]] = field(default_factory=dict)
     asked: list[dict[str, str]] = field(default_factory=list)
 
@@ -148,6 +149,7 @@ def _make_handler(provider: OpenIDProvider) -> type[BaseHTTPRequestHandler]:
                     self.wfile.write(bytes([byte]))
                     self.wfile.flush()
                     time.sleep(provider.byte_seconds)
+                provider.was_read_to_its_end = True
             except OSError:
                 return
 

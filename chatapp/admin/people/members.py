@@ -10,17 +10,19 @@ from django.contrib.auth.forms import UserChangeForm
 from django.contrib.auth.password_validation import validate_password
 from django.db.models import QuerySet
 from django.forms import ModelForm
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.utils.html import format_html
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as _lazy
 from django.utils.translation import ngettext
 
 from chatapp.accounts.second_factor import remove_second_factor
+from chatapp.accounts.sign_in_adapter import did_just_sign_in
 from chatapp.admin.policy.tested_saves import TestedSavesMixin
 from chatapp.audit import audit_log
 from chatapp.models import Member
 from chatapp.people.sign_in_links import make_sign_in_link
+from chatapp.views.account.sign_in import redirect_to_confirm
 from mcpconfig.admin.filters import HeadingMixin
 
 IS_ADMIN = _lazy("Can change all settings, and read all chats and decisions.")
@@ -135,8 +137,13 @@ class MemberAdmin(TestedSavesMixin, UserAdmin):
     @admin.action(
         description=_lazy("Remove second factors of selected members"), permissions=["change"]
     )
-    def remove_second_factors(self, request: HttpRequest, queryset: QuerySet[Member]) -> None:
-        """Let in people who lost theirs. Their sessions end."""
+    def remove_second_factors(
+        self, request: HttpRequest, queryset: QuerySet[Member]
+    ) -> HttpResponse | None:
+        """Let in people who lost theirs. Their sessions end. It needs a recent sign-in: an admin
+        could remove their own as well."""
+        if not did_just_sign_in(request):
+            return redirect_to_confirm(request.get_full_path())
         actor = audit_log.Who.of(cast(Member, request.user))
         count = sum(bool(remove_second_factor(member, actor)) for member in queryset)
         text = ngettext(
@@ -145,6 +152,7 @@ class MemberAdmin(TestedSavesMixin, UserAdmin):
             count,
         )
         messages.success(request, text % {"number": count})
+        return None
 
     @admin.action(
         description=_lazy("Create sign-in links for selected members"), permissions=["change"]

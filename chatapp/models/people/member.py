@@ -38,7 +38,8 @@ class Member(AbstractUser):
     theme = models.CharField(
         max_length=10, choices=Theme.choices, blank=True, default="", db_default=""
     )
-    # A provider's address never leads to an account whose address its member typed.
+    # A provider's address never leads to an account whose address its member typed, or got from a
+    # provider that does not link by address.
     is_email_self_given = models.BooleanField(default=False, db_default=False, editable=False)
 
     class Meta:

@@ -15,6 +15,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.debug import sensitive_post_parameters
 
+from chatapp.accounts.ways_in import filter_connected
 from chatapp.people.password_hasher import TooManySignIns
 from chatapp.server.address import get_own_path
 from chatapp.views.access import MemberRequest, for_members
@@ -52,13 +53,16 @@ def confirm(request: MemberRequest) -> HttpResponse:
         else:
             if not form.errors:
                 form.add_error("password", _("The password is wrong. Try again."))
+    connected = set(filter_connected(request.user).values_list("provider", flat=True))
+    choices = list_choices(request, target)
     types = set(Authenticator.objects.filter(user=request.user).values_list("type", flat=True))
     context = {
         "form": form,
         "next": target,
         "has_codes": bool(types - {Authenticator.Type.WEBAUTHN}),
         "has_passkeys": Authenticator.Type.WEBAUTHN in types,
-        "providers": list_choices(request, target),
+        # Another provider would sign somebody else in, or make a new account.
+        "providers": [choice for choice in choices if choice.id in connected],
     }
     return render(request, "account/confirm.html", context, status=status)
 

@@ -4,13 +4,19 @@ from collections.abc import Callable
 from typing import Any
 
 from allauth.account.internal.flows.reauthentication import raise_if_reauthentication_required
+from allauth.mfa.adapter import get_adapter
 from allauth.mfa.base import views as codes
+from allauth.mfa.models import Authenticator
 from allauth.mfa.recovery_codes import views as recovery_codes
 from allauth.mfa.totp import views as app
 from allauth.mfa.webauthn import views as passkeys
 from django.http import HttpResponse, HttpResponseBase
+from django.shortcuts import get_object_or_404
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
+from chatapp.accounts.provider_adapter import ONLY_WAY, render_problem
+from chatapp.accounts.ways_in import has_other_way_in, list_sign_in_passkeys
 from chatapp.views.access import MemberRequest, for_members
 
 PAGE = ("GET", "HEAD")
@@ -30,6 +36,22 @@ def _protect(view: Any, *methods: str) -> View:
     return protected
 
 
+def _remove_passkey(request: MemberRequest, pk: int) -> HttpResponse:
+    """Remove a passkey, unless its owner must have it or could not sign in any more."""
+    keys = Authenticator.objects.filter(user=request.user, type=Authenticator.Type.WEBAUTHN)
+    key = get_object_or_404(keys, pk=pk)
+    if request.method == "POST":
+        if not get_adapter().can_delete_authenticator(key):
+            return render_problem(
+                request, _("You need a second factor. Add another one first."), 409
+            )
+        is_way_in = key in list_sign_in_passkeys(request.user)
+        if is_way_in and not has_other_way_in(request.user, but=key):
+            return render_problem(request, ONLY_WAY, 409)
+    answer: HttpResponse = passkeys.remove_webauthn(request, pk=pk)
+    return answer
+
+
 # Signing in
 enter_code: View = require_http_methods(FORM)(codes.authenticate)
 sign_in_by_passkey: View = require_http_methods(FORM)(passkeys.login_webauthn)
@@ -44,4 +66,4 @@ download_recovery_codes = _protect(recovery_codes.download_recovery_codes, *PAGE
 make_recovery_codes = _protect(recovery_codes.generate_recovery_codes, *FORM)
 add_passkey = _protect(passkeys.add_webauthn, *FORM)
 rename_passkey = _protect(passkeys.edit_webauthn, *FORM)
-remove_passkey = _protect(passkeys.remove_webauthn, *FORM)
+remove_passkey = _protect(_remove_passkey, *FORM)

@@ -12,20 +12,21 @@ from allauth.socialaccount.models import SocialAccount
 from allauth.socialaccount.providers.base.constants import AuthProcess
 from allauth.socialaccount.providers.oauth2.client import OAuth2Error
 from django.core.exceptions import ValidationError
-from django.db import IntegrityError
+from django.db import DataError, IntegrityError
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
-from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
 from chatapp.accounts.openid import CallbackView, make_client
 from chatapp.accounts.provider_adapter import (
     FAILED,
+    ONLY_WAY,
     UNREACHABLE,
     find_provider,
     render_problem,
 )
+from chatapp.accounts.second_factor import check_session
 from chatapp.accounts.ways_in import has_other_way_in
 from chatapp.server.address import get_own_path
 from chatapp.views.access import MemberRequest, for_members
@@ -49,6 +50,9 @@ def start(request: HttpRequest, provider_id: str) -> HttpResponse:
         choice = next(each for each in choices if each.id == provider_id)
         return render(request, "sign_in/provider_start.html", {"choice": choice})
     if connects:
+        if not check_session(request):
+            # Who must set up a second factor gets no other way in before that.
+            return redirect("second-factor")
         raise_if_reauthentication_required(request, app="allauth.socialaccount")
     process = AuthProcess.CONNECT if connects else AuthProcess.LOGIN
     return _answer(request, provider_id, lambda: provider.redirect(request, process, target))
@@ -68,8 +72,7 @@ def disconnect(request: MemberRequest, account_id: int) -> HttpResponse:
     account = get_object_or_404(SocialAccount, pk=account_id, user=request.user)
     raise_if_reauthentication_required(request, app="allauth.socialaccount")
     if not has_other_way_in(request.user, but=account):
-        sentence = _("This is your only way to sign in. Add another one first.")
-        return render_problem(request, sentence, 409)
+        return render_problem(request, ONLY_WAY, 409)
     disconnect_account(request, account)
     return redirect("settings")
 
@@ -91,7 +94,7 @@ def _answer(request: HttpRequest, provider_id: str, act: Any) -> HttpResponse:
     except IntegrityError:
         # The same person came twice in the same moment: the other request made the account.
         return render_problem(request, FAILED, 409)
-    except MALFORMED as error:
+    except (*MALFORMED, DataError) as error:  # PostgreSQL refuses a value that is too long
         logger.warning("Provider %s sent a wrong answer: %s", provider_id, error)
         return render_problem(request, FAILED, 502)
     return answer

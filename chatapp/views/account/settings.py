@@ -1,6 +1,6 @@
 """The settings page of a person: profile, appearance, security, sessions and data."""
 
-import io
+import tempfile
 from typing import Any
 
 from allauth.account.internal.flows.reauthentication import raise_if_reauthentication_required
@@ -9,7 +9,8 @@ from allauth.socialaccount.models import SocialAccount
 from django import forms
 from django.conf import settings as django_settings
 from django.contrib.auth import logout
-from django.http import Http404, HttpResponse
+from django.db import transaction
+from django.http import Http404, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -18,13 +19,14 @@ from django.utils.translation import gettext_lazy
 from chatapp.accounts import personal_data, sessions
 from chatapp.accounts.entries import name_provider
 from chatapp.accounts.second_factor import check_session, count_recovery_codes
+from chatapp.background.jobs import delete_closed_account
 from chatapp.models import Member
 from chatapp.people.factor_policy import needs_second_factor
 from chatapp.people.refused import Refused
 from chatapp.server.address import base_url
 from chatapp.views.access import MemberRequest, for_members
 from chatapp.views.chat.conversations import build_sidebar_context
-from chatapp.views.downloads import build_download
+from chatapp.views.downloads import stream_download
 
 from .provider_choices import list_choices
 
@@ -114,12 +116,18 @@ def second_factor(request: MemberRequest) -> HttpResponse:
 
 
 @for_members("POST")
-def download_data(request: MemberRequest) -> HttpResponse:
+def download_data(request: MemberRequest) -> HttpResponseBase:
     raise_if_reauthentication_required(request, app="chatapp")
-    archive = io.BytesIO()
-    personal_data.write_archive(request.user, archive, base_url())
+    # All files of a person may be more than fits into memory.
+    archive = tempfile.TemporaryFile()  # noqa: SIM115  closed once it is sent
+    try:
+        personal_data.write_archive(request.user, archive, base_url())
+    except BaseException:
+        archive.close()
+        raise
+    archive.seek(0)
     name = f"countersign-{request.user.username}-{timezone.localdate():%Y-%m-%d}.zip"
-    return build_download(archive.getvalue(), "application/zip", name)
+    return stream_download(archive, "application/zip", name)
 
 
 @for_members("GET", "HEAD", "POST")
@@ -131,7 +139,11 @@ def delete_account(request: MemberRequest) -> HttpResponse:
         try:
             if request.POST.get("username") != request.user.username:
                 raise Refused(_("Enter your username exactly as it is shown."))
-            personal_data.close_account(request.user)
+            with transaction.atomic():
+                personal_data.close_account(request.user)
+                # Repeats what follows, should this process stop before its end.
+                delete_closed_account.enqueue(request.user.pk)
+            personal_data.delete_rows(request.user)
         except Refused as refusal:
             problem, status = refusal.sentence, refusal.status
         else:

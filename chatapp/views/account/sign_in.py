@@ -1,6 +1,7 @@
 """Sign-in by password or one-time link, setting a password, and sign-out."""
 
 from typing import Any, cast
+from urllib.parse import urlencode
 
 from allauth.account.internal.flows.login import perform_login, record_authentication
 from allauth.account.models import Login
@@ -13,6 +14,7 @@ from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -21,6 +23,8 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from chatapp.accounts.sessions import list_new_session
+from chatapp.accounts.sign_in_adapter import did_just_sign_in
+from chatapp.accounts.ways_in import can_confirm_without_password
 from chatapp.models import Member, SignInLink
 from chatapp.people.password_hasher import TooManySignIns
 from chatapp.server.address import get_own_path
@@ -149,12 +153,19 @@ def sign_out(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def set_password(request: HttpRequest) -> HttpResponse:
-    """Set the first password, or a new one with the old password."""
+    """Set the first password, or a new one with the old password.
+
+    Who can confirm in another way who they are does so before the first one. Otherwise a device
+    that was left unlocked would be enough for a password, and with it for all that is protected.
+    """
     if not settings.PASSWORD_SIGN_IN:
         raise PermissionDenied(_("Passwords are switched off here."))
     member = cast(Member, request.user)
     is_first = not member.has_usable_password()
-    form = build_password_form(member, request.POST or None)
+    if is_first and can_confirm_without_password(member) and not did_just_sign_in(request):
+        # The form is not kept for later, as others are: it has the password.
+        return redirect_to_confirm(reverse("set-password"))
+    form = build_password_form(request, member, request.POST or None)
     problem, status = "", 422 if form.is_bound else 200
     if request.method == "POST":
         try:
@@ -165,16 +176,39 @@ def set_password(request: HttpRequest) -> HttpResponse:
                 return redirect(settings.LOGIN_REDIRECT_URL)
         except TooManySignIns:
             # Rendering the form with its data would hash the old password.
-            form = build_password_form(member, None)
+            form = build_password_form(request, member, None)
             problem, status = str(BUSY), 503
     context = {"form": form, "is_first": is_first, "problem": problem}
     return render(request, "sign_in/password.html", context, status=status)
 
 
-def build_password_form(member: Member, data: QueryDict | None) -> "SetPasswordForm[Member]":
+def redirect_to_confirm(target: str) -> HttpResponse:
+    """Ask the person who they are, and then go to `target`."""
+    return redirect(f"{reverse('account_reauthenticate')}?{urlencode({'next': target})}")
+
+
+class LimitedPasswordChangeForm(PasswordChangeForm):
+    """Checks the old password by the same limits as at the sign-in."""
+
+    request: HttpRequest
+
+    def clean_old_password(self) -> str:
+        old: str = self.cleaned_data["old_password"]
+        found = authenticate(self.request, username=self.user.get_username(), password=old)
+        if found is None or found.pk != self.user.pk:
+            wrong = self.error_messages["password_incorrect"]
+            raise forms.ValidationError(wrong, code="password_incorrect")
+        return old
+
+
+def build_password_form(
+    request: HttpRequest, member: Member, data: QueryDict | None
+) -> "SetPasswordForm[Member]":
     """Return the form of Django with our texts. It asks for the old password if there is one."""
-    form_class = PasswordChangeForm if member.has_usable_password() else SetPasswordForm
+    form_class = LimitedPasswordChangeForm if member.has_usable_password() else SetPasswordForm
     form = form_class(member, data)
+    if isinstance(form, LimitedPasswordChangeForm):
+        form.request = request
     if "old_password" in form.fields:
         form.fields["old_password"].label = _("Current password")
     form.fields["new_password1"].help_text = _("At least 8 characters, not a common password.")

@@ -1,6 +1,7 @@
 """Sign-in by a provider, against a provider that signs real tokens, and attacks on it."""
 
 import dataclasses
+import time
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -8,6 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from allauth.socialaccount.models import SocialAccount
 from django.contrib.auth.models import Group
+from django.db import connection
 from django.test import Client
 
 from chatapp.accounts.openid import GitHubClient
@@ -302,6 +304,19 @@ def test_a_person_connects_a_provider_to_their_account(
     assert kinds.count(Kind.PROVIDER_ADDED) == 1
 
 
+def test_who_must_set_up_a_factor_connects_no_provider_before(
+    ada: Member, settings: Any, provider: OpenIDProvider
+) -> None:
+    configure(settings, provider)
+    settings.REQUIRE_TWO_FACTOR = "all"
+    mine = Client()
+    mine.post("/sign-in/", {"username": "boss", "password": "boss-password"})
+    link = find_link(mine, "/sign-in/with/company/?connect=1", "Continue")
+    assert "connect=1" in link
+    assert mine.get(link)["Location"] == "/settings/second-factor/"
+    assert not provider.asked
+
+
 def test_connecting_needs_a_recent_sign_in(
     ada: Member, settings: Any, provider: OpenIDProvider
 ) -> None:
@@ -334,6 +349,78 @@ def test_the_last_way_in_is_not_disconnected(
     account = SocialAccount.objects.get()
     assert client.post(f"/settings/providers/{account.pk}/disconnect").status_code == 409
     assert SocialAccount.objects.exists()
+
+
+def test_an_account_of_an_untrusted_provider_waits_for_nobody(
+    db: Any, client: Client, settings: Any, provider: OpenIDProvider
+) -> None:
+    """Somebody takes another person's address at a provider that anybody can join."""
+    configure(settings, provider)
+    anybody = settings.SIGN_IN_PROVIDERS[0]
+    trusted = dataclasses.replace(anybody, id="trusted", name="Trusted", links_by_email=True)
+    settings.SIGN_IN_PROVIDERS = (anybody, trusted)
+    settings.SOCIALACCOUNT_PROVIDERS = build_allauth_settings(settings.SIGN_IN_PROVIDERS)
+    sign_in(Client(), provider)
+    provider.claims["sub"] = "the-real-ada"
+    back = provider.authorize(begin(client, text="Sign in with Trusted"))
+    assert_refused(client, finish(client, back))
+    assert SocialAccount.objects.count() == 1
+
+
+def test_people_of_a_trusted_provider_are_found_by_another_one(
+    db: Any, client: Client, settings: Any, provider: OpenIDProvider
+) -> None:
+    configure(settings, provider, links_by_email=True)
+    other = dataclasses.replace(settings.SIGN_IN_PROVIDERS[0], id="other", name="Other")
+    settings.SIGN_IN_PROVIDERS = (*settings.SIGN_IN_PROVIDERS, other)
+    settings.SOCIALACCOUNT_PROVIDERS = build_allauth_settings(settings.SIGN_IN_PROVIDERS)
+    sign_in(Client(), provider)
+    finish(client, provider.authorize(begin(client, text="Sign in with Other")))
+    assert find_person(client) == str(Member.objects.get().pk)
+
+
+# --- confirming ----------------------------------------------------------------------------------
+def make_stale(client: Client) -> Client:
+    """Return a browser with a session of the same person that is not recent."""
+    stale = Client()
+    stale.force_login(Member.objects.get(pk=find_person(client) or ""))
+    session = stale.session
+    record = {"method": "socialaccount", "at": time.time() - 3_600, "provider": "company"}
+    session["account_authentication_methods"] = [record]
+    session["account_authentication_methods_user"] = find_person(client)
+    session.save()
+    return stale
+
+
+def test_a_first_password_needs_a_recent_sign_in(
+    db: Any, client: Client, settings: Any, provider: OpenIDProvider
+) -> None:
+    configure(settings, provider)
+    sign_in(client, provider)
+    stale = make_stale(client)
+    new = {"new_password1": "of-the-thief-1234", "new_password2": "of-the-thief-1234"}
+    for answer in (stale.get("/password/"), stale.post("/password/", new)):
+        assert answer["Location"] == "/settings/confirm/?next=%2Fpassword%2F"
+    assert not Member.objects.get().has_usable_password()
+    assert "of-the-thief" not in str(dict(stale.session))
+    link = find_link(stale, "/settings/confirm/?next=/password/", "Sign in again with Company")
+    assert (
+        finish(stale, provider.authorize(stale.get(link)["Location"]))["Location"] == "/password/"
+    )
+    assert stale.post("/password/", new).status_code == 302
+    assert Member.objects.get().has_usable_password()
+
+
+def test_only_a_connected_provider_confirms(
+    ada: Member, settings: Any, provider: OpenIDProvider
+) -> None:
+    """Another one would make a new account, or sign somebody else in."""
+    configure(settings, provider)
+    mine = Client()
+    mine.post("/sign-in/", {"username": "boss", "password": "boss-password"})
+    assert "Sign in again with" not in mine.get("/settings/confirm/").content.decode()
+    finish(mine, provider.authorize(begin(mine, "/settings/", "Connect")))
+    assert "Sign in again with Company" in mine.get("/settings/confirm/").content.decode()
 
 
 # --- groups --------------------------------------------------------------------------------------
@@ -515,6 +602,29 @@ def test_a_provider_that_is_down_gets_a_sentence(
     assert_refused(client, finish(client, back), 502)
 
 
+def test_too_long_a_claim_gets_a_sentence(
+    db: Any, client: Client, settings: Any, provider: OpenIDProvider
+) -> None:
+    """SQLite would store it, PostgreSQL refuses it."""
+    configure(settings, provider)
+    provider.claims["sub"] = "x" * 255
+    if connection.vendor == "postgresql":
+        assert_refused(client, sign_in(client, provider), 502)
+
+
+def test_a_signed_in_person_is_not_told_that_they_are_not(
+    ada: Member, settings: Any, provider: OpenIDProvider
+) -> None:
+    configure(settings, provider)
+    mine = Client()
+    mine.post("/sign-in/", {"username": "boss", "password": "boss-password"})
+    provider.error = "access_denied"
+    answer = finish(mine, provider.authorize(begin(mine, "/settings/", "Connect")))
+    assert answer.status_code == 403
+    assert "You are not signed in" not in answer.content.decode()
+    assert "Back to settings" in answer.content.decode()
+
+
 def test_a_provider_that_drips_is_given_up(
     db: Any, client: Client, settings: Any, provider: OpenIDProvider
 ) -> None:
@@ -522,6 +632,7 @@ def test_a_provider_that_drips_is_given_up(
     settings.PROVIDER_SECONDS = 0.5
     provider.byte_seconds = 0.05  # far longer in all, but never silent
     assert_refused(client, client.get(find_link(client)), 502)
+    assert not provider.was_read_to_its_end
 
 
 def test_a_description_of_another_issuer_is_refused(

@@ -173,6 +173,20 @@ def test_confirming_leads_to_no_other_site(secret: str, owner: Member) -> None:
     assert stale.post("/settings/confirm/", form)["Location"] == "/"
 
 
+def test_a_first_password_by_an_old_link_needs_a_code(secret: str, owner: Member) -> None:
+    """The pages that confirm are open to somebody who has no password yet."""
+    owner.set_unusable_password()
+    owner.save()
+    stale = Client()
+    stale.force_login(owner)
+    assert stale.get("/memory/")["Location"] == "/password/"
+    confirm = stale.get("/password/")["Location"]
+    assert stale.get(confirm).status_code == 200
+    form = {"code": make_code(secret, 1), "next": "/password/"}
+    assert stale.post("/settings/confirm/code/", form)["Location"] == "/password/"
+    assert stale.get("/password/").status_code == 200
+
+
 def test_removing_the_app_also_removes_the_recovery_codes(secret: str, client: Client) -> None:
     assert client.post("/settings/app/remove/").status_code == 302
     assert not Authenticator.objects.exists()
@@ -256,6 +270,11 @@ def test_an_admin_removes_a_factor(
     secret: str, owner: Member, admin: Member, admin_client: Client
 ) -> None:
     form = {"action": "remove_second_factors", "_selected_action": [owner.pk]}
+    answer = admin_client.post("/admin/chatapp/member/?is_active__exact=1", form)
+    target = "%2Fadmin%2Fchatapp%2Fmember%2F%3Fis_active__exact%3D1"
+    assert answer["Location"] == f"/settings/confirm/?next={target}"
+    assert Authenticator.objects.exists()
+    admin_client.post("/settings/confirm/", {"password": "admin-password"})
     answer = admin_client.post("/admin/chatapp/member/", form, follow=True)
     assert "Removed the second factor of 1 member" in re.sub(r"\s+", " ", answer.content.decode())
     assert not Authenticator.objects.exists()

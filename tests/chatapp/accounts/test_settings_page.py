@@ -9,22 +9,32 @@ import pytest
 from allauth.mfa.models import Authenticator
 from allauth.usersessions.models import UserSession
 from django.contrib.sessions.models import Session
+from django.core.files.base import ContentFile
+from django.core.files.storage import storages
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
+from django_tasks_db.models import DBTaskResult
 
-from chatapp.accounts.sessions import describe_device
+from chatapp.accounts.personal_data import delete_rows
+from chatapp.accounts.sessions import describe_device, list_devices
 from chatapp.api import access_tokens
+from chatapp.background.jobs import delete_closed_account
 from chatapp.models import (
     AccessToken,
     Attachment,
+    ChatImport,
     Consent,
     Conversation,
     File,
     LogEntry,
     Member,
     Memory,
+    MessageDraft,
     PersonSignal,
+    Project,
+    ProjectMember,
     SavedPrompt,
+    StoredObject,
     Turn,
 )
 from tests.dom_tree import parse
@@ -123,6 +133,9 @@ def test_a_session_is_noted_once_in_a_while(owner: Member) -> None:
     assert later > seen
     client.get("/memory/")
     assert UserSession.objects.get().last_seen_at == later
+    client.cookies["seen"] = "1"  # made up, so that nobody sees the thief of a session
+    client.get("/memory/")
+    assert UserSession.objects.get().last_seen_at > later
 
 
 def test_a_changed_password_ends_other_sessions_and_lists_this_one(owner: Member) -> None:
@@ -132,6 +145,21 @@ def test_a_changed_password_ends_other_sessions_and_lists_this_one(owner: Member
     assert mine.post("/password/", form).status_code == 302
     assert other.get("/memory/").status_code == 302
     assert "This device" in mine.get("/settings/").content.decode()
+
+
+def test_the_old_password_is_not_guessed_without_a_limit(owner: Member, settings: Any) -> None:
+    """In a session that somebody else has."""
+    settings.AXES_ENABLED = True
+    stolen = sign_in()
+    new = "another-long-password"
+    form = {"new_password1": new, "new_password2": new}
+    for number in range(settings.AXES_FAILURE_LIMIT - 1):
+        answer = stolen.post("/password/", {**form, "old_password": f"guess {number}"})
+        assert answer.status_code == 422
+    stolen.post("/password/", {**form, "old_password": "the last guess"})
+    assert stolen.post("/password/", {**form, "old_password": "owner-password"}).status_code == 429
+    owner.refresh_from_db()
+    assert owner.check_password("owner-password")
 
 
 @pytest.mark.parametrize(
@@ -146,6 +174,18 @@ def test_a_changed_password_ends_other_sessions_and_lists_this_one(owner: Member
 )
 def test_devices_have_names(header: str, name: str) -> None:
     assert describe_device(header) == name
+
+
+def test_devices_do_not_grow_the_statements(owner: Member, django_assert_num_queries: Any) -> None:
+    mine = sign_in()
+    ended = UserSession.objects.create(user=owner, ip="127.0.0.1", session_key="gone")
+    key = mine.session.session_key
+    assert [device.is_current for device in list_devices(owner, key)] == [True]
+    assert not UserSession.objects.filter(pk=ended.pk).exists()
+    for _ in range(3):
+        sign_in()
+    with django_assert_num_queries(2):
+        assert len(list_devices(owner, key)) == 4
 
 
 # --- other people's rows -------------------------------------------------------------------------
@@ -183,7 +223,7 @@ def filled(owner: Member) -> Member:
 
 
 def read_archive(answer: Any) -> dict[str, bytes]:
-    with zipfile.ZipFile(io.BytesIO(answer.content)) as archive:
+    with zipfile.ZipFile(io.BytesIO(b"".join(answer))) as archive:
         return {name: archive.read(name) for name in archive.namelist()}
 
 
@@ -249,6 +289,67 @@ def test_the_last_admin_stays(admin: Member) -> None:
     Member.objects.create_superuser("second", password="second-password")
     assert client.post("/settings/delete/", {"username": "admin"}).status_code == 200
     assert not Session.objects.exists()
+
+
+def test_what_is_left_of_a_closed_account_is_deleted_by_a_task(
+    filled: Member, stranger: Member
+) -> None:
+    """A request that was under way stored something after the account was closed."""
+    assert sign_in().post("/settings/delete/", {"username": "owner"}).status_code == 200
+    assert DBTaskResult.objects.filter(task_path__endswith=".delete_closed_account").exists()
+    Memory.objects.create(person=filled, text="Stored late")
+    rows.turn(filled, Turn.State.RUNNING, text="Asked late")
+    delete_closed_account.call(filled.pk)
+    assert not Memory.objects.filter(person=filled).exists()
+    assert not Conversation.filter_owned(filled).exists()
+    assert Turn.objects.get(conversation__messages__parts__text="Asked late").stop_requested
+
+
+def test_an_account_that_an_admin_opened_again_keeps_its_rows(filled: Member) -> None:
+    delete_rows(filled)
+    assert Memory.objects.filter(person=filled).exists()
+    assert Conversation.filter_owned(filled).exists()
+
+
+def test_drafts_imports_and_own_projects_go_with_the_account(
+    filled: Member, stranger: Member
+) -> None:
+    MessageDraft.objects.create(owner=filled, text="My draft")
+    ChatImport.objects.create(person=filled, file_name="chats.json", size=1)
+    alone = Project.objects.create(owner=filled, name="Alone")
+    shared = Project.objects.create(owner=filled, name="Shared")
+    ProjectMember.objects.create(project=shared, person=stranger)
+    theirs = Project.objects.create(owner=stranger, name="Theirs")
+    ProjectMember.objects.create(project=theirs, person=filled)
+    files = read_archive(sign_in().post("/settings/data"))
+    assert json.loads(files["drafts.json"])[0]["text"] == "My draft"
+    assert {each["name"] for each in json.loads(files["projects.json"])} == {"Alone", "Shared"}
+    sign_in().post("/settings/delete/", {"username": "owner"})
+    assert not MessageDraft.objects.filter(owner=filled).exists()
+    assert not ChatImport.objects.filter(person=filled).exists()
+    assert not ProjectMember.objects.filter(person=filled).exists()
+    kept = Project.objects.filter(deleted_at=None).values_list("pk", flat=True)
+    assert set(kept) == {shared.pk, theirs.pk} - {alone.pk}
+
+
+def test_a_closed_account_has_no_rights_left(admin: Member) -> None:
+    Member.objects.create_superuser("second", password="second-password")
+    sign_in("admin").post("/settings/delete/", {"username": "admin"})
+    admin.refresh_from_db()
+    assert not (admin.is_active or admin.is_staff or admin.is_superuser)
+
+
+def test_files_outside_the_database_are_in_the_archive(filled: Member) -> None:
+    stored = StoredObject.objects.create(name="notes", storage="folder")
+    storages["folder"].save("notes", ContentFile(b"my notes in a folder"))
+    File.objects.update(stored=stored, data=b"")
+    files = read_archive(sign_in().post("/settings/data"))
+    assert b"my notes in a folder" in files.values()
+    storages["folder"].delete("notes")
+    files = read_archive(sign_in().post("/settings/data"))
+    (path,) = json.loads(files["missing_files.json"])
+    assert path.endswith("/notes.txt")
+    assert "account.json" in files
 
 
 def test_files_of_an_upload_are_in_the_archive(filled: Member) -> None:
