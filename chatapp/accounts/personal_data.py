@@ -17,6 +17,7 @@ from django.http import Http404
 from django.utils.translation import gettext as _
 
 from chatapp.api import access_tokens
+from chatapp.context.file_storage import FileMissing, StorageUnavailable, read_bytes
 from chatapp.conversations import chat_list
 from chatapp.conversations.exports import open_export
 from chatapp.models import (
@@ -65,10 +66,21 @@ def write_archive(member: Member, target: IO[bytes], address: str) -> None:
             archive.writestr(f"{name}.json", _dump(list(rows.values(*fields))))
         for pk in Conversation.filter_owned(member).values_list("pk", flat=True):
             _write_chat(archive, member, pk, address)
-        for attachment in _list_files(member).iterator(chunk_size=1):
-            name = PurePosixPath(attachment.name.replace("\\", "/")).name or "file"
-            archive.writestr(f"files/{attachment.pk}/{name}", bytes(attachment.file.data))
+        _write_files(archive, member)
     entries.write(LogEntry.Kind.DATA_EXPORTED, member)
+
+
+def _write_files(archive: zipfile.ZipFile, member: Member) -> None:
+    """Write the files. Those that their storage does not have are listed instead."""
+    missing = []
+    for attachment in _list_files(member).iterator(chunk_size=1):
+        name = PurePosixPath(attachment.name.replace("\\", "/")).name or "file"
+        try:
+            archive.writestr(f"files/{attachment.pk}/{name}", read_bytes(attachment.file))
+        except (FileMissing, StorageUnavailable):
+            missing.append({"id": attachment.pk, "name": attachment.name})
+    if missing:
+        archive.writestr("missing_files.json", _dump(missing))
 
 
 def _write_chat(archive: zipfile.ZipFile, member: Member, pk: Any, address: str) -> None:
@@ -84,7 +96,7 @@ def _write_chat(archive: zipfile.ZipFile, member: Member, pk: Any, address: str)
 def _list_files(member: Member) -> QuerySet[Attachment]:
     """Return what the member uploaded. Content read from a service is in the chat."""
     uploaded = Attachment.objects.filter(owner=member, file__isnull=False)
-    return uploaded.select_related("file").order_by("pk")
+    return uploaded.select_related("file__stored").order_by("pk")
 
 
 def _describe_account(member: Member) -> dict[str, Any]:
