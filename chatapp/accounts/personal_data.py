@@ -74,7 +74,8 @@ def _write_files(archive: zipfile.ZipFile, member: Member) -> None:
     """Write the files. Those that their storage does not have are listed instead."""
     missing = []
     for attachment in _list_files(member).iterator(chunk_size=1):
-        name = PurePosixPath(attachment.name.replace("\\", "/")).name or "file"
+        name = PurePosixPath(attachment.name.replace("\\", "/")).name
+        name = "file" if name in {"", ".."} else name
         try:
             archive.writestr(f"files/{attachment.pk}/{name}", read_bytes(attachment.file))
         except (FileMissing, StorageUnavailable):

@@ -217,6 +217,9 @@ def test_the_archive_of_a_person_has_the_bytes_of_stored_files(folder: Path, own
     archive = read_archive(owner)
     assert archive.read(f"files/{first.pk}/{NAME}") == PNG
     assert "missing_files.json" not in archive.namelist()
+    Attachment.objects.update(name="..")
+    assert read_archive(owner).read(f"files/{first.pk}/file") == PNG
+    Attachment.objects.update(name=NAME)
     objects(folder)[0].unlink()
     archive = read_archive(owner)
     assert json.loads(archive.read("missing_files.json")) == [{"id": str(first.pk), "name": NAME}]
