@@ -230,7 +230,7 @@ def test_a_long_name_leaves_room_for_what_can_be_done_with_the_file(visit: Visit
     name = "Pasted text" + "n" * 485 + ".txt"
     tab.get_by_label("Add files").set_input_files({"name": name, "mimeType": "", "buffer": b"A"})
     preview = tab.get_by_role("link", name="Preview Pasted text")
-    place, around = preview.bounding_box(), tab.locator("#composer").bounding_box()
+    place, around = preview.bounding_box(), tab.locator(".composer").bounding_box()
     assert place is not None and around is not None
     assert place["width"] >= 32
     assert place["x"] + place["width"] <= around["x"] + around["width"]
