@@ -60,7 +60,7 @@ class Unreadable(Exception):
 
 
 def read_file(kind: Literal["pdf", "package"], data: bytes, most_characters: int) -> FileText:
-    """Return the text, or raise Unreadable. Waiting for other files and reading are both bounded."""
+    """Return the text, or raise Unreadable. The wait for other files and reading are bounded."""
     limits = (math.ceil(settings.FILE_READ_SECONDS), settings.PDF_MAX_PAGES, most_characters)
     command = [sys.executable, "-I", str(CHILD), kind, *map(str, limits)]
     if not _AT_ONCE.acquire(timeout=WAIT_SECONDS):
