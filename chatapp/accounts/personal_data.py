@@ -103,7 +103,8 @@ def _write_files(archive: zipfile.ZipFile, member: Member) -> None:
     """Write the files one by one. Those whose storage does not give them are listed instead."""
     missing = []
     for attachment in _list_files(member).iterator(chunk_size=1):
-        name = PurePosixPath(attachment.name.replace("\\", "/")).name or "file"
+        name = PurePosixPath(attachment.name.replace("\\", "/")).name
+        name = "file" if name in {"", ".."} else name
         path = f"files/{attachment.pk}/{name}"
         try:
             data = file_storage.read_bytes(attachment.file)

@@ -62,9 +62,10 @@ def read_bytes(file: File) -> bytes:
 
 
 def delete_unused() -> None:
-    """Delete the objects that no file refers to. Those whose storage does not respond are tried
-    again later. Raises StorageUnavailable for them, after the others."""
-    failed = [unused for unused in find_unused()[:AT_ONCE] if not _delete_object(unused)]
+    """Delete the objects that no file refers to. One that its storage does not delete is tried
+    again later, after the others. Raises StorageUnavailable for it, after the other storages."""
+    names = find_unused().order_by("storage").values_list("storage", flat=True).distinct()
+    failed = [each for name in list(names) if (each := _delete_unused_of(name)) is not None]
     if failed:
         raise StorageUnavailable(", ".join(map(str, failed)))
 
@@ -95,15 +96,27 @@ def move_file(file: File) -> None:
 
 def _store_object(data: bytes) -> StoredObject:
     identifier = uuid.uuid4().hex
-    kept = StoredObject.objects.create(
-        name=f"{identifier[:2]}/{identifier}", storage=settings.FILE_STORAGE
-    )
+    # An open transaction could be rolled back, and with it the only trace of the object.
+    with transaction.atomic(durable=True):
+        kept = StoredObject.objects.create(
+            name=f"{identifier[:2]}/{identifier}", storage=settings.FILE_STORAGE
+        )
     try:
         storages[kept.storage].save(kept.name, ContentFile(data))
     except Exception as error:  # each storage has its own errors
         log.exception("A file could not be stored in %s", kept.storage)
         raise StorageUnavailable from error
     return kept
+
+
+def _delete_unused_of(storage: str) -> StoredObject | None:
+    """Delete unused objects of this storage. Return the first that it does not delete: the others
+    would have to wait for a storage that does not respond as well."""
+    for unused in find_unused().filter(storage=storage)[:AT_ONCE]:
+        if not _delete_object(unused):
+            StoredObject.objects.filter(name=unused.name, is_deleted=True).update(created_at=Now())
+            return unused
+    return None
 
 
 def _delete_object(unused: StoredObject) -> bool:

@@ -17,6 +17,8 @@ from django.utils.translation import gettext_lazy
 CHILD = Path(__file__).with_name("reader_child.py")
 # Each may take a gigabyte and a core.
 _AT_ONCE = threading.BoundedSemaphore(2)
+# How long a file waits for others. A request that waits holds a thread.
+WAIT_SECONDS = 120
 
 _PROBLEMS = {
     "archive": gettext_lazy("archives cannot be attached. Unpack it, then attach its files."),
@@ -58,11 +60,15 @@ class Unreadable(Exception):
 
 
 def read_file(kind: Literal["pdf", "package"], data: bytes, most_characters: int) -> FileText:
-    """Return the text, or raise Unreadable. It blocks for at most the seconds of the settings."""
+    """Return the text, or raise Unreadable. The wait for other files and reading are bounded."""
     limits = (math.ceil(settings.FILE_READ_SECONDS), settings.PDF_MAX_PAGES, most_characters)
     command = [sys.executable, "-I", str(CHILD), kind, *map(str, limits)]
-    with _AT_ONCE:
+    if not _AT_ONCE.acquire(timeout=WAIT_SECONDS):
+        raise Unreadable(_("the server is reading other files. Attach it again in a few minutes."))
+    try:
         found = _run_child(command, data)
+    finally:
+        _AT_ONCE.release()
     problem = found.pop("problem", None)
     if problem is None:
         return FileText(**found)

@@ -13,7 +13,7 @@ const tell = (words = announcements().dataset.unreachable) => {
     htmx.trigger("#sidebar-list", "refresh");
   });
 
-  const isForm = (ctx) => ctx?.sourceElement?.matches("html :is(form, button)");
+  const isForm = (ctx) => ctx?.sourceElement?.matches("html :is(form, button, [type=file])");
   addEventListener("htmx:response:error", ({ detail: { ctx } }) => {
     const { status } = ctx.response;
     if (!isForm(ctx)) return;

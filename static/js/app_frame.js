@@ -1,14 +1,12 @@
 // Talks to the sandboxed frame of an app. Its messages are untrusted: shape, size and number are
 // checked here, and the server decides about every tool call.
-const MOST_CHARACTERS = 65536, MOST_MESSAGES = 100, WINDOW = 5e3, MOST_TEXT = 4000, HIGHEST = 800;
+const MOST_CHARACTERS = 65536, MOST_MESSAGES = 100, WINDOW = 5e3, MOST_TEXT = 4e3, HIGHEST = 800;
 const BUSY_TRIES = 60, TRIES = 600, PAUSE = 1e3;
-const METHODS = {}, apps = new Set();
+const METHODS = { __proto__: null }, apps = new Set();
 
 class Wrong extends Error {}
 
-const tell = (app, message) => {
-  app.frame.contentWindow?.postMessage({ jsonrpc: "2.0", ...message }, "*");
-};
+const tell = (app, message) => app.frame.contentWindow?.postMessage({ jsonrpc: "2.0", ...message }, "*");
 
 const note = (app, words) => app.box.querySelector("[data-app-note]").textContent = words;
 
@@ -45,13 +43,13 @@ METHODS["ui/notifications/initialized"] = async (app) => {
 };
 
 METHODS["ui/notifications/size-changed"] = (app, { height }) => {
-  if (Number.isFinite(height)) app.frame.style.height = `${height}px`;
+  app.frame.style.height = `${height}px`;
 };
 
-// The whole link is shown as it will be opened, and only a person opens it.
+// The whole link is shown, and only a person opens it.
 METHODS["ui/open-link"] = (app, { url }) => {
   const link = URL.parse(url);
-  if (!link || !/^https?:$/.test(link.protocol) || link.href.length > 2000) return { isError: true };
+  if (!/^https?:$/.test(link?.protocol) || link.href.length > 2e3) return { isError: true };
   const place = app.box.querySelector("[data-app-link]"), anchor = place.querySelector("a");
   anchor.href = anchor.textContent = link.href;
   place.hidden = false;
@@ -61,7 +59,7 @@ METHODS["ui/open-link"] = (app, { url }) => {
 // Only into an empty box, so that nobody sends it with their own text.
 METHODS["ui/message"] = (app, { content }) => {
   const box = byId("message");
-  const words = Array.isArray(content) ? content.map((block) => (block?.type === "text" ? block.text : "")).join("\n") : "";
+  const words = Array.isArray(content) ? content.map((block) => block?.type === "text" ? block.text : "").join("\n") : "";
   const text = words.replace(/[^\P{C}\n\t]/gu, "").trim();
   if (!box || box.value || !text || text.length > MOST_TEXT) return { isError: true };
   box.value = text;
@@ -79,7 +77,7 @@ METHODS["tools/call"] = async (app, { name, arguments: values }) => {
 
 const repeat = async (app, most, address, options, problem) => {
   let answer;
-  for (let tries = 0; tries < most && app.frame.isConnected; tries++) {
+  while (most-- && app.frame.isConnected) {
     answer = await get(address, options);
     if (answer.at || answer.result) return answer;
     await new Promise((done) => setTimeout(done, PAUSE));
@@ -105,10 +103,14 @@ const isFlood = (app) => {
 const hear = async ({ source, origin, data }) => {
   const app = [...apps].find(({ frame }) => frame.contentWindow === source);
   if (!source || !app || origin !== "null") return;
-  if (isFlood(app)) return stop(app);
+  if (isFlood(app)) {
+    apps.delete(app);
+    app.frame.remove();
+    return note(app, app.box.dataset.stopped);
+  }
   if (!isMessage(data)) return;
   const { id, method, params } = data;
-  const act = Object.hasOwn(METHODS, method) && METHODS[method];
+  const act = METHODS[method];
   let answer;
   try {
     answer = act ? { result: await act(app, params ?? {}) } : { error: { code: -32601, message: "Not supported." } };
@@ -116,12 +118,6 @@ const hear = async ({ source, origin, data }) => {
     answer = { error: { code: -32000, message: error instanceof Wrong ? error.message : app.box.dataset.failed } };
   }
   if (["string", "number"].includes(typeof id)) tell(app, { id, ...answer });
-};
-
-const stop = (app) => {
-  apps.delete(app);
-  app.frame.remove();
-  note(app, app.box.dataset.stopped);
 };
 
 const show = (root) => {

@@ -6,7 +6,7 @@ const add = (files) => {
 };
 
 const undo = async (button) => {
-  const reply = await fetch(button.value);
+  const reply = await fetch(button.value, { redirect: "error" });
   if (!reply.ok) throw reply;
   const words = await reply.text();
   byId("message").focus();
@@ -26,6 +26,9 @@ export default (at, { type, target }, given) => {
   at.onpointermove = at.ondragleave = at.ondrop = (event) => {
     event.preventDefault();
     at.hidden = true;
-    if (event.type === "drop") add(event.dataTransfer.files);
+    if (event.type !== "drop") return;
+    const { items, files } = event.dataTransfer;
+    // No browser can send a folder.
+    [...items].some((each) => each.webkitGetAsEntry()?.isDirectory) ? tell(at.dataset.folder) : add(files);
   };
 };

@@ -1,9 +1,9 @@
 // Moves in the list of the palette.
 const palette = byId("palette"), box = palette.querySelector("input");
 
-// Whether the list is older than the text in the box.
-let isOld = false;
-box.oninput = () => { isOld = true; };
+// Whether the list is older than the text.
+let isOld;
+box.oninput = () => isOld = true;
 addEventListener("htmx:finally:request", ({ target }) => {
   if (target !== box) return;
   isOld = false;

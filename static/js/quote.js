@@ -42,7 +42,7 @@ const follow = () => {
   for (const type of ["pointerup", "pointercancel"]) addEventListener(type, show, { once: true });
 };
 
-// With the ends of lines, without what cannot be selected.
+// Without what cannot be selected.
 const read = (range) => {
   const selection = getSelection();
   selection.removeAllRanges();
@@ -58,7 +58,7 @@ const quote = () => {
   if (!lines[0]) return;
   getSelection().removeAllRanges();
   button.hidden = true;
-  // A box that kept the focus lost its caret to the selection.
+  // A box with the focus lost its caret.
   const at = document.activeElement === box ? box.value.length : box.selectionEnd;
   const gap = "\n\n".slice(box.value.slice(0, at).match(/\n{0,2}$/)[0].length);
   box.focus();

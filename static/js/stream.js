@@ -23,7 +23,7 @@
     box.dispatchEvent(new CustomEvent("changes", { detail: f }));
   };
 
-  // A lost connection never closes by itself.
+  // A lost connection never closes.
   const guard = () => {
     heard = Date.now();
     clearTimeout(watch);

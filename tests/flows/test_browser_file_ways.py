@@ -131,17 +131,109 @@ def test_files_are_dropped_anywhere_in_the_chat(visit: Visit, house: House, tmp_
     expect(target).to_be_hidden()
     drag(tab, "dragEnter", *paths)
     expect(target).to_be_visible()
-    drag(tab, "dragOver", *paths)
-    drag(tab, "dragCancel", *paths)
+    tab.locator("#drop").dispatch_event("dragleave")
     expect(target).to_be_hidden()
-    drag(tab, "dragEnter", *paths)
+    # Also beside the chat, where the browser would leave the page for the file.
+    beside = (60, 500)
+    drag(tab, "dragEnter", *paths, at=beside)
     expect(target).to_be_visible()
-    drag(tab, "dragOver", *paths)
-    drag(tab, "drop", *paths)
+    drag(tab, "dragOver", *paths, at=beside)
+    drag(tab, "dragOver", *paths, at=beside)
+    # Chromium tells the page nothing of a drag that its protocol cancels, but the pointer returns.
+    drag(tab, "dragCancel", *paths, at=beside)
+    tab.mouse.move(700, 300)
+    expect(target).to_be_hidden()
+    drag(tab, "dragEnter", *paths, at=beside)
+    expect(target).to_be_visible()
+    drag(tab, "dragOver", *paths, at=beside)
+    drag(tab, "drop", *paths, at=beside)
     expect(target).to_be_hidden()
     for name in names:
         expect(chip(tab, name)).to_be_checked()
     assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    visit.witness.assert_clean()
+
+
+def test_a_dropped_folder_is_refused_and_the_message_can_still_be_sent(
+    visit: Visit, house: House, tmp_path: Path
+) -> None:
+    tab = visit.tab()
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "notes.txt").write_text("Words")
+    tab.goto("/")
+    asked = house.model.answers("Is it there?", Answer(text="Not here."))
+    box(tab).fill(asked)
+    for kind in ("dragEnter", "dragOver", "drop"):
+        drag(tab, kind, tmp_path / "folder", tmp_path / "notes.txt")
+        if kind == "dragEnter":
+            expect(tab.locator("#drop")).to_be_visible()
+    notice = tab.get_by_role("alert").filter(has_text="Folders cannot be added.")
+    expect(notice).to_be_visible()
+    button(tab, "Send").click()
+    expect(tab.get_by_text("Not here.")).to_be_visible()
+    visit.witness.assert_clean()
+
+
+def test_files_that_are_added_during_an_upload_are_all_added(visit: Visit) -> None:
+    tab = visit.tab()
+    tab.clock.install()
+    tab.goto("/")
+    network = tab.context.new_cdp_session(tab)
+    network.send("Network.enable")
+    slow = {"latency": 0, "downloadThroughput": -1, "uploadThroughput": 200_000}
+    network.send("Network.emulateNetworkConditions", {"offline": False, **slow})
+    files = tab.get_by_label("Add files")
+    files.set_input_files({"name": "first.txt", "mimeType": "", "buffer": b"one " * 150_000})
+    expect(tab.get_by_role("progressbar", name="Adding files")).to_be_visible()
+    expect(tab.get_by_role("status").filter(has_text="Adding…")).to_be_visible()
+    tab.evaluate(PASTE, "second " * 2_000)
+    files.set_input_files({"name": "third.txt", "mimeType": "", "buffer": b"three"})
+    # A slow upload is not given up after a minute, as other requests are.
+    tab.clock.fast_forward(120_000)
+    for name in ("first.txt", "Pasted text.txt", "third.txt"):
+        expect(chip(tab, name)).to_be_checked()
+    expect(tab.get_by_role("progressbar", name="Adding files")).to_be_hidden()
+    visit.witness.assert_clean()
+
+
+def test_files_that_do_not_reach_the_server_are_said_and_stay_chosen(visit: Visit) -> None:
+    tab = visit.tab()
+    tab.goto("/")
+    box(tab).fill("Typed")
+    tab.context.set_offline(True)
+    tab.get_by_label("Add files").set_input_files([WORD])
+    expect(tab.locator("#composer-notice")).to_have_text(
+        "The server cannot be reached. Nothing is lost. Try again in a moment."
+    )
+    expect(box(tab)).to_have_value("Typed")
+    assert tab.evaluate("document.getElementById('files').files.length") == 1
+    tab.context.set_offline(False)
+    visit.witness.excused += ["ERR_INTERNET_DISCONNECTED", "htmx:error"]
+
+
+def test_undo_without_a_session_puts_no_other_page_into_the_message(visit: Visit) -> None:
+    tab = visit.tab()
+    tab.goto("/")
+    tab.evaluate(PASTE, "Line of a log.\n" * 800)
+    expect(chip(tab, "Pasted text.txt")).to_be_checked()
+    tab.context.clear_cookies()
+    button(tab, "Undo and put the text into the message").click()
+    expect(tab.locator("#composer-notice")).to_contain_text("Try again in a moment.")
+    expect(box(tab)).to_have_value("")
+    expect(chip(tab, "Pasted text.txt")).to_be_checked()
+    visit.witness.excused += ["Failed to load resource", "ERR_FAILED"]
+
+
+def test_a_long_name_leaves_room_for_what_can_be_done_with_the_file(visit: Visit) -> None:
+    tab = visit.tab(viewport={"width": 390, "height": 844})
+    tab.goto("/")
+    name = "Pasted text" + "n" * 485 + ".txt"
+    tab.get_by_label("Add files").set_input_files({"name": name, "mimeType": "", "buffer": b"A"})
+    preview = tab.get_by_role("link", name="Preview Pasted text")
+    place, around = preview.bounding_box(), tab.locator(".composer").bounding_box()
+    assert place is not None and around is not None
+    assert place["width"] >= 32
+    assert place["x"] + place["width"] <= around["x"] + around["width"]
     visit.witness.assert_clean()
 
 

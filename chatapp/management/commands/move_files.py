@@ -1,5 +1,6 @@
 """`manage.py move_files`: move people's files to the storage that the settings name."""
 
+import uuid
 from typing import Any
 
 from django.conf import settings
@@ -25,25 +26,28 @@ class Command(OperatorCommand):
     )
 
     def handle(self, *args: object, **options: Any) -> None:
-        moved = missing = 0
-        for pk in list(find_elsewhere().values_list("pk", flat=True)):
-            # It may be gone, or moved with a copy that shares its object.
-            file = find_elsewhere().select_related("stored").filter(pk=pk).first()
-            if file is None:
-                continue
-            try:
-                move_file(file)
-            except FileMissing:
-                missing += 1
-                self._report_missing(file)
-            except (Refused, StorageUnavailable):
-                raise Failure(
-                    "unavailable",
-                    _("A file storage did not respond."),
-                    _("Check its settings, then run this command again."),
-                ) from None
-            else:
-                moved += 1
+        moved = 0
+        missing: set[uuid.UUID] = set()
+        # Copies are made meanwhile, so it looks again until nothing is left.
+        while left := find_elsewhere().exclude(pk__in=missing).values_list("pk", flat=True):
+            for pk in list(left):
+                # It may be gone, or moved with a copy that shares its object.
+                file = find_elsewhere().select_related("stored").filter(pk=pk).first()
+                if file is None:
+                    continue
+                try:
+                    move_file(file)
+                except FileMissing:
+                    missing.add(pk)
+                    self._report_missing(file)
+                except (Refused, StorageUnavailable):
+                    raise Failure(
+                        "unavailable",
+                        _("A file storage did not respond."),
+                        _("Check its settings, then run this command again."),
+                    ) from None
+                else:
+                    moved += 1
         sentence = ngettext(
             "Moved %(count)d file to: %(storage)s", "Moved %(count)d files to: %(storage)s", moved
         )
@@ -52,9 +56,9 @@ class Command(OperatorCommand):
             sentence = ngettext(
                 "%(count)d file is missing from its storage.",
                 "%(count)d files are missing from their storage.",
-                missing,
+                len(missing),
             )
-            raise Failure("not_found", sentence % {"count": missing}, _("Restore a backup."))
+            raise Failure("not_found", sentence % {"count": len(missing)}, _("Restore a backup."))
 
     def _report_missing(self, file: File) -> None:
         sentence = _("Missing: %(name)s (%(object)s)")

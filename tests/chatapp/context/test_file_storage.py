@@ -1,6 +1,8 @@
 """Files in a storage outside the database: a folder here, an S3-compatible server in the flows."""
 
 import io
+import json
+import zipfile
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -8,11 +10,14 @@ from typing import Any
 import pytest
 from django.core.files.storage import storages
 from django.core.management import call_command
+from django.db import transaction
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
+from chatapp.accounts.personal_data import write_archive
 from chatapp.background import jobs
+from chatapp.context import file_storage
 from chatapp.context.attachments import copy_attachment
 from chatapp.context.file_storage import (
     FileMissing,
@@ -158,6 +163,72 @@ def test_files_move_between_the_storages(folder: Path, owner: Member, settings: 
     make_old()
     jobs.delete_unused_objects.call()
     assert objects(folder) == []
+
+
+def test_a_copy_that_is_made_during_the_move_is_moved_as_well(
+    folder: Path, owner: Member, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.FILE_STORAGE = "database"
+    first = kept(owner)
+    settings.FILE_STORAGE = "folder"
+    storage_class = type(storages["folder"])
+    save = storage_class.save
+
+    def copy_and_save(self: Any, *args: Any, **kwargs: Any) -> str:
+        if Attachment.objects.count() == 1:
+            copy_attachment(Attachment.objects.get(pk=first.pk), None)
+        return str(save(self, *args, **kwargs))
+
+    monkeypatch.setattr(storage_class, "save", copy_and_save)
+    said = io.StringIO()
+    call_command("move_files", stdout=said)
+    assert said.getvalue() == "Moved 2 files to: folder\n"
+    assert not File.objects.filter(stored=None).exists()
+
+
+def test_a_storage_that_is_gone_does_not_hold_up_another(
+    folder: Path, owner: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file_storage, "AT_ONCE", 2)
+    for _ in range(4):
+        kept(owner)
+    gone = StoredObject.objects.order_by("created_at").values_list("pk", flat=True)[:3]
+    StoredObject.objects.filter(pk__in=list(gone)).update(storage="s3")
+    File.objects.all().delete()
+    make_old()
+    tried = []
+    for _ in range(3):
+        with pytest.raises(StorageUnavailable) as failure:
+            jobs.delete_unused_objects.call()
+        tried.append(str(failure.value))
+    assert set(StoredObject.objects.values_list("storage", flat=True)) == {"s3"}
+    # One at a time, because each waits for the storage, and each in its turn.
+    assert len(set(tried)) == 3
+
+
+def test_no_object_is_stored_inside_a_transaction(folder: Path, owner: Member) -> None:
+    with pytest.raises(RuntimeError), transaction.atomic():
+        kept(owner)
+    assert objects(folder) == []
+
+
+def test_the_archive_of_a_person_has_the_bytes_of_stored_files(folder: Path, owner: Member) -> None:
+    first = kept(owner)
+    archive = read_archive(owner)
+    assert archive.read(f"files/{first.pk}/{NAME}") == PNG
+    assert "missing_files.json" not in archive.namelist()
+    Attachment.objects.update(name="..")
+    assert read_archive(owner).read(f"files/{first.pk}/file") == PNG
+    Attachment.objects.update(name=NAME)
+    objects(folder)[0].unlink()
+    archive = read_archive(owner)
+    assert json.loads(archive.read("missing_files.json")) == [{"id": str(first.pk), "name": NAME}]
+
+
+def read_archive(person: Member) -> zipfile.ZipFile:
+    target = io.BytesIO()
+    write_archive(person, target, "http://testserver")
+    return zipfile.ZipFile(target)
 
 
 def test_a_file_that_is_missing_stops_no_move(folder: Path, owner: Member, settings: Any) -> None:

@@ -55,6 +55,13 @@ def test_one_that_swells_or_takes_for_ever_is_stopped_in_time(settings: object) 
         read_file("pdf", bomb(70), 10**9)
 
 
+def test_a_file_does_not_wait_for_others_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader, "WAIT_SECONDS", 0)
+    with reader._AT_ONCE, reader._AT_ONCE, pytest.raises(Unreadable, match="reading other files"):
+        read_file("pdf", pdf("Sold: 40"), MOST)
+    assert read_file("pdf", pdf("Sold: 40"), MOST).pages == 1
+
+
 def test_the_process_that_reads_knows_no_secret_of_ours(
     monkeypatch: pytest.MonkeyPatch, tmp_path: object
 ) -> None:
