@@ -76,13 +76,15 @@ def import_chats(chat_import: ChatImport) -> bool:
     run. Two runs at once store each chat once."""
     if chat_import.state != State.IMPORTING:
         return False
-    end = time.monotonic() + RUN_SECONDS
+    end: float | None = None
     selected = chat_import.chats.filter(is_selected=True, conversation=None, problem="")
     left = dict(selected.values_list("number", "pk"))
     try:
-        for chat in read_chats(chat_import):
+        for chat in read_chats(chat_import, left):
             if chat is None or (pk := left.pop(chat.number, None)) is None:
                 continue
+            # The way to the first chat that is left does not count: each run stores several.
+            end = end or time.monotonic() + RUN_SECONDS
             _import_guarded(chat_import, chat, pk)
             if time.monotonic() >= end and left:
                 return True
@@ -118,12 +120,22 @@ def _import_one(chat_import: ChatImport, chat: ReadChat, listed_id: int) -> None
         listed = open_rows.first()
         if listed is None:
             return
-        if listed.twin_id is None and chat.origin in find_twins(person, {chat.origin}):
+        if _is_stored_meanwhile(listed, person):
             ListedChat.objects.filter(pk=listed_id).update(is_selected=False)
             return
         conversation = _store_chat(person, chat)
         ListedChat.objects.filter(pk=listed_id).update(conversation=conversation)
         ChatImport.objects.filter(pk=chat_import.pk).update(progress=F("progress") + 1)
+
+
+def _is_stored_meanwhile(listed: ListedChat, person: Member) -> bool:
+    """Whether another import of the person stored this chat after the page showed it as new. What
+    this import stored is a double in its file, which the person selected."""
+    twin = find_twins(person, {listed.origin}).get(listed.origin)
+    if twin is None or listed.twin_id is not None:
+        return False
+    same = ListedChat.objects.filter(chat_import=listed.chat_import_id, conversation=twin)
+    return not same.exists()
 
 
 @transaction.atomic
