@@ -138,13 +138,17 @@ def _is_stored_meanwhile(listed: ListedChat, person: Member) -> bool:
     return not same.exists()
 
 
-@transaction.atomic
 def finish(chat_import: ChatImport) -> None:
-    """End the import, forget the file, and log the import once."""
+    """End the import, log it once, and forget the file."""
+    _end(chat_import)
+    delete_file(chat_import)
+
+
+@transaction.atomic
+def _end(chat_import: ChatImport) -> None:
     mine = ChatImport.objects.filter(pk=chat_import.pk, state=State.IMPORTING)
     stored = chat_import.chats.filter(conversation__isnull=False).count()
     if mine.update(state=State.DONE, progress=stored, total=stored):
-        delete_file(chat_import)
         # What was not chosen is not needed any more.
         chat_import.chats.filter(conversation=None, is_selected=False).delete()
         _log(chat_import, LogEntry.Kind.CHATS_IMPORTED, stored)

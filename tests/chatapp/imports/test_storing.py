@@ -1,6 +1,7 @@
 """What an import makes: chats without rights, without doubles, each whole or not at all, logged
 once, and taken back."""
 
+import io
 import json
 from datetime import timedelta
 from typing import Any
@@ -8,12 +9,14 @@ from typing import Any
 import pytest
 from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from chatapp.conversations import chat_list, forks, intake
 from chatapp.conversations.search import Search, search_chats
 from chatapp.engine.runtime import EngineRuntime
 from chatapp.imports import import_acts, jobs, storing
+from chatapp.imports.import_acts import ReceivedFile
 from chatapp.imports.reading import read_chats
 from chatapp.models import (
     Approval,
@@ -234,6 +237,45 @@ def test_the_file_is_forgotten_after_the_import_or_a_day(owner: Member) -> None:
     assert not ImportPiece.objects.exists() and not ChatImport.objects.exists()
     run(read(owner, to_json(CHATGPT)))
     assert not ImportPiece.objects.exists()
+
+
+def test_a_file_is_stored_and_forgotten_without_one_long_transaction(owner: Member) -> None:
+    class Watched(io.BytesIO):
+        def read(self, size: int | None = -1) -> bytes:
+            assert not connection.in_atomic_block
+            return super().read(size)
+
+    data = bytes(3_500_000)
+    received = ReceivedFile(name="x.zip", size=len(data), data=Watched(data))
+    begun = import_acts.begin(owner, received)
+    assert begun.pieces.count() == 4
+    with CaptureQueriesContext(connection) as statements:
+        import_acts.discard(begun)
+    deleted = [each["sql"] for each in statements if "DELETE" in each["sql"]]
+    assert len([each for each in deleted if "importpiece" in each]) >= 4
+    assert not ImportPiece.objects.exists() and not ChatImport.objects.exists()
+
+
+def test_a_file_that_cannot_be_received_leaves_no_open_import(owner: Member) -> None:
+    class Broken(io.BytesIO):
+        def read(self, size: int | None = -1) -> bytes:
+            if self.tell():
+                raise OSError("The disk is gone.")
+            return super().read(size)
+
+    received = ReceivedFile(name="x.zip", size=3_000_000, data=Broken(bytes(3_000_000)))
+    with pytest.raises(OSError, match="disk"):
+        import_acts.begin(owner, received)
+    assert not ImportPiece.objects.exists() and not ChatImport.objects.exists()
+
+
+def test_a_file_that_a_killed_server_left_is_forgotten(owner: Member) -> None:
+    done = run(read(owner, to_json(CHATGPT)))
+    ImportPiece.objects.create(chat_import=done, number=0, data=b"x")
+    ChatImport.objects.update(begun_at=timezone.now() - timedelta(days=2))
+    import_acts.delete_old_files()
+    assert not ImportPiece.objects.exists()
+    assert reload(done).state == "done"
 
 
 def test_a_file_in_several_pieces_is_read_as_one(owner: Member, monkeypatch: Any) -> None:
