@@ -183,7 +183,13 @@ class _Text:
                 value, end = self._json.raw_decode(self._held, self._place)
             except json.JSONDecodeError:
                 self._hold_more()
-            except (ValueError, RecursionError):
+            except RecursionError:
+                sentence = _(
+                    "A chat in this file is nested too deeply. "
+                    "If it is from LibreChat, export it without the option “Recursive”."
+                )
+                raise UnreadableFile(sentence) from None
+            except ValueError:
                 raise UnreadableFile(_say_no_json()) from None
             else:
                 self._place = end

@@ -321,7 +321,8 @@ class _PartBuilder:
 
     def _store_file(self, part: Part, file: TextFile) -> None:
         text = make_storable(file.text)
-        data = text.encode()[: settings.FILE_MAX_BYTES]
+        # Cut between characters.
+        data = text.encode()[: settings.FILE_MAX_BYTES].decode(errors="ignore").encode()
         kept = Attachment.objects.create(
             owner=self._conversation.owner,
             part=part,

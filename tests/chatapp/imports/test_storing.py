@@ -278,6 +278,14 @@ def test_a_file_that_a_killed_server_left_is_forgotten(owner: Member) -> None:
     assert reload(done).state == "done"
 
 
+def test_a_long_text_of_a_file_is_cut_between_characters(owner: Member, settings: Any) -> None:
+    settings.FILE_MAX_BYTES = 2
+    source = json.loads(json.dumps(CLAUDE).replace("Forty herons in March", "xü!"))
+    chat = import_chat(owner, to_json(source))
+    kept = Attachment.objects.get(part__message__conversation=chat)
+    assert (bytes(kept.file.data), kept.size, kept.was_cut) == (b"x", 1, True)
+
+
 def test_a_file_in_several_pieces_is_read_as_one(owner: Member, monkeypatch: Any) -> None:
     many = [
         gpt_chat(gpt_node("a", None, "user", "x" * 9_000), id=str(n), conversation_id=str(n))
