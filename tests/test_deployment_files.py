@@ -12,6 +12,8 @@ from django.conf import settings
 from django.core.management import get_commands
 from django.urls import resolve
 
+from chatapp.server.request_bodies import FORM_BYTES
+
 from .test_documents import words_in_tables
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -156,12 +158,23 @@ def test_commands_of_the_files_exist(path: str) -> None:
     assert find_commands((ROOT / path).read_text()) <= {*get_commands()}
 
 
-def test_large_requests_pass_the_proxies() -> None:
+def test_the_proxies_take_large_files_for_the_form_of_imports_only() -> None:
     nginx = (ROOT / "deploy/nginx.conf").read_text()
-    sizes = {
-        int(re.findall(r"^    client_max_body_size (\d+)m;", nginx, re.MULTILINE)[0]),
-        int(re.findall(r"max_size (\d+)MB", (ROOT / "deploy/Caddyfile").read_text())[0]),
-    }
-    annotations = find_kind("Ingress")["metadata"]["annotations"]
-    sizes.add(int(annotations["nginx.ingress.kubernetes.io/proxy-body-size"].removesuffix("m")))
-    assert min(sizes) * 1_000_000 >= settings.REQUEST_MAX_BYTES
+    caddy = (ROOT / "deploy/Caddyfile").read_text()
+    most = [re.findall(r"^    client_max_body_size (\d+)m;", nginx, re.MULTILINE)[0]]
+    most += re.findall(r"@others \{\s+max_size (\d+)MB", caddy)
+    form = re.findall(r"location = /imports/ \{\s+client_max_body_size (\d+)m;", nginx)
+    form += re.findall(r"@imports \{\s+max_size (\d+)MB", caddy)
+    assert re.findall(r"@(?:imports|others) (?:not )?path (\S+)", caddy) == ["/imports/"] * 2
+    for manifest in read_manifests():
+        if manifest["kind"] == "Ingress":
+            notes = manifest["metadata"]["annotations"]
+            size = notes["nginx.ingress.kubernetes.io/proxy-body-size"].removesuffix("m")
+            [rule] = manifest["spec"]["rules"]
+            [path] = rule["http"]["paths"]
+            place = (path["path"], path["pathType"])
+            {("/", "Prefix"): most, ("/imports/", "Exact"): form}[place].append(size)
+    assert resolve("/imports/").url_name == "imports"
+    assert [int(each) * 1_000_000 for each in most] == [settings.REQUEST_MAX_BYTES] * 3
+    assert len(form) == 3
+    assert min(map(int, form)) * 1_000_000 > settings.IMPORT_MAX_BYTES + FORM_BYTES

@@ -19,13 +19,15 @@ from django.utils.translation import gettext as _
 # Of all JSON in a file, unpacked, and of one chat.
 MAX_UNPACKED_BYTES = 500_000_000
 MAX_CHAT_CHARACTERS = 64_000_000
-# The list of contents at the end of an archive, which is read as a whole.
+# Brackets and commas of one chat: its values in memory need a hundred times the bytes of a bracket.
+MAX_CHAT_VALUES = 4_000_000
+# Values of all files, chats or not.
+MAX_VALUES = 200_000
+# What is read at once: the longest is the list of contents at the end of an archive.
 MAX_CONTENTS_BYTES = 16_000_000
 MAX_JSON_FILES = 10_000
 BLOCK_BYTES = 1_000_000
 CHATS = re.compile(r"conversations(-\d+)?\.json", re.IGNORECASE)
-_END_OF_ZIP = b"PK\x05\x06"
-_END_BYTES = 22 + 65_535
 _BLANK = re.compile(r"[\s,]*")
 
 
@@ -51,8 +53,7 @@ def iterate_chats(file: IO[bytes]) -> Iterator[dict[str, Any]]:
 
 
 def _iterate_archive(file: IO[bytes]) -> Iterator[dict[str, Any]]:
-    _check_contents(file)
-    with zipfile.ZipFile(file) as archive:
+    with zipfile.ZipFile(_ShortReads(file)) as archive:
         names = _choose_names(archive.namelist())
         if not names:
             sentence = _("This ZIP file has no chats in JSON. Choose the file that you exported.")
@@ -64,17 +65,32 @@ def _iterate_archive(file: IO[bytes]) -> Iterator[dict[str, Any]]:
                 yield from _iterate_objects(bounded)
 
 
-def _check_contents(file: IO[bytes]) -> None:
-    """Raise UnreadableFile if the list of contents is too long to be read into memory."""
-    size = file.seek(0, io.SEEK_END)
-    file.seek(max(0, size - _END_BYTES))
-    end = file.read()
-    place = end.rfind(_END_OF_ZIP)
-    if place < 0:
-        raise zipfile.BadZipFile
-    (length,) = struct.unpack_from("<L", end, place + 12)
-    if length > MAX_CONTENTS_BYTES:
-        raise UnreadableFile(_("This ZIP file has too many files. Choose only the one with chats."))
+class _ShortReads(io.RawIOBase):
+    """The file of an archive, for a reader that believes the lengths in it. One that reads a huge
+    list of contents at once gets UnreadableFile."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._file.tell()
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        return self._file.seek(offset, whence)
+
+    def read(self, size: int = -1) -> bytes:
+        most = MAX_CONTENTS_BYTES + 1
+        data = self._file.read(most if size < 0 else min(size, most))
+        if len(data) == most:
+            sentence = _("This ZIP file has too many files. Choose only the one with chats.")
+            raise UnreadableFile(sentence)
+        return data
 
 
 def _choose_names(names: list[str]) -> list[str]:
@@ -82,7 +98,7 @@ def _choose_names(names: list[str]) -> list[str]:
     listed = [(name.rpartition("/")[2], name) for name in names if not name.startswith("__MACOSX")]
     chats = [name for last, name in listed if CHATS.fullmatch(last)]
     others = [name for last, name in listed if last.lower().endswith(".json") and last[:1] != "."]
-    return sorted(chats) or others[:MAX_JSON_FILES]
+    return sorted(chats)[:MAX_JSON_FILES] or others[:MAX_JSON_FILES]
 
 
 class _Bounded:
@@ -91,6 +107,7 @@ class _Bounded:
     def __init__(self, file: IO[bytes] | None) -> None:
         self._file = file
         self._read = 0
+        self._values = 0
 
     def continue_with(self, file: IO[bytes]) -> None:
         self._file = file
@@ -102,6 +119,11 @@ class _Bounded:
             raise UnreadableFile(_("This file has more than 500 MB of text. Export fewer chats."))
         return block
 
+    def count_value(self) -> None:
+        self._values += 1
+        if self._values > MAX_VALUES:
+            raise UnreadableFile(_("This file has too many entries. Export fewer chats."))
+
 
 def _iterate_objects(file: _Bounded) -> Iterator[dict[str, Any]]:
     """Yield the objects of a list, or the one object of a file."""
@@ -111,6 +133,7 @@ def _iterate_objects(file: _Bounded) -> Iterator[dict[str, Any]]:
         raise UnreadableFile(_say_no_json())
     count = 0
     while text.has_more(is_list=is_list):
+        file.count_value()
         value = text.read_value()
         count += 1
         if isinstance(value, dict):
@@ -130,6 +153,8 @@ class _Text:
         self._json = json.JSONDecoder()
         self._held = ""
         self._place = 0
+        # What is held was checked up to here.
+        self._checked_to = 0
         self._is_over = False
 
     def begins_list(self) -> bool:
@@ -153,30 +178,51 @@ class _Text:
     def read_value(self) -> Any:
         """Return the value that begins here. What is held doubles until it is whole."""
         while True:
+            self._check_values()
             try:
                 value, end = self._json.raw_decode(self._held, self._place)
             except json.JSONDecodeError:
                 self._hold_more()
-            except (ValueError, RecursionError):
+            except RecursionError:
+                sentence = _(
+                    "A chat in this file is nested too deeply. "
+                    "If it is from LibreChat, export it without the option “Recursive”."
+                )
+                raise UnreadableFile(sentence) from None
+            except ValueError:
                 raise UnreadableFile(_say_no_json()) from None
             else:
                 self._place = end
                 return value
 
+    def _check_values(self) -> None:
+        """Raise UnreadableFile if what is held has too many values to be in memory."""
+        if self._place < self._checked_to:
+            return
+        self._checked_to = len(self._held)
+        count = sum(self._held.count(mark, self._place) for mark in "[{,")
+        if count > MAX_CHAT_VALUES:
+            sentence = _("A chat in this file has too many parts. Export fewer chats.")
+            raise UnreadableFile(sentence)
+
     def _hold_more(self) -> None:
-        self._held, self._place = self._held[self._place :], 0
+        self._hold(self._held[self._place :])
         if self._is_over:
             raise UnreadableFile(_say_cut_off())
         if len(self._held) > MAX_CHAT_CHARACTERS:
             sentence = _("A chat in this file has more than 64 million characters, or is broken.")
             raise UnreadableFile(sentence)
         pieces = [self._held]
-        wanted = max(BLOCK_BYTES, len(self._held))
+        left = MAX_CHAT_CHARACTERS - len(self._held)
+        wanted = max(BLOCK_BYTES, min(len(self._held), left))
         while wanted > 0 and not self._is_over:
             piece = self._read_piece()
             pieces.append(piece)
             wanted -= len(piece)
-        self._held = "".join(pieces)
+        self._hold("".join(pieces))
+
+    def _hold(self, text: str) -> None:
+        self._held, self._place, self._checked_to = text, 0, 0
 
     def _read_piece(self) -> str:
         block = self._file.read()
@@ -193,7 +239,7 @@ class _Text:
             self._place = found.end() if found else self._place
             if self._place < len(self._held) or self._is_over:
                 return
-            self._held, self._place = self._read_piece(), 0
+            self._hold(self._read_piece())
 
 
 def _say_cut_off() -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 # Times before this are mistakes: no such program existed.
 EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)
-# Numbers above this are milliseconds.
+# Numbers above this are milliseconds, or smaller parts of a second.
 MAX_SECONDS = 100_000_000_000
 
 
@@ -36,7 +36,7 @@ def read_id(value: Any) -> str:
 
 
 def read_time(value: Any) -> datetime | None:
-    """Return a time in Unix seconds or milliseconds, or by ISO 8601; None for one that is missing,
+    """Return a time in Unix seconds or parts of them, or by ISO 8601; None for one that is missing,
     unreadable or in the future."""
     time = _parse_time(value)
     return time if time is not None and EARLIEST <= time <= datetime.now(UTC) else None
@@ -48,7 +48,9 @@ def _parse_time(value: Any) -> datetime | None:
             time = datetime.fromisoformat(value)
             return time if time.tzinfo else time.replace(tzinfo=UTC)
         if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
-            seconds = value / 1_000 if value > MAX_SECONDS else value
+            seconds = value
+            for _smaller in ("milliseconds", "microseconds", "nanoseconds"):
+                seconds = seconds / 1_000 if seconds > MAX_SECONDS else seconds
             return datetime.fromtimestamp(seconds, UTC)
     except (ValueError, OverflowError, OSError):
         pass

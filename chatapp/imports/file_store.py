@@ -10,7 +10,8 @@ PIECE_BYTES = 1_000_000
 
 
 def store_file(chat_import: ChatImport, file: IO[bytes]) -> None:
-    """Store the file piece by piece."""
+    """Store the file, each piece in a transaction of its own: SQLite has one writer, which would
+    keep all others waiting for seconds."""
     number = 0
     while data := file.read(PIECE_BYTES):
         ImportPiece.objects.create(chat_import=chat_import, number=number, data=data)
@@ -23,7 +24,9 @@ def open_file(chat_import: ChatImport) -> IO[bytes]:
 
 
 def delete_file(chat_import: ChatImport) -> None:
-    chat_import.pieces.all().delete()
+    """Delete the pieces one by one, for the same reason."""
+    for piece in list(chat_import.pieces.order_by("-number").values_list("pk", flat=True)):
+        ImportPiece.objects.filter(pk=piece).delete()
 
 
 class _StoredFile(io.RawIOBase):

@@ -2,6 +2,7 @@
 it."""
 
 from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import IO
@@ -19,7 +20,7 @@ from chatapp.people.refused import Refused
 from mcpconfig.values.results import make_storable
 
 from . import jobs
-from .file_store import store_file
+from .file_store import delete_file, store_file
 from .storing import finish
 
 State = ChatImport.State
@@ -48,20 +49,29 @@ def begin(person: Member, file: ReceivedFile) -> ChatImport:
         )
         given = {"size": format_size(file.size), "most": format_size(settings.IMPORT_MAX_BYTES)}
         raise Refused(sentence % given)
+    name = _clean_name(file.name)
     try:
         with transaction.atomic():
-            begun = ChatImport.objects.create(
-                person=person,
-                file_name=_clean_name(file.name),
-                size=file.size,
-            )
-            store_file(begun, file.data)
-            jobs.read_file.enqueue(str(begun.pk))
+            begun = ChatImport.objects.create(person=person, file_name=name, size=file.size)
     except IntegrityError:
         raise Refused(
             _("Another import is open. Finish or discard it, then choose this file again."), 409
         ) from None
+    try:
+        store_file(begun, file.data)
+        jobs.read_file.enqueue(str(begun.pk))
+    except IntegrityError:
+        # Discarded in another tab.
+        raise Refused(_("This import was already started or discarded."), 409) from None
+    except BaseException:
+        _forget(begun)
+        raise
     return begun
+
+
+def _forget(chat_import: ChatImport) -> None:
+    delete_file(chat_import)
+    ChatImport.objects.filter(pk=chat_import.pk).delete()
 
 
 def _clean_name(name: str) -> str:
@@ -107,13 +117,19 @@ def discard(chat_import: ChatImport) -> None:
     """Forget a file of which nothing was imported. Raises Refused."""
     unused = (State.READING, State.READY, State.REFUSED)
     rows = ChatImport.objects.filter(pk=chat_import.pk, state__in=unused)
-    if not rows.delete()[0]:
+    if not rows.update(state=State.REFUSED):
         raise Refused(_("This import has started, so it cannot be discarded. Undo it later."), 409)
+    _forget(chat_import)
 
 
 def delete_old_files() -> None:
-    """Forget files that waited for a day. Chats of an import that stopped on its way stay."""
+    """Forget files that waited for a day, and those of a server that was killed before it forgot
+    them. Chats of an import that stopped on its way stay."""
     old = ChatImport.objects.filter(begun_at__lt=Now() - FILE_KEPT)
-    old.filter(state__in=(State.READING, State.READY, State.REFUSED)).delete()
+    for each in old.filter(state__in=(State.READING, State.READY, State.REFUSED)):
+        with suppress(Refused):  # started meanwhile
+            discard(each)
+    for each in old.filter(state__in=(State.DONE, State.UNDONE), pieces__number=0):
+        delete_file(each)
     for each in old.filter(state=State.IMPORTING).select_related("person"):
         finish(each)

@@ -3,7 +3,7 @@
 import hashlib
 import logging
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,11 +71,15 @@ class ReadChat:
         return f"{self.format.key}:{own}"
 
 
-def read_chats(chat_import: ChatImport) -> Iterator[ReadChat | None]:
-    """Yield the chats of the file, and None for an object that is none. Raises UnreadableFile, also
-    after some of them."""
+def read_chats(
+    chat_import: ChatImport, wanted: Container[int] | None = None
+) -> Iterator[ReadChat | None]:
+    """Yield the chats of the file, or only those at the places that are wanted, and None for an
+    object that is none. Raises UnreadableFile, also after some of them."""
     with open_file(chat_import) as file:
         for number, raw in enumerate(iterate_chats(file)):
+            if wanted is not None and number not in wanted:
+                continue
             known = find_format(raw)
             yield _read_chat(number, known, raw) if known else None
 

@@ -76,13 +76,15 @@ def import_chats(chat_import: ChatImport) -> bool:
     run. Two runs at once store each chat once."""
     if chat_import.state != State.IMPORTING:
         return False
-    end = time.monotonic() + RUN_SECONDS
+    end: float | None = None
     selected = chat_import.chats.filter(is_selected=True, conversation=None, problem="")
     left = dict(selected.values_list("number", "pk"))
     try:
-        for chat in read_chats(chat_import):
+        for chat in read_chats(chat_import, left):
             if chat is None or (pk := left.pop(chat.number, None)) is None:
                 continue
+            # The way to the first chat that is left does not count: each run stores several.
+            end = end or time.monotonic() + RUN_SECONDS
             _import_guarded(chat_import, chat, pk)
             if time.monotonic() >= end and left:
                 return True
@@ -118,7 +120,7 @@ def _import_one(chat_import: ChatImport, chat: ReadChat, listed_id: int) -> None
         listed = open_rows.first()
         if listed is None:
             return
-        if listed.twin_id is None and chat.origin in find_twins(person, {chat.origin}):
+        if _is_stored_meanwhile(listed, person):
             ListedChat.objects.filter(pk=listed_id).update(is_selected=False)
             return
         conversation = _store_chat(person, chat)
@@ -126,13 +128,27 @@ def _import_one(chat_import: ChatImport, chat: ReadChat, listed_id: int) -> None
         ChatImport.objects.filter(pk=chat_import.pk).update(progress=F("progress") + 1)
 
 
-@transaction.atomic
+def _is_stored_meanwhile(listed: ListedChat, person: Member) -> bool:
+    """Whether another import of the person stored this chat after the page showed it as new. What
+    this import stored is a double in its file, which the person selected."""
+    twin = find_twins(person, {listed.origin}).get(listed.origin)
+    if twin is None or listed.twin_id is not None:
+        return False
+    same = ListedChat.objects.filter(chat_import=listed.chat_import_id, conversation=twin)
+    return not same.exists()
+
+
 def finish(chat_import: ChatImport) -> None:
-    """End the import, forget the file, and log the import once."""
+    """End the import, log it once, and forget the file."""
+    _end(chat_import)
+    delete_file(chat_import)
+
+
+@transaction.atomic
+def _end(chat_import: ChatImport) -> None:
     mine = ChatImport.objects.filter(pk=chat_import.pk, state=State.IMPORTING)
     stored = chat_import.chats.filter(conversation__isnull=False).count()
     if mine.update(state=State.DONE, progress=stored, total=stored):
-        delete_file(chat_import)
         # What was not chosen is not needed any more.
         chat_import.chats.filter(conversation=None, is_selected=False).delete()
         _log(chat_import, LogEntry.Kind.CHATS_IMPORTED, stored)
@@ -305,7 +321,8 @@ class _PartBuilder:
 
     def _store_file(self, part: Part, file: TextFile) -> None:
         text = make_storable(file.text)
-        data = text.encode()[: settings.FILE_MAX_BYTES]
+        # Cut between characters.
+        data = text.encode()[: settings.FILE_MAX_BYTES].decode(errors="ignore").encode()
         kept = Attachment.objects.create(
             owner=self._conversation.owner,
             part=part,

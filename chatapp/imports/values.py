@@ -1,5 +1,5 @@
 """What a file says of a chat, as plain values. Texts are as they are in the file, until
-`storable_texts` prepares them for the database."""
+they are stored."""
 
 from collections import Counter
 from dataclasses import dataclass, field

@@ -61,7 +61,7 @@ class Migration(migrations.Migration):
                 ('problem', models.CharField(blank=True, max_length=200)),
                 ('is_selected', models.BooleanField(default=False)),
                 ('chat_import', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='chats', to='chatapp.chatimport')),
-                ('conversation', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='chatapp.conversation')),
+                ('conversation', models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='chatapp.conversation')),
                 ('twin', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='chatapp.conversation')),
             ],
             options={

@@ -161,7 +161,7 @@ def _read_content_length(scope: Scope) -> int | None:
 def _find_limit(scope: Scope) -> int:
     """Return the largest body of this request: one form takes whole files of chats."""
     path = str(scope.get("path", "")).removeprefix(scope.get("root_path", ""))
-    if path == IMPORT_PATH:
+    if path == IMPORT_PATH and scope.get("method") == "POST":
         return max(settings.REQUEST_MAX_BYTES, settings.IMPORT_MAX_BYTES + FORM_BYTES)
     return int(settings.REQUEST_MAX_BYTES)
 

@@ -4,6 +4,7 @@
 from collections import Counter
 from typing import Any
 
+from chatapp.imports.citations import resolve_marks
 from chatapp.imports.fields import (
     read_arguments,
     read_id,
@@ -60,10 +61,14 @@ def _read_node(key: str, node: dict[str, Any], losses: Counter[Loss]) -> Node:
     role = read_object(message.get("author")).get("role")
     hidden = Node(id=key, parent=parent, side=None)
     about = read_object(message.get("metadata"))
+    content = read_object(message.get("content"))
+    if content.get("content_type") == "user_editable_context":
+        given = (content.get("user_profile"), content.get("user_instructions"))
+        losses[Loss.INSTRUCTIONS] += any(map(read_text, given))
+        return hidden
     if not message or about.get("is_visually_hidden_from_conversation"):
         return hidden
-    kind = read_object(message.get("content")).get("content_type")
-    if role == "system" or kind == "user_editable_context":
+    if role == "system":
         losses[Loss.INSTRUCTIONS] += bool(_read_parts(message, Counter()))
         return hidden
     if role not in ("user", "assistant", "tool"):
@@ -72,6 +77,8 @@ def _read_node(key: str, node: dict[str, Any], losses: Counter[Loss]) -> Node:
     pieces = _read_message(message, str(role), losses)
     if role == "user":
         pieces += _read_attachments(about, losses)
+    if role == "assistant":
+        pieces = [_resolve_marks(each, about) for each in pieces]
     return Node(
         id=key,
         parent=parent,
@@ -103,6 +110,10 @@ def _read_message(message: dict[str, Any], role: str, losses: Counter[Loss]) -> 
         fenced = f"```{'' if language == 'unknown' else language}\n{code}\n```"
         return [Text(text=fenced)] if code else []
     return _read_parts(message, losses)
+
+
+def _resolve_marks(piece: Piece, about: dict[str, Any]) -> Piece:
+    return Text(text=resolve_marks(piece.text, about)) if isinstance(piece, Text) else piece
 
 
 def _write_thought(thought: dict[str, Any]) -> str:

@@ -4,6 +4,7 @@ Newer exports name the message before each one."""
 from collections import Counter
 from typing import Any
 
+from chatapp.imports.citations import Source, write_sources
 from chatapp.imports.fields import (
     read_arguments,
     read_id,
@@ -70,6 +71,8 @@ def _read_pieces(message: dict[str, Any], losses: Counter[Loss]) -> list[Piece]:
     # Older exports have the whole text beside an empty list.
     if not pieces and (text := read_text(message.get("text"))):
         pieces.append(Text(text=text))
+    if sources := write_sources(each for block in content for each in _read_citations(block)):
+        pieces.append(Text(text=sources))
     with_text = set()
     for each in read_objects(message.get("attachments")):
         name = read_text(each.get("file_name"))
@@ -86,6 +89,16 @@ def _read_pieces(message: dict[str, Any], losses: Counter[Loss]) -> list[Piece]:
             losses[Loss.PICTURES if is_picture else Loss.FILES] += 1
             pieces.append(Missing(what="picture" if is_picture else "file", name=name))
     return pieces
+
+
+def _read_citations(block: dict[str, Any]) -> list[Source]:
+    """Return the pages that a text cites."""
+    found = []
+    for each in read_objects(block.get("citations")):
+        about = read_object(each.get("details"))
+        title = read_text(each.get("title")) or read_text(about.get("title"))
+        found.append((title, read_text(each.get("url")) or read_text(about.get("url"))))
+    return [each for each in found if each[1]]
 
 
 def _is_picture(name: str) -> bool:
@@ -138,5 +151,7 @@ def _read_result(content: Any, losses: Counter[Loss]) -> str:
             losses[Loss.PICTURES] += 1
             texts.append("[image]")
         else:
-            texts.append(read_text(each.get("text")) or write_json(read_object(each)))
+            link = write_sources([(read_text(each.get("title")), read_text(each.get("url")))])
+            text = read_text(each.get("text"))
+            texts.append("\n\n".join(filter(None, [link, text])) if text else write_json(each))
     return "\n\n".join(texts)

@@ -3,6 +3,7 @@
 from collections import Counter
 from typing import Any
 
+from chatapp.imports.citations import write_sources
 from chatapp.imports.fields import (
     read_arguments,
     read_id,
@@ -85,19 +86,16 @@ def _read_part(part: dict[str, Any], losses: Counter[Loss]) -> list[Piece]:
             losses[Loss.CALLS] += 1
             return [_read_call(part)]
         case "sources":
-            links = [_write_link(each) for each in read_objects(part.get("sources"))]
-            found = "\n".join(filter(None, links))
+            sources = read_objects(part.get("sources"))
+            found = write_sources(
+                (read_text(each.get("title")), read_text(each.get("url"))) for each in sources
+            )
             return [Text(text=found)] if found else []
         case "notice":
             # A summary is about messages that are in the file.
             return []
     losses[Loss.UNKNOWN] += 1
     return []
-
-
-def _write_link(source: dict[str, Any]) -> str:
-    url = read_text(source.get("url"))
-    return f"- <{url}>" if url else ""
 
 
 def _read_call(part: dict[str, Any]) -> Call:

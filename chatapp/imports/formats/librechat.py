@@ -4,6 +4,7 @@ before it, or a tree of `children`."""
 from collections import Counter
 from typing import Any
 
+from chatapp.imports.citations import Source, remove_marks, write_sources
 from chatapp.imports.fields import (
     read_arguments,
     read_id,
@@ -89,13 +90,30 @@ def _read_pieces(message: dict[str, Any], losses: Counter[Loss]) -> list[Piece]:
     ]
     if not pieces and (text := read_text(message.get("text"))):
         pieces.append(Text(text=text))
-    files = [*read_objects(message.get("files")), *read_objects(message.get("attachments"))]
-    for each in files:
+    attached = read_objects(message.get("attachments"))
+    if not message.get("isCreatedByUser"):
+        pieces = [_remove_marks(each) for each in pieces]
+    if sources := write_sources(each for one in attached for each in _read_search(one)):
+        pieces.append(Text(text=sources))
+    # What a search found is attached as well, without a name.
+    files = [*read_objects(message.get("files")), *attached]
+    for each in (each for each in files if each.get("filename") or each.get("file_id")):
         is_picture = read_text(each.get("type")).startswith("image/")
         losses[Loss.PICTURES if is_picture else Loss.FILES] += 1
         name = read_text(each.get("filename"))
         pieces.append(Missing(what="picture" if is_picture else "file", name=name))
     return pieces
+
+
+def _remove_marks(piece: Piece) -> Piece:
+    return Text(text=remove_marks(piece.text)) if isinstance(piece, Text) else piece
+
+
+def _read_search(attached: dict[str, Any]) -> list[Source]:
+    """Return the pages that a web search found."""
+    found = read_object(attached.get("web_search"))
+    pages = [*read_objects(found.get("organic")), *read_objects(found.get("topStories"))]
+    return [(read_text(each.get("title")), read_text(each.get("link"))) for each in pages]
 
 
 def _read_part(part: dict[str, Any], losses: Counter[Loss]) -> list[Piece]:

@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from typing import Any
 
+from chatapp.imports.citations import Source, write_sources
 from chatapp.imports.fields import (
     read_arguments,
     read_id,
@@ -14,6 +15,7 @@ from chatapp.imports.fields import (
     read_objects,
     read_text,
     read_time,
+    write_json,
 )
 from chatapp.imports.values import (
     Call,
@@ -22,8 +24,10 @@ from chatapp.imports.values import (
     Node,
     Piece,
     Reasoning,
+    Result,
     SourceChat,
     Text,
+    TextFile,
 )
 
 NAME = "Open WebUI"
@@ -35,12 +39,14 @@ _END = "</details>"
 
 def is_chat(raw: dict[str, Any]) -> bool:
     chat = read_object(raw.get("chat"))
-    return isinstance(chat.get("history"), dict) or isinstance(chat.get("messages"), list)
+    has_messages = isinstance(chat.get("history"), dict) or isinstance(chat.get("messages"), list)
+    # Its import takes such chats as well.
+    return has_messages or isinstance(read_object(raw.get("history")).get("messages"), dict)
 
 
 def read_chat(raw: dict[str, Any]) -> SourceChat:
     losses: Counter[Loss] = Counter()
-    chat = read_object(raw.get("chat"))
+    chat = read_object(raw.get("chat")) or raw
     history = read_object(chat.get("history"))
     messages = read_object(history.get("messages"))
     # Chats of older versions have a list only.
@@ -82,20 +88,87 @@ def _read_node(key: str, message: dict[str, Any], before: str, losses: Counter[L
 
 
 def _read_pieces(message: dict[str, Any], role: str, losses: Counter[Loss]) -> list[Piece]:
-    text = read_text(message.get("content"))
-    pieces: list[Piece]
+    text = _read_content(message.get("content"), losses)
+    pieces: list[Piece] = []
     if role == "assistant":
-        pieces = split_content(text, losses)
-    else:
-        pieces = [Text(text=text)] if text.strip() else []
+        pieces = _read_answer(message, text, losses)
+    elif text.strip():
+        pieces.append(Text(text=text))
+    found = read_objects(message.get("sources") or message.get("citations"))
+    if sources := write_sources(each for one in found for each in _read_sources(one)):
+        pieces.append(Text(text=sources))
     if problem := read_text(read_object(message.get("error")).get("content")):
         pieces.append(Text(text=problem))
     for each in read_objects(message.get("files")):
+        name = read_text(each.get("name"))
+        inner = read_object(each.get("file"))
+        if text := read_text(read_object(inner.get("data")).get("content")):
+            pieces.append(TextFile(name=name or read_text(inner.get("filename")), text=text))
+            continue
         is_picture = each.get("type") == "image"
         losses[Loss.PICTURES if is_picture else Loss.FILES] += 1
-        name = read_text(each.get("name"))
         pieces.append(Missing(what="picture" if is_picture else "file", name=name))
     return pieces
+
+
+def _read_answer(message: dict[str, Any], text: str, losses: Counter[Loss]) -> list[Piece]:
+    """Return the pieces of the newer `output`, unless its person has edited the text since."""
+    lost: Counter[Loss] = Counter()
+    output = read_objects(message.get("output"))
+    pieces = [piece for item in output for piece in _read_output(item, lost)]
+    texts = [each.text.strip() for each in pieces if isinstance(each, Text)]
+    if pieces and (not text or all(each in text for each in texts)):
+        losses.update(lost)
+        return pieces
+    return split_content(text, losses)
+
+
+def _read_content(content: Any, losses: Counter[Loss]) -> str:
+    """Return the text of a message. In some files it is a list of parts."""
+    texts = []
+    for each in read_objects(content):
+        is_picture = each.get("type") == "image_url"
+        losses[Loss.PICTURES] += is_picture
+        texts.append("[Picture, not imported]" if is_picture else read_text(each.get("text")))
+    return read_text(content) or "\n\n".join(filter(None, texts))
+
+
+def _read_sources(found: dict[str, Any]) -> list[Source]:
+    """Return what an answer is based on: a page or a file."""
+    about = read_object(found.get("source"))
+    name = read_text(about.get("name"))
+    pages = [read_text(each.get("source")) for each in read_objects(found.get("metadata"))]
+    address = read_text(about.get("url")) or next(filter(None, pages), "")
+    return [("" if name == address else name, address)]
+
+
+def _read_output(item: dict[str, Any], losses: Counter[Loss]) -> list[Piece]:
+    """Return an item of the newer list beside the text, which has it without HTML."""
+    match item.get("type"):
+        case "message":
+            text = _read_content(item.get("content"), losses)
+            return [Text(text=text)] if text.strip() else []
+        case "reasoning":
+            text = _read_content(item.get("content") or item.get("summary"), losses)
+            return [Reasoning(text=text)] if text.strip() else []
+        case "function_call":
+            losses[Loss.CALLS] += 1
+            name, key = read_text(item.get("name")), read_text(item.get("call_id"))
+            arguments = read_arguments(item.get("arguments"))
+            return [Call(tool=name or "tool", arguments=arguments, key=key)]
+        case "function_call_output":
+            text = _read_content(item.get("output"), losses)
+            is_error = item.get("status") == "failed"
+            key = read_text(item.get("call_id"))
+            return [Result(tool="tool", text=text, is_error=is_error, key=key)]
+        case "open_webui:code_interpreter":
+            losses[Loss.CALLS] += 1
+            output = item.get("output")
+            result = read_text(output) or (write_json(output) if output else None)
+            code = read_arguments({"code": read_text(item.get("code"))})
+            return [Call(tool="code_interpreter", arguments=code, result=result)]
+    losses[Loss.UNKNOWN] += 1
+    return []
 
 
 def split_content(content: str, losses: Counter[Loss]) -> list[Piece]:

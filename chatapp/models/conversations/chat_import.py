@@ -111,8 +111,9 @@ class ListedChat(models.Model):
     problem = models.CharField(max_length=200, blank=True)
     is_selected = models.BooleanField(default=False)
     twin = models.ForeignKey(Conversation, on_delete=models.SET_NULL, null=True, related_name="+")
+    # Its title goes with the chat.
     conversation = models.ForeignKey(
-        Conversation, on_delete=models.SET_NULL, null=True, related_name="+"
+        Conversation, on_delete=models.CASCADE, null=True, related_name="+"
     )
 
     class Meta:

@@ -1,6 +1,7 @@
 """Broken, huge and hostile files: a sentence that says what to do, and nothing half imported."""
 
 import json
+import struct
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -26,7 +27,8 @@ for _signature, _offset in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
         (b"   \n", "This file is empty."),
         (b"hello", "not valid JSON"),
         (b'{"a": ', "cut off or damaged"),
-        (b"[" * 300_000, "not valid JSON"),
+        (b"[" * 300_000, "nested too deeply"),
+        (b'{"messagesTree": [' + b'{"children": [' * 600 + b"]}" * 601, "the option “Recursive”"),
         (b'[{"mapping": {}, "n": ' + b"9" * 5_000 + b"}]", "not valid JSON"),
         ('[{"title": "Käfer"}]'.encode("utf-16"), "not UTF-8 text"),
         ('[{"title": "Käfer"}]'.encode("latin-1"), "not UTF-8 text"),
@@ -77,6 +79,35 @@ def test_an_archive_with_a_huge_list_of_contents_is_refused(
     monkeypatch.setattr(archive, "MAX_CONTENTS_BYTES", 1_000)
     refused = read(owner, to_zip({f"{number}.json": b"" for number in range(100)}))
     assert "too many files" in refused.problem
+
+
+def test_a_list_of_contents_that_hides_its_length_is_refused(
+    owner: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A record of ZIP64 has the length that counts, and the end of the archive another one."""
+    monkeypatch.setattr(archive, "MAX_CONTENTS_BYTES", 70_000)
+    packed = to_zip({f"{number}.json": b"" for number in range(2_000)})
+    end = packed.rindex(b"PK\x05\x06")
+    length, offset = struct.unpack_from("<LL", packed, end + 12)
+    assert length > 70_000
+    record = struct.pack("<LQHHLLQQQQ", 0x06064B50, 44, 45, 45, 0, 0, 2_000, 2_000, length, offset)
+    locator = struct.pack("<LLQL", 0x07064B50, 0, end, 1)
+    small = bytearray(packed[end:])
+    struct.pack_into("<L", small, 12, 46)
+    refused = read(owner, packed[:end] + record + locator + bytes(small))
+    assert "too many files" in refused.problem
+
+
+def test_a_chat_of_millions_of_tiny_values_is_not_built(owner: Member) -> None:
+    bomb = b'[{"mapping": {"a": [' + b"[]," * 2_100_000 + b"1]}}]"
+    assert "too many parts" in read(owner, bomb).problem
+
+
+def test_a_file_of_very_many_tiny_values_ends_at_the_limit(
+    owner: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archive, "MAX_VALUES", 1_000)
+    assert "too many entries" in read(owner, b"[" + b"1," * 1_001 + b"1]").problem
 
 
 def test_a_chat_with_too_many_messages_is_listed_but_not_imported(

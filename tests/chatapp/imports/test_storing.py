@@ -1,24 +1,31 @@
 """What an import makes: chats without rights, without doubles, each whole or not at all, logged
 once, and taken back."""
 
+import io
 import json
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from chatapp.conversations import forks, intake
+from chatapp.conversations import chat_list, forks, intake
 from chatapp.conversations.search import Search, search_chats
 from chatapp.engine.runtime import EngineRuntime
 from chatapp.imports import import_acts, jobs, storing
+from chatapp.imports.import_acts import ReceivedFile
+from chatapp.imports.reading import read_chats
 from chatapp.models import (
     Approval,
+    Attachment,
     ChatImport,
     Consent,
     Conversation,
     ImportPiece,
+    ListedChat,
     LogEntry,
     Member,
     ToolCall,
@@ -173,6 +180,8 @@ def test_what_others_imported_is_not_known(owner: Member, stranger: Member) -> N
 def test_a_chat_twice_in_one_file_is_selected_once(owner: Member) -> None:
     ready = read(owner, to_json(CHATGPT, CHATGPT))
     assert [each.is_selected for each in ready.chats.all()] == [True, False]
+    ready.chats.update(is_selected=True)
+    assert run(ready).progress == Conversation.objects.count() == 2
 
 
 def test_a_task_that_runs_again_stores_nothing_twice(owner: Member) -> None:
@@ -193,6 +202,11 @@ def test_a_long_import_goes_on_in_another_run(
     assert (begun.state, begun.progress, Conversation.objects.count()) == ("importing", 1, 1)
     jobs.import_selected.func(str(ready.pk))
     assert (reload(ready).state, Conversation.objects.count()) == ("done", 2)
+
+
+def test_chats_that_are_not_wanted_are_not_read_again(owner: Member) -> None:
+    ready = read(owner, to_json(CHATGPT, CLAUDE, CHATGPT))
+    assert [each and each.number for each in read_chats(ready, {1})] == [1]
 
 
 # --- the log, undo and the file ------------------------------------------------------------------
@@ -225,6 +239,53 @@ def test_the_file_is_forgotten_after_the_import_or_a_day(owner: Member) -> None:
     assert not ImportPiece.objects.exists()
 
 
+def test_a_file_is_stored_and_forgotten_without_one_long_transaction(owner: Member) -> None:
+    class Watched(io.BytesIO):
+        def read(self, size: int | None = -1) -> bytes:
+            assert not connection.in_atomic_block
+            return super().read(size)
+
+    data = bytes(3_500_000)
+    received = ReceivedFile(name="x.zip", size=len(data), data=Watched(data))
+    begun = import_acts.begin(owner, received)
+    assert begun.pieces.count() == 4
+    with CaptureQueriesContext(connection) as statements:
+        import_acts.discard(begun)
+    deleted = [each["sql"] for each in statements if "DELETE" in each["sql"]]
+    assert len([each for each in deleted if "importpiece" in each]) >= 4
+    assert not ImportPiece.objects.exists() and not ChatImport.objects.exists()
+
+
+def test_a_file_that_cannot_be_received_leaves_no_open_import(owner: Member) -> None:
+    class Broken(io.BytesIO):
+        def read(self, size: int | None = -1) -> bytes:
+            if self.tell():
+                raise OSError("The disk is gone.")
+            return super().read(size)
+
+    received = ReceivedFile(name="x.zip", size=3_000_000, data=Broken(bytes(3_000_000)))
+    with pytest.raises(OSError, match="disk"):
+        import_acts.begin(owner, received)
+    assert not ImportPiece.objects.exists() and not ChatImport.objects.exists()
+
+
+def test_a_file_that_a_killed_server_left_is_forgotten(owner: Member) -> None:
+    done = run(read(owner, to_json(CHATGPT)))
+    ImportPiece.objects.create(chat_import=done, number=0, data=b"x")
+    ChatImport.objects.update(begun_at=timezone.now() - timedelta(days=2))
+    import_acts.delete_old_files()
+    assert not ImportPiece.objects.exists()
+    assert reload(done).state == "done"
+
+
+def test_a_long_text_of_a_file_is_cut_between_characters(owner: Member, settings: Any) -> None:
+    settings.FILE_MAX_BYTES = 2
+    source = json.loads(json.dumps(CLAUDE).replace("Forty herons in March", "xü!"))
+    chat = import_chat(owner, to_json(source))
+    kept = Attachment.objects.get(part__message__conversation=chat)
+    assert (bytes(kept.file.data), kept.size, kept.was_cut) == (b"x", 1, True)
+
+
 def test_a_file_in_several_pieces_is_read_as_one(owner: Member, monkeypatch: Any) -> None:
     many = [
         gpt_chat(gpt_node("a", None, "user", "x" * 9_000), id=str(n), conversation_id=str(n))
@@ -237,13 +298,46 @@ def test_a_file_in_several_pieces_is_read_as_one(owner: Member, monkeypatch: Any
 
 
 def test_a_chat_that_cannot_be_stored_keeps_no_other_out(
-    owner: Member, owner_client: Client, monkeypatch: pytest.MonkeyPatch
+    owner: Member, stranger: Member, owner_client: Client
 ) -> None:
     ready = read(owner, to_json(CHATGPT, CLAUDE))
-    # Stands for a fault that nobody foresaw. Only the chat of Claude has a file.
-    monkeypatch.setattr(storing, "TEXT", None)
-    done = run(ready)
+    # The database refuses a second file with this name. Only the chat of Claude has one.
+    Attachment.objects.create(
+        owner=stranger, name="herons.txt", mime_type="text/plain", size=1, contents=[]
+    )
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE UNIQUE INDEX one_file_of_a_name ON chatapp_attachment (name)")
+    try:
+        done = run(ready)
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("DROP INDEX one_file_of_a_name")
     assert [each.title for each in Conversation.objects.all()] == ["Ponds"]
     assert (done.state, done.progress) == ("done", 1)
     page = owner_client.get(f"/imports/{done.pk}/").content.decode()
-    assert "1 chat could not be read again and is missing." in page
+    assert "1 chat could not be stored and is missing." in page
+
+
+def test_a_chat_that_is_removed_later_leaves_no_title_and_is_not_missed(
+    owner: Member, owner_client: Client
+) -> None:
+    done = run(read(owner, to_json(CHATGPT, CLAUDE)))
+    old = timezone.now() - timedelta(days=8)
+    Conversation.objects.filter(title="Ponds").update(deleted_at=old)
+    chat_list.remove_old()
+    assert [each.title for each in done.chats.all()] == ["Heron report"]
+    page = owner_client.get(f"/imports/{done.pk}/").content.decode()
+    assert "2 chats were imported" in page
+    assert "missing" not in page
+
+
+def test_the_import_of_a_deleted_account_ends_without_a_trace(owner: Member) -> None:
+    ready = read(owner, to_json(CHATGPT, CLAUDE))
+    import_acts.start(ready)
+    left = ChatImport.objects.select_related("person").get()
+    owner.delete()
+    assert not storing.import_chats(left)
+    jobs.read_file.func(str(ready.pk))
+    jobs.import_selected.func(str(ready.pk))
+    for rows in (ChatImport, ImportPiece, ListedChat, Conversation):
+        assert not rows._default_manager.exists()

@@ -42,12 +42,14 @@ class Line:
         return int(starts[0])
 
 
-async def post(line: Line, declared: int | None = None) -> Line:
+async def post(
+    line: Line, declared: int | None = None, *, path: str = "/sign-in/", method: str = "POST"
+) -> Line:
     length = [] if declared is None else [(b"content-length", str(declared).encode())]
     scope = {
         "type": "http",
-        "method": "POST",
-        "path": "/sign-in/",
+        "method": method,
+        "path": path,
         "query_string": b"",
         "headers": [*HEADERS, *length],
         "client": ("127.0.0.1", 1),
@@ -88,6 +90,33 @@ async def test_one_that_does_not_say_how_large_it_is_is_counted() -> None:
     line = await post(Line(pieces(10**9)))
     assert line.status == 413
     assert line.taken <= MOST + 1_000
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("POST", "/imports/", 302),
+        ("GET", "/imports/", 413),
+        ("POST", "/imports", 413),
+        ("POST", "/imports/2b1c3d4e-0000-4000-8000-000000000000/", 413),
+        ("POST", "/imports/2b1c3d4e-0000-4000-8000-000000000000/undo", 413),
+        ("POST", "/c/new/messages", 413),
+    ],
+)
+async def test_only_the_form_of_imports_takes_a_larger_body(
+    settings: Any, method: str, path: str, status: int
+) -> None:
+    settings.IMPORT_MAX_BYTES = 50_000
+    line = await post(Line(pieces(40)), 40_000, path=path, method=method)
+    assert line.status == status
+
+
+async def test_the_form_of_imports_has_a_limit_as_well(settings: Any) -> None:
+    settings.IMPORT_MAX_BYTES = 50_000
+    most = settings.IMPORT_MAX_BYTES + request_bodies.FORM_BYTES
+    line = await post(Line(pieces(10**9)), path="/imports/")
+    assert (line.status, line.taken <= most + 1_000) == (413, True)
 
 
 class StoppingLine(Line):
