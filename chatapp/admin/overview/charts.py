@@ -48,7 +48,7 @@ def list_charts(admin: Member) -> list[Chart]:
     if admin.has_perm("chatapp.view_toolcall"):
         charts.append(_draw_calls())
     if admin.has_perm("chatapp.view_approval"):
-        charts.append(_draw_questions())
+        charts.append(_draw_questions(admin))
     if admin.has_perm("chatapp.view_usageofday"):
         charts.append(_draw_cost())
     if admin.has_perm("chatapp.view_turn"):
@@ -116,7 +116,7 @@ def _draw_calls() -> Chart:
 
 
 # --- questions ---------------------------------------------------------------------------------
-def _draw_questions() -> Chart:
+def _draw_questions(admin: Member) -> Chart:
     since = timezone.now() - timedelta(days=QUESTION_DAYS)
     owner = "tool_call__turn__conversation__owner__username"
     asked = Approval.objects.filter(created_at__gte=since).order_by()
@@ -131,6 +131,10 @@ def _draw_questions() -> Chart:
     about = ngettext("question in %(days)s days", "questions in %(days)s days", whole)
     listed = ", ".join(f"{name} {localize(int(number))}" for name, number in rows)
     summary = _("Questions in the last %(days)s days. %(people)s.")
+    address = reverse("admin:chatapp_approval_changelist")
+    link = _("View approvals")
+    if admin.has_perm("chatapp.view_policyrule"):
+        address, link = reverse("admin:policy_questions"), _("See who is asked, and how often")
     return Chart(
         name="questions",
         title=_("Questions per person"),
@@ -140,8 +144,8 @@ def _draw_questions() -> Chart:
         plot=draw_rows(rows),
         head=[_("Member"), _("Questions")],
         rows=[[name, localize(int(number))] for name, number in rows],
-        address=reverse("admin:policy_questions"),
-        link=_("See who is asked, and how often"),
+        address=address,
+        link=link,
     )
 
 

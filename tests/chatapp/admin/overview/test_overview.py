@@ -212,6 +212,57 @@ def test_the_overview_costs_few_statements_however_much_there_is(
         open_overview(admin_client, "/admin/live/")
 
 
+VIEWED = [
+    *("mcpconfig.service", "chatapp.approval", "chatapp.toolcall", "chatapp.turn"),
+    *("chatapp.allowance", "chatapp.member", "django_tasks_database.dbtaskresult"),
+    *("chatapp.logentry", "chatapp.usageofday", "chatapp.policyrule", "mcpconfig.tooldefinition"),
+]
+
+
+def need_sign_in() -> None:
+    Service.objects.create(
+        name="drive", url="https://drive.example/mcp", authentication="oauth_shared"
+    )
+
+
+@pytest.mark.parametrize("viewed", VIEWED)
+def test_no_link_of_the_overview_leads_an_admin_to_a_page_that_is_closed_to_them(
+    owner: Member, viewed: str
+) -> None:
+    Member.objects.create_superuser("admin")
+    for cause, _name, _text in CAUSES:
+        cause()
+    need_sign_in()
+    for number in range(needs.SERVICES_MAX):
+        Service.objects.create(
+            name=f"failing-{number}",
+            url="https://a.example/mcp",
+            last_error={
+                "kind": "x",
+                "message": "No.",
+                "hint": "",
+                "at": "2026-01-01T00:00:00+00:00",
+            },
+        )
+    clerk = Member.objects.create_user("clerk", password="clerk-password", is_staff=True)
+    app, model = viewed.split(".")
+    right = Permission.objects.get(codename=f"view_{model}", content_type__app_label=app)
+    clerk.user_permissions.add(right)
+    client = signed_in(clerk)
+    links = {str(link["href"]) for link in open_overview(client).select("a[href^='/admin/']")}
+    assert len(links) > 1
+    for link in sorted(links):
+        assert client.get(link, follow=True).status_code == 200, link
+
+
+def test_the_live_part_leads_to_the_sign_in_page_when_the_session_is_over(client: Client) -> None:
+    """htmx would follow a plain redirect and show the sign-in page inside the overview."""
+    headers = {"HX-Request": "true", "HX-Current-URL": "http://testserver/admin/"}
+    answer = client.get("/admin/live/", headers=headers, follow=True)
+    assert answer.headers["HX-Redirect"] == "/sign-in/?next=/admin/"
+    assert answer.content == b""
+
+
 # --- charts --------------------------------------------------------------------------------------
 def read_table(client: Client, name: str) -> list[list[str]]:
     table = open_overview(client).select(f"section[aria-labelledby=chart-{name}] tbody tr")
