@@ -460,27 +460,40 @@ def _list_task_needs(attention: Attention) -> Iterator[Need]:
 
 
 def _list_log_needs() -> Iterator[Need]:
-    """Verify the last entries of the log: what `manage.py log verify` does for all of it."""
+    position = _find_altered_entry()
+    if position is not None:
+        yield Need(
+            name="log",
+            rank=5,
+            tone="high",
+            icon="alert",
+            title=_("The activity log was altered"),
+            fact=_(
+                "Entry %(position)s is missing or does not match its checksum. Run manage.py log "
+                "verify."
+            )
+            % {"position": position},
+            action=_("View log"),
+            address=reverse("admin:chatapp_logentry_changelist"),
+        )
+
+
+def _find_altered_entry() -> int | None:
+    """Verify the last entries of the log: what `manage.py log verify` does for all of it. Return
+    the position of the last one that was changed or is missing."""
     # The end is read first: an entry that comes in between is behind it and does not count.
     head = read_end()
     entries = LogEntry.objects.filter(position__lte=head.position).order_by("-position")
+    found = {entry.position: entry for entry in entries[:LAST_ENTRIES]}
     expected = head.hash
-    for entry in entries[:LAST_ENTRIES]:
-        is_intact = link_hash(entry.previous, compute_digest(entry)) == entry.hash == expected
-        if not is_intact:
-            yield Need(
-                name="log",
-                rank=5,
-                tone="high",
-                icon="alert",
-                title=_("The activity log was altered"),
-                fact=_("Entry %(position)s does not match its checksum. Run manage.py log verify.")
-                % {"position": entry.position},
-                action=_("View log"),
-                address=reverse("admin:chatapp_logentry_changelist"),
-            )
-            return
+    for position in range(head.position, max(head.position - LAST_ENTRIES, 0), -1):
+        entry = found.get(position)
+        if entry is None:
+            return position
+        if not link_hash(entry.previous, compute_digest(entry)) == entry.hash == expected:
+            return position
         expected = entry.previous
+    return None
 
 
 @cache

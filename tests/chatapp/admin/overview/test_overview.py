@@ -107,6 +107,14 @@ def alter_log() -> None:
         cursor.execute("UPDATE chatapp_logentry SET actor_name = 'nobody'")
 
 
+def remove_log() -> None:
+    chat = rows.turn(Member.objects.get(username="owner")).conversation_id
+    chat_access.open_chat(Member.objects.get(username="admin"), chat, "A complaint.")
+    audit_log_guards.remove(connection)
+    with connection.cursor() as cursor:
+        cursor.execute("DELETE FROM chatapp_logentry")
+
+
 CAUSES: list[tuple[Callable[[], None], str, str]] = [
     (fail_service, "failing-", "linear fails"),
     (change_tool, "tools-", "crm changed 2 tools"),
@@ -118,6 +126,7 @@ CAUSES: list[tuple[Callable[[], None], str, str]] = [
     (guess_password, "sign-ins-", "9 failed sign-ins for owner"),
     (fail_task, "tasks", "1 background task failed"),
     (alter_log, "log", "The activity log was altered"),
+    (remove_log, "log", "The activity log was altered"),
 ]
 
 
