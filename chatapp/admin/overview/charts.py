@@ -81,6 +81,7 @@ def _draw_calls() -> Chart:
             Series(role="asked", numbers=asked),
             Series(role="refused", numbers=refused),
         ],
+        _write_short,
     )
     whole = sum(total)
     about = ngettext("call in %(days)s days", "calls in %(days)s days", whole) % {"days": DAYS}
@@ -141,7 +142,7 @@ def _draw_questions(admin: Member) -> Chart:
         figure=localize(whole),
         about=about % {"days": QUESTION_DAYS},
         summary=summary % {"days": QUESTION_DAYS, "people": listed or _("None")},
-        plot=draw_rows(rows),
+        plot=draw_rows(rows, _write_short),
         head=[_("Member"), _("Questions")],
         rows=[[name, localize(int(number))] for name, number in rows],
         address=address,

@@ -12,9 +12,11 @@ from django.contrib.auth.models import Group, Permission
 from django.db import connection
 from django.test import Client
 from django.utils import timezone
+from django.utils.translation import override
 from django_tasks_db.models import DBTaskResult
 
-from chatapp.admin.overview import needs, page
+from chatapp.admin.overview import charts, needs, page
+from chatapp.admin.overview.plots import draw_rows
 from chatapp.audit import chat_access
 from chatapp.background import jobs
 from chatapp.management.diagnostics.findings import report_wrong
@@ -307,6 +309,13 @@ def test_the_other_charts_count_questions_cost_and_turns(
     assert read_table(admin_client, "questions") == [["owner", "1"]]
     assert read_table(admin_client, "cost")[-1][1] == "2.50 USD"
     assert read_table(admin_client, "turns")[-1][1] == "1"
+
+
+@pytest.mark.parametrize(("language", "number"), [("en", "1.5k"), ("de", "1,5k")])
+def test_a_chart_writes_its_numbers_in_the_language_of_the_page(language: str, number: str) -> None:
+    with override(language):
+        plot = draw_rows([("owner", 1500)], charts._write_short)
+    assert [each.text for each in plot.words] == ["owner", number]
 
 
 def test_each_admin_sees_only_what_they_may_view(owner: Member) -> None:
