@@ -128,11 +128,12 @@ def _describe_answer(service: Service, rows: Sequence[AccessRow], page: PageOfRo
     def count(*outcomes: str) -> int:
         return sum(any(cell.outcome in outcomes for cell in row.cells) for row in rows)
 
-    values = {
+    runs = count("runs")
+    values: dict[str, Any] = {
         "people": len(rows),
         "service": service,
         "able": count("runs", "asks", "two"),
-        "runs": count("runs"),
+        "runs": runs,
     }
     able = ngettext(
         "%(able)s of %(people)s member can use at least one of these tools of %(service)s.",
@@ -142,9 +143,9 @@ def _describe_answer(service: Service, rows: Sequence[AccessRow], page: PageOfRo
     alone = ngettext(
         "For %(runs)s of them, at least one runs without asking.",
         "For %(runs)s of them, at least one runs without asking.",
-        values["runs"],
+        runs,
     )
-    if not values["runs"]:
+    if not runs:
         alone = _("None runs without asking.")
     sentence = f"{able % values} {alone % values}"
     if page.has_other_pages():
