@@ -1,4 +1,4 @@
-"""An admin at work in a real browser: the overview that refreshes itself, and tools that are tried by
+"""An admin at work in a real browser: the overview when the session is over, and tools that are tried by
 keyboard, under policy, once, in any width."""
 
 import re
@@ -129,29 +129,6 @@ def test_no_page_of_the_workbench_scrolls_sideways(
 
 
 REFRESH_MS = 31_000
-LIVE = "**/admin/live/"
-
-
-def test_the_overview_is_refreshed_again_and_again_and_the_focus_stays(
-    visit: Visit, shop: Bench
-) -> None:
-    tab = visit.tab("admin", viewport=LAPTOP)
-    tab.clock.install()
-    tab.goto("/admin/")
-    confirm = tab.get_by_role("link", name="Confirm tools").first
-    confirm.focus()
-    for number in (1, 2, 3):
-        with tab.expect_response(LIVE) as answered:
-            tab.clock.fast_forward(REFRESH_MS)
-        answered.value.finished()
-        expect(tab.locator("#live")).to_have_count(1)
-        expect(confirm).to_be_focused()
-        asked = [each for each in visit.witness.requests if each.endswith("/admin/live/")]
-        assert len(asked) == number, "One timer at a time."
-    fill_house(visit.house.installation, ["mcp", "confirm", "shop", "delete_order"])
-    with tab.expect_response(LIVE):
-        tab.clock.fast_forward(REFRESH_MS)
-    expect(tab.locator("[id^=need-tools-]")).to_have_count(0)
 
 
 def test_the_overview_leads_to_the_sign_in_page_when_the_session_is_over(visit: Visit) -> None:
