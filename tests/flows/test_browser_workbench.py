@@ -1,5 +1,5 @@
-"""An admin at work in a real browser: the overview when the session is over, and tools that are tried by
-keyboard, under policy, once, in any width."""
+"""An admin tries tools in a real browser: by keyboard, under policy, once, in any width. The
+overview leads to the sign-in page when the session is over."""
 
 import re
 from collections.abc import Iterator
