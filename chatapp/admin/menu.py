@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from django.apps import apps
 from django.contrib import admin
@@ -10,6 +10,8 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.text import capfirst
 from django.utils.translation import gettext_lazy as _lazy
+
+from chatapp.models import Member
 
 from .attention import Attention, count_attention
 
@@ -22,12 +24,14 @@ class Page:
     """A page of the admin in the menu.
 
     `model` names what an admin must be allowed to view; its list is the page if there is no
-    `view`. `count` names the number that `Attention` has for it.
+    `view`. `rights` are what the page asks for besides. `count` names the number that `Attention`
+    has for it.
     """
 
     model: str
     view: str = ""
     title: "StrOrPromise" = ""
+    rights: tuple[str, ...] = ()
     count: str = ""
     is_for_superusers: bool = False
 
@@ -49,6 +53,7 @@ SECTIONS = (
                 model="mcpconfig.service",
                 view="mcpconfig_service_health",
                 title=_lazy("Service health"),
+                rights=("mcpconfig.change_service",),
             ),
             Page(model="mcpconfig.tooldefinition", count="unconfirmed_tools"),
             Page(model="chatapp.trial"),
@@ -62,11 +67,17 @@ SECTIONS = (
         pages=(
             Page(model="chatapp.policyrule"),
             Page(model="chatapp.housepolicy"),
-            Page(model="chatapp.policyrule", view="policy_who_can", title=_lazy("Who can…")),
+            Page(
+                model="chatapp.policyrule",
+                view="policy_who_can",
+                title=_lazy("Who can…"),
+                rights=("chatapp.view_member",),
+            ),
             Page(
                 model="chatapp.policyrule",
                 view="policy_as_person",
                 title=_lazy("Tools of a member"),
+                rights=("chatapp.view_member",),
             ),
             Page(
                 model="chatapp.policyrule",
@@ -183,7 +194,8 @@ def list_sections() -> Iterator[Section]:
 
 
 def _may_open(request: HttpRequest, page: Page) -> bool:
-    if page.is_for_superusers and not getattr(request.user, "is_superuser", False):
+    person = cast(Member, request.user)
+    if page.is_for_superusers and not person.is_superuser or not person.has_perms(page.rights):
         return False
     model_admin = admin.site._registry.get(apps.get_model(page.model))
     return model_admin is not None and model_admin.has_view_or_change_permission(request)

@@ -26,6 +26,11 @@ PEOPLE = gettext_lazy("Invite members")
 PEOPLE_HELP = gettext_lazy("Add a member, then send them their sign-in link.")
 APPROVAL = gettext_lazy("Try an approval")
 APPROVAL_HELP = gettext_lazy("In the chat, ask for something risky. Then approve or deny it.")
+# What an admin needs for the pages of the steps.
+RIGHTS = (
+    *("chatapp.view_modelprovider", "chatapp.add_member"),
+    *("mcpconfig.add_service", "mcpconfig.change_service"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +55,10 @@ class SetupChecklist:
 
 
 def load_setup_checklist(admin: Member) -> SetupChecklist | None:
-    """Return the steps, or None if all of them are done. The demo counts as none of them."""
+    """Return the steps, or None if all of them are done or this admin may not do them. The demo
+    counts as none of them."""
+    if not admin.has_perms(RIGHTS):
+        return None
     services = Service.objects.exclude(url__startswith=builtin.PREFIX)
     confirmed = ToolSetting.objects.filter(service__in=services).exclude(confirmed_hash="")
     models = ChatModel.objects.filter(is_enabled=True, provider__is_enabled=True)

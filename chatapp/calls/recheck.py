@@ -30,6 +30,7 @@ from chatapp.journal.lease import Lease, lock_turn
 from chatapp.models import Approval, Member, ToolCall, Turn
 from chatapp.people import second_signers
 from chatapp.people.refused import CHANGED, Refused
+from chatapp.permissions import reasons
 from chatapp.permissions.risk import Risk
 from chatapp.permissions.rules import Decision
 from chatapp.policy.stored_policy import Before, decide_again, load_policy
@@ -51,8 +52,6 @@ log = logging.getLogger(__name__)
 State = ToolCall.State
 Verdict = Literal["run", "deny", "sign", "type", "ask"]
 LISTING_SECONDS = 20.0
-# A reason of a decision, which is hashed.
-TOOL_CHANGED = "The tool changed after policy allowed this call."
 TOOL_CHANGED_AFTER_APPROVAL = gettext_lazy(
     "The tool changed after this was approved, so it was not run. "
     "Call it again to show what changed."
@@ -174,7 +173,7 @@ def _ask_about_changed_tool(
     if decision.effect == "deny":
         return _withdraw(lease, turn, call, str(REFUSALS["deny"]))
     if decision.effect == "allow":
-        decision = Decision(effect="ask", reason=TOOL_CHANGED)
+        decision = Decision(effect="ask", reason=reasons.TOOL_CHANGED)
     binding = compute_current_binding(call, person)
     _ask(lease, turn, call, risk, decision, binding, definition_id=changed.pk)
     return False

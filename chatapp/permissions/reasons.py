@@ -108,6 +108,7 @@ UNKNOWN_TOOL = gettext_noop("Needs approval because this tool is unknown.")
 UNCONFIRMED = gettext_noop(
     "Needs approval because no admin has confirmed the current version of this tool."
 )
+TOOL_CHANGED = gettext_noop("The tool changed after policy allowed this call.")
 SAME_CALL = gettext_noop(
     "Needs approval because the same call was already made %(times)s times for this message."
 )
@@ -190,6 +191,13 @@ def split_reason(text: str) -> tuple[str, Mapping[str, str]]:
             return template, found.groupdict()
     # Rows of an earlier version have straight apostrophes.
     return text.replace("'", "’"), {}
+
+
+def hide_names(text: str) -> str:
+    """Return a stored reason without the names of arguments in it, which the model may have
+    written."""
+    template, values = split_reason(text)
+    return template % {**values, "names": "…"} if "names" in values else text
 
 
 def translate_reason(text: str) -> str:

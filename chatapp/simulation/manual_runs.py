@@ -180,11 +180,22 @@ def build_first_facts(
 def judge_without_arguments(
     policy: Policy, facts: CallFacts, risk: Risk, mode: str = "act"
 ) -> Judgement:
-    """Return the decision without the rules that depend on the arguments of this tool."""
+    """Return the decision without the rules that depend on the arguments of this tool, and whether
+    one of them can change what happens to the call."""
     looking = _list_value_rules(policy, facts)
-    policy = replace(policy, rules=tuple(rule for rule in policy.rules if rule not in looking))
-    decision = policy.decide(facts, risk, mode)
-    return Judgement(risk=risk, decision=decision, may_change=bool(looking))
+    certain = tuple(rule for rule in policy.rules if rule not in looking)
+    decision = replace(policy, rules=certain).decide(facts, risk, mode)
+    # Without its condition, a rule counts as if the arguments met it.
+    met = (replace(policy, rules=(*certain, replace(rule, condition=""))) for rule in looking)
+    may_change = any(
+        _summarize(each.decide(facts, risk, mode)) != _summarize(decision) for each in met
+    )
+    return Judgement(risk=risk, decision=decision, may_change=may_change)
+
+
+def _summarize(decision: Decision) -> tuple[object, ...]:
+    """Return what a decision does, without its reason."""
+    return decision.effect, decision.demand, decision.wants_typing
 
 
 def _list_value_rules(policy: Policy, facts: CallFacts) -> list[AdminRule]:

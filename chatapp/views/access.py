@@ -36,7 +36,7 @@ def for_members(
         @wraps(view)
         def guarded(request: Any, *args: Any, **kwargs: Any) -> HttpResponseBase:
             if not request.user.is_authenticated:
-                return _redirect_to_sign_in(request)
+                return send_to_sign_in(request)
             response = view(request, *args, **kwargs)
             add_never_cache_headers(response)
             return response
@@ -76,7 +76,7 @@ def add_theme(request: HttpRequest) -> dict[str, str]:
     return {"theme": user.theme if isinstance(user, Member) else ""}
 
 
-def _redirect_to_sign_in(request: Any) -> HttpResponse:
+def send_to_sign_in(request: Any) -> HttpResponse:
     """Redirect to the sign-in page. htmx would follow a plain redirect and swap the sign-in page
     into a part of the page."""
     if request.htmx:

@@ -1,4 +1,5 @@
-"""An admin tries tools in a real browser: by keyboard, under policy, once, in any width."""
+"""An admin tries tools in a real browser: by keyboard, under policy, once, in any width. The
+overview leads to the sign-in page when the session is over."""
 
 import re
 from collections.abc import Iterator
@@ -125,3 +126,16 @@ def test_no_page_of_the_workbench_scrolls_sideways(
     for address in (tab.url, tools, tried, "/admin/mcpconfig/service/health/", *others):
         tab.goto(address)
         assert tab.evaluate(SIDEWAYS) == [], address
+
+
+REFRESH_MS = 31_000
+
+
+def test_the_overview_leads_to_the_sign_in_page_when_the_session_is_over(visit: Visit) -> None:
+    tab = visit.tab("admin", viewport=LAPTOP)
+    tab.clock.install()
+    tab.goto("/admin/")
+    tab.context.clear_cookies()
+    tab.clock.fast_forward(REFRESH_MS)
+    tab.wait_for_url("**/sign-in/?next=/admin/")
+    expect(tab.get_by_label("Username")).to_be_visible()

@@ -14,7 +14,6 @@ from django.utils.safestring import SafeString
 from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as _lazy
-from django.utils.translation import ngettext
 
 from chatapp.admin.badges import EMPTY, describe_seconds
 from chatapp.admin.reason_texts import translate_for_admin
@@ -25,7 +24,6 @@ from chatapp.permissions.check_order import CHECKS, Check, find_check
 from chatapp.rendering.hidden_characters import draw_hidden
 from chatapp.rendering.secret_mask import mask_secrets, mask_secrets_in_json
 from chatapp.rendering.stored_sentences import translate_stored
-from mcpconfig.models import Exchange
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
@@ -53,11 +51,14 @@ PASSED: "dict[Check, StrOrPromise]" = {
     "asking_rules": _lazy("No rule asked."),
     "doubt": _lazy("An admin had confirmed this definition, and the arguments could be read."),
     "daily_limit": _lazy("Within the limit, or there was none."),
-    "two_approvals": _lazy("The policy for everybody did not require a second approval."),
-    "destinations": _lazy(
-        "No untrusted content had come in before, or nothing was sent elsewhere."
+    "two_approvals": _lazy(
+        "The policy for everybody did not require a second approval, or a rule allowed the call."
     ),
-    "permissions": _lazy("The member had not allowed this tool in advance."),
+    "destinations": _lazy(
+        "No untrusted content had come in before, or the call sent nothing to an address that the "
+        "policy does not allow."
+    ),
+    "permissions": _lazy("No permission of the member covered this call."),
     "allowing_rules": _lazy("No rule allowed the call."),
 }
 
@@ -119,7 +120,7 @@ def build_story(call: ToolCall, reader: Member, *, may_read: bool) -> Story:
         tone=TONES[outcome],
         answer=_describe_decision(call, approval, decider, reader, may_read=may_read),
         note=call.note,
-        checks=tuple(_list_checks(call, decider, reader)),
+        checks=tuple(_list_checks(call, decider, reader, may_read=may_read)),
         moments=tuple(_list_moments(call, approval, outcome, may_read=may_read)),
         facts=tuple(_list_facts(call, approval)),
         links=tuple(_list_links(call, reader, may_read=may_read)),
@@ -162,10 +163,8 @@ def _describe_decision(
             rule = format_html('<a href="{}">{}</a>', address, call.rule.name)
         sentence = format_html(str(RULE_SENTENCES[decider]), rule=rule)
         return format_html("{} {}", sentence, _describe_signers(approval)) if approval else sentence
-    if decider is None and call.why and not may_read:
-        # A reason of an unknown form may repeat something of the chat.
-        return _("The reason is shown after you open the values.")
-    return f"{_translate_why(call)} {_describe_signers(approval)}".strip() or EMPTY
+    why = _translate_why(call, may_read=may_read)
+    return f"{why} {_describe_signers(approval)}".strip() or EMPTY
 
 
 RULE_SENTENCES: "dict[Check, StrOrPromise]" = {
@@ -183,11 +182,24 @@ def _describe_signers(approval: Approval | None) -> str:
     }
 
 
-def _translate_why(call: ToolCall) -> str:
-    return translate_for_admin(call.why, call.turn.conversation.owner.display_name)
+def _translate_why(call: ToolCall, *, may_read: bool) -> str:
+    """Return why policy decided so, without what the model wrote if the reader gave no reason."""
+    why = call.why
+    if why and not may_read:
+        if find_check(why) is None and why not in KNOWN:
+            # A reason of an unknown form may repeat something of the chat.
+            return _("The reason is shown after you open the values.")
+        why = reasons.hide_names(why)
+    return translate_for_admin(why, call.turn.conversation.owner.display_name)
 
 
-def _list_checks(call: ToolCall, decider: Check | None, reader: Member) -> Iterator[CheckLine]:
+# Reasons that belong to no check.
+KNOWN = frozenset((reasons.NO_POLICY, reasons.TOOL_CHANGED))
+
+
+def _list_checks(
+    call: ToolCall, decider: Check | None, reader: Member, *, may_read: bool
+) -> Iterator[CheckLine]:
     if decider is None:
         if call.risk:
             yield CheckLine(
@@ -205,20 +217,22 @@ def _list_checks(call: ToolCall, decider: Check | None, reader: Member) -> Itera
                 title=str(CHECK_TITLES[check]), found=found, state="passed", result=_("continued")
             )
         elif index == place:
-            yield _describe_decider(call, check, reader)
+            yield _describe_decider(call, check, reader, may_read=may_read)
     if later := [str(CHECK_TITLES[check]) for check in CHECKS[place + 1 :]]:
         yield CheckLine(
             title=_("Not reached"), found=" · ".join(later), state="later", result=_("not needed")
         )
 
 
-def _describe_decider(call: ToolCall, check: Check, reader: Member) -> CheckLine:
+def _describe_decider(call: ToolCall, check: Check, reader: Member, *, may_read: bool) -> CheckLine:
     address = name = ""
     if call.rule is not None and check in RULE_SENTENCES:
         name = _("%(name)s (rule %(number)s)") % {"name": call.rule.name, "number": call.rule_id}
         if reader.has_perm("chatapp.view_policyrule"):
             address = reverse("admin:chatapp_policyrule_change", args=[call.rule_id])
-    found = _describe_risk(call) if check == "risk" else _translate_why(call)
+    found = _describe_risk(call)
+    if check != "risk":
+        found = _translate_why(call, may_read=may_read)
     results = {
         "asked": _("decided: asked"),
         "ran": _("decided: ran"),
@@ -380,12 +394,12 @@ def _list_outcome(call: ToolCall, *, may_read: bool) -> Iterator[Moment]:
                 "time": _write_seconds(call.seconds),
             }
         yield Moment(at=call.sent_at, icon="send", title=title, values=_list_values(call, may_read))
-    elif may_read and not (call.asked_arguments and getattr(call, "approval", None)):
+    elif may_read and (values := _list_unsent_values(call)):
         yield Moment(
             at=None,
             icon="file",
             title=_("Not sent"),
-            values=((_("Arguments"), _draw_json(call.arguments)),),
+            values=values,
         )
     if call.state == State.UNKNOWN or call.resolved_at:
         yield Moment(
@@ -424,6 +438,17 @@ def _list_values(call: ToolCall, may_read: bool) -> tuple[tuple[str, SafeString]
     if result is not None:
         shown = translate_error(result) if call.result is None else result
         values.append((_("Received"), _draw_json(json.dumps(shown, ensure_ascii=False))))
+    return tuple(values)
+
+
+def _list_unsent_values(call: ToolCall) -> tuple[tuple[str, SafeString], ...]:
+    """Return the arguments, unless the edit before shows them, and why the call was not sent."""
+    values = []
+    if not (call.asked_arguments and getattr(call, "approval", None)):
+        values.append((_("Arguments"), _draw_json(call.arguments)))
+    if call.error is not None:
+        error = json.dumps(translate_error(call.error), ensure_ascii=False)
+        values.append((_("Error"), _draw_json(error)))
     return tuple(values)
 
 
@@ -484,12 +509,10 @@ def _list_links(call: ToolCall, reader: Member, *, may_read: bool) -> Iterator[L
             address=reverse("admin:chatapp_turn_change", args=[call.turn_id]),
         )
     if call.service_id is not None and reader.has_perm("mcpconfig.view_exchange"):
-        exchanges = Exchange.objects.filter(service=call.service_id, round_id=str(call.pk)).count()
         yield Link(
             icon="trace",
             title=_("Trace"),
-            text=ngettext("%(count)s request", "%(count)s requests", exchanges)
-            % {"count": exchanges},
+            text=_("The requests of this call and their answers"),
             address=reverse("admin:mcpconfig_exchange_changelist")
             + f"?service__id__exact={call.service_id}&round_id={call.pk}",
         )

@@ -34,7 +34,28 @@ class ReasonForm(forms.Form):
     )
 
 
-class ReasonFirstMixin:
+class FilteredLookupsMixin:
+    """Allows a list no lookups but those of its filters.
+
+    Django allows every lookup on a field of the model: `?arguments__contains=a` would find out,
+    letter by letter, what a page shows only after a reason.
+    """
+
+    def lookup_allowed(self, lookup: str, value: str, request: HttpRequest | None = None) -> bool:
+        page: Any = self
+        named = [_name_filter(each) for each in (*page.list_filter, page.date_hierarchy) if each]
+        is_of_filter = any(lookup == name or lookup.startswith(f"{name}__") for name in named)
+        allowed: Any = super()
+        return is_of_filter and bool(allowed.lookup_allowed(lookup, value, request))
+
+
+def _name_filter(listed: Any) -> str:
+    if isinstance(listed, str):
+        return listed
+    return str(listed[0] if isinstance(listed, tuple) else listed.parameter_name)
+
+
+class ReasonFirstMixin(FilteredLookupsMixin):
     """Asks for a reason before it shows an object that belongs to a chat of another person."""
 
     # The path from the object to its conversation's id.

@@ -22,7 +22,7 @@ from mcpconfig.admin.filters import SeveralValuesFilter
 from mcpconfig.admin.read_only import ReadOnlyMixin
 
 from .call_story import build_story
-from .chat_reasons import ReasonFirstMixin, make_open_address
+from .chat_reasons import FilteredLookupsMixin, ReasonFirstMixin, make_open_address
 from .filters import CallStateFilter, CreatedFilter, ServiceFilter
 
 
@@ -180,7 +180,7 @@ class RiskFilter(admin.SimpleListFilter):
 
 
 @admin.register(ToolCall)
-class ToolCallAdmin(ReadOnlyMixin, admin.ModelAdmin):
+class ToolCallAdmin(FilteredLookupsMixin, ReadOnlyMixin, admin.ModelAdmin):
     """The calls, and for each of them the story of its decision."""
 
     empty_list = _lazy(

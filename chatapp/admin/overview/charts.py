@@ -48,7 +48,7 @@ def list_charts(admin: Member) -> list[Chart]:
     if admin.has_perm("chatapp.view_toolcall"):
         charts.append(_draw_calls())
     if admin.has_perm("chatapp.view_approval"):
-        charts.append(_draw_questions())
+        charts.append(_draw_questions(admin))
     if admin.has_perm("chatapp.view_usageofday"):
         charts.append(_draw_cost())
     if admin.has_perm("chatapp.view_turn"):
@@ -81,6 +81,7 @@ def _draw_calls() -> Chart:
             Series(role="asked", numbers=asked),
             Series(role="refused", numbers=refused),
         ],
+        _write_short,
     )
     whole = sum(total)
     about = ngettext("call in %(days)s days", "calls in %(days)s days", whole) % {"days": DAYS}
@@ -116,7 +117,7 @@ def _draw_calls() -> Chart:
 
 
 # --- questions ---------------------------------------------------------------------------------
-def _draw_questions() -> Chart:
+def _draw_questions(admin: Member) -> Chart:
     since = timezone.now() - timedelta(days=QUESTION_DAYS)
     owner = "tool_call__turn__conversation__owner__username"
     asked = Approval.objects.filter(created_at__gte=since).order_by()
@@ -131,17 +132,21 @@ def _draw_questions() -> Chart:
     about = ngettext("question in %(days)s days", "questions in %(days)s days", whole)
     listed = ", ".join(f"{name} {localize(int(number))}" for name, number in rows)
     summary = _("Questions in the last %(days)s days. %(people)s.")
+    address = reverse("admin:chatapp_approval_changelist")
+    link = _("View approvals")
+    if admin.has_perm("chatapp.view_policyrule"):
+        address, link = reverse("admin:policy_questions"), _("See who is asked, and how often")
     return Chart(
         name="questions",
         title=_("Questions per person"),
         figure=localize(whole),
         about=about % {"days": QUESTION_DAYS},
         summary=summary % {"days": QUESTION_DAYS, "people": listed or _("None")},
-        plot=draw_rows(rows),
+        plot=draw_rows(rows, _write_short),
         head=[_("Member"), _("Questions")],
         rows=[[name, localize(int(number))] for name, number in rows],
-        address=reverse("admin:policy_questions"),
-        link=_("See who is asked, and how often"),
+        address=address,
+        link=link,
     )
 
 

@@ -62,7 +62,7 @@ def list_needs(admin: Member, attention: Attention, running: Running) -> list[Ne
     depend on the number of rows."""
     needs: list[Need] = []
     if admin.has_perm("mcpconfig.view_service"):
-        needs += _list_service_needs(attention)
+        needs += _list_service_needs(admin, attention)
     if admin.has_perm("chatapp.view_approval"):
         needs += _list_approval_needs()
     if admin.has_perm("chatapp.view_toolcall"):
@@ -83,7 +83,8 @@ def list_needs(admin: Member, attention: Attention, running: Running) -> list[Ne
 
 
 # --- services and their tools ------------------------------------------------------------------
-def _list_service_needs(attention: Attention) -> Iterator[Need]:
+def _list_service_needs(admin: Member, attention: Attention) -> Iterator[Need]:
+    may_change = admin.has_perm("mcpconfig.change_service")
     health = list_health()
     failing = [each for each in health if each.service.is_enabled and each.service.last_error]
     calls = _count_calls(failing[:SERVICES_MAX]) if failing else {}
@@ -99,8 +100,8 @@ def _list_service_needs(attention: Attention) -> Iterator[Need]:
             title=ngettext("%(count)s more service fails", "%(count)s more services fail", more)
             % {"count": more},
             fact=_("Their tools are not available."),
-            action=_("Open service health"),
-            address=reverse("admin:mcpconfig_service_health"),
+            action=_("Open service health") if may_change else _("View services"),
+            address=reverse(f"admin:mcpconfig_service_{'health' if may_change else 'changelist'}"),
         )
     waiting = [each for each in health if each.sign_ins_needed and each not in failing]
     for each in waiting[:SERVICES_MAX]:
@@ -111,11 +112,17 @@ def _list_service_needs(attention: Attention) -> Iterator[Need]:
             icon="key",
             title=_("%(service)s needs a sign-in") % {"service": each.service},
             fact=_("Who has to act: %(who)s.") % {"who": each.sign_ins_needed},
-            action=_("Open sign-ins"),
-            address=reverse("admin:mcpconfig_service_sign_ins", args=[each.service.pk]),
+            action=_("Open sign-ins") if may_change else _("Open service"),
+            address=_get_address(each.service.pk, "sign_ins", may_change),
         )
     if attention.unconfirmed_tools:
-        yield from _list_tool_needs()
+        yield from _list_tool_needs(may_change)
+
+
+def _get_address(service: int, page: str, may_change: bool) -> str:
+    """Return the address of a page of the service, or of the service for an admin who may only
+    view it."""
+    return reverse(f"admin:mcpconfig_service_{page if may_change else 'change'}", args=[service])
 
 
 def _count_calls(health: Iterable[Health]) -> dict[int | None, Mapping[str, Any]]:
@@ -163,7 +170,7 @@ def _describe_failing(health: Health, calls: Mapping[str, Any]) -> Need:
     )
 
 
-def _list_tool_needs() -> Iterator[Need]:
+def _list_tool_needs(may_change: bool) -> Iterator[Need]:
     confirmed_before = ToolSetting.objects.filter(
         service=OuterRef("service"), name=OuterRef("name")
     ).exclude(confirmed_hash="")
@@ -177,10 +184,10 @@ def _list_tool_needs() -> Iterator[Need]:
     )
     for row in rows[:SERVICES_MAX]:
         service = row["service__title"] or row["service__name"]
-        yield _describe_tools(row, service)
+        yield _describe_tools(row, service, may_change)
 
 
-def _describe_tools(row: Mapping[str, Any], service: str) -> Need:
+def _describe_tools(row: Mapping[str, Any], service: str, may_change: bool) -> Need:
     number, values = row["number"], {"service": service, "count": localize(row["number"])}
     if row["is_changed"]:
         title = ngettext(
@@ -199,6 +206,7 @@ def _describe_tools(row: Mapping[str, Any], service: str) -> Need:
         )
     else:
         fact = _("%(tool)s needs approval every time until you confirm it.")
+    action = _("Compare") if row["is_changed"] else _("Confirm tools")
     return Need(
         name=f"tools-{row['service_id']}-{'changed' if row['is_changed'] else 'new'}",
         rank=30 if row["is_changed"] else 35,
@@ -206,8 +214,8 @@ def _describe_tools(row: Mapping[str, Any], service: str) -> Need:
         icon="tools",
         title=title % values,
         fact=fact % {"tool": row["example"], "rest": localize(rest)},
-        action=_("Compare") if row["is_changed"] else _("Confirm tools"),
-        address=reverse("admin:mcpconfig_service_tools", args=[row["service_id"]]),
+        action=action if may_change else _("Open service"),
+        address=_get_address(row["service_id"], "tools", may_change),
     )
 
 
@@ -452,27 +460,40 @@ def _list_task_needs(attention: Attention) -> Iterator[Need]:
 
 
 def _list_log_needs() -> Iterator[Need]:
-    """Verify the last entries of the log: what `manage.py log verify` does for all of it."""
+    position = _find_altered_entry()
+    if position is not None:
+        yield Need(
+            name="log",
+            rank=5,
+            tone="high",
+            icon="alert",
+            title=_("The activity log was altered"),
+            fact=_(
+                "Entry %(position)s is missing or does not match its checksum. Run manage.py log "
+                "verify."
+            )
+            % {"position": position},
+            action=_("View log"),
+            address=reverse("admin:chatapp_logentry_changelist"),
+        )
+
+
+def _find_altered_entry() -> int | None:
+    """Verify the last entries of the log: what `manage.py log verify` does for all of it. Return
+    the position of the last one that was changed or is missing."""
     # The end is read first: an entry that comes in between is behind it and does not count.
     head = read_end()
     entries = LogEntry.objects.filter(position__lte=head.position).order_by("-position")
+    found = {entry.position: entry for entry in entries[:LAST_ENTRIES]}
     expected = head.hash
-    for entry in entries[:LAST_ENTRIES]:
-        is_intact = link_hash(entry.previous, compute_digest(entry)) == entry.hash == expected
-        if not is_intact:
-            yield Need(
-                name="log",
-                rank=5,
-                tone="high",
-                icon="alert",
-                title=_("The activity log was altered"),
-                fact=_("Entry %(position)s does not match its checksum. Run manage.py log verify.")
-                % {"position": entry.position},
-                action=_("View log"),
-                address=reverse("admin:chatapp_logentry_changelist"),
-            )
-            return
+    for position in range(head.position, max(head.position - LAST_ENTRIES, 0), -1):
+        entry = found.get(position)
+        if entry is None:
+            return position
+        if not link_hash(entry.previous, compute_digest(entry)) == entry.hash == expected:
+            return position
         expected = entry.previous
+    return None
 
 
 @cache

@@ -57,11 +57,13 @@ class Series:
     numbers: Sequence[float]
 
 
-def draw_stacks(labels: Sequence[str], stacks: Sequence[Series]) -> Plot:
+def draw_stacks(
+    labels: Sequence[str], stacks: Sequence[Series], write: Callable[[float], str]
+) -> Plot:
     """Draw a column for each label, with the series upon each other."""
     sums = [sum(numbers) for numbers in zip(*(each.numbers for each in stacks), strict=True)]
     scale = build_scale(sums, from_zero=True)
-    plot = _draw_axes(labels, scale, scale.write)
+    plot = _draw_axes(labels, scale, write)
     slot = (RIGHT - LEFT) / len(labels)
     width = min(slot * 0.66, 20)
     for index in range(len(labels)):
@@ -98,7 +100,7 @@ def draw_line(
     return plot
 
 
-def draw_rows(rows: Sequence[tuple[str, float]]) -> Plot:
+def draw_rows(rows: Sequence[tuple[str, float]], write: Callable[[float], str]) -> Plot:
     """Draw a bar for each name, from left to right."""
     plot = Plot()
     most = max((number for _name, number in rows), default=0) or 1
@@ -110,9 +112,8 @@ def draw_rows(rows: Sequence[tuple[str, float]]) -> Plot:
         for role, width in (("track", room), ("bar", room * number / most)):
             box = Box(role=role, x=_at(NAME_WIDTH), y=_at(top), width=_at(width), height="12")
             plot.boxes.append(box)
-        number_text = f"{number:,.0f}"
         plot.words.append(
-            Words(x=_at(RIGHT), y=_at(top + 10), text=number_text, anchor="end", role="ink")
+            Words(x=_at(RIGHT), y=_at(top + 10), text=write(number), anchor="end", role="ink")
         )
     return plot
 

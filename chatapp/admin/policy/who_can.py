@@ -33,6 +33,7 @@ PEOPLE_PER_PAGE = 25
 GROUPS_MAX = 50
 TOOLS_PER_PAGE = 8
 CATALOGUE_PER_PAGE = 50
+PK_DIGITS = 18
 KINDS: "dict[Kind, StrOrPromise]" = {
     "deletes": _lazy("delete something with"),
     "changes": _lazy("write, send or delete with"),
@@ -127,11 +128,12 @@ def _describe_answer(service: Service, rows: Sequence[AccessRow], page: PageOfRo
     def count(*outcomes: str) -> int:
         return sum(any(cell.outcome in outcomes for cell in row.cells) for row in rows)
 
-    values = {
+    runs = count("runs")
+    values: dict[str, Any] = {
         "people": len(rows),
         "service": service,
         "able": count("runs", "asks", "two"),
-        "runs": count("runs"),
+        "runs": runs,
     }
     able = ngettext(
         "%(able)s of %(people)s member can use at least one of these tools of %(service)s.",
@@ -139,11 +141,11 @@ def _describe_answer(service: Service, rows: Sequence[AccessRow], page: PageOfRo
         len(rows),
     )
     alone = ngettext(
-        "For %(runs)s of them, one runs without asking.",
-        "For %(runs)s of them, one runs without asking.",
-        values["runs"],
+        "For %(runs)s of them, at least one runs without asking.",
+        "For %(runs)s of them, at least one runs without asking.",
+        runs,
     )
-    if not values["runs"]:
+    if not runs:
         alone = _("None runs without asking.")
     sentence = f"{able % values} {alone % values}"
     if page.has_other_pages():
@@ -155,7 +157,7 @@ def show_as_person(request: HttpRequest) -> tuple[str, dict[str, Any]]:
     """Show all tools of one person, or people to choose from."""
     _check_rights(request)
     mode = _read_choice(request.GET.get("mode", ""), tuple(MODES), "act")
-    query = request.GET.get("q", "").strip()
+    query = request.GET.get("q", "").replace("\0", "").strip()
     context: dict[str, Any] = {
         "title": _("Tools of a member"),
         "modes": MODES.items(),
@@ -163,9 +165,9 @@ def show_as_person(request: HttpRequest) -> tuple[str, dict[str, Any]]:
         "query": query,
     }
     wanted = request.GET.get("person", "")
-    if not wanted.isdecimal():
+    if not wanted:
         return "as_person", {**context, "found": _find_people(query)}
-    person = get_object_or_404(Member, pk=int(wanted))
+    person = get_object_or_404(Member, pk=_read_pk(wanted))
     pages = Paginator(range(access.count_catalogue(person)), CATALOGUE_PER_PAGE)
     page = pages.get_page(request.GET.get("page"))
     first = max(page.start_index() - 1, 0)
@@ -238,7 +240,7 @@ def _list_reasons(row: AccessRow, tools: Sequence[Tool], rules: dict[int, str]) 
 
 def _explain(cell: Cell, person: Member | None, rules: dict[int, str]) -> list[Reason]:
     if cell.decision is None:
-        return [Reason(text=_("The service is not open to them."))]
+        return [Reason(text=_("The service is switched off or not open to them."))]
     explained = [_explain_decision(cell.decision, person, rules)]
     if cell.may_change:
         explained.append(Reason(text=_("A rule depends on the arguments and may change this.")))
@@ -271,9 +273,13 @@ def _check_rights(request: HttpRequest) -> None:
 def _find_service(wanted: str) -> Service | None:
     if not wanted:
         return None
-    if not wanted.isdecimal():
-        raise Http404("No such service.")
-    return get_object_or_404(Service, pk=int(wanted))
+    return get_object_or_404(Service, pk=_read_pk(wanted))
+
+
+def _read_pk(wanted: str) -> int:
+    if not wanted.isdecimal() or len(wanted) > PK_DIGITS:
+        raise Http404("No such page.")
+    return int(wanted)
 
 
 def _read_choice(wanted: str, choices: Sequence[str], default: str) -> str:

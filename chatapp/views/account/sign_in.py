@@ -28,6 +28,7 @@ from chatapp.accounts.ways_in import can_confirm_without_password
 from chatapp.models import Member, SignInLink
 from chatapp.people.password_hasher import TooManySignIns
 from chatapp.server.address import get_own_path
+from chatapp.views.access import send_to_sign_in
 
 from .provider_choices import list_choices
 
@@ -221,4 +222,6 @@ def redirect_to_sign_in(request: HttpRequest, extra_context: Any = None) -> Http
     """Replace the sign-in page of the Django admin. Raises PermissionDenied for other members."""
     if request.user.is_authenticated and not request.user.is_staff:
         raise PermissionDenied(_("Only admins can open this page."))
+    if getattr(request, "htmx", False):
+        return send_to_sign_in(request)
     return redirect_to_login(get_own_path(request.GET.get("next", "")))

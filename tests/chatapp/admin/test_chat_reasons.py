@@ -207,3 +207,39 @@ def test_the_form_leads_to_no_other_site(admin_client: Client, call: ToolCall, t
     asking = f"/admin/chatapp/conversation/{chat}/open/"
     leads_to = admin_client.post(asking, {"next": target, "reason": REASON})["Location"]
     assert leads_to.startswith("/admin/")
+
+
+@pytest.mark.parametrize(
+    "lookup",
+    [
+        *(
+            "toolcall/?arguments__contains=",
+            "toolcall/?result__icontains=",
+            "toolcall/?why__regex=",
+        ),
+        *("toolcall/?error__contains=", "approval/?reason__startswith=", "approval/?reason="),
+        "toolcall/?turn__conversation__title__contains=",
+        "turn/?question__parts__text__contains=",
+    ],
+)
+def test_no_list_is_filtered_by_what_a_chat_says(
+    admin_client: Client, call: ToolCall, lookup: str
+) -> None:
+    """Threat: `admin-reads-unnoticed`. Such a filter would find out a text letter by letter."""
+    for guess in (MARK, "another guess"):
+        answer = admin_client.get(f"/admin/chatapp/{lookup}{guess}")
+        assert answer.status_code == 400
+
+
+@pytest.mark.parametrize("name", ["toolcall", "approval", "turn", "conversation"])
+def test_each_filter_that_a_list_offers_still_works(
+    admin_client: Client, call: ToolCall, name: str
+) -> None:
+    address = f"/admin/chatapp/{name}/"
+    page = parse(admin_client.get(address).content.decode())
+    links = {link["href"] for link in page.all("a") if "href" in link}
+    links = {link for link in links if link.startswith("?")}
+    assert len(links) > 3
+    for link in links:
+        answer = admin_client.get(address + link)
+        assert (answer.status_code, answer.headers.get("Location")) == (200, None), link

@@ -9,12 +9,13 @@ import pytest
 from bs4 import BeautifulSoup
 
 from chatapp.approvals import decisions
-from chatapp.calls import execution, recheck
+from chatapp.calls import execution
 from chatapp.calls.ledger import begin_sending
 from chatapp.engine import engine
 from chatapp.engine.runtime import EngineRuntime
 from chatapp.live.page_facts import render_call
 from chatapp.models import Note, Permit, PolicyRule, ToolCall, Turn
+from chatapp.permissions import reasons
 from chatapp.server.database import in_database
 from mcpconfig.models import Service, ToolDefinition, ToolSetting
 from tests import scripted
@@ -189,7 +190,7 @@ async def test_a_call_is_asked_about_although_policy_would_allow_the_changed_too
 
     call = await change_before_it_is_sent(runtime, turn, monkeypatch, changed_and_confirmed)
     assert (call.state, call.attempt) == (State.AWAITING_APPROVAL, 0)
-    assert call.why == recheck.TOOL_CHANGED
+    assert call.why == reasons.TOOL_CHANGED
 
 
 def other_description() -> None:

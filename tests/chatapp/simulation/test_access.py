@@ -105,10 +105,33 @@ def test_tools_that_delete_are_found_also_if_an_admin_lowered_their_risk(shop: S
     assert {tool.risk.reasons for tool in tools if tool.name == "delete_note"} == {
         (reasons.SET_BY_ADMIN,)
     }
-    names = {
-        kind: [t.name for t in access.choose_tools(tools, kind)] for kind in ("deletes", "changes")
-    }  # type: ignore[arg-type]
+    kinds: tuple[access.Kind, ...] = ("deletes", "changes")
+    names = {kind: [t.name for t in access.choose_tools(tools, kind)] for kind in kinds}
     assert names == {"deletes": ["delete_note"], "changes": ["delete_note", "update_note"]}
+
+
+@pytest.mark.parametrize(
+    ("values", "is_of_group", "may_change"),
+    [
+        ({"effect": "deny"}, False, True),
+        ({"effect": "deny"}, True, False),
+        ({"effect": "deny", "levels": ["low"]}, False, False),
+        ({"effect": "allow"}, False, True),
+        ({"effect": "ask"}, False, False),
+        ({"effect": "ask", "wants_typing": True}, False, True),
+    ],
+    ids=["refuses", "of a group", "of a level", "allows", "asks as before", "asks for more"],
+)
+def test_a_star_stands_only_where_a_condition_can_change_the_outcome(
+    shop: Service, stranger: Member, values: dict[str, Any], is_of_group: bool, may_change: bool
+) -> None:
+    """The update asks because of its risk, and the stranger is in no group."""
+    rule = PolicyRule.objects.create(name="Small", tool="update_note", condition="n < 3", **values)
+    if is_of_group:
+        rule.groups.add(Group.objects.create(name="Support"))
+    tools = access.choose_tools(access.load_tools(shop), "all", "update_note")
+    ((cell,),) = [row.cells for row in access.judge_people(shop, tools, [stranger])]
+    assert (cell.outcome, cell.may_change) == ("asks", may_change)
 
 
 def test_the_catalogue_of_a_person_has_what_is_open_to_them(

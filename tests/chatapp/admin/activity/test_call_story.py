@@ -178,6 +178,42 @@ def test_an_admin_without_the_right_sees_no_story(owner: Member) -> None:
     assert words(page, ".links a") == [], "Each link needs a right of its own."
 
 
+def test_what_the_model_wrote_is_in_no_part_of_the_story_before_a_reason(
+    admin_client: Client, admin: Member, owner: Member
+) -> None:
+    """Also the names of the arguments, which a reason of policy repeats."""
+    why = reasons.SENDS_TO_ADDRESS % {"service": "web", "names": CANARY}
+    call = rows.question(rows.turn(owner, text=CANARY), {CANARY: 1}, why=why)
+    ToolCall.objects.update(
+        error={"kind": "not_run", "message": f"{CANARY} is missing.", "hint": CANARY}
+    )
+    Approval.objects.update(reason=CANARY)
+    page = open_story(admin_client, call)
+    assert CANARY not in str(page)
+    assert "an address that the content may have chosen: …." in words(page, ".answer")[0]
+    chat_access.open_chat(admin, call.turn.conversation_id, "A complaint.")
+    page = open_story(admin_client, call)
+    assert f"may have chosen: {CANARY}." in words(page, ".answer")[0]
+    assert words(page, ".timeline .io h4") == ["Arguments", "Error"]
+    assert f"{CANARY} is missing." in words(page, ".timeline")[0]
+
+
+@pytest.mark.parametrize("why", [reasons.NO_POLICY, reasons.TOOL_CHANGED])
+def test_a_reason_that_belongs_to_no_check_is_told(
+    admin_client: Client, owner: Member, why: str
+) -> None:
+    page = open_story(admin_client, rows.question(rows.turn(owner), why=why))
+    assert words(page, ".answer") == [why]
+
+
+def test_a_reason_of_an_unknown_form_is_told_after_the_reason_of_the_admin(
+    admin_client: Client, owner: Member
+) -> None:
+    page = open_story(admin_client, rows.question(rows.turn(owner), why=CANARY))
+    assert words(page, ".answer") == ["The reason is shown after you open the values."]
+    assert CANARY not in str(page)
+
+
 @pytest.mark.parametrize(
     ("query", "count"), [("ran", 1), ("asked", 1), ("refused", 1), ("two", 0), ("x", 4)]
 )

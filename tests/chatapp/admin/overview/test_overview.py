@@ -12,9 +12,11 @@ from django.contrib.auth.models import Group, Permission
 from django.db import connection
 from django.test import Client
 from django.utils import timezone
+from django.utils.translation import override
 from django_tasks_db.models import DBTaskResult
 
-from chatapp.admin.overview import needs, page
+from chatapp.admin.overview import charts, needs, page
+from chatapp.admin.overview.plots import draw_rows
 from chatapp.audit import chat_access
 from chatapp.background import jobs
 from chatapp.management.diagnostics.findings import report_wrong
@@ -107,6 +109,14 @@ def alter_log() -> None:
         cursor.execute("UPDATE chatapp_logentry SET actor_name = 'nobody'")
 
 
+def remove_log() -> None:
+    chat = rows.turn(Member.objects.get(username="owner")).conversation_id
+    chat_access.open_chat(Member.objects.get(username="admin"), chat, "A complaint.")
+    audit_log_guards.remove(connection)
+    with connection.cursor() as cursor:
+        cursor.execute("DELETE FROM chatapp_logentry")
+
+
 CAUSES: list[tuple[Callable[[], None], str, str]] = [
     (fail_service, "failing-", "linear fails"),
     (change_tool, "tools-", "crm changed 2 tools"),
@@ -118,6 +128,7 @@ CAUSES: list[tuple[Callable[[], None], str, str]] = [
     (guess_password, "sign-ins-", "9 failed sign-ins for owner"),
     (fail_task, "tasks", "1 background task failed"),
     (alter_log, "log", "The activity log was altered"),
+    (remove_log, "log", "The activity log was altered"),
 ]
 
 
@@ -212,6 +223,57 @@ def test_the_overview_costs_few_statements_however_much_there_is(
         open_overview(admin_client, "/admin/live/")
 
 
+VIEWED = [
+    *("mcpconfig.service", "chatapp.approval", "chatapp.toolcall", "chatapp.turn"),
+    *("chatapp.allowance", "chatapp.member", "django_tasks_database.dbtaskresult"),
+    *("chatapp.logentry", "chatapp.usageofday", "chatapp.policyrule", "mcpconfig.tooldefinition"),
+]
+
+
+def need_sign_in() -> None:
+    Service.objects.create(
+        name="drive", url="https://drive.example/mcp", authentication="oauth_shared"
+    )
+
+
+@pytest.mark.parametrize("viewed", VIEWED)
+def test_no_link_of_the_overview_leads_an_admin_to_a_page_that_is_closed_to_them(
+    owner: Member, viewed: str
+) -> None:
+    Member.objects.create_superuser("admin")
+    for cause, _name, _text in CAUSES:
+        cause()
+    need_sign_in()
+    for number in range(needs.SERVICES_MAX):
+        Service.objects.create(
+            name=f"failing-{number}",
+            url="https://a.example/mcp",
+            last_error={
+                "kind": "x",
+                "message": "No.",
+                "hint": "",
+                "at": "2026-01-01T00:00:00+00:00",
+            },
+        )
+    clerk = Member.objects.create_user("clerk", password="clerk-password", is_staff=True)
+    app, model = viewed.split(".")
+    right = Permission.objects.get(codename=f"view_{model}", content_type__app_label=app)
+    clerk.user_permissions.add(right)
+    client = signed_in(clerk)
+    links = {str(link["href"]) for link in open_overview(client).select("a[href^='/admin/']")}
+    assert len(links) > 1
+    for link in sorted(links):
+        assert client.get(link, follow=True).status_code == 200, link
+
+
+def test_the_live_part_leads_to_the_sign_in_page_when_the_session_is_over(client: Client) -> None:
+    """htmx would follow a plain redirect and show the sign-in page inside the overview."""
+    headers = {"HX-Request": "true", "HX-Current-URL": "http://testserver/admin/"}
+    answer = client.get("/admin/live/", headers=headers, follow=True)
+    assert answer.headers["HX-Redirect"] == "/sign-in/?next=/admin/"
+    assert answer.content == b""
+
+
 # --- charts --------------------------------------------------------------------------------------
 def read_table(client: Client, name: str) -> list[list[str]]:
     table = open_overview(client).select(f"section[aria-labelledby=chart-{name}] tbody tr")
@@ -247,6 +309,13 @@ def test_the_other_charts_count_questions_cost_and_turns(
     assert read_table(admin_client, "questions") == [["owner", "1"]]
     assert read_table(admin_client, "cost")[-1][1] == "2.50 USD"
     assert read_table(admin_client, "turns")[-1][1] == "1"
+
+
+@pytest.mark.parametrize(("language", "number"), [("en", "1.5k"), ("de", "1,5k")])
+def test_a_chart_writes_its_numbers_in_the_language_of_the_page(language: str, number: str) -> None:
+    with override(language):
+        plot = draw_rows([("owner", 1500)], charts._write_short)
+    assert [each.text for each in plot.words] == ["owner", number]
 
 
 def test_each_admin_sees_only_what_they_may_view(owner: Member) -> None:

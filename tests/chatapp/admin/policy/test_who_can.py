@@ -86,6 +86,7 @@ def test_members_are_found_by_their_names(admin_client: Client, owner: Member) -
     [
         ("?service=999", 404),
         ("?service=x", 404),
+        (f"?service={'1' * 5000}", 404),
         ("?service={pk}&kind=what&mode=what&columns=x&page=x", 200),
         ("?service={pk}&tool=gone", 200),
     ],
@@ -95,6 +96,16 @@ def test_a_wrong_address_gets_a_page_or_404(
 ) -> None:
     address = f"{ROOT}/who-can/{query.format(pk=shop.pk)}"
     assert admin_client.get(address).status_code == status
+
+
+@pytest.mark.parametrize(
+    ("query", "status"),
+    [("?person=x", 404), (f"?person={'1' * 5000}", 404), ("?q=%00", 200), ("?q=o%00w%00n", 200)],
+)
+def test_a_wrong_member_gets_404_and_a_wrong_search_a_page(
+    admin_client: Client, query: str, status: int
+) -> None:
+    assert admin_client.get(f"{ROOT}/as-member/{query}").status_code == status
 
 
 @pytest.mark.parametrize("page", ["who-can", "as-member"])
