@@ -30,12 +30,15 @@ from chatapp.models import (
     LogEntry,
     Member,
     Memory,
+    Project,
+    ProjectFile,
     SavedPrompt,
     SignInLink,
     UsageOfDay,
 )
 from chatapp.models.conversations.conversation import RESTORABLE
 from chatapp.people.refused import Refused
+from chatapp.projects import members as project_members
 from chatapp.rendering.exports.json_file import write_json
 from chatapp.rendering.exports.markdown_file import write_markdown
 from chatapp.rendering.exports.values import ToolDetail
@@ -49,6 +52,7 @@ TABLES: dict[str, tuple[type[Model], str, tuple[str, ...]]] = {
     "memories": (Memory, "person", ("text", "created_at")),
     "prompts": (SavedPrompt, "owner", ("title", "text", "audience")),
     "assistants": (Assistant, "owner", ("name", "description", "instructions", "starters")),
+    "projects": (Project, "owner", ("name", "description", "instructions")),
     "guidance": (Guidance, "person", ("service__name", "tool", "text")),
     "permissions": (Consent, "person", ("service__name", "scope", "created_at", "revoked_at")),
     "access_tokens": (AccessToken, "person", ("name", "prefix", "scopes", "created_at")),
@@ -68,6 +72,9 @@ def write_archive(member: Member, target: IO[bytes], address: str) -> None:
         for attachment in _list_files(member).iterator(chunk_size=1):
             name = PurePosixPath(attachment.name.replace("\\", "/")).name or "file"
             archive.writestr(f"files/{attachment.pk}/{name}", bytes(attachment.file.data))
+        for file in _list_project_files(member).iterator(chunk_size=1):
+            name = PurePosixPath(file.name.replace("\\", "/")).name or "file"
+            archive.writestr(f"project-files/{file.pk}/{name}", bytes(file.content.data))
     entries.write(LogEntry.Kind.DATA_EXPORTED, member)
 
 
@@ -85,6 +92,13 @@ def _list_files(member: Member) -> QuerySet[Attachment]:
     """Return what the member uploaded. Content read from a service is in the chat."""
     uploaded = Attachment.objects.filter(owner=member, file__isnull=False)
     return uploaded.select_related("file").order_by("pk")
+
+
+def _list_project_files(member: Member) -> QuerySet[ProjectFile]:
+    """Return what the member added to the projects that they are in."""
+    joined = Project.filter_joined(member).order_by().values("pk")
+    added = ProjectFile.objects.filter(added_by=member, project__in=joined)
+    return added.select_related("content").order_by("pk")
 
 
 def _describe_account(member: Member) -> dict[str, Any]:
@@ -141,6 +155,7 @@ def close_account(member: Member) -> None:
         Consent.objects.filter(person=member),
         *(model._default_manager.filter(owner=member) for model in (SavedPrompt, Assistant)),
     )
+    project_members.leave_all(member)
     for service in Service.objects.filter(owner=member):
         service.delete()
     member.groups.clear()

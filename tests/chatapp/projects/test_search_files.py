@@ -144,6 +144,14 @@ def test_no_membership_no_files(owner: Member, ada: Member, project: Project) ->
         search(ada, project, "gateway")
 
 
+def test_a_program_finds_no_files(owner: Member, project: Project) -> None:
+    add_file(owner, project)
+    turn = Turn(conversation=chat_in(project, owner), token_id=uuid.uuid4())
+    context = Context(person=owner, catalogue=Catalogue(), turn=turn)
+    with pytest.raises(ToolError, match="no project"):
+        ran("search-files", context, {"words": "gateway"})
+
+
 def test_an_archived_or_deleted_project_is_not_searched(owner: Member, project: Project) -> None:
     add_file(owner, project)
     changes.archive(project, is_on=True)
