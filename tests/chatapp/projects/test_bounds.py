@@ -1,5 +1,5 @@
-"""The bounds of projects: their number, their bytes and how long a file is read; and what is left of
-them when an account is closed."""
+"""The bounds of projects: their number, their bytes and how long a file is read; and what is left
+of them when an account is closed."""
 
 from datetime import timedelta
 from typing import Any
