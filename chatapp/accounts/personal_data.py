@@ -11,7 +11,7 @@ from allauth.mfa.models import Authenticator
 from allauth.socialaccount.models import SocialAccount
 from django.core.serializers.json import DjangoJSONEncoder
 from django.db import transaction
-from django.db.models import Exists, Model, OuterRef, Q, QuerySet
+from django.db.models import Model, Q, QuerySet
 from django.db.models.functions import Now
 from django.http import Http404
 from django.utils.translation import gettext as _
@@ -36,7 +36,7 @@ from chatapp.models import (
     Memory,
     MessageDraft,
     Project,
-    ProjectMember,
+    ProjectFile,
     SavedPrompt,
     SignInLink,
     StandIn,
@@ -45,7 +45,7 @@ from chatapp.models import (
 )
 from chatapp.models.conversations.conversation import RESTORABLE
 from chatapp.people.refused import Refused
-from chatapp.projects import changes as project_changes
+from chatapp.projects import members as project_members
 from chatapp.rendering.exports.json_file import write_json
 from chatapp.rendering.exports.markdown_file import write_markdown
 from chatapp.rendering.exports.values import ToolDetail
@@ -71,7 +71,7 @@ TABLES: dict[str, tuple[type[Model], str, tuple[str, ...]]] = {
 # What is deleted with the account, by the field that names the person.
 OF_PERSON: tuple[type[Model], ...] = (
     *(OAuthGrant, OAuthAttempt, OAuthChallenge, CompanySignIn),
-    *(Memory, Guidance, Consent, ToolSwitch, ChatImport, ProjectMember, MailPreference),
+    *(Memory, Guidance, Consent, ToolSwitch, ChatImport, MailPreference),
 )
 OF_OWNER: tuple[type[Model], ...] = (SavedPrompt, Assistant, MessageDraft)
 
@@ -86,6 +86,9 @@ def write_archive(member: Member, target: IO[bytes], address: str) -> None:
         for pk in Conversation.filter_owned(member).values_list("pk", flat=True):
             _write_chat(archive, member, pk, address)
         _write_files(archive, member)
+        for file in _list_project_files(member).iterator(chunk_size=1):
+            path = f"project-files/{file.pk}/{_name_in_archive(file.name)}"
+            archive.writestr(path, bytes(file.content.data))
     entries.write(LogEntry.Kind.DATA_EXPORTED, member)
 
 
@@ -103,9 +106,7 @@ def _write_files(archive: zipfile.ZipFile, member: Member) -> None:
     """Write the files one by one. Those whose storage does not give them are listed instead."""
     missing = []
     for attachment in _list_files(member).iterator(chunk_size=1):
-        name = PurePosixPath(attachment.name.replace("\\", "/")).name
-        name = "file" if name in {"", ".."} else name
-        path = f"files/{attachment.pk}/{name}"
+        path = f"files/{attachment.pk}/{_name_in_archive(attachment.name)}"
         try:
             data = file_storage.read_bytes(attachment.file)
         except (FileMissing, StorageUnavailable):
@@ -116,10 +117,23 @@ def _write_files(archive: zipfile.ZipFile, member: Member) -> None:
         archive.writestr("missing_files.json", _dump(missing))
 
 
+def _name_in_archive(name: str) -> str:
+    """Return a name without folders, which an archive could otherwise unpack anywhere."""
+    last = PurePosixPath(name.replace("\\", "/")).name
+    return "file" if last in {"", ".."} else last
+
+
 def _list_files(member: Member) -> QuerySet[Attachment]:
     """Return what the member uploaded. Content read from a service is in the chat."""
     uploaded = Attachment.objects.filter(owner=member, file__isnull=False)
     return uploaded.select_related("file__stored").order_by("pk")
+
+
+def _list_project_files(member: Member) -> QuerySet[ProjectFile]:
+    """Return what the member added to the projects that they are in."""
+    joined = Project.filter_joined(member).order_by().values("pk")
+    added = ProjectFile.objects.filter(added_by=member, project__in=joined)
+    return added.select_related("content").order_by("pk")
 
 
 def _describe_account(member: Member) -> dict[str, Any]:
@@ -166,14 +180,14 @@ def delete_rows(member: Member) -> None:
     stop on the way, and a request that was under way may store something afterwards.
 
     Chats go in two steps: now they are out of reach and their answers stop, and the job that
-    removes deleted chats removes their rows. A project that others are in stays theirs.
+    removes deleted chats removes their rows. A project that others can edit goes to one of them.
     """
     if not member.is_active:
         chats = Conversation.objects.filter(owner=member)
         for conversation in chats.filter(deleted_at=None).select_related("owner"):
             chat_list.delete(conversation)
         chats.update(deleted_at=Now() - RESTORABLE)
-        _delete_own_projects(member)
+        project_members.leave_all(member)
         _delete_rows(
             Attachment.objects.filter(owner=member, part=None),
             CodeUse.objects.filter(member=member),
@@ -183,14 +197,6 @@ def delete_rows(member: Member) -> None:
         )
         for service in Service.objects.filter(owner=member):
             service.delete()
-
-
-def _delete_own_projects(member: Member) -> None:
-    own = Project.objects.filter(owner=member)
-    others = Exists(ProjectMember.objects.filter(project=OuterRef("pk")).exclude(person=member))
-    for project in own.filter(~others, deleted_at=None).select_related("owner"):
-        project_changes.delete(project)
-    own.filter(deleted_at__isnull=False).update(deleted_at=Now() - project_changes.RESTORABLE)
 
 
 def _delete_rows(*selections: Iterable[Any]) -> None:

@@ -111,6 +111,7 @@ def read_project_file(file_id: str) -> None:
 @task
 def read_left_files() -> None:
     """Read the files of projects whose task was lost, such as with its server."""
+    project_files.give_up_old()
     for file_id in project_files.filter_left()[:LEFT_FILES_AT_ONCE]:
         read_project_file.enqueue(str(file_id))
 

@@ -65,7 +65,7 @@ def receive(
     effort: str = "",
     is_temporary: bool = False,
     assistant: AssistantChoice | None = None,
-    project: uuid.UUID | None = None,
+    project: projects.ProjectChoice | None = None,
     edited: Message | None = None,
 ) -> Turn:
     """Accept a message and queue its turn. Without a conversation, create one. Raises Refused.
@@ -172,10 +172,10 @@ def _create_conversation(
     tools: str,
     is_temporary: bool,
     choice: AssistantChoice | None,
-    project_id: uuid.UUID | None,
+    project_choice: projects.ProjectChoice | None,
 ) -> Conversation:
     start = load_start(person, choice) if choice is not None else None
-    project = projects.load_project(person, project_id) if project_id is not None else None
+    project = projects.load_project(person, project_choice) if project_choice else None
     known = mode if mode in Conversation.Mode.values else Conversation.Mode.ACT
     created = Conversation.objects.create(
         owner=person,

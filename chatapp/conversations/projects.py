@@ -1,6 +1,7 @@
 """What a chat does with a project: it begins in one, or is moved into one or out of it."""
 
 import uuid
+from dataclasses import dataclass
 
 from django.db.models import QuerySet
 from django.utils.translation import gettext as _
@@ -16,11 +17,32 @@ GONE = gettext_lazy(
 )
 
 
-def load_project(person: Member, project_id: uuid.UUID) -> Project:
-    """Return the project in which this person begins a chat. Raises Refused."""
-    project = Project.filter_active(person).filter(pk=project_id).first()
+class ProjectRefused(Refused):
+    """A chat was not begun in a project, which changed or is out of reach."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectChoice:
+    """The project that a person chose for a new chat, and the version of it that they were
+    shown."""
+
+    project_id: uuid.UUID
+    version: str
+
+
+def load_project(person: Member, choice: ProjectChoice) -> Project:
+    """Return the project in which this person begins a chat, inside the transaction that creates
+    it. Raises ProjectRefused, also if the project changed after the person had read it."""
+    Project.objects.select_for_update(no_key=True).filter(pk=choice.project_id).first()
+    project = Project.filter_active(person).filter(pk=choice.project_id).first()
     if project is None:
-        raise Refused(GONE, 409)
+        raise ProjectRefused(GONE, 409)
+    if project.version != choice.version:
+        sentence = _(
+            "Your message was not sent. %(name)s changed after you opened this page. Check its "
+            "instructions and services, then send your message again."
+        )
+        raise ProjectRefused(sentence % {"name": project}, 409)
     return project
 
 

@@ -20,7 +20,7 @@ PlaceKind = Literal["", "page", "row", "heading"]
 # The lines that our readers write above the pages and the like of a file that is no plain text.
 _MARK: Final = re.compile(r"\[([A-Z][a-z]+[: ][^\[\]\n]{1,200})\]")
 _PAGE: Final = re.compile(r"Page (\d+)")
-_HEADING: Final = re.compile(r"#{1,6}[ \t]+(\S.*?)[ \t]*#*")
+_HEADING: Final = re.compile(r"#{1,6}[ \t]+(?=\S)")
 _BLANK_LINES: Final = re.compile(r"\n[ \t]*(?:\n[ \t]*)+")
 # Where a block that is too long is cut, the best first.
 _CUTS: Final = ("\n", ". ", " ")
@@ -64,18 +64,30 @@ def _list_blocks(text: str, *, has_marks: bool) -> Iterator[_Block]:
             page = _PAGE.fullmatch(mark[1])
             kind, place, begins = ("page", page[1], True) if page else ("heading", mark[1], True)
             paragraph = rest
-        heading = None if has_marks else _HEADING.fullmatch(line.strip())
+        heading = "" if has_marks else _read_heading(line.strip())
         if heading:
-            kind, place = "heading", heading[1]
+            kind, place = "heading", heading
         if paragraph.strip():
             yield _Block(
                 text=paragraph.strip("\n").rstrip(),
                 place_kind=kind,
                 place=place[:PLACE_CHARACTERS],
                 begins=begins,
-                may_begin=heading is not None,
+                may_begin=bool(heading),
             )
             begins = False
+
+
+def _read_heading(line: str) -> str:
+    """Return the text of a Markdown heading, or an empty text. One pattern for the whole line would
+    take hours for a long line of spaces."""
+    opening = _HEADING.match(line)
+    if opening is None:
+        return ""
+    text = line[opening.end() :]
+    without_end = text.rstrip("#")
+    is_closed = without_end != text and without_end.endswith((" ", "\t"))
+    return without_end.rstrip() if is_closed else text
 
 
 def _list_records(text: str) -> Iterator[_Block]:

@@ -48,7 +48,12 @@ from chatapp.permissions.rules import (
     Rule,
 )
 from chatapp.tools.catalogue import assess_risk, describe_definition
-from chatapp.tools.taint import filter_tainted, find_taint, find_taint_of_copies
+from chatapp.tools.taint import (
+    filter_tainted,
+    find_taint,
+    find_taint_of_copies,
+    find_taint_of_project,
+)
 from mcpconfig.models import Service, ToolDefinition, ToolSetting
 
 from .daily_limits import count_uses_today
@@ -454,7 +459,8 @@ def find_before(turn: Turn, call: ToolCall, *, is_as_read: bool) -> Before:
     not changed since."""
     row: Any = call
     has_alike = row.has_alike or not is_as_read
-    has_taint = row.has_taint or turn.conversation.is_shared_copy
+    chat = turn.conversation
+    has_taint = row.has_taint or chat.is_shared_copy or chat.project_id is not None
     return Before(
         identical_calls=count_earlier_calls(turn, call) if has_alike else 0,
         tainted_by=find_taint_before(turn, call) if has_taint else "",
@@ -480,6 +486,7 @@ def find_taint_before(turn: Turn, call: ToolCall, *, in_whole_chat: bool = False
         before |= Q(turn__conversation=turn.conversation_id) & ~Q(turn=turn)
         attached = Q(part__message__conversation=turn.conversation_id)
     found = find_taint(ToolCall.objects.filter(before), Attachment.objects.filter(attached))
+    found = found or find_taint_of_project(turn)
     if found or not in_whole_chat or not turn.conversation.has_copies:
         return found
     return find_taint_of_copies([turn.conversation_id])

@@ -46,16 +46,22 @@ class ProjectValues:
 @transaction.atomic
 def create_project(person: Member, values: ProjectValues) -> Project:
     """Return a new project of this person. Raises Refused if they have as many as they may have."""
-    Member.objects.select_for_update(no_key=True).get(pk=person.pk)
-    if Project.objects.filter(owner=person, deleted_at=None).count() >= PROJECTS_PER_PERSON:
-        sentence = _("You have %(count)d projects, which is the limit. Delete one first.")
-        raise Refused(sentence % {"count": PROJECTS_PER_PERSON}, 409)
+    _check_number(person)
     project = Project(owner=person)
     _set_values(project, values, person)
     project.save()
     project.services.set(values.services)
     log_act(project, "created", person)
     return project
+
+
+def _check_number(person: Member) -> None:
+    """Raise Refused if this person has as many projects as they may have. Locks the person until
+    the commit, so that concurrent requests do not exceed the limit."""
+    Member.objects.select_for_update(no_key=True).get(pk=person.pk)
+    if Project.objects.filter(owner=person, deleted_at=None).count() >= PROJECTS_PER_PERSON:
+        sentence = _("You have %(count)d projects, which is the limit. Delete one first.")
+        raise Refused(sentence % {"count": PROJECTS_PER_PERSON}, 409)
 
 
 @transaction.atomic
@@ -118,6 +124,9 @@ def delete(project: Project) -> None:
 
 @transaction.atomic
 def restore(project: Project) -> None:
+    """Bring a deleted project of its owner back. Raises Refused if they have as many others as they
+    may have."""
+    _check_number(project.owner)
     if Project.objects.filter(pk=project.pk, deleted_at__isnull=False).update(deleted_at=None):
         log_act(project, "restored", project.owner)
 

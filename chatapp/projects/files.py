@@ -8,7 +8,8 @@ other.
 import uuid
 
 from django.db import transaction
-from django.db.models import Count, QuerySet, Sum
+from django.db.models import Count, F, QuerySet, Sum
+from django.db.models.functions import Least
 from django.http import Http404
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
@@ -27,6 +28,7 @@ from chatapp.models import Member, Project, ProjectFile, ProjectFileData, Projec
 from chatapp.models.projects.project_file import (
     FILES_PER_PROJECT,
     MAX_FILE_CHARACTERS,
+    OWNER_MAX_BYTES,
     PROJECT_MAX_BYTES,
 )
 from chatapp.people.refused import Refused
@@ -44,6 +46,8 @@ NOT_READ = gettext_noop("This file cannot be read. Save it again, then upload it
 PASSAGES_AT_ONCE = 500
 # A file that is not read after this time has no task any more.
 LEFT_AFTER_MINUTES = 5
+# Its process ended each time, or nobody reads files: nobody waits for it any more.
+GIVEN_UP_AFTER_MINUTES = 60
 
 
 def add_file(person: Member, project: Project, upload: Upload) -> ProjectFile:
@@ -76,6 +80,24 @@ def _check_room(project: Project, name: str, size: int) -> None:
         sentence = _("%(name)s: the files of a project can have %(most)s together. Delete some.")
         most = format_size(PROJECT_MAX_BYTES)
         raise Refused(sentence % {"name": name, "most": most}, 409)
+    Member.objects.select_for_update(no_key=True).get(pk=project.owner_id)
+    if _measure_owner(project.owner_id) + size > OWNER_MAX_BYTES:
+        sentence = _(
+            "%(name)s: the files of all projects of %(owner)s and their text can have %(most)s "
+            "together. Deleted projects count for 7 days. Delete some files."
+        )
+        most, owner = format_size(OWNER_MAX_BYTES), project.owner.display_name
+        raise Refused(sentence % {"name": name, "owner": owner, "most": most}, 409)
+
+
+def _measure_owner(person_id: int) -> int:
+    """Return the bytes of the files in all projects of a person, with a byte for each character of
+    their text: an archive of some kilobytes can have a lot of it."""
+    text = Least(F("characters"), MAX_FILE_CHARACTERS)
+    used = ProjectFile.objects.filter(project__owner=person_id).aggregate(
+        used=Sum(F("size") + text)
+    )
+    return used["used"] or 0
 
 
 def measure_files(project: Project) -> tuple[int, int]:
@@ -108,6 +130,15 @@ def filter_left() -> QuerySet[ProjectFile, uuid.UUID]:
         state=State.READING, created_at__lt=from_now(minutes=-LEFT_AFTER_MINUTES)
     )
     return left.order_by("created_at").values_list("pk", flat=True)
+
+
+def give_up_old() -> None:
+    """Mark the files that could not be read for a long time, such as one that ends the process that
+    reads it. Otherwise they would be tried for ever."""
+    old = ProjectFile.objects.filter(
+        state=State.READING, created_at__lt=from_now(minutes=-GIVEN_UP_AFTER_MINUTES)
+    )
+    old.update(state=State.FAILED, problem=NOT_READ)
 
 
 def give_up_reading(file_id: uuid.UUID) -> None:

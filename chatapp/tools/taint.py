@@ -1,17 +1,20 @@
 """Whether the context of a model holds untrusted content: in results of calls, or in attachments.
 
 Content is untrusted if its service is open to strangers, or if a core tool read it from an earlier
-chat that was tainted.
+chat that was tainted. So are the instructions of a project that somebody else changed after the
+chat began: its person was not shown them.
 """
 
 import uuid
 from collections.abc import Collection
 from typing import TypeVar
 
-from django.db.models import Q, QuerySet
+from django.db.models import Min, Q, QuerySet
 
-from chatapp.models import Attachment, Conversation, Part, ToolCall
+from chatapp.models import Attachment, Conversation, Message, Part, Project, ToolCall, Turn
 from mcpconfig.models import Service
+
+MARK_CHARACTERS = 100
 
 
 def find_taint(calls: QuerySet[ToolCall], files: QuerySet[Attachment]) -> str:
@@ -41,6 +44,25 @@ def find_taint_of_copies(chats: Collection[uuid.UUID]) -> str:
     services = set(copies.values_list("copied_call__result_of", flat=True)) - {None}
     opened = Service.objects.filter(pk__in=services, is_open=True)
     return opened.values_list("name", flat=True).first() or ""
+
+
+def find_taint_of_project(turn: Turn) -> str:
+    """Return who changed the instructions of the turn's project after its chat began, if it was
+    somebody else. The messages of a fork have the times of the original, so a fork counts as old
+    as its chat."""
+    chat = turn.conversation
+    if chat.project_id is None or turn.is_of_program:
+        return ""
+    begun = Message.objects.filter(conversation=chat.pk).aggregate(at=Min("created_at"))["at"]
+    changed = Project.filter_active(chat.owner).filter(
+        pk=chat.project_id, instructions_at__gt=begun
+    )
+    others = changed.exclude(instructions="").exclude(instructions_by=chat.owner_id)
+    project = others.select_related("instructions_by").first() if begun else None
+    if project is None:
+        return ""
+    by = project.instructions_by.display_name if project.instructions_by else "a former member"
+    return f"project instructions by {by}"[:MARK_CHARACTERS]
 
 
 Rows = TypeVar("Rows", QuerySet[ToolCall], QuerySet[Attachment])

@@ -62,8 +62,9 @@ def remove(connection: BaseDatabaseWrapper) -> None:
 
 
 def split_words(text: str) -> list[str]:
-    """Return the words to look for: letters and digits, in small letters, each once."""
-    return list(dict.fromkeys(re.findall(r"[^\W_]+", text.casefold())))[:MOST_WORDS]
+    """Return the words to look for: letters and digits, in small letters, each once. As in the
+    indexes, “ß” stays “ß”."""
+    return list(dict.fromkeys(re.findall(r"[^\W_]+", text.lower())))[:MOST_WORDS]
 
 
 def match_words(words: list[str]) -> Q | RawSQL:

@@ -5,6 +5,7 @@ The database keeps it up to date itself. FTS5 has BM25; for PostgreSQL it is wri
 the same constants, because `ts_rank` does not know how common a word is.
 """
 
+import string
 import uuid
 from collections.abc import Sequence
 
@@ -29,9 +30,12 @@ _SQLITE = {
         f"AFTER UPDATE OF text ON {_PASSAGE} WHEN OLD.text <> NEW.text BEGIN {_REMOVE} {_ADD} END"
     ),
 }
+# PostgreSQL would keep a path, an address of a page or a version as one word, and leave out markup.
+_PUNCTUATION = string.punctuation.replace("'", "''")
+_SEPARATED = f"translate(text, '{_PUNCTUATION}', '{' ' * len(string.punctuation)}')"
 _POSTGRESQL = (
     f"ALTER TABLE {_PASSAGE} ADD COLUMN IF NOT EXISTS words tsvector "
-    "GENERATED ALWAYS AS (to_tsvector('simple', text)) STORED",
+    f"GENERATED ALWAYS AS (to_tsvector('simple', {_SEPARATED})) STORED",
     f"CREATE INDEX IF NOT EXISTS {_INDEX} ON {_PASSAGE} USING gin (words)",
 )
 

@@ -1,5 +1,7 @@
 """Projects: instructions and files that the chats of several people share."""
 
+import hashlib
+import json
 import uuid
 from datetime import timedelta
 from typing import cast
@@ -86,6 +88,18 @@ class Project(models.Model):
     @property
     def colour(self) -> str:
         return Colour.values[self.pk.int % len(Colour.values)]
+
+    @property
+    def version(self) -> str:
+        """A hash of what a chat gets from it, so that nobody begins a chat with instructions that
+        they were not shown."""
+        services = sorted(self.services.values_list("pk", flat=True))
+        content = [
+            self.instructions,
+            self.limits_services,
+            services if self.limits_services else [],
+        ]
+        return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:32]
 
     @property
     def role(self) -> str:

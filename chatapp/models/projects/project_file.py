@@ -13,6 +13,8 @@ from .project import Project
 
 FILES_PER_PROJECT = 200
 PROJECT_MAX_BYTES = 200 * 2**20
+# The files of all projects of one owner with their text, also of projects that can be restored.
+OWNER_MAX_BYTES = 2**30
 # Of the text of one file; the rest is not searched.
 MAX_FILE_CHARACTERS = 1_000_000
 

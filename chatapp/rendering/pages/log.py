@@ -61,6 +61,7 @@ PROJECT_ACTS = {
     "member removed": gettext_lazy("Member removed: %(member)s."),
     "role changed": gettext_lazy("Role changed: %(member)s."),
     "left": gettext_lazy("%(member)s left."),
+    "owner changed": gettext_lazy("%(member)s is the owner now."),
     "file added": gettext_lazy("File added: %(file)s."),
     "file deleted": gettext_lazy("File deleted: %(file)s."),
 }

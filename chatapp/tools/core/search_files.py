@@ -20,9 +20,9 @@ from chatapp.tools.blueprint import (
     return_prepared,
 )
 from chatapp.tools.context import Context, ToolError
+from chatapp.tools.taint import MARK_CHARACTERS
 
 MOST = 10
-MARK_CHARACTERS = 100
 COLUMNS_CHARACTERS = 300
 
 
@@ -77,8 +77,9 @@ def read(context: Context, asked: Input) -> Output:
 
 
 def _find_project(context: Context) -> Project:
-    """Return the project of the chat if it counts for the person now."""
-    project_id = context.turn.conversation.project_id if context.turn is not None else None
+    """Return the project of the chat if it counts for the person now. Programs find no files."""
+    turn = context.turn
+    project_id = None if turn is None or turn.is_of_program else turn.conversation.project_id
     active = Project.filter_active(context.person)
     project = active.filter(pk=project_id).first() if project_id else None
     if project is None:

@@ -10,6 +10,7 @@ from django_htmx.http import HttpResponseClientRedirect
 
 from chatapp.conversations import drafts, intake, message_queue, retry
 from chatapp.conversations.assistants import AssistantChoice, AssistantRefused
+from chatapp.conversations.projects import ProjectChoice, ProjectRefused
 from chatapp.forms import MessageForm
 from chatapp.models import Attachment, Conversation, Member, QueuedMessage, Turn
 from chatapp.people.refused import Refused
@@ -19,7 +20,7 @@ from . import prompts
 from .assistant_start import read_choice, read_start_view
 from .conversations import render_chat
 from .picker import read_draft
-from .project_start import read_project_id
+from .project_start import read_project_choice, read_project_start
 from .uploads import keep_files
 
 
@@ -39,7 +40,7 @@ def send(request: MemberRequest, conversation_id: uuid.UUID | None = None) -> Ht
         said = dict(form.cleaned_data)
         draft_id = said.pop("draft")
         sent = _send(
-            request.user, conversation, read_choice(request), read_project_id(request), **said
+            request.user, conversation, read_choice(request), read_project_choice(request), **said
         )
     except Refused as refused:
         return render_refusal(request, conversation, refused, kept)
@@ -56,7 +57,7 @@ def _send(
     person: Member,
     conversation: Conversation | None,
     assistant: AssistantChoice | None,
-    project: uuid.UUID | None,
+    project: ProjectChoice | None,
     *,
     queue: str,
     mode: str,
@@ -153,6 +154,14 @@ def render_refusal(
             "start": read_start_view(request, request.user, missing),
         }
         answer = render(request, "chat/_assistant_refused.html", context, status=refused.status)
+    elif request.htmx and isinstance(refused, ProjectRefused):
+        context = {
+            "sentence": refused.sentence,
+            "attachments": kept,
+            "has_files": bool(request.FILES),
+            "start": read_project_start(request, request.user),
+        }
+        answer = render(request, "projects/_refused.html", context, status=refused.status)
     elif request.htmx:
         context = {"sentence": refused.sentence, "attachments": kept}
         template = "chat/_files_added.html" if request.FILES else "chat/_refusal.html"

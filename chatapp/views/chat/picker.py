@@ -35,7 +35,7 @@ from .uploads import keep_files
 
 CARRIED = (
     *("chat", "client_id", "draft", "effort", "mode", "model", "project", "temporary", "text"),
-    "tools",
+    *("project_version", "tools"),
 )
 # A message that is only the beginning of the name of a prompt.
 SLASH = re.compile(r"/([\w-]*)(?:(:)(\S*))?\s*")

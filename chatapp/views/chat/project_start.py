@@ -8,12 +8,13 @@ from django.http import Http404, HttpRequest
 from django.utils.safestring import SafeString
 
 from chatapp.conversations.assistants import may_use_model
-from chatapp.conversations.projects import filter_usable_services
+from chatapp.conversations.projects import ProjectChoice, filter_usable_services
 from chatapp.models import Member, Project
 from chatapp.rendering.hidden_characters import draw_look_alikes
 from chatapp.views.access import find_row, read_id
 
 FIELD = "project"
+VERSION_FIELD = "project_version"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +24,7 @@ class ProjectStart:
     model."""
 
     project: Project
+    version: str
     instructions: SafeString
     services: tuple[str, ...] | None
     left_out: tuple[str, ...]
@@ -39,6 +41,7 @@ def build_project_start(person: Member, project: Project) -> ProjectStart:
         left_out = tuple(str(each) for each in listed if each.pk not in usable)
     return ProjectStart(
         project=project,
+        version=project.version,
         instructions=draw_look_alikes(project.instructions),
         services=services,
         left_out=left_out,
@@ -60,10 +63,14 @@ def read_project_start(request: HttpRequest, person: Member) -> ProjectStart | N
     return build_project_start(person, project) if project else None
 
 
-def read_project_id(request: HttpRequest) -> uuid.UUID | None:
-    """Return the id in the form. Text that is no id is that of no project."""
+def read_project_choice(request: HttpRequest) -> ProjectChoice | None:
+    """Return the project of the form. Text that is no id is that of no project."""
     given = request.POST.get(FIELD, "")
-    return (read_id(given) or uuid.UUID(int=0)) if given else None
+    if not given:
+        return None
+    return ProjectChoice(
+        project_id=read_id(given) or uuid.UUID(int=0), version=request.POST.get(VERSION_FIELD, "")
+    )
 
 
 def _filter_startable(person: Member) -> QuerySet[Project]:

@@ -34,7 +34,9 @@ def projects(request: MemberRequest) -> HttpResponse:
     return render_list(request)
 
 
-def render_list(request: MemberRequest, form: ProjectForm | None = None) -> HttpResponse:
+def render_list(
+    request: MemberRequest, form: ProjectForm | None = None, problem: Refused | None = None
+) -> HttpResponse:
     """Render the projects of the person, and the form of a new one if it is open."""
     joined = list(
         Project.filter_joined(request.user).select_related("owner").order_by(Lower("name"), "pk")
@@ -46,9 +48,10 @@ def render_list(request: MemberRequest, form: ProjectForm | None = None) -> Http
         "deleted": [(each, each.deleted_at + RESTORABLE) for each in deleted if each.deleted_at],
         "just_deleted": find_row(deleted, request.GET.get("deleted", "")),
         "form": form,
+        "problem": problem,
         **build_sidebar_context(request.user, ""),
     }
-    status = 422 if form and form.errors else 200
+    status = problem.status if problem else 422 if form and form.errors else 200
     return render(request, "projects/projects.html", context, status=status)
 
 
@@ -107,7 +110,10 @@ def delete(request: MemberRequest, project_id: uuid.UUID) -> HttpResponse:
 @for_members("POST")
 def restore(request: MemberRequest, project_id: uuid.UUID) -> HttpResponse:
     found = changes.find_deleted(request.user, project_id)
-    changes.restore(found)
+    try:
+        changes.restore(found)
+    except Refused as refused:
+        return render_list(request, problem=refused)
     return redirect("project", found.pk)
 
 

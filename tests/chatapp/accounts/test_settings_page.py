@@ -37,6 +37,7 @@ from chatapp.models import (
     StoredObject,
     Turn,
 )
+from tests.chatapp.projects.made import add_file, make_project
 from tests.dom_tree import parse
 from tests.turns import rows
 
@@ -219,6 +220,7 @@ def filled(owner: Member) -> Member:
         "/attach/files", {**draft, "files": SimpleUploadedFile("../../notes.txt", b"my notes")}
     )
     access_tokens.create(owner, name="Script", scopes=("chat",), days=7)
+    add_file(owner, make_project(owner, instructions="Times are UTC."), "runbook.md", "About zinc.")
     return owner
 
 
@@ -239,6 +241,8 @@ def test_the_archive_has_everything_of_this_person_only(filled: Member, stranger
     chat = Conversation.objects.get(owner=filled)
     assert b"My question" in files[f"chats/{chat.pk}.md"]
     assert json.loads(files[f"chats/{chat.pk}.json"])["format"] == "countersign-chat"
+    assert json.loads(files["projects.json"])[0]["instructions"] == "Times are UTC."
+    assert b"About zinc." in [files[each] for each in files if each.startswith("project-files/")]
     assert not any(b"stranger" in each for each in files.values())
     assert not any(".." in name for name in files)
     assert LogEntry.objects.filter(kind=Kind.DATA_EXPORTED).exists()

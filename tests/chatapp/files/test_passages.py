@@ -57,3 +57,15 @@ def test_no_word_is_lost_and_no_passage_is_too_long(text: str, name: str) -> Non
     found = split_passages(name, TEXT, text)
     assert "".join("".join(each.text for each in found).split()) == "".join(text.split())
     assert all(0 < len(each.text) <= MAX_CHARACTERS for each in found)
+
+
+def test_a_long_line_of_spaces_in_a_heading_is_read_in_no_time() -> None:
+    """A pattern that goes back over the spaces again and again would take hours."""
+    text = f"# a{' ' * 500_000}b"
+    assert places("a.md", TEXT, text)[0][1].startswith("a ")
+
+
+def test_only_marks_that_close_a_heading_are_left_out() -> None:
+    lines = {"# C#": "C#", "## Restart  ##": "Restart", "# # #": "#", "#none": ""}
+    for line, place in lines.items():
+        assert places("a.md", TEXT, line) == [("heading" if place else "", place)]

@@ -144,6 +144,14 @@ def test_no_membership_no_files(owner: Member, ada: Member, project: Project) ->
         search(ada, project, "gateway")
 
 
+def test_a_program_finds_no_files(owner: Member, project: Project) -> None:
+    add_file(owner, project)
+    turn = Turn(conversation=chat_in(project, owner), token_id=uuid.uuid4())
+    context = Context(person=owner, catalogue=Catalogue(), turn=turn)
+    with pytest.raises(ToolError, match="no project"):
+        ran("search-files", context, {"words": "gateway"})
+
+
 def test_an_archived_or_deleted_project_is_not_searched(owner: Member, project: Project) -> None:
     add_file(owner, project)
     changes.archive(project, is_on=True)
@@ -196,3 +204,23 @@ def test_in_an_answer_only_the_link_of_a_passage_is_a_relative_link(
         "//a/#c1",
     ):
         assert "href" not in render_markdown(f"[runbook.md]({other})")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Edit /etc/nginx/proxy.conf first.", "proxy"),
+        ("Open intranet.example.com/rota today.", "rota"),
+        ("Built on 2024-11-28.", "28"),
+        ('<item name="zinc">5</item>', "zinc"),
+        ("max_connections=500", "connections 500"),
+        ("Die Hauptstraße ist gesperrt.", "Hauptstraße"),
+        ("DER GROẞE SAAL", "große"),
+    ],
+)
+def test_words_are_found_where_they_are_written(
+    owner: Member, project: Project, text: str, words: str
+) -> None:
+    """PostgreSQL takes a path, an address or a date as one word, unless its parts are separated."""
+    add_file(owner, project, "a.txt", text)
+    assert found_texts(owner, project, words) == [text]
