@@ -79,7 +79,7 @@ class SoftKey:
         self.key = ec.generate_private_key(ec.SECP256R1())
         self.id = b"key-of-the-test"
         self.handle = user_pk_to_url_str(member).encode()
-        public = ES256.from_cryptography_key(self.key.public_key())
+        public = ES256.from_cryptography_key(self.key.public_key())  # type: ignore[no-untyped-call]
         attested = AttestedCredentialData.create(b"\0" * 16, self.id, public)
         made = AttestationObject.create("none", self.build_data(attested), {})
         client_data = CollectedClientData.create("webauthn.create", b"x", "https://testserver")
@@ -97,7 +97,8 @@ class SoftKey:
         if attested:
             flags |= AuthenticatorData.FLAG.AT
         host = hashlib.sha256(b"testserver").digest()
-        return AuthenticatorData.create(host, flags, 0, attested or b"")
+        made: AuthenticatorData = AuthenticatorData.create(host, flags, 0, attested or b"")
+        return made
 
     def describe(self, response: dict[str, bytes]) -> dict[str, Any]:
         own_id = websafe_encode(self.id)

@@ -222,7 +222,7 @@ def test_the_archive_of_a_person_has_the_bytes_of_stored_files(folder: Path, own
     Attachment.objects.update(name=NAME)
     objects(folder)[0].unlink()
     archive = read_archive(owner)
-    assert json.loads(archive.read("missing_files.json")) == [{"id": str(first.pk), "name": NAME}]
+    assert json.loads(archive.read("missing_files.json")) == [f"files/{first.pk}/{NAME}"]
 
 
 def read_archive(person: Member) -> zipfile.ZipFile:

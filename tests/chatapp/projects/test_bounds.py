@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.db.models.functions import Now
 
-from chatapp.accounts.personal_data import close_account
+from chatapp.accounts.personal_data import close_account, delete_rows
 from chatapp.background import jobs
 from chatapp.models import LogEntry, Member, Project, ProjectFile, ProjectFileData
 from chatapp.people.refused import Refused
@@ -96,6 +96,7 @@ def test_a_closed_account_leaves_its_projects(owner: Member, ada: Member) -> Non
     add_member(shared, ada, "editor")
     add_member(joined, owner)
     close_account(owner)
+    delete_rows(owner)
     assert not Project.objects.filter(pk=own.pk).exists()
     assert not ProjectFileData.objects.exists()
     assert Project.of(ada, shared.pk).is_owned

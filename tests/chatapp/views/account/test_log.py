@@ -107,11 +107,14 @@ ENOUGH = {
     "changed": {"owner_id": {}}, "scope": "always", "granted_by": "policy", "mode": "plan",
     "audience": "members", "tools": "full",
 }  # fmt: skip
+OTHERWISE = {Kind.PROJECT: {"act": "purged", "of": "p"}}
 
 
 def test_every_kind_has_words(owner_client: Client, owner: Member) -> None:
     """Whatever an entry says, its page is shown."""
-    audit_log.append([AuditEvent(kind=kind, data=ENOUGH, person=Who.of(owner)) for kind in Kind])
+    for kind in Kind:
+        data = ENOUGH | OTHERWISE.get(kind, {})
+        audit_log.append([AuditEvent(kind=kind, data=data, person=Who.of(owner))])
     end = audit_log.read_end().position
     older = entries(owner_client, f"/log/?before={end - PAGE_LENGTH + 1}")
     assert len(entries(owner_client)) == PAGE_LENGTH
