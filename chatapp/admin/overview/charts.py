@@ -41,6 +41,12 @@ class Chart:
     link: str
     has_legend: bool = False
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether all its numbers are 0."""
+        cells = (cell for row in self.rows for cell in row[1:])
+        return not any(digit in cell for cell in cells for digit in "123456789")
+
 
 def list_charts(admin: Member) -> list[Chart]:
     """Return the charts of what this admin may view."""

@@ -299,6 +299,20 @@ def test_the_chart_of_calls_counts_what_ran_asked_and_was_refused(
     assert len(picture.select("rect")) == 3
 
 
+def test_a_chart_without_numbers_is_a_sentence(admin_client: Client, owner: Member) -> None:
+    def read_charts() -> dict[str, bool]:
+        """Whether each chart has a picture, by the sentence that it shows instead."""
+        found = open_overview(admin_client).select(".chart")
+        assert all(
+            bool(each.select_one("svg")) != bool(each.select_one(".nothing")) for each in found
+        )
+        return {str(each["aria-labelledby"]): bool(each.select_one("svg")) for each in found}
+
+    assert not any(read_charts().values())
+    rows.turn(owner)
+    assert [name for name, is_drawn in read_charts().items() if is_drawn] == ["chart-turns"]
+
+
 def test_the_other_charts_count_questions_cost_and_turns(
     admin_client: Client, owner: Member
 ) -> None:
