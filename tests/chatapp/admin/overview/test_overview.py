@@ -301,7 +301,7 @@ def test_the_chart_of_calls_counts_what_ran_asked_and_was_refused(
 
 def test_a_chart_without_numbers_is_a_sentence(admin_client: Client, owner: Member) -> None:
     def read_charts() -> dict[str, bool]:
-        """Whether each chart has a picture, by the sentence that it shows instead."""
+        """Whether each chart has a picture, by its name."""
         found = open_overview(admin_client).select(".chart")
         assert all(
             bool(each.select_one("svg")) != bool(each.select_one(".nothing")) for each in found
