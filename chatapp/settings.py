@@ -198,12 +198,12 @@ SOCIALACCOUNT_STORE_TOKENS = False
 MFA_ADAPTER = "chatapp.accounts.second_factor.SecondFactorAdapter"
 MFA_SUPPORTED_TYPES = ["totp", "recovery_codes", "webauthn"]
 MFA_FORMS = {
-    "authenticate": "chatapp.accounts.second_factor.CodeForm",
-    "reauthenticate": "chatapp.accounts.second_factor.ConfirmingCodeForm",
-    "authenticate_webauthn": "chatapp.accounts.second_factor.PasskeyForm",
-    "reauthenticate_webauthn": "chatapp.accounts.second_factor.ConfirmingPasskeyForm",
-    "login_webauthn": "chatapp.accounts.second_factor.PasskeySignInForm",
-    "add_webauthn": "chatapp.accounts.second_factor.NewPasskeyForm",
+    "authenticate": "chatapp.accounts.second_factor_forms.CodeForm",
+    "reauthenticate": "chatapp.accounts.second_factor_forms.ConfirmingCodeForm",
+    "authenticate_webauthn": "chatapp.accounts.second_factor_forms.PasskeyForm",
+    "reauthenticate_webauthn": "chatapp.accounts.second_factor_forms.ConfirmingPasskeyForm",
+    "login_webauthn": "chatapp.accounts.second_factor_forms.PasskeySignInForm",
+    "add_webauthn": "chatapp.accounts.second_factor_forms.NewPasskeyForm",
 }
 MFA_PASSKEY_LOGIN_ENABLED = True
 # A passkey cannot be guessed. Many people may sign in behind one address.

@@ -52,7 +52,8 @@ class FilteredLookupsMixin:
 def _name_filter(listed: Any) -> str:
     if isinstance(listed, str):
         return listed
-    return str(listed[0] if isinstance(listed, tuple) else listed.parameter_name)
+    name = listed[0] if isinstance(listed, tuple) else listed.parameter_name
+    return str(name).removesuffix("__exact")
 
 
 class ReasonFirstMixin(FilteredLookupsMixin):
