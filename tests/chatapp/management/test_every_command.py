@@ -23,6 +23,7 @@ EXAMPLES = {
     "log": ["verify"],
     "mcp": ["list", "--json"],
     "member": ["add", "kim"],
+    "move_files": [],
     "policy": ["test", "--json"],
     "run_tasks": [],
     "rotate_keys": ["--json"],
