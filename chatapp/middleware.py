@@ -226,9 +226,37 @@ class SameOriginOnly(MiddlewareMixin):
         )
 
 
-class PasswordFirst(MiddlewareMixin):
-    """Redirects a person without a password to the password page. The OPEN views stay reachable.
-    Also answers the admin's forms while too many passwords are being hashed."""
+class PageFirst(MiddlewareMixin):
+    """Redirects a signed-in person to a page until they have done what it is for. The OPEN views
+    and names stay reachable."""
+
+    OPEN: tuple[Callable[..., object], ...]
+    OPEN_NAMES: frozenset[str]
+    PAGE: str
+
+    def is_done(self, request: HttpRequest, person: Member) -> bool:
+        raise NotImplementedError
+
+    def process_view(
+        self,
+        request: HttpRequest,
+        view: Callable[..., HttpResponseBase],
+        _args: tuple[Any, ...],
+        _kwargs: dict[str, Any],
+    ) -> HttpResponseBase | None:
+        name = request.resolver_match.url_name if request.resolver_match else None
+        if view in self.OPEN or name in self.OPEN_NAMES or not request.user.is_authenticated:
+            return None
+        if self.is_done(request, request.user):
+            return None
+        if request.headers.get("HX-Request") == "true":
+            return HttpResponseClientRedirect(reverse(self.PAGE))
+        return redirect(self.PAGE)
+
+
+class PasswordFirst(PageFirst):
+    """Redirects a person without a password to the password page. Also answers the admin's forms
+    while too many passwords are being hashed."""
 
     OPEN = (
         sign_in.set_password,
@@ -247,27 +275,15 @@ class PasswordFirst(MiddlewareMixin):
             *("provider-start", "provider-callback"),
         )
     )
+    PAGE = "set-password"
 
-    def process_view(
-        self,
-        request: HttpRequest,
-        view: Callable[..., HttpResponseBase],
-        _args: tuple[Any, ...],
-        _kwargs: dict[str, Any],
-    ) -> HttpResponseBase | None:
-        name = request.resolver_match.url_name if request.resolver_match else None
-        if view in self.OPEN or name in self.OPEN_NAMES or not request.user.is_authenticated:
-            return None
-        log_ids.note_person(request.user.pk)
-        if (
+    def is_done(self, request: HttpRequest, person: Member) -> bool:
+        log_ids.note_person(person.pk)
+        return (
             not settings.PASSWORD_SIGN_IN
-            or request.user.has_usable_password()
+            or person.has_usable_password()
             or signed_in_without_password(request)
-        ):
-            return None
-        if request.headers.get("HX-Request") == "true":
-            return HttpResponseClientRedirect(reverse("set-password"))
-        return redirect("set-password")
+        )
 
     def process_exception(
         self, request: HttpRequest, exception: Exception
@@ -275,7 +291,7 @@ class PasswordFirst(MiddlewareMixin):
         return sign_in.answer_busy(request) if isinstance(exception, TooManySignIns) else None
 
 
-class SecondFactorFirst(MiddlewareMixin):
+class SecondFactorFirst(PageFirst):
     """Redirects a person who needs a second factor and has none to the page that sets one up."""
 
     OPEN = (*PasswordFirst.OPEN, account_settings.second_factor)
@@ -283,22 +299,10 @@ class SecondFactorFirst(MiddlewareMixin):
         *("mfa_activate_totp", "mfa_add_webauthn", "mfa_view_recovery_codes"),
         "mfa_download_recovery_codes",
     }
+    PAGE = "second-factor"
 
-    def process_view(
-        self,
-        request: HttpRequest,
-        view: Callable[..., HttpResponseBase],
-        _args: tuple[Any, ...],
-        _kwargs: dict[str, Any],
-    ) -> HttpResponseBase | None:
-        name = request.resolver_match.url_name if request.resolver_match else None
-        if view in self.OPEN or name in self.OPEN_NAMES or not request.user.is_authenticated:
-            return None
-        if check_session(request):
-            return None
-        if request.headers.get("HX-Request") == "true":
-            return HttpResponseClientRedirect(reverse("second-factor"))
-        return redirect("second-factor")
+    def is_done(self, request: HttpRequest, person: Member) -> bool:
+        return check_session(request)
 
 
 class SessionTracking(MiddlewareMixin):

@@ -133,7 +133,7 @@ def _delete_object(unused: StoredObject) -> bool:
 
 
 def _mark_deleted(unused: StoredObject) -> StoredObject:
-    """Replace the row by one that no file can refer to, since nobody knows its id."""
+    """Replace the row with a new one. No file can refer to it, because its id is used nowhere."""
     if unused.is_deleted:
         return unused
     with transaction.atomic():

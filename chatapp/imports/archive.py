@@ -47,7 +47,7 @@ def iterate_chats(file: IO[bytes]) -> Iterator[dict[str, Any]]:
         yield from _iterate_archive(file)
     except (zipfile.BadZipFile, zlib.error, EOFError, struct.error, OSError):
         raise UnreadableFile(_("This ZIP file is damaged. Download it again.")) from None
-    except (RuntimeError, NotImplementedError):
+    except RuntimeError:  # it is encrypted, or compressed in a way that zipfile does not know
         sentence = _("This ZIP file cannot be unpacked here. Unpack it, then choose its JSON file.")
         raise UnreadableFile(sentence) from None
 

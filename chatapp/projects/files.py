@@ -125,7 +125,7 @@ def read_file(file_id: uuid.UUID) -> None:
 
 
 def filter_left() -> QuerySet[ProjectFile, uuid.UUID]:
-    """Return the ids of the files that should have been read by now."""
+    """Return the ids of the files that were added some minutes ago and are still not read."""
     left = ProjectFile.objects.filter(
         state=State.READING, created_at__lt=from_now(minutes=-LEFT_AFTER_MINUTES)
     )

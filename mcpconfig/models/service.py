@@ -1,6 +1,7 @@
 """Services: what an admin configured about one MCP server, and what was learned of it."""
 
 import unicodedata
+import uuid
 from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, Self
@@ -52,6 +53,11 @@ class Colour(models.TextChoices):
     AMBER = "amber", _("amber")
     RED = "red", _("red")
     VIOLET = "violet", _("violet")
+
+    @classmethod
+    def choose(cls, key: uuid.UUID) -> str:
+        """Return the colour of a row that has none of its own: always the same for its key."""
+        return str(cls.values[key.int % len(cls.values)])
 
 
 _JOINER = "\u200d"

@@ -64,7 +64,7 @@ class OpenIDProvider:
         return f"{query['redirect_uri']}?{urlencode(answer)}"
 
     def exchange(self, form: dict[str, str]) -> tuple[int, dict[str, Any]]:
-        """Give the tokens for a code, once, to whoever has its verifier."""
+        """Return a status and the tokens of a code. It works once, and only with its verifier."""
         asked = self.codes.pop(form.get("code", ""), None)
         digest = hashlib.sha256(form.get("code_verifier", "").encode()).digest()
         challenge = base64.urlsafe_b64encode(digest).rstrip(b"=").decode()

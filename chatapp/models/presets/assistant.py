@@ -1,7 +1,5 @@
 """Assistants: saved ways to start a chat."""
 
-import hashlib
-import json
 from typing import Any
 
 from django.db import models, transaction
@@ -12,6 +10,7 @@ from mcpconfig.models import Service
 from mcpconfig.models.service import Colour
 
 from .sharing import SharedRow
+from .start_version import hash_start
 
 NAME_CHARACTERS = 80
 DESCRIPTION_CHARACTERS = 200
@@ -71,16 +70,10 @@ class Assistant(SharedRow):
     @property
     def colour(self) -> str:
         """The colour behind the initials."""
-        return Colour.values[self.pk.int % len(Colour.values)]
+        return Colour.choose(self.pk)
 
     @property
     def version(self) -> str:
         """A hash of what a chat gets from it, so that nobody starts a chat with instructions that
         they were not shown."""
-        services = sorted(self.services.values_list("pk", flat=True))
-        content = [
-            self.instructions,
-            self.limits_services,
-            services if self.limits_services else [],
-        ]
-        return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:32]
+        return hash_start(self.instructions, self.services if self.limits_services else None)

@@ -1,7 +1,5 @@
 """Projects: instructions and files that the chats of several people share."""
 
-import hashlib
-import json
 import uuid
 from datetime import timedelta
 from typing import cast
@@ -15,6 +13,7 @@ from django.utils.translation import gettext_lazy as _
 
 from chatapp.models.conversations.conversation import MAX_INSTRUCTIONS_CHARACTERS, Conversation
 from chatapp.models.people.member import Member
+from chatapp.models.presets.start_version import hash_start
 from mcpconfig.models import Service
 from mcpconfig.models.service import Colour
 
@@ -87,19 +86,13 @@ class Project(models.Model):
 
     @property
     def colour(self) -> str:
-        return Colour.values[self.pk.int % len(Colour.values)]
+        return Colour.choose(self.pk)
 
     @property
     def version(self) -> str:
         """A hash of what a chat gets from it, so that nobody begins a chat with instructions that
         they were not shown."""
-        services = sorted(self.services.values_list("pk", flat=True))
-        content = [
-            self.instructions,
-            self.limits_services,
-            services if self.limits_services else [],
-        ]
-        return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:32]
+        return hash_start(self.instructions, self.services if self.limits_services else None)
 
     @property
     def role(self) -> str:

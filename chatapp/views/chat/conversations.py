@@ -92,10 +92,10 @@ SIDEBAR_COOKIE = "sidebar"
 # More than any number of a frame has, and less than a database refuses.
 MAX_DIGITS = 18
 View = Callable[..., HttpResponse]
-# A conversation frames the apps of its calls, each sandboxed by its own policy; no other page
-# frames anything. The cast is needed because the types of the decorator have no views with
-# arguments.
-frames_apps = cast(Callable[[View], View], csp_update({"frame-src": [SELF]}))
+# A conversation frames the apps of its calls and previews of code, each sandboxed by its own
+# policy. The page of a preview frames one too; no other page frames anything. The cast is needed
+# because the types of the decorator have no views with arguments.
+frames_sandboxes = cast(Callable[[View], View], csp_update({"frame-src": [SELF]}))
 
 # The scripted assistant knows these texts, so they are not translated.
 DEMO_STARTERS = (
@@ -166,7 +166,7 @@ def _find_deleted(request: MemberRequest) -> Conversation | None:
 
 
 @for_members("GET", "HEAD")
-@frames_apps
+@frames_sandboxes
 def conversation(request: MemberRequest, conversation_id: uuid.UUID) -> HttpResponse:
     """Render the newest messages, or with `before` an older part of the conversation: the whole
     page, or for htmx its messages alone. With `version`, render a message that may be hidden, and

@@ -12,12 +12,12 @@ from chatapp.rendering.figures.values import CodeBlock
 from chatapp.views.access import MemberRequest, for_members
 from mcpconfig.values.tool_apps import build_content_policy
 
-from .conversations import build_sidebar_context, frames_apps
+from .conversations import build_sidebar_context, frames_sandboxes
 from .figures import find_figure
 
 
 @for_members("GET", "HEAD")
-@frames_apps
+@frames_sandboxes
 def show_preview(
     request: MemberRequest, message_id: uuid.UUID, step: int, position: int, number: int
 ) -> HttpResponse:

@@ -3,7 +3,7 @@
 import uuid
 from typing import Any
 
-from django.db import IntegrityError, transaction
+from django.db import transaction
 from django.db.models import Count
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
@@ -16,7 +16,7 @@ from chatapp.people.refused import Refused
 from chatapp.views.access import MemberRequest, for_members
 from chatapp.views.chat.conversations import build_sidebar_context
 
-from .forms import CHOICE_GONE, AssistantForm
+from .forms import AssistantForm, try_to_store
 from .gallery import build_gallery
 
 SEARCHED = ("name", "description", "owner__first_name", "owner__last_name", "owner__username")
@@ -58,13 +58,8 @@ def _handle_form(request: MemberRequest, row: Assistant | None) -> HttpResponse:
     data = request.POST if request.method == "POST" else None
     form = AssistantForm(data, person=request.user, row=row)
     if form.is_valid():
-        try:
-            kept = _save(request, form)
-        except Refused as refused:
-            form.add_error(None, refused.sentence)
-        except IntegrityError:
-            form.add_error(None, str(CHOICE_GONE))
-        else:
+        kept = try_to_store(form, lambda: _save(request, form))
+        if kept is not None:
             return redirect(f"{reverse('assistants')}#assistant-{kept.pk}")
     return _render_form(request, form, row)
 

@@ -1,9 +1,11 @@
 """The forms of assistants and saved prompts."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from django import forms
 from django.contrib.humanize.templatetags.humanize import intcomma
+from django.db import IntegrityError
 from django.db.models import Q
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -20,6 +22,7 @@ from chatapp.models.presets.assistant import (
 )
 from chatapp.models.presets.saved_prompt import PROMPT_CHARACTERS, TITLE_CHARACTERS
 from chatapp.models.presets.sharing import Audience, SharedRow, list_audiences
+from chatapp.people.refused import Refused
 from chatapp.providers.access.model_choice import choose_model
 from chatapp.providers.events import ProviderError
 from chatapp.providers.request import DEFAULT_EFFORT, EFFORTS, read_effort
@@ -33,10 +36,23 @@ CHOICE_GONE = gettext_lazy(
     "Something that you chose was deleted meanwhile. Check your choices, then save again."
 )
 OWN_CHOICE = gettext_lazy("Each person chooses")
+Stored = TypeVar("Stored")
 
 
 def build_limited_field(most: int, **more: Any) -> TypedField:
     return TypedField(max_length=most, error_messages={"max_length": TOO_LONG}, **more)
+
+
+def try_to_store(form: forms.Form, store: Callable[[], Stored]) -> Stored | None:
+    """Return what `store` stores. If it is refused, or a choice was deleted meanwhile, say so in
+    the form and return None."""
+    try:
+        return store()
+    except Refused as refused:
+        form.add_error(None, refused.sentence)
+    except IntegrityError:
+        form.add_error(None, str(CHOICE_GONE))
+    return None
 
 
 def clean_line(text: str) -> str:

@@ -3,7 +3,7 @@
 import uuid
 from typing import Any
 
-from django.db import IntegrityError, transaction
+from django.db import transaction
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -11,11 +11,10 @@ from django.urls import reverse
 from chatapp.conversations import saved_prompts as saved
 from chatapp.conversations.variables import list_variables
 from chatapp.models import Conversation, SavedPrompt
-from chatapp.people.refused import Refused
 from chatapp.views.access import MemberRequest, find_row, for_members
 from chatapp.views.chat.conversations import build_sidebar_context
 
-from .forms import CHOICE_GONE, SavedPromptForm
+from .forms import SavedPromptForm, try_to_store
 from .gallery import build_gallery
 
 SEARCHED = ("title", "text", "owner__first_name", "owner__last_name", "owner__username")
@@ -47,13 +46,8 @@ def _handle_form(request: MemberRequest, row: SavedPrompt | None) -> HttpRespons
     data = request.POST if request.method == "POST" else None
     form = SavedPromptForm(data, person=request.user, row=row)
     if form.is_valid():
-        try:
-            kept = _save(request, form)
-        except Refused as refused:
-            form.add_error(None, refused.sentence)
-        except IntegrityError:
-            form.add_error(None, str(CHOICE_GONE))
-        else:
+        kept = try_to_store(form, lambda: _save(request, form))
+        if kept is not None:
             return redirect(f"{reverse('prompts')}#prompt-{kept.pk}")
     text = str(form["text"].value() or "")
     context = {"form": form, "edited": row, "variables": list_variables(text)}

@@ -1,9 +1,9 @@
 """The list of projects, the page of each, and its form."""
 
 import uuid
+from functools import partial
 from typing import Any
 
-from django.db import IntegrityError
 from django.db.models.functions import Lower
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
@@ -22,7 +22,7 @@ from chatapp.rendering.hidden_characters import draw_look_alikes
 from chatapp.rendering.stored_sentences import translate_stored
 from chatapp.views.access import MemberRequest, find_row, for_members
 from chatapp.views.chat.conversations import build_sidebar_context
-from chatapp.views.presets.forms import CHOICE_GONE
+from chatapp.views.presets.forms import try_to_store
 
 from .forms import ROLES, NewMemberForm, ProjectForm
 
@@ -59,13 +59,9 @@ def render_list(
 def add(request: MemberRequest) -> HttpResponse:
     form = _build_form(request, None)
     if form.is_valid():
-        try:
-            created = changes.create_project(request.user, form.read_values())
-        except Refused as refused:
-            form.add_error(None, refused.sentence)
-        except IntegrityError:
-            form.add_error(None, str(CHOICE_GONE))
-        else:
+        create = partial(changes.create_project, request.user, form.read_values())
+        created = try_to_store(form, create)
+        if created is not None:
             return redirect("project", created.pk)
     return render_list(request, form)
 
@@ -80,13 +76,9 @@ def edit(request: MemberRequest, project_id: uuid.UUID) -> HttpResponse:
     found = Project.edited_by(request.user, project_id)
     form = _build_form(request, found)
     if form.is_valid():
-        try:
-            changes.change_project(request.user, found, form.read_values())
-        except Refused as refused:
-            form.add_error(None, refused.sentence)
-        except IntegrityError:
-            form.add_error(None, str(CHOICE_GONE))
-        else:
+        change = partial(changes.change_project, request.user, found, form.read_values())
+        try_to_store(form, change)
+        if not form.errors:
             return redirect("project", found.pk)
     return render_project(request, found, form=form)
 
