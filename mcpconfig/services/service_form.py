@@ -12,6 +12,7 @@ from mcpconfig.net.addresses import check_url
 from mcpconfig.secrets import credentials, header_templates
 from mcpconfig.values import builtin
 from mcpconfig.values.errors import OperationError
+from mcpconfig.values.service_admins import manages_services
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
@@ -117,7 +118,7 @@ class ServiceForm(forms.ModelForm):
     def _check_url(self, cleaned: dict[str, Any]) -> None:
         """Check the URL. A service of a person who is not an admin cannot use private addresses."""
         url, owner = cleaned.get("url", ""), cleaned.get("owner")
-        is_personal = owner is not None and not owner.is_staff
+        is_personal = owner is not None and not manages_services(owner)
         if is_personal and cleaned.get("allows_private_addresses"):
             text = _("Only an admin’s service can use private addresses.")
             self.add_error("allows_private_addresses", text)

@@ -101,7 +101,8 @@ EMPTY: tuple[Any, ...] = (None, "", False, [], {}, "not set")
 WORDS = {
     "is_active": gettext_lazy("permission to sign in"),
     "is_staff": gettext_lazy("admin rights"),
-    "is_superuser": gettext_lazy("all permissions"),
+    "is_superuser": gettext_lazy("all rights"),
+    "rights": gettext_lazy("rights"),
 }
 # The models whose changes are entries of a kind. An entry has the names of their fields.
 CHANGED_MODELS: dict[str, tuple[type[Model], ...]] = {
