@@ -6,9 +6,9 @@ from typing import Any, cast
 
 from django import forms
 from django.contrib import admin, messages
+from django.contrib.admin.views.main import ChangeList
 from django.contrib.auth.admin import UserAdmin
 from django.contrib.auth.forms import UserChangeForm
-from django.contrib.admin.views.main import ChangeList
 from django.contrib.auth.password_validation import validate_password
 from django.db.models import Q, QuerySet
 from django.forms import ModelForm
@@ -138,7 +138,10 @@ class NewMemberForm(RightsForm):
 class MemberForm(RightsForm, UserChangeForm):
     class Meta:
         model = Member
-        fields = "__all__"
+        fields = (
+            *("username", "password", "first_name", "last_name", "email"),
+            *("is_active", "groups", "is_superuser", "rights"),
+        )
         labels = NewMemberForm.Meta.labels
         help_texts = NewMemberForm.Meta.help_texts
 
@@ -214,8 +217,10 @@ class MemberAdmin(TestedSavesMixin, UserAdmin):
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         return MemberList
 
-    def get_form(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> Any:
-        form: Any = super().get_form(request, obj, **kwargs)
+    def get_form(
+        self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any
+    ) -> Any:
+        form: Any = super().get_form(request, obj, change=change, **kwargs)
         form.admin = request.user
         return form
 

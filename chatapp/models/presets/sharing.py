@@ -76,7 +76,7 @@ class SharedRow(models.Model):
 def list_audiences(person: Member) -> list[tuple[str, Any]]:
     """Return with whom this person may share: value and label. Only admins of members share with
     everyone."""
-    audiences = [(Audience.OWNER.value, Audience.OWNER.label)]
+    audiences: list[tuple[str, Any]] = [(Audience.OWNER.value, Audience.OWNER.label)]
     groups = person.groups.order_by("name")
     audiences += [(f"{Audience.GROUP}-{each.pk}", each.name) for each in groups]
     if person.is_staff and (person.is_superuser or "people" in person.rights):
