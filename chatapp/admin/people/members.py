@@ -18,6 +18,7 @@ from django.utils.html import format_html
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as _lazy
 from django.utils.translation import ngettext
+from django.views.decorators.http import require_http_methods, require_safe
 
 from chatapp.accounts.second_factor import remove_second_factor
 from chatapp.accounts.sign_in_adapter import did_just_sign_in
@@ -203,14 +204,21 @@ class MemberAdmin(TestedSavesMixin, UserAdmin):
     actions = ("make_sign_in_links", "remove_second_factors")
 
     def get_urls(self) -> list[Any]:
-        pages = {"person": person_page.show_person, "off-board": off_board_page.show_off_boarding}
+        show_person = require_safe(partial(person_page.show_person, self))
+        show_off_boarding = require_http_methods(["GET", "HEAD", "POST"])(
+            partial(off_board_page.show_off_boarding, self)
+        )
         own = [
             path(
-                f"<int:pk>/{name}/",
-                self.admin_site.admin_view(partial(view, self)),
-                name=f"chatapp_member_{name.replace('-', '_')}",
-            )
-            for name, view in pages.items()
+                "<int:pk>/person/",
+                self.admin_site.admin_view(show_person),
+                name="chatapp_member_person",
+            ),
+            path(
+                "<int:pk>/off-board/",
+                self.admin_site.admin_view(show_off_boarding),
+                name="chatapp_member_off_board",
+            ),
         ]
         return own + super().get_urls()
 

@@ -10,7 +10,6 @@ from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as _lazy
-from django.views.decorators.http import require_http_methods
 
 from chatapp.accounts import off_boarding
 from chatapp.admin.activity.chat_reasons import MAX_REASON_CHARACTERS
@@ -86,7 +85,6 @@ class OffBoardingForm(forms.Form):
         return values
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
 def show_off_boarding(pages: Any, request: HttpRequest, pk: int) -> HttpResponse:
     """Show what will end. The button ends it, after a check of the rights at that time."""
     member = find_person(pages, request, pk)

@@ -17,7 +17,6 @@ from django.utils.formats import date_format, number_format
 from django.utils.safestring import SafeString
 from django.utils.timesince import timesince
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_safe
 
 from chatapp.accounts.sessions import list_devices
 from chatapp.admin.activity.turns import name_decider
@@ -38,7 +37,7 @@ from chatapp.people.admin_rights import RIGHTS, describe_rights
 from chatapp.policy import consents
 from chatapp.providers.access.usage import list_allowance_use
 from mcpconfig.models import Service
-from mcpconfig.oauth.sign_in_status import SignInStatus, get_sign_in_statuses
+from mcpconfig.oauth.sign_in_status import ConnectionState, SignInStatus, get_sign_in_statuses
 from mcpconfig.values.acting import Acting
 
 ROWS = 6
@@ -89,7 +88,6 @@ def find_person(pages: Any, request: HttpRequest, pk: int) -> Member:
     return member
 
 
-@require_safe
 def show_person(pages: Any, request: HttpRequest, pk: int) -> HttpResponse:
     person = find_person(pages, request, pk)
     reader = cast(Member, request.user)
@@ -240,7 +238,7 @@ def _list_services(person: Member) -> Iterator[Row]:
 def _describe_status(status: SignInStatus) -> tuple[str, str]:
     if not status.is_by_people:
         return _("No sign-in needed"), "quiet"
-    if status.since is None:
+    if status.state == ConnectionState.NOT_CONNECTED:
         return _("Not signed in"), "quiet"
     return (_("Sign-in ended"), "bad") if status.is_missing else (_("Signed in"), "good")
 

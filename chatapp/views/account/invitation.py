@@ -1,6 +1,6 @@
 """The page of an invitation: somebody without an account makes one."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from allauth.account.internal.flows.login import perform_login, record_authentication
 from allauth.account.models import Login
@@ -26,8 +26,13 @@ from chatapp.people.refused import Refused
 from .provider_choices import list_choices
 from .sign_in import BUSY
 
+if TYPE_CHECKING:
+    MemberForm = ModelForm[Member]
+else:
+    MemberForm = ModelForm
 
-class JoinForm(ModelForm):
+
+class JoinForm(MemberForm):
     """A new member. Where passwords are off and no provider is set up, a passkey is added later."""
 
     password = forms.CharField(
