@@ -290,7 +290,7 @@ def _list_allowances(person: Member) -> Iterator[Row]:
         yield Row(
             icon="coin",
             title=str(use.allowance),
-            value=_("%(percent)s % used") % {"percent": number_format(use.share * 100, 0)},
+            value=_("%(percent)s %% used") % {"percent": number_format(use.share * 100, 0)},
             tone="bad" if use.share >= 1 else "",
         )
 
