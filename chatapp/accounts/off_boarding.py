@@ -265,7 +265,7 @@ STEPS = (
         name="groups",
         icon="people",
         count=lambda member: member.groups.count(),
-        describe=lambda n: ngettext("%(n)s group is left", "%(n)s groups are left", n) % {"n": n},
+        describe=lambda n: ngettext("Leaves %(n)s group", "Leaves %(n)s groups", n) % {"n": n},
     ),
     Step(
         name="answers",
@@ -279,7 +279,7 @@ STEPS = (
             )
             % {"n": n}
         ),
-        help=lambda: _("Its open approvals end. Nothing of it runs."),
+        help=lambda: _("Open approvals end, and their tools do not run."),
         run=_stop_answers,
     ),
     Step(
@@ -355,7 +355,7 @@ STEPS = (
         icon="file",
         count=lambda member: ProjectMember.objects.filter(person=member).count(),
         describe=lambda n: (
-            ngettext("%(n)s project of others is left", "%(n)s projects of others are left", n)
+            ngettext("Leaves %(n)s project of others", "Leaves %(n)s projects of others", n)
             % {"n": n}
         ),
         run=_leave_projects,

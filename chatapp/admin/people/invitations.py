@@ -87,6 +87,8 @@ class InvitationAdmin(admin.ModelAdmin):
     ) -> Any:
         form: Any = super().get_form(request, obj, change=change, **kwargs)
         form.admin = request.user
+        if "groups" in form.base_fields:  # groups are added on their own pages
+            form.base_fields["groups"].widget.can_add_related = False
         return form
 
     def has_change_permission(self, request: HttpRequest, obj: Invitation | None = None) -> bool:

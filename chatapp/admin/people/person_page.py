@@ -7,6 +7,7 @@ from itertools import islice
 from typing import Any, cast
 
 from django.contrib import admin
+from django.contrib.humanize.templatetags.humanize import naturaltime
 from django.core.exceptions import PermissionDenied
 from django.db.models import Count, Exists, OuterRef, Q, Sum
 from django.http import Http404, HttpRequest, HttpResponse
@@ -15,7 +16,6 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.formats import date_format, number_format
 from django.utils.safestring import SafeString
-from django.utils.timesince import timesince
 from django.utils.translation import gettext as _
 
 from chatapp.accounts.sessions import list_devices
@@ -23,6 +23,7 @@ from chatapp.admin.activity.turns import name_decider
 from chatapp.admin.badges import EMPTY, render_badge, render_call_state
 from chatapp.models import (
     AccessToken,
+    Allowance,
     Approval,
     Consent,
     HousePolicy,
@@ -258,17 +259,16 @@ def _list_permissions(person: Member) -> Iterator[Row]:
 
 
 def _describe_use(at: Any) -> str:
-    return _("used %(time)s ago") % {"time": timesince(at, depth=1)} if at else _("not used yet")
+    return _("last used %(time)s") % {"time": naturaltime(at)} if at else _("not used yet")
 
 
 def _list_sessions(person: Member) -> Iterator[Row]:
     for device in list_devices(person, None):
-        seen = timesince(device.last_seen_at, depth=1)
         yield Row(
             icon="system",
             title=device.name,
             help=device.address,
-            value=_("%(time)s ago") % {"time": seen},
+            value=str(naturaltime(device.last_seen_at)),
         )
 
 
@@ -289,10 +289,20 @@ def _list_allowances(person: Member) -> Iterator[Row]:
     for use in list_allowance_use(person):
         yield Row(
             icon="coin",
-            title=str(use.allowance),
+            title=_describe_limit(use.allowance),
+            help=_("shared by a group") if use.allowance.is_shared else "",
             value=_("%(percent)s %% used") % {"percent": number_format(use.share * 100, 0)},
             tone="bad" if use.share >= 1 else "",
         )
+
+
+def _describe_limit(allowance: Allowance) -> str:
+    limits = []
+    if allowance.cost is not None:
+        limits.append(f"{number_format(allowance.cost, 2)} {allowance.currency}")
+    if allowance.tokens is not None:
+        limits.append(_("%(count)s tokens") % {"count": number_format(allowance.tokens)})
+    return _("%(limits)s a month") % {"limits": ", ".join(limits)}
 
 
 def _list_delegations(person: Member) -> Iterator[Row]:
