@@ -154,6 +154,7 @@ AUTH_USER_MODEL = "chatapp.Member"
 AUTHENTICATION_BACKENDS = [
     "axes.backends.AxesStandaloneBackend",
     "django.contrib.auth.backends.ModelBackend",
+    "chatapp.people.admin_rights.AdminRightsBackend",
 ]
 PASSWORD_HASHERS = ["chatapp.people.password_hasher.Argon2InTurn"]
 AUTH_PASSWORD_VALIDATORS = [

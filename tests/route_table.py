@@ -380,6 +380,13 @@ ROUTES: dict[str, Route] = {
     "sign-in-by-link": public(
         methods="GET HEAD POST", ids={"token": "sign_in_link"}, post=302, unknown=410
     ),
+    "invitation": public(
+        methods="GET HEAD POST",
+        ids={"token": "invitation"},
+        form=sent(username=""),
+        post=422,
+        unknown=410,
+    ),
     "sign-out": public(methods="POST"),
     "account_login": public(methods="GET HEAD POST", form=sent(username="x"), post=422),
     "account_logout": public(methods="POST"),
@@ -406,6 +413,8 @@ ADMIN_PAGES: dict[str, Mapping[str, str]] = {
     "autocomplete": {},
     "view_on_site": {"content_type_id": "content_type", "object_id": "member"},
     "auth_user_password_change": {"id": "member"},
+    "chatapp_member_person": {"pk": "member"},
+    "chatapp_member_off_board": {"pk": "member"},
     "chatapp_conversation_open": CHAT,
     "chatapp_conversation_evidence": CHAT,
     "chatapp_modelprovider_tools": {},

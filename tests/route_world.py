@@ -34,6 +34,7 @@ from chatapp.models import (
     Conversation,
     Guidance,
     HousePolicy,
+    Invitation,
     Member,
     Memory,
     ModelProvider,
@@ -138,6 +139,7 @@ def build_world(owner: Member, stranger: Member, admin: Member) -> World:
             **_ids_of_projects(owner),
             "token": token.pk,
             "sign_in_link": SignInLink.issue(owner),
+            "invitation": _issue_invitation(admin),
             "model": rows.MODEL,
             "core_tool": "current-time",
             "admin_app": "chatapp",
@@ -442,3 +444,11 @@ def _ids_of_admin_pages(owner: Member) -> dict[str, Any]:
         "member": owner.pk,
         "content_type": ContentType.objects.get_for_model(Member).pk,
     }
+
+
+def _issue_invitation(admin: Member) -> str:
+    """The token of an invitation that is open."""
+    invitation = Invitation(email=f"{MARK}@example.com", invited_by=admin)
+    token = invitation.set_token()
+    invitation.save()
+    return token

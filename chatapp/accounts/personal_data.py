@@ -7,7 +7,6 @@ from pathlib import PurePosixPath
 from typing import IO, Any
 
 from allauth.account.models import EmailAddress
-from allauth.mfa.models import Authenticator
 from allauth.socialaccount.models import SocialAccount
 from django.core.serializers.json import DjangoJSONEncoder
 from django.db import transaction
@@ -16,7 +15,6 @@ from django.db.models.functions import Now
 from django.http import Http404
 from django.utils.translation import gettext as _
 
-from chatapp.api import access_tokens
 from chatapp.context import file_storage
 from chatapp.context.file_storage import FileMissing, StorageUnavailable
 from chatapp.conversations import chat_list
@@ -38,12 +36,12 @@ from chatapp.models import (
     Project,
     ProjectFile,
     SavedPrompt,
-    SignInLink,
     StandIn,
     ToolSwitch,
     UsageOfDay,
 )
 from chatapp.models.conversations.conversation import RESTORABLE
+from chatapp.people.admin_rights import lock_last_admin
 from chatapp.people.refused import Refused
 from chatapp.projects import members as project_members
 from chatapp.rendering.exports.json_file import write_json
@@ -52,7 +50,7 @@ from chatapp.rendering.exports.values import ToolDetail
 from mcpconfig.models import CompanySignIn, OAuthAttempt, OAuthChallenge, OAuthGrant, Service
 
 from . import entries
-from .sessions import end_sessions
+from .lock_out import lock_out
 
 # What the person wrote or set, and its fields that others than the program can read.
 TABLES: dict[str, tuple[type[Model], str, tuple[str, ...]]] = {
@@ -157,22 +155,13 @@ def close_account(member: Member) -> None:
     """Deactivate the account at once and take all ways in. Entries of the log stay, with the
     username. `delete_rows` deletes the rest. Raises Refused for the last admin."""
     with transaction.atomic():
-        # All admins are locked, so that two who leave at once do not both see the other.
-        admins = Member.objects.select_for_update().filter(is_active=True, is_superuser=True)
-        if list(admins.order_by("pk").values_list("pk", flat=True)) == [member.pk]:
+        if lock_last_admin(member):
             raise Refused(_("You are the last admin. Make another member an admin first."), 409)
-        member.is_active = member.is_staff = member.is_superuser = False
-        member.set_unusable_password()
         member.first_name = member.last_name = member.email = ""
-        member.save()
+        lock_out(member)
         entries.write(LogEntry.Kind.ACCOUNT_CLOSED, member)
-        end_sessions(member)
-        for token in AccessToken.objects.filter(person=member, revoked_at=None):
-            access_tokens.revoke(token)
-        for model in (SocialAccount, EmailAddress, Authenticator):
+        for model in (SocialAccount, EmailAddress):
             model._default_manager.filter(user=member).delete()
-        SignInLink.objects.filter(member=member).delete()
-        member.groups.clear()
 
 
 def delete_rows(member: Member) -> None:

@@ -11,14 +11,15 @@ from django.conf import settings
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.urls import reverse
+from django.urls import Resolver404, resolve, reverse
 from django.utils.translation import gettext_lazy
 
 from chatapp.audit import audit_log
-from chatapp.models import LogEntry, Member
+from chatapp.models import Invitation, LogEntry, Member
+from chatapp.people.refused import Refused
 from chatapp.server.sign_in_providers import SignInProvider
 
-from . import admission, entries
+from . import admission, entries, invitations
 from .bounded_session import BoundedSession
 from .openid import GitHub, OpenID
 
@@ -100,7 +101,10 @@ class ProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  # all
         provider = find_provider(sociallogin.account.provider)
         email = sociallogin.user.email
         is_taken = bool(email) and Member.objects.filter(email__iexact=email).exists()
-        if provider is None or not provider.creates_accounts or is_taken:
+        may_join = provider is not None and (
+            provider.creates_accounts or _find_invitation(sociallogin) is not None
+        )
+        if not may_join or is_taken:
             _refuse(request, provider, sociallogin, NO_ACCOUNT)
         return True
 
@@ -117,9 +121,17 @@ class ProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  # all
         # An address may lead another provider to this account only if this one is trusted as well.
         # Otherwise somebody could wait in an account with another person's address for that person.
         sociallogin.user.is_email_self_given = not provider.links_by_email
-        with transaction.atomic():
-            member: Member = super().save_user(request, sociallogin, form)
-            entries.write(LogEntry.Kind.PROVIDER_ADDED, member, of=provider.name)
+        invitation = _find_invitation(sociallogin)
+        try:
+            with transaction.atomic():
+                member: Member = super().save_user(request, sociallogin, form)
+                entries.write(LogEntry.Kind.PROVIDER_ADDED, member, of=provider.name)
+                if invitation is not None:
+                    invitations.accept(invitation, member)
+        except Refused as refused:
+            raise ImmediateHttpResponse(
+                render_problem(request, refused.sentence, refused.status)
+            ) from refused
         _apply_groups(provider, request, member)
         return member
 
@@ -144,6 +156,16 @@ class ProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  # all
         raise ImmediateHttpResponse(
             render_problem(request, CANCELLED if is_cancelled else FAILED, 403)
         )
+
+
+def _find_invitation(sociallogin: Any) -> Invitation | None:
+    """Return the open invitation from whose page this sign-in began: it leads back there."""
+    try:
+        match = resolve(sociallogin.state.get("next") or "")
+    except Resolver404:
+        return None
+    is_page = match.url_name == "invitation"
+    return Invitation.find_open(match.kwargs["token"]) if is_page else None
 
 
 def _apply_groups(provider: SignInProvider, request: Any, member: Member) -> None:

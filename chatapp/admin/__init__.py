@@ -19,6 +19,7 @@ from .overview import page as overview
 from .people import (
     access_tokens,
     groups,
+    invitations,
     members,
     presets,
     shared_links,
@@ -35,6 +36,7 @@ __all__ = [
     "conversations",
     "feedback",
     "groups",
+    "invitations",
     "log",
     "members",
     "overview",

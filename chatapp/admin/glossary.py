@@ -49,6 +49,10 @@ TERMS = (
         gettext_lazy("Where a company’s staff sign in, once for all services that trust it."),
     ),
     (
+        gettext_lazy("Invitation"),
+        gettext_lazy("A link with which one person makes an account. It works once."),
+    ),
+    (
         gettext_lazy("Member"),
         gettext_lazy("A person who signs in to Countersign. Admins are members, too."),
     ),

@@ -12,6 +12,7 @@ from django.utils.text import capfirst
 from django.utils.translation import gettext_lazy as _lazy
 
 from chatapp.models import Member
+from chatapp.people.admin_rights import VIEW_CHECKS
 
 from .attention import Attention, count_attention
 
@@ -33,7 +34,6 @@ class Page:
     title: "StrOrPromise" = ""
     rights: tuple[str, ...] = ()
     count: str = ""
-    is_for_superusers: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +95,7 @@ SECTIONS = (
         title=_lazy("People"),
         pages=(
             Page(model="chatapp.member"),
+            Page(model="chatapp.invitation"),
             Page(model="auth.group"),
             Page(model="chatapp.accesstoken"),
             Page(model="chatapp.sharedlink"),
@@ -130,10 +131,10 @@ SECTIONS = (
         title=_lazy("System"),
         pages=(
             Page(
-                model="chatapp.housepolicy",
+                model="django_tasks_database.dbtaskresult",
                 view="checks",
                 title=_lazy("Checks"),
-                is_for_superusers=True,
+                rights=(VIEW_CHECKS,),
             ),
             Page(
                 model="django_tasks_database.dbtaskresult",
@@ -195,7 +196,7 @@ def list_sections() -> Iterator[Section]:
 
 def _may_open(request: HttpRequest, page: Page) -> bool:
     person = cast(Member, request.user)
-    if page.is_for_superusers and not person.is_superuser or not person.has_perms(page.rights):
+    if not person.has_perms(page.rights):
         return False
     model_admin = admin.site._registry.get(apps.get_model(page.model))
     return model_admin is not None and model_admin.has_view_or_change_permission(request)

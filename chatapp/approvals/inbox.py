@@ -20,6 +20,7 @@ from chatapp.server.database import from_now
 from mcpconfig.models import Service
 from mcpconfig.secrets.credentials import has_personal_headers
 from mcpconfig.services.sharing import can_sign_in
+from mcpconfig.values.service_admins import manages_services
 
 from .reviews import filter_open_reviews
 
@@ -109,7 +110,7 @@ class PersonFacts:
 
 
 def read_person_facts(person: Member) -> PersonFacts:
-    sql, parameters = _compile_facts(timezone.localdate(), person.is_staff)
+    sql, parameters = _compile_facts(timezone.localdate(), manages_services(person))
     with connection.cursor() as cursor:
         cursor.execute(sql, [person.pk if each == NOBODY else each for each in parameters])
         waiting, is_approver, has_apps, has_projects = cursor.fetchone()
@@ -124,10 +125,10 @@ def read_person_facts(person: Member) -> PersonFacts:
 # The ORM takes twenty times as long to build this statement as a database to run it. The right of
 # delegates depends on the day.
 @lru_cache(maxsize=4)
-def _compile_facts(day: date, is_staff: bool) -> tuple[str, tuple[Any, ...]]:
+def _compile_facts(day: date, manages: bool) -> tuple[str, tuple[Any, ...]]:
     """Return the statement and its parameters, with the id `NOBODY` in the places of a
     person's."""
-    person = Member(pk=NOBODY, is_staff=is_staff)
+    person = Member(pk=NOBODY, is_staff=manages, is_superuser=manages)
     first, *more = (source.calls(person).order_by().values("pk") for source in SOURCES.values())
     waiting, of_waiting = first.union(*more, all=True).query.sql_with_params()
     signs, of_signs = filter_signing(person).values("pk").query.sql_with_params()

@@ -91,7 +91,7 @@ WATCHED: dict[type[Model], tuple[audit_log.Kind, tuple[str, ...]]] = {
     Allowance: (Kind.MODELS, ()),
     Member: (
         Kind.MEMBER,
-        ("username", "is_active", "is_staff", "is_superuser", "password"),
+        ("username", "is_active", "is_staff", "is_superuser", "rights", "password"),
     ),
     Group: (Kind.MEMBER, ("name",)),
 }

@@ -7,6 +7,7 @@ it in their activity log.
 from datetime import timedelta
 from uuid import UUID
 
+from django.db import transaction
 from django.db.models.functions import Now
 from django.http import Http404
 
@@ -18,15 +19,19 @@ READING_TIME = timedelta(hours=1)
 
 
 def may_read(admin: Member, conversation_id: UUID) -> bool:
-    """Whether it is the admin's own chat, or they gave a reason within `READING_TIME`."""
+    """Whether it is the admin's own chat, or they have the right to read those of others and gave
+    a reason within `READING_TIME`."""
     if Conversation.objects.filter(pk=conversation_id, owner=admin).exists():
         return True
-    return LogEntry.objects.filter(
-        kind=Kind.CHAT_OPENED,
-        actor_id=admin.pk,
-        conversation_id=conversation_id,
-        at__gt=Now() - READING_TIME,
-    ).exists()
+    return (
+        admin.has_perm("chatapp.view_conversation")
+        and LogEntry.objects.filter(
+            kind=Kind.CHAT_OPENED,
+            actor_id=admin.pk,
+            conversation_id=conversation_id,
+            at__gt=Now() - READING_TIME,
+        ).exists()
+    )
 
 
 def find_owner(conversation_id: UUID) -> Who:
@@ -42,7 +47,15 @@ def find_owner(conversation_id: UUID) -> Who:
 
 
 def open_chat(admin: Member, conversation_id: UUID, reason: str) -> None:
-    """Let this admin read the chat for `READING_TIME`, and record it with the reason."""
+    """Let this admin read the chat for `READING_TIME`, and record it with the reason. The chat
+    shows its owner that it was opened."""
+    with transaction.atomic():
+        _record(admin, conversation_id, reason)
+        chat = Conversation.objects.filter(pk=conversation_id).exclude(owner=admin)
+        chat.update(opened_by_admin_at=Now())
+
+
+def _record(admin: Member, conversation_id: UUID, reason: str) -> None:
     append(
         [
             AuditEvent(

@@ -56,7 +56,7 @@ def decide_and_begin(
             return None
         turn.conversation = calls[0].turn.conversation
         now = turn.conversation.owner
-        if (now.pk, now.is_staff, now.is_active) != (person.pk, person.is_staff, True):
+        if not now.is_active or _list_rights(now) != _list_rights(person):
             return None
         if not all(_is_as_offered(call, offered, turn) for call in calls):
             return None
@@ -71,6 +71,10 @@ def decide_and_begin(
                     begun.append(store_sending(lease, turn, call, now, decider.entries))
         journal.append(turn.conversation_id, turn.pk, decider.entries)
         return begun
+
+
+def _list_rights(person: Member) -> tuple[object, ...]:
+    return person.pk, person.is_staff, person.is_superuser, person.rights
 
 
 def _load_calls(turn: Turn, step: int, person: Member) -> list[ToolCall]:

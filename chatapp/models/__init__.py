@@ -19,6 +19,7 @@ from .conversations.shared_link import SharedLink, SharedLinkReader
 from .conversations.summary import Summary
 from .model_provider import ChatModel, ModelProvider
 from .people.access_token import AccessToken
+from .people.invitation import Invitation
 from .people.reminder import MailPreference, Reminder
 from .people.second_factor import CodeUse
 from .policy.audit_log import AppendOnly, LogEntry, LogHead
@@ -55,6 +56,7 @@ __all__ = [
     "Guidance",
     "HousePolicy",
     "ImportPiece",
+    "Invitation",
     "JournalEvent",
     "ListedChat",
     "LogEntry",

@@ -12,7 +12,8 @@ from chatapp.models.projects.project import MEMBERS_PER_PROJECT, Role
 from chatapp.people.refused import Refused
 
 from .changes import lock_to_change
-from .log_entries import log_act, log_removal
+from .log_entries import log_act
+from .owners import hand_over_or_remove
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,27 +82,10 @@ def leave_all(person: Member) -> None:
     """Leave all projects. One that this person owns goes to the member who has been able to edit it
     for the longest time; without one, it is removed with its files."""
     for project in Project.objects.filter(owner=person):
-        with transaction.atomic():
-            _hand_over(project, person)
+        hand_over_or_remove(project, person)
     for row in ProjectMember.objects.filter(person=person).select_related("project__owner"):
         with transaction.atomic():
             remove_member(row.project, person.pk, person)
-
-
-def _hand_over(project: Project, person: Member) -> None:
-    # The lock waits for changes that have begun, such as a member who is being removed.
-    locked = Project.objects.select_for_update().filter(pk=project.pk, owner=person).first()
-    if locked is None:
-        return
-    editors = locked.members.filter(role=Role.EDITOR, person__is_active=True)
-    heir = editors.select_related("person").order_by("added_at", "pk").first()
-    if heir is None or locked.deleted_at is not None:
-        Project.objects.filter(pk=locked.pk).delete()
-        log_removal(locked)
-        return
-    Project.objects.filter(pk=locked.pk).update(owner=heir.person)
-    ProjectMember.objects.filter(pk=heir.pk).delete()
-    log_act(locked, "owner changed", person, heir.person, member=heir.person.username)
 
 
 def _find_member(project: Project, person_id: int) -> ProjectMember:

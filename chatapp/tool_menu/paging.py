@@ -12,6 +12,7 @@ from chatapp.models import Member
 from chatapp.policy.forbidden_tools import FORBIDDEN
 from chatapp.tools.catalogue import CatalogueTool
 from mcpconfig.models import Service, ToolDefinition, ToolSetting
+from mcpconfig.values.service_admins import manages_services
 
 OFF = gettext_lazy("switched off by an admin")
 # Limits for all services together, during a search.
@@ -48,7 +49,7 @@ class FoundTools:
 
 def can_see_tools(service: Service, person: Member) -> bool:
     """Return whether this person, who may use the service, may see its list of tools."""
-    return service.shares_tools or person.is_staff or service.owner_id == person.pk
+    return service.shares_tools or manages_services(person) or service.owner_id == person.pk
 
 
 def list_opened(

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from chatapp.permissions.risk_evidence import Level
 from mcpconfig.values.results import make_storable
+from mcpconfig.values.service_admins import manages_services
 
 from .context import Context, ToolError
 
@@ -128,7 +129,7 @@ class CoreTool:
         return context
 
     def check_rights(self, context: Context) -> None:
-        if self.is_for_admins and not context.person.is_staff:
+        if self.is_for_admins and not manages_services(context.person):
             raise ToolError(message=ONLY_ADMINS)
 
     def validate(self, arguments: Mapping[str, Any]) -> BaseModel:

@@ -22,6 +22,7 @@ from chatapp.tools.tool_list_refresh import describe_error, explain_unusable, is
 from mcpconfig.models import Service, ToolDefinition, ToolSetting
 from mcpconfig.values.acting import Acting
 from mcpconfig.values.hooks import ToolDescription
+from mcpconfig.values.service_admins import manages_services
 from mcpconfig.values.tool_apps import Audience, is_for
 
 _HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Co", "Cs"})
@@ -248,7 +249,8 @@ def _load_usable(person: Member, services: list[str] | None) -> list[Service]:
     every turn reads and their states."""
     if not person.is_active:
         return []
-    usable = _list_usable_by_staff(person.pk) if person.is_staff else _list_usable(person.pk)
+    list_usable = _list_usable_by_staff if manages_services(person) else _list_usable
+    usable = list_usable(person.pk)
     return [each for each in usable if services is None or each.name in services]
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from chatapp.models import Member
 from chatapp.permissions.risk import Risk
+from mcpconfig.values.service_admins import manages_services
 
 from .catalogue import Catalogue, CatalogueTool
 from .core import FIND_TOOLS, core_tool, core_tools
@@ -42,7 +43,7 @@ def _remove_tools(catalogue: Catalogue, names: frozenset[str]) -> Catalogue:
 
 
 def may_use(person: Member, tool: "CoreTool") -> bool:
-    return person.is_active and (person.is_staff or not tool.is_for_admins)
+    return person.is_active and (manages_services(person) or not tool.is_for_admins)
 
 
 def assess_core_risk(tool: "CoreTool") -> Risk:

@@ -15,6 +15,7 @@ from chatapp.permissions.risk import Risk
 from chatapp.tools.catalogue import assess_risk, strip_hidden
 from mcpconfig.models import Service, ToolDefinition, ToolSetting
 from mcpconfig.services.tool_definitions import describe_tool_state
+from mcpconfig.values.service_admins import manages_services
 from mcpconfig.values.tool_apps import is_for
 
 from .selection import build_mention
@@ -89,7 +90,7 @@ def _find_tools(
     person: Member, usable: QuerySet[Service], word: str, hidden: HiddenTools
 ) -> list[ToolDefinition]:
     """Return tools that are enabled and that this person may see."""
-    if not person.is_staff:
+    if not manages_services(person):
         usable = usable.filter(Q(shares_tools=True) | Q(owner=person))
     off = ToolSetting.objects.filter(
         service=OuterRef("service"), name=OuterRef("name"), is_enabled=False

@@ -34,9 +34,11 @@ def find_taint_of_chats(chats: Collection[uuid.UUID]) -> str:
 
 
 def find_taint_of_copies(chats: Collection[uuid.UUID]) -> str:
-    """Return the same for the results that these chats have as forks of others: marked when they
-    were copied, or of a service that is open to strangers now."""
-    forks = Conversation.objects.filter(pk__in=chats).exclude(forked_from=None, imported_from="")
+    """Return the same for the results that these chats have as forks of others, or from the person
+    who had them before: marked when they were copied, or of a service that is open to strangers
+    now."""
+    own = {"forked_from": None, "imported_from": "", "is_shared_copy": False}
+    forks = Conversation.objects.filter(pk__in=chats).exclude(**own)
     marks = dict(forks.values_list("pk", "tainted_by"))
     if marked := next(filter(None, marks.values()), ""):
         return marked

@@ -40,7 +40,7 @@ from mcpconfig.values.import_formats import (
     parse_services,
 )
 
-from .service_pages import ServicePages
+from .service_pages import ServicePages, may_change_credentials
 
 JSON_STYLE: dict[str, Any] = {"indent": 2, "ensure_ascii": False}
 # Entered values, by the number of the entry and the key of the blank.
@@ -75,7 +75,7 @@ class ImportForm(forms.Form):
 
 def show_import(pages: ServicePages, request: HttpRequest) -> HttpResponse:
     """Show the form, the preview, or add the services. Only the last step stores anything."""
-    if not pages.has_add_permission(request):
+    if not (pages.has_add_permission(request) and may_change_credentials(request)):
         raise PermissionDenied
     if request.method == "POST" and "sealed" in request.POST:
         return _add_services(pages, request)

@@ -16,6 +16,14 @@ from django.views.decorators.http import require_http_methods
 URL_NAME = "mcpconfig_service_{}"
 
 
+def may_change_credentials(request: HttpRequest) -> bool:
+    return request.user.has_perm("mcpconfig.change_credential")
+
+
+def may_view_sign_ins(request: HttpRequest) -> bool:
+    return may_change_credentials(request) or request.user.has_perm("mcpconfig.change_service")
+
+
 class ServicePages(admin.ModelAdmin):
     """A model admin of services with pages beside the list and the form."""
 
@@ -24,19 +32,26 @@ class ServicePages(admin.ModelAdmin):
         return path(f"{name}/", self.admin_site.admin_view(view), name=URL_NAME.format(name))
 
     def make_service_path(
-        self, route: str, name: str, view: Callable[..., HttpResponse], methods: str = "GET HEAD"
+        self,
+        route: str,
+        name: str,
+        view: Callable[..., HttpResponse],
+        methods: str = "GET HEAD",
+        *,
+        allows: Callable[[HttpRequest], bool] | None = None,
     ) -> URLPattern:
         """Return the URL of a page or a button of one service.
 
         The view receives the request and the service, and is called only for a person who has the
-        permission to change that service.
+        permission to change that service, or whom `allows` lets in.
         """
 
         def checked_view(request: HttpRequest, pk: int, **captured: Any) -> HttpResponse:
             service = self.get_object(request, str(pk))
             if service is None:
                 raise Http404("No such service.")
-            if not self.has_change_permission(request, service):
+            may_open = allows(request) if allows else self.has_change_permission(request, service)
+            if not may_open:
                 raise PermissionDenied
             return view(request, service, **captured)
 

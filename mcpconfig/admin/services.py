@@ -22,15 +22,18 @@ from mcpconfig.operations.service_retries import retry_now
 from mcpconfig.operations.tool_listing import fetch_tools
 from mcpconfig.output.services import Json, build_tool_values
 from mcpconfig.services import tool_definitions
-from mcpconfig.services.service_form import ServiceForm
+from mcpconfig.services.service_form import SECRETS, ServiceForm
 from mcpconfig.values.acting import Acting
 from mcpconfig.values.errors import OperationError
 
 from . import health, import_export, sign_ins
 from .display import EMPTY
 from .filters import AccessFilter, EmptyChoiceMixin
-from .service_pages import ServicePages
+from .service_pages import ServicePages, may_change_credentials, may_view_sign_ins
 from .tools import CurrentToolsInline, ToolSettingInline
+
+SIGN_IN = _lazy("Sign-in")
+PUBLIC_SIGN_IN = ("authentication", "identity_provider", "client_id", "scopes")
 
 
 class OwnerFilter(EmptyChoiceMixin, admin.RelatedOnlyFieldListFilter):
@@ -70,7 +73,7 @@ class ServiceAdmin(ServicePages):
         ),
         (_lazy("Address"), {"fields": ("url", "transport", "allows_private_addresses")}),
         (
-            _lazy("Sign-in"),
+            SIGN_IN,
             {
                 "fields": ("authentication", "bearer", "headers", "identity_provider")
                 + ("client_id", "client_secret", "scopes"),
@@ -89,8 +92,17 @@ class ServiceAdmin(ServicePages):
     )
 
     def get_fieldsets(self, request: HttpRequest, obj: Service | None = None) -> Any:
-        """Leave out the state of a service that is being added."""
-        return self.fieldsets if obj is not None else self.fieldsets[:-1]
+        """Leave out the state of a service that is being added, and the secrets for an admin who
+        may not change credentials."""
+        shown = self.fieldsets if obj is not None else self.fieldsets[:-1]
+        if may_change_credentials(request):
+            return shown
+        sign_in = (SIGN_IN, {"fields": PUBLIC_SIGN_IN})
+        return [sign_in if title == SIGN_IN else (title, rest) for title, rest in shown]
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Service | None = None) -> Any:
+        shown = () if may_change_credentials(request) else (*PUBLIC_SIGN_IN, *SECRETS)
+        return (*super().get_readonly_fields(request, obj), *shown)
 
     def get_inlines(self, request: HttpRequest, obj: Service | None) -> Any:
         """Leave out the tools of a service until they were fetched."""
@@ -103,6 +115,7 @@ class ServiceAdmin(ServicePages):
         return services.select_related("owner").annotate(tool_count=current)
 
     def get_urls(self) -> list[URLPattern]:
+        show_sign_ins = partial(sign_ins.show_sign_ins, self)
         revoke = partial(sign_ins.revoke_sign_in, self)
         forget = partial(sign_ins.forget_registration, self)
         own = [
@@ -114,9 +127,16 @@ class ServiceAdmin(ServicePages):
             self.make_service_path("fetch-tools/", "fetch_tools", self.fetch, "POST"),
             self.make_service_path("confirm-tools/", "confirm_tools", self.confirm, "POST"),
             self.make_service_path("tools/", "tools", self.show_tools),
-            self.make_service_path("sign-ins/", "sign_ins", partial(sign_ins.show_sign_ins, self)),
-            self.make_service_path("sign-ins/revoke/", "revoke", revoke, "POST"),
-            self.make_service_path("sign-ins/forget/", "forget_registration", forget, "POST"),
+            self.make_service_path(
+                "sign-ins/", "sign_ins", show_sign_ins, allows=may_view_sign_ins
+            ),
+            self.make_service_path(
+                "sign-ins/revoke/", "revoke", revoke, "POST", allows=may_change_credentials
+            ),
+            self.make_service_path(
+                *("sign-ins/forget/", "forget_registration", forget, "POST"),
+                allows=may_change_credentials,
+            ),
         ]
         return own + super().get_urls()
 
@@ -133,7 +153,7 @@ class ServiceAdmin(ServicePages):
             obj.save(update_fields=edited | set(obj.forgotten_failure()))
         else:
             super().save_model(request, obj, form, change)
-        if isinstance(form, ServiceForm):
+        if isinstance(form, ServiceForm) and "bearer" in form.fields:
             form.store_secrets()
         if change and "url" in form.changed_data:
             text = _("The URL changed. Old credentials and tools are gone. Fetch the tools again.")

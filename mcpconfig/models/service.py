@@ -18,6 +18,7 @@ from django.utils.translation import gettext_lazy as _
 
 from mcpconfig.models.identity_provider import IdentityProvider
 from mcpconfig.models.sealed_field import SealedField
+from mcpconfig.values.service_admins import manages_services
 from mcpconfig.values.tool_apps import ORIGIN
 
 MAX_ORIGINS = 50
@@ -104,7 +105,7 @@ class Services(models.QuerySet["Service"]):
         """
         if not member.is_active:
             return self.none()
-        return self.usable_by(member.pk, is_staff=member.is_staff)
+        return self.usable_by(member.pk, is_staff=manages_services(member))
 
     def usable_by(self, member_id: int, *, is_staff: bool = False) -> Self:
         """The same for an active member."""
@@ -406,7 +407,7 @@ class Service(models.Model):
     @property
     def is_personal(self) -> bool:
         """Whether a person without an admin's rights made it. It then has no way inside."""
-        return self.owner is not None and not self.owner.is_staff
+        return self.owner is not None and not manages_services(self.owner)
 
     @property
     def state(self) -> State:

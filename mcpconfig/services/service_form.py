@@ -12,6 +12,7 @@ from mcpconfig.net.addresses import check_url
 from mcpconfig.secrets import credentials, header_templates
 from mcpconfig.values import builtin
 from mcpconfig.values.errors import OperationError
+from mcpconfig.values.service_admins import manages_services
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
@@ -106,6 +107,8 @@ class ServiceForm(forms.ModelForm):
         self._check_url(cleaned)
         if cleaned.get("visibility") == Visibility.GROUPS and not cleaned.get("groups"):
             self.add_error("groups", _("Choose a group. Without one, nobody can use the service."))
+        if "authentication" not in self.fields and "url" in self.changed_data:
+            self._check_kept_sign_in()
         for field in _REQUIRED_FIELDS.get(cleaned.get("authentication", ""), ()):
             if not cleaned.get(field) and not self._keeps_secret(field):
                 text = _("Required. A service with a new URL doesn’t keep its credentials.")
@@ -114,10 +117,16 @@ class ServiceForm(forms.ModelForm):
                 self.add_error(field, text)
         return cleaned
 
+    def _check_kept_sign_in(self) -> None:
+        """Refuse a new URL, which would delete credentials that this admin cannot enter again."""
+        if self.instance.pk and self.instance.authentication != Authentication.NONE:
+            text = _("A new URL deletes the credentials. You need the right to change credentials.")
+            self.add_error("url", text)
+
     def _check_url(self, cleaned: dict[str, Any]) -> None:
         """Check the URL. A service of a person who is not an admin cannot use private addresses."""
         url, owner = cleaned.get("url", ""), cleaned.get("owner")
-        is_personal = owner is not None and not owner.is_staff
+        is_personal = owner is not None and not manages_services(owner)
         if is_personal and cleaned.get("allows_private_addresses"):
             text = _("Only an admin’s service can use private addresses.")
             self.add_error("allows_private_addresses", text)

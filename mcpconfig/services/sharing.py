@@ -11,6 +11,7 @@ from django.db.models import Exists, OuterRef
 from django.utils.translation import gettext as _
 
 from mcpconfig.models import Service, ToolDefinition, ToolSetting
+from mcpconfig.values.service_admins import manages_services
 from mcpconfig.values.tool_apps import is_for
 
 # Authentication methods with a sign-in by a person, instead of a secret that an admin stored.
@@ -71,13 +72,13 @@ def build_shared_views(services: Iterable[Service], member: AbstractUser) -> lis
 
 
 def _can_see_tools(service: Service, member: AbstractUser) -> bool:
-    return service.shares_tools or member.is_staff or service.owner_id == member.pk
+    return service.shares_tools or manages_services(member) or service.owner_id == member.pk
 
 
 def can_sign_in(service: Service, member: AbstractUser) -> bool:
     """Return whether this member may sign in. A shared sign-in requires the owner or an admin."""
     if service.authentication == Service.Authentication.OAUTH_SHARED:
-        return member.is_staff or service.owner_id == member.pk
+        return manages_services(member) or service.owner_id == member.pk
     return service.authentication in Service.PERSONAL
 
 

@@ -19,10 +19,10 @@ from django.views.decorators.http import require_http_methods
 
 from chatapp.audit import chat_access
 from chatapp.models import Conversation, Member
+from chatapp.people.admin_rights import VIEW_CHATS
 
 MAX_REASON_CHARACTERS = 500
-# Each of these rights opens a page with something that was said.
-RIGHTS = tuple(f"chatapp.view_{name}" for name in ("conversation", "turn", "toolcall", "approval"))
+NO_RIGHT = _lazy("You don’t have the right to read other members’ chats.")
 
 
 class ReasonForm(forms.Form):
@@ -78,9 +78,13 @@ class ReasonFirstMixin(FilteredLookupsMixin):
 
 
 def ask_first(request: HttpRequest, conversation_id: UUID) -> HttpResponse | None:
-    """Return a redirect to the form, or None if this admin may read the chat now."""
-    if chat_access.may_read(cast(Member, request.user), conversation_id):
+    """Return a redirect to the form, or None if this admin may read the chat now. Raises
+    PermissionDenied for an admin who never may."""
+    reader = cast(Member, request.user)
+    if chat_access.may_read(reader, conversation_id):
         return None
+    if not reader.has_perm(VIEW_CHATS):
+        raise PermissionDenied(NO_RIGHT)
     return redirect(make_open_address(request, conversation_id))
 
 
@@ -94,8 +98,8 @@ def make_open_address(request: HttpRequest, conversation_id: UUID) -> str:
 def open_chat(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
     """Ask why the admin opens the chat, record the reason, and lead to the page."""
     reader = cast(Member, request.user)
-    if not any(map(reader.has_perm, RIGHTS)):
-        raise PermissionDenied
+    if not reader.has_perm(VIEW_CHATS):
+        raise PermissionDenied(NO_RIGHT)
     owner = chat_access.find_owner(conversation_id)
     target = _get_target(request, conversation_id)
     form = ReasonForm(request.POST or None)

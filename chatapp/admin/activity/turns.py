@@ -17,6 +17,7 @@ from chatapp.admin.badges import EMPTY, describe_seconds, render_badge, render_c
 from chatapp.audit import chat_access
 from chatapp.models import Approval, Member, Step, ToolCall, Turn
 from chatapp.models.policy.policy import LEVEL_LABELS
+from chatapp.people.admin_rights import VIEW_CHATS
 from chatapp.permissions.reasons import translate_reason
 from mcpconfig.admin.filters import SeveralValuesFilter
 from mcpconfig.admin.read_only import ReadOnlyMixin
@@ -119,6 +120,15 @@ class TurnAdmin(ReasonFirstMixin, ReadOnlyMixin, admin.ModelAdmin):
     )
     readonly_fields = ("state_badge",)
     inlines = (StepInline, ToolCallInline)
+
+    def get_list_display(self, request: HttpRequest) -> Any:
+        """Leave out titles, which tell what a chat is about, without the right to chats."""
+        has_right = request.user.has_perm(VIEW_CHATS)
+        return [name for name in self.list_display if has_right or name != "conversation"]
+
+    def get_search_fields(self, request: HttpRequest) -> Any:
+        has_right = request.user.has_perm(VIEW_CHATS)
+        return [name for name in self.search_fields if has_right or not name.endswith("__title")]
 
     @admin.display(description=_lazy("Member"), ordering="conversation__owner__username")
     def owner(self, turn: Turn) -> str:
@@ -225,7 +235,8 @@ class ToolCallAdmin(FilteredLookupsMixin, ReadOnlyMixin, admin.ModelAdmin):
             "subtitle": None,
             "story": build_story(call, reader, may_read=may_read),
             "owner": call.turn.conversation.owner.display_name,
-            "open_address": "" if may_read else address,
+            "open_address": address if not may_read and reader.has_perm(VIEW_CHATS) else "",
+            "lacks_right": not may_read and not reader.has_perm(VIEW_CHATS),
             "state_badge": render_call_state(call),
             "risk_badge": render_badge(call.risk),
         }

@@ -43,7 +43,7 @@ class ProviderForm(forms.ModelForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        if "key" not in self.fields:  # a person with view permission only
+        if "key" not in self.fields:  # a person without the right to credentials
             return
         self.fields["key"].help_text = (
             _("Currently: %(state)s. Leave empty to keep it. It is never shown again.")
@@ -92,11 +92,20 @@ class ProviderForm(forms.ModelForm):
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data
-        if cleaned.get("key_place") == KeyPlace.ENVIRONMENT:
+        if "key" not in self.fields:
+            self._check_without_key()
+        elif cleaned.get("key_place") == KeyPlace.ENVIRONMENT:
             self._check_environment(cleaned)
         else:
             self._check_provider(cleaned)
         return cleaned
+
+    def _check_without_key(self) -> None:
+        """Refuse an admin without the right to credentials to send the key somewhere else."""
+        for field in ("base_url", "kind", "slug", "region"):
+            if field in self.changed_data:
+                text = _("You need the right to change credentials to change this.")
+                self.add_error(field, text)
 
     def _check_environment(self, cleaned: dict[str, Any]) -> None:
         for field in ENVIRONMENT_FIELDS:

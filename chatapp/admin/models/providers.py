@@ -29,6 +29,7 @@ from chatapp.providers.events import ProviderError
 from chatapp.providers.model_facts import find_end_date
 from chatapp.providers.stream_reading import MAX_COUNT
 from mcpconfig.admin.read_only import ReadOnlyMixin
+from mcpconfig.admin.service_pages import may_change_credentials
 
 from . import preflight
 from .environment_accounts import list_environment_accounts
@@ -76,6 +77,22 @@ class ModelProviderAdmin(admin.ModelAdmin):
         (_lazy("Unlisted models"), {"fields": ("offers_unlisted",)}),
     )
 
+    def get_fieldsets(self, request: HttpRequest, obj: ModelProvider | None = None) -> Any:
+        """Leave out the key for an admin who may not change credentials."""
+        if may_change_credentials(request):
+            return self.fieldsets
+        public = (self.fieldsets[2][0], {"fields": ("key_place",)})
+        return (*self.fieldsets[:2], public, *self.fieldsets[3:])
+
+    def get_readonly_fields(self, request: HttpRequest, obj: ModelProvider | None = None) -> Any:
+        shown = super().get_readonly_fields(request, obj)
+        if may_change_credentials(request):
+            return shown
+        return (*shown, "key_place", "key_id", "key", "headers")
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return super().has_add_permission(request) and may_change_credentials(request)
+
     def get_inlines(self, request: HttpRequest, obj: ModelProvider | None) -> Any:
         """Leave out the models of a provider that is being added."""
         return self.inlines if obj is not None else ()
@@ -114,7 +131,8 @@ class ModelProviderAdmin(admin.ModelAdmin):
         super().save_model(request, obj, form, change)
         if not isinstance(form, ProviderForm):
             return
-        form.store_secrets()
+        if "key" in form.fields:
+            form.store_secrets()
         if change and form.is_moved:
             if "base_url" in form.changed_data:
                 text = _(

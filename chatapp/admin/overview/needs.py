@@ -26,6 +26,7 @@ from chatapp.audit.hash_chain import compute_digest, link_hash
 from chatapp.management.diagnostics.findings import Finding
 from chatapp.management.diagnostics.settings import check_settings
 from chatapp.models import Allowance, Approval, LogEntry, Member, ToolCall, UsageOfDay
+from chatapp.people.admin_rights import VIEW_CHECKS
 from chatapp.people.sign_in_limits import BEARER_NAME
 from chatapp.providers.access.usage import AllowanceUse
 from mcpconfig.models import ToolSetting
@@ -77,7 +78,7 @@ def list_needs(admin: Member, attention: Attention, running: Running) -> list[Ne
         needs += _list_task_needs(attention)
     if admin.has_perm("chatapp.view_logentry"):
         needs += _list_log_needs()
-    if admin.is_superuser:
+    if admin.has_perm(VIEW_CHECKS):
         needs += _list_check_needs()
     return sorted(needs, key=lambda need: need.rank)
 

@@ -18,6 +18,7 @@ from chatapp.management.diagnostics.database import check_database
 from chatapp.management.diagnostics.settings import check_addresses, check_files, check_settings
 from chatapp.management.diagnostics.tasks import check_tasks
 from chatapp.models import Member
+from chatapp.people.admin_rights import VIEW_CHECKS
 
 from .charts import list_charts
 from .needs import list_needs
@@ -63,7 +64,7 @@ def _build_live(person: Member, attention: Attention) -> dict[str, Any]:
 @require_safe
 def show_checks(request: HttpRequest) -> HttpResponse:
     """The checks of `manage.py doctor` that need no connection."""
-    if not request.user.is_superuser:
+    if not request.user.has_perm(VIEW_CHECKS):
         raise PermissionDenied
     findings = [
         *check_settings(),

@@ -54,7 +54,10 @@ class AccessTokenAdmin(ReadOnlyMixin, admin.ModelAdmin):
     def is_live(self, token: AccessToken) -> bool:
         return not token.has_ended and token.person.is_active
 
-    @admin.action(description=_lazy("Revoke selected tokens"), permissions=["view"])
+    def has_revoke_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm("chatapp.change_accesstoken")
+
+    @admin.action(description=_lazy("Revoke selected tokens"), permissions=["revoke"])
     def revoke(self, request: HttpRequest, queryset: QuerySet[AccessToken]) -> None:
         count = sum(access_tokens.revoke(token) for token in queryset)
         text = ngettext("Revoked %(number)s token.", "Revoked %(number)s tokens.", count)

@@ -1,17 +1,27 @@
 """The admin of groups. A group may use services and models, and may share an allowance."""
 
-from typing import Any
+from typing import Any, cast
 
 from django.contrib import admin
 from django.contrib.auth.admin import GroupAdmin as PermissionGroupAdmin
 from django.contrib.auth.models import Group
-from django.db.models import Count, QuerySet
+from django.db.models import Count, Q, QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as _lazy
 
+from chatapp.admin.badges import EMPTY
 from chatapp.admin.policy.tested_saves import TestedSavesMixin
-from chatapp.models import Member, PolicyRule, ToolLimit
+from chatapp.models import (
+    Allowance,
+    ChatModel,
+    Member,
+    PolicyRule,
+    SecondSignature,
+    ToolLimit,
+)
+from chatapp.people.admin_rights import may_give
+from mcpconfig.models import Service
 
 Membership = Member.groups.through
 
@@ -34,7 +44,8 @@ class GroupAdmin(TestedSavesMixin, PermissionGroupAdmin):
         "No groups yet. Add one to share services and models with some members only."
     )
     filter_horizontal = ()
-    fields = ("name",)
+    fields = ("name", "may_use", "is_named_by")
+    readonly_fields = ("may_use", "is_named_by")
     inlines = (MembershipInline,)
     list_display = ("name", "size")
     search_fields = ("name",)
@@ -42,6 +53,33 @@ class GroupAdmin(TestedSavesMixin, PermissionGroupAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Group]:
         groups: QuerySet[Group] = super().get_queryset(request)
         return groups.annotate(size=Count("user"))
+
+    def get_fields(self, request: HttpRequest, obj: Group | None = None) -> Any:
+        return self.fields if obj is not None else ("name",)
+
+    def has_change_permission(self, request: HttpRequest, obj: Group | None = None) -> bool:
+        return super().has_change_permission(request, obj) and _may_give(request, obj)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Group | None = None) -> bool:
+        return super().has_delete_permission(request, obj) and _may_give(request, obj)
+
+    @admin.display(description=_lazy("May use"))
+    def may_use(self, group: Group) -> str:
+        """Return the services and models that are shared with this group."""
+        services = Service.objects.filter(groups=group, visibility=Service.Visibility.GROUPS)
+        models = ChatModel.objects.filter(groups=group, audience=ChatModel.Audience.GROUPS)
+        return ", ".join(map(str, [*services, *models.select_related("provider")])) or EMPTY
+
+    @admin.display(description=_lazy("Named by"))
+    def is_named_by(self, group: Group) -> str:
+        """Return what policy says of this group."""
+        rows = [
+            *PolicyRule.objects.filter(groups=group),
+            *ToolLimit.objects.filter(group=group).select_related("service", "group"),
+            *SecondSignature.objects.filter(Q(approvers=group) | Q(escalation=group)),
+            *Allowance.objects.filter(group=group).select_related("person", "group"),
+        ]
+        return ", ".join(map(str, rows)) or EMPTY
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         """Protect a group that a rule or a limit names.
@@ -66,3 +104,10 @@ class GroupAdmin(TestedSavesMixin, PermissionGroupAdmin):
     @admin.display(description=_lazy("Members"), ordering="size")
     def size(self, group: Any) -> int:
         return int(group.size)
+
+
+def _may_give(request: HttpRequest, group: Group | None) -> bool:
+    """Whether this admin has the permissions that somebody gave the group by hand."""
+    if group is None:
+        return True
+    return may_give(cast(Member, request.user), Q(group=group))

@@ -60,7 +60,10 @@ class SharedLinkAdmin(ReadOnlyMixin, admin.ModelAdmin):
         names = link.readers.order_by("opened_at").values_list("person__username", flat=True)
         return ", ".join(names) or EMPTY
 
-    @admin.action(description=_lazy("Revoke selected links"), permissions=["view"])
+    def has_revoke_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm("chatapp.change_sharedlink")
+
+    @admin.action(description=_lazy("Revoke selected links"), permissions=["revoke"])
     def revoke(self, request: HttpRequest, queryset: QuerySet[SharedLink]) -> None:
         count = sum(links.revoke(link) for link in queryset.select_related("conversation__owner"))
         text = ngettext("Revoked %(number)s link.", "Revoked %(number)s links.", count)

@@ -87,6 +87,8 @@ class Conversation(models.Model):
     tainted_by = models.CharField(
         _("untrusted content from"), max_length=100, blank=True, default="", db_default=""
     )
+    # When an admin last gave a reason to read it. Its page then says so.
+    opened_by_admin_at = models.DateTimeField(_("opened by an admin at"), null=True)
     is_shared_copy = models.BooleanField(_("is a shared copy"), default=False, db_default=False)
     imported_from = models.CharField(
         _("imported from"), max_length=20, blank=True, default="", db_default=""

@@ -15,8 +15,8 @@ from chatapp.server.languages import ENGLISH, choose_known
 
 
 class Member(AbstractUser):
-    """A person who chats; `is_staff` makes an admin. A member without a usable password is asked
-    to set one.
+    """A person who chats; `is_staff` makes an admin, and `rights` say what this admin may do. A
+    member without a usable password is asked to set one.
 
     Without a `language` the pages have the one that the browser asks for. `last_language` is what
     it asked for last: of mails and of what is written while no page is open. `preferred_model` is
@@ -42,9 +42,15 @@ class Member(AbstractUser):
     # provider that does not link by address.
     is_email_self_given = models.BooleanField(default=False, db_default=False, editable=False)
 
+    # Names in `chatapp.people.admin_rights`. A superuser has every right.
+    rights = models.JSONField(
+        _("rights"), default=list, db_default=models.Value([], models.JSONField()), blank=True
+    )
+
     class Meta:
         verbose_name = _("member")
         verbose_name_plural = _("members")
+        permissions = (("view_checks", "Can view the checks of the server"),)
 
     def save(self, *args: Any, **kwargs: Any) -> None:
         # Store the change and its log entry in one transaction.

@@ -74,7 +74,11 @@ class SharedRow(models.Model):
 
 
 def list_audiences(person: Member) -> list[tuple[str, Any]]:
-    """Return with whom this person may share: value and label. Only admins share with everyone."""
-    groups = [(f"{Audience.GROUP}-{each.pk}", each.name) for each in person.groups.order_by("name")]
-    everyone = [(Audience.EVERYONE.value, Audience.EVERYONE.label)] if person.is_staff else []
-    return [(Audience.OWNER.value, Audience.OWNER.label), *groups, *everyone]
+    """Return with whom this person may share: value and label. Only admins of members share with
+    everyone."""
+    audiences: list[tuple[str, Any]] = [(Audience.OWNER.value, Audience.OWNER.label)]
+    groups = person.groups.order_by("name")
+    audiences += [(f"{Audience.GROUP}-{each.pk}", each.name) for each in groups]
+    if person.is_staff and (person.is_superuser or "people" in person.rights):
+        audiences.append((Audience.EVERYONE.value, Audience.EVERYONE.label))
+    return audiences

@@ -65,6 +65,16 @@ PROJECT_ACTS = {
     "file added": gettext_lazy("File added: %(file)s."),
     "file deleted": gettext_lazy("File deleted: %(file)s."),
 }
+OFF_BOARDINGS = {
+    "locked out": gettext_lazy("Locked out. The rest of the access ends next."),
+    "finished": gettext_lazy("All access has ended."),
+    "incomplete": gettext_lazy("Some access could not be ended. Off-board again to finish."),
+}
+INVITATIONS = {
+    "created": gettext_lazy("Created."),
+    "accepted": gettext_lazy("Accepted."),
+    "revoked": gettext_lazy("Revoked."),
+}
 ANSWERS = {
     "accept": gettext_lazy("Answered."),
     "decline": gettext_lazy("Declined."),
@@ -101,7 +111,8 @@ EMPTY: tuple[Any, ...] = (None, "", False, [], {}, "not set")
 WORDS = {
     "is_active": gettext_lazy("permission to sign in"),
     "is_staff": gettext_lazy("admin rights"),
-    "is_superuser": gettext_lazy("all permissions"),
+    "is_superuser": gettext_lazy("all rights"),
+    "rights": gettext_lazy("rights"),
 }
 # The models whose changes are entries of a kind. An entry has the names of their fields.
 CHANGED_MODELS: dict[str, tuple[type[Model], ...]] = {
@@ -162,6 +173,12 @@ def _describe_outcome(kind: str, data: dict[str, Any]) -> str:
             return _describe_link(data)
         case Kind.PROJECT:
             return str(PROJECT_ACTS[data["act"]]) % data
+        case Kind.OFF_BOARDED:
+            return str(OFF_BOARDINGS[data["act"]])
+        case Kind.INVITED:
+            return _describe_invitation(data)
+        case Kind.CHAT_HANDED_OVER:
+            return _("From %(from)s to %(to)s. %(reason)s") % data
         case Kind.RESOLVED:
             return str(VERDICTS.get(data["verdict"], data["verdict"]))
         case Kind.ENDED | Kind.TRIAL_ENDED:
@@ -176,6 +193,14 @@ def _describe_outcome(kind: str, data: dict[str, Any]) -> str:
             return _describe_change(kind, data)
     scope = str(data.get("scope") or "")
     return str(data.get("reason") or SCOPES.get(scope, scope))
+
+
+def _describe_invitation(data: dict[str, Any]) -> str:
+    text = str(INVITATIONS[data["act"]])
+    if data["act"] == "created" and data["groups"]:
+        groups = _("It joins these groups: %(groups)s.") % {"groups": ", ".join(data["groups"])}
+        return f"{text} {groups}"
+    return text
 
 
 def _describe_link(data: dict[str, Any]) -> str:

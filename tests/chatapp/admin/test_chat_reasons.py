@@ -171,7 +171,7 @@ def test_no_reason_is_needed_for_an_own_chat(admin_client: Client, admin: Member
 
 
 def test_evidence_needs_the_right_to_view_conversations(owner: Member, call: ToolCall) -> None:
-    """Also after a reason, which any admin with a right to a part of the chat may give."""
+    """Nobody else may give a reason, whatever part of the chat they have a right to."""
     clerk = Member.objects.create_user("clerk", password="clerk-password", is_staff=True)
     client = signed_in(clerk)
     address, asking = (
@@ -180,11 +180,18 @@ def test_evidence_needs_the_right_to_view_conversations(owner: Member, call: Too
     )
     assert client.get(address).status_code == 403
     assert client.post(asking, {"reason": REASON}).status_code == 403
-    may_view = clerk.user_permissions.model.objects.get(codename="view_toolcall")
-    clerk.user_permissions.add(may_view)
-    assert client.post(asking, {"reason": REASON}).status_code == 302
-    assert client.get(pages(call)["call"]).status_code == 200
+    rights = clerk.user_permissions.model.objects
+    clerk.user_permissions.add(rights.get(codename="view_toolcall"))
+    assert client.post(asking, {"reason": REASON}).status_code == 403
+    story = client.get(pages(call)["call"])
+    assert story.status_code == 200
+    assert MARK not in story.content.decode()
+    assert asking not in story.content.decode(), "It leads nowhere."
     assert client.get(address).status_code == 403
+    clerk.user_permissions.add(rights.get(codename="view_conversation"))
+    assert client.get(address)["Location"].startswith(asking)
+    assert client.post(asking, {"reason": REASON}).status_code == 302
+    assert client.get(address).status_code == 200
 
 
 def test_the_evidence_of_a_deleted_chat_is_taken_with_a_reason_too(

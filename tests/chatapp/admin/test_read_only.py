@@ -194,7 +194,9 @@ def test_a_member_is_added_with_a_password(admin_client: Client) -> None:
 
 
 def test_a_member_without_a_password_gets_a_link_that_is_shown_once(admin_client: Client) -> None:
-    added = admin_client.post("/admin/chatapp/member/add/", {"username": "kim", "is_staff": "on"})
+    added = admin_client.post(
+        "/admin/chatapp/member/add/", {"username": "kim", "is_superuser": "on"}
+    )
     shown = " ".join(str(message) for message in get_messages(added.wsgi_request))
     found = re.search(r"/sign-in/([\w-]+)/", shown)
     assert found

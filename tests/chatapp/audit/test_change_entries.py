@@ -326,7 +326,7 @@ def test_an_admins_page_is_logged_as_that_admins_act(
     admin: Member, admin_client: Client, owner: Member
 ) -> None:
     page = f"/admin/chatapp/member/{owner.pk}/change/"
-    answer = admin_client.post(page, {"username": "owner", "is_active": "on", "is_staff": "on"})
+    answer = admin_client.post(page, {"username": "owner", "is_active": "on", "is_superuser": "on"})
     assert answer.status_code == 302
     entry, data = last()
     assert (entry.actor_id, entry.person_id) == (admin.pk, owner.pk)

@@ -160,9 +160,9 @@ def test_nobody_is_kept_from_switching_off_and_the_tests_that_fail_then_are_name
 def test_one_who_is_no_admin_any_more_is_not_kept_so_by_a_test(
     admin_client: Client, owner: Member
 ) -> None:
-    Member.objects.filter(pk=owner.pk).update(is_staff=True)
+    Member.objects.filter(pk=owner.pk).update(is_staff=True, is_superuser=True)
     policy_test(owner, None, "add-service", "ask", name="Adding")
-    said = Form(admin_client, owner).save("is_staff")
+    said = Form(admin_client, owner).save("is_superuser")
     assert "Saved. These policy tests now fail: “Adding”. Expected: needs approval." in said
     owner.refresh_from_db()
     assert not owner.is_staff

@@ -1,0 +1,24 @@
+"""Takes all ways in from a member, for an account that is closed or off-boarded."""
+
+from allauth.mfa.models import Authenticator
+
+from chatapp.api import access_tokens
+from chatapp.models import AccessToken, Member, SignInLink
+
+from .sessions import end_sessions
+
+
+def lock_out(member: Member) -> None:
+    """Deactivate the account in the caller's transaction, and save it. Connections to sign-in
+    providers stay: without one, its provider would make a new account for the same person."""
+    member.is_active = member.is_staff = member.is_superuser = False
+    member.rights = []
+    member.set_unusable_password()
+    member.save()
+    end_sessions(member)
+    for token in AccessToken.objects.filter(person=member, revoked_at=None):
+        access_tokens.revoke(token)
+    Authenticator.objects.filter(user=member).delete()
+    SignInLink.objects.filter(member=member).delete()
+    member.groups.clear()
+    member.user_permissions.clear()

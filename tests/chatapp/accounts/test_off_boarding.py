@@ -1,0 +1,284 @@
+"""Off-boarding: the summary, what ends, who may do it, and what happens after a failure."""
+
+import json
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group
+from django.test import Client
+from django.utils import timezone
+
+from chatapp.accounts import off_boarding
+from chatapp.accounts.off_boarding import Choices
+from chatapp.api import access_tokens
+from chatapp.audit import audit_log
+from chatapp.conversations.forks import find_taint_of_chats
+from chatapp.models import (
+    AccessToken,
+    Approval,
+    Attachment,
+    Consent,
+    Conversation,
+    Invitation,
+    LogEntry,
+    Member,
+    MessageDraft,
+    Part,
+    Project,
+    ProjectMember,
+    SharedLink,
+    StandIn,
+    Turn,
+)
+from chatapp.people.refused import Refused
+from mcpconfig.models import Credential, OAuthGrant, OAuthRevocation, Service
+from tests.conftest import signed_in
+from tests.turns import rows
+
+Kind = LogEntry.Kind
+
+
+@pytest.fixture
+def leaver(owner: Member, stranger: Member) -> Member:
+    """A member with one of each thing that off-boarding ends."""
+    group = Group.objects.create(name="Release")
+    owner.groups.add(group)
+    access_tokens.create(owner, name="Bot", scopes=("chat",), days=7)
+    shop = rows.service("shop", url="https://shop.example/mcp")
+    OAuthGrant.objects.create(service=shop, person=owner, endpoint=shop.endpoint)
+    own = rows.service("own", url="https://own.example/mcp", owner=owner)
+    Credential.objects.create(service=own)
+    Consent.objects.create(
+        person=owner, service=shop, endpoint=shop.endpoint, scope="always", definitions={}
+    )
+    today = timezone.localdate()
+    StandIn.objects.create(approver=owner, stand_in=stranger, begins_on=today, ends_on=today)
+    StandIn.objects.create(approver=stranger, stand_in=owner, begins_on=today, ends_on=today)
+    rows.question(rows.turn(owner, text="Waiting"))
+    done = rows.turn(owner, state=Turn.State.DONE, text="Done")
+    SharedLink.objects.create(
+        conversation=done.conversation,
+        audience=SharedLink.Audience.MEMBERS,
+        tools=SharedLink.Tools.NONE,
+        includes_files=False,
+        last_message=done.answer,
+        last_part=0,
+        messages=2,
+        taken_at=timezone.now(),
+    )
+    invitation = Invitation(invited_by=owner)
+    invitation.set_token()
+    invitation.save()
+    mine = Project.objects.create(owner=owner, name="Mine")
+    ProjectMember.objects.create(project=mine, person=stranger, role="editor")
+    theirs = Project.objects.create(owner=stranger, name="Theirs")
+    ProjectMember.objects.create(project=theirs, person=owner)
+    return owner
+
+
+def address_of(member: Member) -> str:
+    return f"/admin/chatapp/member/{member.pk}/off-board/"
+
+
+def count_left(member: Member) -> dict[str, int]:
+    counted = {step.name: step.count(member) for step in off_boarding.STEPS}
+    return {name: count for name, count in counted.items() if count}
+
+
+def entries_of(kind: str) -> list[dict[str, Any]]:
+    found = LogEntry.objects.filter(kind=kind).order_by("position")
+    return [json.loads(entry.data) for entry in found]
+
+
+def test_the_summary_counts_all_and_ends_nothing(
+    admin_client: Client, leaver: Member, owner_client: Client
+) -> None:
+    before = count_left(leaver)
+    assert len(before) == len(off_boarding.STEPS) - 2, "There are no sessions listed or factors."
+    page = admin_client.get(address_of(leaver)).content.decode()
+    for shown in ("1 access token is revoked", "1 own service is closed", "2 delegations end"):
+        assert shown in page
+    assert "1 answer that runs or waits is stopped" in page
+    assert count_left(leaver) == before
+
+
+def test_one_action_ends_everything(
+    admin_client: Client, leaver: Member, owner_client: Client, stranger: Member
+) -> None:
+    assert owner_client.get("/").status_code == 200
+    answer = admin_client.post(address_of(leaver), {"chats": "keep"})
+    assert answer["Location"] == f"/admin/chatapp/member/{leaver.pk}/person/"
+    leaver.refresh_from_db()
+    assert (leaver.is_active, leaver.has_usable_password()) == (False, False)
+    assert owner_client.get("/")["Location"].startswith("/sign-in/")
+    assert count_left(leaver) == {"chats": 2}
+    assert not AccessToken.objects.live().exists()
+    assert Turn.objects.get(question__parts__text="Waiting").state == Turn.State.STOPPED
+    assert Approval.objects.get().state not in (Approval.State.OPEN, Approval.State.GRANTED)
+    assert not Service.objects.get(name="own").is_enabled
+    assert not Credential.objects.exists()
+    assert Project.objects.get(name="Mine").owner == stranger
+    assert not Project.objects.get(name="Theirs").members.exists()
+    assert not Project.objects.get(name="Mine").members.exists()
+    acts = [data["act"] for data in entries_of(Kind.OFF_BOARDED)]
+    assert acts == ["locked out", "finished"]
+    assert entries_of(Kind.OFF_BOARDED)[0]["found"]["delegates"] == 2
+    assert LogEntry.objects.filter(kind=Kind.SHARE_REVOKED).exists()
+    assert not audit_log.verify()[1]
+
+
+def test_a_token_that_a_server_can_revoke_is_noted_for_it(
+    leaver: Member, admin: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`tests/mcpconfig/oauth/test_removal.py` shows that the server then revokes it."""
+    deleted: list[int] = []
+    monkeypatch.setattr(OAuthGrant, "delete", lambda self: deleted.append(self.pk), raising=False)
+    off_boarding.off_board(leaver, Choices(by=admin))
+    assert not OAuthGrant.objects.exists()
+    assert not OAuthRevocation.objects.exists(), "This grant has no address for it."
+
+
+def test_a_failure_half_way_leaves_the_member_locked_out_and_the_rest_done(
+    admin_client: Client, leaver: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_facts: Any, **_more: Any) -> None:
+        raise OSError("The disk is full.")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(off_boarding.consents, "revoke", fail)
+        answer = admin_client.post(address_of(leaver), {"chats": "keep"}, follow=True)
+    assert "is locked out, but this is left: 1 permission is revoked" in answer.content.decode()
+    leaver.refresh_from_db()
+    assert not leaver.is_active
+    assert count_left(leaver) == {"permissions": 1, "chats": 2}
+    assert entries_of(Kind.OFF_BOARDED)[-1] == {
+        "act": "incomplete",
+        "left": ["permissions"],
+        "of": "owner",
+    }
+    again = admin_client.get(address_of(leaver)).content.decode()
+    assert "This member is locked out. Off-board again to end what is left." in again
+    admin_client.post(address_of(leaver), {"chats": "keep"})
+    assert count_left(leaver) == {"chats": 2}
+    assert entries_of(Kind.OFF_BOARDED)[-1]["act"] == "finished"
+
+
+# --- chats ---------------------------------------------------------------------------------------
+def test_chats_are_handed_over_with_a_reason(
+    admin_client: Client, leaver: Member, stranger: Member
+) -> None:
+    chat = Conversation.objects.get(title="Done")
+    part = Part.objects.filter(message__conversation=chat).first()
+    file = Attachment.objects.create(
+        owner=leaver, part=part, name="a.txt", size=1, hash="0", contents=[]
+    )
+    MessageDraft.objects.create(owner=leaver, conversation=chat, text="A draft")
+    form = {"chats": "hand_over", "reader": "stranger", "reason": "She takes over the release."}
+    admin_client.post(address_of(leaver), form)
+    assert set(Conversation.filter_owned(stranger)) == set(Conversation.objects.all())
+    file.refresh_from_db()
+    assert file.owner == stranger
+    assert not MessageDraft.objects.exists()
+    data = entries_of(Kind.CHAT_HANDED_OVER)
+    assert {(each["from"], each["to"], each["reason"]) for each in data} == {
+        ("owner", "stranger", "She takes over the release.")
+    }
+    assert signed_in(stranger).get(f"/c/{chat.pk}/").status_code == 200
+
+
+def test_what_another_person_wrote_is_untrusted_in_a_chat_that_was_handed_over(
+    leaver: Member, stranger: Member, admin: Member
+) -> None:
+    choices = Choices(by=admin, reader=stranger, reason="Takes over.")
+    off_boarding.off_board(leaver, choices)
+    chat = Conversation.objects.get(title="Done")
+    assert chat.is_shared_copy
+    assert find_taint_of_chats([chat.pk]) == "chat of owner"
+
+
+@pytest.mark.parametrize(
+    ("form", "sentence"),
+    [
+        ({"chats": "hand_over", "reader": "stranger"}, "Enter a reason."),
+        ({"chats": "hand_over", "reason": "x"}, "Enter who gets the chats."),
+        (
+            {"chats": "hand_over", "reader": "nobody", "reason": "x"},
+            "There is no other active member named “nobody”.",
+        ),
+        (
+            {"chats": "keep", "new_owner": "owner"},
+            "There is no other active member named “owner”.",
+        ),
+    ],
+)
+def test_bad_input_ends_nothing_and_keeps_what_was_typed(
+    admin_client: Client, leaver: Member, form: dict[str, str], sentence: str
+) -> None:
+    answer = admin_client.post(address_of(leaver), form)
+    assert answer.status_code == 422
+    page = answer.content.decode()
+    assert sentence in page
+    assert all(value in page for value in form.values())
+    leaver.refresh_from_db()
+    assert leaver.is_active
+
+
+def test_an_admin_without_the_right_to_chats_hands_over_none(
+    leaver: Member, stranger: Member
+) -> None:
+    clerk = Member.objects.create_user(
+        "clerk", password="clerk-password", is_staff=True, rights=["people"]
+    )
+    client = signed_in(clerk)
+    assert "hand_over" not in client.get(address_of(leaver)).content.decode()
+    form = {"chats": "hand_over", "reader": "clerk", "reason": "I am curious."}
+    client.post(address_of(leaver), form)
+    leaver.refresh_from_db()
+    assert not leaver.is_active
+    assert not Conversation.objects.exclude(owner=leaver).exists()
+
+
+# --- who may do it -------------------------------------------------------------------------------
+def test_nobody_off_boards_an_admin_with_further_rights(leaver: Member, admin: Member) -> None:
+    clerk = Member.objects.create_user(
+        "clerk", password="clerk-password", is_staff=True, rights=["people"]
+    )
+    for rights in (["policy"], ["people", "audit"]):
+        Member.objects.filter(pk=leaver.pk).update(is_staff=True, rights=rights)
+        assert signed_in(clerk).post(address_of(leaver), {}).status_code == 403
+    assert signed_in(clerk).post(address_of(admin), {}).status_code == 403
+    assert not Member.objects.filter(is_active=False).exists()
+
+
+def test_the_last_full_admin_is_not_off_boarded(leaver: Member, admin: Member) -> None:
+    with pytest.raises(Refused, match="last full admin"):
+        off_boarding.off_board(admin, Choices(by=leaver))
+    with pytest.raises(Refused, match="off-board yourself"):
+        off_boarding.off_board(admin, Choices(by=admin))
+    admin.refresh_from_db()
+    assert admin.is_active
+
+
+# --- projects of a member who is deactivated ------------------------------------------------------
+def test_a_project_of_a_deactivated_member_has_an_active_owner(
+    admin_client: Client, leaver: Member, stranger: Member
+) -> None:
+    form = {"username": "owner", "groups": []}
+    answer = admin_client.post(f"/admin/chatapp/member/{leaver.pk}/change/", form)
+    assert answer.status_code == 302
+    leaver.refresh_from_db()
+    assert not leaver.is_active
+    project = Project.objects.get(name="Mine")
+    assert project.owner == stranger
+    assert project.members.get().person == leaver, "They are an editor if they come back."
+
+
+def test_projects_go_to_whom_the_admin_chooses(
+    admin_client: Client, leaver: Member, admin: Member
+) -> None:
+    Project.objects.create(owner=leaver, name="Alone")
+    admin_client.post(address_of(leaver), {"chats": "keep", "new_owner": "admin"})
+    assert set(Project.objects.filter(owner=admin).values_list("name", flat=True)) == {
+        "Mine",
+        "Alone",
+    }
