@@ -14,8 +14,8 @@ from .server.sign_in_providers import build_allauth_settings, read_providers
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
-env = Environment()
-Environment.read_env(BASE_DIR / ".env")
+env = ENV = Environment()
+env.read_file(BASE_DIR / ".env")
 
 VAR_DIR = Path(env.str("VAR_DIR", default=str(BASE_DIR / "var")))
 

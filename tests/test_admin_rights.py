@@ -58,7 +58,7 @@ OWN_PAGES: dict[str, set[str]] = {
         *(f"chatapp_modelprovider_{name}" for name in ("tools", "look", "add_server", "test")),
         *("chatapp_modelprovider_fetch", "mcpconfig_service_export"),
     },
-    "system": {"checks"},
+    "system": {"checks", "system", "system_settings", "system_keys"},
     "chats": {"chatapp_conversation_open", "chatapp_conversation_evidence"},
     "audit": {
         *("policy_simulator", "policy_questions", "policy_who_can", "policy_as_person"),

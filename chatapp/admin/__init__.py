@@ -28,6 +28,7 @@ from .people import (
 )
 from .policy import policy, second_signatures
 from .services import services, tools
+from .system import pages as system
 
 __all__ = [
     "access_tokens",
@@ -76,8 +77,16 @@ def build_context(request: HttpRequest) -> dict[str, Any]:
 
 
 def get_urls() -> list[Any]:
-    pages = {"live": overview.show_live_part, "checks": overview.show_checks}
-    own = [path(f"{name}/", admin.site.admin_view(view), name=name) for name, view in pages.items()]
+    pages = {
+        "live": ("live/", overview.show_live_part),
+        "checks": ("checks/", overview.show_checks),
+        "system": ("system/", system.show_system),
+        "system_settings": ("system/settings/", system.show_settings),
+        "system_keys": ("system/keys/", system.show_keys),
+    }
+    own = [
+        path(route, admin.site.admin_view(view), name=name) for name, (route, view) in pages.items()
+    ]
     return own + _get_urls()
 
 

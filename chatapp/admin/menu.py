@@ -132,6 +132,12 @@ SECTIONS = (
         pages=(
             Page(
                 model="django_tasks_database.dbtaskresult",
+                view="system",
+                title=_lazy("State of the system"),
+                rights=(VIEW_CHECKS,),
+            ),
+            Page(
+                model="django_tasks_database.dbtaskresult",
                 view="checks",
                 title=_lazy("Checks"),
                 rights=(VIEW_CHECKS,),

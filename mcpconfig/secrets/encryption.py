@@ -55,6 +55,12 @@ def is_under_first_key(token: bytes) -> bool:
     return True
 
 
+def read_timestamp(token: bytes) -> int:
+    """Return when the secret was encrypted, in seconds since 1970. Only for a token that one of the
+    keys opens."""
+    return int(_build_fernet().extract_timestamp(token))
+
+
 def is_key(key: str) -> bool:
     """Whether secrets can be encrypted with this key, as the library checks it when it is used."""
     try:

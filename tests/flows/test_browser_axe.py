@@ -61,6 +61,9 @@ PAGES = [
 ADMIN_PAGES = [
     "/admin/",
     "/admin/checks/",
+    "/admin/system/",
+    "/admin/system/settings/",
+    "/admin/system/keys/",
     "/admin/chatapp/toolcall/",
     "/admin/chatapp/policyrule/who-can/",
     "/admin/chatapp/policyrule/who-can/?service={things}&kind=all",

@@ -112,11 +112,16 @@ class Devices:
     def edit(self) -> None:
         tab = self.pick()
         tab.get_by_role("link", name="Edit message").last.click(timeout=TRY_MS)
-        place = tab.get_by_role("textbox", name="Edit message")
+        place = tab.get_by_role("textbox", name="Edit message").last
         place.fill(self.make_question(), timeout=TRY_MS)
         place.locator("xpath=ancestor::form").get_by_role("button", name="Send").click(
             timeout=TRY_MS
         )
+
+    def remove_queued(self) -> None:
+        """A message in the queue waits for a person once an answer was stopped."""
+        remove = self.laptop.get_by_role("button", name="Remove queued message")
+        remove.first.click(timeout=TRY_MS)
 
     def reload(self) -> None:
         self.pick().reload()
@@ -138,13 +143,15 @@ class Devices:
             self.done[way.__name__] += 1
 
     def finish(self) -> None:
-        """Answer and sign what is open, until nothing goes on any more."""
+        """Answer, sign and remove what is open, until nothing goes on any more."""
 
         def is_quiet() -> bool:
             if card(self.laptop, "delete thing").count():
                 self.act([self.answer])
             if to_sign(self.approver).count():
                 self.act([self.sign])
+            if self.laptop.locator("#queue .held").count():
+                self.act([self.remove_queued])
             return all(tab.evaluate(IS_QUIET) for tab in (self.laptop, self.phone))
 
         eventually(is_quiet, "quiet pages", seconds=120)

@@ -461,7 +461,7 @@ def _list_task_needs(attention: Attention) -> Iterator[Need]:
 
 
 def _list_log_needs() -> Iterator[Need]:
-    position = _find_altered_entry()
+    position = find_altered_entry()
     if position is not None:
         yield Need(
             name="log",
@@ -479,7 +479,7 @@ def _list_log_needs() -> Iterator[Need]:
         )
 
 
-def _find_altered_entry() -> int | None:
+def find_altered_entry() -> int | None:
     """Verify the last entries of the log: what `manage.py log verify` does for all of it. Return
     the position of the last one that was changed or is missing."""
     # The end is read first: an entry that comes in between is behind it and does not count.

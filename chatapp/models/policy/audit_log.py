@@ -92,6 +92,7 @@ class LogEntry(models.Model):
         SESSIONS_ENDED = "member.sessions_ended", _("sessions ended")
         DATA_EXPORTED = "member.data_exported", _("own data downloaded")
         ACCOUNT_CLOSED = "member.account_closed", _("account deleted by its member")
+        SECRETS_ROTATED = "secrets.rotated", _("stored secrets encrypted with the newest key")
         OFF_BOARDED = "member.off_boarded", _("member off-boarded")
         INVITED = "member.invited", _("invitation created, accepted or revoked")
         CHAT_HANDED_OVER = "chat.handed_over", _("chat handed over")

@@ -175,6 +175,8 @@ def _describe_outcome(kind: str, data: dict[str, Any]) -> str:
             return str(PROJECT_ACTS[data["act"]]) % data
         case Kind.OFF_BOARDED:
             return str(OFF_BOARDINGS[data["act"]])
+        case Kind.SECRETS_ROTATED:
+            return _("Encrypted: %(rotated)s. Already current: %(were_current)s.") % data
         case Kind.INVITED:
             return _describe_invitation(data)
         case Kind.CHAT_HANDED_OVER:

@@ -1,0 +1,171 @@
+"""The pages about the system: what they say, that they say no secret, and who may rotate keys."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bs4 import BeautifulSoup
+from cryptography.fernet import Fernet
+from django.conf import LazySettings
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from chatapp.admin.system.cards import TASKS
+from chatapp.background.schedule import RECURRING
+from chatapp.models import LogEntry, Member, TaskSchedule
+from chatapp.server.environment import Environment
+from mcpconfig.models import Service
+from mcpconfig.secrets import credentials, encryption
+from mcpconfig.services.secret_rotation import iterate_stored_secrets
+from tests.conftest import signed_in
+
+pytestmark = pytest.mark.django_db
+MOST_STATEMENTS = 25
+CANARY = "canary-secret-0123456789"
+# Settings of providers, which have pages of their own, of OpenTelemetry, and of a bucket.
+READ_ELSEWHERE = ("OPENAI_", "ANTHROPIC_", "GEMINI_", "GOOGLE_", "AWS_", "OTEL_", "S3_")
+DOCUMENT = Path(__file__).resolve().parents[4] / "docs" / "configuration.md"
+
+
+def read(client: Client, path: str) -> str:
+    answer: Any = client.get(path, follow=True)
+    assert answer.status_code == 200
+    return " ".join(BeautifulSoup(answer.content, "html.parser").get_text(" ").split())
+
+
+@pytest.fixture
+def old_key(settings: LazySettings) -> str:
+    """The only key, under which one secret is stored."""
+    key = Fernet.generate_key().decode()
+    settings.ENCRYPTION_KEYS = [key]
+    service = Service.objects.create(
+        name="one", url="https://one.example/mcp", authentication="bearer"
+    )
+    credentials.set_bearer(service, CANARY)
+    return key
+
+
+@pytest.fixture
+def keeper(stranger: Member) -> Member:
+    """An admin who may read the state of the system, and nothing else."""
+    stranger.is_staff, stranger.rights = True, ["system"]
+    stranger.save()
+    return stranger
+
+
+# --- the state of the system -------------------------------------------------------------------
+def test_the_page_says_what_runs_where_it_is_stored_and_how_long(admin: Member) -> None:
+    TaskSchedule.objects.create(name="prune_traces")
+    client = signed_in(admin)
+    with CaptureQueriesContext(connection) as statements:
+        text = read(client, "/admin/system/")
+    for words in ("Versions", "MCP SDK", "all applied", "Free on the disk", "14 days", "Anchors"):
+        assert words in text
+    assert "Delete old traces" in text
+    assert len(statements) <= MOST_STATEMENTS
+
+
+def test_every_recurring_task_has_a_name_on_the_page() -> None:
+    assert {each.name for each in RECURRING} == set(TASKS)
+
+
+def test_the_log_is_shown_only_to_who_may_view_it(keeper: Member) -> None:
+    keeper.rights = ["system"]
+    keeper.save()
+    assert "Activity log" not in read(signed_in(keeper), "/admin/system/").replace(
+        "Chats, tool calls and the activity log", ""
+    )
+
+
+# --- settings ----------------------------------------------------------------------------------
+def test_every_documented_setting_is_listed_with_its_source(admin: Member) -> None:
+    text = read(signed_in(admin), "/admin/system/settings/")
+    documented = set(re.findall(r"^\| `([A-Z][A-Z0-9_]+)`", DOCUMENT.read_text(), re.M))
+    assert len(documented) > 60
+    missing = documented.difference(text.split())
+    assert [name for name in missing if not name.startswith(READ_ELSEWHERE)] == []
+
+
+def test_a_setting_that_may_hold_a_secret_is_never_shown(
+    admin: Member, settings: LazySettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    env = Environment()
+    monkeypatch.setenv("REDIS_URL", f"redis://user:{CANARY}@host/0")
+    monkeypatch.setenv("LEASE_SECONDS", "17")
+    env.str("REDIS_URL", default="")
+    env.float("LEASE_SECONDS", default=15)
+    env.int("TURN_MAX_STEPS", default=25)
+    settings.ENV = env
+    text = read(signed_in(admin), "/admin/system/settings/")
+    assert CANARY not in text
+    assert (
+        "LEASE_SECONDS 17 environment REDIS_URL set environment TURN_MAX_STEPS 25 default" in text
+    )
+    only_set = read(signed_in(admin), "/admin/system/settings/?set=yes")
+    assert "TURN_MAX_STEPS" not in only_set
+    assert "LEASE_SECONDS 17" in only_set
+
+
+def test_a_value_of_the_env_file_is_told_apart_and_the_environment_wins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("LEASE_SECONDS", "SWEEP_SECONDS"):
+        monkeypatch.setenv(name, "3")
+    monkeypatch.delenv("SWEEP_SECONDS")
+    (tmp_path / ".env").write_text("SWEEP_SECONDS=4\nLEASE_SECONDS=5\n")
+    env = Environment()
+    env.read_file(tmp_path / ".env")
+    assert (env.float("LEASE_SECONDS", default=1), env.float("SWEEP_SECONDS", default=1)) == (3, 4)
+    assert [(each.source, each.text) for each in env.list_read()] == [
+        ("environment", "3"),
+        ("file", "4"),
+    ]
+
+
+# --- keys --------------------------------------------------------------------------------------
+def test_secrets_are_encrypted_with_the_newest_key_and_it_is_recorded(
+    admin: Member, old_key: str, settings: LazySettings
+) -> None:
+    settings.ENCRYPTION_KEYS = [Fernet.generate_key().decode(), old_key]
+    client = signed_in(admin)
+    assert "Encrypted with an older key 1" in read(client, "/admin/system/keys/")
+    answer: Any = client.post("/admin/system/keys/", follow=True)
+    assert "1 secret was encrypted with the newest key." in answer.content.decode()
+    settings.ENCRYPTION_KEYS = settings.ENCRYPTION_KEYS[:1]
+    text = read(client, "/admin/system/keys/")
+    assert "Encrypted with an older key 0" in text
+    assert "the oldest since" in text
+    entry = LogEntry.objects.filter(kind=LogEntry.Kind.SECRETS_ROTATED).get()
+    assert entry.actor_id == admin.pk
+    assert "Encrypted: 1. Already current: 0." in read(client, "/admin/chatapp/logentry/")
+
+
+def test_a_secret_that_no_key_opens_is_named_without_its_value(
+    admin: Member, old_key: str, settings: LazySettings
+) -> None:
+    settings.ENCRYPTION_KEYS = [Fernet.generate_key().decode()]
+    client = signed_in(admin)
+    text = read(client, "/admin/system/keys/")
+    assert "Some stored secrets cannot be read." in text
+    assert CANARY not in text
+    answer: Any = client.post("/admin/system/keys/", follow=True)
+    assert "No key opens some secrets." in answer.content.decode()
+
+
+def test_who_may_only_read_the_system_rotates_nothing(
+    keeper: Member, old_key: str, settings: LazySettings
+) -> None:
+    keeper.rights = ["system"]
+    keeper.save()
+    settings.ENCRYPTION_KEYS = [Fernet.generate_key().decode(), old_key]
+    client = signed_in(keeper)
+    assert "Encrypt with the newest key" not in read(client, "/admin/system/keys/").replace(
+        "Encrypt them with the newest key", ""
+    )
+    assert client.post("/admin/system/keys/").status_code == 403
+    assert not LogEntry.objects.filter(kind=LogEntry.Kind.SECRETS_ROTATED).exists()
+    assert not any(
+        encryption.is_under_first_key(secret.token) for secret in iterate_stored_secrets()
+    )
