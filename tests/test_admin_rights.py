@@ -107,7 +107,10 @@ def may_open(right: str, name: str) -> bool:
     model, _, page = rest.rpartition("_")
     if not model or page not in STANDARD_ADMIN_PAGES or model.endswith("password"):
         return name in OWN_PAGES[right]
-    acts = {"changelist": ("view", "change"), "change": ("view", "change")}
+    acts: dict[str, tuple[str, ...]] = {
+        "changelist": ("view", "change"),
+        "change": ("view", "change"),
+    }
     acts |= {"history": ("view", "change"), "add": ("add",), "delete": ("delete",)}
     granted = RIGHTS[right].permissions
     return any(f"{app}.{act}_{model}" in granted for act in acts[page])
@@ -136,7 +139,7 @@ def writes(watch: Watch, what: str) -> list[str]:
     return [f"{what}: changes {table}" for table in watch.changed_tables()]
 
 
-def forms_of(model: type[Model], client: Client) -> Iterable[str]:
+def list_actions(model: type[Model]) -> Iterable[str]:
     """The names of all actions of the list of this model."""
     found = django_admin.site._registry[model]
     yield from ("delete_selected", *(str(each) for each in found.actions or ()))
@@ -157,8 +160,12 @@ def failures_of_an_auditor(world: World) -> list[str]:
             row = model._base_manager.first()
             meta = model._meta
             address = f"/admin/{meta.app_label}/{meta.model_name}/"
-            for action in forms_of(model, client) if row is not None else ():
-                form = {"action": action, "_selected_action": [row.pk], "post": "yes"}
+            for action in list_actions(model) if row is not None else ():
+                form = {
+                    "action": action,
+                    "_selected_action": [getattr(row, "pk", None)],
+                    "post": "yes",
+                }
                 client.post(address, form)
                 failures += writes(watch, f"{action} on {address}")
     return failures
