@@ -250,3 +250,13 @@ def test_each_filter_that_a_list_offers_still_works(
     for link in links:
         answer = admin_client.get(address + link)
         assert (answer.status_code, answer.headers.get("Location")) == (200, None), link
+
+
+def test_the_chat_shows_its_owner_that_it_was_opened(
+    owner_client: Client, admin: Member, call: ToolCall
+) -> None:
+    address = f"/c/{call.turn.conversation_id}/"
+    assert "Opened by an admin" not in owner_client.get(address).content.decode()
+    chat_access.open_chat(admin, call.turn.conversation_id, REASON)
+    assert "Opened by an admin" in owner_client.get(address).content.decode()
+    assert REASON in owner_client.get("/log/").content.decode()
