@@ -192,6 +192,9 @@ def test_evidence_needs_the_right_to_view_conversations(owner: Member, call: Too
     assert client.get(address)["Location"].startswith(asking)
     assert client.post(asking, {"reason": REASON}).status_code == 302
     assert client.get(address).status_code == 200
+    assert MARK in client.get(pages(call)["call"]).content.decode()
+    clerk.user_permissions.remove(rights.get(codename="view_conversation"))
+    assert MARK not in client.get(pages(call)["call"]).content.decode(), "The right is gone."
 
 
 def test_the_evidence_of_a_deleted_chat_is_taken_with_a_reason_too(
