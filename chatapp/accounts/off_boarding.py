@@ -114,10 +114,11 @@ def off_board(member: Member, choices: Choices) -> list[str]:
 
 
 def _try(step: Step, member: Member, choices: Choices) -> bool:
-    """Run a step. Whatever its error, the next steps have to run as well."""
+    """Run a step, wholly or not at all. Whatever its error, the next steps have to run as well."""
     try:
-        if step.run is not None:
-            step.run(member, choices)
+        with transaction.atomic():
+            if step.run is not None:
+                step.run(member, choices)
     except Exception:
         logger.exception("The step %s of off-boarding member %s failed", step.name, member.pk)
         return False
@@ -175,18 +176,16 @@ def _stop_answers(member: Member, _choices: Choices) -> None:
 
 def _end_sign_ins(member: Member, _choices: Choices) -> None:
     """Delete the tokens, which revokes them at the servers that can do so."""
-    with transaction.atomic():
-        for model in (CompanySignIn, OAuthGrant, OAuthAttempt, OAuthChallenge):
-            model._default_manager.filter(person=member).delete()
+    for model in (CompanySignIn, OAuthGrant, OAuthAttempt, OAuthChallenge):
+        model._default_manager.filter(person=member).delete()
 
 
 def _close_services(member: Member, _choices: Choices) -> None:
     for service in _filter_services(member):
-        with transaction.atomic():
-            service.is_enabled = False
-            service.save(update_fields=["is_enabled"])
-            for credential in Credential.objects.filter(service=service):
-                credential.delete()
+        service.is_enabled = False
+        service.save(update_fields=["is_enabled"])
+        for credential in Credential.objects.filter(service=service):
+            credential.delete()
 
 
 def _revoke_links(member: Member, _choices: Choices) -> None:

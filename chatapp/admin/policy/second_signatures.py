@@ -56,7 +56,7 @@ class SecondSignatureAdmin(admin.ModelAdmin):
     ) -> type[ModelForm]:
         """Remove the buttons beside the group fields. Groups are edited on their own pages."""
         form: type[ModelForm] = super().get_form(request, obj, change, **kwargs)
-        for name in ("approvers", "escalation"):
+        for name in {"approvers", "escalation"} & form.base_fields.keys():
             widget: Any = form.base_fields[name].widget
             widget.can_add_related = widget.can_change_related = widget.can_delete_related = False
         return form

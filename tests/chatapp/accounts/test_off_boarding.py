@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group
+from django.db.models.signals import pre_delete
 from django.test import Client
 from django.utils import timezone
 
@@ -12,7 +13,6 @@ from chatapp.accounts import off_boarding
 from chatapp.accounts.off_boarding import Choices
 from chatapp.api import access_tokens
 from chatapp.audit import audit_log
-from chatapp.conversations.forks import find_taint_of_chats
 from chatapp.models import (
     AccessToken,
     Approval,
@@ -31,7 +31,9 @@ from chatapp.models import (
     Turn,
 )
 from chatapp.people.refused import Refused
-from mcpconfig.models import Credential, OAuthGrant, OAuthRevocation, Service
+from chatapp.tools.taint import find_taint_of_chats
+from mcpconfig.models import Credential, OAuthClient, OAuthGrant, OAuthRevocation, Service
+from mcpconfig.secrets import oauth_secrets
 from tests.conftest import signed_in
 from tests.turns import rows
 
@@ -127,33 +129,43 @@ def test_one_action_ends_everything(
     assert not audit_log.verify()[1]
 
 
-def test_a_token_that_a_server_can_revoke_is_noted_for_it(
-    leaver: Member, admin: Member, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_token_that_a_server_can_revoke_is_noted_for_it(leaver: Member, admin: Member) -> None:
     """`tests/mcpconfig/oauth/test_removal.py` shows that the server then revokes it."""
-    deleted: list[int] = []
-    monkeypatch.setattr(OAuthGrant, "delete", lambda self: deleted.append(self.pk), raising=False)
+    grant = OAuthGrant.objects.get()
+    grant.client = OAuthClient.objects.create(
+        service=grant.service, kind=OAuthClient.Kind.REGISTERED, issuer="https://id.example"
+    )
+    grant.revocation_endpoint = "https://id.example/revoke"
+    oauth_secrets.encrypt_token(grant, "refresh", "refresh-canary")
+    grant.save()
     off_boarding.off_board(leaver, Choices(by=admin))
     assert not OAuthGrant.objects.exists()
-    assert not OAuthRevocation.objects.exists(), "This grant has no address for it."
+    note = OAuthRevocation.objects.get()
+    held = oauth_secrets.decrypt_revocation(bytes(note.payload))
+    assert (note.revocation_endpoint, held["refresh_token"]) == (
+        "https://id.example/revoke",
+        "refresh-canary",
+    )
 
 
 def test_a_failure_half_way_leaves_the_member_locked_out_and_the_rest_done(
-    admin_client: Client, leaver: Member, monkeypatch: pytest.MonkeyPatch
+    admin_client: Client, leaver: Member
 ) -> None:
-    def fail(*_facts: Any, **_more: Any) -> None:
+    def fail(**_facts: Any) -> None:
         raise OSError("The disk is full.")
 
-    with monkeypatch.context() as broken:
-        broken.setattr(off_boarding.consents, "revoke", fail)
+    pre_delete.connect(fail, sender=StandIn)
+    try:
         answer = admin_client.post(address_of(leaver), {"chats": "keep"}, follow=True)
-    assert "is locked out, but this is left: 1 permission is revoked" in answer.content.decode()
+    finally:
+        pre_delete.disconnect(fail, sender=StandIn)
+    assert "is locked out, but this is left: 2 delegations end" in answer.content.decode()
     leaver.refresh_from_db()
     assert not leaver.is_active
-    assert count_left(leaver) == {"permissions": 1, "chats": 2}
+    assert count_left(leaver) == {"delegates": 2, "chats": 2}
     assert entries_of(Kind.OFF_BOARDED)[-1] == {
         "act": "incomplete",
-        "left": ["permissions"],
+        "left": ["delegates"],
         "of": "owner",
     }
     again = admin_client.get(address_of(leaver)).content.decode()

@@ -192,6 +192,9 @@ def test_evidence_needs_the_right_to_view_conversations(owner: Member, call: Too
     assert client.get(address)["Location"].startswith(asking)
     assert client.post(asking, {"reason": REASON}).status_code == 302
     assert client.get(address).status_code == 200
+    assert MARK in client.get(pages(call)["call"]).content.decode()
+    clerk.user_permissions.remove(rights.get(codename="view_conversation"))
+    assert MARK not in client.get(pages(call)["call"]).content.decode(), "The right is gone."
 
 
 def test_the_evidence_of_a_deleted_chat_is_taken_with_a_reason_too(
@@ -250,3 +253,13 @@ def test_each_filter_that_a_list_offers_still_works(
     for link in links:
         answer = admin_client.get(address + link)
         assert (answer.status_code, answer.headers.get("Location")) == (200, None), link
+
+
+def test_the_chat_shows_its_owner_that_it_was_opened(
+    owner_client: Client, admin: Member, call: ToolCall
+) -> None:
+    address = f"/c/{call.turn.conversation_id}/"
+    assert "Opened by an admin" not in owner_client.get(address).content.decode()
+    chat_access.open_chat(admin, call.turn.conversation_id, REASON)
+    assert "Opened by an admin" in owner_client.get(address).content.decode()
+    assert REASON in owner_client.get("/log/").content.decode()
