@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from allauth.account.models import EmailAddress
 from django.contrib.auth.models import Group
 from django.utils.translation import gettext_lazy
 
@@ -50,6 +51,15 @@ def apply_groups(provider: SignInProvider, claims: Claims, member: Member) -> No
         member.groups.add(*(Group.objects.get_or_create(name=name)[0] for name in sorted(new)))
     if old := has - wanted:
         member.groups.remove(*Group.objects.filter(name__in=old))
+
+
+def is_taken(email: str) -> bool:
+    """Whether an account has this address from an admin or a provider. An address that a member
+    typed keeps nobody out: anybody can type one."""
+    return bool(email) and (
+        Member.objects.filter(email__iexact=email, is_email_self_given=False).exists()
+        or EmailAddress.objects.filter(email__iexact=email, verified=True).exists()
+    )
 
 
 def find_member_by_email(provider: SignInProvider, emails: list[str]) -> Member | None:

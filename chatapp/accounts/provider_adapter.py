@@ -32,6 +32,9 @@ NO_ACCOUNT = gettext_lazy(
     "connect the provider in its settings. Otherwise, ask an admin for an account."
 )
 ONLY_WAY = gettext_lazy("This is your only way to sign in. Add another one first.")
+OTHER_PERSON = gettext_lazy(
+    "You signed in there as somebody else. Sign in again with your own account."
+)
 OTHER_ACCOUNT = gettext_lazy("This sign-in is already connected to another account here.")
 
 
@@ -89,6 +92,9 @@ class ProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  # all
             if sociallogin.is_existing and sociallogin.user != request.user:
                 _refuse(request, provider, sociallogin, OTHER_ACCOUNT)
             return
+        confirms = sociallogin.state.get("confirms")
+        if confirms and str(sociallogin.user.pk) != confirms:
+            _refuse(request, provider, sociallogin, OTHER_PERSON)
         if not sociallogin.is_existing:
             member = admission.find_member_by_email(provider, emails)
             if member is not None:
@@ -98,8 +104,7 @@ class ProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  # all
 
     def is_open_for_signup(self, request: HttpRequest, sociallogin: Any) -> bool:
         provider = find_provider(sociallogin.account.provider)
-        email = sociallogin.user.email
-        is_taken = bool(email) and Member.objects.filter(email__iexact=email).exists()
+        is_taken = admission.is_taken(sociallogin.user.email)
         if provider is None or not provider.creates_accounts or is_taken:
             _refuse(request, provider, sociallogin, NO_ACCOUNT)
         return True
