@@ -131,7 +131,8 @@ def requests_to(*access: Access) -> list[tuple[str, Route, str]]:
 
 
 def token_for(route: Route, world: World) -> str:
-    return world.token if route.access is Access.PROGRAM else ""
+    tokens = {Access.PROGRAM: world.token, Access.DIRECTORY: world.token_of_directory}
+    return tokens.get(route.access, "")
 
 
 def status_for_owner(route: Route, method: str) -> int:
@@ -428,6 +429,26 @@ def test_a_program_needs_a_token_of_the_right_person_and_scope(world: World) -> 
                 )
             if what != "its token" and MARK.encode() in content_of(answer):
                 failures.append(f"{method} {name} with {what}: shows something of the owner's")
+    report(failures)
+
+
+# --- directories ---------------------------------------------------------------------------------
+def test_a_directory_needs_its_own_token(world: World) -> None:
+    """A session, also an admin's, and an access token count for nothing."""
+    failures = []
+    strict = Client(enforce_csrf_checks=True)
+    strict.force_login(world.admin)
+    for name, route, method in requests_to(Access.DIRECTORY):
+        with watched_rows() as watch:
+            for what, token in (("a session", ""), ("an access token", world.token)):
+                answer = send(strict, world, name, method, token=token)
+                if answer.status_code != 401:
+                    failures.append(f"{method} {name} with {what}: {answer.status_code}, not 401")
+                failures += leaks(answer, f"{method} {name} with {what}", watch)
+        if method != "DELETE":
+            answer = send(strict, world, name, method, token=world.token_of_directory)
+            if answer.status_code != status_for_owner(route, method):
+                failures.append(f"{method} {name} with its token: {answer.status_code}")
     report(failures)
 
 

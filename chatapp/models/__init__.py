@@ -19,6 +19,7 @@ from .conversations.shared_link import SharedLink, SharedLinkReader
 from .conversations.summary import Summary
 from .model_provider import ChatModel, ModelProvider
 from .people.access_token import AccessToken
+from .people.directory import DirectoryAccount, DirectoryGroup, DirectoryToken
 from .people.reminder import MailPreference, Reminder
 from .people.second_factor import CodeUse
 from .policy.audit_log import AppendOnly, LogEntry, LogHead
@@ -38,6 +39,9 @@ from .write_probe import WriteProbe
 
 __all__ = [
     "AccessToken",
+    "DirectoryAccount",
+    "DirectoryGroup",
+    "DirectoryToken",
     "Allowance",
     "AnswerFeedback",
     "App",

@@ -87,7 +87,9 @@ def test_a_token_is_shown_once_and_ends_when_it_is_revoked(visit: Visit, house: 
     assert (status, refused["error"]["kind"]) == (401, "token_ended")
 
 
-def test_without_javascript_and_on_a_phone_the_page_does_the_same(visit: Visit, house: House) -> None:
+def test_without_javascript_and_on_a_phone_the_page_does_the_same(
+    visit: Visit, house: House
+) -> None:
     visit.witness.excuse("status of 4")
     tab = visit.tab(java_script_enabled=False, viewport={"width": 390, "height": 844})
     confirm(tab, house)

@@ -17,6 +17,8 @@ from chatapp.server.address import base_url
 from chatapp.views.access import MemberRequest, for_members
 from chatapp.views.chat.conversations import build_sidebar_context
 
+from .sign_in import redirect_to_confirm
+
 MAX_SHOWN = 100
 
 
@@ -52,8 +54,7 @@ def _send_to_confirm(typed: dict[str, Any]) -> HttpResponse:
     """Redirect to the page that asks who this is. It leads back to the form with what was typed:
     a session would not keep it, as a sign-in by a provider begins another one."""
     kept = urlencode({name: typed[name] for name in ("name", "scopes", "days")}, doseq=True)
-    target = urlencode({"next": f"{reverse('tokens')}?{kept}"})
-    return redirect(f"{reverse('account_reauthenticate')}?{target}")
+    return redirect_to_confirm(f"{reverse('tokens')}?{kept}")
 
 
 def _read_typed(request: MemberRequest) -> dict[str, Any]:
