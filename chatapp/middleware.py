@@ -297,7 +297,7 @@ class PasswordFirst(PageFirst):
     OPEN_NAMES = frozenset(
         (
             *("mfa_reauthenticate", "mfa_reauthenticate_webauthn"),
-            *("provider-start", "provider-callback"),
+            *("provider-start", "provider-callback", "saml-acs", "saml-finish"),
         )
     )
     PAGE = "set-password"

@@ -397,6 +397,10 @@ ROUTES: dict[str, Route] = {
     # Everybody
     "client-document": public(methods="GET HEAD"),
     "sign-in": public(methods="GET HEAD POST", form=sent(username="x"), post=422),
+    # There is no provider of this kind in the world.
+    "saml-acs": public(methods="POST", ids={"provider_id": "no_provider"}, post=404),
+    "saml-finish": public(methods="GET", ids={"provider_id": "no_provider"}, get=404),
+    "saml-metadata": public(methods="GET", ids={"provider_id": "no_provider"}, get=404),
     "sign-in-by-link": public(
         methods="GET HEAD POST", ids={"token": "sign_in_link"}, post=302, unknown=410
     ),

@@ -1,7 +1,7 @@
 """What django-allauth asks about people who come from a sign-in provider."""
 
 import logging
-from typing import Any, NoReturn, cast
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from allauth.core.exceptions import ImmediateHttpResponse
 from allauth.socialaccount.adapter import DefaultSocialAccountAdapter, _build_apps_from_settings
@@ -17,10 +17,16 @@ from django.utils.translation import gettext_lazy
 from chatapp.audit import audit_log
 from chatapp.models import LogEntry, Member
 from chatapp.server.sign_in_providers import SignInProvider
+from mcpconfig.values.lazy_module import LazyModule
 
 from . import admission, entries
 from .bounded_session import BoundedSession
 from .openid import GitHub, OpenID
+
+if TYPE_CHECKING:
+    from . import saml
+else:
+    saml = LazyModule("chatapp.accounts.saml")
 
 logger = logging.getLogger(__name__)
 
@@ -61,6 +67,8 @@ class ProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  # all
         self, request: HttpRequest, provider: str, client_id: str | None = None
     ) -> Any:
         app = self.get_app(request, provider=provider, client_id=client_id)
+        if app.provider == "saml":
+            return saml.SAML(request, app=app)
         return (GitHub if app.provider == "github" else OpenID)(request, app=app)
 
     def get_requests_session(self) -> BoundedSession:
