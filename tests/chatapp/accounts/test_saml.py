@@ -204,8 +204,9 @@ def test_a_wrong_response_signs_nobody_in_and_is_not_held(
     sessions = Session.objects.count()
     for name, value in changes.items():
         setattr(provider, name, value)
-    assert_refused(client, post(client, provider.answer(address)))
-    assert Session.objects.count() == sessions
+    answer = Client().post(ACS, {"SAMLResponse": provider.answer(address)})
+    assert_refused(client, answer)
+    assert Session.objects.count() == sessions and not answer.cookies
     assert not Member.objects.exists()
 
 
