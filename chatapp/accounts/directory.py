@@ -139,6 +139,7 @@ def change(member: Member, person: Person) -> Member:
         account.save()
         if not person.is_active:
             _suspend(member, account)
+        _apply_groups([member])
     return _load(member)
 
 
@@ -313,7 +314,8 @@ def _check_group_name(name: str, group: DirectoryGroup | None) -> None:
 
 
 def _apply_groups(members: Iterable[Member]) -> None:
-    """Put members into the groups here that those of the directory stand for."""
+    """Put members into the groups here that those of the directory stand for. Who is deactivated
+    holds none of them."""
     if not settings.SCIM_GROUPS:
         return
     ids = [member.pk for member in members]
@@ -323,7 +325,8 @@ def _apply_groups(members: Iterable[Member]) -> None:
         held.setdefault(member_id, set()).add(name)
     # An admin's groups are the admins' business, also if the directory named them before.
     for member in Member.objects.filter(pk__in=ids, is_staff=False, is_superuser=False):
-        set_mapped_groups(member, settings.SCIM_GROUPS, held.get(member.pk, set()))
+        names = held.get(member.pk, set()) if member.is_active else set()
+        set_mapped_groups(member, settings.SCIM_GROUPS, names)
 
 
 def _log_group(act: str, group: DirectoryGroup, before: str, after: str) -> None:

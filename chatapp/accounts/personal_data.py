@@ -29,6 +29,7 @@ from chatapp.models import (
     CodeUse,
     Consent,
     Conversation,
+    DirectoryAccount,
     Guidance,
     LogEntry,
     MailPreference,
@@ -143,6 +144,7 @@ def _describe_account(member: Member) -> dict[str, Any]:
         "first_name": member.first_name,
         "last_name": member.last_name,
         "email": member.email,
+        "time_zone": member.time_zone,
         "joined_at": member.date_joined,
         "groups": list(member.groups.values_list("name", flat=True)),
         "sign_in_providers": list(connected.values("provider", "uid", "extra_data")),
@@ -173,6 +175,8 @@ def close_account(member: Member) -> None:
             model._default_manager.filter(user=member).delete()
         SignInLink.objects.filter(member=member).delete()
         member.groups.clear()
+        member.directory_groups.clear()
+        DirectoryAccount.objects.filter(member=member).update(external_id="", is_suspended=False)
 
 
 def delete_rows(member: Member) -> None:

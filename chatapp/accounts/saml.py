@@ -138,14 +138,11 @@ def read_response(app: Any, text: str) -> OneLogin_Saml2_Auth:
 
 
 def build_login(request: Any, provider: SAML, configured: SignInProvider, text: str) -> Any:
-    """Return the sign-in that this response is. Raises SAMLError if it does not answer a request
-    of this browser, or one that was answered before."""
+    """Return the sign-in that this response is. Raises SAMLError, or PermissionDenied if it does
+    not answer a request of this browser, or one that was answered before."""
     auth = read_response(provider.app, text)
-    state_id = auth.get_last_response_in_response_to()
-    if not state_id:
-        raise SAMLError("The provider began the sign-in.")
-    # A state that is unknown or was used before is answered by django-allauth with an error.
-    state = provider.unstash_redirect_state(request, state_id)
+    # Raises PermissionDenied without a state, and for one that is unknown or was used before.
+    state = provider.unstash_redirect_state(request, auth.get_last_response_in_response_to())
     if started_at := state.get("started_at"):
         _check_instant(auth, started_at)
     claims = read_claims(auth, configured)

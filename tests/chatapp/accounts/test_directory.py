@@ -11,6 +11,7 @@ from django.core.management import call_command
 from django.test import Client
 
 from chatapp.accounts import directory
+from chatapp.accounts.personal_data import close_account
 from chatapp.api import access_tokens
 from chatapp.audit import audit_log
 from chatapp.models import (
@@ -498,6 +499,32 @@ def test_who_leaves_loses_the_groups_rights(company: Directory, settings: Any) -
     company.ask("DELETE", f"Users/{ada.pk}")
     assert not ada.groups.exists()
     assert not company.create().groups.exists()
+
+
+def test_a_deactivated_member_holds_no_group_and_gets_it_back(
+    company: Directory, settings: Any
+) -> None:
+    settings.SCIM_GROUPS = {"Countersigners": "Approvers"}
+    ada = company.create()
+    company.create_group("Countersigners", ada)
+    for active, names in ((False, []), (True, ["Approvers"])):
+        company.patch(f"Users/{ada.pk}", {"op": "replace", "value": {"active": active}})
+        assert list(ada.groups.values_list("name", flat=True)) == names
+
+
+def test_a_closed_account_gets_no_rights_and_does_not_come_back(
+    company: Directory, settings: Any
+) -> None:
+    settings.SCIM_GROUPS = {"Countersigners": "Approvers"}
+    ada = company.create()
+    group = company.create_group("Countersigners", ada)
+    close_account(Member.objects.get())
+    added = {"op": "Add", "path": "members", "value": [{"value": str(ada.pk)}]}
+    company.patch(f"Groups/{group.pk}", added)
+    assert not ada.groups.exists()
+    assert DirectoryAccount.objects.get().external_id == ""
+    answer = company.patch(f"Users/{ada.pk}", {"op": "replace", "value": {"active": True}})
+    assert answer.status_code == 403
 
 
 def test_groups_are_found_and_listed(
