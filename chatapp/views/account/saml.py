@@ -14,6 +14,7 @@ from django.views.decorators.http import require_GET, require_POST
 from chatapp.accounts.provider_adapter import FAILED, find_provider, render_problem
 from chatapp.server.address import get_client_address
 from chatapp.server.request_rates import TooManyRequests, count_request
+from chatapp.server.sign_in_providers import SignInProvider
 from mcpconfig.values.lazy_module import LazyModule
 
 from .providers import answer_step, get_provider
@@ -33,7 +34,7 @@ TOO_MANY = gettext_lazy("Too many people are signing in. Try again in a moment."
 @require_POST
 def receive(request: HttpRequest, provider_id: str) -> HttpResponse:
     """Check what the provider's page posts, and go on in this browser's session."""
-    provider = _get_saml(request, provider_id)
+    provider, _configured = _get_saml(request, provider_id)
     try:
         count_request("saml", get_client_address(request), PER_MINUTE)
         return saml.hold_response(request, provider.app)
@@ -47,11 +48,11 @@ def receive(request: HttpRequest, provider_id: str) -> HttpResponse:
 @require_GET
 def finish(request: HttpRequest, provider_id: str) -> HttpResponse:
     """Sign in, confirm or connect."""
-    provider = _get_saml(request, provider_id)
+    provider, configured = _get_saml(request, provider_id)
 
     def act() -> HttpResponse:
         text = saml.take_response(request)
-        login = saml.build_login(request, provider, find_provider(provider_id), text)
+        login = saml.build_login(request, provider, configured, text)
         answer: HttpResponse = complete_social_login(request, login)
         return answer
 
@@ -64,15 +65,15 @@ def finish(request: HttpRequest, provider_id: str) -> HttpResponse:
 @require_GET
 def metadata(request: HttpRequest, provider_id: str) -> HttpResponse:
     """Describe this server to the provider."""
-    provider = _get_saml(request, provider_id)
+    provider, _configured = _get_saml(request, provider_id)
     return HttpResponse(saml.write_metadata(provider.app), content_type="application/xml")
 
 
-def _get_saml(request: HttpRequest, provider_id: str) -> Any:
+def _get_saml(request: HttpRequest, provider_id: str) -> tuple[Any, SignInProvider]:
     configured = find_provider(provider_id)
     if configured is None or configured.kind != "saml":
         raise Http404
-    return get_provider(request, provider_id)
+    return get_provider(request, provider_id), configured
 
 
 def _refuse(request: HttpRequest, provider_id: str, error: Exception) -> HttpResponse:
